@@ -51,18 +51,19 @@ impl Scheduled {
     }
 }
 
-/// A commit, and what became of its time.
+/// A slow commit, and the parts of its time.
 #[derive(Clone, Copy)]
 struct Slow {
     took: Duration,
     at: Duration,
     scheduled: Scheduled,
-    /// What the engine made all commits sleep meanwhile, and commits that had to work for others.
+    /// Nanoseconds that back-pressure made all commits sleep meanwhile.
     delayed: u64,
+    /// Commits that stalled meanwhile.
     stalls: u64,
 }
 
-/// What the writing threads share.
+/// The state that the writing threads share.
 struct Shared {
     engine: Arc<Betree>,
     documents_tree: TreeId,
@@ -171,7 +172,7 @@ fn write(shared: &Shared, number: u64) -> Result<(), StorageError> {
     }
 }
 
-/// What one second brought.
+/// The figures of one second.
 struct Second {
     documents: u64,
     took: Duration,
@@ -180,7 +181,7 @@ struct Second {
     disk: u64,
 }
 
-/// Names of this process's threads, and what each did.
+/// Names of this process's threads, and the work of each.
 fn threads() -> Vec<(String, Scheduled)> {
     let mut threads: Vec<(String, Scheduled)> = Vec::new();
     for entry in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
@@ -290,7 +291,7 @@ fn report(shared: &Shared, seconds: &[Second], cache: u64) {
     );
     let mut slow = shared.slow.lock().expect("nobody panics").clone();
     let pauses = slow.iter().filter(|slow| slow.took > PAUSE).count();
-    // What a commit waited for a processor that another program had is no pause of the engine's.
+    // Time in which a commit waited for a processor that another program had is no pause of the engine's.
     let own = slow
         .iter()
         .filter(|slow| slow.took.saturating_sub(Duration::from_nanos(slow.scheduled.waited)) > PAUSE)

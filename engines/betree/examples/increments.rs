@@ -149,7 +149,7 @@ fn check(engine: &Betree, tree: TreeId, count: u64, done: u64) -> Result<(), Sto
     Ok(())
 }
 
-/// What the engine has done with its devices.
+/// The engine's counters of device traffic.
 struct Figures {
     written: u64,
     read: u64,

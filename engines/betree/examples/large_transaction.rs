@@ -84,8 +84,9 @@ fn write(engine: &Betree, tree: TreeId, entries: u64) -> Result<(), StorageError
     Ok(())
 }
 
-/// Commits until it is over; how long each took until it was visible, and how many were refused: what the
-/// large one claims is known by filters, which take two keys in a hundred for theirs.
+/// Commits until the large one is over. The result is how long each commit took until it was visible, and how
+/// many were refused. Filters know the claims of the large one, and two keys in a hundred pass them by
+/// mistake.
 fn commit_small(
     engine: &Betree,
     tree: TreeId,

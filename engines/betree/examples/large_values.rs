@@ -152,7 +152,7 @@ fn document(number: u64, field: u64, bytes: usize) -> Vec<u8> {
     document
 }
 
-/// What the engine has done with its devices.
+/// The engine's counters of device traffic.
 struct Figures {
     data: u64,
     log: u64,

@@ -21,7 +21,8 @@ use pando_storage::{
 
 const BATCH: u64 = 1000;
 
-/// Time that this thread has run, in nanoseconds: what counts on a machine that does other things, too.
+/// Time that this thread has run, in nanoseconds. It is the right measure on a machine that does other
+/// things, too.
 fn thread_nanos() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0)

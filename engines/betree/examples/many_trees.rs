@@ -3,8 +3,8 @@
 //! `cargo run --release -p pando-betree --example many_trees -- FOLDER [TREES] [KEYS]`
 //!
 //! Makes a store of TREES trees of KEYS keys each, closes it, and opens it in another process. The output has
-//! the time of the open, the memory after it, after a read of every tree and after a write to every tree, and
-//! the time of checkpoints. The folder must not exist yet; it is removed.
+//! the times of the open and of checkpoints. It also has the memory after the open, after a read of every
+//! tree and after a write to every tree. The folder must not exist yet; it is removed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -99,7 +99,7 @@ fn checkpoint(engine: &Betree, name: &str) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// What this process has in memory.
+/// The resident set of this process.
 fn memory_mb() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");

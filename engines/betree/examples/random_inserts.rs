@@ -22,7 +22,7 @@ const BATCH: u64 = 1_000;
 const GETS: u64 = 50_000;
 const SCANS: u64 = 5_000;
 
-/// What is inserted.
+/// The content of the inserted entries.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum What {
     Index,
@@ -95,7 +95,7 @@ fn main() -> Result<(), StorageError> {
     engine.close()
 }
 
-/// What the engine has done with its device.
+/// The engine's counters of device traffic.
 struct Figures {
     written: u64,
     read: u64,

@@ -142,7 +142,7 @@ fn count(engine: &Betree, tree: TreeId) -> Result<u64, StorageError> {
     }
 }
 
-/// What the engine has asked of the device.
+/// The engine's counters of device traffic.
 struct Figures {
     written: u64,
     logged: u64,

@@ -8,9 +8,9 @@
 //! | [`flush_scheduler`] | chooses the next step; flush tasks run it |
 //! | [`buffer_flush`] | takes one frozen buffer down its tree |
 //! | [`partial_flush`] | takes overdue messages below the buffers further down |
-//! | [`range_deletes`] | applies range deletes to nodes and leaves |
+//! | [`range_delete_applier`] | applies range deletes to nodes and leaves |
 //! | [`buffer_age`] | has old buffers flushed, so that no tree pins the log |
-//! | [`checkpoint`] | makes images; the checkpoint task runs [`maintenance`] |
+//! | [`checkpointer`] | makes images; the checkpoint task runs [`maintenance`] |
 //! | [`dropped_trees`], [`space_return`], [`relocation`] | free room, and give it back to the device |
 //! | [`memory_sharing`] | shares the limit of memory out |
 //! | [`flush_monitor`], [`commit_pace`], [`hot_set`], [`back_pressure`] | measure flushes, and keep commits at their pace |
@@ -23,7 +23,7 @@ pub(crate) mod back_pressure;
 pub(crate) mod backlog;
 pub(crate) mod buffer_age;
 pub(crate) mod buffer_flush;
-pub(crate) mod checkpoint;
+pub(crate) mod checkpointer;
 pub(crate) mod commit_pace;
 pub(crate) mod compaction;
 pub(crate) mod dropped_trees;
@@ -33,7 +33,7 @@ pub(crate) mod hot_set;
 pub(crate) mod maintenance;
 pub(crate) mod memory_sharing;
 pub(crate) mod partial_flush;
-pub(crate) mod range_deletes;
+pub(crate) mod range_delete_applier;
 pub(crate) mod relocation;
 pub(crate) mod space_return;
 pub(crate) mod write_buffers;

@@ -2,14 +2,13 @@
 //!
 //! 1. Wait, if buffers or log are fuller than they should be ([`crate::background::back_pressure`]).
 //! 2. Write the payload of the log record.
-//! 3. Pass the commit gate: append the record to the log, whose LSN is the commit's timestamp; put the writes
+//! 3. Pass the commit gate. Append the record to the log; its LSN is the commit's timestamp. Put the writes
 //!    into the buffers, and deleted ranges into the lists of their trees.
 //! 4. Settle the intents, then publish: from here on new snapshots see the commit.
-//! 5. For `Logged`: hand the bytes of the log to the kernel. `Synced` is the log's own matter: it calls a
-//!    waker.
+//! 5. For `Logged`, hand the bytes of the log to the kernel. For `Synced`, the log itself calls a waker.
 //!
-//! Up to the append, an error means that nothing has happened. After it only the log's device can fail, and
-//! then the engine takes no further commits.
+//! An error before the append leaves the store unchanged. After it only the log's device can fail, and then
+//! the engine takes no further commits.
 
 pub(crate) mod large_commit;
 
@@ -22,25 +21,25 @@ use pando_storage::{
 
 use crate::background::back_pressure::BackPressure;
 use crate::background::backlog::Backlog;
-use crate::background::checkpoint::Checkpointer;
+use crate::background::checkpointer::Checkpointer;
 use crate::background::flush_monitor::FlushMonitor;
 use crate::background::flush_scheduler::FlushScheduler;
-use crate::background::range_deletes::RangeDeletes;
+use crate::background::range_delete_applier::RangeDeleteApplier;
 use crate::background::write_buffers::WriteBuffers;
 use crate::commit_order::{CommitGate, LargeCommits, Visibility};
 use crate::counters::Counters;
 use crate::error::BetreeError;
-use crate::format::record::{CommitWriter, Kind};
+use crate::format::record_payload::{CommitWriter, Kind};
 use crate::log::Packed;
 use crate::options::live_options::LiveOptions;
 use crate::range_deletes::encoding::DeletedRange;
-use crate::tree::blocks::Blocks;
 use crate::tree::registry::KeyWrite;
 use crate::tree::registry::TreeRegistry;
+use crate::tree::tree_blocks::Blocks;
 
-/// How many commits pass between two looks for the oldest snapshot.
+/// The number of commits between two looks for the oldest snapshot.
 const HORIZON_COMMITS: u64 = 64;
-/// A look is also worth it for so many superseded versions.
+/// The number of superseded versions for which a look is made earlier.
 const HORIZON_LEFT: usize = 64;
 
 /// Commits transactions. See the module's head.
@@ -58,14 +57,14 @@ pub(crate) struct Committer {
     pub(crate) backlog: Arc<Backlog>,
     pub(crate) monitor: Arc<FlushMonitor>,
     pub(crate) scheduler: Arc<FlushScheduler>,
-    pub(crate) range_deletes: Arc<RangeDeletes>,
+    pub(crate) range_deletes: Arc<RangeDeleteApplier>,
     pub(crate) checkpointer: Arc<Checkpointer>,
     pub(crate) back_pressure: Arc<BackPressure>,
     pub(crate) counters: Arc<Counters>,
 }
 
 impl Committer {
-    /// Commits a write set and ranges to be deleted, which lie under it; one of both is not empty.
+    /// Commits a write set and the ranges to be deleted under it; at least one of both is not empty.
     pub(crate) fn commit(
         &self,
         writes: &WriteSet,
@@ -88,8 +87,8 @@ impl Committer {
         let replayed_bytes = payload.len() as u64;
         let packed = Packed::of(payload, self.options.log_compression);
         if self.visibility.superseded() >= HORIZON_LEFT {
-            // Not right after the last commit: its transaction was still live then, and had an older
-            // snapshot.
+            // The look comes with a later commit: right after its own commit, a transaction is still live
+            // with its older snapshot.
             self.visibility.refresh();
         }
         let blind_merges = sorted.iter().filter(|write| is_blind_merge(write));

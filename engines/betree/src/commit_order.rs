@@ -1,4 +1,5 @@
-//! The order of commits: the gate that they pass, the end of the log, and when they become visible.
+//! The order of commits: the gate that they pass, the end of the log, and the moment when they become
+//! visible.
 //!
 //! 1. A commit enters the [gate](CommitGate), gets its LSN from the log, and puts its writes into the
 //!    buffers.

@@ -17,7 +17,7 @@ pub(crate) struct Counters {
     pub(crate) scan_rows: Counter,
     pub(crate) conflicts: Counter,
     pub(crate) flushes: Counter,
-    /// Of versions that were dropped from active buffers because nobody could see them any more.
+    /// Of versions that were dropped from active buffers because no snapshot could see them any more.
     pub(crate) swept_bytes: Counter,
     pub(crate) flushed_entries: Counter,
     pub(crate) written_leaves: Counter,
@@ -38,7 +38,7 @@ pub(crate) struct Counters {
     pub(crate) partial_flushes: Counter,
     pub(crate) idle_flushes: Counter,
     pub(crate) range_deletes: Counter,
-    /// Steps that worked range deletes in, and the leaves and slices that thereby went unread.
+    /// Steps that applied range deletes, and the leaves and slices that thereby went unread.
     pub(crate) range_delete_steps: Counter,
     pub(crate) unread_leaves: Counter,
     pub(crate) unread_slices: Counter,

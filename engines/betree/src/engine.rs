@@ -17,7 +17,7 @@ use pando_storage::{
 use crate::backup::{BackupJob, BackupProgress};
 use crate::commit_order::Live;
 use crate::error::BetreeError;
-use crate::format::record::{Kind, write_create_tree, write_drop_tree, write_lay_out_tree};
+use crate::format::record_payload::{Kind, write_create_tree, write_drop_tree, write_lay_out_tree};
 use crate::log::LogError;
 use crate::options::Options;
 use crate::recovery;

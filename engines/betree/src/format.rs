@@ -5,7 +5,7 @@
 //! | page of a leaf or run | [`page`], [`page_builder`], [`page_columns`], [`content`] |
 //! | directory, inner node, slice index | [`directory`], [`inner_node`], [`slice_index`], [`filter`] |
 //! | tree catalog | [`catalog`] |
-//! | payload of a log record | [`record`] |
+//! | payload of a log record | [`record_payload`] |
 //!
 //! `docs/data-file.md` says the same in prose. The golden files of the tests hold both to it.
 //!
@@ -25,5 +25,5 @@ pub(crate) mod inner_node;
 pub(crate) mod page;
 pub(crate) mod page_builder;
 pub(crate) mod page_columns;
-pub(crate) mod record;
+pub(crate) mod record_payload;
 pub(crate) mod slice_index;

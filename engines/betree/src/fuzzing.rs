@@ -19,7 +19,7 @@ use crate::format::filter::KeyHash;
 use crate::format::inner_node::StoredInnerNode;
 use crate::format::page::Page;
 use crate::format::slice_index::SliceIndex;
-use crate::format::{catalog, record};
+use crate::format::{catalog, record_payload};
 use crate::options::Options;
 use crate::space;
 use crate::tree::node::InnerNode;
@@ -51,19 +51,26 @@ pub fn decode_all(bytes: &[u8]) {
             let _times = one.ranges.over(bytes);
         }
     }
-    let _commit = record::read_commit::<FormatError>(bytes, |_, _, _| Ok(()));
-    let _part = record::read_part(bytes);
-    let _numbers = record::read_numbers::<2>(bytes);
-    if let Ok((ranges, _)) = record::read_range_commit(bytes) {
-        let again = record::CommitWriter::of_ranges(&ranges, 0).finish();
-        assert_eq!(record::read_range_commit(&again).expect("what was encoded can be decoded").0, ranges);
+    let _commit = record_payload::read_commit::<FormatError>(bytes, |_, _, _| Ok(()));
+    let _part = record_payload::read_part(bytes);
+    let _numbers = record_payload::read_numbers::<2>(bytes);
+    if let Ok((ranges, _)) = record_payload::read_range_commit(bytes) {
+        let again = record_payload::CommitWriter::of_ranges(&ranges, 0).finish();
+        assert_eq!(
+            record_payload::read_range_commit(&again).expect("what was encoded can be decoded").0,
+            ranges
+        );
     }
-    if let Ok(end) = record::read_end(bytes) {
-        assert_eq!(record::read_end(&record::write_end(&end)).expect("what was encoded can be decoded"), end);
+    if let Ok(end) = record_payload::read_end(bytes) {
+        assert_eq!(
+            record_payload::read_end(&record_payload::write_end(&end))
+                .expect("what was encoded can be decoded"),
+            end
+        );
     }
-    let _created = record::read_create_tree(bytes);
-    let _laid_out = record::read_lay_out_tree(bytes);
-    let _dropped = record::read_drop_tree(bytes);
+    let _created = record_payload::read_create_tree(bytes);
+    let _laid_out = record_payload::read_lay_out_tree(bytes);
+    let _dropped = record_payload::read_drop_tree(bytes);
     crate::log::fuzzing::decode_all(bytes);
     space::decode_all(bytes);
     crate::backup::decode_for_fuzzing(bytes);

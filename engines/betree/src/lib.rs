@@ -27,7 +27,7 @@
 //!    step leaves over go down in steps of their own ([`background::partial_flush`]). Commits are slowed down
 //!    if flushes fall behind ([`background::back_pressure`]).
 //! 5. A checkpoint writes new inner nodes, the catalog, the space map and the superblock, and releases the
-//!    log before them ([`background::checkpoint`], [`space`]).
+//!    log before them ([`background::checkpointer`], [`space`]).
 //! 6. After a crash, the superblock leads to the trees, and the log is replayed from the superblock's
 //!    position ([`recovery`]).
 //!

@@ -45,8 +45,8 @@
 //! - An append that finds no room has no LSN, and has changed nothing.
 //!
 //! # Not here
-//! The content of payloads (`format::record`), and the position that a checkpoint records
-//! (`background::checkpoint`).
+//! The content of payloads (`format::record_payload`), and the position that a checkpoint records
+//! (`background::checkpointer`).
 
 mod appender;
 mod copy;
@@ -54,12 +54,12 @@ mod error;
 
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
+mod log_recovery;
 mod lsn_gap;
 mod packed;
 mod read_back;
 mod reader;
 mod record;
-mod recovery;
 mod segment;
 mod segment_files;
 mod segment_table;
@@ -69,11 +69,11 @@ mod writer;
 
 pub(crate) use copy::{CopiedSegment, CopyProblem, LogHold, adopt};
 pub use error::{LogError, RecordProblem};
+pub(crate) use log_recovery::{FOLDER as LOG_FOLDER, LogRecord};
 pub(crate) use lsn_gap::{is_gap, lsn_after_gap};
 pub use packed::LogCompression;
 pub(crate) use packed::Packed;
 pub(crate) use read_back::ReadBack;
-pub(crate) use recovery::{FOLDER as LOG_FOLDER, LogRecord};
 pub(crate) use segment::file_name as segment_file_name;
 pub(crate) use writer::{Appended, Log, LogOptions};
 

@@ -6,7 +6,7 @@
 //! | a tree lists the range deletes that its nodes and leaves do not have yet | [`list`] |
 //! | the catalog and the log store them | [`encoding`] |
 //! | reads hide older versions | `tree/lookup.rs`, `tree/scan.rs` |
-//! | background work applies them, in steps | `background/range_deletes.rs`, `tree/range_delete_step.rs` |
+//! | background work applies them, in steps | `background/range_delete_applier.rs`, `tree/range_delete_step.rs` |
 
 pub(crate) mod encoding;
 mod list;

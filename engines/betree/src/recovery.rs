@@ -22,7 +22,7 @@ use pando_storage::{CommitTimestamp, Lsn, SpillSpace, StorageError, TreeId};
 
 use crate::error::BetreeError;
 use crate::format::catalog::{self, StoredState, StoredTree};
-use crate::format::record::{
+use crate::format::record_payload::{
     Kind, read_create_tree, read_drop_tree, read_lay_out_tree, read_range_commit, unknown_kind,
 };
 use crate::log::{Log, LogOptions, LogRecord};
@@ -32,8 +32,8 @@ use crate::recovery::large_replay::LargeReplay;
 use crate::space::{BlockStore, OpenedState, SpaceOptions, Superblock};
 use crate::store::Store;
 use crate::store::settings::change_access;
-use crate::tree::blocks::{Blocks, PageCache};
 use crate::tree::node::{Child, LeafChild, NodeSlot, Totals};
+use crate::tree::tree_blocks::{Blocks, PageCache};
 use crate::tree::tree_state::Tree;
 use crate::tree::view::{Partition, TreeVersion, TreeView};
 
@@ -117,7 +117,7 @@ fn recover(
     store.visibility.publisher.start_at(CommitTimestamp::new(last.get()));
     large.finish(store)?;
     store.visibility.refresh();
-    // Less may be buffered after the replay, and the first commits must not wait for that.
+    // After the replay the budget is smaller, and the first commits must not wait for that.
     store.scheduler.make_replay_room(store.buffers.budget() / 4 * 3)
 }
 
@@ -217,7 +217,7 @@ pub(crate) fn replay_writes(
     payload: &[u8],
 ) -> Result<(), BetreeError> {
     store.scheduler.make_replay_room(store.buffers.budget())?;
-    // As in a commit: whoever takes the gate's write side finds the record applied whole or not at all.
+    // As in a commit: a holder of the gate's write side finds the record applied whole or not at all.
     let _gate = store.gate.enter();
     store.gate.set_replayed(lsn);
     store.range_deletes.record(ranges, timestamp, lsn);

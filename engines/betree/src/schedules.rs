@@ -17,7 +17,7 @@ use pando_storage::{
 use crate::engine::Betree;
 use crate::options::Options;
 
-/// A small store whose background work finds nothing to do by itself.
+/// Options of a small store whose background work finds no work by itself.
 pub(crate) fn quiet_options() -> Options {
     Options { growth_bytes: 64 << 10, cache_bytes: 1 << 20, merge_threads: 1, ..Options::default() }
 }
@@ -44,7 +44,7 @@ fn number(reader: &dyn Transaction, tree: TreeId, key: &[u8]) -> u64 {
     found.map_or(0, |value| u64::from_le_bytes(value[..8].try_into().expect("eight bytes")))
 }
 
-/// A number and so many bytes behind it, so that a partition is soon full.
+/// A number and some bytes behind it, so that a partition is soon full.
 fn value(number: u64) -> Vec<u8> {
     let mut value = vec![number as u8; 200];
     value[..8].copy_from_slice(&number.to_le_bytes());

@@ -1,7 +1,7 @@
 //! Statistics of an open store: every counter and gauge, traffic by cause and by tree, and waits.
 
 mod engine_statistics;
-mod traffic;
+mod traffic_statistics;
 
 pub(crate) use engine_statistics::statistics;
-pub(crate) use traffic::{all_waits, tree_statistics};
+pub(crate) use traffic_statistics::{all_waits, tree_statistics};

@@ -6,7 +6,7 @@
 //!                                   |
 //!  store        ------------------------------------------------------------
 //!  commits      Committer -> BackPressure -> Checkpointer, FlushScheduler
-//!  background   FlushScheduler -> PartialFlushes, RangeDeletes, AgedBuffers -> BufferFlusher
+//!  background   FlushScheduler -> PartialFlushes, RangeDeleteApplier, AgedBuffers -> BufferFlusher
 //!               Maintenance -> Checkpointer, MemorySharing, SpaceReturn      Compaction
 //!  state        TreeRegistry  CommitGate  Visibility  LargeCommits  WriteBuffers  Backlog  FlushMonitor
 //!  below        Blocks (page cache and data file)  LiveOptions  Counters
@@ -23,7 +23,7 @@ use crate::background::back_pressure::BackPressure;
 use crate::background::backlog::Backlog;
 use crate::background::buffer_age::{AgedBuffers, Ages};
 use crate::background::buffer_flush::BufferFlusher;
-use crate::background::checkpoint::{CheckpointState, Checkpointer};
+use crate::background::checkpointer::{CheckpointState, Checkpointer};
 use crate::background::compaction::Compaction;
 use crate::background::dropped_trees::DroppedTrees;
 use crate::background::flush_monitor::FlushMonitor;
@@ -31,7 +31,7 @@ use crate::background::flush_scheduler::FlushScheduler;
 use crate::background::maintenance::Maintenance;
 use crate::background::memory_sharing::MemorySharing;
 use crate::background::partial_flush::{Idle, PartialFlushes};
-use crate::background::range_deletes::RangeDeletes;
+use crate::background::range_delete_applier::RangeDeleteApplier;
 use crate::background::space_return::SpaceReturn;
 use crate::background::write_buffers::WriteBuffers;
 use crate::base::LockWaits;
@@ -41,8 +41,8 @@ use crate::counters::Counters;
 use crate::memory::ResidentLimit;
 use crate::options::Options;
 use crate::options::live_options::LiveOptions;
-use crate::tree::blocks::Blocks;
 use crate::tree::registry::TreeRegistry;
+use crate::tree::tree_blocks::Blocks;
 
 /// See the module's head.
 pub(crate) struct Store {
@@ -60,7 +60,7 @@ pub(crate) struct Store {
     pub(crate) backlog: Arc<Backlog>,
     pub(crate) monitor: Arc<FlushMonitor>,
     pub(crate) memory: Arc<MemorySharing>,
-    pub(crate) range_deletes: Arc<RangeDeletes>,
+    pub(crate) range_deletes: Arc<RangeDeleteApplier>,
     pub(crate) scheduler: Arc<FlushScheduler>,
     pub(crate) space_return: Arc<SpaceReturn>,
     pub(crate) checkpointer: Arc<Checkpointer>,
@@ -115,8 +115,15 @@ impl Store {
         let partial_flushes = Arc::new(part!(PartialFlushes {
             blocks, trees, visibility, backlog, flusher, counters; idle: Idle::default()
         }));
-        let range_deletes =
-            Arc::new(part!(RangeDeletes { blocks, trees, gate, visibility, backlog, flusher, counters }));
+        let range_deletes = Arc::new(part!(RangeDeleteApplier {
+            blocks,
+            trees,
+            gate,
+            visibility,
+            backlog,
+            flusher,
+            counters
+        }));
         let aged_buffers = Arc::new(part!(AgedBuffers {
             clock, options, trees, gate, backlog, flusher, counters; ages: Ages::default()
         }));

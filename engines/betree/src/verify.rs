@@ -13,7 +13,7 @@
 //! The check changes no file. [`verify`] checks a store that is not open. [`check_open`] checks an open one,
 //! on a pinned generation and with a limited rate; it does not include newer commits, which only the log has.
 
-mod large_values;
+mod large_value_check;
 mod slices;
 mod throttle;
 
@@ -33,10 +33,10 @@ use crate::format::page::Page;
 use crate::log::Log;
 use crate::space::{BlockStore, PinnedGeneration, SpaceOptions};
 use crate::store::Store;
-use crate::tree::blocks::{Blocks, PageCache};
 use crate::tree::node::Totals;
+use crate::tree::tree_blocks::{Blocks, PageCache};
 use crate::verify::throttle::Throttle;
-use large_values::LargeFound;
+use large_value_check::LargeFound;
 use slices::{Above, above_child};
 
 /// The result for a store.

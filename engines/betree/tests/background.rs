@@ -96,7 +96,7 @@ fn key(number: u64) -> Vec<u8> {
 }
 
 #[test]
-fn what_reads_had_to_merge_goes_down_once_nobody_commits() {
+fn slices_that_reads_had_to_merge_go_down_once_nobody_commits() {
     let store = Store::new();
     let numbers = store.load(20_000);
     store.get_all(&numbers);
@@ -142,7 +142,7 @@ fn without_reads_nothing_goes_down_early_and_commits_end_it() {
 }
 
 #[test]
-fn what_went_down_when_it_was_quiet_is_made_durable_once() {
+fn flushes_of_a_quiet_time_are_made_durable_once() {
     let store = Store::new();
     let numbers = store.load(5_000);
     store.pass_seconds(300);
@@ -247,7 +247,7 @@ fn the_log_of_a_store_takes_little_room_when_nobody_writes_and_when_it_is_closed
     let store = Store::new();
     store.load(10_000);
     assert!(store.figure("log.file_bytes") >= 128 << 10);
-    // What is buffered is old after ten minutes; then come checkpoints, each a minute after the last.
+    // Buffered writes are old after ten minutes; then come checkpoints, each a minute after the last.
     store.pass_seconds(900);
     assert_eq!(store.figure("log.file_bytes"), 8 << 10);
     assert_eq!(Store::log_bytes(&store.simulation), 8 << 10);

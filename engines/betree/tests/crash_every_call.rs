@@ -4,8 +4,8 @@ mod history;
 
 use history::{Ending, shrinking};
 
-/// Runs a history with the power cut at a call (or not); how many calls it made, and how many slices were
-/// waiting in inner nodes.
+/// Runs a history with the power cut at a call (or not). Returns the number of its calls, and the number of
+/// slices that waited in inner nodes.
 fn cut_at(seed: u64, steps: u64, call: Option<u64>, ending: Ending) -> (u64, u64) {
     shrinking::run(seed, |history| (history.live_twice(steps, call, ending), history.slices_seen))
 }

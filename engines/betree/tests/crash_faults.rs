@@ -95,7 +95,7 @@ fn a_failing_sync_of_the_log_stops_the_engine_and_loses_nothing_that_was_acknowl
                 FaultRule::new(Operation::Sync, Fault::InputOutputError).on(".wal").after(random.below(4));
             history.simulation.disk.inject(rule);
             let mut kinds = history.run_through_errors(80);
-            // Whatever the steps were: the sync that fails comes.
+            // The sync that fails comes after any steps.
             let synced = (0..5).map(|_| history.commit().and_then(|()| history.sync_last()));
             kinds.extend(synced.filter_map(Result::err).map(|error| error.kind()));
             assert!(kinds.contains(&ErrorKind::Closed), "{kinds:?}");

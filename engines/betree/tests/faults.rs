@@ -205,7 +205,7 @@ fn a_damaged_collection_can_be_dropped_and_stops_no_checkpoint_of_the_others() {
         // Behind the superblocks.
         let head = 128 << 10;
         simulation.disk.flip_bit(&data, (head + (bytes - head) * step / 40) * 8 + step % 8);
-        // What an opening refuses is no question of dropping.
+        // A store that does not open tells us no more about drops.
         let Ok(engine) = open(&simulation) else { continue };
         for number in 0..300 {
             put(&engine, damaged, number).expect("writes are blind");

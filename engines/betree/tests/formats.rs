@@ -55,7 +55,7 @@ fn check(engine: &Betree, expected: &content::Expected) {
     }
 }
 
-/// What a new store of the same content expects, which a store of any version has to hold.
+/// The expectations of a new store with the same content. A store of any version has to meet them.
 fn expected() -> content::Expected {
     let folder = tempfile::tempdir().expect("a folder");
     let engine = open(folder.path());

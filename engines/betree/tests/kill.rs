@@ -1,10 +1,10 @@
 //! Repeated kills of a writing process: every commit that was acknowledged as `Logged` must be there, with
 //! its index entries.
 //!
-//! The child is this test binary itself, started with a folder in its environment. It runs three threads;
-//! each commits documents with an index entry in another tree, and writes the number of each acknowledged one
-//! to its own pipe-like file, one `write` call a number, which survives the kill as the log does. The parent
-//! kills it after a few dozen milliseconds, opens the store, and checks that
+//! The child is this test binary itself, started with a folder in its environment. It runs three threads.
+//! Each commits documents with an index entry in another tree. It writes the number of each acknowledged one
+//! to its own file, with one `write` call, which survives the kill as the log does. The parent kills it after
+//! a few dozen milliseconds, opens the store, and checks that
 //! - every acknowledged number is there, with the value that belongs to it;
 //! - documents and index entries are exactly each other's;
 //! - the store goes on from there: the next child continues in the same folder.
@@ -56,7 +56,7 @@ fn value_of(number: u64) -> Vec<u8> {
     format!("value of {number}: {}", "x".repeat((number % 300) as usize)).into_bytes()
 }
 
-/// The child: writes until it is killed. In a normal test run there is no folder, and nothing to do.
+/// The child: writes until it is killed. A normal test run has no folder: the test ends at once.
 #[test]
 fn child_that_writes_until_it_is_killed() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };

@@ -57,7 +57,7 @@ fn number_of_all(engine: &Betree, documents: TreeId) -> u64 {
     all.unwrap_or(0)
 }
 
-/// What the child has written down.
+/// The child's notes.
 fn told(folder: &Path) -> Vec<u8> {
     let mut told = Vec::new();
     if let Ok(mut file) = File::open(folder.join("told")) {
@@ -66,7 +66,7 @@ fn told(folder: &Path) -> Vec<u8> {
     told
 }
 
-/// The child: writes until it is killed. In a normal test run there is no folder, and nothing to do.
+/// The child: writes until it is killed. A normal test run has no folder: the test ends at once.
 #[test]
 fn child_that_makes_large_commits_until_it_is_killed() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };

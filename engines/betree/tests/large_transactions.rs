@@ -185,7 +185,7 @@ fn a_large_transaction_that_is_rolled_back_leaves_no_room_taken_and_no_claim() {
 }
 
 #[test]
-fn what_a_killed_process_put_out_of_memory_is_removed_when_the_store_is_opened() {
+fn spilled_layers_of_a_killed_process_are_removed_when_the_store_is_opened() {
     let simulation = Environment::simulated(4);
     let engine = open(&simulation.environment, Path::new(FOLDER), 8 << 10);
     let tree = engine.create_tree("t", &TreeOptions::default()).expect("the tree is created");

@@ -39,7 +39,7 @@ fn with_tree(simulation: &Simulation, entries: &[(&str, &str)]) -> (SharedEngine
     (engine, tree)
 }
 
-/// From now on nothing waits in nodes: what is merged drops at once what it replaces.
+/// From now on no message waits in nodes: a merge drops replaced values at once.
 fn straight_into_leaves(engine: &SharedEngine, tree: TreeId) {
     let entries = [("bufferPercent", "0"), ("largeValueSize", "1KB")];
     let entries = entries.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
@@ -314,7 +314,7 @@ fn a_read_that_must_not_block_names_the_piece_that_is_missing_and_is_answered_on
         assert_eq!(again.map(|found| found.len()), Some(5_000));
     }
     assert!(misses >= 40, "{misses} reads were missing");
-    // What the cache would not keep is for a thread that can wait.
+    // A value that the cache would not keep needs a thread that may wait.
     for _ in 0..2 {
         assert_eq!(get(&*reader, tree, b"long").as_ref(), Some(&long));
         let error = reader.get(tree, b"long", BlockingMode::CachedOnly).expect_err("it is never in memory");

@@ -242,7 +242,7 @@ fn figures_say_what_was_written_for_what_and_for_whom() {
     assert!(first > 4 * second && second > 0, "{first} and {second}");
     assert!(figure(&engine, "write_amplification.permille") > 1_000);
     assert!(figure(&engine, "commits.bytes") >= 3_300 * 204);
-    // What a reader holds is told until it ends.
+    // The statistics show what a reader holds until it ends.
     let reader = engine.begin(Begin::READ).expect("a reader begins");
     assert!(reader.get(one, &7_u32.to_be_bytes(), BlockingMode::MayBlock).expect("it is read").is_some());
     simulation.clock.advance(std::time::Duration::from_secs(5));
@@ -344,16 +344,18 @@ fn the_file_shrinks_after_drops_and_what_lies_free_within_it_becomes_holes() {
     pass(&simulation, 20);
     let more = figure(&engine, "data.hole_bytes") + cut - figure(&engine, "data.file_bytes");
     assert!(more > holes + (4 << 20), "{holes} bytes of holes, then {more} given back");
-    // What lay behind it has moved, so that the file is as short as what is in it.
+    // The blocks behind it have moved, so that the file is no longer than its content.
     pass(&simulation, 40);
     let (short, moved) = (figure(&engine, "data.file_bytes"), figure(&engine, "data.moved_bytes"));
     assert!(moved > 0 && short < 3 << 20, "{short} bytes after {moved} were moved");
     assert!(engine.check(&CheckRequest::default()).expect("it is checked").is_sound());
-    // A device that fails, or has no room, says which of both where room is asked for, and nothing is lost.
+    // A device that fails and one that has no room give different errors when room is asked for, and no data
+    // is lost.
     let tight = engine.create_tree("tight", &layout).expect("a tree is made");
     for (fault, is_full) in [(Fault::InputOutputError, false), (Fault::NoSpace, true)] {
         simulation.disk.inject(FaultRule::new(Operation::Allocate, fault).on("data.").always());
-        // More than there is room for without asking: the writers are told, or whoever wants a checkpoint.
+        // The writes need more than the room that is there. Either the writers or the checkpoint get the
+        // error.
         let chunks = (0..20_000_u32).collect::<Vec<_>>();
         let refused = chunks.chunks(100).find_map(|chunk| try_put(&engine, tight, chunk).err());
         let error = refused.or_else(|| engine.checkpoint().err()).expect("there is no room");

@@ -19,7 +19,7 @@ fn open(simulation: &Simulation, options: Options) -> Result<SharedEngine, Stora
     Ok(CheckedEngine::shared(engine as Arc<dyn Engine>))
 }
 
-/// So many entries of about 40 bytes, or larger ones that do not compress.
+/// Entries of about 40 bytes, or larger ones that do not compress.
 fn entries(count: u32, value_bytes: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut next = || {

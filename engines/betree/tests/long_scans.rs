@@ -28,7 +28,7 @@ fn options(scan_threads: &str) -> Options {
     ];
     let entries = entries.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut options = Options::default().with_entries(&entries).expect("the options are possible");
-    // What is asked for ahead may have a sixteenth: enough for one scan at a time.
+    // Read-ahead may have a sixteenth: enough for one scan at a time.
     (options.cache_bytes, options.partition_bytes) = (8 << 20, 128 << 10);
     options
 }
@@ -44,7 +44,7 @@ fn value(number: u64, version: u64) -> Vec<u8> {
     [number, version].into_iter().flat_map(u64::to_le_bytes).chain(noise).collect()
 }
 
-/// What a scan found of an entry.
+/// The part of an entry that a scan is checked by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seen {
     number: u64,
@@ -81,7 +81,7 @@ fn seed_of(direction: Direction) -> u64 {
     if direction == Direction::Forward { 1 } else { 2 }
 }
 
-/// Scans in the largest batches; what came, and how it ended.
+/// Scans in the largest batches; returns the entries, and how the scan ended.
 fn scan(
     engine: &Betree,
     tree: TreeId,
@@ -177,7 +177,7 @@ fn scans_beside_each_other_and_a_writer_see_every_entry_once_and_in_order() {
         let (brought, helped) =
             (figure(&engine, "scans.portions_brought"), figure(&engine, "scans.portions_helped"));
         assert!(helped > 50 && helped < brought, "helpers brought {helped} of {brought} portions");
-        // What scans have left goes by itself.
+        // The pages that scans have left go by themselves.
         let is_gone = || {
             std::thread::sleep(std::time::Duration::from_millis(10));
             figure(&engine, "cache.scan_ahead_bytes") == 0

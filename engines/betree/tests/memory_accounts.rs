@@ -48,7 +48,7 @@ impl Store {
         self.engine.statistics().get(name).unwrap_or_else(|| panic!("there is no figure {name}"))
     }
 
-    /// So much time passes in which background work looks around.
+    /// Time passes, and background work looks around each second.
     fn pass(&self, seconds: u64) {
         for _ in 0..seconds {
             self.simulation.clock.advance(Duration::from_secs(1));
@@ -132,7 +132,7 @@ fn batches_of_cursors_that_wait_count_and_have_a_bound() {
     let beside = store.calls_of_a_scan();
     assert!(beside <= calls * 3 / 2, "a long scan stays one: {beside} reads of the device, {calls} before");
     for cursor in &mut cursors {
-        // Whatever its batches had, it goes on where it stood.
+        // The cursor goes on where it stood.
         let (key, found) =
             cursor.next(&*reader, BlockingMode::MayBlock).expect("reads succeed").expect("more");
         assert_eq!((key, found), (&1_000_u32.to_be_bytes()[..], value(1_000).as_slice()));
@@ -256,8 +256,8 @@ fn the_work_of_merges_counts_and_is_forgotten_some_seconds_after_they_end() {
     store.pass(1);
     assert!(store.figure("flushes.count") > 10);
     let work = store.figure("cache.working_bytes");
-    // A buffer, what waits in nodes for it, leaves: some times the size of a partition, less than all that
-    // was merged.
+    // The account holds a buffer, the messages that wait in nodes for it, and leaves. That is a few times the
+    // size of a partition, and less than the sum of all merges.
     assert!(work > (64 << 10) && work < LIMIT / 2, "{work} bytes");
     let counted = store.figure("cache.counted_bytes");
     assert!(counted <= LIMIT + LIMIT / 16, "{counted} bytes count");

@@ -39,7 +39,7 @@ impl Store {
         Store { simulation, options, engine, tree }
     }
 
-    /// The same store, opened anew with its options changed, and what was found in its files meanwhile.
+    /// The same store, opened anew with its options changed, and the report on its files in between.
     fn reopened(self, change: impl FnOnce(&mut Options)) -> (Store, VerifyReport) {
         let Store { simulation, mut options, engine, tree } = self;
         engine.close().expect("the store closes");

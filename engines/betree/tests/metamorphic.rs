@@ -2,9 +2,9 @@
 //!
 //! The [stream](stream) is drawn from the seed alone and never depends on an answer. Each configuration
 //! [runs](run) it on a disk of its own, with its own timing of background work. Its answers are written down
-//! line by line: every get and scan, forwards and backwards, at the newest and at old snapshots, before and
-//! after reopening, and after a kill. All lines must be equal. Runs or no runs, filters or none, and changes
-//! of tree options must not show.
+//! line by line: every get, and every scan forwards and backwards, at the newest and at old snapshots. They
+//! are taken before and after reopening, and after a kill. All lines must be equal. Runs or no runs, filters
+//! or none, and changes of tree options must not show.
 //!
 //! Other activities: [writers](writers) whose transactions last several steps and spill; trees that are
 //! [loaded](trees) and dropped while readers that began before go on; and [backups](backups), each of which
@@ -40,7 +40,7 @@ use run::Run;
 use seen::Seen;
 use stream::{Step, stream};
 
-/// Runs steps of the stream of a seed in every configuration; what each of them met.
+/// Runs steps of the stream of a seed in every configuration; returns what each of them met.
 ///
 /// # Panics
 /// Where an answer differs from that of the first one.
@@ -67,7 +67,7 @@ fn compare(seed: u64, stream: &[Step], kept: &[usize], planted: &[usize]) -> Vec
     seen
 }
 
-/// As [`compare`]; where that fails, the fewest steps with which it does, and what it says then.
+/// As [`compare`]. Where that fails, the result is the fewest steps with which it does, and its message then.
 fn compare_or_shrink(
     seed: u64,
     stream: &[Step],

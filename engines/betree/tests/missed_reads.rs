@@ -1,5 +1,5 @@
-//! Reads that must not block: each refusal names the missing block. Once its bytes are there, the same read
-//! is answered.
+//! Reads that must not block: each refusal names the missed read. Once its bytes are there, the same read is
+//! answered.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ fn open(folder: &Path) -> Arc<Betree> {
     Betree::open(&Environment::real(), folder, options).expect("the store opens")
 }
 
-/// A store whose tree lies on disk, opened anew: nothing is cached.
+/// A store whose tree lies on disk, opened anew with an empty cache.
 fn cold(folder: &Path) -> (Arc<Betree>, TreeId) {
     let engine = open(folder);
     let tree = engine.create_tree("t", &TreeOptions::default()).expect("a tree can be made");
@@ -42,8 +42,7 @@ fn cold(folder: &Path) -> (Arc<Betree>, TreeId) {
     (open(folder), tree)
 }
 
-/// Reads a key from memory, and does the reads that are missing; how many those were. Nodes are loaded by a
-/// blocking read.
+/// Reads a key from memory, makes the missed reads, and counts them. Nodes are loaded by a blocking read.
 fn get(reader: &dyn Transaction, tree: TreeId, number: u32, reads: &mut u32) -> Option<Vec<u8>> {
     for _ in 0..10 {
         let error: StorageError = match reader.get(tree, &key(number), BlockingMode::CachedOnly) {

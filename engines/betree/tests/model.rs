@@ -29,13 +29,13 @@ fn seeds(from: u64, count: u64) -> Vec<u64> {
     }
 }
 
-/// The operations of a run: so many, or those that the environment names.
+/// The operations of a run: the given number of them, or those that the environment names.
 fn operations(count: usize) -> Vec<usize> {
     std::env::var("PANDO_OPERATIONS").map_or((0..count).collect(), |numbers| shrink::parse(&numbers))
 }
 
-/// One run from beginning to end, having planted a failure behind the last of `planted`, where all of them
-/// are among the operations; the slices that it met.
+/// One run from beginning to end; returns the slices that it met. If all of `planted` are among the
+/// operations, a failure is planted behind the last of them.
 fn live(seed: u64, operations: &[usize], planted: &[usize]) -> u64 {
     let mut run = Run::new(seed);
     for operation in operations {

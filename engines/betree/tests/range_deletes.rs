@@ -178,7 +178,7 @@ fn leaves_within_a_range_go_unread_and_their_room_comes_free() {
 #[test]
 fn slices_that_are_older_go_unread_and_newer_ones_stay() {
     let mut store = Store::filled(2_000, 40);
-    // What lies above leaves: half of it is older than the range delete, half newer.
+    // Messages above leaves: half of them are older than the range delete, half newer.
     for key in (0..2_000).step_by(7) {
         store.put(key, b"above");
     }
@@ -202,7 +202,7 @@ fn slices_that_are_older_go_unread_and_newer_ones_stay() {
 }
 
 #[test]
-fn what_an_old_snapshot_sees_stays_until_it_ends() {
+fn entries_that_an_old_snapshot_sees_stay_until_it_ends() {
     let mut store = Store::filled(1_000, 40);
     let before = store.reader();
     store.delete(200, 800);
@@ -240,7 +240,7 @@ fn large_values_of_what_goes_unread_are_given_back() {
     store.rest();
     assert!(store.figure("range_deletes.unread_leaves") > 0);
     assert_eq!(store.newest(), all_but(200, 10, 190));
-    // What waits in a node holds up the values that it replaces.
+    // Messages that wait in a node keep the values that they replace.
     store.engine().compact(&[]).expect("all goes into leaves");
     let report = store.close();
     assert!((20..=30).contains(&report.trees[0].large_values), "{report:?}");

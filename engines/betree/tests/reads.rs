@@ -102,7 +102,7 @@ fn value(number: u64) -> Vec<u8> {
     (0..25).flat_map(|_| random.next_u64().to_le_bytes()).collect()
 }
 
-/// Each works as the others do, whatever waits in runs.
+/// Each works as the others do, with any messages in runs.
 const LAYOUTS: [&[(&str, &str)]; 3] = [
     &[("bufferPercent", "0")],
     &[("bufferPercent", "8"), ("fanout", "4")],

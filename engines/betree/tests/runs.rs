@@ -211,7 +211,7 @@ fn count(store: &Store) -> usize {
 }
 
 #[test]
-fn what_is_deleted_while_much_is_pending_is_gone_and_its_room_comes_back() {
+fn keys_deleted_while_much_is_pending_are_gone_and_their_room_comes_back() {
     let store = Store::new("30");
     store.put(random(20_000), &[7; 50]);
     assert_eq!(count(&store), 20_000);

@@ -7,12 +7,12 @@
 //! | 1.25 times the budget | waits for room; statistics count it as a stall |
 //!
 //! The log has two such steps: commits keep the pace from three quarters of its budget on, and wait at the
-//! whole. The pace makes stalls rare: from the whole budget on each commit sleeps 25 ms, so that a flush task
-//! without a processor for a while stops nobody.
+//! whole. The pace makes stalls rare. From the whole budget on each commit sleeps 25 ms. So commits do not
+//! stall when a flush task lacks a processor for a while.
 //!
-//! A commit flushes or makes a checkpoint itself in two cases only: in a simulation, whose tasks run when
-//! told, and where no flush has ended for [`WAIT_MAX`]. So it cannot deadlock. Where flushes or checkpoints
-//! fail, a commit that would have to wait fails and says why.
+//! A commit flushes or makes a checkpoint itself in two cases only, so that it cannot deadlock: in a
+//! simulation, whose tasks run when told, and where no flush has ended for [`WAIT_MAX`]. Where flushes or
+//! checkpoints fail, a commit that would have to wait fails and says why.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use pando_environment::{Clock, Monotonic};
 
 use super::backlog::Backlog;
 use super::buffer_flush::Progress;
-use super::checkpoint::Checkpointer;
+use super::checkpointer::Checkpointer;
 use super::flush_monitor::FlushMonitor;
 use super::flush_scheduler::FlushScheduler;
 use super::write_buffers::WriteBuffers;
@@ -32,9 +32,9 @@ use crate::error::BetreeError;
 use crate::options::live_options::LiveOptions;
 use crate::tree::buffer::SLOT_BYTES;
 
-/// Sleeping for less costs more than it brings: the next commit finds the slot taken instead.
+/// The shortest sleep. A shorter one costs more than it brings; the next commit finds the slot taken instead.
 const SLEEP_MIN: Duration = Duration::from_micros(100);
-/// How long it waits for any progress before it does the work itself.
+/// The time that a commit waits for any progress before it does the work itself.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// See the module's head.
@@ -53,7 +53,8 @@ pub(crate) struct BackPressure {
 }
 
 impl BackPressure {
-    /// Returns when there is room for so many bytes in so many writes, or says why there will be none.
+    /// Returns when there is room for these bytes in this number of writes, or the reason why there will be
+    /// none.
     pub(crate) fn make_room(&self, bytes: usize, writes: usize) -> Result<(), BetreeError> {
         let debt = self.debt();
         if debt.is_some() {
@@ -76,11 +77,11 @@ impl BackPressure {
     /// Bytes in buffers from which on commits wait for room.
     fn buffer_limit(&self) -> usize {
         let budget = self.buffers.budget();
-        // Where tasks have no threads of their own, going on gains nothing.
+        // Without such threads a commit that goes on buffering gains nothing.
         if self.runs_by_itself { budget + budget / 4 } else { budget }
     }
 
-    /// How far buffers and log are behind, whichever is farther.
+    /// The debt of the buffers or of the log, whichever is larger.
     pub(crate) fn debt(&self) -> Debt {
         let free_until = self.buffers.flush_from();
         let buffered = self.buffers.bytes().saturating_sub(free_until);
@@ -134,8 +135,7 @@ impl BackPressure {
         let mut waiting = Waiting::begin(self, self.counters.checkpoints.get());
         while self.checkpointer.is_log_full() {
             self.gate.check_open()?;
-            // A checkpoint that takes long is no reason for a second one: all waiting commits would make
-            // theirs in turn.
+            // A long checkpoint is no reason for a second one: all waiting commits would make theirs in turn.
             if waiting.is_over(self, self.counters.checkpoints.get())
                 && !self.checkpointer.state.is_under_way()
             {

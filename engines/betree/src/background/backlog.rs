@@ -37,7 +37,7 @@ impl TreeQueue {
         self.0.lock().pop_front()
     }
 
-    /// Takes the first tree that nobody is flushing. The others stay.
+    /// Takes the first tree that no thread is flushing. The others stay.
     pub(crate) fn take_idle(&self) -> Option<Arc<Tree>> {
         let mut trees = self.0.lock();
         let at = trees.iter().position(|tree| tree.try_lock_flush().is_some())?;

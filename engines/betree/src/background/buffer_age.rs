@@ -3,8 +3,7 @@
 //! The log is kept from the oldest record that some buffer still holds. A tree that is seldom written would
 //! keep it for ever. So writes are flushed after the log has grown by a quarter of its budget, or after ten
 //! minutes. Flush tasks do it, one partition a step, when they have nothing more urgent. Most partitions are
-//! flushed long before. A small set of keys that is overwritten all the time is written once in that time,
-//! however often it was overwritten.
+//! flushed long before. A small set of keys that is overwritten all the time is flushed once in that time.
 //!
 //! Ages are known by samples: the last record at some time, and how much had been logged.
 
@@ -27,7 +26,7 @@ use crate::tree::registry::TreeRegistry;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::Partition;
 
-/// Writes that were buffered so long ago are flushed, however little was logged since.
+/// The age from which on buffered writes are flushed, even if little was logged since.
 const AGE_MAX: Duration = Duration::from_secs(600);
 /// The time between two samples where little is logged.
 const SAMPLE_TIME: Duration = Duration::from_secs(10);
@@ -41,7 +40,7 @@ struct Sample {
     at: Monotonic,
 }
 
-/// Samples of the log's end, and how far what is buffered has grown old.
+/// Samples of the log's end, and the record up to which buffered writes have grown old.
 #[derive(Default)]
 pub(crate) struct Ages {
     /// Oldest first.

@@ -2,10 +2,9 @@
 //!
 //! 1. *Sweep*: superseded versions leave the buffer; if that frees enough, the buffer is not flushed yet.
 //! 2. *Freeze*: with the gate closed, the active buffer becomes the frozen one and an empty one takes new
-//!    writes. A full partition is divided in two: of many small buffers each flush is short, and all together
-//!    hold as much.
-//! 3. *Flush* ([`crate::tree::flush`]) into runs and leaves. Nobody waits for it but a commit that finds no
-//!    room.
+//!    writes. A full partition is divided in two: the flush of a small buffer is short, and all buffers
+//!    together hold as much.
+//! 3. *Flush* ([`crate::tree::flush`]) into runs and leaves. Only a commit that finds no room waits for it.
 //! 4. *Install* the new version of the tree.
 //!
 //! Not here: the choice of the buffer ([`super::flush_scheduler`]), and partial flushes below the buffers
@@ -25,24 +24,24 @@ use crate::commit_order::{CommitGate, Visibility};
 use crate::counters::Counters;
 use crate::error::BetreeError;
 use crate::options::live_options::LiveOptions;
-use crate::tree::blocks::Blocks;
 use crate::tree::buffer::{Buffer, PruneBounds, SharedBuffer};
 use crate::tree::flush::{FlushFigures, FlushInput, flush_with};
-use crate::tree::large_values::write_large_values;
+use crate::tree::large_value_writer::write_large_values;
 use crate::tree::messages::Messages;
 use crate::tree::path::{leaf_bounds, upper_bounds};
+use crate::tree::tree_blocks::Blocks;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::{Frozen, Partition, TreeView};
 
-/// Leaves under one partition of a tree without runs. With more the partition is divided, so that each flush
-/// is short.
+/// Leaves under one partition of a tree without runs. A partition with more is divided, so that each flush is
+/// short.
 const PARTITION_LEAVES: usize = 32;
 
 /// Partitions of a tree that has runs.
 const PARTITIONS_MAX: usize = 64;
 
-/// A sweep that frees one byte in so many puts the flush off.
-const SWEPT_SHARE: usize = 16;
+/// The divisor of a buffer's bytes: a sweep that frees that part puts the flush off.
+const SWEPT_DIVISOR: usize = 16;
 
 /// See the module's head.
 pub(crate) struct BufferFlusher {
@@ -62,7 +61,7 @@ pub(crate) struct BufferFlusher {
 pub(crate) enum Progress {
     /// A step was done.
     Made,
-    /// There is nothing to do, or others are at it.
+    /// There is no work, or other threads do it.
     Nothing,
 }
 
@@ -89,7 +88,7 @@ impl BufferFlusher {
         self.counters.swept_bytes.add(dropped as u64);
         self.buffers.hot_set.note(0, -(dropped as i64));
         self.buffers.remove(dropped);
-        let is_enough = dropped >= before / SWEPT_SHARE;
+        let is_enough = dropped >= before / SWEPT_DIVISOR;
         if is_enough {
             self.monitor.announce_room();
         }
@@ -182,7 +181,7 @@ impl BufferFlusher {
             }
             return Ok(lowers);
         }
-        // Where buffers are flushed before they are full, memory is short: more of them would only be
+        // Buffers that are flushed before they are full show that memory is short. More buffers would only be
         // smaller.
         let active = &view.partitions[at].active;
         let is_full = active.bytes() >= self.options.partition_bytes(&tree.settings());

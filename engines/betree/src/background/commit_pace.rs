@@ -6,14 +6,13 @@
 //! - *Debt*: the used part of the slack, from 0 to 1. Not the flush debt of a tree
 //!   ([`crate::tree::flush_debt`]).
 //! - *Slot* of a commit: the time that it may take up. A commit that finds itself within the slot before
-//!   sleeps until that slot ends. So all threads together are limited, however many they are, and the time of
-//!   the commit itself counts.
+//!   sleeps until that slot ends. So all threads together are limited, and the time of the commit itself
+//!   counts.
 //!
 //! # The law
-//! A slot lasts as long as flushes need for as many bytes, times debt / (1 - debt), but at most [`SLOT_MAX`]
-//! or the time of the flush. So a load settles where half of the slack is used or less, at the rate of the
-//! flushes. A load that flushes keep up with hardly notices. Slots never reach further ahead than
-//! [`AHEAD_MAX`].
+//! The length of a slot is the time that flushes need for as many bytes, times debt / (1 - debt). It is at
+//! most [`SLOT_MAX`] or the time of the flush. So a load settles at the rate of the flushes, with half of the
+//! slack used or less. A slower load hardly notices. Slots never reach further ahead than [`AHEAD_MAX`].
 
 use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -24,7 +23,7 @@ use pando_environment::sync::Mutex;
 const FIRST_RATE: f64 = (50 << 20) as f64;
 /// The flush time after which older measurements count a third.
 const MEMORY: Duration = Duration::from_secs(1);
-/// A flush counts for at most so many times the usual time, plus so many nanoseconds.
+/// A flush counts for at most this multiple of the usual time, plus [`OUTLIER_NANOS`].
 const OUTLIER: f64 = 4.0;
 const OUTLIER_NANOS: f64 = 5e6;
 /// The longest slot, unless flushes need longer for the bytes: a lone commit pauses no longer.
@@ -39,7 +38,7 @@ pub(crate) struct Debt(u16);
 impl Debt {
     const WHOLE: u128 = 1024;
 
-    /// Where `used` of a slack is used.
+    /// The debt where `used` of a slack is used.
     pub(crate) fn of(used: u64, slack: u64) -> Debt {
         let parts = u128::from(used) * Debt::WHOLE / u128::from(slack.max(1));
         Debt(parts.min(Debt::WHOLE - 1) as u16)
@@ -85,10 +84,11 @@ impl Default for CommitPace {
 }
 
 impl CommitPace {
-    /// Notes that a flush has emptied a buffer of so many bytes in this time.
+    /// Notes that a flush has emptied a buffer of these bytes in this time.
     pub(crate) fn note_flush(&self, bytes: usize, time: Duration) {
         let mut achieved = self.achieved.lock();
-        // A machine that stood still for seconds has not become slow: one flush says only so much.
+        // A machine that stood still for seconds has not become slow, so one flush changes the rate by a
+        // bounded amount.
         let usual = bytes as f64 * achieved.nanos / achieved.bytes.max(1.0);
         let nanos = (time.as_nanos() as f64).min(OUTLIER * usual + OUTLIER_NANOS);
         let kept = (-nanos / MEMORY.as_nanos() as f64).exp();
@@ -103,8 +103,8 @@ impl CommitPace {
         self.rate.load(Ordering::Relaxed)
     }
 
-    /// Takes a slot for a commit of so many bytes at the time `now`, where so many flushers work; how long
-    /// the commit has to sleep first.
+    /// Takes a slot for a commit of `bytes` at the time `now`, where `flushers` work. Returns how long the
+    /// commit has to sleep first.
     pub(crate) fn take_slot(&self, now: Duration, bytes: u64, flushers: usize, debt: Debt) -> Duration {
         let now = now.as_nanos() as u64;
         let slot = self.slot_nanos(bytes, flushers, debt);

@@ -3,13 +3,13 @@
 //!
 //! 1. Buffers are flushed, as for a checkpoint, and range deletes that every snapshot sees are applied.
 //! 2. Level by level, from the root down, and from left to right, the messages pending for a child are
-//!    flushed into it. Each step flushes one child, as [`super::partial_flush`] does, so that nobody waits
-//!    longer than for any other step. Commits may bring new messages meanwhile.
+//!    flushed into it. Each step flushes one child, as [`super::partial_flush`] does, so that other threads
+//!    wait no longer than for any other step. Commits may bring new messages meanwhile.
 //! 3. Checkpoints, after which the replaced blocks are free.
 //!
-//! It rewrites each leaf for which messages are pending. In a store that is written at random the next writes
-//! undo it: it is for data at rest. After random inserts at ten times the cache, most of which quiet times
-//! had flushed already, it made the store no smaller.
+//! Compaction rewrites each leaf for which messages are pending. It is for data at rest: under random writes
+//! the next writes undo it. After random inserts at ten times the cache it made the store no smaller; quiet
+//! times had flushed most of them already.
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use pando_storage::TreeId;
 
 use super::buffer_flush::BufferFlusher;
 use super::partial_flush::PartialFlushes;
-use super::range_deletes::RangeDeletes;
+use super::range_delete_applier::RangeDeleteApplier;
 use crate::commit_order::CommitGate;
 use crate::error::BetreeError;
-use crate::tree::blocks::Blocks;
 use crate::tree::flush_debt::Payment;
 use crate::tree::node::Child;
-use crate::tree::partial_flush::{PartialFlush, Place};
+use crate::tree::partial_flush_step::{PartialFlush, Place};
 use crate::tree::pending_children::next_pending_child;
 use crate::tree::registry::TreeRegistry;
+use crate::tree::tree_blocks::Blocks;
 use crate::tree::tree_state::Tree;
 
 /// See the module's head.
@@ -35,11 +35,11 @@ pub(crate) struct Compaction {
     pub(crate) gate: Arc<CommitGate>,
     pub(crate) flusher: Arc<BufferFlusher>,
     pub(crate) partial_flushes: Arc<PartialFlushes>,
-    pub(crate) range_deletes: Arc<RangeDeletes>,
+    pub(crate) range_deletes: Arc<RangeDeleteApplier>,
 }
 
 impl Compaction {
-    /// Sends all that waits in these trees down to leaves; in all trees if none is named.
+    /// Flushes all pending messages of these trees into leaves; of all trees if none is named.
     pub(crate) fn compact(&self, trees: &[TreeId]) -> Result<(), BetreeError> {
         let trees: Vec<Arc<Tree>> = match trees {
             [] => self.trees.in_order().into_iter().filter(|tree| !tree.is_dropped()).collect(),
@@ -56,7 +56,7 @@ impl Compaction {
         Ok(())
     }
 
-    /// Sends down what waits in the nodes of a height.
+    /// Flushes the messages pending in the nodes of a height.
     fn compact_level(&self, tree: &Arc<Tree>, height: u8) -> Result<(), BetreeError> {
         let mut from = Vec::new();
         loop {
@@ -72,7 +72,7 @@ impl Compaction {
             drop(view);
             let place = Place { key: &key, height };
             self.partial_flushes.flush_at(tree, &flushing, place, PartialFlush::Child, Payment::Free)?;
-            // The next key that there can be.
+            // The smallest greater key.
             from = [&key, &[0][..]].concat();
         }
     }

@@ -4,7 +4,7 @@
 //!    and not kept.
 //! 2. All of it is freed at once, in the image that a checkpoint is about to write.
 //!
-//! A tree of which something cannot be read keeps its room, since nobody knows all of it. It does not pin the
+//! A tree with an unreadable block keeps its room, since the walk cannot find all of it. It does not pin the
 //! log.
 
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use super::write_buffers::WriteBuffers;
 use crate::commit_order::CommitGate;
 use crate::error::BetreeError;
 use crate::space::SpaceChange;
-use crate::tree::blocks::Blocks;
 use crate::tree::owned_extents::Owners;
+use crate::tree::tree_blocks::Blocks;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;
 

@@ -1,5 +1,4 @@
-//! The flush monitor: how fast flushes empty buffers, whether the last one failed, and the signal for who
-//! waits for room.
+//! The flush monitor: the rate of flushes, the last failure, and the signal for commits that wait for room.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +10,9 @@ use pando_environment::{Clock, Monotonic};
 use super::commit_pace::CommitPace;
 use crate::error::BetreeError;
 
-/// How long a commit waits for others' work before it looks again.
+/// The time that a commit waits for the work of other threads before it looks again.
 const ROOM_WAIT: Duration = Duration::from_millis(5);
-/// How long flush tasks rest after a failure: a full disk does not get room by being asked at once again.
+/// The time that flush tasks rest after a failure, since a full disk is still full a moment later.
 pub(crate) const RETRY: Duration = Duration::from_millis(500);
 
 /// See the module's head.
@@ -25,7 +24,7 @@ pub(crate) struct FlushMonitor {
     longest_nanos: AtomicU64,
     /// Why and when the last flush failed, if it did.
     failure: Mutex<Option<(BetreeError, Monotonic)>>,
-    /// Told whenever a flush or a checkpoint has made room.
+    /// Signalled when a flush or a checkpoint has made room.
     room: Condvar,
     room_lock: Mutex<()>,
 }
@@ -67,13 +66,13 @@ impl FlushMonitor {
         failed.map_or(Duration::ZERO, |at| RETRY.saturating_sub(self.clock.monotonic().since(at)))
     }
 
-    /// Waits a little for a flush or a checkpoint that others are at.
+    /// Waits a little for a flush or a checkpoint of another thread.
     pub(crate) fn wait_for_room(&self) {
         let mut lock = self.room_lock.lock();
         let _timed_out = self.room.wait_for(&mut lock, ROOM_WAIT);
     }
 
-    /// Tells all that wait for room that there may be some.
+    /// Wakes all threads that wait for room.
     pub(crate) fn announce_room(&self) {
         let _lock = self.room_lock.lock();
         self.room.notify_all();

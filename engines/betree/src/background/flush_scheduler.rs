@@ -5,7 +5,7 @@
 //! 2. a full partition;
 //! 3. where memory runs short, the largest buffer;
 //! 4. a buffer whose writes have grown old ([`super::buffer_age`]);
-//! 5. range deletes that every snapshot sees ([`super::range_deletes`]);
+//! 5. range deletes that every snapshot sees ([`super::range_delete_applier`]);
 //! 6. where nobody commits: overdue messages, and places that reads had to merge again and again
 //!    ([`super::partial_flush`]).
 
@@ -20,15 +20,14 @@ use super::buffer_flush::{BufferFlusher, Progress};
 use super::flush_monitor::{FlushMonitor, RETRY};
 use super::memory_sharing::MemorySharing;
 use super::partial_flush::PartialFlushes;
-use super::range_deletes::RangeDeletes;
+use super::range_delete_applier::RangeDeleteApplier;
 use super::write_buffers::WriteBuffers;
 use crate::error::BetreeError;
 use crate::tree::registry::TreeRegistry;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::Partition;
 
-/// Trees that are chosen at once where memory runs short: looking through all of them takes its time where
-/// they are many.
+/// Trees that are chosen together where memory runs short, because a look through very many trees takes long.
 const LARGEST_MAX: usize = 64;
 
 /// See the module's head.
@@ -41,20 +40,20 @@ pub(crate) struct FlushScheduler {
     pub(crate) flusher: Arc<BufferFlusher>,
     pub(crate) partial_flushes: Arc<PartialFlushes>,
     pub(crate) aged_buffers: Arc<AgedBuffers>,
-    pub(crate) range_deletes: Arc<RangeDeletes>,
+    pub(crate) range_deletes: Arc<RangeDeleteApplier>,
 }
 
 impl FlushScheduler {
     /// One step of a flush task.
     pub(crate) fn step(&self) -> Step {
-        // However often it is woken: a full disk is not asked again at once.
+        // A wake-up does not shorten the rest, so a full disk is not asked again at once.
         let rest = self.monitor.rest();
         if !rest.is_zero() {
             return Step::Wait(rest);
         }
         match self.flush_one() {
             Ok(Progress::Made) => {
-                // Buffers fill within a second, between two looks of the checkpointer.
+                // Buffers can fill between two looks of the checkpoint task, which are a second apart.
                 self.memory.note_change();
                 Step::Again
             }
@@ -66,7 +65,7 @@ impl FlushScheduler {
     /// Flushes one partition, or does another step of background work, if one is due.
     pub(crate) fn flush_one(&self) -> Result<Progress, BetreeError> {
         self.buffers.hot_set.look(self.buffers.budget() as u64 / 4);
-        // A partial flush that fails keeps no flush from being tried.
+        // Other flushes are tried even if a partial flush fails.
         if matches!(self.partial_flushes.flush_overdue(), Ok(Progress::Made))
             || self.flush_one_full()? == Progress::Made
         {
@@ -101,7 +100,7 @@ impl FlushScheduler {
             if outcome.is_err() || self.has_full_partition(&tree) {
                 self.backlog.full.add(&tree);
             }
-            // Another task may have flushed it since it was queued: then the next one may be full.
+            // Another task may have flushed the tree since it was queued. Then the next one may be full.
             if outcome? == Progress::Made {
                 return Ok(Progress::Made);
             }
@@ -114,7 +113,7 @@ impl FlushScheduler {
         tree.view().partitions.iter().any(|partition| partition.active.bytes() >= full_from)
     }
 
-    /// A tree with one of the largest buffers. They are looked for among all trees, a few at once.
+    /// A tree with one of the largest buffers. Some are chosen together among all trees.
     fn take_largest(&self) -> Option<Arc<Tree>> {
         if let Some(tree) = self.backlog.largest.take() {
             return Some(tree);
@@ -126,7 +125,7 @@ impl FlushScheduler {
             if pending { usize::MAX } else { active }
         };
         let trees = self.trees.all();
-        // Those that are being flushed have the largest buffers, and would be all that is chosen.
+        // Trees under a flush have the largest buffers; without this filter only they would be chosen.
         let idle = trees.values().filter(|tree| tree.try_lock_flush().is_some());
         let mut weighed: Vec<_> = idle.map(|tree| (weight(tree), tree)).collect();
         weighed.sort_unstable_by_key(|(weight, _)| std::cmp::Reverse(*weight));
@@ -136,7 +135,7 @@ impl FlushScheduler {
         self.backlog.largest.take()
     }
 
-    /// Flushes a tree's largest buffer of at least so many bytes, or one that is frozen already.
+    /// Flushes a tree's largest buffer of at least `least` bytes, or one that is frozen already.
     fn flush_largest(
         &self,
         tree: &Arc<Tree>,
@@ -160,9 +159,9 @@ impl FlushScheduler {
         Ok(Progress::Made)
     }
 
-    /// Flushes, beside the flush tasks, until less than so many bytes are buffered. On a full disk more is
-    /// buffered, so that the store can be opened, read, and emptied: the log holds it, and the log has its
-    /// budget.
+    /// Flushes, beside the flush tasks, until fewer bytes than `below` are buffered. On a full disk more
+    /// stays buffered, so that the store can be opened, read, and emptied. The log bounds that, since it
+    /// holds all of it and has a budget.
     pub(crate) fn make_replay_room(&self, below: usize) -> Result<(), BetreeError> {
         while self.buffers.bytes() > below && !self.failed_for_space_lately() {
             match self.flush_one() {

@@ -1,10 +1,10 @@
 //! Hot set detection: whether commits mostly overwrite keys that are still in the write buffers.
 //!
-//! A small set of keys that is written again and again needs no more buffer than it has keys: each new
-//! version takes the place of one that nobody sees any more. Flushing a part of it costs pages, and the next
-//! writes bring it back. So where at least half of the written bytes grow no buffer, flushing begins at three
+//! A small set of keys that is written again and again needs no more buffer than it has keys. Each new
+//! version replaces one that no snapshot sees any more. A flush of a part writes pages, and the next writes
+//! bring that part back. So where at least half of the written bytes grow no buffer, flushing begins at three
 //! quarters of the budget instead of half. The rest of the budget is enough, since such buffers fill at half
-//! the rate at most. A buffer is not flushed for its size alone then: the keys may all lie in one partition.
+//! the rate at most. Then a buffer is not flushed for its size alone: all keys may lie in one partition.
 //!
 //! 1. Commits count the bytes that they write, and by how much the buffers grow.
 //! 2. The flush scheduler compares both once a quarter of the budget has been written since the last look.
@@ -36,7 +36,7 @@ impl HotSet {
         self.grown.fetch_add(grown, Ordering::Relaxed);
     }
 
-    /// Compares both since the last look, if at least so many bytes were written.
+    /// Compares both since the last look, if at least `least` bytes were written.
     pub(crate) fn look(&self, least: u64) {
         let Some(mut last) = self.last.try_lock() else { return };
         let now =

@@ -7,18 +7,18 @@ use std::time::Duration;
 use pando_environment::Step;
 
 use super::buffer_age::AgedBuffers;
-use super::checkpoint::Checkpointer;
+use super::checkpointer::Checkpointer;
 use super::memory_sharing::MemorySharing;
 use super::partial_flush::PartialFlushes;
-use super::range_deletes::RangeDeletes;
+use super::range_delete_applier::RangeDeleteApplier;
 use super::space_return::SpaceReturn;
 use crate::commit_order::Visibility;
 use crate::options::live_options::LiveOptions;
 use crate::space::Shutdown;
 
-/// How often the task looks around when nothing wakes it.
+/// The time between two looks of a task that is not woken.
 const TICK: Duration = Duration::from_secs(1);
-/// How long it rests after a failed checkpoint.
+/// The time that it rests after a failed checkpoint.
 const RETRY: Duration = Duration::from_secs(2);
 
 /// See the module's head.
@@ -27,7 +27,7 @@ pub(crate) struct Maintenance {
     pub(crate) visibility: Arc<Visibility>,
     pub(crate) memory: Arc<MemorySharing>,
     pub(crate) aged_buffers: Arc<AgedBuffers>,
-    pub(crate) range_deletes: Arc<RangeDeletes>,
+    pub(crate) range_deletes: Arc<RangeDeleteApplier>,
     pub(crate) partial_flushes: Arc<PartialFlushes>,
     pub(crate) space_return: Arc<SpaceReturn>,
     pub(crate) checkpointer: Arc<Checkpointer>,

@@ -1,4 +1,5 @@
-//! Memory sharing: what counts against the limit of memory, and what directories and pages get of it.
+//! Memory sharing: the consumers that count against the memory limit, and the rest that directories and pages
+//! get.
 //!
 //! | what counts | its part of the limit |
 //! |---|---|
@@ -11,10 +12,13 @@
 //! | working memory of flushes and loads, waiting cursors, index builds | see [`crate::memory::MemoryAccounts`] |
 //! | directories of leaves, pages of runs, pages of leaves | all that these leave ([`crate::cache`]) |
 //!
-//! Beside the limit stand: pooled objects ([`crate::memory::ObjectPool`]: buffers of 16 to 64 KiB for as many
-//! reads as were under way at once, four of up to 2 MiB, 16 contexts of 96 KB); the read queues of flush
-//! threads (up to 2 MiB each); pages that a reader holds after the cache has dropped them; gaps between pages
-//! beyond that sixteenth, where many have gone and few have come; and what the allocator keeps for a moment.
+//! Some memory is beside the limit:
+//! - pooled objects ([`crate::memory::ObjectPool`]): buffers of 16 to 64 KiB for as many reads as were under
+//!   way at once, four of up to 2 MiB, 16 contexts of 96 KB;
+//! - the read queues of flush threads, up to 2 MiB each;
+//! - pages that a reader holds after the cache has dropped them;
+//! - gaps between pages beyond that sixteenth, where many pages have gone and few have come;
+//! - memory that the allocator keeps for a moment.
 
 use std::sync::Arc;
 
@@ -24,8 +28,8 @@ use super::write_buffers::WriteBuffers;
 use crate::commit_order::Visibility;
 use crate::memory::{LENT_BYTES_MIN, ResidentLimit, page_memory};
 use crate::options::live_options::LiveOptions;
-use crate::tree::blocks::Blocks;
 use crate::tree::registry::TreeRegistry;
+use crate::tree::tree_blocks::Blocks;
 
 /// See the module's head.
 pub(crate) struct MemorySharing {
@@ -34,7 +38,7 @@ pub(crate) struct MemorySharing {
     pub(crate) trees: Arc<TreeRegistry>,
     pub(crate) visibility: Arc<Visibility>,
     pub(crate) buffers: Arc<WriteBuffers>,
-    /// Where the writes of transactions go that are too much for memory.
+    /// The place for writes of transactions that are too large for memory.
     pub(crate) spill: Arc<SpillSpace>,
     pub(crate) resident: ResidentLimit,
 }
@@ -48,7 +52,8 @@ impl MemorySharing {
         self.blocks.cache().rebalance(self.bytes_beside_pages() as u64);
     }
 
-    /// Has pages make room at once where all else has grown much since memory was last shared out.
+    /// Shrinks the page cache at once, if the other consumers have grown much since memory was last shared
+    /// out.
     pub(crate) fn note_change(&self) {
         self.blocks.cache().note_outside_bytes(self.bytes_beside_pages() as u64);
     }
@@ -73,8 +78,8 @@ impl MemorySharing {
         .fold(transactions, usize::saturating_add)
     }
 
-    /// Lends memory to a caller: as much of what is wanted as its part of the limit leaves. Pages make room
-    /// at once for much.
+    /// Lends memory to a caller: the wanted bytes, as far as the part of the limit for lent memory leaves
+    /// them. The page cache makes room for a large loan at once.
     pub(crate) fn lend(&self, wanted: usize) -> HeldMemory {
         let lent = self.blocks.accounts.lend(wanted, self.options.cache_bytes as usize);
         if lent.bytes() >= LENT_BYTES_MIN {

@@ -1,14 +1,14 @@
 //! Partial flushes: steps that take messages pending in inner nodes further down, between flushes of buffers.
 //!
-//! 1. *Overdue*: a flush takes only so much down at once and leaves the rest for later
-//!    ([`crate::tree::flush_debt`]). These messages go down before the next flush, as far as flushes have
-//!    paid for them.
+//! 1. *Overdue*: a flush takes a bounded number of bytes down and leaves the rest for later
+//!    ([`crate::tree::flush_debt`]). These messages go down before the next flush, as far as there is a quota
+//!    for them.
 //! 2. *Idle*: when nobody commits, all overdue messages go down, and so do slices and buffers that reads had
 //!    to merge again and again. A store that is only read becomes as quick as if it had no buffers. The next
-//!    commit ends it. One flush task does it, whatever their number.
+//!    commit ends this. Only one flush task does it.
 //!
-//! The checkpoint task looks once a second whether the store is quiet and which places are wanted. The flush
-//! tasks do the steps, one child each.
+//! Once a second the checkpoint task checks whether the store is quiet, and collects the wanted places. The
+//! flush tasks do the steps, one child each.
 
 use pando_environment::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use super::buffer_flush::{BufferFlusher, Progress};
 use crate::commit_order::Visibility;
 use crate::counters::Counters;
 use crate::error::BetreeError;
-use crate::tree::blocks::Blocks;
 use crate::tree::buffer::SharedBuffer;
 use crate::tree::flush::FlushInput;
 use crate::tree::flush_debt::{Moved, Payment, Wanted, wanted_by_reads};
 use crate::tree::messages::Messages;
-use crate::tree::partial_flush::{PartialFlush, Place, partial_flush};
+use crate::tree::partial_flush_step::{PartialFlush, Place, partial_flush};
 use crate::tree::registry::TreeRegistry;
+use crate::tree::tree_blocks::Blocks;
 use crate::tree::tree_state::Tree;
 
 /// A flush for idle times.
@@ -46,7 +46,8 @@ pub(crate) struct Idle {
     is_quiet: AtomicBool,
     /// The last first.
     wanted: Mutex<Vec<WantedFlush>>,
-    /// Held by the flush task that does it: one at a time, so that readers have the other processors.
+    /// Held by the flush task that does such a flush: one at a time, so that readers have the other
+    /// processors.
     flushing: Mutex<()>,
 }
 
@@ -121,7 +122,7 @@ impl PartialFlushes {
                 },
                 WantedFlush::Buffer(tree, buffer) => Ok(self.flush_wanted_buffer(tree, buffer)?),
             };
-            // Nobody waits for it. After a failure it is left until the next look.
+            // No commit waits for it. After a failure it is left until the next look.
             let Ok(progress) = flushed else { break };
             if progress == Progress::Made && matches!(wanted, WantedFlush::Overdue(_)) {
                 idle.wanted.lock().push(wanted);
@@ -150,7 +151,7 @@ impl PartialFlushes {
         Ok(Progress::Made)
     }
 
-    /// Flushes some overdue and paid messages further down, if there are any.
+    /// Flushes some overdue messages for which there is a quota further down, if there are any.
     pub(crate) fn flush_overdue(&self) -> Result<Progress, BetreeError> {
         let Some(tree) = self.backlog.overdue.take() else { return Ok(Progress::Nothing) };
         let progress = self.flush_next_overdue(&tree, Payment::Quota);
@@ -158,7 +159,7 @@ impl PartialFlushes {
         progress
     }
 
-    /// A step at the next place with messages to flush: other flushes have emptied many places since they
+    /// A step at the next place with messages to flush. Other flushes have emptied many places since they
     /// were noted.
     fn flush_next_overdue(&self, tree: &Arc<Tree>, payment: Payment) -> Result<Progress, BetreeError> {
         // The task that is flushing the tree now puts it on the backlog again.

@@ -1,10 +1,10 @@
 //! Relocation: moves blocks towards the front of the data file, so that its free end can be cut off.
 //!
 //! Leaves, slices and inner nodes whose blocks lie behind a *ceiling* are written anew before it. Their
-//! content does not change: pages are read and written again one by one, the directory or index follows with
-//! the new pointers, and the nodes above are replaced as a flush replaces them.
+//! content does not change. Pages are read and written again one by one. The directory or index follows with
+//! the new pointers. The nodes above are replaced as a flush replaces them.
 //!
-//! - A leaf is found by its directory. Pages of it that lie elsewhere (a leaf in fragments) move when the
+//! - A leaf is found by its directory. Pages of a fragmented leaf, which lie elsewhere, move when the
 //!   directory does.
 //! - A leaf or slice whose large values *reach* behind the ceiling moves as well, together with those values:
 //!   the references to them are in its pages.
@@ -25,9 +25,9 @@ use crate::format::inner_node::StoredSlice;
 use crate::format::page_columns::columns_of;
 use crate::format::slice_index::SliceIndex;
 use crate::space::{Compression, SpaceError};
-use crate::tree::blocks::Blocks;
 use crate::tree::node::{Child, InnerNode, LeafChild, NodeSlot};
 use crate::tree::slice::{Slice, blocks_of_slice};
+use crate::tree::tree_blocks::Blocks;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeVersion;
 
@@ -43,8 +43,8 @@ pub(crate) struct MoveLimits {
     pub(crate) bytes: u64,
 }
 
-/// Moves some of a tree's blocks; how many stored bytes. Less than was allowed means that all of the tree
-/// lies before the ceiling, or that there is no room.
+/// Moves some of a tree's blocks. Returns the stored bytes that it moved. Fewer than allowed mean that all of
+/// the tree lies before the ceiling, or that there is no room.
 pub(crate) fn relocate(blocks: &Blocks, tree: &Tree, limits: MoveLimits) -> Result<u64, BetreeError> {
     let before = tree.view_owned();
     let Some(root) = &before.version.root else { return Ok(0) };
@@ -67,7 +67,7 @@ pub(crate) fn relocate(blocks: &Blocks, tree: &Tree, limits: MoveLimits) -> Resu
         }
         Ok(None) => Ok(0),
         Err(error) => {
-            // Nothing refers to what was written.
+            // No pointer leads to the written blocks.
             mover.written.iter().for_each(|extent| blocks.store().abandon(*extent));
             Err(error)
         }
@@ -111,7 +111,7 @@ impl Mover<'_> {
         self.moved + self.tried < self.limits.bytes
     }
 
-    /// A subtree in its new place; `None` where nothing of it has moved.
+    /// A subtree in its new place; `None` where no part of it has moved.
     fn child(&mut self, child: &Child) -> Result<Option<Child>, BetreeError> {
         match child {
             Child::Leaf(leaf)
@@ -153,8 +153,8 @@ impl Mover<'_> {
         Ok(Some(Child::Inner(Arc::new(NodeSlot::dirty(InnerNode::new(node.height(), parts))))))
     }
 
-    /// Moves a leaf or slice, or leaves it where it is, now and later, if it cannot be read: who reads it is
-    /// told.
+    /// Moves a leaf or slice. One that cannot be read stays where it is, now and later; its readers get the
+    /// error.
     fn unless_damaged<T>(
         &mut self,
         head: &Pointer,
@@ -207,7 +207,7 @@ impl Mover<'_> {
         Ok(Some(Slice::written(stored, index, &self.blocks.index_memory)))
     }
 
-    /// Writes pages and what leads to them in another place; `None` where there is no room before the
+    /// Writes pages and their directory or index in another place; `None` where there is no room before the
     /// ceiling.
     fn blocks_of(
         &mut self,
@@ -274,7 +274,7 @@ impl Mover<'_> {
         let view = before.with_version(before.partitions.clone(), version);
         installed.change.attach(self.written);
         let mut owners = self.replaced;
-        // A checkpoint writes nodes under this lock: what is not stored now will not be.
+        // A checkpoint writes nodes under this lock, so a node that is not stored now will not be.
         owners.extend(self.nodes.iter().filter_map(|slot| slot.stored()).map(|pointer| vec![pointer]));
         installed.retire(&before.version, &owners);
         tree.set_view(&mut installed, view);

@@ -9,8 +9,8 @@ use super::relocation::{MoveLimits, relocate};
 use super::write_buffers::WriteBuffers;
 use crate::counters::Counters;
 use crate::error::BetreeError;
-use crate::tree::blocks::Blocks;
 use crate::tree::registry::TreeRegistry;
+use crate::tree::tree_blocks::Blocks;
 
 /// Bytes that are moved at once, to make the file shorter.
 const MOVE_BYTES: u64 = 8 << 20;
@@ -46,18 +46,18 @@ impl SpaceReturn {
         self.moved.load(Ordering::Relaxed)
     }
 
-    /// The same, for a checkpoint that begins.
+    /// The same for a checkpoint that begins. Resets the mark.
     pub(crate) fn take_moved(&self) -> bool {
         self.moved.swap(false, Ordering::Relaxed)
     }
 
-    /// A checkpoint failed that had taken it.
+    /// Restores the mark after a checkpoint failed that had taken it.
     pub(crate) fn restore_moved(&self, moved: bool) {
         self.moved.fetch_or(moved, Ordering::Relaxed);
     }
 
-    /// Gives a little of the free room back to the device, and moves a little of what keeps the file long.
-    /// Where that fails, the store is as it was.
+    /// Gives a little of the free room back to the device, and moves some of the blocks at the end of the
+    /// file. After a failure the store is as it was.
     pub(crate) fn return_some(&self) {
         let store = self.blocks.store();
         match self.move_inward() {
@@ -82,8 +82,8 @@ impl SpaceReturn {
         }
     }
 
-    /// Moves blocks that lie far out in the file, if much of it is free and nobody waits for flushes; bytes
-    /// moved.
+    /// Moves blocks at the end of the file inwards, if much of it is free and no commit waits for flushes.
+    /// Returns the bytes moved.
     fn move_inward(&self) -> Result<u64, BetreeError> {
         let Some(ceiling) = self.blocks.store().plan_ceiling() else { return Ok(0) };
         let mut moved = 0;

@@ -14,7 +14,7 @@ use super::backlog::Backlog;
 use super::hot_set::HotSet;
 use crate::commit_order::{CommitGate, Visibility};
 use crate::error::BetreeError;
-use crate::format::record::read_commit;
+use crate::format::record_payload::read_commit;
 use crate::options::live_options::LiveOptions;
 use crate::tree::buffer::{OwnedChange, PruneBounds, SLOT_BYTES};
 use crate::tree::registry::{KeyWrite, TreeRegistry};
@@ -51,9 +51,9 @@ impl WriteBuffers {
         }
     }
 
-    /// Puts writes of one record into a tree's buffers; they ascend by key. What the tree has already is left
-    /// out. The caller has passed the gate. The timestamp is the record's LSN, but for parts of a large
-    /// commit.
+    /// Puts writes of one record into a tree's buffers; they ascend by key. Writes that the tree has already
+    /// are left out. The caller has passed the gate. The timestamp is the record's LSN, but for parts of a
+    /// large commit.
     pub(crate) fn apply(
         &self,
         tree: &Arc<Tree>,
@@ -61,7 +61,8 @@ impl WriteBuffers {
         timestamp: CommitTimestamp,
         writes: &[KeyWrite<'_>],
     ) {
-        // In this order: range deletes that the oldest snapshot sees are in the view then.
+        // The oldest snapshot is read before the view, so the view has all range deletes that this snapshot
+        // sees.
         let oldest = self.visibility.oldest_known();
         let view = tree.view();
         let bounds = PruneBounds { oldest, ranges: &view.ranges };
@@ -96,7 +97,7 @@ impl WriteBuffers {
         }
     }
 
-    /// Puts the writes of a record's payload into the buffers of the trees that are there; how many they are.
+    /// Puts the writes of a record's payload into the buffers of the trees that exist. Returns their number.
     /// The caller has passed the gate.
     pub(crate) fn apply_payload(
         &self,
@@ -127,15 +128,15 @@ impl WriteBuffers {
         Ok(count)
     }
 
-    /// Bytes that all write buffers together may take: a quarter of the cache unless set, twice that while
-    /// the log is replayed and nobody reads yet.
+    /// Bytes that all write buffers together may take: a quarter of the cache unless set. It is twice that
+    /// while the log is replayed, since nobody reads yet.
     pub(crate) fn budget(&self) -> usize {
         let budget = self.options.buffer_budget();
         if self.gate.is_replaying() { 2 * budget } else { budget }
     }
 
-    /// Bytes from which on a root partition is full. One that is overwritten again and again is not full as
-    /// long as there is memory.
+    /// Bytes from which on a root partition is full. A partition that is overwritten repeatedly is not full
+    /// as long as there is memory.
     pub(crate) fn full_from(&self, tree: &Tree) -> usize {
         let usual = self.options.partition_bytes(&tree.settings());
         if self.hot_set.is_hot() { usual.max(self.flush_from()) } else { usual }

@@ -4,7 +4,7 @@
 //! - *Decoded tier*: pages that are read in place.
 //! - *Compressed tier*: pages as they stand on disk ([`StoredPage`]), decompressed at each use. They take a
 //!   half to a third of the memory. A read of the device costs about ten times as much as decompressing.
-//!   Pieces of large values ([`large_values`](super::large_values)) are always here.
+//!   Pieces of large values ([`large_value_reads`](super::large_value_reads)) are always here.
 //! - *Promotion*: a compressed page that is used again moves to the decoded tier.
 //! - *Outside bytes*: memory that counts against the limit and is not here, such as write buffers and inner
 //!   nodes.
@@ -70,20 +70,20 @@ const RUN_PERCENT_OF_REST: u64 = 25;
 /// The cache's overhead for an entry: key, links, hash slot, and reference counts.
 const ENTRY_BYTES: usize = 120;
 /// The part of a tier for pages that were used again; the rest is for new ones. With the usual 3 % for new
-/// ones, one page in twelve was evicted before the request that waited for it was repeated (random keys, 64
-/// clients).
+/// ones, one page in twelve was evicted too early: the request that waited for it was repeated later (random
+/// keys, 64 clients).
 const HOT_ALLOCATION: f64 = 0.85;
 /// The number of earlier uses at which a compressed page is promoted into a full decoded tier.
 const PROMOTION_USES: u8 = 2;
 
-/// The shares are set anew after directories and pages of runs arrived that take one part in so many of the
-/// limit.
-const ARRIVED_PARTS: u64 = 64;
-/// The same after the outside bytes changed by one part in so many of the limit.
-const OUTSIDE_PARTS: u64 = 32;
+/// The divisor of the limit for arrived directories and pages of runs: after so many bytes the shares are set
+/// anew.
+const ARRIVED_DIVISOR: u64 = 64;
+/// The same for a change of the outside bytes.
+const OUTSIDE_DIVISOR: u64 = 32;
 
-/// After so many uses of compressed pages that found no room, the cache looks for unused memory. More uses
-/// than [`tier_sizes`](super::tier_sizes) needs for a decision.
+/// After this number of uses of compressed pages that found no room, the cache looks for unused memory.
+/// [`tier_sizes`](super::tier_sizes) needs fewer for a decision.
 const USES_PER_CHECK: u64 = 2_048;
 
 /// Pages that a shard holds at least, when its tier is as small as it gets. Each shard leaves less than a
@@ -268,7 +268,7 @@ impl<T: BlockTypes> PageCache<T> {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Sets the tier sizes and the shares anew, for so many outside bytes. Background work calls it once a
+    /// Sets the tier sizes and the shares anew, for these outside bytes. Background work calls it once a
     /// second.
     pub(crate) fn rebalance(&self, outside_bytes: u64) {
         self.outside_bytes.store(outside_bytes, Ordering::Relaxed);
@@ -283,8 +283,8 @@ impl<T: BlockTypes> PageCache<T> {
         self.arrived_bytes.store(0, Ordering::Relaxed);
         let limit = self.limit.load(Ordering::Relaxed);
         let outside_bytes = self.outside_bytes.load(Ordering::Relaxed);
-        // Reads keep an eighth even where the outside bytes exceed the limit: without directories each read
-        // is two.
+        // Pages and directories keep an eighth even where the outside bytes exceed the limit. Without
+        // directories each lookup would read twice.
         let rest = limit.saturating_sub(outside_bytes).max(limit / 8);
         let directories = (limit * DIRECTORY_PERCENT / 100).min(rest * DIRECTORY_PERCENT_OF_REST / 100);
         let runs = (limit * RUN_PERCENT / 100).min(rest * RUN_PERCENT_OF_REST / 100);
@@ -311,7 +311,7 @@ impl<T: BlockTypes> PageCache<T> {
     /// Sets the shares anew if the outside bytes have changed much.
     pub(crate) fn note_outside_bytes(&self, outside_bytes: u64) {
         if outside_bytes.abs_diff(self.outside_bytes.load(Ordering::Relaxed))
-            > self.limit.load(Ordering::Relaxed) / OUTSIDE_PARTS
+            > self.limit.load(Ordering::Relaxed) / OUTSIDE_DIVISOR
         {
             self.outside_bytes.store(outside_bytes, Ordering::Relaxed);
             self.set_shares();
@@ -322,13 +322,13 @@ impl<T: BlockTypes> PageCache<T> {
     /// they borrowed, and cannot wait for the next period: a cold cache fills within a second.
     fn note_arrived(&self, bytes: usize) {
         let arrived = self.arrived_bytes.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
-        if arrived > self.limit.load(Ordering::Relaxed) / ARRIVED_PARTS {
+        if arrived > self.limit.load(Ordering::Relaxed) / ARRIVED_DIVISOR {
             self.set_shares();
         }
     }
 
-    /// Counts a use of a compressed page for whose promotion there is no room. Where memory is unused
-    /// nevertheless, the end of the period is too long to wait for.
+    /// Counts a use of a compressed page for whose promotion there is no room. If memory is unused
+    /// nevertheless, the end of the period is too far away.
     fn note_without_room(&self) {
         let count = self.uses_without_room.fetch_add(1, Ordering::Relaxed) + 1;
         if count.is_multiple_of(USES_PER_CHECK) && self.has_unused() {
@@ -365,7 +365,7 @@ impl<T: BlockTypes> PageCache<T> {
         Some(page)
     }
 
-    /// Looks a page of so many raw bytes up in the compressed tier.
+    /// Looks a page of `raw_bytes` up in the compressed tier.
     pub(super) fn compressed(&self, key: &BlockKey, raw_bytes: usize) -> Option<CompressedHit> {
         let page = self.stored(key).peek(key)?;
         if page.is_fresh() {
@@ -493,12 +493,12 @@ impl<T: BlockTypes> PageCache<T> {
         self.directories.remove(key);
     }
 
-    /// The tier for a page of so many raw bytes that was read from the device.
+    /// The tier for a page of `raw_bytes` that was read from the device.
     pub(super) fn tier_for_read(&self, raw_bytes: usize) -> Tier {
         if self.has_decoded_room(raw_bytes) { Tier::Decoded } else { Tier::Compressed }
     }
 
-    /// The tier to which a page of so many raw bytes can be added without evicting another.
+    /// The tier to which a page of `raw_bytes` can be added without evicting another.
     pub(crate) fn tier_with_room(&self, raw_bytes: usize) -> Option<Tier> {
         if self.has_decoded_room(raw_bytes) {
             Some(Tier::Decoded)
@@ -518,7 +518,7 @@ impl<T: BlockTypes> PageCache<T> {
         if has_room { Some(Tier::Compressed) } else { self.tier_with_room(raw_bytes) }
     }
 
-    /// Whether every shard has room for one more such page: a shard with less room than a page takes none.
+    /// Whether every shard has room for one more such page. A shard with less room than a page takes none.
     fn has_decoded_room(&self, raw_bytes: usize) -> bool {
         let limit = self.decoded_limit.load(Ordering::Relaxed);
         let page = (page_memory::footprint(raw_bytes) + size_of::<T::Page>() + ENTRY_BYTES) as u64;
@@ -568,8 +568,8 @@ fn tier<V: Clone, W: Weighter<BlockKey, V> + Clone>(
     Cache::with_options(options, weighter, DefaultHashBuilder::default(), DefaultLifecycle::default())
 }
 
-/// The number of shards of a tier that may shrink to so many bytes: four for each processor, or fewer where
-/// these would be too small.
+/// The number of shards of a tier that may shrink to `bytes`: four for each processor, or fewer where these
+/// would be too small.
 fn shards(bytes: u64, page_bytes: usize) -> u64 {
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     let most = (bytes / page_bytes.max(64) as u64 / SHARD_PAGES_MIN).max(1);

@@ -53,7 +53,7 @@ use crate::base::Counter;
 use crate::base::Pointer;
 use crate::memory::page_memory;
 
-/// A stream that no scan visited for so long is dropped.
+/// The time without a visit of a scan after which a stream is dropped.
 const IDLE: Duration = Duration::from_millis(500);
 /// The same where another scan needs the memory. A scan that goes on visits its stream every millisecond or
 /// sooner, apart from the time that its client takes.
@@ -94,7 +94,7 @@ pub(crate) struct StreamExtension {
     stream: u64,
     pub(crate) frontier: Box<[u8]>,
     /// The bytes before compression that the distance lacks.
-    pub(crate) missing_bytes: u64,
+    pub(crate) lacking_bytes: u64,
 }
 
 /// The result of a fetch.
@@ -178,10 +178,10 @@ impl<P> Stream<P> {
 
     /// The extension that a scan should request, if its distance is too short and there is memory.
     fn extension(&self, memory_bytes: usize, limits: PrefetchLimits) -> Option<StreamExtension> {
-        let missing_bytes = limits.distance_bytes.saturating_sub(self.distance_bytes());
-        let is_worth_it = missing_bytes > 0 && memory_bytes < limits.memory_bytes;
+        let lacking_bytes = limits.distance_bytes.saturating_sub(self.distance_bytes());
+        let is_worth_it = lacking_bytes > 0 && memory_bytes < limits.memory_bytes;
         let frontier = self.frontier.clone().filter(|_| is_worth_it)?;
-        Some(StreamExtension { stream: self.number, frontier, missing_bytes })
+        Some(StreamExtension { stream: self.number, frontier, lacking_bytes })
     }
 }
 
@@ -462,8 +462,7 @@ impl<P: Clone> ScanPrefetch<P> {
         self.streams.store(state.streams.len(), Ordering::Release);
     }
 
-    /// Wakes a worker for each of so many chunks. It takes turns, because the worker that was woken last is
-    /// busy.
+    /// Wakes a worker for each chunk. It takes turns, because the worker that was woken last is busy.
     fn wake(&self, chunks: usize) {
         let wakers = self.workers.get().map_or(&[][..], |workers| &workers.wakers);
         let count = chunks.min(wakers.len());

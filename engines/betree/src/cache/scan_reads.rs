@@ -1,4 +1,4 @@
-//! How scans read pages: several with one call to the device, and without evicting the pages of other
+//! Page reads of scans: several pages with one call to the device, without evicting the pages of other
 //! readers.
 //!
 //! # Terms
@@ -19,7 +19,7 @@ use pando_environment::Step;
 use pando_storage::BlockingMode;
 
 use super::block_types::{BlockTypes, decode_page};
-use super::blocks::CachedBlocks;
+use super::cached_blocks::CachedBlocks;
 use super::page_cache::{BlockKey, OneTimeHit, Promotion, Tier};
 use super::scan_prefetch::{
     ChunkRequest, Fetched, PrefetchLimits, ReadyPages, ScanId, ScanVisit, StreamExtension,
@@ -30,9 +30,9 @@ use crate::error::BetreeError;
 
 /// The prefetch distance of one scan, in bytes before compression: four leaves of the usual size.
 const DISTANCE_BYTES: u64 = 2 << 20;
-/// The pages that wait for all scans may take one part in so many of the cache.
-const CACHE_PARTS: u64 = 16;
-/// The pages that wait for all scans may take so many bytes, however large the cache is.
+/// The divisor of the cache for the pages that wait for all scans.
+const CACHE_DIVISOR: u64 = 16;
+/// The most bytes of the pages that wait for all scans, in a cache of any size.
 const MEMORY_BYTES_MAX: u64 = 32 << 20;
 
 /// How a reader expects to use the pages that it reads.
@@ -86,11 +86,11 @@ impl<T: BlockTypes> CachedBlocks<T> {
         mut take: impl FnMut(usize, T::Page),
     ) -> Result<(), BetreeError> {
         let pointer_at = |at: usize| window.pages[at].as_ref();
-        let missing: Vec<usize> =
+        let uncached: Vec<usize> =
             (0..window.pages.len()).filter(|at| self.tier_of(pointer_at(*at)).is_none()).collect();
-        let pointers: Vec<Pointer> = missing.iter().map(|at| *pointer_at(*at)).collect();
-        self.cache().misses.add(missing.len() as u64);
-        let mut places = missing.into_iter();
+        let pointers: Vec<Pointer> = uncached.iter().map(|at| *pointer_at(*at)).collect();
+        self.cache().misses.add(uncached.len() as u64);
+        let mut places = uncached.into_iter();
         let mut outcome = Ok(());
         let reads = self.store().read_neighbours(&pointers, |pointer, payload| {
             let at = places.next().expect("each pointer is handed over once, in order");
@@ -109,14 +109,14 @@ impl<T: BlockTypes> CachedBlocks<T> {
     }
 
     fn prefetch_limits(&self) -> PrefetchLimits {
-        let memory_bytes = (self.cache().limit() / CACHE_PARTS).min(MEMORY_BYTES_MAX);
+        let memory_bytes = (self.cache().limit() / CACHE_DIVISOR).min(MEMORY_BYTES_MAX);
         PrefetchLimits {
             memory_bytes: memory_bytes as usize,
             distance_bytes: DISTANCE_BYTES.min(memory_bytes / 2),
         }
     }
 
-    /// How far prefetch runs ahead of one scan, in bytes before compression.
+    /// The prefetch distance of one scan, in bytes before compression.
     pub(crate) fn prefetch_distance_bytes(&self) -> u64 {
         self.prefetch_limits().distance_bytes
     }
@@ -170,15 +170,15 @@ impl<T: BlockTypes> CachedBlocks<T> {
             .iter()
             .map(|pointer| self.scanned_page(pointer, ReadHint::OneTime).ok().flatten())
             .collect();
-        let mut missing: Vec<usize> = (0..pages.len()).filter(|at| read[*at].is_none()).collect();
-        missing.sort_unstable_by_key(|at| pages[*at].address());
-        let pointers: Vec<Pointer> = missing.iter().map(|at| pages[*at]).collect();
-        self.cache().misses.add(missing.len() as u64);
+        let mut uncached: Vec<usize> = (0..pages.len()).filter(|at| read[*at].is_none()).collect();
+        uncached.sort_unstable_by_key(|at| pages[*at].address());
+        let pointers: Vec<Pointer> = uncached.iter().map(|at| pages[*at]).collect();
+        self.cache().misses.add(uncached.len() as u64);
         let mut at = 0;
         while at < pointers.len() {
             let from = at;
             let reads = self.store().read_neighbours(&pointers[from..], |pointer, payload| {
-                read[missing[at]] = self.decode_scanned(pointer, payload, ReadHint::OneTime).ok();
+                read[uncached[at]] = self.decode_scanned(pointer, payload, ReadHint::OneTime).ok();
                 at += 1;
             });
             match reads {

@@ -39,7 +39,7 @@ impl StoredPage {
         }
     }
 
-    /// Decompresses into `target`. False unless the payload gives exactly so many bytes.
+    /// Decompresses into `target`. False unless the payload gives exactly its length.
     pub(super) fn decode_into(&self, target: &mut [u8]) -> bool {
         self.codec.decompress_into(&self.payload, target)
     }

@@ -31,7 +31,7 @@ const MISS_RATE_FULL: f64 = 0.02;
 /// hottest ones save most. This holds for both tiers, and more for the decoded one, which has the hottest
 /// pages of all.
 const DECODED_MARGIN: f64 = 0.5;
-/// A tier grows if its bytes are worth so many times as much as those of the other.
+/// A tier grows if its bytes are worth this many times as much as those of the other.
 const LEAD: f64 = 1.5;
 /// Fewer lookups than this decide nothing.
 const LOOKUPS_MIN: u64 = 1_000;
@@ -81,7 +81,7 @@ impl DecodedShare {
         self.0
     }
 
-    /// The decoded part of so many bytes.
+    /// The decoded part of these bytes.
     pub(super) fn of(self, bytes: u64) -> u64 {
         (u128::from(bytes) * u128::from(self.0) / 1_000) as u64
     }
@@ -92,11 +92,11 @@ impl DecodedShare {
         if lookups < LOOKUPS_MIN {
             return self;
         }
-        let missed = period.misses as f64 / lookups as f64;
+        let miss_rate = period.misses as f64 / lookups as f64;
         let is_decoding = period.compressed_hits * 1_000 > lookups;
         if period.is_full() {
-            self.by_worth(period, missed, is_decoding)
-        } else if is_decoding && missed < MISS_RATE_FULL {
+            self.by_worth(period, miss_rate, is_decoding)
+        } else if is_decoding && miss_rate < MISS_RATE_FULL {
             let room = 1_000 - (period.compressed_bytes as f64 * 1_050.0 / period.limit.max(1) as f64) as i64;
             let wanted = (self.0 + Self::UNUSED_STEP).min(u16::try_from(room).unwrap_or(0));
             DecodedShare::from_thousandths(wanted.max(self.0))
@@ -106,11 +106,11 @@ impl DecodedShare {
     }
 
     /// The next share where one tier grows only if the other shrinks.
-    fn by_worth(self, period: &Period, missed: f64, is_decoding: bool) -> DecodedShare {
+    fn by_worth(self, period: &Period, miss_rate: f64, is_decoding: bool) -> DecodedShare {
         let per_byte = |hits: u64, bytes: u64| hits as f64 / bytes.max(1) as f64;
         let compressed = per_byte(period.compressed_hits, period.compressed_bytes)
             * DECODES_PER_READ
-            * (missed / MISS_RATE_FULL).min(1.0);
+            * (miss_rate / MISS_RATE_FULL).min(1.0);
         let decoded = per_byte(period.decoded_hits, period.decoded_bytes) * DECODED_MARGIN;
         if decoded > compressed * LEAD && is_decoding {
             DecodedShare::from_thousandths(self.0 + Self::STEP_UP)
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_changes_while_little_is_looked_up() {
+    fn the_sizes_stay_while_few_pages_are_looked_up() {
         let period = Period { decoded_hits: 10, misses: 900, ..Period::default() };
         assert_eq!(DecodedShare::FIRST.after(&period), DecodedShare::FIRST);
     }

@@ -22,7 +22,7 @@ impl BlockTypes for ToyTypes {
 pub(super) struct ToyPage(Bytes);
 
 impl ToyPage {
-    /// A page of so many bytes, eight at least.
+    /// A page of `length` bytes, eight at least.
     pub(super) fn new(number: u64, length: usize) -> ToyPage {
         let mut raw = vec![7; length.max(8)];
         raw[..8].copy_from_slice(&number.to_le_bytes());
@@ -61,7 +61,7 @@ impl DecodedDirectory for ToyDirectory {
     }
 }
 
-/// A pointer to the page of this number, which takes so many bytes before compression.
+/// A pointer to the page of this number, which takes `raw_length` bytes before compression.
 pub(super) fn pointer(number: u64, raw_length: u32) -> Pointer {
     let fields = PointerFields {
         file: FileId::FIRST,

@@ -2,10 +2,9 @@
 //! once.
 //!
 //! # Terms
-//! - *Part*: as many of the writes, in order of tree and key, as are put into the buffers at once. Merge
-//!   operators have a part of their own, the last.
-//! - *End record*: the decision. With it in the log the commit happens, whatever follows; steps 3 to 5
-//!   complete it.
+//! - *Part*: the writes, in order of tree and key, that are put into the buffers at once. Merge operators
+//!   have a part of their own, the last.
+//! - *End record*: the decision. Once it is in the log, the commit happens; steps 3 to 5 complete it.
 //! - *Whole record*: the last record of the commit. Its LSN is the commit's timestamp.
 //! - *Gap*: the timestamp lies far ahead ([`crate::log::lsn_after_gap`]) of all that are given out meanwhile.
 //!   The whole record leaves a gap in the LSNs, and the log goes on behind it.
@@ -14,12 +13,12 @@
 //! 1. The parts are appended to the log, each as a record. Other commits go on, large ones too.
 //! 2. The end record is appended. It names the timestamp. From here to step 5 only one large commit is under
 //!    way.
-//! 3. Part by part: wait for room as any commit does, append an applied record, read the part back from
-//!    the log, and put it into the buffers under the timestamp that no snapshot sees yet. Other commits have
+//! 3. For each part: wait for room as any commit does, append an applied record, and read the part back from
+//!    the log. Put it into the buffers under the timestamp, which no snapshot sees yet. Other commits have
 //!    smaller timestamps, and become visible without waiting.
-//! 4. The log is synced, and the whole record appended. With it the part of merge operators goes into the
-//!    buffers, and the ranges that the commit deletes, which the end record names, enter the lists of their
-//!    trees. It is synced, too.
+//! 4. The log is synced, and the whole record is appended. With it the part of merge operators goes into the
+//!    buffers. The ranges that the commit deletes, which the end record names, enter the lists of their
+//!    trees. The whole record is synced, too.
 //! 5. The claims are settled, and the timestamp is published: snapshots see all parts at once.
 //!
 //! ```text
@@ -38,20 +37,21 @@
 //! - As long as any of it may have to be replayed, replay begins before its first part
 //!   ([`LargeCommits::keep_whole`]).
 //! - No snapshot sees it before all earlier commits are durable (step 4). If it survives a power cut and an
-//!   earlier commit does not, nobody had seen it.
+//!   earlier commit does not, no transaction had seen it.
 //!
 //! # Blind merge operators beside it
 //! The timestamps of a key have to descend on the way down a tree, and the parts have one that lies ahead.
-//! Writers with intents cannot meet the parts: their keys are claimed. Blind merge operators can. So a commit
-//! with some checks, before it takes its place in the log, whether the large commit under way has claimed one
-//! of its keys ([`LargeCommits::merge_beside`]), and waits for the end of that commit if so. The merge
-//! operators of the large commit itself go in with its whole record, in the order of the log, so that a
-//! counter which everybody adds to stops nobody. Therefore they have to fit into one record.
+//! Writers with intents cannot meet the parts, since their keys are claimed. Blind merge operators can. So a
+//! commit with blind merge operators first checks whether the large commit under way has claimed one of its
+//! keys ([`LargeCommits::merge_beside`]). If so, it waits for the end of that commit before it takes its
+//! place in the log. The merge operators of the large commit itself go in with its whole record, in the order
+//! of the log. So a large commit to a shared counter delays no other commit to it. Therefore they have to fit
+//! into one record.
 //!
 //! # Failures
-//! Up to the end record an error means that nothing has happened. From then on the commit waits for anything
-//! that it lacks, such as room on the device. Where that cannot come (the log has failed, the engine is
-//! closed), the next opening completes it.
+//! An error before the end record leaves the store unchanged. From then on the commit waits for anything that
+//! it lacks, such as room on the device. If that cannot come (the log has failed, the engine is closed), the
+//! next opening completes it.
 
 mod part;
 
@@ -65,7 +65,7 @@ use part::Part;
 use super::Committer;
 use crate::base::LogPosition;
 use crate::error::BetreeError;
-use crate::format::record::{Kind, LargeEnd, read_part, write_end, write_numbers};
+use crate::format::record_payload::{Kind, LargeEnd, read_part, write_end, write_numbers};
 use crate::log::{Appended, Packed, ReadBack, lsn_after_gap};
 use crate::range_deletes::encoding::DeletedRange;
 
@@ -98,9 +98,9 @@ pub(crate) struct Decided {
 /// When a large commit is completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// While it is made: other commits need room, too, and it waits for its own.
+    /// While it is made. Other commits need room, too, so it waits for its own.
     Commit,
-    /// When the store is opened: also on a full device, so that room can be made there.
+    /// When the store is opened. A full device does not stop it, so that room can be made there.
     Replay,
 }
 
@@ -139,7 +139,7 @@ impl Committer {
         Ok(CommitReceipt { timestamp, lsn })
     }
 
-    /// Appends all parts; the trees that they write to.
+    /// Appends all parts. Returns the trees that they write to.
     fn log_parts(
         &self,
         writes: &SpillingWrites,
@@ -162,7 +162,7 @@ impl Committer {
         Ok(trees)
     }
 
-    /// Appends a part; its place.
+    /// Appends a part. Returns its place.
     fn log_part(&self, part: &Part, first: &mut Option<Lsn>) -> Result<LogPosition, BetreeError> {
         let payload = part.payload(*first);
         let payload_bytes = payload.len() as u64;
@@ -246,7 +246,7 @@ impl Committer {
             if matches!(error, BetreeError::Closed) {
                 return error;
             }
-            // It is decided and incomplete: no commit may follow it.
+            // The commit is decided and incomplete: no commit may follow it.
             self.gate.log().stop(Lsn::new(decided.timestamp.get()), error.into()).into()
         })
     }
@@ -317,17 +317,17 @@ impl Committer {
         let synced = log.sync(whole.lsn);
         self.large.set_whole(decided.first, whole.lsn);
         settle(timestamp);
-        // Even where the sync has failed: later commits wait for it.
+        // It is published even after a failed sync, since later commits wait for it.
         self.visibility.publisher.publish_after_gap(whole.before, timestamp);
         synced?;
         applied.map(|_| ())
     }
 
-    /// Waits for room for a part, as a commit does, but longer: it cannot be given up.
+    /// Waits for room for a part, as a commit does, but without end: the part cannot be given up.
     fn wait_for_room(&self, bytes: usize) -> Result<(), BetreeError> {
         loop {
             match self.back_pressure.make_room(bytes, bytes / AVERAGE_WRITE_BYTES) {
-                // Where no task makes room, more is buffered: the log holds it.
+                // If no task makes room, more is buffered; the log bounds it.
                 Err(BetreeError::Stalled(_)) if !self.runs_by_itself => return Ok(()),
                 Err(BetreeError::Stalled(_)) => self.monitor.wait_for_room(),
                 outcome => return outcome,

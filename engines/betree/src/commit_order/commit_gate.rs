@@ -91,7 +91,7 @@ impl CommitGate {
         self.replayed.store(lsn.get(), Ordering::SeqCst);
     }
 
-    /// Refuses what comes after the engine was closed.
+    /// Refuses calls after the engine was closed.
     ///
     /// # Errors
     /// The engine is closed.

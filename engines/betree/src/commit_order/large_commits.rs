@@ -41,7 +41,7 @@ impl LargeCommits {
         cut.map(|one| Lsn::new(one.first.get() - 1)).fold(from, Lsn::min)
     }
 
-    /// An image is durable from which replay begins behind this record.
+    /// Notes that an image is durable from which replay begins behind this record.
     pub(crate) fn forget_before(&self, from: Lsn) {
         self.logged.lock().retain_mut(|one| {
             let is_in_image = one.whole.is_some_and(|whole| whole <= from);
@@ -65,14 +65,14 @@ impl LargeCommits {
     }
 
     /// Keeps blind merges off the keys of a transaction, which has the turn, until the guard is dropped.
-    /// Those that are under way come before it.
+    /// Waits for those that are under way.
     pub(crate) fn keep_merges_off(&self, owner: TransactionId) -> MergesKeptOff<'_> {
         self.applying.store(owner.get(), Ordering::SeqCst);
         drop(self.merging.write());
         MergesKeptOff(self)
     }
 
-    /// Does what a commit of blind merges of these keys does, once no large commit that has claimed one of
+    /// Runs `commit`, a commit of blind merges of these keys, once no large commit that has claimed one of
     /// them is under way.
     pub(crate) fn merge_beside<'w, T>(
         &self,

@@ -23,10 +23,10 @@ pub(crate) struct Publisher {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// Applied, but after one that is not.
+    /// Commits that are applied, but come after one that is not.
     applied: BTreeSet<u64>,
     /// Gaps whose commit is applied: from the timestamp before the gap to the commit's.
-    leaps: BTreeMap<u64, u64>,
+    gaps: BTreeMap<u64, u64>,
 }
 
 impl Waiting {
@@ -35,7 +35,7 @@ impl Waiting {
         loop {
             if self.applied.remove(&(last + 1)) {
                 last += 1;
-            } else if let Some(to) = self.leaps.remove(&last) {
+            } else if let Some(to) = self.gaps.remove(&last) {
                 last = to;
             } else {
                 return last;
@@ -50,7 +50,7 @@ impl Publisher {
         SnapshotTimestamp::new(self.visible.load(Ordering::SeqCst))
     }
 
-    /// Sets the beginning, before there are commits.
+    /// Sets the first visible timestamp, before there are commits.
     pub(crate) fn start_at(&self, timestamp: CommitTimestamp) {
         self.visible.store(timestamp.get(), Ordering::SeqCst);
     }
@@ -73,9 +73,9 @@ impl Publisher {
     pub(crate) fn publish_after_gap(&self, before: Lsn, timestamp: CommitTimestamp) {
         let (before, timestamp) = (before.get(), timestamp.get());
         let mut waiting = self.waiting.lock();
-        assert!(timestamp > before, "commits leap forward only");
+        assert!(timestamp > before, "a gap leads forward only");
         if self.visible.load(Ordering::Relaxed) < before {
-            waiting.leaps.insert(before, timestamp);
+            waiting.gaps.insert(before, timestamp);
             return self.wait_for(waiting, timestamp);
         }
         self.show(waiting.follow(timestamp), timestamp);
@@ -87,7 +87,7 @@ impl Publisher {
         }
     }
 
-    /// Shows everything up to `last`; who waits is told, if that is more than the caller's own commit. The
+    /// Shows everything up to `last`. Wakes the waiting commits, if that is more than the caller's own. The
     /// caller holds the lock.
     fn show(&self, last: u64, own: u64) {
         self.visible.store(last, Ordering::SeqCst);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leap_waits_for_what_is_before_it_and_what_is_behind_it_waits_for_the_leap() {
+    fn an_lsn_gap_waits_for_commits_before_it_and_commits_behind_it_wait_for_the_gap() {
         let publisher = Arc::new(Publisher::default());
         publisher.start_at(CommitTimestamp::new(10));
         let publish = |timestamp: u64, before: Option<u64>| {
@@ -144,7 +144,7 @@ mod tests {
             })
         };
         let late = [publish(101, None), publish(100, Some(11))];
-        while publisher.waiting.lock().applied.is_empty() || publisher.waiting.lock().leaps.is_empty() {
+        while publisher.waiting.lock().applied.is_empty() || publisher.waiting.lock().gaps.is_empty() {
             std::thread::yield_now();
         }
         assert_eq!(publisher.newest(), SnapshotTimestamp::new(10));

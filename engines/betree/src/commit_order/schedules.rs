@@ -13,8 +13,8 @@ use crate::commit_order::{Publisher, Snapshots};
 fn commits_become_visible_in_order_and_without_holes() {
     explore(10_000, || {
         let publisher = Arc::new(Publisher::default());
-        // One bit for each commit that has been applied. Not a place to switch at: it is the truth about the
-        // moment.
+        // One bit for each commit that has been applied. It is no place to switch threads, so it is exact at
+        // each moment.
         let applied = Arc::new(AtomicU64::new(1));
         let committers: Vec<_> = [[1, 4], [2, 6], [3, 5]]
             .into_iter()

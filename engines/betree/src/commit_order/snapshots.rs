@@ -1,7 +1,7 @@
 //! The snapshots of live transactions: the versions that no flush may drop.
 //!
-//! Beginning a transaction takes the lock of one shard of sixteen, the thread's own: no two threads meet
-//! there as a rule.
+//! The begin of a transaction takes the lock of one shard of sixteen, the thread's own. As a rule no two
+//! threads meet there.
 //!
 //! # Why no snapshot is missed
 //! A flush reads the newest visible time *before* it looks at the shards. A transaction reads it while it
@@ -49,7 +49,8 @@ struct Slots {
 #[derive(Default)]
 pub(crate) struct Snapshots {
     shards: [Shard; SHARDS],
-    /// Held while a past snapshot is begun at, and while the list is made: nothing is forgotten in between.
+    /// Held while a transaction begins at a past snapshot, and while the list is made, so that no snapshot is
+    /// forgotten in between.
     past: Mutex<()>,
 }
 

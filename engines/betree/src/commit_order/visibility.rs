@@ -1,8 +1,8 @@
-//! Visibility: which commits snapshots see, which snapshots live, and what nobody can see any more.
+//! Visibility: the commits that snapshots see, the live snapshots, and the oldest of them.
 //!
 //! The *oldest snapshot* is kept as of the last look, so that commits and flushes need not walk the list of
-//! transactions for each key. It is never too new: a version that it does not protect is invisible to every
-//! present and future transaction.
+//! transactions for each key. The kept value is never too new: a version that it does not protect is
+//! invisible to every present and future transaction.
 
 use pando_environment::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use pando_storage::{CommitTimestamp, Intents, SnapshotTimestamp};

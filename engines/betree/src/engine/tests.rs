@@ -38,7 +38,7 @@ fn a_failing_partial_flush_stops_no_commits_and_a_succeeding_one_mends_no_flush(
         store.backlog.note_overdue(&tree);
     };
 
-    // Some places have nothing to send down any more: then nothing is written, and nothing fails.
+    // Some places have no overdue messages any more. Then the step writes no block and does not fail.
     let error = loop {
         make_late();
         simulation.disk.inject(FaultRule::new(Operation::Write, Fault::NoSpace).on("data").always());
@@ -53,7 +53,7 @@ fn a_failing_partial_flush_stops_no_commits_and_a_succeeding_one_mends_no_flush(
 
     loop {
         make_late();
-        // In front of all others a place where there is nothing.
+        // A place without messages, in front of all others.
         let overdue: Vec<Overdue> =
             std::iter::from_fn(|| tree.flush_debt.lock().take(Payment::Free)).collect();
         let nothing = Overdue { key: Box::default(), height: 0, bytes: 1 };

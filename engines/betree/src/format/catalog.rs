@@ -18,7 +18,7 @@
 //! ```
 //! *Persisted LSN* of a partition: the tree on disk has every write to the partition's keys up to this log
 //! record, and none after it. Replay skips the writes that the tree has. The list of range deletes is cut in
-//! the same way: it has those up to the record that it names and none after it, without those that are
+//! the same way. It has those up to the record that it names and none after it, without those that are
 //! applied already.
 
 use pando_storage::{KEY_BYTES_MAX, Lsn, TreeId};

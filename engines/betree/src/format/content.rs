@@ -209,7 +209,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_no_value_can_be_is_refused() {
+    fn references_that_no_value_can_have_are_refused() {
         assert!(decode(&[]).is_err());
         assert!(decode(&[piece(BlockKind::Page, 9, 16)]).is_err());
         assert!(decode(&[piece(BlockKind::LargeValue, PIECE_BYTES + 1, 16)]).is_err());

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_page_has_no_columns_or_some_that_are_refused_elsewhere() {
+    fn bytes_that_are_no_page_have_no_columns_or_some_that_are_refused_elsewhere() {
         for length in 0..HEADER_BYTES {
             assert_eq!(columns_of(&vec![0; length]), None);
         }

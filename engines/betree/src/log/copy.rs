@@ -14,8 +14,8 @@ use pando_environment::{Access, Environment, EnvironmentError, File, OpenMode};
 use pando_storage::Lsn;
 use xxhash_rust::xxh3::Xxh3Default;
 
+use super::log_recovery::FOLDER;
 use super::reader::{SegmentReader, read_header};
-use super::recovery::FOLDER;
 use super::segment::{FoundHeader, SEGMENT_HEADER_BYTES, SegmentHeader, file_name, segment_path};
 use super::{Log, LogError, RecordProblem};
 use crate::base::LogPosition;

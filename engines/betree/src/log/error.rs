@@ -91,7 +91,7 @@ pub enum LogError {
         /// Why.
         source: StorageError,
     },
-    /// A write or sync failed earlier, so nothing is written any more. Open the store again.
+    /// A write or sync failed earlier, so the log takes no more records. Open the store again.
     #[error("the log has stopped after an earlier failure: {cause}")]
     Poisoned {
         /// The failure.

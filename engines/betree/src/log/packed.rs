@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_shorter_is_compressed_and_comes_back_as_it_was() {
+    fn a_payload_that_becomes_shorter_is_compressed_and_comes_back_as_it_was() {
         let payload: Vec<u8> = (0..3_000_u32).flat_map(|number| (number % 37).to_le_bytes()).collect();
         let packed = Packed::of(payload.clone(), LogCompression::Lz4);
         assert_eq!(packed.encoding, Encoding::Lz4);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_or_hardly_becomes_shorter_stays_as_it_is() {
+    fn a_payload_that_is_short_or_hardly_becomes_shorter_stays_as_it_is() {
         let noise: Vec<u8> =
             (1..500_u64).flat_map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect();
         for payload in [vec![0; PACKED_MIN - 1], noise] {

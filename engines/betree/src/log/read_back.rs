@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use pando_environment::{Access, Environment, OpenMode};
 
+use super::log_recovery::FOLDER;
 use super::reader::{SegmentReader, read_header};
-use super::recovery::FOLDER;
 use super::segment::{FoundHeader, file_name, segment_path};
 use super::{LogError, RecordProblem};
 use crate::base::LogPosition;

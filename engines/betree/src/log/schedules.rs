@@ -47,7 +47,7 @@ impl Told {
 }
 
 #[test]
-fn what_a_sync_has_acknowledged_survives_a_power_cut_at_any_moment() {
+fn records_that_a_sync_has_acknowledged_survive_a_power_cut_at_any_moment() {
     // Each schedule has another moment, and another choice of what survives.
     let schedule = AtomicU64::new(0);
     explore(6_000, move || {
@@ -137,7 +137,7 @@ fn every_waker_is_called_once_and_nobody_sleeps_for_ever() {
 }
 
 #[test]
-fn who_waits_when_the_log_is_closed_is_told_so() {
+fn waiters_are_told_when_the_log_is_closed() {
     explore(1_500, || {
         let simulation = Environment::scheduled(7);
         let log = create(&simulation);

@@ -34,7 +34,7 @@ const LENGTH_UNIT: u64 = 4_096;
 /// A segment is this many times as long as the one before.
 const GROWTH: u64 = 4;
 /// The divisor of the usual length that gives the first one.
-const FIRST_PART: u64 = 64;
+const FIRST_DIVISOR: u64 = 64;
 
 /// See the [module](self).
 pub(super) struct SegmentFiles {
@@ -270,7 +270,8 @@ impl SegmentFiles {
         Ok(())
     }
 
-    /// Opens an existing file as a spare. Whatever it holds, its header does not make it part of the log.
+    /// Opens an existing file as a spare. Its header does not make it part of the log, whatever the file
+    /// holds.
     fn open_spare(&self, number: u64) -> Result<Segment, LogError> {
         let file = self.open(number)?;
         let mut length = file.length()? / LENGTH_UNIT * LENGTH_UNIT;
@@ -303,5 +304,5 @@ impl SegmentFiles {
 }
 
 fn first_bytes(segment_bytes: u64) -> u64 {
-    (segment_bytes / FIRST_PART).next_multiple_of(LENGTH_UNIT).max(2 * LENGTH_UNIT)
+    (segment_bytes / FIRST_DIVISOR).next_multiple_of(LENGTH_UNIT).max(2 * LENGTH_UNIT)
 }

@@ -16,18 +16,18 @@
 //!   of up to 1 MiB is always granted and does not count against this quarter.
 //! - *Batches*: an eighth of the limit, or one largest batch where that is more. Beyond, each cursor gets 16
 //!   KiB at a time, too little to be counted. The keeper of many such cursors borrows for them. A longer
-//!   document is delivered all the same.
+//!   document is still delivered.
 //! - *Work*: one step ([`crate::tree::flush`]) for each flush thread.
 
 use pando_environment::sync::atomic::{AtomicUsize, Ordering};
 use pando_storage::{Batch, BatchLimits, HeldMemory, MemoryAccount};
 
-/// The divisors of the limit: how much may be lent altogether, and to one caller.
-const LENT_SHARE: usize = 4;
-const LENT_SHARE_OF_ONE: usize = 8;
+/// The divisors of the limit for all lent memory, and for the memory of one caller.
+const LENT_DIVISOR: usize = 4;
+const LENT_DIVISOR_OF_ONE: usize = 8;
 /// The divisor of the limit for the batches of all cursors.
-const BATCHES_SHARE: usize = 8;
-/// The batches of all cursors may have this much, however low the limit is: one largest batch.
+const BATCHES_DIVISOR: usize = 8;
+/// The batches of all cursors may have this much even with a low limit: one largest batch.
 const BATCHES_LEAST: usize = BatchLimits::LARGEST.bytes_max;
 /// Entries of a batch beyond the bound.
 const NARROW_ENTRIES: usize = 256;
@@ -63,20 +63,20 @@ impl MemoryAccounts {
         self.peak.fetch_max(self.work.bytes(), Ordering::Relaxed);
     }
 
-    /// Lends the wanted bytes, or as many as the bounds leave.
+    /// Lends the wanted bytes, as far as the bounds leave them.
     pub(crate) fn lend(&self, wanted: usize, limit: usize) -> HeldMemory {
         if wanted <= LENT_BYTES_MIN {
             return self.lent_little.hold(wanted);
         }
-        let wanted = wanted.min(limit / LENT_SHARE_OF_ONE).max(LENT_BYTES_MIN);
-        self.lent.hold_within(LENT_BYTES_MIN, wanted, limit / LENT_SHARE)
+        let wanted = wanted.min(limit / LENT_DIVISOR_OF_ONE).max(LENT_BYTES_MIN);
+        self.lent.hold_within(LENT_BYTES_MIN, wanted, limit / LENT_DIVISOR)
     }
 
     /// The limits of the next batch. Beyond the bound of all batches, this batch gives back the memory that
     /// it holds.
     pub(crate) fn batch_limits(&self, wanted: BatchLimits, limit: usize, batch: &mut Batch) -> BatchLimits {
         let others = self.batches.bytes().saturating_sub(batch.counted_bytes());
-        if batch.is_owned() || others <= (limit / BATCHES_SHARE).max(BATCHES_LEAST) {
+        if batch.is_owned() || others <= (limit / BATCHES_DIVISOR).max(BATCHES_LEAST) {
             return wanted;
         }
         if batch.counted_bytes() > 0 {

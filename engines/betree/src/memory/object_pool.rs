@@ -52,7 +52,7 @@ mod tests {
     use crate::memory::object_pool::*;
 
     #[test]
-    fn what_was_put_last_comes_first_and_a_locked_stack_stops_nobody() {
+    fn the_last_returned_object_comes_first_and_a_locked_stack_stops_nobody() {
         let kept = ObjectPool::<_, 8>::new();
         assert_eq!(kept.take(), None);
         kept.put(1);

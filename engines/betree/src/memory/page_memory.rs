@@ -28,7 +28,7 @@ mod regions;
 const SHARDS: usize = 4;
 /// The divisor of a store's page bytes that bounds how much unused memory counts for it. In a steady state
 /// there is less.
-const UNUSED_SHARE: usize = 16;
+const UNUSED_DIVISOR: usize = 16;
 
 /// Threads use the first shard, unless it is locked in the same nanoseconds.
 static REGIONS: [LeafMutex<Regions>; SHARDS] = [const { LeafMutex::new(Regions::new()) }; SHARDS];
@@ -45,13 +45,13 @@ fn is_in_regions(length: usize) -> bool {
 /// Unused bytes between pages that count against the limit of a store with `pages` bytes of pages.
 ///
 /// The regions belong to the process and the limit to a store. So a store is charged the same share of the
-/// unused memory as it has of all pages, and at most one [`UNUSED_SHARE`]th of its pages. Unused memory
+/// unused memory as it has of all pages, and at most its pages divided by [`UNUSED_DIVISOR`]. Unused memory
 /// beyond that bound comes from pages that were just evicted to make room for something else, and the next
 /// pages use it first. If it counted, more pages would be evicted, which would leave more unused memory.
 pub(crate) fn unused_bytes_of_store(pages: u64) -> usize {
     let (unused, used) = bytes();
     let part = (unused as f64 * (pages as f64 / used.max(1) as f64).min(1.0)) as usize;
-    part.min(pages as usize / UNUSED_SHARE)
+    part.min(pages as usize / UNUSED_DIVISOR)
 }
 
 /// Unused bytes between pages, and bytes of pages, of the whole process.
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_filled_is_no_page() {
+    fn a_slot_that_could_not_be_filled_is_no_page() {
         assert_eq!(filled(5_000, |_| false), None);
         assert_eq!(filled(50, |_| false), None);
     }

@@ -14,11 +14,12 @@ use std::sync::Arc;
 
 use pando_environment::sync::atomic::{AtomicUsize, Ordering};
 
-/// Percent of the memory limit for resident inner nodes and filters. Pages get less: an inner node or a
-/// filter spares a device read to every reader that passes, a page only to readers of its own keys.
+/// Percent of the memory limit for resident inner nodes and filters. Pages get less. An inner node or a
+/// filter spares a device read to every reader that passes; a page spares one only to readers of its own
+/// keys.
 pub(crate) const RESIDENT_PERCENT: u64 = 40;
 /// The divisor of the limit by which a release goes below it, so that the next one is not due at once.
-const SLACK_SHARE: usize = 16;
+const SLACK_DIVISOR: usize = 16;
 
 /// Memory of resident inner nodes, and of indexes of slices with their filters, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,8 +59,7 @@ pub(crate) trait ResidentTree {
     fn height(&self) -> u8;
 
     /// Releases up to `wanted` bytes and returns how many it released; none while the tree is being flushed.
-    /// Each `turn` begins a node at another child, so that it is not always the same keys that have to wait
-    /// for the device.
+    /// Each `turn` begins a node at another child, so that other keys have to wait for the device each time.
     fn release(&self, releasable: Releasable, wanted: usize, turn: usize) -> ResidentBytes;
 }
 
@@ -91,14 +91,14 @@ impl ResidentLimit {
         let limit = usize::try_from(cache_bytes * RESIDENT_PERCENT / 100).unwrap_or(usize::MAX);
         let over = bytes.total().saturating_sub(limit);
         let released = if over > 0 {
-            self.release(&mut trees, over + limit / SLACK_SHARE)
+            self.release(&mut trees, over + limit / SLACK_DIVISOR)
         } else {
             ResidentBytes::default()
         };
         self.node_bytes.store(bytes.nodes.saturating_sub(released.nodes), Ordering::Relaxed);
     }
 
-    /// Releases this many bytes, or as many as possible, and returns how many.
+    /// Releases `wanted` bytes, as far as possible. Returns the released bytes.
     fn release<T: ResidentTree>(&self, trees: &mut [Arc<T>], wanted: usize) -> ResidentBytes {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let count = trees.len().max(1);

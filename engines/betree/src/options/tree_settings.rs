@@ -111,8 +111,8 @@ impl TreeSettings {
         matches!(content, Content::Value(value) if value.as_ref().len() > self.large_value_bytes)
     }
 
-    /// The share of a leaf: its pending bytes on average.
-    pub(crate) fn leaf_share(&self) -> usize {
+    /// The pending target of a leaf ([`crate::tree::flush_policy`]).
+    pub(crate) fn leaf_pending_target(&self) -> usize {
         (self.leaf_bytes * self.buffer_percent / 100).max(1)
     }
 }

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_order_is_refused() {
+    fn range_deletes_out_of_order_are_refused() {
         let read = |bytes: &[u8]| read_list(&mut Fields::new(BLOCK, bytes), BLOCK);
         let one = [9, 1, 1, b'a', 2, b'b', 1, 5];
         assert!(read(&one).is_ok());

@@ -92,8 +92,8 @@ impl DeletedRanges {
         if self.is_empty() { CommitTimestamp::ZERO } else { floor_of(self.over(key), snapshot) }
     }
 
-    /// The range deletes over the next keys of a scan, in its direction, and the key at which these keys end;
-    /// `None` where they reach to the end of the tree.
+    /// The range deletes over the next keys of a scan, in its direction, and the key at which these keys end.
+    /// That is `None` where they reach to the end of the tree.
     pub(crate) fn next(&self, rest: &KeyRange, direction: Direction) -> (&[CommitTimestamp], Option<&[u8]>) {
         match direction {
             Direction::Forward => self.next_forward(rest),

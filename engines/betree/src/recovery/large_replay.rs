@@ -1,8 +1,8 @@
 //! Replay of large commits, in the order of the log.
 //!
-//! Replay only notes where a part stands. The end record decides, and the records behind it say in which
-//! order parts go into the buffers; the parts are read back then. So replay holds one part in memory, and 32
-//! bytes for each other.
+//! Replay only notes where a part stands. The end record decides. The records behind it give the order in
+//! which parts go into the buffers; the parts are read back then. So replay holds one part in memory, and 32
+//! bytes for each of the others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use crate::base::FormatError;
 use crate::base::LogPosition;
 use crate::commit::large_commit::{Decided, LoggedParts, Stage};
 use crate::error::BetreeError;
-use crate::format::record::{Kind, LargeEnd, read_end, read_numbers, read_part};
+use crate::format::record_payload::{Kind, LargeEnd, read_end, read_numbers, read_part};
 use crate::log::{LogRecord, ReadBack, is_gap};
 use crate::recovery::replay_writes;
 use crate::store::Store;
 
 /// See the module's head. A commit whose first part lies before the beginning of the replay is in the image
-/// whole: its records, of which replay may meet some, are passed over.
+/// whole. Replay passes over those of its records that it meets.
 pub(crate) struct LargeReplay {
     /// The first record that replay may meet.
     start: Lsn,
-    /// Those without an end so far, by their first part.
+    /// The commits without an end so far, by their first part.
     open: HashMap<Lsn, LoggedParts>,
-    /// The one that has its end, and is not whole.
+    /// The commit that has its end and is not whole.
     decided: Option<Decided>,
     log: ReadBack,
 }
@@ -36,7 +36,7 @@ impl LargeReplay {
         LargeReplay { start, open: HashMap::new(), decided: None, log }
     }
 
-    /// Replays a record of one.
+    /// Replays a record of a large commit.
     pub(crate) fn replay(
         &mut self,
         store: &Arc<Store>,
@@ -116,7 +116,7 @@ impl LargeReplay {
         Ok(())
     }
 
-    /// Completes the one that has its end and is not whole, now that the log can be written.
+    /// Completes the commit that has its end and is not whole, now that the log can be written.
     pub(crate) fn finish(self, store: &Arc<Store>) -> Result<(), BetreeError> {
         let Some(mut decided) = self.decided else { return Ok(()) };
         store.counters.large_commits.add(1);

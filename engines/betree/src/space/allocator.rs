@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_punched_is_told_when_it_is_taken_and_the_reserve_keeps_its_room() {
+    fn punched_extents_are_told_when_they_are_taken_and_the_reserve_keeps_its_room() {
         let mut allocator = allocator(&[(0, 100), (200, 250), (990, 1_000)], 20);
         assert_eq!(allocator.take_to_punch(60, 30), Some(0..100));
         allocator.set_unbacked(0..100);
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_at_rest_leaves_the_reserve_and_what_others_took_meanwhile() {
+    fn giving_back_at_rest_spares_the_reserve_and_extents_that_others_took_meanwhile() {
         let mut allocator = allocator(&[(0, 10), (20, 24), (30, 32), (40, 60)], 12);
         allocator.set_unbacked(40..45);
         let runs = allocator.backed_runs(4);
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn while_what_is_doubted_is_punched_another_may_look_for_more() {
+    fn another_task_may_look_for_more_while_doubted_units_are_punched() {
         let mut allocator = allocator(&[(0, 100), (200, 210)], 0);
         allocator.doubt(0..100);
         assert_eq!(allocator.take_doubted(32), Some(0..100));
@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pinned_generation_reaches_waits_until_the_last_pin_is_gone() {
+    fn extents_that_a_pinned_generation_reaches_wait_until_the_last_pin_is_gone() {
         let generation = Generation::new;
         let mut allocator = allocator(&[], 0);
         allocator.defer(0..5, generation(3));

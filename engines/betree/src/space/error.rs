@@ -136,7 +136,7 @@ pub enum SpaceError {
         /// The limit.
         limit: usize,
     },
-    /// A write could not be made durable earlier, so nothing is written any more. Open the store again.
+    /// A write could not be made durable earlier, so the store takes no more writes. Open the store again.
     #[error("the store has stopped writing after an earlier failure: {cause}")]
     Poisoned {
         /// The failure.

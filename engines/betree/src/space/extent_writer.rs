@@ -142,7 +142,7 @@ impl<'a> ExtentWriter<'a> {
         self.end as u64
     }
 
-    /// Allocates room for the blocks. If there is none, nothing has changed.
+    /// Allocates room for the blocks. Without room the store is unchanged.
     pub(crate) fn place(self) -> Result<PlacedBlocks<'a>, SpaceError> {
         let lengths = self.blocks.iter().map(AppendedBlock::length).collect();
         self.place_lengths(lengths)
@@ -250,7 +250,7 @@ impl Drop for ExtentWriter<'_> {
 /// Blocks that have their addresses and are not written yet. Dropping them gives their room back.
 pub(crate) struct PlacedBlocks<'a> {
     store: &'a BlockStore,
-    /// Empty once the blocks are written: then nothing is left to give back.
+    /// Empty once the blocks are written: then no extent is left to give back.
     fragments: Vec<Fragment>,
     pointers: Vec<Pointer>,
     /// Lengths of the blocks, and of the directory if room is reserved for it.

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_between_two_checkpoints_cancels() {
+    fn extents_that_come_and_go_between_two_checkpoints_cancel() {
         let mut change = SpaceChange::new();
         change.attach([extent(10, 5), extent(20, 2)]);
         change.detach([extent(12, 3), extent(40, 1)]);

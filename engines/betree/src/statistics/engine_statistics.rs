@@ -64,7 +64,7 @@ pub(crate) fn statistics(store: &Store) -> Statistics {
     }
     add_memory(store, &mut figures);
     add_devices(store, &mut figures);
-    super::traffic::add_traffic(store, &mut figures);
+    super::traffic_statistics::add_traffic(store, &mut figures);
     figures.set("snapshots.newest", store.visibility.publisher.newest().get());
     figures.set("snapshots.oldest", store.visibility.snapshots.oldest(&store.visibility.publisher).get());
     figures.set("transactions.live", store.visibility.snapshots.all().len() as u64);

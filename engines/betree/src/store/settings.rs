@@ -18,7 +18,7 @@ const CHANGEABLE: [&str; 7] = [
     "transactionMemory",
 ];
 
-/// The settings that can be changed, with what they are.
+/// The settings that can be changed, with their values.
 pub(crate) fn settings(store: &Store) -> Vec<(&'static str, String)> {
     let options = &*store.options;
     let value = |name| match name {
@@ -46,8 +46,7 @@ pub(crate) fn settings(store: &Store) -> Vec<(&'static str, String)> {
     CHANGEABLE.iter().map(|name| (*name, value(*name))).collect()
 }
 
-/// Changes settings, all or none; what follows from it, such as a smaller cache, has happened when this
-/// returns.
+/// Changes settings, all or none. The effects, such as a smaller cache, are complete when this returns.
 pub(crate) fn change_settings(store: &Store, changes: &[(&str, &str)]) -> Result<(), BetreeError> {
     store.gate.check_open()?;
     if let Some((name, _)) = changes.iter().find(|(name, _)| !CHANGEABLE.contains(name)) {
@@ -76,7 +75,8 @@ pub(crate) fn change_settings(store: &Store, changes: &[(&str, &str)]) -> Result
     Ok(())
 }
 
-/// Has the data file read and written as is wanted; refuses buffered access where direct access was demanded.
+/// Has the data file read and written with the wanted access. Refuses buffered access where direct access was
+/// demanded.
 pub(crate) fn change_access(store: &BlockStore, wanted: DirectIo) -> Result<(), BetreeError> {
     let access = match wanted {
         DirectIo::Auto | DirectIo::On => Access::Direct,

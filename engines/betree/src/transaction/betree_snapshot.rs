@@ -103,7 +103,7 @@ impl EngineSnapshot for BetreeSnapshot {
         let hint = read_hint(wanted.limits, batch);
         let limits = accounts.batch_limits(wanted.limits, self.store.options.cache_bytes as usize, batch);
         if wanted.range.is_empty() {
-            // The tree must be there even if nothing is read.
+            // The tree must exist even if no key is read.
             self.store.trees.with_view(tree, snapshot, |_, _| Ok(()))?;
         }
         let end = wanted.with_limits(limits).over(batch, |range, batch| {
@@ -132,8 +132,8 @@ impl EngineSnapshot for BetreeSnapshot {
         Ok(estimate?)
     }
 
-    /// The list of the tree must have room for the range. The range must have so many entries that rewriting
-    /// the pages at its ends costs less than deleting them one by one.
+    /// The list of the tree must have room for the range. The range must have enough entries: rewriting the
+    /// pages at its ends must cost less than deleting the entries one by one.
     fn deletes_by_message(
         &self,
         tree: TreeId,

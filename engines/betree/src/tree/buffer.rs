@@ -6,11 +6,11 @@
 //!   before it only the newest can ever be seen.
 //! - *Prune* a chain: drop the versions that no snapshot can see. A merge operator is combined with the
 //!   version below it first ([`value_merge`](crate::tree::value_merge)). This happens at or below the oldest
-//!   snapshot only: above it, commits that wrote a key blindly may arrive in another order than in the log.
+//!   snapshot only. Above it, commits that wrote a key blindly may arrive in another order than in the log.
 //! - *Superseded* version: a newer one stands above it, but snapshots may need it until the newer commit is
-//!   published. A later commit to the same buffer drops it, whatever keys that commit has: the first one that
-//!   knows an oldest snapshot which sees the newer version. So the thread that frees memory is mostly one
-//!   that needs some, and the memory is still in the processor's caches.
+//!   published. A later commit to the same buffer drops it, even if that commit writes other keys. It is the
+//!   first commit that knows an oldest snapshot which sees the newer version. So the thread that frees memory
+//!   is mostly one that needs some, and the memory is still in the processor's caches.
 //! - *Sweep*: prune all chains. It finds versions that were still visible when later commits looked, or that
 //!   were too many to note.
 //!
@@ -89,9 +89,9 @@ impl Sizes {
 const SUPERSEDED_MIN: usize = 256;
 /// The same at most. Pruning them all, when an old snapshot has ended, takes a fraction of a millisecond.
 const SUPERSEDED_MAX: usize = 4_096;
-/// Between both bounds, one chain of so many may be noted. It is more than one commit's worth, because the
-/// oldest snapshot lags some commits behind while several threads write.
-const SUPERSEDED_SHARE: usize = 4;
+/// Between both bounds, the number of chains divided by this may be noted. That is more than the chains of
+/// one commit, because the oldest snapshot lags some commits behind while several threads write.
+const SUPERSEDED_DIVISOR: usize = 4;
 
 impl Buffer {
     /// Adds a version of a key. Returns its chain if an older version is in it.
@@ -120,7 +120,7 @@ impl Buffer {
     /// Notes that a chain has a superseded version, if there is room for the note.
     fn note_superseded(&mut self, number: ChainNumber) {
         if self.superseded.len()
-            < (self.chains.len() / SUPERSEDED_SHARE).clamp(SUPERSEDED_MIN, SUPERSEDED_MAX)
+            < (self.chains.len() / SUPERSEDED_DIVISOR).clamp(SUPERSEDED_MIN, SUPERSEDED_MAX)
         {
             // A version that arrived out of order may stand below the newest. It is dropped with the others,
             // once the newest is seen.
@@ -213,9 +213,9 @@ pub(crate) struct Applied {
     pub(crate) superseded: usize,
 }
 
-/// A sweep looks at every chain. It is worthwhile if one byte in so many belongs to a version that is not the
-/// newest.
-const SWEEP_SHARE: usize = 16;
+/// A sweep looks at every chain. It is worthwhile if the buffer's bytes, divided by this, belong to versions
+/// that are not the newest.
+const SWEEP_DIVISOR: usize = 16;
 
 /// Reads that make a buffer worth flushing in idle times. The count ends here.
 const READS_WORTH: u8 = 16;
@@ -265,7 +265,7 @@ impl SharedBuffer {
     /// buffer is not frozen.
     pub(crate) fn sweep(&self, bounds: PruneBounds<'_>) -> usize {
         let mut buffer = self.buffer.write();
-        if buffer.sizes.older < buffer.sizes.all / SWEEP_SHARE {
+        if buffer.sizes.older < buffer.sizes.all / SWEEP_DIVISOR {
             return 0;
         }
         let dropped = buffer.sweep(bounds);

@@ -18,8 +18,8 @@ use super::view::{Frozen, TreeView};
 use crate::base::KeySpan;
 use crate::error::BetreeError;
 use crate::range_deletes::{DeletedRanges, RangeFragment};
-use crate::tree::blocks::Blocks;
 use crate::tree::leaf_growth::Growth;
+use crate::tree::tree_blocks::Blocks;
 
 /// Entries of a buffer that are counted one by one. A range with more is guessed from the buffer's size.
 const COUNTED_MAX: usize = 256;

@@ -10,9 +10,9 @@
 //!    its newest ones merged with the arriving messages.
 //! 4. The new children make a new node, or several where they are more than the fanout, or none. Neighbours
 //!    that have become small are united. At the top a level is added or removed.
-//! 5. One step takes only so many bytes down to leaves, the largest children first. The rest is overdue: the
-//!    caller has it flushed in later steps ([`partial_flush`](crate::tree::partial_flush)), each of which is
-//!    as short.
+//! 5. One step takes a bounded number of bytes down to leaves, the largest children first. The rest is
+//!    overdue: the caller has it flushed in later steps
+//!    ([`partial_flush_step`](crate::tree::partial_flush_step)), each of which is as short.
 //!
 //! ```text
 //!  frozen buffer   a c f m p x
@@ -30,9 +30,9 @@
 //!   ends.
 //! - Messages that are flushed to a child are merged with *all* messages pending for it on the way:
 //!   timestamps descend from level to level.
-//! - Only a child without slices is divided, so that a slice never covers two children. So a node that a step
-//!   changes without the messages pending for it above stays one node, with more children than the fanout if
-//!   need be.
+//! - Only a child without slices is divided, so that a slice never covers two children. A step may change a
+//!   node without the messages pending for it above. Such a node stays one node, with more children than the
+//!   fanout if need be.
 //! - A leaf is united only with one under the same parent: keys find it then without a change to any other
 //!   node.
 
@@ -40,7 +40,7 @@ use std::sync::Arc;
 
 use pando_storage::{BlockingMode, TreeId};
 
-use super::large_values::LargeValues;
+use super::large_value_writer::LargeValues;
 use super::leaf_merge::{LeafFigures, LeafMerge, LeafParts};
 use super::leaf_writer::NewLeaf;
 use super::messages::{Messages, Span};
@@ -50,11 +50,11 @@ use super::view::TreeVersion;
 use crate::base::{Extent, Pointer, UNIT_BYTES};
 use crate::error::BetreeError;
 use crate::options::tree_settings::TreeSettings;
-use crate::tree::blocks::Blocks;
 use crate::tree::flush_debt::Moved;
-use crate::tree::flush_policy::{ChildAction, ChildActions, LARGE_SHARES, Load, StepLimit, decide};
+use crate::tree::flush_policy::{ChildAction, ChildActions, LARGE_FACTOR, Load, StepLimit, decide};
 use crate::tree::flush_read_ahead::SlicePages;
 use crate::tree::pending_slices::{BufferedMessages, pending_bytes};
+use crate::tree::tree_blocks::Blocks;
 use crate::tree::version_retention::{Dropped, Retained};
 
 /// The input of a flush.
@@ -68,7 +68,7 @@ pub(crate) struct FlushInput<'f> {
     pub(crate) retained: &'f Retained,
 }
 
-/// A node with overdue messages, or with none any more: it begins at `key` and has this height.
+/// A node with overdue messages, or with none any more. It begins at `key` and has this height.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Overdue {
     pub(crate) key: Box<[u8]>,
@@ -111,9 +111,9 @@ pub(crate) struct FlushFigures {
     pub(crate) node_splits: u64,
 }
 
-/// Flushes messages whose large values are [written](super::large_values::write_large_values). The limit of
-/// the step for leaves is `to_leaves` bytes ([`StepLimit`]). After an error all blocks of the flush and of
-/// the large values are free again.
+/// Flushes messages whose large values are [written](super::large_value_writer::write_large_values). The
+/// limit of the step for leaves is `to_leaves` bytes ([`StepLimit`]). After an error all blocks of the flush
+/// and of the large values are free again.
 pub(crate) fn flush_with(
     input: FlushInput<'_>,
     large: LargeValues,
@@ -361,7 +361,7 @@ impl<'f> Flush<'f> {
         arriving: &[Span<'_>],
         at_end: BlockingMode,
     ) -> Result<Vec<ChildAction>, BetreeError> {
-        let share = self.share(node.height());
+        let target = self.pending_target(node.height());
         let mut loads = Vec::with_capacity(arriving.len());
         for (at, span) in arriving.iter().enumerate() {
             let slices = node.slices(at);
@@ -371,7 +371,7 @@ impl<'f> Flush<'f> {
                 arriving: span.bytes(),
                 appends: false,
             };
-            if share > 0
+            if target > 0
                 && slices.is_empty()
                 && let (Some(first), Some(last)) = (span.first_key(), span.last_key())
             {
@@ -385,7 +385,7 @@ impl<'f> Flush<'f> {
                 bytes: self.to_leaves,
                 // A lone child is never flushed by a step of its own.
                 at_least_one: self.to_leaves > 0 || loads.len() == 1,
-                large_from: share.saturating_mul(LARGE_SHARES),
+                large_from: target.saturating_mul(LARGE_FACTOR),
                 large_bytes_max: self.to_large_leaves,
             },
             // Inner nodes get as many bytes as arrive; more in later steps.
@@ -396,13 +396,13 @@ impl<'f> Flush<'f> {
                 large_bytes_max: 0,
             },
         };
-        let ChildActions { actions, moved, overdue } = decide(&loads, share, limit);
+        let ChildActions { actions, moved, overdue } = decide(&loads, target, limit);
         if node.height() == 1 {
             self.to_leaves = self.to_leaves.saturating_sub(moved);
             self.to_large_leaves = self.to_large_leaves.saturating_sub(moved);
         }
         self.figures.moved.add(node.height(), moved);
-        // The caller also needs to know where nothing is overdue any more.
+        // The caller also needs the nodes where no message is overdue any more.
         self.overdue.push(Overdue { key: lower.into(), height: node.height(), bytes: overdue });
         Ok(actions)
     }
@@ -416,12 +416,12 @@ impl<'f> Flush<'f> {
         }
     }
 
-    /// The share of a child: its pending bytes on average, in a node of this height.
-    pub(super) fn share(&self, height: u8) -> usize {
+    /// The pending target of the children of a node of this height.
+    pub(super) fn pending_target(&self, height: u8) -> usize {
         let settings = &self.input.settings;
         match (self.has_runs, height) {
             (false, _) => 0,
-            (true, 1) => settings.leaf_share(),
+            (true, 1) => settings.leaf_pending_target(),
             (true, _) => (settings.run_bytes / 2).max(1),
         }
     }

@@ -11,12 +11,13 @@
 //! - *To leaves*, most of the work: 0.7 of the incoming bytes when the debt is small, rising with the debt
 //!   ([`quota_to_leaves`]). The debt settles at 16 flushes' worth, 8 MB at most.
 //! - *From node to node*: at least as many bytes as come in. Pending messages there are read as a whole, so
-//!   more debt would cost more memory in a step.
+//!   more debt would take more memory in a step.
 //!
 //! A child with very many pending bytes is flushed without a quota, too
 //! ([`flush_policy`](crate::tree::flush_policy)), and the level owes these bytes then. Otherwise, where all
-//! writes go to a few leaves, it would wait until its step is a long one. Bytes that come in while nothing is
-//! overdue add to the quota for a few steps only. Steps of idle times ([`Payment::Free`]) use no quota.
+//! writes go to a few leaves, it would wait until its step is a long one. While no message is overdue,
+//! incoming bytes add to the quota for a few steps only. Steps of idle times ([`Payment::Free`]) use no
+//! quota.
 
 use std::collections::VecDeque;
 
@@ -27,25 +28,27 @@ use crate::tree::view::TreeView;
 /// Places that are remembered on one level of a tree. More are found again by the next flush there; without
 /// one they wait, as all messages do that are not due.
 const PLACES_MAX: usize = 256;
-/// Bytes of quota that are kept while nothing is overdue: they bound the haste with which a wave begins.
+/// Bytes of quota that are kept while no message is overdue: they bound the rate with which a wave begins.
 const QUOTA_IDLE_MAX: usize = 512 << 10;
-/// The same while something is overdue. Steps that could not run, because others held the tree, cause no wave
-/// either.
+/// The same while messages are overdue. Steps that could not run because other threads held the tree cause no
+/// wave either.
 const QUOTA_OVERDUE_MAX: usize = 4 << 20;
-/// Bytes that a level owes at most: as many as are overdue as a rule.
+/// Bytes that a level owes at most: the usual number of overdue bytes.
 const OWED_MAX: usize = USUAL_MAX;
-/// Bytes that are overdue at leaves as a rule: so many times the bytes of a flush, and so many at most.
+/// The usual number of bytes overdue at leaves: this multiple of the bytes of a flush, and [`USUAL_MAX`] at
+/// most.
 const USUAL_FLUSHES: usize = 16;
 const USUAL_MAX: usize = 8 << 20;
-/// The quota in thousandths of the incoming bytes: with no debt, for each usual debt more, and at most.
+/// The quota in thousandths of the incoming bytes: without debt, the increase for each usual debt, and the
+/// maximum.
 const PART_LEAST: u128 = 700;
 const PART_MORE: u128 = 300;
 const PART_MOST: u128 = 1_500;
 /// Overdue bytes above leaves from which on the quota is 1.5 times the incoming bytes.
 const OVERDUE_MUCH: usize = 16 << 20;
 
-/// Levels that are told apart: a tree with the least fanout and as many has up to a million leaves, with the
-/// usual one 10^15. Higher ones count as the highest.
+/// Levels that are told apart; higher ones count as the highest. A tree of this height has a million leaves
+/// with the least fanout, and 10^15 with the usual one.
 const LEVELS: usize = 10;
 
 /// Bytes of messages that were flushed from nodes, by height, without appends.

@@ -1,35 +1,37 @@
 //! Flush policy: which children of a node are flushed. Pure arithmetic, decided before anything is written.
 //!
 //! # Terms
-//! - *Share* of a child: the bytes that are pending for it on average. The share of a leaf is a part of its
-//!   size, so that a leaf is rewritten for twice that part. The share of an inner node is half the size of a
-//!   run.
-//! - *Action* for a child: *keep* it (nothing arrives), *buffer* the arriving messages as a slice, or *flush*
-//!   it: the arriving messages and all its slices go down.
+//! - *Pending target* of a child: the bytes that are pending for it on average. The target of a leaf is a
+//!   part of its size, so that a leaf is rewritten for twice that part. The target of an inner node is half
+//!   the size of a run.
+//! - *Action* for a child: *keep* it (no messages arrive), *buffer* the arriving messages as a slice, or
+//!   *flush* the child: the arriving messages and all its slices go down.
 //!
 //! # Rules, in this order
 //! 1. Messages that only append to a leaf, with nothing pending on the way, are flushed.
-//! 2. A child is *due* if it has twice its share, or if it would get one slice too many and has its share.
-//!    If more is pending than the shares of all children together, the largest are due until the rest is
+//! 2. A child is *due* if it has twice its target, or if it would get one slice too many and has its target.
+//!    If more is pending than the targets of all children together, the largest are due until the rest is
 //!    within.
 //! 3. Of the due children the largest are flushed, as long as all together are within the
 //!    [*limit*](StepLimit) of this step. A step that is made for this node flushes one in any case. The rest
 //!    is overdue. The limit does not bind appends, nor trees without runs.
-//! 4. A leaf with [eight shares](LARGE_SHARES) is *large*: the limit for such leaves is all bytes that arrive
-//!    at the tree, and the largest is flushed in any case. So putting a leaf off never makes a step long.
+//! 4. A leaf with [eight times its target](LARGE_FACTOR) is *large*: the limit for such leaves is all bytes
+//!    that arrive at the tree, and the largest is flushed in any case. So putting a leaf off never makes a
+//!    step long.
 //! 5. All other arriving messages are buffered.
 //!
-//! The limit makes steps short. Messages that arrive at a node at once are due at once, as a rule: without a
-//! limit one flush rewrites all leaves below a node, and the next ones none.
+//! The limit makes steps short. Messages that arrive at a node together are due together, as a rule. Without
+//! a limit one flush would rewrite all leaves below a node, and the next ones none.
 //!
-//! A share of 0 means that inner nodes buffer nothing: all arriving messages are flushed, and slices from
+//! A target of 0 means that inner nodes have no runs: all arriving messages are flushed, and slices from
 //! before the layout was changed are due.
 
 /// Slices that a child may have. A read looks at all their filters.
 pub(crate) const SLICES_MAX: usize = 8;
 
-/// The shares from which on a leaf is large and flushed beyond the limit: half a leaf and more, as a rule.
-pub(crate) const LARGE_SHARES: usize = 8;
+/// The multiple of its target from which on a leaf is large and flushed beyond the limit: half a leaf and
+/// more, as a rule.
+pub(crate) const LARGE_FACTOR: usize = 8;
 
 /// The messages of a node for one child.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,8 +49,8 @@ impl Load {
         self.pending + self.arriving
     }
 
-    fn is_due(self, share: usize) -> bool {
-        self.total() >= 2 * share || (self.slices >= SLICES_MAX && self.total() >= share)
+    fn is_due(self, target: usize) -> bool {
+        self.total() >= 2 * target || (self.slices >= SLICES_MAX && self.total() >= target)
     }
 }
 
@@ -84,18 +86,18 @@ pub(crate) struct StepLimit {
 }
 
 /// Decides for all children of a node.
-pub(crate) fn decide(loads: &[Load], share: usize, limit: StepLimit) -> ChildActions {
-    let actions: Vec<ChildAction> = loads.iter().map(|load| action_at_first(*load, share)).collect();
+pub(crate) fn decide(loads: &[Load], target: usize, limit: StepLimit) -> ChildActions {
+    let actions: Vec<ChildAction> = loads.iter().map(|load| action_at_first(*load, target)).collect();
     let mut decided = ChildActions { actions, ..ChildActions::default() };
     let mut largest: Vec<usize> = (0..loads.len())
         .filter(|at| loads[*at].total() > 0 && decided.actions[*at] != ChildAction::Flush)
         .collect();
     largest.sort_by_key(|at| std::cmp::Reverse(loads[*at].total()));
-    let budget = share * loads.len();
+    let target_of_all = target * loads.len();
     let mut staying: usize = largest.iter().map(|at| loads[*at].total()).sum();
     for at in largest {
         let load = loads[at];
-        if !load.is_due(share) && staying <= budget {
+        if !load.is_due(target) && staying <= target_of_all {
             continue;
         }
         staying -= load.total();
@@ -112,21 +114,21 @@ pub(crate) fn decide(loads: &[Load], share: usize, limit: StepLimit) -> ChildAct
     decided
 }
 
-fn action_at_first(load: Load, share: usize) -> ChildAction {
+fn action_at_first(load: Load, target: usize) -> ChildAction {
     match load.arriving {
         0 => ChildAction::Keep,
-        _ if share == 0 || load.appends => ChildAction::Flush,
+        _ if target == 0 || load.appends => ChildAction::Flush,
         _ => ChildAction::Buffer,
     }
 }
 
 /// How many of a child's slices (sizes, newest first) are merged with the newly buffered messages.
 ///
-/// - The newest ones, as long as all together are within `small`: messages that fill no unit are as cheap to
+/// - The newest ones, as long as all together are within `small`. Messages that fill no unit are as cheap to
 ///   rewrite as to write beside a slice, and there is one slice less to read.
 /// - Otherwise none, while the child may have one more slice.
-/// - If it may not: the newest one, and those behind it as long as there are too many slices or the next one
-///   is not larger than all newer messages together.
+/// - If it may not: the newest ones, until few enough remain. Then those behind them, while the next one is
+///   not larger than all newer messages together.
 pub(crate) fn slices_to_merge(slices: &[usize], arriving: usize, small: usize) -> usize {
     let mut sum = arriving;
     let mut count = 0;
@@ -158,12 +160,12 @@ mod tests {
         StepLimit { bytes, at_least_one: true, large_from: usize::MAX, large_bytes_max: 0 }
     }
 
-    fn actions(loads: &[Load], share: usize) -> Vec<ChildAction> {
-        decide(loads, share, limit(usize::MAX)).actions
+    fn actions(loads: &[Load], target: usize) -> Vec<ChildAction> {
+        decide(loads, target, limit(usize::MAX)).actions
     }
 
     #[test]
-    fn small_loads_are_buffered_and_loads_of_twice_the_share_are_flushed() {
+    fn small_loads_are_buffered_and_loads_of_twice_the_target_are_flushed() {
         let loads = [load(0, 0, 10), load(150, 2, 60), load(0, 0, 0), load(0, 0, 200), load(0, 0, 1)];
         use ChildAction::{Buffer, Flush, Keep};
         assert_eq!(actions(&loads, 100), [Buffer, Flush, Keep, Flush, Buffer]);
@@ -176,14 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn a_node_over_its_budget_flushes_the_largest_children_until_it_is_within() {
+    fn a_node_over_its_target_flushes_the_largest_children_until_it_is_within() {
         let loads = [load(190, 3, 1), load(100, 3, 0), load(20, 1, 0), load(180, 3, 1)];
         use ChildAction::{Buffer, Flush, Keep};
         assert_eq!(actions(&loads, 100), [Flush, Keep, Keep, Buffer]);
     }
 
     #[test]
-    fn too_many_slices_are_flushed_if_they_have_the_share_and_merged_if_not() {
+    fn too_many_slices_are_flushed_if_they_have_the_target_and_merged_if_not() {
         assert_eq!(actions(&[load(90, 8, 10), load(0, 0, 0)], 100)[0], ChildAction::Flush);
         assert_eq!(actions(&[load(50, 8, 10), load(0, 0, 0)], 100)[0], ChildAction::Buffer);
         assert_eq!(slices_to_merge(&[5, 4, 20, 1, 1, 1, 1], 5, 0), 0);
@@ -236,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_share_all_arriving_messages_are_flushed_and_pending_ones_within_the_limit() {
+    fn without_a_target_all_arriving_messages_are_flushed_and_pending_ones_within_the_limit() {
         use ChildAction::{Flush, Keep};
         assert_eq!(actions(&[load(0, 0, 0), load(0, 0, 1)], 0), [Keep, Flush]);
         assert_eq!(actions(&[load(7, 1, 0), load(9, 1, 0)], 0), [Flush, Flush]);

@@ -5,7 +5,7 @@
 //! the other waits for the device a hundred times.
 //!
 //! # Steps
-//! 1. Read the missing inner nodes, slice indexes and directories ([`NextBlocks`]) together. Nodes and
+//! 1. Read the uncached inner nodes, slice indexes and directories ([`NextBlocks`]) together. Nodes and
 //!    indexes stay in memory; directories stay as long as the cache has room.
 //! 2. Read the pages of the slices ([`SlicePages`]) together. The step takes them as it visits the slices.
 //!
@@ -18,9 +18,9 @@
 use hashbrown::HashMap;
 use pando_storage::{BlockingMode, HeldMemory};
 
-use super::blocks::{Blocks, decode_node, decode_slice_index};
 use super::node::NodeSlot;
 use super::slice::Slice;
+use super::tree_blocks::{Blocks, decode_node, decode_slice_index};
 use crate::base::{BlockAddress, Pointer};
 use crate::error::BetreeError;
 use crate::format::page::Page;
@@ -37,7 +37,7 @@ pub(crate) struct NextBlocks<'n> {
 
 /// A block that is not in memory, and the place for its content.
 #[derive(Clone, Copy)]
-struct MissingBlock<'n> {
+struct UncachedBlock<'n> {
     pointer: Pointer,
     place: ContentPlace<'n>,
 }
@@ -50,21 +50,21 @@ enum ContentPlace<'n> {
 }
 
 impl<'n> NextBlocks<'n> {
-    fn missing(&self, blocks: &Blocks) -> Vec<MissingBlock<'n>> {
+    fn uncached(&self, blocks: &Blocks) -> Vec<UncachedBlock<'n>> {
         let nodes = self.nodes.iter().filter(|slot| slot.loaded().is_none()).filter_map(|slot| {
-            Some(MissingBlock { pointer: slot.stored()?, place: ContentPlace::Node(slot) })
+            Some(UncachedBlock { pointer: slot.stored()?, place: ContentPlace::Node(slot) })
         });
         let indexes = self
             .slices
             .iter()
             .filter(|slice| slice.index().is_none())
-            .map(|slice| MissingBlock { pointer: slice.stored().index, place: ContentPlace::Index(slice) });
+            .map(|slice| UncachedBlock { pointer: slice.stored().index, place: ContentPlace::Index(slice) });
         let directories = self.directories.iter().filter(|pointer| !blocks.has_directory(pointer));
         let directories =
-            directories.map(|pointer| MissingBlock { pointer: *pointer, place: ContentPlace::Directory });
-        let mut missing: Vec<_> = nodes.chain(indexes).chain(directories).collect();
-        missing.sort_by_key(|block| block.pointer.address());
-        missing
+            directories.map(|pointer| UncachedBlock { pointer: *pointer, place: ContentPlace::Directory });
+        let mut uncached: Vec<_> = nodes.chain(indexes).chain(directories).collect();
+        uncached.sort_by_key(|block| block.pointer.address());
+        uncached
     }
 }
 
@@ -93,16 +93,16 @@ impl SlicePages {
 impl Blocks {
     /// Reads those of the blocks that are not in memory.
     pub(crate) fn read_next_blocks(&self, next: &NextBlocks<'_>) -> Result<(), BetreeError> {
-        let missing = next.missing(self);
-        if missing.is_empty() {
+        let uncached = next.uncached(self);
+        if uncached.is_empty() {
             return Ok(());
         }
-        self.cache().flush_reads.add(missing.len() as u64);
-        let pointers: Vec<Pointer> = missing.iter().map(|block| block.pointer).collect();
+        self.cache().flush_reads.add(uncached.len() as u64);
+        let pointers: Vec<Pointer> = uncached.iter().map(|block| block.pointer).collect();
         let mut outcome = Ok(());
         self.store().read_scattered(&pointers, |at, _, payload| {
             if outcome.is_ok() {
-                outcome = self.keep_block(missing[at], payload);
+                outcome = self.keep_block(uncached[at], payload);
             }
         })?;
         outcome
@@ -110,7 +110,7 @@ impl Blocks {
 
     fn keep_block(
         &self,
-        MissingBlock { pointer, place }: MissingBlock<'_>,
+        UncachedBlock { pointer, place }: UncachedBlock<'_>,
         payload: &[u8],
     ) -> Result<(), BetreeError> {
         let raw = self.store().decompress(&pointer, payload)?;

@@ -7,15 +7,15 @@
 //! 3. While the last piece is small ([`can_take`](LeafMerge::can_take)), a small leaf that follows is added
 //!    to it.
 //!
-//! Merge operators end here, below which there is nothing: each is applied to the version below it. A large
-//! value is read for it, and the result may be a large value itself.
+//! Merge operators end at a leaf, the lowest level: each is applied to the version below it. A large value is
+//! read for it, and the result may be a large value itself.
 //!
 //! Existing blocks are never changed. The caller frees the written ones if it fails later.
 
 use bytes::Bytes;
 use pando_storage::{BlockingMode, TreeId};
 
-use super::large_values::{LargeValueWriter, LargeValues};
+use super::large_value_writer::{LargeValueWriter, LargeValues};
 use super::leaf_writer::{LeafWriter, NewLeaf, Residency, separator};
 use super::messages::{Limit, Span};
 use super::node::LeafChild;
@@ -25,7 +25,7 @@ use crate::format::content::{Content, merges_of};
 use crate::format::directory::Directory;
 use crate::format::page::Page;
 use crate::options::tree_settings::TreeSettings;
-use crate::tree::blocks::Blocks;
+use crate::tree::tree_blocks::Blocks;
 use crate::tree::value_merge::{MergeOutcome, apply, combine};
 use crate::tree::version_retention::{
     Dropped, KeyVersion, Retained, add_range_deletes, retain_needed, settle,

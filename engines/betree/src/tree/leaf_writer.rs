@@ -22,7 +22,7 @@ use crate::format::page_builder::{PageBuilder, shared_prefix};
 use crate::format::page_columns::columns_of;
 use crate::options::tree_settings::TreeSettings;
 use crate::space::{BlockIndex, ExtentWriter};
-use crate::tree::blocks::Blocks;
+use crate::tree::tree_blocks::Blocks;
 
 /// Whether a page that is being written goes into the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

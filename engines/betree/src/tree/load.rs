@@ -11,7 +11,7 @@
 use pando_storage::{CommitTimestamp, TreeId};
 
 use super::flush::{FlushFigures, Flushed, leaf_parts, nodes_over};
-use super::large_values::LargeValueWriter;
+use super::large_value_writer::LargeValueWriter;
 use super::leaf_merge::LeafFigures;
 use super::leaf_writer::{LeafWriter, NewLeaf, Residency};
 use super::node::Child;
@@ -19,7 +19,7 @@ use crate::base::{Extent, UNIT_BYTES};
 use crate::error::BetreeError;
 use crate::format::content::Content;
 use crate::options::tree_settings::TreeSettings;
-use crate::tree::blocks::Blocks;
+use crate::tree::tree_blocks::Blocks;
 
 const UNTIL_THE_END: &str = "the writers are there until the load ends";
 

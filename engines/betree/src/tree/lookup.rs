@@ -3,9 +3,9 @@
 //!
 //! A lookup usually costs one device read. Nodes and filters are in memory once visited, and the cache
 //! prefers leaf directories. One filter in a hundred lets a key through that its slice does not have. If
-//! leaves have filters, a missing key costs no read. A key with merge operators on the way costs a page more
-//! for each place that has some: the value that they apply to lies below. If a range delete lies over the
-//! key, pages without newer versions are not read.
+//! leaves have filters, a missing key costs no read. A key with merge operators on the way takes one page
+//! more for each place that has some, because the value that they apply to lies below. If a range delete lies
+//! over the key, pages without newer versions are not read.
 
 use bytes::Bytes;
 use pando_storage::{BlockingMode, CommitTimestamp, SnapshotTimestamp};
@@ -18,7 +18,7 @@ use crate::error::BetreeError;
 use crate::format::content::{Content, LargeReference};
 use crate::format::filter::KeyHash;
 use crate::format::page::Found;
-use crate::tree::blocks::Blocks;
+use crate::tree::tree_blocks::Blocks;
 use crate::tree::value_merge::MergeOperands;
 
 /// The value of a key at a snapshot. An error of a leaf carries the range of keys that it concerns.

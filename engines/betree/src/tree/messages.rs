@@ -19,8 +19,8 @@ use crate::base::Pointer;
 use crate::error::BetreeError;
 use crate::format::content::Content;
 use crate::format::page::Page;
-use crate::tree::blocks::Blocks;
 use crate::tree::flush_read_ahead::SlicePages;
+use crate::tree::tree_blocks::Blocks;
 use crate::tree::version_retention::{Dropped, KeyVersion, Retained, retain_pending};
 
 /// Bytes of an entry beside its key and value, in sizes that decide what is flushed.

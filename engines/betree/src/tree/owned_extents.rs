@@ -10,10 +10,10 @@ use crate::error::BetreeError;
 use crate::format::content::Content;
 use crate::format::directory::Directory;
 use crate::format::page::Page;
-use crate::tree::blocks::Blocks;
 use crate::tree::leaf_merge::blocks_of_leaf;
 use crate::tree::node::Child;
 use crate::tree::slice::blocks_of_slice;
+use crate::tree::tree_blocks::Blocks;
 
 /// See the module's head.
 #[derive(Debug, Default)]

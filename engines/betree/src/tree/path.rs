@@ -6,7 +6,7 @@ use super::node::{Child, InnerNode, LeafChild, NodeSlot};
 use super::view::TreeVersion;
 use crate::base::SortedKeys;
 use crate::error::BetreeError;
-use crate::tree::blocks::Blocks;
+use crate::tree::tree_blocks::Blocks;
 
 /// The leaf that a descent looks for.
 #[derive(Clone, Copy, Debug)]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use pando_storage::BlockingMode;
 
 use crate::error::BetreeError;
-use crate::tree::blocks::Blocks;
 use crate::tree::node::{Child, NodeSlot};
+use crate::tree::tree_blocks::Blocks;
 use crate::tree::view::TreeVersion;
 
 /// The lower bound of the next child with pending messages, at `from` or after. Only children of nodes of

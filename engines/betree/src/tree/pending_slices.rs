@@ -18,10 +18,10 @@ use crate::tree::node::{Child, InnerNode, Part};
 use crate::tree::run_writer::RunWriter;
 use crate::tree::slice::{Slice, Slices, blocks_of_slice};
 
-/// The bytes of messages in slices that are read ahead on each level of the way: at most this number, and at
-/// most this part of the memory limit. Further slices are read when the step visits them.
+/// The bytes of messages in slices that are read ahead on each level of the way. Both bounds hold: this
+/// number, and this part of the memory limit. Further slices are read when the step visits them.
 const AHEAD_BYTES_MAX: usize = 4 << 20;
-const AHEAD_SHARE: usize = 16;
+const AHEAD_DIVISOR: usize = 16;
 
 /// Bytes of messages that compress to about a unit of the device.
 const SMALL_SLICE_BYTES: usize = 8 << 10;
@@ -57,7 +57,7 @@ impl Flush<'_> {
     ) -> Result<(), BetreeError> {
         let blocks = self.input.blocks;
         let (mut ahead, mut bytes) = (NextBlocks::default(), 0);
-        let bytes_max = AHEAD_BYTES_MAX.min(blocks.cache().limit() as usize / AHEAD_SHARE);
+        let bytes_max = AHEAD_BYTES_MAX.min(blocks.cache().limit() as usize / AHEAD_DIVISOR);
         for (at, action) in actions.iter().enumerate() {
             let slices = node.slices(at);
             let taken = match action {
@@ -116,7 +116,7 @@ impl Flush<'_> {
     /// The number of a child's newest slices that are merged with the arriving messages.
     fn merge_count(&self, slices: &[Arc<Slice>], arriving: Span<'_>, height: u8) -> usize {
         let sizes: Vec<usize> = slices.iter().map(|slice| pending_bytes(slice)).collect();
-        let small = SMALL_SLICE_BYTES.min(self.share(height) / 8);
+        let small = SMALL_SLICE_BYTES.min(self.pending_target(height) / 8);
         slices_to_merge(&sizes, arriving.bytes(), small)
     }
 

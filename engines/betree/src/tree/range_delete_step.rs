@@ -12,12 +12,12 @@
 //!    become the leaf. A leaf with newer entries, or across an end of the range, is rewritten without the
 //!    older ones and with the pending messages.
 //! 3. Large values of blocks that go unread are freed: only the pages that refer to them are read.
-//! 4. A node of which nothing is left goes; messages pending for it above become its subtree.
-//! 5. After so much work the step ends before the next leaf. All keys before that leaf are done, at every
-//!    level.
+//! 4. A node without any children left goes; messages pending for it above become its subtree.
+//! 5. Once the step has rewritten its bytes, it ends before the next leaf. All keys before that leaf are
+//!    done, at every level.
 //!
 //! # Invariants
-//! - Nothing is written for a deleted key: a delete in a leaf would lie below older messages.
+//! - No message is written for a deleted key: a delete in a leaf would lie below older messages.
 //! - A node with messages pending for it above stays one node.
 
 use std::sync::Arc;
@@ -37,16 +37,16 @@ use crate::tree::pending_slices::{BufferedMessages, PendingMessages, pending_byt
 use crate::tree::slice::{Slice, blocks_of_slice};
 
 /// A rewritten leaf costs as much as this number of leaves that are dropped unread.
-const UNREAD_SHARE: usize = 8;
+const UNREAD_DIVISOR: usize = 8;
 
-/// The range delete to apply, and the budget of the step.
+/// The range delete to apply, and the bound of the step.
 #[derive(Debug)]
 pub(crate) struct RangeDeleteWork<'w> {
     pub(crate) span: &'w KeySpan,
     /// Versions older than this are removed.
     pub(crate) time: CommitTimestamp,
     /// The approximate bytes of leaves and slices that the step may rewrite.
-    pub(crate) budget: usize,
+    pub(crate) bytes_max: usize,
 }
 
 /// The result of a step.
@@ -74,7 +74,7 @@ impl Progress<'_> {
     /// Whether the child that begins at `lower` is left to the next step. A step clears at least one leaf, so
     /// that it makes progress.
     fn leaves_to_next(&mut self, lower: &[u8]) -> bool {
-        if self.is_begun && self.spent >= self.work.budget {
+        if self.is_begun && self.spent >= self.work.bytes_max {
             self.reached.get_or_insert_with(|| Bytes::copy_from_slice(lower));
         }
         self.reached.is_some()
@@ -199,7 +199,7 @@ impl Flush<'_> {
         let is_older = directory.pages().iter().all(|page| page.newest < progress.work.time);
         if is_older && progress.work.span.covers(&part.lower, upper) {
             progress.leaves += 1;
-            progress.spent += leaf_bytes / UNREAD_SHARE + pending.span().bytes();
+            progress.spent += leaf_bytes / UNREAD_DIVISOR + pending.span().bytes();
             self.replaced.push(blocks_of_leaf(leaf, &directory));
             if leaf.reach > 0 {
                 self.free_values(&directory)?;

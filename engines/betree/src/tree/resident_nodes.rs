@@ -95,7 +95,7 @@ impl Release {
         self.released.total() >= self.wanted
     }
 
-    /// The new root; `None` if nothing is released. The root itself stays in memory.
+    /// The new root; `None` if no memory is released. The root itself stays in memory.
     fn root(&mut self, root: &Child) -> Option<Child> {
         let Child::Inner(slot) = root else { return None };
         slot.take_used();
@@ -119,7 +119,7 @@ impl Release {
         self.within(slot)
     }
 
-    /// The node with less in memory below it; `None` if nothing is released.
+    /// The node with less in memory below it; `None` if no memory is released.
     fn within(&mut self, slot: &Arc<NodeSlot>) -> Option<Arc<NodeSlot>> {
         let node = slot.loaded()?;
         let mut replacements: Vec<(usize, Released)> = Vec::new();

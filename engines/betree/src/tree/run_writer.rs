@@ -21,7 +21,7 @@ use crate::format::page_columns::columns_of;
 use crate::format::slice_index::SliceIndex;
 use crate::options::tree_settings::TreeSettings;
 use crate::space::{BlockIndex, ExtentWriter};
-use crate::tree::blocks::Blocks;
+use crate::tree::tree_blocks::Blocks;
 
 /// Stored bytes after which a run goes to the device in a further call.
 const WRITE_BYTES: u64 = 4 << 20;

@@ -42,7 +42,7 @@ use super::view::{Partition, TreeView};
 use crate::cache::ReadHint;
 use crate::format::content::Content;
 use crate::range_deletes::floor_of;
-use crate::tree::blocks::Blocks;
+use crate::tree::tree_blocks::Blocks;
 use crate::tree::value_merge::MergeOperands;
 use batch_fill::Filling;
 use page_cursor::{PageCursor, Until};

@@ -25,9 +25,9 @@ use crate::base::{BlockAddress, Extent, Generation, Pointer, UNIT_BYTES, extents
 use crate::options::tree_settings::TreeSettings;
 use crate::range_deletes::DeletedRanges;
 use crate::space::SpaceChange;
-use crate::tree::blocks::Blocks;
 use crate::tree::flush_debt::FlushDebt;
 use crate::tree::leaf_growth::Growth;
+use crate::tree::tree_blocks::Blocks;
 
 /// See the module's head.
 pub(crate) struct Tree {

@@ -3,8 +3,8 @@
 //! # Callers
 //! - A buffer, below the oldest snapshot, and a flush, where no snapshot lies between two versions
 //!   ([`version_retention`](crate::tree::version_retention)). They read nothing for it.
-//! - A leaf, below which there is nothing: all operators are applied there, whatever has to be read
-//!   ([`leaf_merge`](crate::tree::leaf_merge)).
+//! - A leaf, which is the lowest level: all operators are applied there, and large values are read for it if
+//!   needed ([`leaf_merge`](crate::tree::leaf_merge)).
 //! - A reader of the key ([`MergeOperands`]), for itself.
 //!
 //! # The rules
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(combined(&long(1), Content::Merge(&long(2))), MergeOutcome::Apart);
     }
 
-    /// Combined in any order, operators give a reader the value that they give one by one.
+    /// Operators that were combined in any order give a reader the value that they give one by one.
     #[test]
     fn a_reader_has_the_same_value_in_whatever_order_operators_were_combined() {
         let random = SeededRandom::new(3);

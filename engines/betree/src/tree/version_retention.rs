@@ -2,13 +2,12 @@
 //!
 //! # The rule
 //! A version of a key is needed if it is newer than the newest snapshot, or if it is the newest version that
-//! some snapshot sees. In a leaf, below which nothing lies, a version that all snapshots see
-//! loses its timestamp. A delete there with no version kept below it is the same as the absence of an entry,
-//! and is dropped.
+//! some snapshot sees. In a leaf, the lowest level, a version that all snapshots see loses its timestamp. A
+//! delete there with no version kept below it is the same as the absence of an entry, and is dropped.
 //!
 //! Merge operators that no snapshot tells apart from the version below them are
-//! [combined](crate::tree::value_merge) with it: a version that a newer one would make superfluous is needed
-//! by the operators of the newer one. Above the newest snapshot nothing is combined.
+//! [combined](crate::tree::value_merge) with it. They need that version, which a newer value would make
+//! superfluous. Versions above the newest snapshot are never combined.
 //!
 //! ```text
 //! snapshots 4 and 9, newest 20        versions   25    17    12    8    6    3    2
@@ -47,8 +46,8 @@ impl Retained {
         Retained { snapshots: live, ranges: Arc::default() }
     }
 
-    /// The same for a tree with these range deletes. The caller reads them after the snapshots: then missing
-    /// ones are newer than all snapshots, and so than every version that loses its timestamp.
+    /// The same for a tree with these range deletes. The caller reads them after the snapshots. Then a
+    /// missing one is newer than all snapshots, and so newer than every version that loses its timestamp.
     pub(crate) fn with_ranges(self, ranges: Arc<DeletedRanges>) -> Retained {
         Retained { ranges, ..self }
     }

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use pando_storage::{CommitTimestamp, TreeId};
 
-use super::large_values::LargeFound;
+use super::large_value_check::LargeFound;
 use super::{Range, TreeReport, Walk};
 use crate::base::extents_of;
 use crate::format::filter::KeyHash;

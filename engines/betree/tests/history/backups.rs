@@ -62,7 +62,7 @@ impl History {
                 backups.lost = Some((folder.clone(), self.commits(), image.clone()));
                 let job =
                     self.engine().begin_backup(&BackupRequest { environment, folder: &folder, since })?;
-                // What is in a backup is as sure as what was synced.
+                // Commits in a backup are as sure as synced ones.
                 (self.synced, self.logged) = (self.commits(), self.commits());
                 backups.job = Some(Begun { job, folder, commits: self.commits(), image });
             }
@@ -92,7 +92,7 @@ impl History {
         }
     }
 
-    /// Restores the backups of the chain so far, and whatever the crash left of the one under way.
+    /// Restores the backups of the chain so far, and the remains of the one that the crash interrupted.
     pub(super) fn check_backups(&mut self, survived: usize) {
         let Some(mut backups) = self.backups.take() else { return };
         if let Some((folder, commits, image)) = backups.lost.take() {

@@ -72,7 +72,7 @@ impl History {
         })
     }
 
-    /// Compares each tree; what may be there or not is taken over into the image as it is.
+    /// Compares each tree. Entries that may be there or not are taken over into the image as they are.
     fn compare(&self, image: &mut Image, survived: usize) {
         let reader = self.engine().begin(Begin::READ).expect("a reader begins");
         for (name, id) in &self.trees {
@@ -107,8 +107,8 @@ impl History {
         self.compare(&mut image, self.commits());
     }
 
-    /// Reads every tree and every key, and checks that what is read without an error is right. How many
-    /// errors there were: all must be of this kind.
+    /// Reads every tree and every key, and checks that every read without an error is right. How many errors
+    /// there were: all must be of this kind.
     pub fn count_unreadable(&self, kind: ErrorKind) -> usize {
         let reader = self.engine().begin(Begin::READ).expect("a reader begins");
         let image = &self.images[self.commits()];

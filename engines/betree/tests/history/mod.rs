@@ -39,14 +39,14 @@ use comparing::{describe_difference, scan};
 pub const FOLDER: &str = "/store";
 const ANCHOR: &str = "anchor";
 const NUMBER: &[u8] = b"commits";
-/// What every commit adds one to.
+/// The key of the counter to which every commit adds one.
 const COUNTER: &[u8] = b"counted";
 
 type Content = BTreeMap<Vec<u8>, Arc<Vec<u8>>>;
 /// The trees by name.
 type Image = BTreeMap<String, Content>;
 
-/// What a crash leaves of what was not synced.
+/// The ways in which a life ends, by what the crash keeps of unsynced commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The power goes: only what is synced is sure.
@@ -54,7 +54,7 @@ pub enum Ending {
     /// The power goes, and the medium then loses the newest superblock, both copies: the one before must lead
     /// to all that is sure, by way of the log. (Where there is only one superblock, it is left alone.)
     LostSuperblock { seed: u64 },
-    /// The process dies: what is logged is sure as well.
+    /// The process dies: logged commits are sure as well.
     Kill,
 }
 
@@ -71,8 +71,7 @@ pub struct History {
     label: String,
     seed: u64,
     random: SeededRandom,
-    /// Steps so far, those included that were left out. Whoever shrinks the history asks for it after a
-    /// panic.
+    /// Steps so far, those included that were left out. The shrinking of the history reads it after a panic.
     steps: Rc<Cell<usize>>,
     /// The steps that are to be run; the others do nothing.
     kept: Option<Vec<usize>>,
@@ -82,7 +81,7 @@ pub struct History {
     trees: BTreeMap<String, TreeId>,
     /// After 0, 1, 2 … commits.
     images: Vec<Image>,
-    /// What a commit that failed would have made of the last one.
+    /// The image that a failed commit would have made of the last one.
     attempted: Option<Image>,
     /// Whether a commit has found the engine stopped: then no later one has done anything.
     is_stopped: bool,
@@ -127,7 +126,7 @@ pub fn tiny_options() -> Options {
 }
 
 impl History {
-    /// Nothing is there yet, not even a store.
+    /// An empty history; even the store is not there yet.
     pub fn new(seed: u64) -> History {
         History::of_steps(seed, None, Rc::default())
     }
@@ -169,8 +168,8 @@ impl History {
         self.label = label;
     }
 
-    /// Goes on until a call at which the power goes (or to the last step), ends so, recovers, and has a
-    /// second life, whose clean end is a clean end. How many calls the first life made.
+    /// Goes on until a call at which the power goes (or to the last step), ends so, and recovers. A second
+    /// life follows, which is closed cleanly. How many calls the first life made.
     pub fn live_twice(&mut self, steps: u64, call: Option<u64>, ending: Ending) -> u64 {
         if let Some(call) = call {
             self.set_label(format!("{}, call {call}, {ending:?}", self.label));
@@ -484,7 +483,7 @@ impl History {
         self.simulation.tasks.forget_all();
     }
 
-    /// Closes cleanly. What the engine has in memory is gone.
+    /// Closes cleanly. The engine's memory is gone.
     pub fn close(&mut self) {
         self.reader = None;
         self.end_backup();

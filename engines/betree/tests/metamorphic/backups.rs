@@ -53,13 +53,13 @@ impl Backups {
         self.under_way.iter_mut().for_each(UnderWay::copy_piece);
     }
 
-    /// The store is about to be closed: what is under way is given up.
+    /// The store is about to be closed: the backup under way is given up.
     pub fn give_up(&mut self) {
         self.under_way = None;
     }
 
-    /// Copies what is left of the one that is under way, and restores it with those that it adds to; what is
-    /// in it.
+    /// Copies the rest of the backup that is under way, and restores it with those that it adds to. Returns
+    /// its content.
     pub fn finish(&mut self, environment: &Environment, options: &Options) -> Vec<String> {
         let Some(mut under_way) = self.under_way.take() else { return Vec::new() };
         let extent = loop {

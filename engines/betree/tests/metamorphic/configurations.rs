@@ -10,8 +10,8 @@ const KEY_BY_KEY: &str = "no codec";
 /// The configuration whose trees are laid out anew on the way.
 pub const CHANGING: &str = "laid out anew";
 
-/// How much memory transactions have in the tiny configurations, in turn: with the least every commit is a
-/// large one, with the most only those of several steps.
+/// The memory of transactions in the tiny configurations, in turn. With the least every commit is a large
+/// one, with the most only those of several steps.
 const TRANSACTION_MEMORY: [u64; 4] = [4_000, 256, 1_000, 2_000];
 
 /// The first three have no runs.

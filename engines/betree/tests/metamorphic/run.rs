@@ -68,8 +68,8 @@ impl Run {
         self.engine.as_ref().expect("the store is open between steps")
     }
 
-    /// The step of this number. What goes on in the background follows from the seed and the number, whatever
-    /// was before.
+    /// The step of this number. Its background work follows from the seed and the number, not from earlier
+    /// steps.
     pub fn step(&mut self, number: usize, step: &Step) {
         self.chance = SeededRandom::new(self.seed ^ 0x6d65_7461 ^ ((number as u64 + 1) << 32));
         self.work_in_background();
@@ -116,7 +116,7 @@ impl Run {
 
     fn work_in_background(&mut self) {
         if self.chance.below(8) == 0 {
-            // Time passes: what is old is merged, and what reads want goes down.
+            // Time passes: old messages are merged, and slices that reads met often go down.
             self.simulation.clock.advance(Duration::from_secs(1));
         }
         if self.is_changing && self.chance.below(20) == 0 {
@@ -232,7 +232,7 @@ impl Run {
 
     fn kill(&mut self) {
         if self.trees.has_scratch() {
-            // What a crash leaves of it differs.
+            // The remains after a crash differ.
             return self.reopen();
         }
         // All that came before it in the log is there afterwards, trees that came and went too.

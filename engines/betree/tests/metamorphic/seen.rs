@@ -7,7 +7,7 @@ use pando_storage::Engine;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
-    /// What waits in runs, whenever the store was closed.
+    /// Slices that wait in runs, counted whenever the store was closed.
     pub slices: u64,
     /// Times that writes of a transaction went out of memory.
     pub spilled_layers: u64,
@@ -21,7 +21,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// What an engine has counted since it was opened.
+    /// Adds the counters of an engine since it was opened.
     pub fn add_figures(&mut self, engine: &Betree) {
         let figures = engine.statistics();
         let figure = |name| figures.get(name).expect("the engine counts it");

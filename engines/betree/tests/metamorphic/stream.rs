@@ -53,7 +53,7 @@ pub enum Step {
     Kill,
 }
 
-/// Who reads.
+/// The transaction that reads.
 #[derive(Clone, Copy, Debug)]
 pub enum Reader {
     Newest,
@@ -61,7 +61,7 @@ pub enum Reader {
     Writer(usize),
 }
 
-/// What a writer does in one step, in this order.
+/// The work of a writer in one step, in this order.
 #[derive(Clone, Debug)]
 pub struct Writes {
     pub writes: Vec<OwnWrite>,
@@ -103,7 +103,7 @@ pub enum Flaw {
 #[derive(Clone, Copy, Debug)]
 pub enum Extent {
     Full,
-    /// What the last one has not, if there is one.
+    /// The changes since the last one, if there is one.
     Incremental,
 }
 
@@ -223,7 +223,7 @@ fn reader(random: &SeededRandom) -> Reader {
     }
 }
 
-/// What a commit writes, each key once.
+/// The writes of a commit, each key once.
 fn changes(random: &SeededRandom, next: &mut u64) -> Vec<(Vec<u8>, Change)> {
     let count = 1 + random.below(20);
     // Now and then ascending keys beyond all others, as documents come.

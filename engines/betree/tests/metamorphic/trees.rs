@@ -20,7 +20,7 @@ pub struct Trees {
     has_scratch: bool,
 }
 
-/// A transaction, and what was dropped before it began.
+/// A transaction, and the trees that were dropped before it began.
 pub struct Begun {
     pub transaction: Box<dyn Transaction>,
     drops_before: usize,
@@ -69,8 +69,8 @@ impl Trees {
         &self.dropped[begun.drops_before..]
     }
 
-    /// Makes a tree and fills it, or drops it again where that is refused; what is said of it. Of the empty
-    /// tree no more than `deletable` is deleted.
+    /// Makes a tree and fills it, or drops it again where that is refused. Returns the line about it. Of the
+    /// empty tree no more than `deletable` is deleted.
     pub fn load(&mut self, engine: &Betree, name: &str, load: &Load, deletable: &KeyRange) -> Vec<String> {
         let mut answers = Vec::new();
         if self.live.len() == TREES_MAX {
@@ -97,7 +97,7 @@ impl Trees {
         answers
     }
 
-    /// Drops a loaded tree, if there is one; what is said of it from now on.
+    /// Drops a loaded tree, if there is one. Returns the line about it from now on.
     pub fn drop_tree(&mut self, engine: &Betree, number: usize) -> Option<String> {
         // Never the first.
         let tree = match number_of(number.max(1), self.live.len()) {

@@ -13,7 +13,7 @@ pub struct History {
     ranges: Vec<(u32, KeyRange, u64)>,
 }
 
-/// What one transaction has done to a key.
+/// The changes that one transaction has made to a key.
 #[derive(Clone, Debug, Default)]
 pub struct KeyWrites {
     changes: Vec<Change>,
@@ -27,7 +27,7 @@ impl KeyWrites {
         self.is_claimed |= claim == Claim::Intent;
     }
 
-    /// A range was deleted: what was done before is gone.
+    /// A range was deleted: the changes before it are gone.
     pub fn reset(&mut self) {
         self.changes = vec![Change::Delete];
     }
@@ -37,7 +37,7 @@ impl KeyWrites {
     }
 }
 
-/// What one transaction has written, by tree and key.
+/// The writes of one transaction, by tree and key.
 pub type Writes = BTreeMap<(u32, Vec<u8>), KeyWrites>;
 
 impl History {

@@ -15,7 +15,7 @@ use pando_storage::{
 
 use crate::history::{History, KeyWrites, Writes};
 
-/// A transaction under way, and what the model knows of it.
+/// A transaction under way, and the model's knowledge of it.
 struct Open {
     transaction: Box<dyn Transaction>,
     snapshot: u64,
@@ -79,8 +79,8 @@ impl Run {
         panic!("seed {}: {what}; options {:?}", self.seed, self.options)
     }
 
-    /// The operation of this number, and some background work. What it does follows from the seed and its
-    /// number, whatever was before.
+    /// The operation of this number, and some background work. Its choices follow from the seed and its
+    /// number, not from earlier operations.
     pub fn step(&mut self, number: usize) {
         self.random = SeededRandom::new(self.seed ^ ((number as u64 + 1) << 32));
         match self.random.pick(1000) {
@@ -113,13 +113,14 @@ impl Run {
         self.verify();
     }
 
-    /// Tells the model of a commit that the engine has not been given: what a test plants to find it again.
+    /// Tells the model of a commit that the engine has not been given: a planted failure, which a test has to
+    /// find.
     pub fn plant(&mut self) {
         let tree = self.history.trees()[0];
         let mut planted = KeyWrites::default();
         planted.add(Change::Put(b"never written".to_vec()), Claim::Intent);
         let writes = Writes::from([((tree, b"planted".to_vec()), planted)]);
-        // As of now: what ranges have deleted before does not matter.
+        // As of now: earlier deletes of ranges do not matter.
         self.history.commit(self.newest(), &writes, &[]);
     }
 
@@ -245,8 +246,8 @@ impl Run {
                 true
             }
             Err(error) if error.is_conflict() => {
-                // Of long keys only the first bytes are compared: whoever wrote to the tree may be in the
-                // way.
+                // Of long keys only the first bytes are compared, so any transaction that wrote to the tree
+                // may be in the way.
                 let wrote = |other: &Open| {
                     other.writes.keys().any(|(of, _)| *of == tree)
                         || other.ranges.iter().any(|(of, _)| *of == tree)
@@ -415,14 +416,14 @@ impl Run {
             self.verify();
         }
         if self.random.pick(2) == 0 {
-            // What stands on disk was laid out otherwise: it is read all the same, and rewritten as it is
+            // Blocks on disk have the old layout: they are read all the same, and rewritten as they are
             // touched.
             self.options = random_options(&self.random);
         }
         self.engine = Some(open_store(&self.simulation, &self.folder, &self.options));
     }
 
-    /// The process dies. What was logged must be there, and of the rest a prefix.
+    /// The process dies. Logged commits must be there, and of the rest a prefix.
     fn kill(&mut self) {
         self.open.clear();
         self.simulation.disk.kill();
@@ -474,7 +475,7 @@ impl Run {
             return;
         }
         let tree = trees[self.random.pick(trees.len())];
-        // Whoever has written to it would be refused at commit.
+        // A transaction that has written to it would be refused at commit.
         self.open.retain(|open| open.writes.keys().all(|(of, _)| *of != tree));
         self.open.retain(|open| !open.is_writer);
         self.open.clear();

@@ -67,7 +67,7 @@ struct Filling<'e> {
     expected: Expected,
 }
 
-/// One transaction, and what it makes of the expected entries.
+/// One transaction, and its effect on the expected entries.
 struct Writing<'w> {
     writer: Box<dyn Transaction>,
     tree: TreeId,
@@ -149,7 +149,7 @@ impl Writing<'_> {
     }
 }
 
-/// Most are short, some longer than what a buffer keeps in place.
+/// Most are short; some are longer than a buffer keeps in place.
 fn key(number: u64) -> Vec<u8> {
     let mut key = number.to_be_bytes().to_vec();
     if number.is_multiple_of(90) {

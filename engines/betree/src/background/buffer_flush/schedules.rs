@@ -38,7 +38,7 @@ fn freeze(store: &Store, tree: TreeId) {
     drop(merging);
 }
 
-/// Each write is where the cut says, and nowhere else.
+/// Each write is on its side of the cut, and on no other.
 fn check_cut(view: &TreeView, committed: &[(Lsn, usize)]) {
     let partition = &view.partitions[0];
     let frozen = partition.frozen.as_ref().expect("it was frozen");
@@ -64,7 +64,8 @@ fn a_freeze_cuts_between_two_records_whatever_is_being_committed() {
             .map(|writer| {
                 let engine = Arc::clone(&engine);
                 thread::spawn(move || {
-                    // All different: of one key a buffer forgets versions that nobody can see any more.
+                    // All keys differ, since a buffer drops versions of one key that no snapshot can see any
+                    // more.
                     let keys = [writer, 10 + writer, 20 + writer, 30 + writer, 40 + writer];
                     [&keys[..3], &keys[3..]].map(|keys| (commit(&engine, tree, keys), keys.len()))
                 })

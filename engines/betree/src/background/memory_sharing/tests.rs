@@ -1,5 +1,5 @@
-//! Resident inner nodes and filters stay within their limit, whatever is read and written meanwhile, and
-//! nothing else changes.
+//! Resident inner nodes and filters stay within their limit during any reads and writes, and no result
+//! changes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -70,7 +70,7 @@ impl LoadedStore {
         self.engine.checkpoint().expect("the disk has room");
     }
 
-    /// As it is now, measured anew.
+    /// The resident bytes now, measured anew.
     fn resident(&self) -> ResidentBytes {
         let view = self.parts().trees.live(self.tree).expect("the tree is there").view_owned();
         view.version.root.as_ref().map_or_else(ResidentBytes::default, resident_bytes_of)
@@ -84,7 +84,7 @@ impl LoadedStore {
         }
     }
 
-    /// What is left of a scan is what a model has after so many rows.
+    /// The rest of a scan equals the model's entries after the first `rows`.
     fn scan(reader: &dyn Transaction, cursor: &mut Cursor, model: &BTreeMap<Vec<u8>, u64>, rows: usize) {
         let mut expected = model.iter().skip(rows);
         while let Some((key, value)) = cursor.next(reader, BlockingMode::MayBlock).expect("a scan goes on") {
@@ -126,7 +126,7 @@ fn resident_nodes_stay_within_their_limit_and_everything_is_found() {
 }
 
 #[test]
-fn what_was_used_lately_stays_when_all_else_goes() {
+fn nodes_used_lately_stay_when_all_others_go() {
     let mut store = LoadedStore::new();
     store.write(30_000);
     store.checkpoint();
@@ -190,7 +190,7 @@ fn a_reader_of_the_version_before_keeps_what_it_reads() {
 }
 
 #[test]
-fn what_only_an_older_version_holds_makes_the_newest_let_go_of_nothing() {
+fn nodes_that_only_an_older_version_holds_make_the_newest_release_none() {
     let mut store = LoadedStore::new();
     store.write(30_000);
     store.checkpoint();

@@ -1,4 +1,5 @@
-//! Moves the large values that a page refers to, and makes the page anew with their new references.
+//! The relocation of large values: moves those that a page refers to, and makes the page anew with the new
+//! references.
 //!
 //! The page keeps its length: a reference has as many pieces before and after. Where there is no room before
 //! the ceiling a value stays where it is, to be tried again.
@@ -23,7 +24,7 @@ pub(crate) struct MovedPage {
 }
 
 impl Mover<'_> {
-    /// Moves what of a page's large values lies behind the ceiling, as far as this step goes.
+    /// Moves those of a page's large values that lie behind the ceiling, as far as this step goes.
     pub(crate) fn page_with_values(
         &mut self,
         pointer: &Pointer,
@@ -56,7 +57,7 @@ impl Mover<'_> {
         let before: Vec<Pointer> = old.pieces().collect();
         let mut after = Vec::with_capacity(before.len());
         let first_written = self.written.len();
-        // Piece by piece, as it was written: a long value needs no long stretch.
+        // Piece by piece, as it was written, so a long value needs no long stretch.
         for piece in &before {
             let mut writer = store.relocation_writer(self.tree.id);
             let raw = store.read_block(piece)?;

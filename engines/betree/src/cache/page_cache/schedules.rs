@@ -56,8 +56,7 @@ fn the_bytes_in_use_are_those_of_what_is_there_whatever_is_read_and_forgotten_at
                 })
             })
             .collect();
-        // A reader that finds no room shares the limit out again as the background does, perhaps at the same
-        // time.
+        // A reader that finds no room shares the limit out again, perhaps while the background does so.
         let other = {
             let cache = Arc::clone(&cache);
             thread::spawn(move || (0..3).for_each(|_| cache.rebalance(0)))

@@ -1,4 +1,4 @@
-//! The limit is kept and used, whatever the sizes of pages and shards.
+//! The limit is kept and used with all sizes of pages and shards.
 
 use super::*;
 use crate::base::Codec;
@@ -12,7 +12,7 @@ fn page(bytes: usize) -> ToyPage {
     ToyPage::new(0, bytes)
 }
 
-/// Reads pages for the first time, as many as ten times the limit holds.
+/// Reads pages for the first time, ten times as many as the limit holds.
 fn read_through(cache: &ToyCache, limit: u64, page_bytes: usize) {
     let page = page(page_bytes - 100);
     let payload = vec![7; page_bytes / 2];
@@ -123,7 +123,7 @@ fn pages_of_leaves_do_not_drive_out_those_of_runs() {
 }
 
 #[test]
-fn what_comes_to_lead_to_pages_takes_its_room_from_them_at_once() {
+fn outside_bytes_take_their_room_from_pages_at_once() {
     let limit = 64 << 20;
     let cache = ToyCache::new(limit, 16 << 10);
     read_through(&cache, limit, 16 << 10);

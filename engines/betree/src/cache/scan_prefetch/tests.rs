@@ -8,7 +8,7 @@ use super::*;
 use crate::cache::toy::ToyPage;
 
 const SCAN: ScanId = ScanId::from_hash(7);
-/// Eight pages, whatever their overhead.
+/// Eight pages with their overhead.
 const LIMITS: PrefetchLimits =
     PrefetchLimits { memory_bytes: 8 * PAGE_BYTES, distance_bytes: 4 * PAGE_BYTES as u64 };
 
@@ -63,7 +63,7 @@ fn a_stream_is_extended_where_it_ends_once_and_only_where_the_distance_is_too_sh
     assert!(begin(&prefetch, 0, [(0, 2), (2, 4), (4, 6)]));
     assert!(fetch_at(&prefetch, 0, 0..2).1.is_none(), "four are ahead");
     let extension = fetch_at(&prefetch, 0, 2..4).1.expect("two are ahead");
-    assert_eq!((&*extension.frontier, extension.missing_bytes), (&[6][..], 2 * PAGE_BYTES as u64));
+    assert_eq!((&*extension.frontier, extension.lacking_bytes), (&[6][..], 2 * PAGE_BYTES as u64));
     prefetch.extend(&extension, requests([(6, 8)]), LIMITS);
     prefetch.extend(&extension, requests([(6, 8)]), LIMITS);
     let extension = fetch_at(&prefetch, 0, 4..6).1.expect("two are ahead");

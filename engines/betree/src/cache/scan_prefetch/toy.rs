@@ -32,12 +32,12 @@ pub(super) fn requests<const COUNT: usize>(chunks: [(u64, u64); COUNT]) -> Vec<C
     chunks.map(request).into()
 }
 
-/// So many milliseconds after the beginning.
+/// The time this many milliseconds after the beginning.
 pub(super) fn at(milliseconds: u64) -> Monotonic {
     Monotonic::new(Duration::from_millis(milliseconds))
 }
 
-/// A scan that comes by so many milliseconds after the beginning.
+/// A scan that visits its stream this many milliseconds after the beginning.
 pub(super) fn visit(scan: ScanId, milliseconds: u64, limits: PrefetchLimits) -> ScanVisit {
     ScanVisit { scan, now: at(milliseconds), limits }
 }

@@ -6,7 +6,7 @@ use pando_storage::{Change, Lsn, MergedWrites, StorageError, TreeId, Write};
 
 use crate::commit::large_commit::SMALL_BYTES_MAX;
 use crate::format::content::merges_of;
-use crate::format::record::CommitWriter;
+use crate::format::record_payload::CommitWriter;
 
 /// See the module's head. Its memory is used again.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ struct PartWrite {
     tree: TreeId,
     key: Range<usize>,
     kind: WriteKind,
-    /// Where the value or the merges end, which begin where the key does.
+    /// The end of the value or merges, which begin where the key ends.
     end: usize,
 }
 
@@ -32,7 +32,7 @@ enum WriteKind {
 }
 
 impl Part {
-    /// Takes the next writes, until it has so many bytes; false if there were none. Merges go to a part of
+    /// Takes the next writes, until it has `bytes_max`; false if there were none. Merges go to a part of
     /// their own.
     pub(crate) fn fill(
         &mut self,

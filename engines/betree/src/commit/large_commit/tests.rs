@@ -1,4 +1,4 @@
-//! What the log keeps of large commits, and for how long.
+//! Large commits in the log: which records it keeps, and for how long.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::{Betree, Options, verify};
 
 const FOLDER: &str = "/store";
 const KEYS: u32 = 24;
-/// What both the large commit and the small ones merge into.
+/// The key that both the large commit and the small ones merge into.
 const COUNTER: &[u8] = b"counter";
 
 fn open(simulation: &Simulation) -> Arc<Betree> {
@@ -32,7 +32,7 @@ fn commit_small(engine: &Betree, tree: TreeId, key: &[u8], value: &[u8]) {
     writer.commit(Durability::Logged).expect("it is committed");
 }
 
-/// How many of the large commit's values are there, and the small commits'.
+/// The number of the large commit's values that are there, and the small commits' counter.
 fn found(engine: &Betree, tree: TreeId) -> (u32, Vec<u8>) {
     let reader = engine.begin(Begin::READ).expect("readers begin");
     let get = |key: &[u8]| reader.get(tree, key, BlockingMode::MayBlock).expect("reads succeed");
@@ -49,8 +49,8 @@ fn found(engine: &Betree, tree: TreeId) -> (u32, Vec<u8>) {
 }
 
 /// Carries a large commit out step by step, with `between` after each, and ends the process after `steps` of
-/// them: what is there then, and after a restart. The steps are: the parts, the end, each part's way into the
-/// buffers, the last record with the merges.
+/// them. Returns the content then, and after a restart. The steps are: the parts, the end, each part's way
+/// into the buffers, the last record with the merges.
 fn carry_out(
     steps: usize,
     ending: impl Fn(&Simulation),

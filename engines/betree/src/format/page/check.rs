@@ -170,7 +170,7 @@ mod tests {
     use crate::base::write_varint;
 
     #[test]
-    fn what_is_told_apart_quickly_passes_the_whole_check() {
+    fn entries_that_are_told_apart_quickly_pass_the_whole_check() {
         let random = SeededRandom::new(5);
         let mut told = 0;
         for round in 0..200_000_u64 {

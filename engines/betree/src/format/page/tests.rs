@@ -285,7 +285,7 @@ fn golden_a_page_of_two_large_values() {
 }
 
 #[test]
-fn what_is_neither_a_large_value_nor_known_is_refused() {
+fn an_entry_that_is_neither_a_large_value_nor_known_is_refused() {
     let mut builder = PageBuilder::new();
     builder.push(b"app", CommitTimestamp::ZERO, Content::Large(large(5).as_ref()));
     let page = builder.finish();
@@ -364,7 +364,7 @@ fn a_page_of_nothing_but_a_long_prefix_can_be_read() {
     }
 }
 
-/// Whatever a decoder accepts can be read without a panic.
+/// Reads all of a page that the decoder accepts: no read panics.
 fn read_everything(bytes: Vec<u8>) {
     let Ok(page) = Page::decode(Bytes::from(bytes)) else { return };
     let page = page.clone();

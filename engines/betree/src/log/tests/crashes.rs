@@ -56,7 +56,7 @@ fn run(log: &Log, random: &SeededRandom, rounds: u64, told: &mut Told) -> Result
     Ok(())
 }
 
-/// Opens, and checks that all that `least` counts is there, nothing else is, and what is there is in order.
+/// Opens, and checks that the first `least` records are there and that all records found are in order.
 fn check(simulation: &Simulation, told: &Told, least: u64, label: &str) -> (Arc<Log>, u64) {
     let from = told.kept_from.0;
     let (log, records) = open_from(&simulation.environment, from, Lsn::new(told.durable))

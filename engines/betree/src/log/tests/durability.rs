@@ -41,7 +41,7 @@ fn a_logged_record_survives_a_kill_and_a_synced_one_a_crash() {
 }
 
 #[test]
-fn what_a_kill_left_in_the_kernel_is_durable_after_the_next_open() {
+fn records_that_a_kill_left_in_the_kernel_are_durable_after_the_next_open() {
     for seed in 0..20 {
         let simulation = Environment::simulated(seed);
         let log = create(&simulation);
@@ -81,7 +81,7 @@ fn the_sync_task_serves_wakers_without_anyone_waiting() {
 }
 
 #[test]
-fn nothing_stays_unsynced_longer_than_the_sync_interval() {
+fn no_record_stays_unsynced_longer_than_the_sync_interval() {
     let simulation = Environment::simulated(3);
     let log = create(&simulation);
     simulation.tasks.run_until_idle();

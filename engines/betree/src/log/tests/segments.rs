@@ -153,7 +153,7 @@ fn a_log_that_is_opened_again_and_again_without_a_record_stays_as_it_is() {
 }
 
 #[test]
-fn what_a_torn_write_left_in_an_empty_segment_is_no_record_of_the_next_life() {
+fn the_remains_of_a_torn_write_in_an_empty_segment_are_no_record_of_the_next_life() {
     for seed in 0..60 {
         let simulation = Environment::simulated(seed);
         let log = create(&simulation);
@@ -173,7 +173,7 @@ fn what_a_torn_write_left_in_an_empty_segment_is_no_record_of_the_next_life() {
 }
 
 #[test]
-fn what_an_older_superblock_needs_is_kept_across_an_open_from_a_newer_position() {
+fn segments_that_an_older_superblock_needs_are_kept_across_an_open_from_a_newer_position() {
     let simulation = Environment::simulated(5);
     let log = create(&simulation);
     let last = append(&log, 100);
@@ -279,7 +279,7 @@ fn a_segment_that_cannot_be_removed_keeps_none_of_the_others_and_goes_at_the_nex
 }
 
 #[test]
-fn who_appends_takes_a_segment_that_is_ready_while_others_are_at_the_folder() {
+fn an_append_takes_a_segment_that_is_ready_while_others_are_at_the_folder() {
     let simulation = Environment::simulated(12);
     let log = create(&simulation);
     // The two that wait then were segments before.

@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(regions.unused_bytes(), EMPTY_KEPT * REGION_STEPS * STEP_BYTES);
     }
 
-    /// Pages that come and go in a cache of a fixed size: how much of the memory lies between them.
+    /// The part of memory between pages that come and go in a cache of a fixed size.
     fn unused_share(sizes: impl Fn(u64) -> usize) -> f64 {
         let random = SeededRandom::new(7);
         let (mut regions, mut held) = (Regions::new(), Vec::new());
@@ -347,7 +347,7 @@ mod tests {
         let random = SeededRandom::new(5);
         let (mut regions, mut held) = (Regions::new(), Vec::new());
         for steps in [32, 11, 32, 7] {
-            // Four times as many come as are there, and others go for them.
+            // Four times the present number of pages arrive, and others are evicted for them.
             for _ in 0..8_000 {
                 held.push(taken(&mut regions, steps));
                 while regions.used_bytes() > 32 << 20 {

@@ -49,7 +49,7 @@ fn range_deletes_that_overlap_divide_each_other() {
 }
 
 #[test]
-fn what_is_worked_in_shrinks_and_vanishes() {
+fn range_deletes_shrink_and_vanish_as_they_are_applied() {
     let list = added(&added(&DeletedRanges::default(), "c", Some("g"), 3), "e", None, 5);
     assert_eq!(shown(&list), ["c-e 3", "e-g 5 3", "g-… 5"]);
     let list = list.without(&span("c", Some("f")), time(3));
@@ -124,7 +124,7 @@ fn check_order(list: &DeletedRanges) {
     assert!(list.fragments().iter().all(|fragment| !fragment.times.is_empty()));
 }
 
-/// Piece by piece in either direction the same times lie over each key as are told of it alone.
+/// A walk in either direction gives the same times for each key as a look at the key alone.
 fn check_walks(list: &DeletedRanges, random: &SeededRandom, key: &dyn Fn() -> Vec<u8>) {
     for direction in [Direction::Forward, Direction::Backward] {
         let bound = || match random.below(3) {

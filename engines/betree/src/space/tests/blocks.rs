@@ -104,7 +104,7 @@ fn blocks_that_begin_units_can_be_freed_one_by_one() {
 }
 
 #[test]
-fn what_is_placed_and_not_written_gives_its_room_back() {
+fn a_block_that_is_placed_and_not_written_gives_its_room_back() {
     let simulation = simulation(5);
     let store = create(&simulation);
     store.write_block(TREE, BlockKind::Page, Compression::None, &[1]).unwrap();

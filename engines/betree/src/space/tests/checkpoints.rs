@@ -26,7 +26,7 @@ fn is_free(store: &BlockStore, pointer: &Pointer) -> bool {
 }
 
 #[test]
-fn what_a_checkpoint_contained_is_there_after_reopening_and_the_rest_is_free() {
+fn the_content_of_a_checkpoint_is_there_after_reopening_and_the_rest_is_free() {
     let simulation = simulation(1);
     let store = create(&simulation);
     let kept = block(&store, 1);
@@ -44,7 +44,7 @@ fn what_a_checkpoint_contained_is_there_after_reopening_and_the_rest_is_free() {
 }
 
 #[test]
-fn what_a_durable_generation_reached_is_reused_when_both_slots_have_moved_on() {
+fn extents_of_a_durable_generation_are_reused_when_both_slots_have_moved_on() {
     let simulation = simulation(2);
     let store = create(&simulation);
     let old = block(&store, 1);
@@ -58,7 +58,7 @@ fn what_a_durable_generation_reached_is_reused_when_both_slots_have_moved_on() {
 }
 
 #[test]
-fn what_the_newest_generation_removed_is_kept_across_a_reopening_too() {
+fn extents_that_the_newest_generation_removed_are_kept_across_a_reopening_too() {
     let simulation = simulation(3);
     let store = create(&simulation);
     let old = block(&store, 1);
@@ -73,7 +73,7 @@ fn what_the_newest_generation_removed_is_kept_across_a_reopening_too() {
 }
 
 #[test]
-fn what_is_born_and_freed_within_one_generation_is_reused_at_once() {
+fn extents_born_and_freed_within_one_generation_are_reused_at_once() {
     let simulation = simulation(4);
     let store = create(&simulation);
     let short_lived = block(&store, 1);

@@ -11,7 +11,7 @@ use crate::space::audit::AuditReport;
 use crate::space::checkpoint::CheckpointOutcome;
 use crate::space::*;
 
-/// A leaf: what it must contain, and where it is.
+/// A leaf: its required content, and its place.
 #[derive(Clone, Debug)]
 struct Leaf {
     seed: u64,

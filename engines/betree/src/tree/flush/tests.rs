@@ -9,7 +9,7 @@ use pando_environment::{Environment, Operation, Random, SeededRandom, Simulation
 use pando_storage::{CommitTimestamp, Lsn, Merge, SnapshotTimestamp};
 
 use super::super::buffer::{Buffer, BufferedVersion, DeleteOrMerge, OwnedChange, PruneBounds};
-use super::super::large_values::write_large_values;
+use super::super::large_value_writer::write_large_values;
 use super::super::lookup;
 use super::super::view::{Partition, TreeView};
 use super::*;
@@ -17,11 +17,11 @@ use crate::base::extents_of;
 use crate::format::content::{Content, merges_of};
 use crate::range_deletes::DeletedRanges;
 use crate::space::{BlockStore, Compression, SpaceOptions};
-use crate::tree::blocks::PageCache;
 use crate::tree::flush_debt::{FlushDebt, Payment};
-use crate::tree::flush_policy::{LARGE_SHARES, SLICES_MAX};
+use crate::tree::flush_policy::{LARGE_FACTOR, SLICES_MAX};
 use crate::tree::owned_extents::Owners;
-use crate::tree::partial_flush::{PartialFlush, Place, partial_flush};
+use crate::tree::partial_flush_step::{PartialFlush, Place, partial_flush};
+use crate::tree::tree_blocks::PageCache;
 
 /// A key and the change to it.
 type KeyChange = (Vec<u8>, OwnedChange);
@@ -186,15 +186,15 @@ impl World {
         // A node that grew in a partial flush is divided by the next flush.
         assert!(node.children().len() <= self.settings.fanout * 2, "{} children", node.children().len());
         let pending: usize = node.all_slices().map(|slice| pending_bytes(slice)).sum();
-        let share = match node.height() {
+        let target = match node.height() {
             1 => self.settings.leaf_bytes * self.settings.buffer_percent / 100,
             _ => self.settings.run_bytes / 2,
         };
-        // A node that was just divided may exceed its budget by the limit of one child. If its neighbour was
+        // A node that was just divided may exceed its target by the limit of one child. If its neighbour was
         // united with it, the flush debt has the two as one place.
         let overdue = self.flush_debt.bytes();
         assert!(
-            pending <= 2 * share * (node.children().len() + 2) + overdue,
+            pending <= 2 * target * (node.children().len() + 2) + overdue,
             "{pending} bytes are pending in a node"
         );
         for (at, child) in node.children().iter().enumerate() {
@@ -382,7 +382,7 @@ fn partial_flushes_anywhere_between_flushes_keep_entries_and_shape_and_lose_no_s
 fn a_flush_takes_about_as_much_to_leaves_as_arrives_and_partial_flushes_take_the_rest() {
     let random = SeededRandom::new(15);
     let mut world = World::new(tiny());
-    let share = world.settings.leaf_share();
+    let target = world.settings.leaf_pending_target();
     let (mut overdue, mut steps) = (0, 0);
     for _ in 0..150 {
         let wanted = writes(&random, 2_000, 30, 0);
@@ -391,7 +391,7 @@ fn a_flush_takes_about_as_much_to_leaves_as_arrives_and_partial_flushes_take_the
         let figures = world.try_flush(&mut messages).unwrap();
         world.note(&wanted);
         // The largest child in any case: its size is at most its limit and the bytes that arrived for it.
-        let largest = LARGE_SHARES * share + messages.span().bytes();
+        let largest = LARGE_FACTOR * target + messages.span().bytes();
         let most = allowed.max(largest);
         assert!(
             figures.moved.to_leaves() <= most,
@@ -414,7 +414,7 @@ fn messages_for_a_few_leaves_only_do_not_pile_up() {
     for leaves in [1, 4] {
         let random = SeededRandom::new(17);
         let settings = TreeSettings { leaf_bytes: 20_000, buffer_percent: 3, ..tiny() };
-        let large = LARGE_SHARES * settings.leaf_share();
+        let large = LARGE_FACTOR * settings.leaf_pending_target();
         let mut world = World::new(settings);
         for _ in 0..20 {
             world.flush(&writes(&random, 20_000, 1_000, 0));

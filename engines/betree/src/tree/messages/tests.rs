@@ -9,8 +9,8 @@ use super::super::buffer::{BufferedVersion, OwnedChange, PruneBounds};
 use super::*;
 use crate::range_deletes::DeletedRanges;
 use crate::space::{BlockStore, SpaceOptions};
-use crate::tree::blocks::PageCache;
 use crate::tree::flush_read_ahead::{NextBlocks, SlicePages};
+use crate::tree::tree_blocks::PageCache;
 
 fn retained() -> Retained {
     Retained::new(vec![SnapshotTimestamp::new(5)], SnapshotTimestamp::new(100))

@@ -10,9 +10,9 @@ use pando_storage::{Batch, BatchLimits, ScanEnd};
 use crate::cache::LargeValueRead;
 use crate::error::BetreeError;
 use crate::format::content::{Content, LargeReference};
-use crate::tree::blocks::Blocks;
 use crate::tree::lookup::{Damaged, damaged_value};
 use crate::tree::scan::ScanRequest;
+use crate::tree::tree_blocks::Blocks;
 use crate::tree::value_merge::MergeOperands;
 
 /// See the module's head.

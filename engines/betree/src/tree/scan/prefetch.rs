@@ -14,9 +14,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::cache::{ChunkRequest, ScanId, StreamExtension};
 use crate::error::BetreeError;
 use crate::format::directory::{Directory, PageEntry};
-use crate::tree::blocks::Blocks;
 use crate::tree::path::{LeafPlace, Target, find_leaf};
 use crate::tree::scan::scan_path::{page_at, pages_within};
+use crate::tree::tree_blocks::Blocks;
 use crate::tree::view::TreeVersion;
 
 /// The distance of a new stream, in bytes before compression; half of the full distance if that is less.
@@ -66,11 +66,11 @@ impl Prefetcher<'_> {
 
     /// Requests more chunks from the frontier on.
     pub(crate) fn extend(&self, extension: &StreamExtension) {
-        let chunks = self.chunks_from(extension.frontier.clone(), extension.missing_bytes);
+        let chunks = self.chunks_from(extension.frontier.clone(), extension.lacking_bytes);
         self.blocks.extend_prefetch(extension, chunks);
     }
 
-    /// Chunks of so many bytes from a frontier on. Ends before a block that cannot be read: the scan reads it
+    /// Chunks of these bytes from a frontier on. Ends before a block that cannot be read: the scan reads it
     /// later itself, and reports the error.
     fn chunks_from(&self, frontier: Box<[u8]>, bytes: u64) -> Vec<ChunkRequest> {
         let (mut chunks, mut raw_bytes) = (Vec::new(), 0_u64);

@@ -23,13 +23,13 @@ use crate::error::BetreeError;
 use crate::format::directory::{Directory, PageEntry};
 use crate::format::page::Page;
 use crate::format::slice_index::SliceIndex;
-use crate::tree::blocks::Blocks;
 use crate::tree::lookup::Damaged;
 use crate::tree::path::{Bounds as PathBounds, LeafPlace, Target, find_leaf};
 use crate::tree::scan::batch_fill::Filling;
 use crate::tree::scan::page_cursor::PageCursor;
 use crate::tree::scan::prefetch::Prefetcher;
 use crate::tree::scan::{Piece, ScanRequest, nearer, target_of};
+use crate::tree::tree_blocks::Blocks;
 use crate::tree::view::TreeVersion;
 
 /// Bytes before compression that a long scan without prefetch reads of a leaf at a time.

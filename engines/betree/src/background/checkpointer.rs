@@ -1,4 +1,4 @@
-//! Checkpoints: a durable image of all trees. No client waits for one.
+//! The checkpointer: makes durable images of all trees. No client waits for one.
 //!
 //! 1. Close the commit gate for an instant and take the last LSN. Every record up to it is in some buffer,
 //!    node or leaf.
@@ -16,8 +16,8 @@
 //!
 //! # Failures
 //! A failed checkpoint changes nothing: its space changes are kept for the next attempt. A failed sync stops
-//! the engine. A dropped tree that is damaged stays in the catalog as dropped and keeps its room, since
-//! nobody knows all of that room; `checkpoints.failed_drops` counts such trees.
+//! the engine. A dropped tree that is damaged stays in the catalog as dropped. It keeps its room, since the
+//! walk cannot find all of it. `checkpoints.failed_drops` counts such trees.
 
 use pando_environment::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::BTreeSet;
@@ -43,15 +43,15 @@ use crate::format::catalog::{self, StoredPartition, StoredRoot, StoredState, Sto
 use crate::options::live_options::LiveOptions;
 use crate::range_deletes::DeletedRanges;
 use crate::space::{CheckpointContents, Compression, ExtentWriter, Shutdown, SpaceChange};
-use crate::tree::blocks::Blocks;
 use crate::tree::node::{Child, NodeSlot};
 use crate::tree::registry::TreeRegistry;
+use crate::tree::tree_blocks::Blocks;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;
 
 /// The catalog belongs to no tree.
 const NO_TREE: TreeId = TreeId::new(0);
-/// An idle store makes a checkpoint for so many freed bytes.
+/// The freed bytes for which an idle store makes a checkpoint.
 const PENDING_BYTES_MIN: u64 = 1 << 20;
 
 /// The state that checkpoints keep from one to the next.
@@ -60,9 +60,9 @@ pub(crate) struct CheckpointState {
     last: Mutex<Last>,
     /// Bytes that the log has been given since the last checkpoint.
     log_bytes: AtomicU64,
-    /// The log was replayed, and no checkpoint has been made since. The next opening would replay all of it
-    /// again: a process that is killed again and again would start more slowly each time. The first
-    /// checkpoint flushes all of it.
+    /// The log was replayed, and no checkpoint has been made since. The first checkpoint flushes all of it.
+    /// Otherwise the next opening would replay all of it again, and a process that is killed repeatedly would
+    /// start more slowly each time.
     replayed: AtomicBool,
     /// Why the last checkpoint failed, if it did.
     failure: Mutex<Option<BetreeError>>,
@@ -81,11 +81,11 @@ pub(crate) struct Last {
     change: SpaceChange,
     /// Dropped trees whose room some reader still holds.
     graveyard: Vec<Arc<Tree>>,
-    /// Dropped trees of which something cannot be read, so that their room is not known.
+    /// Dropped trees with an unreadable block, so that their room is not known.
     damaged: BTreeSet<TreeId>,
 }
 
-/// A tree as an image has it. It holds the version, so that nothing of it is reused before the image is
+/// A tree as an image has it. It holds the version, so that none of its blocks is reused before the image is
 /// durable.
 struct Captured {
     stored: StoredTree,
@@ -99,7 +99,7 @@ impl CheckpointState {
         self.log_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// The store was opened by replaying the log: a checkpoint is due at once.
+    /// Notes that the store was opened by replaying the log: a checkpoint is due at once.
     pub(crate) fn note_replay(&self) {
         self.replayed.store(true, Ordering::Relaxed);
     }
@@ -147,9 +147,9 @@ pub(crate) struct Checkpointer {
 }
 
 impl Checkpointer {
-    /// Where nobody writes and the last image contains everything, a short segment replaces long ones, which
-    /// the next two checkpoints release. Where that fails, the log goes on as it was, or says to the next
-    /// commit what is wrong with it.
+    /// Replaces long segments by a short one, where nobody writes and the last image contains everything. The
+    /// next two checkpoints release the long ones. After a failure the log goes on as it was, or the next
+    /// commit gets its error.
     pub(crate) fn shorten_log(&self) {
         if self.is_at_rest() {
             let _tried = self.gate.log().shorten();
@@ -191,7 +191,7 @@ impl Checkpointer {
         self.options.log_budget_bytes / 8
     }
 
-    /// Whether the log may be near its budget: cheap, since it is asked by every commit.
+    /// Whether the log may be near its budget. It is cheap, since every commit asks.
     pub(crate) fn is_log_long(&self) -> bool {
         self.log_bytes_since_checkpoint() >= self.options.log_budget_bytes / 2
     }
@@ -201,8 +201,7 @@ impl Checkpointer {
         self.is_log_long() && self.gate.log().live_bytes() >= self.log_budget()
     }
 
-    /// Bytes that the log may have. Its records of large commits come on top: no checkpoint could release
-    /// them.
+    /// Bytes that the log may have. Records of large commits come on top: no checkpoint could release them.
     pub(crate) fn log_budget(&self) -> u64 {
         self.options.log_budget_bytes + self.large.log_bytes()
     }
@@ -231,7 +230,7 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// Makes a checkpoint, unless the log is short enough by the time that no other is under way.
+    /// Makes a checkpoint after any other that is under way, unless the log is short enough then.
     pub(crate) fn checkpoint_of_full_log(&self) -> Result<(), BetreeError> {
         let mut last = self.waits.lock(WaitFor::Checkpoint, &self.state.last);
         if !self.is_log_full() {
@@ -312,9 +311,9 @@ impl Checkpointer {
             self.commit_image(last, &captured, &mut change, image)
         });
         if outcome.is_err() && self.blocks.store().generation() == generation {
-            // Captured blocks count as attached, though no image has them. Were they freed in their
-            // generation of birth, their room would be used again at once, and attached a second time. So
-            // that generation ends, while the views still hold it.
+            // Captured blocks count as attached, though no image has them. If they were freed in their
+            // generation of birth, their room would be used again at once and attached a second time. So that
+            // generation ends while the views still hold the blocks.
             drop(self.blocks.store().begin_checkpoint());
         }
         drop(captured);
@@ -354,7 +353,7 @@ impl Checkpointer {
                         continue;
                     }
                     // Its room is not known. It stays as a dropped tree until the store is opened again; the
-                    // rest goes on.
+                    // other trees go on.
                     Err(_) => {
                         self.counters.failed_drops.add(1);
                         last.damaged.insert(tree.id);
@@ -398,7 +397,7 @@ impl Checkpointer {
             while count < rest.len() && rest[count].height() == height && writer.stored_bytes() < WRITE_BYTES
             {
                 let node = rest[count].loaded().expect("a dirty node is in memory");
-                // Each begins a unit of its own, since each is replaced on its own.
+                // Each node begins a unit of its own, since each is replaced on its own.
                 writer.next_unit();
                 writer.append(BlockKind::InnerNode, Compression::Zstd(1), &node.to_stored().encode())?;
                 count += 1;
@@ -444,8 +443,8 @@ impl Checkpointer {
         let outcome = match checkpoint.commit(&contents) {
             Ok(outcome) => outcome,
             Err(error) => {
-                // After a failed sync the superblock may or may not be there: what it leads to stays as it
-                // is.
+                // After a failed sync the superblock may or may not be there: the blocks that it leads to
+                // stay as they are.
                 if store.check_poison().is_ok() {
                     extents_of([&pointer]).into_iter().for_each(|extent| store.abandon(extent));
                 }

@@ -1,26 +1,26 @@
-//! Reads large values, which are stored outside of pages in one or more pieces. Each piece comes from the
+//! Reads of large values, which are stored outside of pages in one or more pieces. Each piece comes from the
 //! cache or from the device, and is decompressed straight into its place in the value.
 //!
 //! # Caching
 //! - Pieces stay in the compressed tier, as they stand on disk. Each use decompresses them again.
-//! - A value above 1 / [`CACHE_PARTS_MIN`] of the cache is not kept: a few such reads would evict everything
-//!   else.
+//! - A value is not kept if it is larger than the cache divided by [`KEPT_VALUE_DIVISOR`]: a few such reads
+//!   would evict everything else.
 //! - Long scans keep none ([`ReadHint::OneTime`]).
-//! - In mode `CachedOnly` a missing piece is reported to the caller only if the cache would keep it.
+//! - In mode `CachedOnly` an uncached piece is reported to the caller only if the cache would keep it.
 //!   Otherwise the caller would wait for a read whose result is dropped.
 
 use pando_storage::BlockingMode;
 
 use super::block_types::BlockTypes;
-use super::blocks::{CachedBlocks, NewPage};
+use super::cached_blocks::{CachedBlocks, NewPage};
 use super::page_cache::BlockKey;
 use super::scan_reads::ReadHint;
 use super::stored_page::StoredPage;
 use crate::base::{Codec, Pointer};
 use crate::error::BetreeError;
 
-/// At least so many values of the largest size that is kept fit into the cache.
-const CACHE_PARTS_MIN: u64 = 128;
+/// The divisor of the cache that gives the largest value that is kept.
+const KEPT_VALUE_DIVISOR: u64 = 128;
 
 /// A large value to read, and the place for its bytes.
 pub(crate) struct LargeValueRead<'t, P> {
@@ -31,7 +31,7 @@ pub(crate) struct LargeValueRead<'t, P> {
 }
 
 /// A piece that must come from the device.
-struct MissingPiece<'t> {
+struct UncachedPiece<'t> {
     pointer: Pointer,
     is_kept: bool,
     target: &'t mut [u8],
@@ -45,7 +45,7 @@ impl<T: BlockTypes> CachedBlocks<T> {
         hint: ReadHint,
         blocking: BlockingMode,
     ) -> Result<(), BetreeError> {
-        let mut missing = Vec::new();
+        let mut uncached = Vec::new();
         for LargeValueRead { pieces, target } in values {
             let stored_bytes = pieces.clone().map(|piece| piece.grain_bytes()).sum();
             let is_kept = self.keeps_large(stored_bytes);
@@ -61,18 +61,18 @@ impl<T: BlockTypes> CachedBlocks<T> {
                     }
                     None => {
                         self.miss(&pointer, blocking)?;
-                        missing.push(MissingPiece { pointer, is_kept, target });
+                        uncached.push(UncachedPiece { pointer, is_kept, target });
                     }
                 }
             }
         }
-        self.read_pieces(missing, hint)
+        self.read_pieces(uncached, hint)
     }
 
-    fn read_pieces(&self, mut missing: Vec<MissingPiece<'_>>, hint: ReadHint) -> Result<(), BetreeError> {
-        missing.sort_by_key(|piece| piece.pointer.address());
-        let pointers: Vec<Pointer> = missing.iter().map(|piece| piece.pointer).collect();
-        let mut places = missing.iter_mut();
+    fn read_pieces(&self, mut uncached: Vec<UncachedPiece<'_>>, hint: ReadHint) -> Result<(), BetreeError> {
+        uncached.sort_by_key(|piece| piece.pointer.address());
+        let pointers: Vec<Pointer> = uncached.iter().map(|piece| piece.pointer).collect();
+        let mut places = uncached.iter_mut();
         let mut outcome = Ok(());
         self.store().read_neighbours(&pointers, |pointer, payload| {
             let piece = places.next().expect("each pointer is handed over once, in order");
@@ -87,7 +87,7 @@ impl<T: BlockTypes> CachedBlocks<T> {
     }
 
     fn keeps_large(&self, stored_bytes: u64) -> bool {
-        stored_bytes <= self.cache().limit() / CACHE_PARTS_MIN
+        stored_bytes <= self.cache().limit() / KEPT_VALUE_DIVISOR
     }
 
     /// Copies a piece out of a writer's buffer, if the cache has room for it.

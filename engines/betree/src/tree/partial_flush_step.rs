@@ -1,7 +1,7 @@
-//! Partial flush: takes messages pending in one inner node down, without any arriving from above.
+//! Partial flush step: takes messages pending in one inner node down, without any arriving from above.
 //!
-//! There are two reasons: messages are overdue, since a flush takes only so many bytes down at once
-//! ([`crate::tree::flush`]); and reads had to merge the same slices again and again, while nobody commits.
+//! There are two reasons. Messages are overdue, since a flush takes a bounded number of bytes down
+//! ([`crate::tree::flush`]). Or reads had to merge the same slices again and again, while nobody commits.
 //!
 //! # Steps
 //! 1. Descend from the root to the node that covers a key, at a height. Messages pending on this way stay
@@ -47,9 +47,9 @@ pub(crate) fn partial_flush(
     place: Place<'_>,
     what: PartialFlush,
 ) -> Result<Flushed, BetreeError> {
-    // A step above the lowest nodes may take two leaf shares on to leaves, without a quota: that is a small
-    // part of the bytes that it moves.
-    let to_leaves = 2 * input.settings.leaf_share();
+    // A step above the lowest nodes may take twice the pending target of a leaf on to leaves, without a
+    // quota. That is a small part of the bytes that it moves.
+    let to_leaves = 2 * input.settings.leaf_pending_target();
     Flush::new(input, to_leaves)?.into_flushed(|step| step.partial_flush(place, what))
 }
 

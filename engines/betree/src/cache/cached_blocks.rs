@@ -1,4 +1,4 @@
-//! Reads pages and directories through the page cache and decodes them.
+//! Cached blocks: reads of pages and directories through the page cache, which decodes them.
 //!
 //! # Terms
 //! - *Miss*: the block is not in memory. In mode `MayBlock` the caller's thread reads it. In mode
@@ -197,14 +197,14 @@ impl<T: BlockTypes> CachedBlocks<T> {
         for pointer in &pointers {
             pages.push(self.peek_page(pointer)?);
         }
-        let missing: Vec<usize> = (0..pages.len()).filter(|at| pages[*at].is_none()).collect();
-        if !missing.is_empty() {
-            self.cache.flush_reads.add(missing.len() as u64);
-            let pointers: Vec<Pointer> = missing.iter().map(|at| *pointers[*at]).collect();
+        let uncached: Vec<usize> = (0..pages.len()).filter(|at| pages[*at].is_none()).collect();
+        if !uncached.is_empty() {
+            self.cache.flush_reads.add(uncached.len() as u64);
+            let pointers: Vec<Pointer> = uncached.iter().map(|at| *pointers[*at]).collect();
             let mut outcome = Ok(());
             self.store.read_scattered(&pointers, |place, pointer, payload| {
                 match self.decode_read(pointer, payload, None) {
-                    Ok(page) => pages[missing[place]] = Some(page),
+                    Ok(page) => pages[uncached[place]] = Some(page),
                     Err(error) if outcome.is_ok() => outcome = Err(error),
                     Err(_) => {}
                 }

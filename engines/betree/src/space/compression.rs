@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hardly_shrinks_is_stored_as_it_is() {
+    fn a_block_that_hardly_shrinks_is_stored_as_it_is() {
         let raw: Vec<u8> =
             (0..64u64).flat_map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect();
         for compression in [Compression::Lz4, Compression::Zstd(1)] {

@@ -1,14 +1,14 @@
-//! Applying range deletes: background steps after which nodes and leaves hold nothing that a range delete
-//! covers ([`crate::range_deletes`]).
+//! The range delete applier: background steps after which nodes and leaves hold no version that a range
+//! delete covers ([`crate::range_deletes`]).
 //!
-//! # Who applies them
-//! Flush tasks, where nothing that commits wait for is to be done. A commit that deletes a range puts the
-//! tree on the backlog. Once a second the checkpoint task adds the trees whose range deletes were too young
-//! for some snapshot before.
+//! # Appliers
+//! Flush tasks apply them, when there is no work that commits wait for. A commit that deletes a range puts
+//! the tree on the backlog. Once a second the checkpoint task adds the trees whose range deletes were too
+//! young for some snapshot before.
 //!
 //! # A step
-//! 1. The first range delete that every snapshot sees is chosen. While the log is replayed, only one that the
-//!    replay has reached: from then on no record brings anything older.
+//! 1. The first range delete that every snapshot sees is chosen. During replay it must be one that the replay
+//!    has reached, since no later record brings older versions.
 //! 2. As long as a buffer over its keys may hold older versions, that buffer is flushed, which leaves them
 //!    out.
 //! 3. Then a part of the range is removed from nodes and leaves ([`range_delete_step`]). The range delete is
@@ -27,11 +27,11 @@ use crate::commit_order::{CommitGate, Visibility};
 use crate::counters::Counters;
 use crate::error::BetreeError;
 use crate::range_deletes::encoding::DeletedRange;
-use crate::tree::blocks::Blocks;
 use crate::tree::flush::FlushInput;
 use crate::tree::messages::Messages;
 use crate::tree::range_delete_step::{RangeDeleteStep, RangeDeleteWork, range_delete_step};
 use crate::tree::registry::TreeRegistry;
+use crate::tree::tree_blocks::Blocks;
 use crate::tree::tree_state::Tree;
 use crate::tree::view::TreeView;
 
@@ -45,7 +45,7 @@ struct Due {
 }
 
 /// See the module's head.
-pub(crate) struct RangeDeletes {
+pub(crate) struct RangeDeleteApplier {
     pub(crate) blocks: Arc<Blocks>,
     pub(crate) trees: Arc<TreeRegistry>,
     pub(crate) gate: Arc<CommitGate>,
@@ -55,7 +55,7 @@ pub(crate) struct RangeDeletes {
     pub(crate) counters: Arc<Counters>,
 }
 
-impl RangeDeletes {
+impl RangeDeleteApplier {
     /// Enters the ranges of a record into the lists of their trees. A list that has the record already
     /// ignores it. The caller has passed the gate, or replays.
     pub(crate) fn record(&self, ranges: &[DeletedRange], time: CommitTimestamp, lsn: Lsn) {
@@ -85,7 +85,7 @@ impl RangeDeletes {
         }
     }
 
-    /// Applies a part of a range delete, if one is due in a tree that nobody is flushing.
+    /// Applies a part of a range delete, if one is due in a tree that no thread is flushing.
     pub(crate) fn apply_one(&self) -> Result<Progress, BetreeError> {
         while let Some(tree) = self.backlog.range_deletes.take() {
             let Some(flushing) = tree.try_lock_flush() else { continue };
@@ -134,7 +134,7 @@ impl RangeDeletes {
             self.flusher.flush_partition(tree, flushing, &view, at)?;
             return Ok(Progress::Made);
         }
-        // Nobody waits for it: after a failure it is left until the next look.
+        // No commit waits for it. After a failure it is left until the next look.
         let reached = self.apply_to_nodes(tree, &view, &due);
         let Ok(reached) = reached.inspect_err(|_| self.counters.failed_flushes.add(1)) else {
             return Ok(Progress::Nothing);
@@ -164,9 +164,9 @@ impl RangeDeletes {
             messages: &Messages::default(),
             retained: &retained,
         };
-        let budget = STEP_LEAVES * settings.leaf_bytes;
+        let bytes_max = STEP_LEAVES * settings.leaf_bytes;
         let RangeDeleteStep { flushed, reached, leaves, slices } =
-            range_delete_step(input, RangeDeleteWork { span: &due.span, time: due.time, budget })?;
+            range_delete_step(input, RangeDeleteWork { span: &due.span, time: due.time, bytes_max })?;
         self.counters.unread_leaves.add(leaves);
         self.counters.unread_slices.add(slices);
         if !flushed.replaced.is_empty() || !flushed.replaced_nodes.is_empty() {

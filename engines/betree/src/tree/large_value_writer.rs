@@ -1,4 +1,5 @@
-//! Large values: written into blocks of their own, before a flush takes their messages down the tree.
+//! Large value writer: writes large values into blocks of their own, before a flush takes their messages down
+//! the tree.
 //!
 //! 1. A value longer than the tree's `largeValueSize` is cut into pieces of at most 1 MiB. They are
 //!    compressed and collected until one device write is worthwhile. So no large contiguous space is needed,
@@ -6,8 +7,8 @@
 //! 2. From then on the message holds a reference. Runs and leaves copy the reference; the value stays in
 //!    place.
 //!
-//! Each value begins at a unit boundary and shares no unit, so that it can be freed alone: when a flush drops
-//! its version, or when its tree is reclaimed. If the flush fails, the caller frees the blocks written here.
+//! Each value begins at a unit boundary and shares no unit. So it can be freed alone when a flush drops its
+//! version, or when its tree is reclaimed. If the flush fails, the caller frees the blocks written here.
 //!
 //! Large values are written as the first step of a flush, not when a buffer is frozen. So a value that is
 //! overwritten in its buffer is never written here, and a flush that fails leaves no state behind.
@@ -22,7 +23,7 @@ use crate::error::BetreeError;
 use crate::format::content::{Content, LargeReference, PIECE_BYTES};
 use crate::options::tree_settings::TreeSettings;
 use crate::space::{BlockIndex, ExtentWriter};
-use crate::tree::blocks::Blocks;
+use crate::tree::tree_blocks::Blocks;
 
 /// Stored bytes after which pieces are written to the device.
 const WRITE_BYTES: u64 = 1 << 20;

@@ -1,5 +1,5 @@
-//! The blocks of a store as its trees read them: pages and directories through the block cache, inner nodes
-//! and slice indexes through their own slots.
+//! The blocks of a store as its trees read them. Pages and directories come through the block cache, inner
+//! nodes and slice indexes through their own slots.
 //!
 //! # Terms
 //! - *Slot*: the place of an inner node ([`NodeSlot`]) or of a slice index ([`Slice`]) in memory. The first
