@@ -50,7 +50,7 @@ def test_collections_are_made_renamed_and_dropped(both):
     {}, {"lock": False}, {"lock": 0}, {"lock": None}, {"lock": 0.0}, {"async": True}, {"bogus": 1}, {"writeConcern": {"w": 1}}, {"maxTimeMS": "x"},
     {"readConcern": {"level": "local"}}, {"readConcern": {"level": "majority"}},
 ], ids=repr)
-def test_what_is_committed_can_be_written_to_its_place(filled, fields):
+def test_committed_data_can_be_written_to_its_place(filled, fields):
     filled.on("admin").same({"fsync": 1, **fields}, texts=Texts.COMPARED)
     filled.same({"fsync": 1, **fields}, texts=Texts.COMPARED)
 
@@ -304,7 +304,7 @@ def test_hello_says_the_same_limits(both, command):
     ({"serverStatus": 1}, ["host", "version", "process", "pid", "uptime", "connections", "opcounters", "localTime"]), ({"listCommands": 1}, ["commands"]),
     ({"ping": 1}, []), ({"endSessions": []}, []), ({"refreshSessions": []}, []), ({"logout": 1}, []),
 ], ids=str)
-def test_what_tools_ask_a_server_for_is_there(both, request_, fields):
+def test_answers_to_questions_of_tools_are_there(both, request_, fields):
     admin = both.on("admin")
     oracle, pando = bson.decode(admin.ask_oracle(request_)), bson.decode(admin.ask_pando(request_))
     assert oracle["ok"] == pando["ok"] == 1
@@ -353,7 +353,7 @@ def test_operations_are_counted_by_kind(both):
     {"dataSize": "x"}, {"dataSize": "no.such"}, {"validate": "missing"}, {"validate": 5}, {"validate": ""}, {"compact": "missing"},
     {"compact": 5}, {"compact": ""}, {"compact": "c", "writeConcern": {"w": 1}}, {"profile": "x"}, {"profile": None},
 ], ids=repr)
-def test_what_is_asked_wrongly_is_refused(both, request_):
+def test_wrong_requests_are_refused(both, request_):
     both.on("admin").same(request_)
 
 

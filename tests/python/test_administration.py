@@ -41,7 +41,7 @@ def test_the_handshake_says_what_drivers_need(client):
     assert client.server_info()["versionArray"][0] >= 6
 
 
-def test_what_tools_probe_is_answered(client, db):
+def test_probes_of_tools_are_answered(client, db):
     db.c.insert_one({"x": 1})
     for command in ["ping", "buildInfo", "connectionStatus", "hostInfo", "serverStatus", "whatsmyuri", "listCommands", "getCmdLineOpts"]:
         assert client.admin.command(command)["ok"] == 1

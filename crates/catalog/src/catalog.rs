@@ -123,8 +123,8 @@ impl Catalog {
     }
 
     /// The collection for a statement that writes. Begin its transaction after the lease, and commit before
-    /// dropping it. `None` if there is no such collection; `WouldBlock` if another statement holds it alone and
-    /// the caller must not block.
+    /// dropping it. `None` if there is no such collection; `WouldBlock` if another statement holds it alone
+    /// and the caller must not block.
     pub fn lease(
         &self,
         database: &str,

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_asked_for_cannot_always_be_read_or_written() {
+    fn a_name_that_may_be_asked_for_cannot_always_be_read_or_written() {
         let named = |collection: &str| Namespace::new("a", collection).unwrap();
         assert!(named("c$d").check_readable().is_err());
         assert!(named("c$d").check_writable().is_err());

@@ -127,7 +127,7 @@ fn a_build_that_meets_a_duplicate_leaves_neither_index_nor_tree() {
 }
 
 #[test]
-fn what_exists_is_there_again_when_the_catalog_is_opened_again() {
+fn collections_and_documents_are_there_when_the_catalog_is_opened_again() {
     let engine = engine();
     let catalog = catalog_with(&engine, vec![index(doc! { "a": 1, "b": -1 }, "ab", &["sparse"])]);
     insert(&catalog, &doc! { "_id": "x".repeat(3_000), "a": [1, 2], "b": "y".repeat(5_000) }).unwrap();

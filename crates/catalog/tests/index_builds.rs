@@ -75,7 +75,7 @@ fn random_document(chance: &SeededRandom, id: i32) -> Document {
 }
 
 #[test]
-fn what_is_written_during_a_build_is_in_the_index_that_it_makes() {
+fn writes_during_a_build_are_in_the_index_that_it_makes() {
     let (engine, catalog) = filled(3_000);
     let inside = Arc::clone(&catalog);
     engine.during_the_next_build(move || {

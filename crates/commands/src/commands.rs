@@ -38,9 +38,9 @@ pub enum Handled {
     /// The reply document stands in the buffer and must not be sent before the wait is over.
     ReplyLater(Box<dyn ReplyWait>),
     /// The answer needs the device. The request has changed and written nothing. Handle it again with
-    /// [`BlockingMode::MayBlock`], or after this read was made, where the engine can tell which one is
-    /// missing. The next request of the connection is the same one; until then the connection keeps the state
-    /// of a suspended find.
+    /// [`BlockingMode::MayBlock`], or after the missed read was made, where the engine can name it. The next
+    /// request of the connection is the same one; until then the connection keeps the state of a suspended
+    /// find.
     WouldBlock(Option<Arc<dyn MissedRead>>),
 }
 

@@ -19,8 +19,8 @@ use crate::error_code::ErrorCode;
 pub enum CommandError {
     /// The client is told.
     Failed(Box<Failure>),
-    /// The request has changed nothing. Handle it again where it may wait for the device, or after the
-    /// missing read was made.
+    /// The request has changed nothing. Handle it again where it may wait for the device, or after the missed
+    /// read was made.
     WouldBlock(Option<Arc<dyn MissedRead>>),
 }
 

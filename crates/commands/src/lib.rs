@@ -11,8 +11,8 @@
 //! 2. The function of the command reads its own fields ([`arguments`]), works on the catalog and the query
 //!    layer, and writes its fields into the reply.
 //! 3. With [`BlockingMode::CachedOnly`] a command may answer [`Handled::WouldBlock`] instead. It has changed
-//!    nothing then, and the same request is handled again on a thread that may wait, or after the missing
-//!    read was made.
+//!    nothing then, and the same request is handled again on a thread that may wait, or after the missed read
+//!    was made.
 //! 4. A write whose client asked for the device ([`Durability::Synced`]) answers [`Handled::ReplyLater`]. The
 //!    reply is ready, and is sent when the log has reached its commit. No thread sleeps for that.
 //!

@@ -4,18 +4,18 @@
 //!    documents, arrays, binaries, ObjectIds, booleans, dates, timestamps, regular expressions, DbPointers,
 //!    code, code with scope, MaxKey.
 //! 2. Numbers compare by exact value whatever their types (see `number_order`).
-//! 3. Strings compare by bytes, documents field by field (bracket of the values, then names, then values; the
-//!    shorter is less), arrays value by value, binaries by length, then subtype, then bytes, timestamps
-//!    unsigned and dates signed.
+//! 3. Strings compare by bytes, and arrays value by value. Documents compare field by field: bracket of the
+//!    values, then names, then values; the shorter is less. Binaries compare by length, then subtype, then
+//!    bytes. Timestamps are unsigned and dates signed.
 //!
 //! [`ValueRef`] lets raw and owned values be compared with one another without copies.
 //!
 //! Compared value by value with a 6.0 server (`tests/acceptance/sort_order.py`). Known to differ: DbPointers
-//! whose namespaces have one length. Here they go by namespace, then id, as in the server's indexes; its
-//! comparisons go by id, then namespace, and both read a namespace up to its first NUL only.
+//! whose namespaces have one length. Here they go by namespace, then id, as in the server's indexes. The
+//! server's comparisons go by id, then namespace. Both read a namespace up to its first NUL only.
 //!
-//! Bytes must have been validated. Where they are not sound, the walk of the document at fault ends there, as
-//! if it had no more fields (a value that cannot be read is less than one that can); nothing panics.
+//! Bytes must have been validated. Where they are not sound, the walk of the document at fault ends there
+//! without a panic, as if it had no more fields. A value that cannot be read is less than one that can.
 //!
 //! Not here: the order of index keys, in which an array stands for its values (`keyorder` encodes, `catalog`
 //! unwinds); collations.
@@ -228,8 +228,8 @@ fn compare_code_with_scope(a: RawJavaScriptWithScope<'_>, b: RawJavaScriptWithSc
     a.code.as_bytes().cmp(b.code.as_bytes()).then_with(|| compare_documents(a.scope, b.scope))
 }
 
-/// Orders two documents: at the first field that differs by the bracket of its value, else by its name, else
-/// by its value; if one ends first, that one is less.
+/// Orders two documents by the first field that differs: by the bracket of its value, else by its name, else
+/// by its value. If one document ends first, it is less.
 pub fn compare_documents(a: &RawDocument, b: &RawDocument) -> Ordering {
     // Equal bytes are common, and equal values; the converse does not hold.
     if a.as_bytes() == b.as_bytes() {
@@ -244,7 +244,7 @@ pub fn compare_arrays(a: &RawArray, b: &RawArray) -> Ordering {
     compare_elements(Elements::new(a), Elements::new(b), |_, _| Ordering::Equal)
 }
 
-/// Names and strings are compared as the bytes they are: nothing is decoded that need not be.
+/// Names and strings are compared as bytes, without decoding them.
 #[inline]
 fn compare_elements(
     mut a: Elements<'_>,
@@ -270,8 +270,8 @@ fn compare_elements(
 #[inline]
 fn compare_element_values(a: &RawElement<'_>, b: &RawElement<'_>) -> Ordering {
     if let (ElementType::String, ElementType::String) = (a.kind, b.kind) {
-        // The length before the text and the zero byte behind it change nothing for texts that are equal up
-        // to there: the zero byte is least.
+        // The length before the text and the zero byte behind it do not change the order of texts that are
+        // equal up to there, since the zero byte is least.
         return a.value[4..].cmp(&b.value[4..]);
     }
     match (a.decode(), b.decode()) {

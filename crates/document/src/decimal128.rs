@@ -4,9 +4,9 @@
 //! exponent from -6176 to 6111. The same number can be written with several exponents (1, 1.0, 1.00): they
 //! are equal, and kept apart.
 //!
-//! Bits, from the top: sign; then either `exponent (14) | coefficient (113)`, or, where the next two bits are
-//! both set, a form whose coefficient would be above 34 digits and which therefore counts as zero; `11110`
-//! marks infinity, `11111` NaN.
+//! Bits, from the top: the sign, then `exponent (14) | coefficient (113)`. If the two bits after the sign are
+//! both set, it is a form whose coefficient would be above 34 digits. That form counts as zero; `11110` marks
+//! infinity, `11111` NaN.
 
 /// The largest coefficient, 34 nines.
 pub(crate) const COEFFICIENT_MAX: u128 = 10u128.pow(34) - 1;
@@ -23,7 +23,7 @@ pub struct Decimal128 {
     bits: u128,
 }
 
-/// What a [`Decimal128`] is made of.
+/// The parts of a [`Decimal128`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecimalParts {
     /// `(-1)^negative * coefficient * 10^exponent`.

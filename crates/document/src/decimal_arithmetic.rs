@@ -2,8 +2,8 @@
 //!
 //! Every operation has an exact result in mind, `(coefficient, exponent)` with a coefficient of any length,
 //! which [`rounded`] brings into range. An exact result keeps the exponent that the operation prefers (the
-//! lesser one of a sum, the sum of a product's, …); where there is no room for its digits, the nearest. What
-//! is inexact has all 34 digits.
+//! lesser one of a sum, the sum of a product's, …). If there is no room for its digits, it takes the nearest
+//! exponent. An inexact result has all 34 digits.
 //!
 //! Coefficients that need no more than 128 bits on the way never become big integers.
 //!
@@ -16,8 +16,8 @@ use crate::{Decimal128, DecimalParts, RawValue};
 
 /// Digits of a decimal.
 const DIGITS: i32 = 34;
-/// Exponents further apart than this are as good as infinitely far apart: the smaller number only says on
-/// which side of the greater one the sum lies.
+/// Exponents further apart than this count as infinitely far apart. The smaller number only decides on which
+/// side of the greater one the sum lies.
 const FAR: i32 = 100;
 
 /// Where the digits go that are cut off.
@@ -402,7 +402,8 @@ fn divide_finite(negative: bool, a: (u128, i32), b: (u128, i32)) -> Decimal128 {
 /// How many digits of a double become decimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DoubleDigits {
-    /// What a double holds for sure: the server's arithmetic and conversions. The result always has 15.
+    /// The digits that a double holds for sure, for the server's arithmetic and conversions. The result
+    /// always has 15.
     Fifteen,
     /// The double's exact value as far as a decimal holds it: the server's sums. Where it is exact, there are
     /// no zeros at the end of a fraction.

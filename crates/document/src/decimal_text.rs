@@ -1,8 +1,8 @@
 //! Decimals from text and to text, in the form that all of MongoDB's tools write.
 //!
-//! Printing keeps the exponent: 1.10 stays 1.10. Without an `E` where the exponent is not above 0 and the
-//! number has at most six zeros before its first digit; else one digit, a point if more follow, and the
-//! exponent with its sign.
+//! Printing keeps the exponent: 1.10 stays 1.10. The text has no `E` where the exponent is not above 0 and
+//! the number has at most six zeros before its first digit. Else it is one digit, a point if more follow, and
+//! the exponent with its sign.
 //!
 //! Reading gives back exactly what was printed. Text with more than 34 digits is cut off after 34, as the
 //! server does when it converts strings (its arithmetic rounds to even; its reading does not).

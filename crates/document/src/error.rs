@@ -2,9 +2,8 @@
 
 use crate::ElementType;
 
-/// Why bytes are not a document. Offsets count bytes from the start of the document that was looked at;
-/// nothing of the content is repeated, so that errors may be logged. The cure is always the same: refuse the
-/// bytes.
+/// Why bytes are not a document. Offsets count bytes from the start of the document that was looked at.
+/// Errors repeat no content, so that they may be logged. The cure is always the same: refuse the bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {
     /// Even the empty document has 5 bytes.

@@ -1,9 +1,9 @@
-//! Arithmetic of the four number types with MongoDB's rules of which type comes out.
+//! Arithmetic of the four number types with MongoDB's rules for the type of the result.
 //!
 //! - A decimal makes everything a decimal (doubles with 15 digits), else a double makes everything a double.
 //! - Of integers the result is Int64 if one of them is, else Int32 if it fits, else Int64.
-//! - What does not fit Int64 depends on who asks ([`Overflow`]): updates refuse it, expressions go on with a
-//!   double.
+//! - The result for an integer beyond Int64 depends on the caller ([`Overflow`]): updates refuse it,
+//!   expressions go on with a double.
 //!
 //! Facts from asking a 6.0 server.
 
@@ -22,12 +22,12 @@ pub enum Number {
     Decimal128(Decimal128),
 }
 
-/// What becomes of an integer beyond Int64.
+/// The result for an integer beyond Int64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overflow {
-    /// `None`: what `$inc` and `$mul` do, which then report an error.
+    /// `None`, for `$inc` and `$mul`, which then report an error.
     Refuse,
-    /// The nearest double: what expressions do.
+    /// The nearest double, for expressions.
     Double,
 }
 

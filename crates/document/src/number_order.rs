@@ -1,8 +1,8 @@
 //! Numbers of all four types in the order of their exact values.
 //!
 //! NaN of either floating type is the smallest number and equal to itself; -0 equals 0. No number is rounded
-//! to be compared: 2^53 + 1 as Int64 lies above 2^53 as a double, and the decimal 0.1 below the double that
-//! is written 0.1.
+//! to be compared. So 2^53 + 1 as Int64 lies above 2^53 as a double, and the decimal 0.1 below the double
+//! that is written 0.1.
 
 use std::cmp::Ordering;
 

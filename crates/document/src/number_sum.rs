@@ -1,6 +1,6 @@
 //! Sums of many numbers, as `$sum` and `$avg` make them.
 //!
-//! Integers are added exactly, decimals as decimals, doubles with a running correction: two doubles hold the
+//! Integers are added exactly, decimals as decimals, doubles with a running correction. Two doubles hold the
 //! sum, so that `0.1 + 0.2 + 0.3` is 0.6. Only the end result is rounded. So the order of the terms hardly
 //! matters, and integers may pass through values beyond Int64.
 
@@ -10,7 +10,7 @@ use crate::{Decimal128, DoubleDigits, ElementType, Number};
 #[derive(Clone, Copy, Debug)]
 pub struct NumberSum {
     integers: i128,
-    /// Rounded sum of the doubles, and what the rounding left out.
+    /// Rounded sum of the doubles, and the rest that the rounding left out.
     double: f64,
     correction: f64,
     decimals: Decimal128,
@@ -91,8 +91,8 @@ impl NumberSum {
     /// Doubles and integers together.
     fn binary_total(&self) -> NumberSum {
         let mut total = *self;
-        // The integers as two doubles: what the first leaves out is below 2^74, and few enough bits for the
-        // second.
+        // The integers as two doubles. The rest that the first leaves out is below 2^74, and has few enough
+        // bits for the second.
         let high = self.integers as f64;
         total.add_double(high);
         total.add_double((self.integers - high as i128) as f64);

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Twelve bytes that identify a document: big-endian seconds since 1970 (4), a random number of the process
-/// (5), a big-endian counter (3), so that ids of one process sort by time of making.
+/// (5), a big-endian counter (3). So ids of one process sort by time of making.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId([u8; 12]);
 

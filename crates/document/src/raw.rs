@@ -6,7 +6,7 @@
 //! # Invariants
 //! - The length prefix is the number of bytes, and the last byte is zero: made sure in O(1) by
 //!   [`RawDocument::from_bytes`].
-//! - What lies between is not known to be sound: walking it gives `Result`s. After
+//! - The bytes between are not known to be sound: walking them gives `Result`s. After
 //!   [`validate`](crate::validate()) has accepted the bytes, those never are errors.
 //!
 //! # Cost
@@ -159,7 +159,7 @@ impl RawArray {
         RawDocument::from_bytes(bytes).map(Self::from_document)
     }
 
-    /// The document's values as an array, whatever its field names are.
+    /// The document's values as an array; its field names do not matter.
     #[inline]
     pub fn from_document(document: &RawDocument) -> &RawArray {
         // SAFETY: RawArray is a transparent wrapper of RawDocument, and the lifetime is that of the argument.

@@ -6,7 +6,7 @@ use crate::{Decimal128, ElementType, ObjectId, RawArray, RawDocument, Timestamp,
 /// document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawBinary<'a> {
-    /// What the bytes are, e.g. 4 for a UUID.
+    /// The type of the bytes, e.g. 4 for a UUID.
     pub subtype: u8,
     /// The content.
     pub bytes: &'a [u8],
@@ -115,8 +115,8 @@ impl<'a> RawValue<'a> {
         }
     }
 
-    /// A copy that owns its parts. For values of validated documents; where nested bytes are malformed, what
-    /// lies behind the fault is left out ([`Document::from_raw`](crate::Document::from_raw) reports it
+    /// A copy that owns its parts. For values of validated documents. Where nested bytes are malformed, the
+    /// part behind the fault is left out ([`Document::from_raw`](crate::Document::from_raw) reports it
     /// instead).
     pub fn to_owned(&self) -> Value {
         Value::from(*self)
@@ -140,7 +140,7 @@ impl<'a> RawValue<'a> {
         if let Self::Array(array) = self { Some(array) } else { None }
     }
 
-    /// The boolean; nothing is coerced.
+    /// The boolean; other types are not coerced.
     #[inline]
     pub fn as_bool(&self) -> Option<bool> {
         if let Self::Boolean(boolean) = self { Some(*boolean) } else { None }
@@ -182,8 +182,8 @@ impl<'a> RawValue<'a> {
         matches!(self, Self::Null | Self::Undefined)
     }
 
-    /// The value where a boolean is wanted, as MongoDB coerces: false are `false`, null, undefined and every
-    /// zero (NaN is true); all else is true, an empty string too.
+    /// The value where a boolean is wanted, as MongoDB coerces. False are `false`, null, undefined and every
+    /// zero. All else is true, NaN and an empty string too.
     #[inline]
     pub fn to_bool(&self) -> bool {
         match self {

@@ -1,10 +1,11 @@
 //! The one deep check of a document's bytes, made where they enter the server.
 //!
-//! After [`validate`] has accepted bytes, walking them never gives an error, at any depth: every type is
-//! known, every value fits its document, every nested document fills its value exactly, names and strings are
-//! UTF-8, booleans are 0 or
-//! 1. Names of array fields need not be 0, 1, …, nor is it an error if a name occurs twice: MongoDB stores
-//!    both.
+//! After [`validate`] has accepted bytes, walking them never gives an error, at any depth:
+//! - every type is known, and every value fits its document;
+//! - every nested document fills its value exactly;
+//! - names and strings are UTF-8, and the byte of a boolean is 0 or 1.
+//!
+//! Names of array fields need not be 0, 1, …, nor is it an error if a name occurs twice: MongoDB stores both.
 //!
 //! The walk is a loop over the flat bytes with a stack of ends, so that hostile nesting cannot exhaust the
 //! thread's stack.
@@ -15,11 +16,12 @@ use crate::{DocumentError, ElementType, RawDocument};
 /// Bytes a stored document may have, as in MongoDB: 16 MiB.
 pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Levels of documents within documents that anything here follows. What `validate` has accepted with more
-/// generous limits is refused, or left out where there is no error to give, by copies into owned values.
+/// Levels of documents within documents that anything here follows. `validate` may accept deeper documents
+/// with more generous limits. A copy into owned values refuses their deeper levels, or leaves them out where
+/// it gives no error.
 pub const NESTING_MAX: usize = 200;
 
-/// What [`validate`] refuses although it is sound.
+/// The limits beyond which [`validate`] refuses sound documents.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Bytes of the whole document.

@@ -13,7 +13,7 @@ use crate::{
 /// Bytes with a subtype.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binary {
-    /// What the bytes are, e.g. 4 for a UUID.
+    /// The type of the bytes, e.g. 4 for a UUID.
     pub subtype: u8,
     /// The content.
     pub bytes: Vec<u8>,
@@ -166,7 +166,7 @@ impl Value {
         if let Self::Array(values) = self { Some(values) } else { None }
     }
 
-    /// The boolean; nothing is coerced.
+    /// The boolean; other types are not coerced.
     pub fn as_bool(&self) -> Option<bool> {
         if let Self::Boolean(boolean) = self { Some(*boolean) } else { None }
     }
@@ -224,7 +224,7 @@ impl PartialEq for Value {
     }
 }
 
-/// What a copy does at malformed nested bytes.
+/// The result of a copy at malformed nested bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnFault {
     /// Gives the error.

@@ -1,4 +1,4 @@
-//! Raw documents: what is read is what was written, and unsound bytes are refused wherever the fault is.
+//! Raw documents: reads give the written values, and unsound bytes are refused wherever the fault is.
 
 use proptest::prelude::*;
 

@@ -37,7 +37,7 @@ pub trait FileSystem: Send + Sync {
     /// The names in a folder, sorted; not the paths. Names that are not UTF-8 are left out: Pando makes none.
     fn list(&self, folder: &Path) -> Result<Vec<String>, EnvironmentError>;
 
-    /// Creates a folder and those above it; nothing happens where it exists.
+    /// Creates a folder and those above it; without effect where it exists.
     fn create_dir(&self, folder: &Path) -> Result<(), EnvironmentError>;
 
     /// Renames a file, atomically; the target is replaced where it exists. Durable after
@@ -86,15 +86,15 @@ pub trait File: Send + Sync {
     /// device shows here, and leaves the file's content as it was.
     fn allocate(&self, offset: u64, length: u64) -> Result<(), EnvironmentError>;
 
-    /// Gives the room of a range back; it reads as zero afterwards. Where the file system cannot, nothing
-    /// happens.
+    /// Gives the room of a range back; it reads as zero afterwards. Without effect where the file system
+    /// cannot.
     fn punch_hole(&self, offset: u64, length: u64) -> Result<(), EnvironmentError>;
 
     /// The access that was granted at [`FileSystem::open`], or by [`change_access`](File::change_access)
     /// since.
     fn access(&self) -> Access;
 
-    /// Has the file meet the page cache in another way from now on; what was granted. Callers keep to the
+    /// Changes how the file uses the page cache from now on. Returns the granted access. Callers keep to the
     /// [`alignment`](File::alignment), which does not change, so that reads under way are not concerned.
     fn change_access(&self, access: Access) -> Result<Access, EnvironmentError>;
 

@@ -4,7 +4,7 @@
 //!    missed read.
 //! 2. The caller makes the read in its own way (an event loop: through a [`ReadQueue`](crate::ReadQueue)),
 //!    and hands the bytes to [`fulfil`](MissedRead::fulfil).
-//! 3. The caller repeats the call. It finds the block in memory, or meets another one that is missing.
+//! 3. The caller repeats the call. It finds the block in memory, or gets another missed read.
 //!
 //! A missed read may be dropped: it leaves no trace.
 
@@ -24,7 +24,7 @@ pub trait MissedRead: Send + Sync + fmt::Debug {
     /// How many bytes; fits the file's alignment.
     fn length(&self) -> usize;
 
-    /// Takes the bytes into memory. What fails its checks is left alone: whoever reads it with `MayBlock`
-    /// reads it again, and reports it.
+    /// Takes the bytes into memory. Bytes that fail their checks are dropped: a reader with `MayBlock` reads
+    /// them again, and reports the fault.
     fn fulfil(&self, bytes: &[u8]);
 }

@@ -1,10 +1,10 @@
 //! Hints to the processor: memory that will be read soon is fetched into the cache while other work goes on.
 
-/// So many bytes come from memory at once.
+/// The bytes that come from memory at once.
 const LINE_BYTES: usize = 64;
 
-/// Asks for these bytes. A hint: nothing but time hangs on it, and on processors that are not known here it
-/// does nothing.
+/// Asks for these bytes. The hint changes only the time that later reads take. It has no effect on processors
+/// that are not known here.
 #[inline]
 pub fn prefetch(bytes: &[u8]) {
     let ends = bytes.last().into_iter();

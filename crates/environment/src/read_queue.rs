@@ -101,8 +101,8 @@ impl<T> ReadQueue<T> {
             .build()
             .user_data(entry.key() as u64);
         entry.insert(Read { ticket, buffer, _file: Arc::clone(file) });
-        // SAFETY: the buffer and the file live in `reads` until the completion with this number was seen:
-        // they are taken out in `collect` only, and `drop` waits for what is under way. The buffer's memory
+        // SAFETY: the buffer and the file live in `reads` until the completion with this number was seen.
+        // They are taken out in `collect` only, and `drop` waits for the reads under way. The buffer's memory
         // does not move with the `Read`.
         let pushed = unsafe { self.ring.submission().push(&operation) };
         pushed.expect("the ring has room for as many reads as the queue takes");
@@ -118,12 +118,12 @@ impl<T> ReadQueue<T> {
     /// Sends what is queued to the kernel and appends what has come back: tickets with their bytes, or the
     /// reason why not. Does not wait. Hand the buffers back with [`recycle`](ReadQueue::recycle).
     ///
-    /// The kernel hands over a bounded number of ends at a call (20 in Linux 6.13 and later) and does not
-    /// report those that it kept back: who gets anything has to call again, until nothing comes, before it
-    /// may wait for a report.
+    /// The kernel hands over a bounded number of ends at a call (20 in Linux 6.13 and later), and does not
+    /// report those that it kept back. So a caller that gets any has to call again, until none comes, before
+    /// it may wait for a report.
     ///
     /// # Errors
-    /// The kernel's, when it takes nothing for the moment: what is queued stays queued.
+    /// The kernel's, when it takes no read for the moment: queued reads stay queued.
     pub fn exchange(&mut self, back: &mut impl Extend<(T, io::Result<AlignedBuffer>)>) -> io::Result<()> {
         self.turn(0, back)
     }

@@ -31,7 +31,7 @@ const DEPTH: usize = 32;
 /// Bytes of their buffers.
 const UNDER_WAY_BYTES_MAX: usize = 2 * QUEUED_READ_BYTES_MAX;
 
-/// So many times in a row the kernel may take nothing, or a signal end the wait.
+/// The times in a row that the kernel may take no read, or a signal may end the wait.
 const REFUSALS_MAX: u32 = 1_000;
 
 /// A piece of a file.
@@ -68,8 +68,8 @@ pub fn read_together(
 ) -> Result<(), EnvironmentError> {
     let mut reads = Reads { file, ranges, is_made: vec![false; ranges.len()] };
     if ranges.len() > 1 && file.descriptor().is_some() {
-        // Taken out: whoever reads within `take` has a queue of its own, and a panic drops this one, which
-        // waits for what is under way.
+        // The queue is taken out, so that a read within `take` has a queue of its own. A panic drops this
+        // one, which waits for the reads under way.
         let mut together = TOGETHER.replace(Together::Unopened);
         if matches!(together, Together::Unopened) {
             together = opened();

@@ -42,8 +42,8 @@ pub trait Spawner: Send + Sync {
     /// Starts a task. The name (at most 15 bytes show in the system's tools) is the thread's.
     fn spawn(&self, name: &str, step: StepFunction) -> Result<Task, EnvironmentError>;
 
-    /// Whether tasks run by themselves. Where they do not, who waits for one waits in vain, and does its work
-    /// instead.
+    /// Whether tasks run by themselves. Where they do not, a wait for one is in vain; the caller does its
+    /// work instead.
     fn runs_by_itself(&self) -> bool {
         true
     }
@@ -121,7 +121,7 @@ impl TaskWaker {
 /// A running task. Dropping it stops it and waits for the step under way.
 pub struct Task {
     state: Arc<TaskState>,
-    // What must happen after `stop`: joining the thread, or leaving the simulated scheduler.
+    // The steps after `stop`: joining the thread, or leaving the simulated scheduler.
     ending: Option<Ending>,
 }
 

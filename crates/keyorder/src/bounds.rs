@@ -6,7 +6,7 @@ use pando_document::{CanonicalType, RawValue};
 
 use crate::{Direction, TypeBits, encode, lead_byte};
 
-/// The lead bytes of all values of a bracket, in the order of the keys: a range that is open to one side
+/// The lead bytes of all values of a bracket, in the order of the keys. A range that is open to one side
 /// within its bracket starts at the first of these bytes, or ends before the one after the last. NaN is the
 /// least number, so ranges of numbers that leave it out start at the part of -∞.
 pub fn bracket_lead_bytes(canonical: CanonicalType, direction: Direction) -> RangeInclusive<u8> {

@@ -8,8 +8,8 @@ use crate::magnitude::{Rest, Shortest, Size, group_bits, size_of_f64};
 use crate::number_bits::{NumberType, Zero, push_rest_zeros};
 use crate::{Direction, TypeBits, lead_byte};
 
-/// Appends the part of one value to `out`, and what the bytes lose to `type_bits`. Raw documents must have
-/// been validated: where one is not sound, its part ends at the fault.
+/// Appends the part of one value to `out`, and the information that these bytes lose to `type_bits`. Raw
+/// documents must have been validated: where one is not sound, its part ends at the fault.
 ///
 /// No allocation but that of the two buffers, and of a few numbers' worth for decimals that are no doubles.
 #[inline]

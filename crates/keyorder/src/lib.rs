@@ -4,20 +4,20 @@
 //! # Terms
 //! - *Part*: the bytes of one value in a key. A compound key is its parts, one after the other.
 //! - *Lead byte*: the first byte of a part, which names the bracket of types and, of a number, sign and size.
-//! - *Type bits*: what the bytes lose, because values that compare equal must have equal bytes (which number
-//!   type; how many trailing zeros of a decimal; -0; symbol or string). They are stored beside the key, and
-//!   empty where all is as usual.
+//! - *Type bits*: the information that the bytes lose, because values that compare equal must have equal
+//!   bytes. It is the number type, the trailing zeros of a decimal, -0, and symbol or string. They are stored
+//!   beside the key, and empty where all is as usual.
 //!
 //! # Invariants
 //! - `encode(a) < encode(b)` exactly if [`compare`](pando_document::compare()) says `a < b`, and bytes are
 //!   equal exactly if it says equal.
 //! - No part is a prefix of another part. So compound keys compare part by part, and all keys that start with
 //!   given parts are the keys that start with those bytes.
-//! - Lead bytes lie between 0x08 and 0xF0, of a descending part between 0x0F and 0xF7: 0x00 is below and 0xFF
-//!   above every continuation of a key.
-//! - [`decode`] of key and type bits gives the values that were encoded, bit by bit, but for two things that
-//!   carry nothing: every NaN of a type comes back as one NaN, and decimals in a non-canonical encoding come
-//!   back in the canonical one.
+//! - Lead bytes lie between 0x08 and 0xF0, of a descending part between 0x0F and 0xF7. So 0x00 is below and
+//!   0xFF above every continuation of a key.
+//! - [`decode`] of key and type bits gives the values that were encoded, bit by bit, with two exceptions.
+//!   Every NaN of a type comes back as one NaN. Decimals in a non-canonical encoding come back in the
+//!   canonical one.
 //! - Decoding hostile bytes gives an error and allocates no more than a small multiple of their number.
 //!
 //! # Layout
@@ -69,8 +69,8 @@
 //! - *fraction*: of a whole part with b bits, b < 53: the first 53 - b bits of the fraction or more, in
 //!   groups of seven bits, ceil((53 - b) / 7) groups at most. A group is a byte: seven bits, then 1 if
 //!   something follows. Where the fraction has no more ones, no more groups are written.
-//! - *rest*: what is left of a decimal whose value is no double. From 1 to 2^63 these are the digits behind
-//!   the decimal point; else two bytes with the places before the decimal point (+ 6200; negative where zeros
+//! - *rest*: the rest of a decimal whose value is no double. From 1 to 2^63 these are the digits behind the
+//!   decimal point; else two bytes with the places before the decimal point (+ 6200; negative where zeros
 //!   follow the point), and all digits. Digits are written in pairs, the last with a 0 if need be: twice the
 //!   pair, plus 1 if another follows.
 //!

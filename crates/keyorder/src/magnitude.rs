@@ -1,8 +1,8 @@
 //! A number's magnitude, taken apart as the layout of numbers has it (see the crate's page).
 //!
-//! Any magnitude that is neither 0 nor infinite is a [`Size`], which holds everything a double or an integer
-//! can have, and a [`Rest`] of decimal digits, which only decimals have. Two magnitudes with the same size
-//! compare by their rests.
+//! Any magnitude that is neither 0 nor infinite is a [`Size`] and a [`Rest`] of decimal digits. The size
+//! holds everything that a double or an integer can have; only decimals have a rest. Two magnitudes with the
+//! same size compare by their rests.
 
 use std::cmp::Ordering;
 

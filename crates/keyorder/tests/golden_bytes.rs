@@ -110,8 +110,8 @@ fn values_have_the_bytes_that_are_on_disk() {
     }
 }
 
-/// What it is, key bytes that would stand for a value if there were not a shorter or a better way to write
-/// it, type bits.
+/// A description, then key bytes, then type bits. The key bytes would stand for a value if there were no
+/// shorter or better way to write it.
 const NEVER_WRITTEN: &[(&str, &str, &str)] = &[
     ("a group of zeros at the end of a fraction", "322c9f00002b0100", ""),
     ("a group of zeros, which would stand for nothing", "2e0300", "80"),

@@ -1,4 +1,4 @@
-//! The database in this process: what a program that uses the library relies on.
+//! The database in this process: the promises to a program that uses the library.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use pandodb::bson::Document;
@@ -18,7 +18,7 @@ fn note(id: i32) -> Note {
 }
 
 #[test]
-fn what_was_written_is_there_when_the_folder_is_opened_again() {
+fn written_documents_are_there_when_the_folder_is_opened_again() {
     let folder = tempfile::tempdir().unwrap();
     {
         let pando = Pando::open(folder.path()).unwrap();

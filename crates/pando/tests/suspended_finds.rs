@@ -1,5 +1,5 @@
-//! Finds that wait for a read of the device: handled again after the read, they answer as if nothing had been
-//! in the way, and what another request asks meanwhile is that request's.
+//! Finds that wait for a read of the device. Handled again after the read, they answer as if the page had
+//! been cached, and other requests meanwhile get their own answers.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::path::Path;
@@ -34,8 +34,8 @@ fn find(id: i32) -> RawDocumentBuf {
     RawDocumentBuf::from_vec(bson::serialize_to_vec(&command).unwrap()).unwrap()
 }
 
-/// Handles a request that must not block, as often as it lacks a read that can be told; how many that were,
-/// and the reply, if it did not end with a `WouldBlock`.
+/// Handles a request that must not block, again after each missed read that the engine can name. Returns the
+/// number of these reads, and the reply, if it did not end with a `WouldBlock`.
 fn ask(
     commands: &Commands,
     connection: &mut ConnectionState,

@@ -1,8 +1,8 @@
 //! The cost of a point query in this crate: `cargo run --release -p pando-query --example point_query`.
 //!
-//! The documents are those of sysbench. Nanoseconds of this thread's time on a processor for each
-//! query, the memory engine's part included; Linux tells that time to a few milliseconds,
-//! whatever else the machine does.
+//! The documents are those of sysbench. It prints nanoseconds of this thread's time on a processor for each
+//! query, the memory engine's part included. Linux tells that time to a few milliseconds, also while other
+//! programs run.
 #![allow(clippy::print_stdout, reason = "the figures are what the example is for")]
 
 use std::error::Error;

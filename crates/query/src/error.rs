@@ -4,7 +4,7 @@
 //! - *Named code*: a code that MongoDB gives a name, such as `BadValue`, because many causes share it: a row
 //!   of [`ErrorCode`].
 //! - *Fault*: a cause of an error that has a code of its own, without a name. Each room of the crate declares
-//!   its faults in its file `fault.rs` by [`faults!`], a row each: what is wrong, the name, the number.
+//!   its faults in its file `fault.rs` by [`faults!`], a row each: the description, the name, the number.
 //!
 //! # Invariants
 //! - Every number stands once in the crate: in the table of names, or in the row of its fault.

@@ -144,9 +144,9 @@ fn count_scan(plan: &Plan) -> Option<Document> {
 
 /// The winning plan of a find: stages, the last on the outside.
 ///
-/// A sort in memory has its skip and its projection outside, but for a projection that is done before it
-/// because the sort holds all documents anyway. Without one the skip comes before documents are fetched,
-/// where nothing is asked of them.
+/// A sort in memory has its skip and its projection outside. An exception is a projection that is done before
+/// it because the sort holds all documents anyway. Without one the skip comes before documents are fetched,
+/// where no filter needs them.
 pub fn winning_plan(plan: &Plan, projection: ExplainedProjection<'_>) -> Document {
     let Some(pattern) = &plan.sort else {
         let (stage, skipped) = access(plan);

@@ -5,11 +5,10 @@
 //! nothing at all (*missing*, which is not null). A *slot* holds the value of a variable (`$$this`) while its
 //! expression runs.
 //!
-//! 1. [`Expression::parse`] turns BSON into a tree once; names of operators and variables are resolved there,
-//!    so that unknown ones are refused before any document is read.
-//! 2. [`Expression::evaluate`] walks the tree. Values that stand in the root are borrowed from its bytes;
-//!    only computed strings, arrays and documents are allocated, and those as bytes that are ready to be
-//!    written out.
+//! 1. [`Expression::parse`] turns BSON into a tree once. It resolves names of operators and variables, so
+//!    that unknown ones are refused before any document is read.
+//! 2. [`Expression::evaluate`] walks the tree. Values that stand in the root are borrowed from its bytes.
+//!    Only computed strings, arrays and documents are allocated, as bytes that are ready to be written out.
 //!
 //! Invariants: an expression is immutable, `Send` and `Sync`; evaluating it changes nothing but its own
 //! frame. The tree is no deeper than the BSON that it was parsed from, so recursion is bounded by the
@@ -96,7 +95,7 @@ impl Expression {
         self.run(&mut Frame::new(root))
     }
 
-    /// The constant that this is, if it is one as written; nothing is computed.
+    /// The constant that this is, if it is one as written, without computing.
     pub fn as_constant(&self) -> Option<RawValue<'_>> {
         match &self.node {
             Node::Constant(literal) => Some(literal.raw()),

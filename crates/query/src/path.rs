@@ -2,16 +2,16 @@
 //!
 //! # Terms
 //! - *Component*: the text between two dots. Any text is a path, the empty one too.
-//! - *Leaf*: what stands at the end of the path in one place of the document; `None`
-//!   where the path leads nowhere.
+//! - *Leaf*: the value at the end of the path in one place of the document; `None` where the path leads
+//!   nowhere.
 //! - *Outermost index*: the place in the first array that the path went through, which the positional `$` of
 //!   updates and projections stands for.
 //!
 //! # Rules (observed on MongoDB 6.0)
 //! 1. Through a document, a component is a field name.
 //! 2. Through an array, the rest of the path is tried on each element that is a document. An element that is
-//!    itself an array is not gone into: nothing is unwound twice.
-//! 3. A component that is a number is besides an index into the array: that element is taken, and the rest of
+//!    itself an array is not unwound again.
+//! 3. A component that is a number is besides an index into the array. That element is taken, and the rest of
 //!    the path goes on inside it, be it a document or an array.
 //! 4. A path that ends at an array gives each element and then the array itself ([`Leaves::Unwound`]), or the
 //!    array alone ([`Leaves::Whole`]). An element reached by index at the end of the path is given as it is.

@@ -1,7 +1,7 @@
 //! Projections: which fields of a document a reply shows, and which it computes.
 //!
-//! One engine serves `find`, `$project`, `$addFields`/`$set` and `$unset`: a tree of paths (`tree`) with a
-//! rule for all other fields, carried out on bytes in one pass. `find` alone has the cuts of arrays
+//! One engine serves `find`, `$project`, `$addFields`/`$set` and `$unset`. It is a tree of paths (`tree`)
+//! with a rule for all other fields, carried out on bytes in one pass. `find` alone has the cuts of arrays
 //! (`finish`): `$slice` and `path.$`, and `$elemMatch`.
 //!
 //! 1. [`Projection::parse`], [`Projection::parse_stage`], [`Projection::add_fields`] and
@@ -36,7 +36,7 @@ pub struct Projection {
     finishes: Vec<Finish>,
 }
 
-/// Whose rules a projection follows.
+/// The command or stage whose rules a projection follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flavour {
     Find,
@@ -107,7 +107,7 @@ impl Projection {
         self.finishes.iter().any(|finish| finish.cut == Cut::Positional)
     }
 
-    /// The paths that the result is made of, if nothing else of the document is needed: for covered queries.
+    /// The paths that the result is made of, if no other part of the document is needed, for covered queries.
     ///
     /// `None` where fields are computed or cut, or where it is an exclusion.
     pub fn needed_paths(&self) -> Option<Vec<String>> {
@@ -182,7 +182,7 @@ impl Projection {
         self.tree.apply(document, document, self.fallback, writer)
     }
 
-    /// Whole top-level fields: their bytes are copied, and nothing is looked at behind the last of them.
+    /// Whole top-level fields: their bytes are copied, and the fields behind the last of them are not read.
     fn write_plain(&self, document: &RawDocument, writer: &mut DocumentWriter<'_>) -> Result<(), QueryError> {
         let bytes = document.as_bytes();
         let mut missing = self.tree.children.len();

@@ -1,4 +1,4 @@
-//! Golden plans: what is planned for a find over given indexes, and that index bounds are MongoDB's.
+//! Golden plans: the plan of a find over given indexes; index bounds equal MongoDB's.
 //!
 //! The files in `tests/plans` hold indexes, finds and plans. With `PANDO_REWRITE=1` the plans are written
 //! anew, so that a change of the planner is reviewed as a change of these files. Bounds come from a real

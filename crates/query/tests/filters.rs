@@ -1,7 +1,7 @@
 //! Every filter of the corpus in `tests/filters` finds what MongoDB 6.0 found, or is
 //! refused in the same words.
 //!
-//! The expectations were written by `tests/filters/ask_oracle.py`; nothing but this crate is needed here.
+//! The expectations were written by `tests/filters/ask_oracle.py`; the test needs only this crate.
 
 mod extended_json;
 

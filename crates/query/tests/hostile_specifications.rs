@@ -2,7 +2,7 @@
 //! answer is malformed.
 //!
 //! The specifications are random documents over the names that mean something and the values that are
-//! awkward: most are refused at once, many get as far as the documents.
+//! awkward. Most are refused at once; many get as far as the documents.
 
 use pando_catalog::Bytes;
 use pando_document::{

@@ -16,7 +16,7 @@ use pando_query::{ErrorCode, QueryError};
 
 const OPTIONS: RunOptions = RunOptions { disk_use: DiskUse::Forbidden, seed: 7 };
 
-/// Documents in memory, and what happens before each of them.
+/// Documents in memory, and an action before each of them.
 struct Documents {
     waiting: VecDeque<Bytes>,
     all: Vec<Bytes>,

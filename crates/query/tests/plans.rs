@@ -1,6 +1,6 @@
-//! Every plan of a filter finds the same documents. The filters of the corpus, and random ones over random
-//! documents, are run as a collection scan, through each index in turn, and by the planner's choice, with and
-//! without a sort.
+//! Every plan of a filter finds the same documents. Filters run as a collection scan, through each index in
+//! turn, and by the planner's choice, with and without a sort. They are those of the corpus, and random ones
+//! over random documents.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod extended_json;

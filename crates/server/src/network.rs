@@ -22,7 +22,7 @@
 //!  socket --read--> connection --frame--> responder --request--> handler, CachedOnly
 //!                                                                 |
 //!     <--write-- (1) Reply ---------------------------------------+
-//!                (2) WouldBlock with the missing read: the I/O thread queues the read and goes on;
+//!                (2) WouldBlock with the missed read: the I/O thread queues the read and goes on;
 //!                    when it is complete, the request is handled again --> handler, CachedOnly
 //!                (3) WouldBlock without one: frame and session go to the pool --> handler, MayBlock
 //!     <--write by the pool thread-- reply;  the session comes back through the inbox
@@ -35,8 +35,8 @@
 //! # Invariants
 //! - I/O threads share nothing on the path of a cached request. Each takes one lock per poll, that of its own
 //!   inbox.
-//! - No client can stop other connections, whatever it sends or fails to read: its buffers are bounded, and a
-//!   panic in its request closes its connection only.
+//! - No client can stop other connections by bytes that it sends or fails to read. Its buffers are bounded,
+//!   and a panic in its request closes its connection only.
 //!
 //! # Not here
 //! The format of messages: `pando-wire`. The meaning of requests: `pando-commands`. Users and TLS: not yet.

@@ -74,7 +74,7 @@ enum Counted {
     Nowhere,
     /// By the engine that filled it.
     ByEngine(HeldMemory),
-    /// By its owner, who has borrowed it.
+    /// By its owner, which has borrowed the memory.
     ByOwner,
 }
 

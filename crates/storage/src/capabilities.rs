@@ -1,4 +1,5 @@
-//! Capabilities: what an engine declares of itself, as plain data. The conformance suite checks every claim.
+//! Capabilities: an engine's declarations about itself, as plain data. The conformance suite checks every
+//! claim.
 
 /// When the loser of two transactions that update one key learns of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +40,8 @@ pub struct Capabilities {
 /// How [`Transaction::delete_range`](crate::Transaction::delete_range) is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeDeletes {
-    /// By one message, where the range is worth it: nothing is read, nothing is written for a key. The whole
-    /// range is claimed, so that it conflicts with updates of keys within that nobody has seen, too.
+    /// By one message, where the range is worth it: without a read, and without a write for each key. The
+    /// whole range is claimed, so that it conflicts with updates of keys within that nobody has seen, too.
     OneMessage,
     /// By the emulation: a scan, and a delete with an intent for each key.
     Emulated,

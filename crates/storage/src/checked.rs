@@ -106,7 +106,8 @@ impl Engine for CheckedEngine {
     }
 
     fn wait_durable(&self, receipt: CommitReceipt, durability: Durability) -> Result<(), StorageError> {
-        // Not through `check`: what was durable before the engine closed may still be said to be.
+        // Not through `check`: a commit that was durable before the engine closed may still be reported as
+        // durable.
         Call::WaitDurable.check(self.inner.wait_durable(receipt, durability))
     }
 

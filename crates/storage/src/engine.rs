@@ -113,8 +113,8 @@ pub trait Engine: Send + Sync {
     /// Blocks its caller only.
     fn checkpoint(&self) -> Result<(), StorageError>;
 
-    /// Makes some trees (all if none is named) as small and as quick to read as possible, and returns the
-    /// freed space to the device as far as the engine can. An engine without pending work only makes a
+    /// Makes some trees as small and as quick to read as possible; all if none is named. Returns the freed
+    /// space to the device as far as the engine can. An engine without pending work only makes a
     /// [checkpoint](Engine::checkpoint). Changes no answer of a read. Blocks its caller only.
     fn compact(&self, trees: &[TreeId]) -> Result<(), StorageError> {
         for tree in trees {

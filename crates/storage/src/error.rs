@@ -25,7 +25,7 @@ pub enum ErrorKind {
     /// Bytes on the device are not what was written: restore from a backup; other trees and ranges stay
     /// readable.
     Corrupt,
-    /// The device said no to this request (full, or an error): free space or mend it; nothing acknowledged is
+    /// The device refused this request (full, or an error): free space or mend it. No acknowledged commit is
     /// lost.
     Io,
     /// The engine is closed, or has stopped itself after a failed sync: open it again.
@@ -60,8 +60,8 @@ impl ErrorKind {
     /// Whether the engine takes no further writes after this error.
     pub const fn poisons_engine(self) -> bool {
         match self {
-            // A failed fsync surfaces as `Closed`: what the kernel dropped can never be synced by a second
-            // try.
+            // A failed fsync surfaces as `Closed`: a second try can never sync pages that the kernel has
+            // dropped.
             ErrorKind::Closed => true,
             ErrorKind::Conflict
             | ErrorKind::Busy
@@ -115,7 +115,7 @@ impl StorageError {
         StorageError { kind: ErrorKind::WouldBlock, detail: None }
     }
 
-    /// [`ErrorKind::WouldBlock`] with the read that is missing.
+    /// [`ErrorKind::WouldBlock`] with the missed read.
     pub fn missed(read: Arc<dyn MissedRead>) -> StorageError {
         StorageError { kind: ErrorKind::WouldBlock, detail: Some(Arc::new(Detail::Missed(read))) }
     }

@@ -21,9 +21,9 @@
 //!
 //! # Transactions with very many keys
 //! A table entry takes some 70 bytes. A transaction that has claimed [`CLAIMS_MAX`] keys ([`Claims`]) claims
-//! further ones *widely*: in filters, one in each shard, of some 10 to 40 bits a key, at most 112 MB in all.
-//! A claim of a key that such a filter may contain conflicts, two times in a hundred without need. A commit
-//! settles the filters as it settles entries. They go when every live snapshot sees the commit.
+//! further ones *widely*: in filters, one in each shard. They take 10 to 40 bits a key, at most 112 MB in
+//! all. A claim of a key that such a filter may contain conflicts, two times in a hundred without need. A
+//! commit settles the filters as it settles entries. They go when every live snapshot sees the commit.
 //!
 //! # Whole ranges
 //! A transaction can claim all keys of a range, also those that no transaction has claimed: see [`ranges`].

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_passes_and_few_others_do() {
+    fn added_keys_pass_and_few_others_do() {
         let mut filter = KeyFilter::for_keys(10_000);
         let mut growing = GrowingFilter::default();
         for fingerprint in fingerprints(10_000) {

@@ -4,7 +4,7 @@
 //! [`SnapshotTransaction`]s over it. The engines `memory`, `lmdb` and `betree` do.
 //!
 //! # Terms
-//! - *Own writes*: what the transaction has written, in memory or [spilled](crate::SpillingWrites).
+//! - *Own writes*: the writes of the transaction, in memory or [spilled](crate::SpillingWrites).
 //! - *Own ranges*: ranges that it has deleted by one message each ([`OwnRanges`]), where the engine can.
 //! - *Claims*: the intents on the keys and ranges that it updates ([`Claims`]).
 //!

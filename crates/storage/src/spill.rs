@@ -49,7 +49,7 @@ use crate::write_set::{Change, Write, WriteSet};
 pub use merged::MergedWrites;
 pub use space::{SpillFigures, SpillSpace};
 
-/// So many layers that were merged equally often are merged into one.
+/// This many layers that were merged equally often are merged into one.
 const MERGED_LAYERS: usize = 64;
 
 /// The private writes of one transaction. See the module's head. Without a space (the default) they stay in
@@ -100,8 +100,7 @@ impl SpillingWrites {
         Ok(())
     }
 
-    /// As [`WriteSet::merge`]: what is latest says by itself what becomes of the key, wherever the writes
-    /// before it are.
+    /// As [`WriteSet::merge`]: the latest write alone decides the key, wherever the writes before it are.
     ///
     /// # Errors
     /// Those of [`SpillingWrites::write`], of [`SpillingWrites::latest`] and of [`WriteSet::merge`]. The set

@@ -29,7 +29,7 @@ pub struct LiveTransaction {
 /// Something that callers or background work had to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// What, in the engine's words.
+    /// The event, in the engine's words.
     pub name: &'static str,
     /// How often since the store was opened.
     pub count: u64,

@@ -55,7 +55,7 @@ pub enum Change<'w> {
     Put(&'w [u8]),
     /// Takes the key away.
     Delete,
-    /// Changes the value that is there, whatever it is.
+    /// Changes the present value without reading it.
     Merge(Merges<'w>),
 }
 
@@ -148,7 +148,7 @@ pub struct WriteSet {
     latest: HashTable<u32>,
     /// In a cell because a scan of a shared transaction builds it.
     orders: RefCell<BTreeMap<TreeId, Order>>,
-    /// Bytes of memory of the orders; what a rollback takes out of them stays counted.
+    /// Bytes of memory of the orders. Entries that a rollback takes out of them stay counted.
     order_memory: Cell<usize>,
 }
 
@@ -241,7 +241,7 @@ impl WriteSet {
         self.arena.len()
     }
 
-    /// Bytes of memory that the set takes, about: what a limit is to be held against.
+    /// The approximate bytes of memory that the set takes, to be held against a limit.
     pub fn memory(&self) -> usize {
         self.arena.len() + self.entries.len() * ENTRY_MEMORY + self.order_memory.get()
     }

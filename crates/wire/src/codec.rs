@@ -5,8 +5,8 @@
 //!
 //! A [`Codec`] holds the working memory of the compressors, some hundred KB for zstd. Each thread has one,
 //! and allocates the memory at its first use. The length that a client claims is bounded before memory is
-//! allocated for it: by [`MESSAGE_BYTES_MAX`], and for snappy and zlib by the largest expansion of the
-//! format.
+//! allocated for it. The bounds are [`MESSAGE_BYTES_MAX`], and for snappy and zlib the largest expansion of
+//! the format.
 
 use std::fmt;
 
@@ -87,8 +87,8 @@ impl fmt::Display for Compressor {
     }
 }
 
-/// Whether a command, request or reply, may be compressed: not the handshake, and nothing that carries a
-/// secret, since the length of compressed bytes tells about their content.
+/// Whether a command, request or reply, may be compressed. The handshake and messages with a secret may not,
+/// since the length of compressed bytes tells about their content.
 pub fn may_be_compressed(command: &str) -> bool {
     const NEVER: [&str; 11] = [
         "hello",
@@ -180,7 +180,7 @@ impl Codec {
                 target.set_position(HEADER_BYTES as u64);
                 let done = inflate.decompress_to_buffer(content, &mut target);
                 *out = target.into_inner();
-                // An allocator may give more room than was asked for; what came out is compared with the
+                // An allocator may give more room than was asked for, so the result is compared with the
                 // claim.
                 done?;
             }

@@ -10,7 +10,7 @@ pub struct Documents<'a> {
 }
 
 impl<'a> Documents<'a> {
-    /// Checks that `bytes` are whole documents and nothing else.
+    /// Checks that `bytes` are whole documents, without a rest.
     ///
     /// # Errors
     /// [`WireError::DocumentLength`], [`WireError::DocumentUnterminated`] or [`WireError::Truncated`] for the

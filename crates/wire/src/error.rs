@@ -65,7 +65,7 @@ pub enum WireError {
     /// Two sections of kind 1 with one name.
     #[error("OP_MSG has two document sequences of the same name")]
     DuplicateSequence,
-    /// The length of a sequence is smaller than what it must contain.
+    /// The length of a sequence is smaller than its least content.
     #[error("document sequence of length {length} is too short")]
     SequenceLength {
         /// The length as it stands in the section.
@@ -141,14 +141,14 @@ pub enum WireError {
 pub enum Recovery {
     /// The frame's bounds are known, and so is who asks: answer with an error and read the next frame.
     Answer,
-    /// Where the next frame begins, or what the client expects, is not known: close the connection.
+    /// Close the connection: the begin of the next frame, or the client's expectation, is not known.
     Close,
 }
 
 impl WireError {
-    /// Whether the connection can go on. Of the errors within a frame, an unknown required flag, a wrong
-    /// checksum, and anything about an op code or compression close it, since it is then unsure in which form
-    /// the client wants an answer.
+    /// Whether the connection can go on. Some errors within a frame close it: an unknown required flag, a
+    /// wrong checksum, and errors about an op code or compression. It is then unsure in which form the client
+    /// wants an answer.
     pub fn recovery(&self) -> Recovery {
         match self {
             // The beginning of the next frame is not known.

@@ -6,7 +6,7 @@ use crate::reader::Reader;
 /// The length of a header.
 pub const HEADER_BYTES: usize = 16;
 
-/// The longest message, header included: what servers announce as `maxMessageSizeBytes`.
+/// The longest message, header included; servers announce it as `maxMessageSizeBytes`.
 pub const MESSAGE_BYTES_MAX: usize = 48_000_000;
 
 /// The kind of a message.

@@ -13,7 +13,7 @@
 //!
 //! # The life of a request
 //! 1. [`frame_length`] looks at the bytes that have come so far and says how long the frame will be.
-//! 2. Once they are all there, [`Message::decode`] borrows from them; nothing is copied.
+//! 2. Once they are all there, [`Message::decode`] borrows from them, without a copy.
 //! 3. A [`Body::Compressed`] is unpacked by [`Codec::decompress`] into a buffer of the caller's, and decoded
 //!    from there.
 //! 4. The reply is built at the end of the connection's output buffer: [`OpMsgWriter`] writes the header, the

@@ -68,7 +68,7 @@ impl<'a> Reader<'a> {
         Ok(name)
     }
 
-    /// One document, its length and final zero included. What lies between is not looked at.
+    /// One document, its length and final zero included. The bytes between are not looked at.
     pub(crate) fn document(&mut self) -> Result<&'a [u8], WireError> {
         let available = self.left.len();
         let length = Reader::new(self.left).i32("document length")?;

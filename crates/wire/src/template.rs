@@ -28,8 +28,8 @@ pub struct RequestTemplate<const N: usize> {
 }
 
 impl<const N: usize> RequestTemplate<N> {
-    /// A template of a body (one document's bytes) in which `placeholder` marks the bytes to replace: say,
-    /// the eight bytes of an int64 that was encoded with a value which occurs nowhere else.
+    /// A template of a body (one document's bytes) in which `placeholder` marks the bytes to replace. An
+    /// example is the eight bytes of an int64 with a value that occurs nowhere else.
     ///
     /// # Errors
     /// [`TemplateError`].

@@ -1,4 +1,4 @@
-//! Compressed messages: both ways, and what a hostile peer may send.
+//! Compressed messages: both ways, and messages of a hostile peer.
 #![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
 
 use pando_wire::{

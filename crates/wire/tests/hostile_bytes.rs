@@ -1,5 +1,4 @@
-//! Bytes that nobody meant as a message: decoding answers with a value or an error, and what it accepts is
-//! sound.
+//! Bytes that are no message: decoding answers with a value or an error, and accepted values are sound.
 #![allow(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
 
 use std::io::Read;

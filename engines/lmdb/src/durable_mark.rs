@@ -36,7 +36,7 @@ use crate::failure::{corrupt, environment_failed};
 /// The file's name in the store's folder.
 pub(crate) const FILE_NAME: &str = "durable";
 
-/// Room for two meta pages of up to 64 KB, and what describes them.
+/// Room for two meta pages of up to 64 KB, and their description.
 const SLOT_BYTES: usize = 132 * 1024;
 
 const MAGIC: &[u8; 8] = b"pandomdb";

@@ -17,8 +17,8 @@
 //! - *Blocking mode.* No call tells whether a page of a map is in memory, so every `CachedOnly` read answers
 //!   `WouldBlock`.
 //!
-//! Refused: `MDB_NOMETASYNC`, which keeps the file whole but makes every commit wait for the device once,
-//! whatever durability it asked for; and a sync in each commit, which waits twice.
+//! Two ways were refused. `MDB_NOMETASYNC` keeps the file whole, but makes every commit wait for the device
+//! once, with any durability. A sync in each commit waits twice.
 //!
 //! # Invariants
 //! - The pages of the state that the file `durable` marks are never written over.
@@ -127,7 +127,7 @@ fn start_syncer(environment: &Environment, store: &Arc<Store>) -> Result<Task, S
 }
 
 impl Drop for LmdbEngine {
-    /// Without `close` before, this is a crash: nothing is synced, and whoever waits is told so.
+    /// Without `close` before, this is a crash: the file is not synced, and all waiters get an error.
     fn drop(&mut self) {
         drop(self.syncer.get_mut().take());
         self.store.sync_state.fail(failure::closed());

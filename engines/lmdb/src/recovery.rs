@@ -97,7 +97,7 @@ fn open_environment(folder: &Path, options: LmdbOptions) -> Result<Env<WithoutTl
         let mut open = EnvOpenOptions::new().read_txn_without_tls();
         open.map_size(map_bytes).max_readers(options.readers_max);
         // SAFETY: `NO_SYNC` gives up LMDB's own durability, which the durable mark brings back (see
-        // `durable_mark`); the folder is locked for this process, and nothing else in it touches LMDB's file
+        // `durable_mark`); the folder is locked for this process, and no other part of it touches LMDB's file
         // while the environment is open.
         let env = unsafe {
             open.flags(EnvFlags::NO_SYNC);

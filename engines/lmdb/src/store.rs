@@ -38,7 +38,8 @@ const REMOVAL_ENTRIES: usize = 20_000;
 /// A snapshot of LMDB that any thread may go on reading.
 pub(crate) type Snapshot = RoTxn<'static, WithoutTls>;
 
-/// See the module's head. Fields drop in this order: what holds LMDB's pages first, the folder's lock last.
+/// See the module's head. Fields drop in this order: those that hold LMDB's pages first, the folder's lock
+/// last.
 pub(crate) struct Store {
     /// Keeps the pages of the durable state from being written over; see `durable_mark`.
     pub(crate) pin: Mutex<Option<Snapshot>>,
@@ -122,7 +123,7 @@ impl Store {
         }
     }
 
-    /// `None`: the map is full, and nothing was written.
+    /// `None`: the map is full, and no write was made.
     fn try_commit(&self, commit: &Commit<'_>) -> Result<Option<CommitReceipt>, StorageError> {
         let failed = |error| lmdb_failed("committing", error);
         let mut writer = self.env.write_txn().map_err(failed)?;
@@ -165,7 +166,7 @@ impl Store {
         }
     }
 
-    /// With the sync's turn and the writer's lock held, and nothing unsynced.
+    /// The caller holds the sync's turn and the writer's lock, and all commits are synced.
     fn grow_synced_map(&self, number: u64, full: usize) -> Result<(), StorageError> {
         let live = self.live.lock();
         if self.env.info().map_size > full {
@@ -254,8 +255,8 @@ impl Store {
         Ok(last.map(|last| (lower, std::ops::Bound::Included(last.to_vec()))))
     }
 
-    /// Brings everything that has been committed to the device. A failure ends all writing: what the kernel
-    /// has dropped can never be synced by a second try.
+    /// Brings everything that has been committed to the device. A failure ends all writing: a second try can
+    /// never sync pages that the kernel has dropped.
     pub(crate) fn sync(&self, ending: Ending) -> Result<(), StorageError> {
         let mut durable = self.sync_turn.lock();
         self.sync_state.check_healthy()?;
@@ -287,10 +288,10 @@ impl Store {
         Ok(())
     }
 
-    /// Syncs a last time; whoever waits is told.
+    /// Syncs a last time, and serves all waiters.
     pub(crate) fn close(&self) -> Result<(), StorageError> {
         {
-            // Under the writer's lock: what commits before is synced below, and nothing commits after.
+            // Under the writer's lock: earlier commits are synced below, and there is none after.
             let _writer = self.writer.lock();
             if self.is_closed.swap(true, Ordering::AcqRel) {
                 return Ok(());

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 /// How long a commit stays in the kernel alone: leaves the device half of the 100 ms that the contract gives.
 pub(crate) const SYNC_AFTER: Duration = Duration::from_millis(50);
 
-/// How far the device has got, and who waits for it.
+/// The last commit on the device, and the waiters for it.
 #[derive(Default)]
 pub(crate) struct SyncState {
     synced: AtomicU64,

@@ -15,7 +15,7 @@ fn fill(engine: &crate::subject::Opened, tree: pando_storage::TreeId, from: u32)
     commit(writer);
 }
 
-/// The caller waits, and nobody else: what is committed afterwards is in the store, and in no backup.
+/// Only the caller waits. Later commits are in the store, and in no backup.
 pub fn a_backup_leaves_the_store_as_it_was(subject: &Subject) {
     let engine = subject.open();
     let tree = engine.tree("t");
@@ -56,7 +56,7 @@ pub fn a_backup_may_be_made_since_an_earlier_one(subject: &Subject) {
 }
 
 /// The contract's emulation restores its own backups into any engine, byte for byte.
-pub fn what_is_read_out_as_a_backup_is_restored_into_an_empty_engine(subject: &Subject) {
+pub fn a_backup_is_restored_into_an_empty_engine(subject: &Subject) {
     let engine = subject.open();
     let trees = ["one", "two", "empty"].map(|name| engine.tree(name));
     fill(&engine, trees[0], 0);

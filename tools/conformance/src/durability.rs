@@ -275,7 +275,7 @@ pub fn checkpoints_change_nothing_that_can_be_seen(subject: &Subject) {
             engine = subject.crash(engine);
         }
         let found = engine.entries(tree);
-        // Nothing was acknowledged, but a checkpoint writes all that has been committed.
+        // No commit was acknowledged as durable, but a checkpoint writes all commits.
         assert!(found == expected, "round {round}: {} of {} entries", found.len(), expected.len());
     }
 }

@@ -1,8 +1,8 @@
 //! A history of what threads saw, checked afterwards: every read of every transaction, against every commit.
 //!
 //! 1. Threads run random transactions over few keys. Each writes values that are unique in the run, and keeps
-//!    a *record*: its snapshot, every value that it read (absent ones too), the values that it wrote, and
-//!    when it committed.
+//!    a *record*. A record has its snapshot, every value that it read (absent ones too), the values that it
+//!    wrote, and the time of its commit.
 //! 2. When all have ended, the commits give each key its *versions*.
 //! 3. Each read must have given the newest version that its snapshot sees, or the transaction's own write. Of
 //!    two commits that wrote the same key, the later one must have begun after the earlier one. A transaction

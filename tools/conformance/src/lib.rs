@@ -7,9 +7,9 @@
 //! ```
 //!
 //! makes one test for each promise of the contract, named by the promise, in a module `my_engine`. The second
-//! argument opens the store in a folder: empty at first, later with the data that the engine left there after
-//! a close or a crash (a drop without `close`). The capabilities that an engine declares decide which answers
-//! are expected of it.
+//! argument opens the store in a folder. The folder is empty at first; later it has the data that the engine
+//! left there after a close or a crash (a drop without `close`). The capabilities that an engine declares
+//! decide which answers are expected of it.
 //!
 //! # Modules
 //! | module | promises |
@@ -35,8 +35,8 @@
 //! same promises.
 //!
 //! Engines that reach the outside only through an [`Environment`](pando_environment::Environment) make a
-//! second call, [`engine_power_cuts!`]: many lives on a simulated disk that loses power at any call; see
-//! [`power_cuts`].
+//! second call, [`engine_power_cuts!`]. It runs many lives on a simulated disk that loses power at any call;
+//! see [`power_cuts`].
 #![warn(missing_docs)]
 
 pub mod backups;
@@ -180,7 +180,7 @@ macro_rules! every_test {
         $crate::tests_of!($open, backups:
             a_backup_leaves_the_store_as_it_was
             a_backup_may_be_made_since_an_earlier_one
-            what_is_read_out_as_a_backup_is_restored_into_an_empty_engine
+            a_backup_is_restored_into_an_empty_engine
             a_damaged_backup_of_the_emulation_is_refused
         );
         $crate::tests_of!($open, large:

@@ -28,8 +28,7 @@ fn counter(number: i64) -> Option<Vec<u8>> {
     Some(number.to_le_bytes().to_vec())
 }
 
-/// Counters wrap around, what is no counter stays, max and min compare bytes, and a key that is not there
-/// gets the operand.
+/// Counters wrap around, other values stay, max and min compare bytes, and a missing key gets the operand.
 pub fn operators_do_to_values_what_they_say(subject: &Subject) {
     let engine = subject.open();
     let tree = engine.tree("t");
@@ -126,8 +125,8 @@ pub fn a_merge_with_an_intent_conflicts_as_a_put_does(subject: &Subject) {
     assert_eq!(engine.value(tree, "k"), counter(1));
 }
 
-/// Each snapshot sees what the merges up to its time have made, in gets and in scans, whatever becomes of
-/// them below.
+/// Each snapshot sees the result of the merges up to its time, in gets and in scans, wherever the merges are
+/// applied.
 pub fn snapshots_between_merges_each_see_their_value(subject: &Subject) {
     let engine = subject.open();
     let tree = engine.tree("t");

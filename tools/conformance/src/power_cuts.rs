@@ -58,7 +58,7 @@ enum End {
     Close,
 }
 
-/// The whole history, and what of it has been acknowledged.
+/// The whole history, and its acknowledged part.
 struct History {
     /// `states[n]`: after n commits.
     states: Vec<Arc<State>>,
@@ -179,8 +179,8 @@ impl World {
         self.simulation.disk.crash_at_call(calls);
         let opened = (self.open)(&self.simulation.environment, Path::new(FOLDER));
         match opened {
-            // An opening goes on where the device has no room, and one that loses its power when it is asked
-            // for room may look like that.
+            // The open goes on where the device has no room. A device that loses its power when it is asked
+            // for room may look like a full one.
             Ok(_) if !self.simulation.disk.has_power() => None,
             Ok(engine) => {
                 let engine = CheckedEngine::shared(engine);
@@ -228,7 +228,7 @@ impl World {
             return engine.create_tree(CATALOG, &TreeOptions::default());
         };
         self.find_point(engine, catalog);
-        // As the catalog does at opening: what nothing refers to goes.
+        // As the catalog does at opening: trees without a reference are dropped.
         for tree in trees.iter().filter(|tree| tree.id != catalog) {
             let reference = (catalog, reference_key(tree.id));
             if !self.history.newest().contains_key(&reference) {
@@ -238,7 +238,8 @@ impl World {
         Ok(catalog)
     }
 
-    /// Where in history the store stands; what came after it is forgotten, as it will never come back.
+    /// The point of history at which the store stands. Later commits are forgotten, since they never come
+    /// back.
     fn find_point(&mut self, engine: &dyn Engine, catalog: TreeId) {
         let reader = engine.begin(pando_storage::Begin::READ).expect("a reader begins");
         let number = value(&*reader, catalog, NUMBER_KEY).map_or(0, |bytes| {

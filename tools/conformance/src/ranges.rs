@@ -38,8 +38,7 @@ fn numbers(found: &[Entry]) -> Vec<usize> {
     found.iter().map(|(key, _)| String::from_utf8_lossy(key).parse().expect("a key is a number")).collect()
 }
 
-/// In a transaction a range delete takes away what was written before it, and nothing that is written after
-/// it.
+/// In a transaction a range delete removes earlier writes and no later ones.
 pub fn a_range_delete_stands_in_order_with_the_writes_of_its_transaction(subject: &Subject) {
     let engine = subject.open();
     let tree = filled(&engine);
@@ -83,8 +82,8 @@ pub fn a_range_delete_can_be_taken_back(subject: &Subject) {
     assert_eq!(engine.entries(tree).len(), 300);
 }
 
-/// A transaction that began before goes on seeing the keys, in gets and in scans both ways, whatever the
-/// engine does meanwhile.
+/// A transaction that began before still sees the keys, in gets and in scans both ways, during any work of
+/// the engine.
 pub fn older_snapshots_see_what_a_range_delete_took_away(subject: &Subject) {
     let engine = subject.open();
     let tree = filled(&engine);

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_what_the_failure_needs() {
+    fn the_remaining_steps_are_those_that_the_failure_needs() {
         let all: Vec<usize> = (0..1_000).collect();
         let needed = [3, 4, 500, 998];
         let mut runs = 0;

@@ -55,7 +55,7 @@ pub fn trees_do_not_share_keys(subject: &Subject) {
     assert_eq!(engine.entries(right), vec![entry("k", "r")]);
 }
 
-/// A dropped tree is gone for those who begin later, whatever they try.
+/// A dropped tree is gone for every call of a later transaction.
 pub fn a_dropped_tree_is_not_found(subject: &Subject) {
     let engine = subject.open();
     let tree = engine.tree("t");

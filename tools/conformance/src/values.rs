@@ -154,7 +154,7 @@ pub fn a_read_that_must_not_block_is_answered_or_would_block(subject: &Subject) 
     let tree = engine.tree("t");
     engine.put(tree, "k", "v");
     let reader = engine.reader();
-    // Read with `MayBlock` first, so that what there is lies in the cache.
+    // Read with `MayBlock` first, so that the values are in the cache.
     assert_eq!(value(&*reader, tree, "k"), Some(b"v".to_vec()));
     let hasty = reader.get(tree, b"k", BlockingMode::CachedOnly);
     match engine.capabilities().cached_reads {
@@ -168,7 +168,7 @@ pub fn a_read_that_must_not_block_is_answered_or_would_block(subject: &Subject) 
     );
 }
 
-/// A range is removed, own writes in it too, and nothing beside it.
+/// A range is removed, own writes in it too, and no key beside it.
 pub fn delete_range_removes_the_range_and_nothing_beside_it(subject: &Subject) {
     let engine = subject.open();
     let tree = engine.tree("t");

@@ -1,4 +1,4 @@
-//! Documents grown from a fuzzer's bytes: each byte is a decision, so that a small change of the bytes is a
+//! Documents grown from a fuzzer's bytes. Each byte is a decision, so that a small change of the bytes is a
 //! small change of the document. When the bytes run out, every decision is the first choice, which ends the
 //! growth.
 

@@ -51,7 +51,7 @@ pub enum Axis {
     Logarithmic,
 }
 
-/// What a mark is of.
+/// The kind of event that a mark shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkKind {
     /// Seconds in which far less was done: the whole height.
@@ -77,7 +77,7 @@ pub struct Mark {
 /// A chart.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// What it shows, for those who cannot see it.
+    /// The description for readers who cannot see it.
     pub title: String,
     /// The name of the horizontal axis.
     pub x_name: &'static str,
@@ -85,12 +85,12 @@ pub struct Chart {
     pub x_axis: Axis,
     /// The lines.
     pub lines: Vec<Line>,
-    /// What is marked.
+    /// The marks.
     pub marks: Vec<Mark>,
 }
 
 impl Chart {
-    /// As an element of the page, with its legend; nothing if there is nothing to draw.
+    /// As an element of the page, with its legend; empty if there is no point to draw.
     pub fn render(&self) -> String {
         let Some(frame) = self.frame() else { return String::new() };
         let mut svg = format!(
@@ -140,7 +140,7 @@ impl Chart {
         svg
     }
 
-    /// As a file, with the title above and the names of the lines along the top; nothing if there is nothing
+    /// As a file, with the title above and the names of the lines along the top; `None` if there is no point
     /// to draw.
     pub fn render_file(&self, style: &str) -> Option<String> {
         let frame = self.frame()?;
@@ -165,7 +165,7 @@ impl Chart {
         Some(svg + "</svg>\n")
     }
 
-    /// The part of the plane that holds all points; nothing if there are none above the axis.
+    /// The part of the plane that holds all points; `None` if there are none above the axis.
     fn frame(&self) -> Option<Frame> {
         let points = || self.lines.iter().flat_map(|line| &line.points).filter(|(x, _)| self.is_on_axis(*x));
         let x_from = points().map(|(x, _)| *x).fold(f64::INFINITY, f64::min);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_draw_is_no_chart() {
+    fn a_chart_without_points_is_none() {
         assert_eq!(chart(vec![], Axis::Linear), "");
         assert_eq!(chart(vec![(0.0, 0.0)], Axis::Linear), "");
         assert_eq!(chart(vec![(0.0, 5.0)], Axis::Logarithmic), "", "0 is not on a logarithmic axis");

@@ -84,7 +84,7 @@ fn kernel_error(path: PathBuf, error: procfs::ProcError) -> CounterError {
     }
 }
 
-/// The difference of two readings; nothing where one of them was not counted.
+/// The difference of two readings; `None` where one of them was not counted.
 fn counted_since(after: Option<u64>, before: Option<u64>) -> Option<u64> {
     after.zip(before).map(|(after, before)| after.saturating_sub(before))
 }
@@ -125,7 +125,7 @@ impl Sources {
         self.data_folder.as_deref()
     }
 
-    /// What the server's data folder takes on the device now.
+    /// Bytes that the server's data folder takes on the device now.
     pub fn folder_bytes(&self) -> Option<u64> {
         self.data_folder.as_deref().map(|folder| FolderSize::of(folder).allocated_bytes)
     }
@@ -148,13 +148,13 @@ impl Sources {
         Ok(Sample { at: Instant::now(), machine: MachineCounts::read()?, server, disks, pressure })
     }
 
-    /// Bytes that the server's process wrote between two samples, whoever else used the device.
+    /// Bytes that the server's process wrote between two samples, not those of other processes.
     pub fn written_by_server(&self, before: &Sample, after: &Sample) -> Option<u64> {
         let place = self.disks.iter().position(DiskSource::is_process)?;
         Some(after.disks[place].since(&before.disks[place]).written_bytes)
     }
 
-    /// What happened between two samples of these sources.
+    /// The usage between two samples of these sources.
     pub fn between(&self, before: &Sample, after: &Sample) -> Usage {
         let server = before.server.as_ref().zip(after.server.as_ref());
         let believed = DiskSource::believed(&self.disks, &after.disks);
@@ -191,7 +191,7 @@ struct ServerSample {
     resident_bytes: u64,
 }
 
-/// What happened between two samples.
+/// The usage between two samples.
 #[derive(Clone, Debug)]
 pub struct Usage {
     /// The width of the window.
@@ -200,7 +200,7 @@ pub struct Usage {
     pub machine: Shares,
     /// Context switches of the whole machine.
     pub machine_switches: u64,
-    /// What the server's process used, if it is on this machine.
+    /// The usage of the server's process, if it is on this machine.
     pub server: Option<ServerUsage>,
     /// Disk I/O, if it can be counted.
     pub disk: Option<DiskUsage>,
@@ -208,7 +208,7 @@ pub struct Usage {
     pub pressure: Pressure,
 }
 
-/// Disk I/O, and who counted it.
+/// Disk I/O, and its source.
 #[derive(Clone, Debug)]
 pub struct DiskUsage {
     /// The counts.

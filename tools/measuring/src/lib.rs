@@ -1,7 +1,7 @@
 //! The parts that the benchmark lab (`tools/bench`) and the engines' benchmark (`tools/bench-engine`) share.
 //! It knows no workload, no server and no engine.
 //!
-//! - [`counters`]: what the kernel counts of a process, of its disk and of the machine.
+//! - [`counters`]: the kernel's counters of a process, of its disk and of the machine.
 //! - [`control_group`]: the control group of a process.
 //! - [`histogram`]: latencies, fine for a whole run and coarse for its intervals.
 //! - [`random`]: generators that follow from a seed, and distributions of keys.

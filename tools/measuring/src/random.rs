@@ -52,8 +52,8 @@ impl Random {
         Random::new(generator, run_seed, client)
     }
 
-    /// The source of the documents of a collection, counted from 1: the data set hangs on seed and collection
-    /// only, not on how many connections load it.
+    /// The source of the documents of a collection, counted from 1. The data set depends on seed and
+    /// collection only, not on the number of connections that load it.
     pub fn for_collection(generator: Generator, run_seed: u64, collection: u64) -> Random {
         match generator {
             Generator::Xoshiro => Random::new(generator, run_seed, COLLECTION_STREAMS + collection),

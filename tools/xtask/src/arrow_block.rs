@@ -110,7 +110,7 @@ fn entry(text: &str) -> Option<Entry> {
     }
 }
 
-/// The names of a comma-separated list; nothing if one of them is none.
+/// The names of a comma-separated list; `None` if one of them is no name.
 fn names(list: &str) -> Option<Vec<String>> {
     list.split(',').map(name).collect()
 }

@@ -6,8 +6,8 @@
 //!   numbers of exceptions that the tree no longer needs.
 //! - `compatibility`: writes docs/compatibility.md, by the test of `crates/pando` that otherwise compares it.
 //!
-//! Every check prints all that it finds as `file:line: rule: what to do`, and ends with 1 if there was
-//! anything, with 2 if it could not run. Not here: formatting (`cargo fmt`) and lints (`cargo clippy`).
+//! Every check prints all findings as `file:line: rule: what to do`. It ends with 1 if there was a finding,
+//! and with 2 if it could not run. Not here: formatting (`cargo fmt`) and lints (`cargo clippy`).
 //!
 //! ```arrows
 //! layers -> arrow_block, finding

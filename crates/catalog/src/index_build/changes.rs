@@ -60,8 +60,8 @@ impl<'w> Changes<'w> {
         Ok(())
     }
 
-    /// Applies the changes of one unique key to the index. Removals go first; at most one document may have the
-    /// key afterwards.
+    /// Applies the changes of one unique key to the index. Removals go first; at most one document may have
+    /// the key afterwards.
     pub(super) fn end_group(&mut self, transaction: &mut dyn Transaction) -> Result<(), WriteError> {
         let Some(Group { fields, removed, put }) = self.group.take() else { return Ok(()) };
         let (tree, uniqueness) = (self.index.tree(), self.index.uniqueness());

@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_and_what_comes_later_have_codes_of_their_own() {
+    fn wrong_options_and_options_that_come_later_have_codes_of_their_own() {
         assert_eq!(code_of(&doc! { "key": { "x": 1 } }), 9);
         assert_eq!(code_of(&doc! { "key": { "x": 1 }, "name": "x", "bogus": 1 }), 197);
         assert_eq!(code_of(&doc! { "key": { "x": 1 }, "name": "x", "unique": "x" }), 14);

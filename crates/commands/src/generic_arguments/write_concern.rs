@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_node_cannot_promise_is_refused() {
+    fn a_promise_that_one_node_cannot_keep_is_refused() {
         for concern in [
             doc! { "w": 2 },
             doc! { "w": "x" },

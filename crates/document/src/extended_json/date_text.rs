@@ -1,6 +1,6 @@
-//! Dates as ISO 8601 text. Days and years are converted by the rule that 400 years have 146,097 days, with
-//! years that start in March, so that the day that is sometimes missing is the last (Howard Hinnant,
-//! "chrono-compatible low-level date algorithms").
+//! Dates as ISO 8601 text. Days and years are converted by the rule that 400 years have 146,097 days. Years
+//! start in March, so that the leap day is the last (Howard Hinnant, "chrono-compatible low-level date
+//! algorithms").
 
 use std::fmt::Write;
 
@@ -73,7 +73,7 @@ fn decimal(digits: &[u8]) -> Option<i64> {
         .try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + i64::from(digit - b'0')))
 }
 
-/// Thousandths, and what comes after the fraction.
+/// Thousandths, and the text after the fraction.
 fn fraction(text: &[u8]) -> Option<(i64, &[u8])> {
     let Some(digits) = text.strip_prefix(b".") else { return Some((0, text)) };
     let count = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();

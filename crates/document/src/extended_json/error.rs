@@ -6,7 +6,7 @@
 pub struct JsonError {
     /// Bytes from the start of the text.
     pub offset: usize,
-    /// What is wrong there.
+    /// The fault.
     pub fault: JsonFault,
 }
 
@@ -26,7 +26,7 @@ pub enum JsonFault {
     /// A character that cannot stand here.
     #[error("expected {expected}")]
     Unexpected {
-        /// What could have stood here.
+        /// The text that could have stood here.
         expected: &'static str,
     },
     /// An escape, a character or a half of a surrogate pair that no string has.

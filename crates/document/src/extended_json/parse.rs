@@ -16,8 +16,8 @@ pub fn parse_json_line(text: &str) -> Result<Document, JsonError> {
 }
 
 /// Reads the document at the front of the text, after space; gives it and the bytes it took. `None` if there
-/// is only space. Where the error [is incomplete](JsonError::is_incomplete), the same with more text may
-/// succeed: so documents can be read one by one from a buffer that is filled from a file.
+/// is only space. Where the error [is incomplete](JsonError::is_incomplete), the same call with more text may
+/// succeed. So documents can be read one by one from a buffer that is filled from a file.
 pub fn parse_json_prefix(text: &str) -> Result<Option<(Document, usize)>, JsonError> {
     let mut parser = Parser::new(text);
     parser.skip_space();
@@ -54,7 +54,7 @@ impl<'a> Parser<'a> {
         Err(JsonError { offset: self.offset, fault })
     }
 
-    /// What stands here is wrong, or nothing stands here yet.
+    /// The error for wrong text at this place, or for text that ends here.
     fn unexpected<T>(&self, expected: &'static str) -> Result<T, JsonError> {
         match self.peek() {
             None => self.fault(JsonFault::Incomplete),

@@ -17,7 +17,7 @@ pub enum JsonFormat {
     Relaxed,
 }
 
-/// The value as Extended JSON on one line. Of raw documents that are not sound, what lies behind the fault is
+/// The value as Extended JSON on one line. Of raw documents that are not sound, the part behind the fault is
 /// left out.
 pub fn to_json<'a>(value: impl Into<ValueRef<'a>>, format: JsonFormat) -> String {
     let mut out = String::new();

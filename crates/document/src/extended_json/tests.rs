@@ -1,4 +1,4 @@
-//! Extended JSON: what is printed is read back, and text that is none is refused where its fault is.
+//! Extended JSON: printed values are read back, and text that is none is refused where its fault is.
 
 use proptest::prelude::*;
 

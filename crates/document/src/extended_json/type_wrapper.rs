@@ -8,11 +8,11 @@ use crate::{
     Binary, DbPointer, Decimal128, Document, JavaScriptWithScope, ObjectId, Regex, Timestamp, Value,
 };
 
-/// What the content of a wrapper turned out to be: `None` if it does not fit the type.
+/// The value of a wrapper; `None` if its content does not fit the type.
 type Content = Option<Value>;
 
-/// The wrappers: the name that decides, and what makes the value. A wrapper may have no other fields than its
-/// own.
+/// The wrappers: the name that decides, and the function that makes the value. A wrapper may have no other
+/// fields than its own.
 const WRAPPERS: [(&str, fn(&Document) -> Content); 18] = [
     ("$oid", object_id),
     ("$symbol", |document| Some(Value::Symbol(only_string(document)?.to_owned()))),

@@ -15,7 +15,7 @@ fn file_of(folder: &Path, bytes: usize) -> Arc<dyn File> {
     file
 }
 
-/// A queue, or nothing where this kernel has none: then there is nothing to test, and readers use threads.
+/// A queue; `None` where this kernel has none. Then readers use threads, and the test ends.
 fn queue(depth: usize) -> Option<ReadQueue<u64>> {
     match ReadQueue::open(depth) {
         Ok(queue) => Some(queue),

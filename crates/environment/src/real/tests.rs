@@ -8,7 +8,7 @@ fn fixture() -> tempfile::TempDir {
 }
 
 #[test]
-fn what_is_written_is_read_back_by_direct_and_by_buffered_access() {
+fn written_bytes_are_read_back_by_direct_and_by_buffered_access() {
     let folder = fixture();
     for (name, access) in [("direct", Access::Direct), ("buffered", Access::Buffered)] {
         let path = folder.path().join(name);

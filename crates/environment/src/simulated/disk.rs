@@ -66,7 +66,7 @@ impl SimulatedDisk {
     }
 
     /// Cuts the power at the `call`-th changing call from now on, counted from 1: that call and all later
-    /// ones fail. What it was doing may have happened in part.
+    /// ones fail. The interrupted call may have happened in part.
     pub fn crash_at_call(&self, call: u64) {
         assert!(call > 0, "calls are counted from 1");
         let mut state = self.state.lock();
@@ -78,8 +78,8 @@ impl SimulatedDisk {
         self.state.lock().has_power
     }
 
-    /// A loss of power and the start after it: what no sync covered survives, vanishes or tears, as the seed
-    /// draws it. Faults and the capacity stay.
+    /// A loss of power and the start after it. Writes that no sync covered survive, vanish or tear, as the
+    /// seed draws it. Faults and the capacity stay.
     pub fn crash(&self, seed: u64) {
         let random = SeededRandom::new(seed);
         let mut state = self.state.lock();

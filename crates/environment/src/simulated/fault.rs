@@ -8,8 +8,9 @@ use crate::Operation;
 /// One way to misbehave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The call fails with EIO and has no effect. A failed sync drops what it should have written, as Linux
-    /// does: reads still show it, later syncs succeed without it, and it is gone after a crash.
+    /// The call fails with EIO and has no effect. A failed sync drops the bytes that it should have written,
+    /// as Linux does. Reads still show them, later syncs succeed without them, and they are gone after a
+    /// crash.
     InputOutputError,
     /// The call fails with ENOSPC and has no effect.
     NoSpace,
@@ -27,7 +28,7 @@ pub enum Fault {
         /// Which bit of the buffer, counted modulo its length.
         bit: u64,
     },
-    /// A read returns, sector by sector, what was there before the last write to it.
+    /// A read returns, sector by sector, the bytes before the last write to it.
     StaleRead,
 }
 

@@ -21,8 +21,7 @@ pub(super) struct SimulatedFile {
 }
 
 impl SimulatedFile {
-    /// Direct access in a simulation is as strict as a device: what it would refuse is a mistake of the
-    /// caller.
+    /// Direct access in a simulation is as strict as a device: a refused access is a mistake of the caller.
     fn check_alignment(&self, address: usize, length: usize, offset: u64) {
         let alignment = self.alignment;
         assert!(

@@ -148,8 +148,8 @@ impl Inode {
     fn remember(&mut self, sector: usize, old: Sector) {
         let versions =
             self.dirty.entry(sector).or_insert_with(|| DirtySector { older: Vec::new(), dropped: false });
-        // A version that a failed sync dropped never reaches the medium; neither does one beyond what a test
-        // can tell apart, so the list stays short.
+        // A version that a failed sync dropped never reaches the medium. Neither do versions that no test can
+        // tell apart, so the list stays short.
         if !versions.dropped && versions.older.len() < 4 {
             versions.older.push(old);
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::SeededRandom;
 
-/// A file's number, whatever it is called.
+/// A file's number, which no rename changes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct InodeNumber(pub(super) u64);
 
@@ -125,8 +125,7 @@ impl Namespace {
 
     pub(super) fn crash(&mut self, random: &SeededRandom) {
         for change in std::mem::take(&mut self.unsynced) {
-            // A new folder always survives here: what a test folder's own creation survives is not the
-            // store's affair.
+            // A new folder always survives here: the creation of a test folder is not the store's affair.
             if matches!(change, Change::CreateFolder { .. }) || random.below(2) == 0 {
                 change.apply(&mut self.durable_names, &mut self.durable_folders);
             }

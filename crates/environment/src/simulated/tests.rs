@@ -19,7 +19,7 @@ fn reopen(disk: &Arc<SimulatedDisk>) -> Arc<dyn File> {
 }
 
 #[test]
-fn what_was_synced_survives_every_crash() {
+fn synced_bytes_survive_every_crash() {
     for seed in 0..200 {
         let (disk, file) = disk_with_file();
         file.write_all_at(&[1; 2_000], 100).unwrap();

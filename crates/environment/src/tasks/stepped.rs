@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_runs_until_the_test_says_so() {
+    fn no_task_runs_until_the_test_says_so() {
         let clock = Arc::new(MockClock::new());
         let tasks = SteppedTasks::new(1, Arc::clone(&clock));
         let (steps, _task) = counter(&tasks, Step::Wait(Duration::from_millis(100)));

@@ -2,7 +2,7 @@
 //! 8601 text.
 //!
 //! The conversions between days and dates count years from March, so that the leap day is the last of its
-//! year; see Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms" (2013).
+//! year. See Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms" (2013).
 
 pub(crate) const MILLIS_PER_DAY: i64 = 86_400_000;
 

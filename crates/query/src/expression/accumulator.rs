@@ -1,4 +1,4 @@
-//! Accumulators: what is computed of many values, such as `$sum` and `$push`. One file each.
+//! Accumulators: functions of many values, such as `$sum` and `$push`. One file each.
 //!
 //! An accumulator takes one value after the other, and gives one value at the end. `$group` keeps one in each
 //! group; the expressions `$sum`, `$avg`, `$min` … feed one with the elements of an array.

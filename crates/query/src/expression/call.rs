@@ -2,8 +2,8 @@
 //!
 //! Every operator is a [`Definition`]: a name, how many arguments it takes, and the function that computes
 //! it. Operators with named arguments (`{$cond: {if, then, else}}`) are parsed by their own files into the
-//! same list, in a fixed order, with `None` for what was left out; those that bind variables keep the first
-//! of their slots in the call.
+//! same list, in a fixed order, with `None` for missing arguments. Operators that bind variables keep the
+//! first of their slots in the call.
 
 use pando_document::RawValue;
 

@@ -1,7 +1,7 @@
 //! A field path of an expression: `a.b.c`.
 //!
-//! Unlike the paths of filters, it does not index arrays, and through an array it gives an array: of
-//! `[{b: 1}, {b: 2}, 3]`, `a.b` is `[1, 2]`. Elements that lack the field, or are no documents, are left out.
+//! Unlike the paths of filters, it does not index arrays. Through an array it gives an array: if `a` is `[{b:
+//! 1}, {b: 2}, 3]`, `a.b` is `[1, 2]`. Elements that lack the field, or are no documents, are left out.
 
 use pando_document::{ArrayWriter, RawArray, RawDocument, RawValue};
 

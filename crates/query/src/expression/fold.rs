@@ -1,8 +1,8 @@
 //! Constant folding: a part of an expression that needs no document is computed once, when it is parsed.
 //!
-//! This is part of an expression's meaning, not only of its speed: `{$divide: [1, "x"]}` is refused before
-//! any document is read, even in the branch of a `$cond` that is never taken, and `$add` with two constants
-//! adds those first, which rounds differently. The rules were read off MongoDB 6.0's explained pipelines:
+//! This is part of an expression's meaning, not only of its speed. `{$divide: [1, "x"]}` is refused before
+//! any document is read, even in the branch of a `$cond` that is never taken. `$add` with two constants adds
+//! those first, which rounds differently. The rules were read off MongoDB 6.0's explained pipelines:
 //!
 //! 1. Arguments are folded first. A call whose arguments are all constant becomes its value; so do objects
 //!    and arrays.
@@ -197,7 +197,7 @@ fn fold_cond(call: Call) -> Expression {
     taken.expect("$cond has three arguments, which its parser counted")
 }
 
-/// Constant nulls go, but for the last argument; what follows another constant is never reached.
+/// Constant nulls go, but for the last argument. Arguments behind another constant are never reached.
 fn fold_if_null(call: Call) -> Expression {
     let last = call.len() - 1;
     let mut kept = Vec::with_capacity(call.len());

@@ -32,7 +32,7 @@ impl<'a> Frame<'a> {
         self.slots[slot] = value;
     }
 
-    /// The variable's value, or what lies below it on a path.
+    /// The variable's value, or the part of it below a path.
     pub(super) fn read(&self, slot: usize, path: Option<&FieldPath>) -> Result<Evaluated<'a>, QueryError> {
         let Some(value) = self.slots.get(slot) else {
             unreachable!("the scope gives out slots that their operator sets before use")

@@ -25,7 +25,7 @@ pub struct ParseScope {
 pub(crate) enum Conditions {
     #[default]
     Any,
-    /// Filters of upserts: what they ask for is inserted, which an expression does not tell.
+    /// Filters of upserts: their equalities are inserted, and an expression has none.
     OfUpsert,
     /// Filters beside a positional projection, which asks for the element that matched.
     BesidePositional,
@@ -36,7 +36,7 @@ pub(crate) enum Conditions {
 pub(super) enum Folding {
     #[default]
     Folded,
-    /// The pipelines of updates: what fails in them fails only for a document.
+    /// The pipelines of updates: a failure in them concerns one document.
     AsWritten,
 }
 

@@ -1,8 +1,8 @@
 //! The parser of projections: from the document to the tree.
 //!
-//! 1. Each field is an inclusion (a number that is not zero, `true`), an exclusion (zero, `false`),
-//!    an operator of projections (`$slice`, `$elemMatch`, `path.$`, of `find` only), a nested
-//!    projection, or an expression.
+//! 1. Each field is an inclusion (a number that is not zero, `true`), an exclusion (zero, `false`), or an
+//!    expression. It may also be a nested projection, or an operator of projections (`$slice`, `$elemMatch`,
+//!    `path.$`, of `find` only).
 //! 2. The first inclusion, exclusion or expression decides the *type*; the other kind is then refused, but
 //!    for `_id`. `$slice` and `$elemMatch` go with both; alone, `$slice` keeps the other fields, `$elemMatch`
 //!    drops them.

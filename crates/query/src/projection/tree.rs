@@ -5,9 +5,9 @@
 //! and computes some.
 //!
 //! 1. Walk the old document; write what is kept, enter what is nested.
-//! 2. Where the rest is kept, a computed field takes the place of the old one; else it comes after
-//!    all kept fields, in the order in which the projection names them. A computed value that is
-//!    missing leaves no field.
+//! 2. Where the rest is kept, a computed field takes the place of the old one. Else it comes after all kept
+//!    fields, in the order in which the projection names them. A computed value that is missing leaves no
+//!    field.
 //! 3. Nested fields that compute something are made where the document lacks them.
 //!
 //! Through an array a nested node applies to each element, arrays in it included. An element that is no

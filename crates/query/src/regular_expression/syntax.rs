@@ -3,7 +3,7 @@
 //! The differences that are translated:
 //! - `\d`, `\w`, `\s` are ASCII in PCRE (as MongoDB uses it) and Unicode in Rust.
 //! - `$` and `\Z` in PCRE hold before a newline at the very end, too.
-//! - In a class, `[`, `&&`, `--`, `~~` are plain characters in PCRE and operators in Rust; with the flag `x`,
+//! - In a class, `[`, `&&`, `--`, `~~` are plain characters in PCRE and operators in Rust. With the flag `x`,
 //!   white space in a class counts in PCRE and not in Rust.
 //! - `{` that begins no count is a plain character in PCRE and an error in Rust.
 //! - `\Q…\E`, `\h`, `\R`, `\N`, `\e`, `\cX`, octal numbers, comments `(?#…)` and names in quotes exist in

@@ -6,7 +6,7 @@
 //! - *Input*: received bytes that are not handled yet: part of a frame, or frames that wait for their turn.
 //!   Empty when idle.
 //! - *Output*: bytes of replies that the socket did not take. Nearly always empty.
-//! - *Phase*: whether the next frame may be handled, and what it waits for otherwise.
+//! - *Phase*: whether the next frame may be handled, or the reason why it waits.
 //!
 //! # The life of a request that is answered from memory
 //! 1. The socket reports bytes. One read takes them into the thread's buffer.
@@ -44,7 +44,7 @@ const BURST_BYTES: usize = 256 * 1024;
 /// Room for one read when part of a frame is there already. The length that a header claims is allocated in
 /// steps.
 const READ_STEP_BYTES: usize = 64 * 1024;
-/// Room beyond the end of a frame. It makes the read that completes the frame come back short: nothing
+/// Room beyond the end of a frame. It makes the read that completes the frame come back short: no byte
 /// follows.
 const READ_BEYOND_BYTES: usize = 512;
 /// Block reads that a request waits for in the event loop, one after the other. Most requests start again

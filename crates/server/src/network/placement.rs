@@ -1,7 +1,7 @@
 //! The processors on which I/O threads run.
 //!
 //! The kernel wakes a thread near the thread that woke it. On few cores that puts two I/O threads behind the
-//! interrupts of one core while the other core idles: with cold reads at 64 clients on two cores, the threads
+//! interrupts of one core while the other core idles. With cold reads at 64 clients on two cores, the threads
 //! waited for a third of the time beside an idle core. So where there is one I/O thread for each processor,
 //! each stays on its own.
 //!
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_threads_as_processors_have_one_each() {
+    fn each_thread_has_a_processor_of_its_own_if_there_are_as_many() {
         let allowed = std::thread::available_parallelism().map_or(1, usize::from);
         let placed = processors(Placement::OnePerProcessor, allowed);
         // A quota below the processors leaves the placement to the kernel.

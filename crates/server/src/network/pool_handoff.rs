@@ -1,7 +1,7 @@
 //! The hand-off of a connection's session between its I/O thread and a thread of the blocking pool.
 //!
 //! The pool thread sends the reply itself and then leaves the session in the I/O thread's inbox. As a rule
-//! that needs no wake-up: the client reads the reply, its next request wakes the I/O thread, and the thread
+//! that needs no wake-up. The client reads the reply, its next request wakes the I/O thread, and the thread
 //! finds the session in its inbox. Only if the client's next bytes come first does the I/O thread *await* the
 //! session, and the pool thread wakes it:
 //!

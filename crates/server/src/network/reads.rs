@@ -1,7 +1,7 @@
 //! The block reads that an I/O thread makes for its requests with io_uring, without a thread for each.
 //!
-//! 1. A handler that lacks a block says which read is missing. The request stays in the input of its
-//!    connection, whose phase is *reading*.
+//! 1. A handler that lacks a block names the missed read. The request stays in the input of its connection,
+//!    whose phase is *reading*.
 //! 2. All reads of one turn of the event loop go to the kernel together ([`ReadQueue`]).
 //! 3. The bytes of a completed read go to the cache that missed them, and the request is handled again, from
 //!    memory.

@@ -4,7 +4,7 @@ use bson::Document;
 
 /// As many documents as MongoDB's own tools send at a time.
 const DOCUMENTS_MAX: usize = 1000;
-/// Text of this length is at most 32 MB of BSON (an array of one-digit numbers grows fourfold), and one more
+/// Text of this length is at most 32 MB of BSON, since an array of one-digit numbers grows fourfold. One more
 /// document fits into a message of 48 MB.
 const TEXT_BYTES_MAX: usize = 8_000_000;
 

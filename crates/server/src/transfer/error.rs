@@ -1,11 +1,11 @@
-//! Why an import or export ends early. What is wrong with single documents is reported and counted instead.
+//! Errors that end an import or export early. Faults of single documents are reported and counted instead.
 
 use std::io;
 use std::path::PathBuf;
 
 use pando_wire::WireError;
 
-/// Why an import or export ends early.
+/// An error that ends an import or export early.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
     /// The file cannot be read or written.

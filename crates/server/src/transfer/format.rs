@@ -29,13 +29,13 @@ impl InputFormat {
     }
 
     /// The format of a file: CSV if its name says so, otherwise JSON, an array if it begins with a bracket.
-    /// White space before that is skipped; what the reader of the format sees begins with the bracket.
+    /// White space before that is skipped; the reader of the format begins with the bracket.
     pub(super) fn detect(path: &Path, content: &mut dyn BufRead) -> io::Result<InputFormat> {
         let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
         if name.trim_end_matches(".gz").ends_with(".csv") {
             return Ok(InputFormat::Csv);
         }
-        // Only the first buffer is looked at, and nothing of it is taken: lines keep their numbers.
+        // Only the first buffer is looked at, and no byte of it is taken: lines keep their numbers.
         let begin = content.fill_buf()?;
         let begin = begin.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(begin);
         match begin.iter().find(|byte| !byte.is_ascii_whitespace()) {

@@ -9,7 +9,7 @@ use super::error::TransferError;
 pub(super) struct Record {
     /// The line on which it begins, from 1.
     pub(super) line: u64,
-    /// The document, or what is wrong with it.
+    /// The document, or its fault.
     pub(super) content: Result<Document, RecordError>,
     /// The bytes of its text, by which batches are bounded.
     pub(super) text_bytes: usize,

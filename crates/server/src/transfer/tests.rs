@@ -1,4 +1,4 @@
-//! Formats, one by one: what comes out of a text, and what is reported.
+//! Formats, one by one: the documents of a text, and the reported faults.
 
 use bson::{Bson, doc};
 

@@ -133,8 +133,7 @@ fn random_bytes_end_at_most_their_own_connection() {
         if round % 3 == 0 {
             bytes = (0..random() % 200).map(|_| random().to_le_bytes()[0]).collect();
         } else {
-            // Somewhere behind the name of the command: what the scripted handler reads stays what it can
-            // read.
+            // A place behind the name of the command, so that the scripted handler can still read its part.
             for at in [0_usize, 16, 20, 21] {
                 if random() % 4 == 0 {
                     bytes[at] = random().to_le_bytes()[0];

@@ -50,7 +50,7 @@ pub fn document_of_length(length: usize) -> Vec<u8> {
     document
 }
 
-/// What a request asks for.
+/// The request's script and its number.
 fn script(body: &[u8]) -> (&str, i32) {
     let end = body[5..].iter().position(|byte| *byte == 0).unwrap();
     let number = body[5 + end + 1..][..4].try_into().map(i32::from_le_bytes).unwrap();

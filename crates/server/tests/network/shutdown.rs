@@ -1,4 +1,4 @@
-//! Stopping: what is under way is answered, everything else closes.
+//! Stopping: requests under way are answered, and all other connections close.
 
 use std::net::TcpStream;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! What connections cost that do nothing.
+//! Idle connections: their memory and threads.
 
 use crate::connection::Connection;
 use crate::running_server::Server;

@@ -1,4 +1,4 @@
-//! What a server does not start with, and what it says about it.
+//! Refused options: the server does not start, and names the reason.
 
 use crate::running_server::{Server, run};
 

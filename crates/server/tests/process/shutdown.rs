@@ -21,7 +21,7 @@ fn sigterm_and_sigint_end_the_server_cleanly_with_clients_connected() {
 }
 
 #[test]
-fn what_was_inserted_is_there_after_sigterm_and_after_sigkill() {
+fn inserted_documents_are_there_after_sigterm_and_after_sigkill() {
     let folder = tempfile::tempdir().unwrap();
     for (round, signal) in [(1, Signal::TERM), (2, Signal::KILL), (3, Signal::KILL)] {
         let server = Server::over(folder.path());

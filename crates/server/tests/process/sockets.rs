@@ -1,4 +1,4 @@
-//! Where a server listens.
+//! The sockets on which a server listens.
 
 use bson::doc;
 use pando_wire::append_op_query;

@@ -26,7 +26,7 @@ impl Claims {
         Claims::with_intents_max(owner, snapshot, CLAIMS_MAX)
     }
 
-    /// No claims yet; so many keys are to be claimed one by one.
+    /// No claims yet; up to `intents_max` keys are to be claimed one by one.
     pub const fn with_intents_max(
         owner: TransactionId,
         snapshot: SnapshotTimestamp,

@@ -5,9 +5,9 @@
 //! 1. A range claim is listed first, and then looks through all intents. It conflicts with an intent that may
 //!    lie within, if another transaction holds it or a commit after the snapshot settled it. It also
 //!    conflicts with a range claim that overlaps.
-//! 2. A claim of a key looks through the listed ranges while it holds the lock of the key's shard. Of a range
-//!    and a key that are claimed at the same time, one therefore sees the other: the range is listed before
-//!    it looks through the shard, and it does that before or after the key is in the shard.
+//! 2. A claim of a key looks through the listed ranges while it holds the lock of the key's shard. So of a
+//!    range and a key that are claimed at the same time, one sees the other. The range is listed before it
+//!    looks through the shard, and it does that before or after the key is in the shard.
 //! 3. At the commit the range is settled as keys are. It goes when every live snapshot sees the commit.
 //!
 //! # False conflicts
@@ -25,7 +25,7 @@ use crate::error::StorageError;
 use crate::identifiers::{CommitTimestamp, SnapshotTimestamp, TreeId};
 use crate::key_range::KeyRange;
 
-/// So many bytes of a key are kept.
+/// The bytes of a key that are kept.
 pub(super) const START_BYTES: usize = 11;
 
 /// Range claims that there may be at once, live and settled: every claim of a key looks through them.
@@ -57,8 +57,8 @@ impl KeyStart {
         if usize::from(self.length) <= START_BYTES {
             return range.contains(kept);
         }
-        // The key is longer: it is greater than what is kept, and below all that begins with something
-        // greater.
+        // The key is longer: it is greater than its kept bytes, and below all keys that begin with greater
+        // bytes.
         let is_high_enough = match &range.lower {
             Bound::Included(lower) | Bound::Excluded(lower) => kept >= &lower[..lower.len().min(START_BYTES)],
             Bound::Unbounded => true,
@@ -92,7 +92,7 @@ impl RangeClaim {
 /// All range claims of an engine.
 #[derive(Debug, Default)]
 pub(super) struct RangeClaims {
-    /// As many as there are: nearly always none, which a claim of a key learns from one load.
+    /// The length of `list`. It is nearly always 0, which a claim of a key learns from one load.
     count: AtomicUsize,
     list: Mutex<Vec<RangeClaim>>,
 }
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_of_a_long_key_is_taken_for_within() {
+    fn the_unknown_rest_of_a_long_key_is_taken_for_within() {
         let within = range(b"a common start, then 5", b"a common start, then 7");
         let may = |key: &[u8]| KeyStart::of(TREE, key).may_lie_within(TREE, &within);
         assert!(may(b"a common start, then 6") && may(b"a common start, then 8"));

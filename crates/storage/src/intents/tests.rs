@@ -214,7 +214,7 @@ fn short_keys_of_neighbouring_trees_do_not_meet() {
 }
 
 #[test]
-fn what_is_claimed_widely_is_refused_to_others_until_its_end_and_afterwards_to_older_snapshots() {
+fn widely_claimed_keys_are_refused_to_others_until_the_end_and_afterwards_to_older_snapshots() {
     let intents = Intents::new();
     let (large, small) = (TransactionId::new(1), TransactionId::new(2));
     let tree = TreeId::new(7);

@@ -54,9 +54,9 @@ pub trait EngineSnapshot: Send {
     /// the answer.
     fn check_get(&self, tree: TreeId, blocking: BlockingMode) -> Result<(), StorageError>;
 
-    /// One batch of a scan: takes what the call needs (a lock, the tree), then has [`OverlaidScan::over`]
-    /// fill the batch from a closure that scans the snapshot alone. Must refuse a missing tree also for an
-    /// empty range.
+    /// One batch of a scan. The call takes its lock and the tree, then has [`OverlaidScan::over`] fill the
+    /// batch from a closure that scans the snapshot alone. Must refuse a missing tree also for an empty
+    /// range.
     fn scan(&self, scan: OverlaidScan<'_>, batch: &mut Batch) -> Result<ScanEnd, StorageError>;
 
     /// As [`Transaction::estimate`]. `transaction` is the whole transaction, for

@@ -46,8 +46,7 @@ impl<'s> LayerOwn<'s> {
         Ok(own)
     }
 
-    /// The place where the range begins, in the direction of the scan; what lies outside before it is passed
-    /// over.
+    /// The place where the range begins, in the direction of the scan; writes before it are passed over.
     fn first(&self) -> Result<Option<Place>, StorageError> {
         match self.direction {
             Direction::Forward => {

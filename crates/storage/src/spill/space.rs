@@ -53,8 +53,8 @@ pub struct SpillSpace {
 }
 
 impl SpillSpace {
-    /// The layers of a store, in a folder of their own; what an earlier process left there is removed. The
-    /// folder is made when it is needed.
+    /// The layers of a store, in a folder of their own. Files that an earlier process left there are removed.
+    /// The folder is made when it is needed.
     ///
     /// # Errors
     /// The folder cannot be looked into.

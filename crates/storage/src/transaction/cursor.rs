@@ -54,7 +54,7 @@ impl Cursor {
         self
     }
 
-    /// A cursor of which so many entries will be asked for, as a rule: the first batch has as many, if they
+    /// A cursor of which this many entries will usually be asked for. The first batch has as many, if they
     /// are not too large.
     #[must_use]
     pub fn expecting(mut self, entries: usize) -> Cursor {

@@ -46,8 +46,8 @@ fn delete_found(
     Ok(())
 }
 
-/// [`Transaction::estimate`] for an engine that keeps no counts within its trees: exact up to
-/// [`ESTIMATE_ENTRIES_MAX`] entries; a longer range is taken for a third of the `whole` tree, as Selinger and
+/// [`Transaction::estimate`] for an engine that keeps no counts within its trees. It is exact up to
+/// [`ESTIMATE_ENTRIES_MAX`] entries. A longer range is taken for a third of the `whole` tree, as Selinger and
 /// others did in System R (1979).
 pub fn estimate(
     transaction: &dyn Transaction,

@@ -84,8 +84,8 @@ impl Tree {
     }
 
     /// Adds a version, the newest of all. Says whether some version of the key will have to be pruned once
-    /// every snapshot sees this commit. A merge is applied to the newest version there is, whatever its
-    /// transaction has seen.
+    /// every snapshot sees this commit. A merge is applied to the newest version, which its transaction may
+    /// not have seen.
     pub(crate) fn add(&mut self, key: &[u8], change: Change<'_>, timestamp: CommitTimestamp) -> bool {
         let newest = self.keys.get(key).and_then(|versions| versions.last()?.value.as_deref());
         let value = change.over(newest).map(|value| Bytes::copy_from_slice(&value));

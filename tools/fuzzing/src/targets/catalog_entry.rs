@@ -1,4 +1,4 @@
-//! Entries of the catalog tree of a damaged store: they are refused, or what they say fits together.
+//! Entries of the catalog tree of a damaged store: they are refused, or their parts fit together.
 //!
 //! The bytes are tried twice: as they are, and as a document of their length.
 

@@ -1,5 +1,5 @@
-//! Documents of strangers: no bytes make a walk panic, and what `validate` accepts can be walked, copied into
-//! owned values and written again.
+//! Documents of strangers: no bytes make a walk panic. Documents that `validate` accepts can be walked,
+//! copied into owned values and written again.
 
 use crate::check::walk;
 use pando_document::{

@@ -1,5 +1,5 @@
-//! Extended JSON of strangers: no text makes the parser panic, and what it reads is printed so that it reads
-//! the same again.
+//! Extended JSON of strangers: no text makes the parser panic, and parsed values are printed so that they
+//! read the same again.
 
 use pando_document::{JsonFormat, Value, parse_json_line, parse_json_prefix, parse_json_value, to_json};
 

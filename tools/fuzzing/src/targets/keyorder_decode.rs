@@ -1,5 +1,5 @@
-//! Key bytes of strangers: nothing panics, a key that decodes is as long as its parts, and its values encode
-//! to a key that is stable.
+//! Key bytes of strangers: no key makes the decoder panic. A key that decodes is as long as its parts, and
+//! its values encode to a key that is stable.
 //!
 //! The first byte says how many parts and in which directions, the second how many of the bytes that follow
 //! are type bits.

@@ -1,5 +1,5 @@
-//! Regular expressions of strangers: three lines of text, the pattern, its options, and what is searched.
-//! No pattern panics, and the filter finds what the expression finds.
+//! Regular expressions of strangers: three lines of text, the pattern, its options, and the searched text. No
+//! pattern panics, and the filter finds what the expression finds.
 
 use pando_document::{Document, doc};
 use pando_query::expression::{Expression, ParseScope};

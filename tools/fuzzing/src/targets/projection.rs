@@ -1,4 +1,4 @@
-//! Projections of strangers: parsing and applying never panic, and what is shown is a sound document.
+//! Projections of strangers: parsing and applying never panic, and the result is a sound document.
 
 use pando_query::expression::ParseScope;
 use pando_query::projection::Projection;

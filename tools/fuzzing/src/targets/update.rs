@@ -1,5 +1,5 @@
-//! Updates of strangers: parsing, applying and upserting never panic, and what they make is a sound document
-//! that keeps its `_id`.
+//! Updates of strangers: parsing, applying and upserting never panic, and the result is a sound document that
+//! keeps its `_id`.
 
 use crate::check::assert_sound;
 use crate::requests::{FilterDocument, Stored, UpdateText};

@@ -1,5 +1,5 @@
-//! Frames of strangers: any bytes are framed, decoded and decompressed without a panic, and what was decoded
-//! can be written again and gives the same message.
+//! Frames of strangers: any bytes are framed, decoded and decompressed without a panic. A decoded message can
+//! be written again and decodes to the same message.
 //!
 //! The bytes are tried twice: as they are, and with a length that fits, without which hardly any gets past
 //! the header.

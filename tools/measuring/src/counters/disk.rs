@@ -42,7 +42,7 @@ impl DiskCounts {
             && self.writes.is_none_or(|count| count == 0)
     }
 
-    /// What was added since an earlier reading.
+    /// The increase since an earlier reading.
     pub fn since(&self, before: &DiskCounts) -> DiskCounts {
         DiskCounts {
             reads: counted_since(self.reads, before.reads),
@@ -137,8 +137,8 @@ impl DiskSource {
         matches!(self, DiskSource::Process(_))
     }
 
-    /// Which of the sources is believed, by their last readings: the first that counted anything; if none
-    /// did, the first that would see the whole device.
+    /// The source that is believed, by the last readings: the first that counted anything. If none did, it is
+    /// the first that would see the whole device.
     pub fn believed(sources: &[DiskSource], readings: &[DiskCounts]) -> Option<usize> {
         let counted = readings.iter().position(|counts| !counts.is_zero());
         let device = sources.iter().position(|source| !source.is_group());

@@ -5,7 +5,7 @@ use super::disk::Device;
 use super::open_files::OpenFiles;
 use std::path::{Path, PathBuf};
 
-/// The machine and the device under the data folder. What cannot be found out is left out.
+/// The machine and the device under the data folder. Unknown facts are left out.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Facts {
     /// Release of the kernel.

@@ -12,9 +12,9 @@ const BLOCK_BYTES: u64 = 512;
 /// The size of a folder with all that is in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct FolderSize {
-    /// What it takes on the device.
+    /// Bytes that it takes on the device.
     pub allocated_bytes: u64,
-    /// What the lengths of its files say; sparse and preallocated files make the two differ.
+    /// The sum of the lengths of its files. Sparse and preallocated files make the two differ.
     pub apparent_bytes: u64,
 }
 
@@ -36,7 +36,7 @@ impl FolderSize {
         size
     }
 
-    /// What a file, or a folder with all that is in it, takes on the device.
+    /// Bytes that a file, or a folder with its content, takes on the device.
     pub fn of_entry(path: &Path) -> u64 {
         let own = std::fs::metadata(path).map_or(0, |metadata| metadata.blocks() * BLOCK_BYTES);
         own + FolderSize::of(path).allocated_bytes

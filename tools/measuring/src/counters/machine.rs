@@ -1,4 +1,4 @@
-//! The machine: the time of all cores and the context switches (`/proc/stat`), and for how long some task
+//! The machine: the time of all cores and the context switches (`/proc/stat`). Also the time that some task
 //! waited for CPU, disk or memory (`/proc/pressure/*`, the lines `some`).
 
 use super::{CounterError, counted_since, kernel_error};
@@ -61,7 +61,7 @@ pub struct Shares {
     pub system: f64,
 }
 
-/// Microseconds in which some task waited; nothing where the kernel does not count them.
+/// Microseconds in which some task waited; `None` where the kernel does not count them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Pressure {
     /// For a core.
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_counted_stays_uncounted() {
+    fn figures_that_are_not_counted_stay_uncounted() {
         let at = |io_us| Pressure { cpu_us: None, io_us: Some(io_us), memory_us: None };
         assert_eq!(at(9).since(&at(4)), at(5));
     }

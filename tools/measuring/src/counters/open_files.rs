@@ -24,7 +24,7 @@ pub struct OpenFiles {
 }
 
 impl OpenFiles {
-    /// Looks at a process; nothing if it may not be looked at.
+    /// Looks at a process; `None` if it may not be looked at.
     pub fn of(server: ProcessId, folder: &Path) -> Option<OpenFiles> {
         let folder = folder.canonicalize().ok()?;
         let mut found = OpenFiles::default();

@@ -5,8 +5,8 @@
 //!   and a thread that ends takes its count with it, so [`Switches`] keeps the last count of each thread that
 //!   it has seen.
 //!
-//! The two `status` files are searched for the few lines that count: every thread's is read each second, and
-//! a whole parser would show in the client's own CPU time.
+//! The two `status` files are searched for the few lines that count. Every thread's file is read each second,
+//! and a whole parser would show in the client's own CPU time.
 
 use super::{CounterError, kernel_error, read, read_parsed};
 use procfs::process::{Process, Stat};

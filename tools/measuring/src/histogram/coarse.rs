@@ -76,7 +76,8 @@ impl CoarseLatencies {
         for (offset, count) in self.counts.iter().enumerate() {
             so_far += u64::from(*count);
             if so_far >= rank {
-                // The place's upper end, which none in it exceeds; what came above all is known exactly.
+                // The place's upper end, which none in it exceeds. The greatest value of all is known
+                // exactly.
                 return (upper_end(self.first + offset).min(self.max_ns)) as f64 / 1e3;
             }
         }

@@ -7,8 +7,8 @@
 //! | `special` | 75 % of the draws on the middle 1 % of the keys, the others the mean of 12 uniform draws | default of sysbench 1.0 |
 //! | `latest` | like `zipf:0.99`, the highest key being the hottest | YCSB |
 //!
-//! Zipf draws by rejection from the integral of the density (Hörmann and Derflinger 1996): no table, so that
-//! a distribution over a billion keys costs nothing to set up.
+//! Zipf draws by rejection from the integral of the density (Hörmann and Derflinger 1996). It needs no table,
+//! so a distribution over a billion keys is set up at once.
 
 use super::Random;
 

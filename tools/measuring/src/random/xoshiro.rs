@@ -7,7 +7,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 #[derive(Clone, Debug)]
 pub struct Xoshiro {
     source: Xoshiro256PlusPlus,
-    /// What is left of a number from which digits are taken, as a binary fraction.
+    /// The rest of a number from which digits are taken, as a binary fraction.
     fraction: u64,
     digits_left: u8,
 }

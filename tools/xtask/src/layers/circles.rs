@@ -27,7 +27,7 @@ pub fn groups<'a>(arrows: &ArrowSet<'a>) -> Vec<BTreeSet<&'a str>> {
     groups
 }
 
-/// A shortest circle through a name: the names in order, the first one again at the end; nothing if there is
+/// A shortest circle through a name: the names in order, the first one again at the end; `None` if there is
 /// none.
 pub fn shortest_through<'a>(arrows: &ArrowSet<'a>, name: &'a str) -> Option<Vec<&'a str>> {
     let mut came_from: BTreeMap<&str, &str> = BTreeMap::new();

@@ -2,12 +2,12 @@
 //!
 //! The list is the page's one block of arrows (see [`crate::arrow_block`]), with two groups:
 //! - `leaves: document, keyorder`: crates that every crate may depend on;
-//! - `engines: memory, betree`: what the word `engines` stands for, on both sides of an arrow.
+//! - `engines: memory, betree`: the crates for which the word `engines` stands, on both sides of an arrow.
 //!
 //! Crates are called by the name of their folder. A name may be of a crate that does not exist yet.
 //!
-//! Worked example: with `engines -> storage`, `leaves: document` and `engines: memory`, the crate `memory`
-//! may depend on `storage` (as an engine) and on `document` (a leaf), and on nothing else of the workspace.
+//! Worked example: `engines -> storage`, `leaves: document` and `engines: memory`. The crate `memory` may
+//! depend on `storage` (as an engine) and on `document` (a leaf), and on no other crate of the workspace.
 
 use crate::arrow_block::{self, ArrowsError, Entry};
 use std::collections::{BTreeMap, BTreeSet};

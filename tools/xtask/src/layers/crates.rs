@@ -18,7 +18,7 @@ use std::path::Path;
 const PAGE: &str = "ARCHITECTURE.md";
 const RULE: &str = "layers";
 
-/// A package as the check sees it: the name of its folder, its manifest, what it depends on.
+/// A package as the check sees it: the name of its folder, its manifest, its dependencies.
 struct Package {
     folder: String,
     manifest: String,

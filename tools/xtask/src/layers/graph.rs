@@ -1,5 +1,5 @@
-//! The found arrows of a crate, for a person: the list to paste into the head of its root, then what stands
-//! in its way.
+//! The found arrows of a crate, for a person: the list to paste into the head of its root, then the
+//! obstacles.
 //!
 //! The list keeps the leaves that the crate has declared. A crate without a list is proposed some: modules
 //! that use no other and are used by at least [`LEAF_USERS_MIN`].
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
-/// So many modules use a module that is proposed as a leaf.
+/// The number of modules that use a module before it is proposed as a leaf.
 const LEAF_USERS_MIN: usize = 4;
 /// A line of the list is as wide as a comment may be.
 const LINE_BYTES_MAX: usize = 110;

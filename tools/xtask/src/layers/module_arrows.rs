@@ -4,8 +4,8 @@
 //! `leaves: error, options` names modules that every module may use. A leaf uses another leaf by a declared
 //! arrow only, and no other module.
 //!
-//! Worked example: with `engine -> log, space`, `log -> base` and `leaves: error`, the module `engine` may
-//! use `log`, `space` and `error`; `log` may use `base` and `error`; `error` may use none.
+//! Worked example: `engine -> log, space`, `log -> base` and `leaves: error`. The module `engine` may use
+//! `log`, `space` and `error`; `log` may use `base` and `error`; `error` may use none.
 
 use crate::arrow_block::{self, ArrowsError, Entry};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ pub struct ModuleArrows {
 }
 
 impl ModuleArrows {
-    /// Reads the list out of the head of a crate's root; nothing if there is none.
+    /// Reads the list out of the head of a crate's root; `None` if there is none.
     pub fn parse(root_text: &str) -> Result<Option<ModuleArrows>, ArrowsError> {
         let head = root_text.lines().map(|line| line.strip_prefix("//!").unwrap_or_default());
         let entries = match arrow_block::entries(head) {

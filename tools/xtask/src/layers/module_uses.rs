@@ -4,7 +4,7 @@
 //!
 //! 1. The module tree is followed from the root file ([`tokens`]), so that tests are left out as the compiler
 //!    does it.
-//! 2. Each path that leaves a top module is resolved: to a top module by its name, by what the root
+//! 2. Each path that leaves a top module is resolved to a top module: by its name, by an item that the root
 //!    re-exports from it (`crate::Betree` after `pub use engine::Betree`), or by a macro that it exports.
 //! 3. A path to an item that stands in the root itself, and a glob of the root, are noted as [`RootUse`]: no
 //!    list can allow them. A name that the root has from another crate is no use of a module.
@@ -24,7 +24,7 @@ pub struct ModuleUse {
     pub path: String,
     /// The line, from 1.
     pub line: usize,
-    /// The first name after `crate::`: the module, or what is re-exported from it.
+    /// The first name after `crate::`: the module, or an item that is re-exported from it.
     pub name: String,
 }
 
@@ -51,7 +51,7 @@ pub struct ModuleUses {
 }
 
 impl ModuleUses {
-    /// Follows the crate with this root file; `read` gives the text of a file, or nothing if there is none.
+    /// Follows the crate with this root file; `read` gives the text of a file, or `None` if there is none.
     pub fn read(root_file: &str, read: &dyn Fn(&str) -> Option<String>) -> Result<ModuleUses, CheckError> {
         let mut tree = Tree { read, files: Vec::new() };
         tree.follow(root_file, &[])?;

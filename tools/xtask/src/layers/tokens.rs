@@ -1,7 +1,9 @@
-//! The tokens of one source file: which modules it declares, which paths it writes, what its root re-exports.
+//! The tokens of one source file: the modules that it declares, the paths that it writes, and the re-exports
+//! of its root.
 //!
 //! 1. An item under an attribute `#[cfg(…)]` that is false in a product is left out: `test`, the feature
-//!    `fuzzing`, and what `all`, `any` and `not` make of them. A name that this does not know may be either.
+//!    `fuzzing`, and combinations of them by `all`, `any` and `not`. A name that this does not know may be
+//!    either.
 //! 2. `mod x;` is a child in a file of its own; the tokens of `mod x { … }` count for the child.
 //! 3. A path that begins with `crate::` or `super::` is noted with its first name, each member of a group
 //!    (`crate::{a, b::C}`) by itself. Paths in macro calls and attributes count too; text and comments do
@@ -292,7 +294,7 @@ fn is_excluded(attribute: &Group) -> bool {
     }
 }
 
-/// The value of a predicate in a product; nothing if it may be either.
+/// The value of a predicate in a product; `None` if it may be either.
 fn predicate(tokens: &[TokenTree]) -> Option<bool> {
     let arguments = |group: &Group| -> Vec<Option<bool>> {
         let tokens: Vec<TokenTree> = group.stream().into_iter().collect();

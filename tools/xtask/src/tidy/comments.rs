@@ -1,5 +1,5 @@
-//! The rules on the text of comments: every file has a head, which begins with a noun; no note to oneself; no
-//! code that is commented out.
+//! The rules on the text of comments. Every file has a head, which begins with a noun. No comment is a note
+//! to oneself or commented-out code.
 
 use super::source::{Source, is_name_byte, words};
 use crate::finding::Finding;

@@ -10,7 +10,7 @@ const RULE: &str = "decisions";
 const FOLDER: &str = "docs/decisions/";
 /// The list.
 const LIST: &str = "docs/decisions/README.md";
-/// A record fits a page: so many characters, some 40 lines of 110 columns.
+/// The most characters of a record, which fits a page: some 40 lines of 110 columns.
 const CHARACTERS_MAX: usize = 4_500;
 
 /// Checks the records among these files.

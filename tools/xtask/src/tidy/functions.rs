@@ -68,7 +68,7 @@ fn closing_parenthesis(code: &[u8], open: usize) -> Option<usize> {
     None
 }
 
-/// The brace of the body, or nothing if a semicolon comes first; the one in `[u8; 4]` is not meant.
+/// The brace of the body; `None` if a semicolon comes first, other than the one in `[u8; 4]`.
 fn body_open(code: &[u8], from: usize) -> Option<usize> {
     let mut brackets = 0_usize;
     for (at, byte) in code.iter().enumerate().skip(from) {

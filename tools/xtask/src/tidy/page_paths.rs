@@ -119,7 +119,7 @@ fn broken_link(tree: &Tree<'_>, page: &str, link: &str, read: &dyn Fn(&str) -> S
     (!is_there).then(|| format!("{target} has no heading whose anchor is `#{section}`: correct the link"))
 }
 
-/// The path that a relative link of a page means; nothing if it leaves the tree.
+/// The path that a relative link of a page means; `None` if it leaves the tree.
 fn resolved(page: &str, link: &str) -> Option<String> {
     let mut parts: Vec<&str> = page.split('/').collect();
     parts.pop();

@@ -1,5 +1,5 @@
-//! The rules on parameters: no boolean in a public function, because `true` says nothing at the call; no
-//! tuple of more than two, because its parts have no names.
+//! The rules on parameters. No public function has a boolean one, because `true` says nothing at the call. No
+//! tuple has more than two parts, because these have no names.
 
 use super::functions::{Function, functions};
 use super::ratchet::Ratchet;

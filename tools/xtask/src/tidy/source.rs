@@ -2,9 +2,9 @@
 //!
 //! The scanner knows comments (nested ones too), string, byte and character literals, raw strings and
 //! lifetimes; it does not parse. The *code* is the text with every character of a comment or literal replaced
-//! by a space, byte for byte and line for line, so that an offset in the code is an offset in the text.
+//! by a space, byte for byte and line for line. So an offset in the code is an offset in the text.
 //!
-//! A *test region* is the body of an inline `#[cfg(test)] mod`; a *test file* is one in a `tests` or
+//! A *test region* is the body of an inline `#[cfg(test)] mod`. A *test file* is one in a `tests` or
 //! `benches` folder, or one that is called `tests.rs` or ends with `_tests.rs`.
 
 /// A line comment or a block comment.

@@ -1,5 +1,5 @@
-//! `$min` and `$max`: the least or greatest value in the order of all values; null and missing do not count,
-//! and give null where there is nothing else.
+//! `$min` and `$max`: the least or greatest value in the order of all values. Null and missing do not count,
+//! and give null where there is no other value.
 
 use std::cmp::Ordering;
 

@@ -1,5 +1,5 @@
-//! The accumulators as expressions: `$sum`, `$avg`, `$min`, `$max`, `$stdDevPop`, `$stdDevSamp` of a list, or
-//! of the elements of one array; `$firstN`, `$lastN`, `$minN`, `$maxN` of an array.
+//! The accumulators as expressions. `$sum`, `$avg`, `$min`, `$max`, `$stdDevPop`, `$stdDevSamp` take a list,
+//! or the elements of one array. `$firstN`, `$lastN`, `$minN`, `$maxN` take an array.
 
 use std::cmp::Ordering;
 

@@ -23,11 +23,11 @@ pub(super) enum Unit {
 /// How long a unit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Span {
-    /// So many months, whatever their days.
+    /// This many months of any length.
     Months(i64),
-    /// So many days of the wall clock.
+    /// This many days of the wall clock.
     Days(i64),
-    /// So many milliseconds.
+    /// This many milliseconds.
     Millis(i64),
 }
 

@@ -84,7 +84,7 @@ fn moment(text: &Evaluated<'_>, format: Option<&str>, zone: Option<&Zone>) -> Re
     }
 }
 
-/// A format is refused as a whole, whatever the text and `onError`.
+/// A bad format is refused for any text and `onError`.
 fn check_format(format: &str) -> Result<(), QueryError> {
     let mut characters = format.chars();
     while let Some(character) = characters.next() {

@@ -1,4 +1,4 @@
-//! The interval that a value falls into: what `$bucket` groups by. Not an operator that users can name.
+//! The interval that a value falls into, for the groups of `$bucket`. Not an operator that users can name.
 
 use std::cmp::Ordering;
 

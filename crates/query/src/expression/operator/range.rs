@@ -35,7 +35,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
     if step == 0 {
         return Err(ExpressionFault::RangeStepZero.error("$range requires a non-zero step value"));
     }
-    // 32-bit numbers in 64 bits: nothing overflows.
+    // 32-bit numbers in 64 bits cannot overflow.
     let (start, end, step) = (i64::from(start), i64::from(end), i64::from(step));
     if (end - start) / step * ELEMENT_BYTES > BYTES_MAX {
         return Err(QueryError::new(

@@ -142,7 +142,7 @@ fn run_difference<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated
     write(&kept)
 }
 
-/// Stops at the first set that differs: what follows is not even evaluated.
+/// Stops at the first set that differs: later arguments are not even evaluated.
 fn run_equals<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
     let first = call.argument(0, frame)?;
     let first = Set::new(elements_of(&first, |found| equality_of_no_array(0, found))?);

@@ -1,4 +1,4 @@
-//! `$isArray`, `$size`, `$bsonSize`, `$binarySize`: what kind of container a value is, and how much is in it.
+//! `$isArray`, `$size`, `$bsonSize`, `$binarySize`: the kind of container that a value is, and its size.
 
 use pando_document::RawValue;
 

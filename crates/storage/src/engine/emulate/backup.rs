@@ -167,9 +167,8 @@ fn checksum(head: &[u8], payload: &[u8]) -> u64 {
 /// Puts an emulated backup into an engine that has no trees yet; how many entries it had.
 ///
 /// # Errors
-/// `InvalidInput` where the folder holds no finished backup of this kind or the engine has trees, `Corrupt`
-/// where the file is damaged: what was put until then stays, so that the engine's folder is to be thrown
-/// away.
+/// `InvalidInput` where the folder holds no finished backup of this kind or the engine has trees. `Corrupt`
+/// where the file is damaged. Entries that were put until then stay, so remove the engine's folder.
 pub fn restore_backup(
     engine: &dyn Engine,
     environment: &Environment,
@@ -215,7 +214,7 @@ fn put_entries(
     Ok(count)
 }
 
-/// Key, value, and what follows.
+/// Key, value, and the rest.
 fn split_entry(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let (key_bytes, rest) = bytes.split_first_chunk()?;
     let (value_bytes, rest) = rest.split_first_chunk()?;
