@@ -38,7 +38,7 @@ fn every_phase_of_betree_is_measured_checked_and_written_down() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused_by_name() {
+fn wrong_arguments_are_refused_by_name() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (arguments, word) in [
         (["all", "--peers", "oracle"], "betree"),

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_engine_cannot_do_is_known_before_it_is_asked() {
+    fn missing_abilities_of_an_engine_are_known_before_it_is_asked() {
         assert!(!SqlEngine::MyIsam.has_transactions() && SqlEngine::RocksDb.has_transactions());
         assert!(!SqlEngine::Ndb.has_handler() && SqlEngine::MyIsam.has_handler());
     }

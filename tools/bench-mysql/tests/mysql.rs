@@ -128,7 +128,7 @@ fn every_workload_is_loaded_run_and_verified_with_myrocks() {
 }
 
 #[test]
-fn what_a_server_cannot_do_is_refused_before_anything_starts() {
+fn a_run_beyond_the_servers_abilities_is_refused_before_anything_starts() {
     let server = MariaDb::start(&["--innodb-flush-method=fsync"]);
     let small = "--nodes 50 -D requests=5 --clients 2 --no-ceiling";
     let cases = [

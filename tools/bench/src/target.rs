@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_tool_does_not_do_is_refused_rather_than_ignored() {
+    fn connection_strings_that_this_tool_cannot_follow_are_refused_rather_than_ignored() {
         for uri in [
             "127.0.0.1:1",
             "mongodb://",

@@ -137,7 +137,7 @@ fn a_server_that_is_not_there_hangs_up_or_speaks_otherwise_is_told_at_once() {
 }
 
 #[test]
-fn what_a_target_has_not_is_refused_before_anything_starts() {
+fn a_missing_ability_of_a_target_is_refused_before_anything_starts() {
     for (arguments, parts) in [
         ("point --api handler", ["--api", "only targets mysql://"]),
         ("point --mysql-engine ndb", ["--mysql-engine", "names no storage engine"]),

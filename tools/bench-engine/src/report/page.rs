@@ -174,7 +174,7 @@ mod tests {
     use crate::report::measures::tests::results;
 
     #[test]
-    fn what_was_not_reached_is_said_in_words() {
+    fn a_missed_target_is_said_in_words() {
         let page = render(&results("updates.rate", 100.0, 100.0));
         assert!(
             page.contains("| updates/s | 100 | 100 | at least 2 × RocksDB: 1.00 **not reached** |"),

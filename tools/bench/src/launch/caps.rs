@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cap_is_refused() {
+    fn a_text_that_is_no_cap_is_refused() {
         for text in ["", "fast", "0riops", "-3riops", "20XBps", "1e99MBps"] {
             assert!(text.parse::<IoCap>().is_err(), "{text}");
         }

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_dip() {
+    fn no_samples_are_no_dip() {
         assert_eq!(of_seconds(&[], None).dips, []);
         assert_eq!(of_seconds(&[], Some(&[])).line().as_deref(), Some("none under way, says the server"));
         assert_eq!(of_seconds(&[1.0], None).line(), None);

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_is_found_wherever_it_stands_and_a_label_goes_before() {
+    fn the_asked_durability_is_found_wherever_it_stands_and_a_label_goes_before() {
         let parameters = serde_json::json!({ "load": { "durability": "j" } });
         let none = BTreeMap::new();
         assert!(stated(&parameters, &server(None), &none).contains("synced before the answer"));

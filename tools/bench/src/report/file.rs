@@ -320,7 +320,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again_and_nothing_is_overwritten() {
+    fn written_results_are_read_again_and_none_is_overwritten() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let written = file("sysbench load", 4, 5.0);
         let paths = [written.write(folder.path()), written.write(folder.path())];

@@ -129,7 +129,7 @@ mod tests {
     use std::os::unix::process::CommandExt;
 
     #[test]
-    fn what_is_done_is_kept_and_what_was_removed_is_done_again() {
+    fn finished_runs_are_kept_and_removed_ones_are_done_again() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         std::fs::create_dir(results_in(folder.path())).expect("it is empty");
         std::fs::write(results_in(folder.path()).join("a.json"), "{}").expect("writable");

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn encoded_characters_are_decoded() {
         let parsed = ParsedUri::parse("mongodb://a%40b:%3Ap%2Fw%25@%2Ftmp%2Fa.sock").expect("it is good");
         assert_eq!(parsed.host, Host::Socket("/tmp/a.sock".into()));
         assert_eq!(parsed.login.expect("a login").asks_hello(), "admin.a@b");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_told_without_the_password() {
+    fn a_fault_is_told_without_the_password() {
         for (uri, part) in [
             ("mongodb://u:secret@h,i", "several hosts"),
             ("mongodb://u:secret@", "no host"),

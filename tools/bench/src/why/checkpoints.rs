@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_over_before_the_window_or_began_after_it_is_in_none() {
+    fn checkpoints_before_or_after_the_window_are_in_none() {
         let answers =
             [(-3000, 1, 1.0, false), (-2000, 2, 1.1, false), (2000, 2, 1.1, false), (9000, 3, 1.2, false)];
         assert_eq!(spans(&answers, 5.0), []);

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_was_sampled_is_an_error() {
+    fn a_script_without_samples_is_an_error() {
         assert!(of_script(b"").is_err());
     }
 }

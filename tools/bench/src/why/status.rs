@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changed_is_told_by_its_path_and_clocks_are_not() {
+    fn changed_numbers_are_told_by_their_path_and_clocks_are_not() {
         let status = |reads: i64, writes: i32| {
             let document = doc! {
                 "uptime": reads, "host": "a",

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_password_becomes_hangs_on_the_mechanism() {
+    fn the_prepared_password_depends_on_the_mechanism() {
         let secret = |mechanism: Mechanism, password| mechanism.secret("user", password);
         assert_eq!(
             secret(Mechanism::ScramSha1, "pencil").as_deref(),

@@ -62,7 +62,7 @@ mod tests {
     use crate::report::file::tests::file;
 
     #[test]
-    fn what_differs_between_servers_and_what_is_doubtful_is_said_once() {
+    fn differences_between_servers_and_doubts_are_said_once() {
         let mut files = vec![file("point", 8, 1.0), file("point", 8, 2.0), file("point", 8, 3.0)];
         assert_eq!(caveats(&files), Vec::<String>::new());
         files[0].durability = "synced".into();

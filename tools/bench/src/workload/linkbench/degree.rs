@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_originals_split_adds_is_what_the_specification_derives() {
+    fn the_links_that_the_originals_split_adds_are_those_of_the_specification() {
         // Of each node: nothing for T = 0 and 1, one for T = 2 and odd T from 3 on, two for even T from 4 on.
         for Totals { nodes, .. } in OWN_TOTALS.into_iter().take(QUICK_TOTALS) {
             let (even, original) = (degrees(nodes, Split::Even), degrees(nodes, Split::AsOriginal));

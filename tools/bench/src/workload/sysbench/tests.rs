@@ -114,7 +114,7 @@ fn a_range_longer_than_a_batch_is_read_to_its_end() {
 }
 
 #[test]
-fn what_another_client_deleted_is_a_miss_and_a_double_insert_too() {
+fn a_document_that_another_client_deleted_is_a_miss_and_a_double_insert_too() {
     let mix = Mix {
         points: 1,
         simple_ranges: 0,

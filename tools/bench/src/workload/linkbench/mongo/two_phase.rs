@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_link_owes_its_count_is_known_by_the_transaction() {
+    fn the_change_of_a_count_for_a_link_is_known_by_the_transaction() {
         let (ours, other) = (ObjectId::from_parts(1, [1; 5], 1), ObjectId::from_parts(1, [1; 5], 2));
         let link = doc! { "pending": [{ "t": other, "d": 1 }, { "t": ours, "d": -1 }] };
         assert_eq!(pending_change(&link, ours), Some(-1));
