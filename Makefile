@@ -1,6 +1,6 @@
-# Everything that a person or a machine does with this project. `make` alone says what there is.
+# Everything that a person or a machine does with this project. `make` alone lists the targets.
 #
-# Whatever a target needs beyond cargo, python3 and npm it installs into .cache/, from the package registries that the machine's
+# A target installs into .cache/ all that it needs beyond cargo, python3 and npm, from the package registries that the machine's
 # own clients are set up for. Chromium, in which pages are tested, comes from Debian's packages where there is none.
 
 SHELL := /bin/bash
@@ -21,7 +21,7 @@ SHARED     ?= $(CURDIR)/../shared
 CC_CHECK   := command -v cc >/dev/null || { echo "a C compiler is needed: install gcc or clang"; exit 1; }
 
 .PHONY: help
-help: ## What there is
+help: ## The list of targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 24
 
 .PHONY: run

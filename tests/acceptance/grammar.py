@@ -187,7 +187,7 @@ class Grammar:
     # ---- updates
 
     def selecting(self, number):
-        """What chooses the document of an update: its `_id`, and often an element that the positional `$` then stands for."""
+        """The filter that chooses the document of an update: its `_id`, and often an element that the positional `$` then stands for."""
         query = {"_id": number}
         if self.chance(0.4):
             query[self.random.choice(["a", "b", "a.b", "b.a", "c.a"])] = self.condition(1)

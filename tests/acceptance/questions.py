@@ -1,4 +1,4 @@
-"""What is asked about the real data: finds with the indexes that can serve them, counts, distincts and aggregates.
+"""The questions about the real data: finds with the indexes that can serve them, counts, distincts and aggregates.
 
 `cities` has per document: _id (int), name, country, admin1, admin2, location{type, coordinates[2 doubles]}, and two fields that
 the test adds: `key` (unique) and, in each seventh only, `rank`. `countries` is nested: name.common, languages{…}, borders[],

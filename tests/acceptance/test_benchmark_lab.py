@@ -132,7 +132,7 @@ def test_a_level_of_transactions_that_a_standalone_server_has_not_is_refused(ora
         assert "--txn" in printed and part in printed
 
 
-# What a URI has to encode, and what SASLprep changes.
+# Characters that a URI has to encode, and characters that SASLprep changes.
 PASSWORD = "p@ss:w/rd%\u2168"
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-1")
 

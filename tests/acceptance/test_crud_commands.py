@@ -1,4 +1,4 @@
-"""What the commands that read and write documents answer, in all shapes: counts, errors of statements, upserts, cursors."""
+"""The answers of commands that read and write documents, in all shapes: counts, errors of statements, upserts, cursors."""
 
 import re
 
@@ -363,7 +363,7 @@ def test_read_concerns_are_met_or_refused(ten, concern):
     ["find", "comment", "comment", "$db"], ["find", "filter", "filter"], ["missing", "a", "a", "$db"],
 ], ids=repr)
 def test_fields_that_stand_twice_and_missing_databases_are_refused(ten, fields):
-    """What no driver sends: documents that name a field twice, or no database."""
+    """Requests that no driver sends: documents that name a field twice, or no database."""
     pairs = [(name, exactly({} if name == "filter" else "c" if name == "find" else "x")) for name in fields]
     replies = [raw_command(client, pairs) for client in (ten.oracle, ten.pando)]
     compare({"find": "c"}, *replies, texts=Texts.COMPARED)

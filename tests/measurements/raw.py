@@ -64,7 +64,7 @@ def machine():
 
 
 class Record:
-    """What one measure found."""
+    """The result of one measure."""
 
     def __init__(self, name, command):
         self.name = name

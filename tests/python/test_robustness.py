@@ -1,4 +1,4 @@
-"""What the server does with bytes, documents and folders that are wrong. Each time, another connection must notice nothing."""
+"""The server under wrong bytes, documents and folders. Each time, another connection must go on undisturbed."""
 
 import random
 import socket

@@ -128,7 +128,7 @@ impl Batch {
         self.ends.push((key_end, self.bytes.len()));
     }
 
-    /// Adds an entry whose value of so many bytes is [written](Batch::values_mut) later; zeros until then.
+    /// Adds an entry whose value of this many bytes is [written](Batch::values_mut) later; zeros until then.
     pub fn push_blank(&mut self, key: &[u8], value_bytes: usize) {
         self.bytes.extend_from_slice(key);
         let key_end = self.bytes.len();
@@ -166,7 +166,7 @@ impl Batch {
         self.bytes.truncate(self.ends.last().map_or(0, |(_, value_end)| *value_end));
     }
 
-    /// Forgets the entries that would not have been added where these are the limits; whether there were any.
+    /// Drops the entries that these limits would not have let in. Returns whether there were any.
     pub fn cut_to(&mut self, limits: BatchLimits) -> bool {
         let is_full =
             |entries: usize| entries >= limits.entries_max || self.ends[entries - 1].1 >= limits.bytes_max;
@@ -175,7 +175,7 @@ impl Batch {
         true
     }
 
-    /// Makes room for so many more entries, and bytes of keys and values.
+    /// Makes room for this many more entries, and bytes of keys and values.
     pub fn reserve(&mut self, entries: usize, bytes: usize) {
         self.ends.reserve(entries);
         self.bytes.reserve(bytes);

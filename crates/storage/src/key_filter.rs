@@ -18,7 +18,7 @@ pub(crate) struct KeyFilter {
 }
 
 impl KeyFilter {
-    /// An empty filter for so many keys.
+    /// An empty filter for this many keys.
     pub(crate) fn for_keys(keys: usize) -> KeyFilter {
         let words = (keys.saturating_mul(BITS_A_KEY) / 64).clamp(1, u32::MAX as usize);
         KeyFilter { words: vec![0; words].into_boxed_slice() }

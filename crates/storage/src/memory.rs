@@ -23,7 +23,7 @@ impl MemoryAccount {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Adds so many bytes, until the answer is dropped.
+    /// Adds this many bytes, until the answer is dropped.
     pub fn hold(&self, bytes: usize) -> HeldMemory {
         self.0.fetch_add(bytes, Ordering::Relaxed);
         HeldMemory { account: self.clone(), bytes }

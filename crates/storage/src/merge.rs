@@ -189,7 +189,7 @@ impl<'m> Merges<'m> {
         })
     }
 
-    /// Whether they leave every value of so many bytes as it is.
+    /// Whether they leave every value of this many bytes as it is.
     pub fn pass_over(self, value_bytes: u64) -> bool {
         value_bytes != size_of::<i64>() as u64 && self.iter().all(|merge| matches!(merge, Merge::Add(_)))
     }

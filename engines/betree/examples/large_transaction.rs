@@ -2,7 +2,7 @@
 //! commits.
 //!
 //! `cargo run --release -p pando-betree --example large_transaction -- FOLDER [MB] [CACHE_MB]`, and again
-//! with `replay` behind it: with `PANDO_STOP=1` the first run ends right after the commit, and the second
+//! with `replay` behind it. With `PANDO_STOP=1` the first run ends right after the commit, and the second
 //! replays its log.
 //!
 //! Entries have random keys of 16 bytes and values of 240, of which half are random. Another thread makes

@@ -177,7 +177,7 @@ impl Figures {
         }
     }
 
-    /// Says what happened since for each of so many things; the figures now.
+    /// Prints the traffic since, divided by `count`. Returns the figures now.
     fn report(self, engine: &Betree, what: &str, count: u64) -> Figures {
         let now = Figures::of(engine);
         let each = |new: u64, old: u64| (new - old) as f64 / count as f64;

@@ -1,5 +1,4 @@
-//! Hot backups: their content, whatever goes on meanwhile and wherever the power fails, and the errors for
-//! damaged ones.
+//! Hot backups: their content during other work and after power cuts, and the errors for damaged ones.
 
 mod history;
 
@@ -16,7 +15,7 @@ fn backed_up(seed: u64) -> History {
     history
 }
 
-/// A history whose backups are cut off at a call, or not; how many calls it made.
+/// A history whose backups are cut off at a call, or not. Returns the number of its calls.
 fn cut_at(seed: u64, steps: u64, call: Option<u64>, ending: Ending) -> u64 {
     backed_up(seed).live_twice(steps, call, ending)
 }

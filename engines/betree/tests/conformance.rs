@@ -1,5 +1,5 @@
-//! Conformance of the engine `betree` to the storage contract: with the options of a server, and with
-//! everything tiny, so that each test splits leaves, evicts pages and flushes buffers.
+//! Conformance of the engine `betree` to the storage contract, with the options of a server, and with tiny
+//! ones. With these each test splits leaves, evicts pages and flushes buffers.
 
 use pando_betree::{Betree, Options};
 use pando_environment::Environment;

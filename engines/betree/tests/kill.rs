@@ -110,7 +110,7 @@ fn twenty_kills_lose_no_acknowledged_write_and_break_no_index() {
     assert!(report.is_sound(), "{:?}", report.damage);
 }
 
-/// Checks the store; how many documents it has. Later children go on behind the numbers told.
+/// Checks the store. Returns the number of its documents. Later children go on behind the numbers told.
 fn check(folder: &Path, round: u32) -> usize {
     let engine = open(&folder.join("store"));
     let (documents, index) = (tree(&engine, "documents"), tree(&engine, "index"));

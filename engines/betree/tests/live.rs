@@ -293,7 +293,7 @@ fn an_open_store_is_checked_and_damage_is_named_with_its_tree() {
     assert!(check(&[]).problems.len() > 2);
 }
 
-/// Lets background work run for so many seconds.
+/// Lets background work run for this many seconds.
 fn pass(simulation: &Simulation, seconds: u64) {
     for _ in 0..seconds {
         simulation.clock.advance(std::time::Duration::from_secs(1));

@@ -64,7 +64,7 @@ impl Store {
         writer.commit(Durability::Logged).expect("the commit succeeds");
     }
 
-    /// A cursor that has fetched so much that its batches are large.
+    /// A cursor that has fetched enough to have large batches.
     fn waiting_cursor(&self, reader: &dyn Transaction) -> Cursor {
         let mut cursor = Cursor::new(self.full, KeyRange::all(), Direction::Forward);
         (0..1_000).for_each(|_| {
@@ -211,7 +211,7 @@ fn work_that_fails_leaves_nothing_in_the_account() {
     assert_eq!(store.figure("cache.working_bytes"), 0);
 }
 
-/// A source that fails after so many entries.
+/// A source that fails after this many entries.
 struct Failing<'e> {
     entries: &'e mut Entries,
     left: u32,

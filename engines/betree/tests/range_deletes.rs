@@ -45,7 +45,7 @@ impl Store {
         Store { simulation, engine: Some(engine), tree }
     }
 
-    /// With so many entries, all of them in nodes and leaves.
+    /// With this many entries, all of them in nodes and leaves.
     fn filled(entries: u32, value_bytes: usize) -> Store {
         let store = Store::new();
         store.fill(0..entries, value_bytes);

@@ -1,7 +1,7 @@
 //! The layout of LMDB's one table, which all trees share: every key is preceded by its tree's number,
 //! big-endian.
 //!
-//! A named database for each tree would not do: LMDB fixes the number of those when it opens, takes no empty
+//! A named database for each tree would not do. LMDB fixes the number of those when it opens, takes no empty
 //! keys, and cannot drop one that a reader still uses. Tree 0 is the engine's own. It holds the store's
 //! format, the next tree's number, and a record for each tree.
 

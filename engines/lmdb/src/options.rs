@@ -3,7 +3,7 @@
 /// Options of a store in LMDB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LmdbOptions {
-    /// Address space for LMDB's map, in bytes: the most that the file can grow to before the map has to grow,
+    /// Address space for LMDB's map, in bytes. The file can grow to this length before the map has to grow,
     /// which waits for a moment without other transactions. It costs no memory and no disk. Default: 1 TiB;
     /// where the system grants less, a half, a quarter and so on.
     pub map_bytes: usize,

@@ -39,7 +39,7 @@ pub fn a_backup_leaves_the_store_as_it_was(subject: &Subject) {
     assert!(engine.tree_estimate(tree).expect("a tree has an estimate").entries >= 500);
 }
 
-/// A second backup may be told of the first; whether it leaves anything out is the engine's choice.
+/// A second backup may be told of the first. The engine may leave entries out then, or not.
 pub fn a_backup_may_be_made_since_an_earlier_one(subject: &Subject) {
     let engine = subject.open();
     let tree = engine.tree("t");

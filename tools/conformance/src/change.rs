@@ -19,7 +19,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// A merge, of an operand of so many bytes at most.
+    /// A merge, of an operand of this many bytes at most.
     pub fn random_merge(random: &SeededRandom, operand_bytes: u64) -> Change {
         let operand = || vec![random.next_u64() as u8; random.below(operand_bytes + 1) as usize];
         match random.below(4) {

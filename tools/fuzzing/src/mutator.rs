@@ -5,7 +5,7 @@
 
 use pando_environment::{Random, SeededRandom};
 
-/// Inputs do not grow beyond so many bytes.
+/// Inputs do not grow beyond this many bytes.
 const BYTES_MAX: usize = 4_096;
 
 /// Numbers at which lengths and types end.

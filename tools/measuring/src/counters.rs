@@ -217,7 +217,7 @@ pub struct DiskUsage {
     pub source: String,
 }
 
-/// What the server's process used.
+/// The usage of the server's process.
 #[derive(Clone, Debug)]
 pub struct ServerUsage {
     /// CPU time in user mode, in microseconds.

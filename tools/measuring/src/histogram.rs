@@ -70,7 +70,7 @@ impl Latencies {
         buckets
     }
 
-    /// How many were at most so many microseconds, to three digits.
+    /// The number of values of at most this many microseconds, to three digits.
     pub fn count_up_to_us(&self, us: f64) -> u64 {
         let limit = (us * 1e3) as u64;
         self.counts

@@ -8,7 +8,7 @@
 //! | module | rules |
 //! |---|---|
 //! | [`length`] | files over 600 production lines, over 1,000 lines; functions over 70 lines |
-//! | [`names`] | no name of a file, folder or module that says nothing; no `mod.rs`; no alias that poses as a type |
+//! | [`names`] | no name of a file, folder or module that says nothing; no function whose name begins with a clause; no `mod.rs`; no alias that poses as a type |
 //! | [`attributes`] | every `allow` and `expect` has its reason |
 //! | [`parameters`] | no boolean parameter in a public function; no tuple of more than two as a parameter |
 //! | [`comments`] | heads that begin with a noun; no notes to oneself, no commented-out code |

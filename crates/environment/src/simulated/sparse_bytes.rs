@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-/// Memory is taken in pieces of so many bytes.
+/// Memory is taken in pieces of this many bytes.
 const PIECE_BYTES: usize = 4_096;
 
 #[derive(Clone, Default)]

@@ -26,7 +26,7 @@ fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |text| text.parse().expect("the variable is a number"))
 }
 
-/// Runs a test under so many schedules. It must do the same whenever the same threads go on in the same
+/// Runs a test under this many schedules. It must do the same whenever the same threads go on in the same
 /// order.
 ///
 /// # Panics

@@ -10,7 +10,7 @@
 //! | `{never: 1}` | the reply waits, and will never be true |
 //! | `{panic: 1}` | the handler panics |
 //! | `{large: bytes}` | a reply of this length |
-//! | `{lack: blocks}` | at once, after so many blocks were read |
+//! | `{lack: blocks}` | at once, after this many blocks were read |
 //! | `{lose: 1}` | lacks a block that cannot be read |
 //! | `{burst: 1}` | lacks a block that panics when its bytes come |
 

@@ -5,7 +5,7 @@ use bson::{Bson, Document, doc};
 use crate::connection::Connection;
 use crate::running_server::{Server, run};
 
-/// A server with a collection `test.c` of so many documents.
+/// A server with a collection `test.c` of this many documents.
 fn filled(folder: &std::path::Path, documents: i32) -> (Server, Connection) {
     let server = Server::over(folder);
     let mut connection = Connection::tcp(&server);

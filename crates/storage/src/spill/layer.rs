@@ -177,7 +177,7 @@ pub(super) struct LayerWriter {
 }
 
 impl LayerWriter {
-    /// For at most so many writes of these numbers.
+    /// For at most this many writes of these numbers.
     pub(super) fn new(
         space: &Arc<SpillSpace>,
         writes: usize,

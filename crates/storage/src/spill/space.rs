@@ -17,7 +17,7 @@ use crate::memory::MemoryAccount;
 const SHARE_MIN: usize = 256 << 10;
 /// Raw bytes of a page of a layer.
 const PAGE_BYTES: usize = 32 << 10;
-/// A transaction checks the common budget each time that it took so much more.
+/// A transaction checks the common budget each time that it took this many bytes more.
 const LOOK_BYTES: usize = 64 << 10;
 
 /// Counts since the store was opened.
@@ -114,7 +114,7 @@ impl SpillSpace {
         }
     }
 
-    /// Whether a transaction that has so much in memory, which is counted, has to let it go.
+    /// Whether a transaction that has `own` bytes in memory, which are counted, has to spill them.
     pub(super) fn is_too_much(&self, own: usize) -> bool {
         let budget = self.budget();
         self.memory.load(Ordering::Relaxed) > budget && own >= SHARE_MIN.min(budget / 4)

@@ -15,7 +15,7 @@ use crate::key_range::{Direction, KeyRange};
 
 /// Bytes of an entry that a batch of expected entries has room for.
 const EXPECTED_BYTES: usize = 1024;
-/// Batches of a cursor that has to do with little memory have no more entries than if each had so many bytes.
+/// The assumed bytes of an entry, which bound the entries of a batch for a cursor with little memory.
 const SHORT_ENTRY_BYTES: usize = 64;
 
 /// Steps through a range in batches that grow from [`BatchLimits::FIRST`] to [`BatchLimits::LARGEST`].
@@ -41,8 +41,8 @@ impl Cursor {
         Cursor { tree, range, direction, limits, batch: Batch::new(), largest, at: 0, end }
     }
 
-    /// A cursor with batches of at most so many bytes, unless an entry is larger, for which its owner has the
-    /// memory from the engine.
+    /// A cursor with batches of at most this many bytes, unless an entry is larger, for which its owner has
+    /// the memory from the engine.
     #[must_use]
     pub fn within(mut self, bytes_max: usize) -> Cursor {
         self.batch = Batch::owned();

@@ -10,9 +10,9 @@
 //! whole. The pace makes stalls rare. From the whole budget on each commit sleeps 25 ms. So commits do not
 //! stall when a flush task lacks a processor for a while.
 //!
-//! A commit flushes or makes a checkpoint itself in two cases only, so that it cannot deadlock: in a
-//! simulation, whose tasks run when told, and where no flush has ended for [`WAIT_MAX`]. Where flushes or
-//! checkpoints fail, a commit that would have to wait fails and says why.
+//! A commit flushes or makes a checkpoint itself in two cases only: in a simulation, whose tasks run when
+//! told, and where no flush has ended for [`WAIT_MAX`]. So it cannot deadlock. Where flushes or checkpoints
+//! fail, a commit that would have to wait fails and says why.
 
 use std::sync::Arc;
 use std::time::Duration;

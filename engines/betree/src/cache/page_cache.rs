@@ -70,14 +70,14 @@ const RUN_PERCENT_OF_REST: u64 = 25;
 /// The cache's overhead for an entry: key, links, hash slot, and reference counts.
 const ENTRY_BYTES: usize = 120;
 /// The part of a tier for pages that were used again; the rest is for new ones. With the usual 3 % for new
-/// ones, one page in twelve was evicted too early: the request that waited for it was repeated later (random
-/// keys, 64 clients).
+/// ones, the cache evicted one page in twelve before the waiting request was repeated (random keys, 64
+/// clients).
 const HOT_ALLOCATION: f64 = 0.85;
 /// The number of earlier uses at which a compressed page is promoted into a full decoded tier.
 const PROMOTION_USES: u8 = 2;
 
-/// The divisor of the limit for arrived directories and pages of runs: after so many bytes the shares are set
-/// anew.
+/// The divisor of the limit for arrived directories and pages of runs. After that many bytes the shares are
+/// set anew.
 const ARRIVED_DIVISOR: u64 = 64;
 /// The same for a change of the outside bytes.
 const OUTSIDE_DIVISOR: u64 = 32;
@@ -409,7 +409,7 @@ impl<T: BlockTypes> PageCache<T> {
     }
 
     /// Looks a page up for a one-time read. Counts as a hit and not as a use, and promotes only where there
-    /// is room: pages that a scan reads once leave before pages that others read twice.
+    /// is room. So pages that a scan reads once leave before pages that others read twice.
     pub(super) fn one_time(&self, key: &BlockKey, raw_bytes: usize) -> Option<OneTimeHit<T::Page>> {
         if let Some(page) = self.decoded.peek(key) {
             self.decoded_hits.add(1);

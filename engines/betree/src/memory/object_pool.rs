@@ -1,7 +1,7 @@
 //! A pool of expensive short-lived objects, such as Zstandard contexts and read buffers.
 //!
 //! It hands out the most recently returned object first, because that one is still in the processor's cache.
-//! Objects per thread would be cold where many threads share few processors: 64 readers would keep 6 MB of
+//! Objects per thread would be cold where many threads share few processors. 64 readers would keep 6 MB of
 //! contexts, each used once in a while. With the pool only as many objects are in use as there are calls.
 //! That saves 64 threads that read from the device 9 % of the processor time of a read.
 //!

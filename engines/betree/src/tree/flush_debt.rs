@@ -77,7 +77,7 @@ fn level_of(height: u8) -> usize {
     usize::from(height.max(1) - 1).min(LEVELS - 1)
 }
 
-/// The quota to leaves for the bytes that a flush brings, with so many bytes overdue. It equals them at the
+/// The quota to leaves for the bytes that a flush brings, with this many bytes overdue. It equals them at the
 /// usual debt.
 fn quota_to_leaves(arrived: usize, overdue: usize) -> usize {
     let usual = arrived.saturating_mul(USUAL_FLUSHES).clamp(1, USUAL_MAX);

@@ -4,8 +4,8 @@
 //! A lookup usually costs one device read. Nodes and filters are in memory once visited, and the cache
 //! prefers leaf directories. One filter in a hundred lets a key through that its slice does not have. If
 //! leaves have filters, a missing key costs no read. A key with merge operators on the way takes one page
-//! more for each place that has some, because the value that they apply to lies below. If a range delete lies
-//! over the key, pages without newer versions are not read.
+//! more for each place that has some. The value that they apply to lies below. If a range delete lies over
+//! the key, pages without newer versions are not read.
 
 use bytes::Bytes;
 use pando_storage::{BlockingMode, CommitTimestamp, SnapshotTimestamp};

@@ -51,8 +51,8 @@ type Image = BTreeMap<String, Content>;
 pub enum Ending {
     /// The power goes: only what is synced is sure.
     PowerCut { seed: u64 },
-    /// The power goes, and the medium then loses the newest superblock, both copies: the one before must lead
-    /// to all that is sure, by way of the log. (Where there is only one superblock, it is left alone.)
+    /// The power goes, and the medium then loses both copies of the newest superblock. The one before must
+    /// lead to all sure commits, by way of the log. (Where there is only one superblock, it is left alone.)
     LostSuperblock { seed: u64 },
     /// The process dies: logged commits are sure as well.
     Kill,
@@ -92,7 +92,7 @@ pub struct History {
     unsynced: Option<(usize, CommitReceipt)>,
     reader: Option<(Box<dyn Transaction>, Image, BTreeMap<String, TreeId>)>,
     next_tree: u32,
-    /// One value in so many is large.
+    /// One value in this many is large.
     large_values: u64,
     /// Whether steps make backups, too; each finished one is restored after the end of a life.
     pub backups: Option<backups::Backups>,
@@ -222,8 +222,8 @@ impl History {
         (0..steps).try_for_each(|_| self.step())
     }
 
-    /// Steps, and goes on after errors; how many there were, and the kinds they were of. A commit that fails
-    /// has not happened, which the next comparison shows.
+    /// Steps, and goes on after errors. Returns the kinds of the errors. A commit that fails has not
+    /// happened, which the next comparison shows.
     pub fn run_through_errors(&mut self, steps: u64) -> Vec<ErrorKind> {
         let mut kinds = Vec::new();
         for _ in 0..steps {
@@ -302,7 +302,7 @@ impl History {
         self.commit_writes(writes, erased, durability)
     }
 
-    /// A commit of one new key with so many bytes that do not compress.
+    /// A commit of one new key with this many bytes that do not compress.
     pub fn commit_bytes(&mut self, length: usize) -> Result<(), StorageError> {
         let mut value = vec![0; length];
         self.random.fill(&mut value);

@@ -112,8 +112,8 @@ impl Trees {
     }
 }
 
-/// Which of so many trees a number stands for: 0 for the first, all others for one of the others, if there
-/// are any.
+/// The tree that a number stands for, of this many: 0 for the first, all others for one of the others, if
+/// there are any.
 fn number_of(number: usize, trees: usize) -> usize {
     match (number, trees) {
         (0, _) | (_, 1) => 0,

@@ -84,7 +84,7 @@ enum Kind {
 }
 
 impl Distribution {
-    /// A shape over so many keys, at least 1.
+    /// A shape over this many keys, at least 1.
     pub fn new(shape: Shape, keys: u32) -> Distribution {
         assert!(keys > 0, "a distribution needs a key");
         let kind = match shape {

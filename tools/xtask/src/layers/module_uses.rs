@@ -89,7 +89,7 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// The file of a child that is declared in the file `parent`, whose own module has so many names.
+    /// The file of a child that is declared in the file `parent`, whose own module has this many names.
     fn file_of(&self, parent: &str, depth: usize, child: &Child) -> Option<String> {
         let (folder, name) = parent.rsplit_once('/')?;
         if let Some(file) = &child.file {

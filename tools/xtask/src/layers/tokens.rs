@@ -31,7 +31,7 @@ pub struct Path {
 pub enum Ups {
     /// To the crate's root.
     Root,
-    /// By so many modules.
+    /// By this many modules.
     Modules(usize),
 }
 

@@ -1,4 +1,5 @@
-//! The rules on names: none that says nothing, no file called `mod.rs`, no alias that poses as a type.
+//! The rules on names: none that says nothing, no function that begins with a clause, no file called
+//! `mod.rs`, no alias that poses as a type.
 
 use super::source::{Source, is_name_byte, words};
 use crate::finding::Finding;
@@ -6,6 +7,9 @@ use crate::finding::Finding;
 /// A file, folder or module of such a name collects whatever nobody wanted to name.
 const EMPTY_NAMES: [&str; 8] =
     ["utils", "util", "common", "misc", "helpers", "helper", "utilities", "shared"];
+
+/// Words with which the name of a function begins that hides its subject, as the sentences of tests did.
+const CLAUSE_BEGINS: [&str; 5] = ["what_", "who_", "whoever_", "nothing_", "as_many_"];
 
 /// An alias of one of these is not a type: the compiler would let a length pass for an offset.
 const NUMBERS: [&str; 14] =
@@ -28,6 +32,7 @@ pub fn check(source: &Source) -> Vec<Finding> {
             findings.push(empty_name(source, source.line_of(at), name));
         }
     }
+    findings.extend(words(&source.code, "fn").filter_map(|at| clause(source, at)));
     findings.extend(words(&source.code, "type").filter_map(|at| alias(source, at)));
     findings
 }
@@ -50,6 +55,14 @@ fn empty_name(source: &Source, line: usize, name: &str) -> Finding {
         "empty-name",
         format!("`{name}` says nothing: name the idea that it holds"),
     )
+}
+
+/// At a `fn`: a finding if its name begins with a clause.
+fn clause(source: &Source, at: usize) -> Option<Finding> {
+    let name = name_after(&source.code, at + 2);
+    let begin = CLAUSE_BEGINS.iter().find(|begin| name.starts_with(**begin))?;
+    let message = format!("`{name}` begins with `{begin}`: name the subject first");
+    Some(Finding::new(&source.path, source.line_of(at), "clause-name", message))
 }
 
 /// At a `type`: a finding if it is public and stands for a bare number.
@@ -93,6 +106,15 @@ mod tests {
         assert_eq!(rules("crates/x/src/pages/mod.rs", ""), ["module-file"]);
         assert!(rules("crates/x/src/pages.rs", "").is_empty());
         assert!(rules("crates/x/tests/server/mod.rs", "").is_empty());
+    }
+
+    #[test]
+    fn a_function_that_begins_with_a_clause_is_found() {
+        assert_eq!(rules("y.rs", "fn what_is_read_is_checked() {}"), ["clause-name"]);
+        assert_eq!(rules("y.rs", "fn nothing_is_lost() {}"), ["clause-name"]);
+        assert!(
+            rules("y.rs", "fn whole() {} fn what(what_is: u32) {} fn a_page_that_is_read() {}").is_empty()
+        );
     }
 
     #[test]

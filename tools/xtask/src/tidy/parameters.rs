@@ -6,7 +6,7 @@ use super::ratchet::Ratchet;
 use super::source::{Source, words};
 use crate::finding::Finding;
 
-/// A tuple that is a parameter has at most so many parts.
+/// A tuple that is a parameter has at most this many parts.
 const TUPLE_PARTS_MAX: usize = 2;
 
 /// The findings of one file.

@@ -20,7 +20,7 @@
 //! [[backlog]]                    # findings of a rule that is newer than the sources
 //! rule = "comment-width"
 //! path = "crates/x"              # a folder, with all that is below it, or a file
-//! most = 12                      # exactly so many; `cargo xtask tidy --lower` lowers it
+//! most = 12                      # exactly this many; `cargo xtask tidy --lower` lowers it
 //! reason = "the rule is newer"
 //! ```
 

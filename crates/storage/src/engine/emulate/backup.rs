@@ -39,7 +39,7 @@ const MAGIC: [u8; 8] = *b"PANDODMP";
 const VERSION: u32 = 1;
 const FILE_HEADER_BYTES: u64 = 16;
 const FRAME_HEADER_BYTES: usize = 16;
-/// A frame of entries is written when it has so many bytes.
+/// A frame of entries is written when it has this many bytes.
 const FRAME_BYTES: usize = 1 << 20;
 /// No sound frame is longer.
 const FRAME_BYTES_MAX: usize = FRAME_BYTES + KEY_BYTES_MAX + VALUE_BYTES_MAX + 64;
@@ -164,7 +164,7 @@ fn checksum(head: &[u8], payload: &[u8]) -> u64 {
     hash.digest()
 }
 
-/// Puts an emulated backup into an engine that has no trees yet; how many entries it had.
+/// Puts an emulated backup into an engine that has no trees yet. Returns the number of its entries.
 ///
 /// # Errors
 /// `InvalidInput` where the folder holds no finished backup of this kind or the engine has trees. `Corrupt`

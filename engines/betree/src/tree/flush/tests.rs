@@ -114,7 +114,7 @@ impl World {
         flushed.figures
     }
 
-    /// A step between flushes; whether it changed the tree.
+    /// A step between flushes. Returns whether it changed the tree.
     fn partial_flush(&mut self, key: &[u8], height: u8, what: PartialFlush) -> bool {
         let (messages, retained) = (Messages::default(), self.retained());
         let flushed = partial_flush(self.input(&messages, &retained), Place { key, height }, what).unwrap();
