@@ -14,8 +14,8 @@
 //!
 //! # The folder of a backup
 //! `MANIFEST` (the content of the folder, with checksums), `extents` (the pieces, one after the other),
-//! `wal/` (the log's segments, cut at the moment), `LOCK`. [`restore`] makes a store from a chain of backups:
-//! a full one and each incremental one after it.
+//! `wal/` (the log's segments, cut at the moment), `LOCK`. [`restore`](mod@restore) makes a store from a
+//! chain of backups: a full one and each incremental one after it.
 //!
 //! # Invariants
 //! - A folder without `MANIFEST` holds no backup, whatever else is in it.

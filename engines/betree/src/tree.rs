@@ -2,9 +2,9 @@
 //!
 //! # The parts
 //! - [`tree_blocks`]: how trees read blocks. [`flush_read_ahead`]: the reads of a flush, done together.
-//! - [`buffer`]: committed writes in memory. [`node`], [`slice`]: inner nodes, and the messages that they
-//!   hold for their children. [`view`]: the buffers, nodes and range deletes that a reader takes hold of at
-//!   once.
+//! - [`buffer`]: committed writes in memory. [`node`], [`slice`](mod@slice): inner nodes, and the messages
+//!   that they hold for their children. [`view`]: the buffers, nodes and range deletes that a reader takes
+//!   hold of at once.
 //! - [`lookup`] and [`scan`] read a view. [`path`] descends to a leaf. [`estimate`] counts roughly.
 //! - [`flush`] takes the [`messages`] of a frozen buffer down, into runs ([`run_writer`]) and into leaves
 //!   ([`leaf_merge`], [`leaf_writer`]). [`flush_policy`] chooses the children, and [`pending_slices`] merges

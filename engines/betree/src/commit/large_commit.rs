@@ -35,7 +35,7 @@
 //! - A checkpoint syncs the log before its superblock. So an image that holds a part of it has an end record
 //!   in the log.
 //! - As long as any of it may have to be replayed, replay begins before its first part
-//!   ([`LargeCommits::keep_whole`]).
+//!   ([`LargeCommits::keep_whole`](crate::commit_order::LargeCommits::keep_whole)).
 //! - No snapshot sees it before all earlier commits are durable (step 4). If it survives a power cut and an
 //!   earlier commit does not, no transaction had seen it.
 //!
@@ -43,10 +43,10 @@
 //! The timestamps of a key have to descend on the way down a tree, and the parts have a timestamp that lies
 //! ahead. Writers with intents cannot meet the parts, since their keys are claimed. Blind merge operators
 //! can. So a commit with blind merge operators first checks whether the large commit under way has claimed
-//! one of its keys ([`LargeCommits::merge_beside`]). If so, it waits for the end of that commit before it
-//! takes its place in the log. The merge operators of the large commit itself go in with its whole record, in
-//! the order of the log. So a large commit to a shared counter delays no other commit to it. Therefore they
-//! have to fit into one record.
+//! one of its keys ([`LargeCommits::merge_beside`](crate::commit_order::LargeCommits::merge_beside)). If so,
+//! it waits for the end of that commit before it takes its place in the log. The merge operators of the large
+//! commit itself go in with its whole record, in the order of the log. So a large commit to a shared counter
+//! delays no other commit to it. Therefore they have to fit into one record.
 //!
 //! # Failures
 //! An error before the end record leaves the store unchanged. From then on the commit waits for anything that

@@ -1,10 +1,10 @@
 //! Compression of block payloads: none, LZ4, Zstandard, or Zstandard with rows stored by columns
-//! ([`columns`](crate::base::columns)).
+//! ([`columns`]).
 //!
 //! Zstandard contexts are kept, because creating one costs more than compressing a page. Each thread keeps
 //! one for compression, since few threads compress. Those for decompression come from a pool
-//! ([`ObjectPool`](crate::memory::ObjectPool)). A payload that compression does not shorten by 512 bytes is
-//! stored uncompressed, so that reading it costs no decompression.
+//! ([`ObjectPool`]). A payload that compression does not shorten by 512 bytes is stored uncompressed, so that
+//! reading it costs no decompression.
 
 use std::cell::RefCell;
 
