@@ -29,6 +29,12 @@ pub fn thousands(value: f64) -> String {
     text
 }
 
+/// The middle one of some values, of an even number the upper; nothing of none.
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
 /// The next number of one digit that counts, or of 1.5 or 2.5: where an axis ends.
 pub fn round_up(value: f64) -> f64 {
     let unit = 10_f64.powf(value.max(1e-9).log10().floor());

@@ -6,21 +6,24 @@ use std::fmt::Write as _;
 
 /// A table of a page: headings, and rows whose first cell is their name. All cells are text.
 pub fn html<H: AsRef<str>>(headings: &[H], rows: &[Vec<String>]) -> String {
-    let mut html = "<div class=\"wide\"><table><thead><tr>".to_owned();
-    headings.iter().for_each(|heading| {
-        let _ = write!(html, "<th>{}</th>", escape(heading.as_ref()));
-    });
-    html.push_str("</tr></thead><tbody>");
+    let escaped = |row: &Vec<String>| row.iter().map(|cell| escape(cell)).collect();
+    of_markup(headings, &rows.iter().map(escaped).collect::<Vec<_>>())
+}
+
+/// The same with cells that are markup.
+pub fn of_markup<H: AsRef<str>>(headings: &[H], rows: &[Vec<String>]) -> String {
+    let headings: String =
+        headings.iter().map(|heading| format!("<th>{}</th>", escape(heading.as_ref()))).collect();
+    let mut html = format!("<div class=\"wide\"><table><thead><tr>{headings}</tr></thead><tbody>");
     for row in rows {
         html.push_str("<tr>");
         for (place, cell) in row.iter().enumerate() {
             let name = if place == 0 { "th" } else { "td" };
-            let _ = write!(html, "<{name}>{}</{name}>", escape(cell));
+            let _ = write!(html, "<{name}>{cell}</{name}>");
         }
         html.push_str("</tr>");
     }
-    html.push_str("</tbody></table></div>");
-    html
+    html + "</tbody></table></div>"
 }
 
 /// A table of Markdown.

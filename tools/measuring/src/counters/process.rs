@@ -34,6 +34,13 @@ impl ProcessId {
         Path::new("/proc").join(self.0.to_string()).join(file)
     }
 
+    /// When the process began, in ticks since boot; nothing if it has ended, even if its parent has not looked
+    /// after it.
+    pub fn began_ticks(self) -> Option<u64> {
+        let stat = self.open().ok()?.stat().ok()?;
+        (stat.state != 'Z').then_some(stat.starttime)
+    }
+
     /// The process for the parsers of `procfs`.
     pub(super) fn open(self) -> Result<Process, CounterError> {
         let number = i32::try_from(self.0).unwrap_or(i32::MAX);
