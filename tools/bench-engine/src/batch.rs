@@ -4,14 +4,12 @@ use std::ops::Range;
 
 use crate::data::{DOCUMENTS, INDEXES, Purchases, Tree, primary_key};
 
-/// Writes of one transaction.
 #[derive(Debug, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
     entries: Vec<(Tree, Range<usize>, Range<usize>)>,
 }
 
-/// Which trees a document is put into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Into {
     /// The documents and all indexes.

@@ -28,20 +28,17 @@ impl Drop for EndWhenDropped<'_> {
 
 /// An open store with what is measured around it.
 pub struct Bench {
-    /// The store.
+    kind: PeerKind,
     pub peer: Box<dyn Peer>,
-    /// Its data.
     pub purchases: Purchases,
-    /// Documents that are in it, or will be.
     pub documents: u64,
-    /// What draws hang on.
+    /// The seed of draws.
     pub seed: u64,
     folder: PathBuf,
     device: Option<Device>,
 }
 
 impl Bench {
-    /// Opens a peer's store in a folder, or makes it.
     pub fn open(
         kind: PeerKind,
         folder: &Path,
@@ -52,7 +49,7 @@ impl Bench {
         let peer = kind.open(folder, settings)?;
         let device = Device::under(folder);
         let folder = folder.to_owned();
-        Ok(Bench { peer, purchases: Purchases::new(seed), documents, seed, folder, device })
+        Ok(Bench { kind, peer, purchases: Purchases::new(seed), documents, seed, folder, device })
     }
 
     /// Where the store lies.
@@ -65,10 +62,9 @@ impl Bench {
         Sample::take(self.device)
     }
 
-    /// A wrong answer of this peer.
     pub fn wrong(&self, question: impl std::fmt::Display, found: impl std::fmt::Display) -> BenchError {
         BenchError::Wrong {
-            peer: self.peer.kind().title(),
+            peer: self.kind.title(),
             question: question.to_string(),
             found: found.to_string(),
         }

@@ -20,7 +20,6 @@ const EXAMPLES: &str = "Examples:
   tables and chart of an earlier run:
     … -- report engines";
 
-/// The whole command line.
 pub fn command() -> Command {
     Command::new("pando-bench-engine")
         .about("Storage engines side by side: the same data, the same durability, the same memory.")
@@ -153,7 +152,6 @@ pub fn run_of(matches: &ArgMatches) -> Result<Run, BenchError> {
     Ok(Run { setup, peers, phases, out, scratch })
 }
 
-/// The task of a measuring process.
 pub fn task_of(matches: &ArgMatches) -> Result<Task, BenchError> {
     let acknowledged: String = get(matches, "acknowledged");
     let parts = acknowledged.split_once(',').and_then(|(documents, log_mb)| {

@@ -11,7 +11,6 @@ use pando_measuring::counters::{Device, DiskCounts, FolderSize, ProcessCounts, P
 
 use crate::error::BenchError;
 
-/// The counters at one moment.
 #[derive(Clone, Debug)]
 pub struct Sample {
     at: Instant,
@@ -21,25 +20,21 @@ pub struct Sample {
     device: Option<DiskCounts>,
 }
 
-/// What happened between two samples.
+/// The usage between two samples.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Usage {
-    /// Time that passed.
     pub seconds: f64,
-    /// Time of processors that this process took.
     pub cpu_seconds: f64,
     /// Bytes that this process read from the device.
     pub read_bytes: f64,
     /// Bytes that this process wrote, or that the kernel will write for it.
     pub written_bytes: f64,
-    /// Reads of the device.
     pub reads: f64,
     /// Share of the device's bytes read that are this process's, up to 1.
     pub share: f64,
 }
 
 impl Sample {
-    /// Reads the counters.
     pub fn take(device: Option<Device>) -> Result<Sample, BenchError> {
         let process = ProcessId::own();
         Ok(Sample {
@@ -50,7 +45,7 @@ impl Sample {
         })
     }
 
-    /// What happened since an earlier sample.
+    /// The usage since an earlier sample.
     pub fn since(&self, before: &Sample) -> Usage {
         let own = self.own.since(&before.own);
         let device = self.device.as_ref().zip(before.device.as_ref()).map(|(now, before)| now.since(before));

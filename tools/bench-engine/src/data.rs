@@ -18,12 +18,10 @@ use pando_document::{DocumentWriter, ObjectId};
 
 use crate::random::scattered;
 
-/// A tree of a peer, by its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tree(u32);
 
 impl Tree {
-    /// The tree at this place.
     pub const fn new(place: u32) -> Tree {
         Tree(place)
     }
@@ -75,7 +73,6 @@ pub struct Purchases {
     seed: u64,
 }
 
-/// The numbers of one purchase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Purchase {
     customer: u32,
@@ -86,7 +83,6 @@ struct Purchase {
 }
 
 impl Purchases {
-    /// Those of a seed.
     pub fn new(seed: u64) -> Purchases {
         Purchases { seed: scattered(seed) }
     }

@@ -12,6 +12,14 @@ use crate::setup::{Phase, Setup};
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Figures(BTreeMap<String, f64>);
 
+impl<const N: usize> From<[(&str, f64); N]> for Figures {
+    fn from(figures: [(&str, f64); N]) -> Figures {
+        let mut all = Figures::default();
+        figures.into_iter().for_each(|(name, value)| all.set(name, value));
+        all
+    }
+}
+
 impl Figures {
     /// Sets a figure. What is no number (a rate of nothing) is left out.
     pub fn set(&mut self, name: impl Into<String>, value: f64) {
@@ -20,7 +28,6 @@ impl Figures {
         }
     }
 
-    /// A figure.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.get(name).copied()
     }
@@ -43,23 +50,19 @@ impl Figures {
 pub struct Second {
     /// Seconds since the beginning, at its end.
     pub at: f64,
-    /// Documents that were in at its end.
     pub documents: u64,
     /// The longest batch that ended in it, in milliseconds.
     pub longest_ms: f64,
-    /// What the library counted of itself up to its end, where the run was asked for it.
+    /// The library's own counters up to its end, where the run was asked for them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, u64>,
 }
 
-/// What one process measured.
+/// The measurements of one process.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Outcome {
-    /// Of which peer.
     pub peer: PeerKind,
-    /// In which phase.
     pub phase: Phase,
-    /// The figures.
     pub figures: Figures,
     /// The load, second by second.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -67,10 +70,10 @@ pub struct Outcome {
     /// Why the phase ended before its end: then the figures are those of what came before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// What the reader of the figures must know.
+    /// Remarks for the reader of the figures.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// What the library counted of itself, at the end.
+    /// The library's own counters, at the end.
     #[serde(default)]
     pub counters: BTreeMap<String, u64>,
 }
@@ -106,12 +109,10 @@ pub struct Results {
 }
 
 impl Results {
-    /// A figure of a peer, of whichever phase has it.
     pub fn figure(&self, peer: PeerKind, name: &str) -> Option<f64> {
         self.outcomes.iter().filter(|outcome| outcome.peer == peer).find_map(|o| o.figures.get(name))
     }
 
-    /// The peers that have an outcome.
     pub fn peers(&self) -> Vec<PeerKind> {
         let mut peers: Vec<PeerKind> = self.outcomes.iter().map(|outcome| outcome.peer).collect();
         peers.sort();
@@ -127,7 +128,6 @@ pub fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> Result<(), Ben
     std::fs::write(path, json + "\n").map_err(on_file("write", path))
 }
 
-/// Reads something back.
 pub fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, BenchError> {
     let json = std::fs::read_to_string(path).map_err(on_file("read", path))?;
     serde_json::from_str(&json).map_err(|source| BenchError::Results { path: path.to_owned(), source })

@@ -33,20 +33,17 @@ const BETREE_LOG: &str = "wal";
 /// Queries of one reader, where beginning one is not to be measured.
 const QUERIES_A_SNAPSHOT: u32 = 1_000;
 
-/// What a measuring process is asked for.
+/// The task of a measuring process.
 #[derive(Clone, Debug)]
 pub struct Task {
     /// How.
     pub setup: Setup,
-    /// Which peer.
     pub peer: PeerKind,
-    /// Which phase.
     pub phase: Phase,
     /// Where the store is.
     pub folder: PathBuf,
     /// Where the outcome goes.
     pub outcome: PathBuf,
-    /// The memory group to enter.
     pub group: Option<PathBuf>,
     /// Of [`Phase::Growing`]: the cache, in percent of the documents' bytes.
     pub percent: u64,
@@ -54,7 +51,6 @@ pub struct Task {
     pub acknowledged: (u64, f64),
 }
 
-/// Measures, and writes the outcome.
 pub fn run(task: &Task) -> Result<(), BenchError> {
     if let Some(group) = &task.group {
         MemoryGroup::enter(group).map_err(on_file("enter the group", group))?;
@@ -103,7 +99,6 @@ fn close(bench: &Bench, outcome: &mut Outcome) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Loads, drains, and looks at the size.
 fn load(task: &Task, bench: &Bench, prefix: &str, outcome: &mut Outcome) -> Result<bool, BenchError> {
     let setup = &task.setup;
     let at_least = if task.phase == Phase::Capped { setup.insert_seconds } else { 0.0 };
@@ -203,7 +198,7 @@ fn capped(task: &Task, outcome: &mut Outcome) -> Result<(), BenchError> {
     }
     outcome.figures.set("capped.loaded_mb", Memory::of(ProcessId::own())?.peak_bytes as f64 / 1e6);
     outcome.counters = bench.peer.counters();
-    // What follows may meet the cap: what was measured so far is kept.
+    // The next step may meet the cap: the figures so far are kept.
     write_json(&task.outcome, outcome)?;
     let figures = &mut outcome.figures;
     cold_points(task, &bench, figures)?;

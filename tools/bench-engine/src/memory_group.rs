@@ -38,12 +38,10 @@ impl MemoryGroup {
         Ok(group)
     }
 
-    /// Its folder, for the process that is to enter it.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Moves this process into the group of a folder.
     pub fn enter(folder: &Path) -> std::io::Result<()> {
         fs::write(folder.join(MEMBERS), std::process::id().to_string())
     }
@@ -62,7 +60,6 @@ struct OwnGroup {
     limit_file: &'static str,
 }
 
-/// The group of this process that controls memory.
 fn own_group(groups: &str, mounts: &str) -> Option<OwnGroup> {
     let of = |controller, limit_file| {
         let group = ControlGroup::find(groups, mounts, controller)?;

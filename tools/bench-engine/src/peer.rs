@@ -13,13 +13,9 @@ use crate::peers::betree::Buffers;
 /// An open store. Dropping it ends it without draining, as a killed process would, as far as the library
 /// allows.
 pub trait Peer: Send + Sync {
-    /// Which one it is.
-    fn kind(&self) -> PeerKind;
-
     /// Writes a batch in one transaction: all or nothing, visible when this returns.
     fn write(&self, batch: &Batch) -> Result<(), BenchError>;
 
-    /// A reader of the newest state.
     fn reader(&self) -> Result<Box<dyn Reader + '_>, BenchError>;
 
     /// Brings everything that was written to the device, as far as a power cut goes. Called every 100 ms.
@@ -33,11 +29,14 @@ pub trait Peer: Send + Sync {
         self.drain()
     }
 
-    /// What the library counts of itself.
+    /// The library's own counters.
     fn counters(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
     }
 }
+
+/// Is shown the key and the value of each row of a scan.
+pub type SeeRow<'s> = &'s mut dyn FnMut(&[u8], &[u8]);
 
 /// A reader: one state of the store.
 pub trait Reader {
@@ -45,30 +44,18 @@ pub trait Reader {
     fn get(&self, tree: Tree, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, BenchError>;
 
     /// Shows so many entries from a key on, in order; gives how many there were.
-    fn scan(
-        &self,
-        tree: Tree,
-        from: &[u8],
-        rows: usize,
-        see: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Result<usize, BenchError>;
+    fn scan(&self, tree: Tree, from: &[u8], rows: usize, see: SeeRow<'_>) -> Result<usize, BenchError>;
 }
 
-/// The peers that this tool knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PeerKind {
-    /// The default engine.
     Betree,
     /// The same without buffers in its nodes (`bufferPercent` 0): every merge goes to leaves, as in a B-tree.
     Btree,
-    /// RocksDB, leveled.
     Rocksdb,
-    /// LMDB.
     Lmdb,
-    /// redb.
     Redb,
-    /// fjall.
     Fjall,
 }
 
@@ -77,7 +64,7 @@ pub enum PeerKind {
 pub struct PeerSettings {
     /// Of `betree` and `btree`: options of the trees that are made, by name.
     pub layout: Vec<(String, String)>,
-    /// What its own caches and write buffers may take, in bytes.
+    /// The size of its own caches and write buffers, in bytes.
     pub cache_bytes: u64,
     /// Its trees, made where they do not exist.
     pub trees: u32,
@@ -99,7 +86,6 @@ impl PeerKind {
         all.into_iter().filter(|(_, built)| *built).map(|(kind, _)| kind).collect()
     }
 
-    /// Its name, for the command line and in tables.
     pub fn name(self) -> &'static str {
         match self {
             PeerKind::Betree => "betree",
@@ -123,7 +109,6 @@ impl PeerKind {
         }
     }
 
-    /// The peer of a name.
     pub fn parse(name: &str) -> Result<PeerKind, BenchError> {
         let built = PeerKind::built();
         built.iter().copied().find(|kind| kind.name() == name).ok_or_else(|| BenchError::UnknownPeer {
@@ -132,7 +117,7 @@ impl PeerKind {
         })
     }
 
-    /// What an acknowledged batch means, beside the sync every 100 ms.
+    /// The meaning of an acknowledged batch, beside the sync every 100 ms.
     pub fn durability(self) -> &'static str {
         match self {
             PeerKind::Betree | PeerKind::Btree => "log record in the kernel",
@@ -154,7 +139,6 @@ impl PeerKind {
         !matches!(self, PeerKind::Rocksdb | PeerKind::Fjall)
     }
 
-    /// Opens a store in a folder, or makes one.
     pub fn open(self, folder: &Path, settings: PeerSettings) -> Result<Box<dyn Peer>, BenchError> {
         std::fs::create_dir_all(folder).map_err(crate::error::on_file("make the folder", folder))?;
         match self {

@@ -10,14 +10,12 @@ pub fn scattered(number: u64) -> u64 {
     split_mix(number.wrapping_sub(1).wrapping_mul(GAMMA))
 }
 
-/// A sequence of draws.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
 }
 
 impl Random {
-    /// The sequence of a seed.
     pub fn new(seed: u64) -> Random {
         Random { state: scattered(seed ^ GAMMA) }
     }
@@ -40,7 +38,6 @@ impl Random {
     }
 }
 
-/// Which documents are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draw {
     /// Each as often as any other.

@@ -14,7 +14,6 @@ pub const PAGE: &str = "engines.md";
 /// The chart beside it.
 pub const CHART: &str = "engines.svg";
 
-/// Writes page and chart.
 pub fn write_files(results: &Results, folder: &Path) -> Result<(), BenchError> {
     let write = |name: &str, text: String| {
         let path = folder.join(name);
@@ -27,7 +26,6 @@ pub fn write_files(results: &Results, folder: &Path) -> Result<(), BenchError> {
     }
 }
 
-/// What is printed at the end.
 pub fn text(results: &Results) -> String {
     page::aligned(results)
 }
@@ -55,11 +53,6 @@ pub fn headline(outcome: &Outcome) -> String {
 
 /// An error with what caused it, in one line.
 pub fn with_causes(error: &BenchError) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text.push_str(&format!("; because: {cause}"));
-        source = cause.source();
-    }
-    text
+    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}; because: {cause}"))
 }

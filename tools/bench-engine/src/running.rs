@@ -11,6 +11,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use pando_measuring::counters::Facts;
+use pando_measuring::page_cache;
 
 use crate::error::{BenchError, on_file};
 use crate::figures::{Outcome, Results, read_json, write_json};
@@ -28,14 +29,12 @@ const SETUP: &str = "setup.json";
 const PHASE_TIME_MAX: Duration = Duration::from_secs(1_800);
 const LOOK_PERIOD: Duration = Duration::from_millis(20);
 
-/// What is to be measured, and where files go.
+/// A run to be made, and its folders.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// How.
     pub setup: Setup,
-    /// Which peers.
     pub peers: Vec<PeerKind>,
-    /// Which phases.
     pub phases: Vec<Phase>,
     /// Where results go.
     pub out: PathBuf,
@@ -43,7 +42,6 @@ pub struct Run {
     pub scratch: PathBuf,
 }
 
-/// A run under way.
 struct Running<'r> {
     run: &'r Run,
     outcomes: Vec<Outcome>,
@@ -51,7 +49,6 @@ struct Running<'r> {
     began: Instant,
 }
 
-/// Measures everything, and writes the files.
 pub fn run(run: &Run) -> Result<Results, BenchError> {
     for folder in [&run.out, &run.scratch] {
         std::fs::create_dir_all(folder).map_err(on_file("make the folder", folder))?;
@@ -158,9 +155,9 @@ impl Running<'_> {
             Phase::Growing => run.setup.documents() * crate::data::DOCUMENT_BYTES * percent / 100,
             _ => run.setup.cache_bytes,
         };
-        // What the page cache has of the store is charged to whoever brought it in: it would be outside the
+        // The kernel charges pages of the store to the process that read them: they would be outside the
         // cap.
-        forget_cached(&folder).map_err(on_file("drop from the page cache", &folder))?;
+        page_cache::forget(&folder).map_err(on_file("drop from the page cache", &folder))?;
         let group = phase.is_capped().then(|| MemoryGroup::create(cache_bytes + run.setup.headroom_bytes));
         let mut command = Command::new(std::env::current_exe().map_err(on_file("find", "this program"))?);
         command.arg("measure").arg(run.out.join(SETUP)).args([peer.name(), phase.name()]);
@@ -213,21 +210,6 @@ fn wait(mut child: Child, peer: PeerKind, phase: Phase) -> Result<(), BenchError
     }
 }
 
-/// Brings the files of a folder to the device and out of the page cache.
-fn forget_cached(folder: &Path) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            forget_cached(&path)?;
-        } else {
-            let file = std::fs::File::open(&path)?;
-            file.sync_data()?;
-            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
-        }
-    }
-    Ok(())
-}
-
 /// The facts without which a figure cannot be compared with another.
 fn machine() -> BTreeMap<String, String> {
     let facts = Facts::gather(None, None);
@@ -242,7 +224,6 @@ fn machine() -> BTreeMap<String, String> {
     .into()
 }
 
-/// Renders the files of an earlier run anew.
 pub fn report_again(folder: &Path) -> Result<Results, BenchError> {
     let results: Results = read_json(&folder.join(RESULTS))?;
     report::write_files(&results, folder)?;

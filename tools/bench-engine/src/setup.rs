@@ -3,12 +3,12 @@
 use crate::data::DOCUMENT_BYTES;
 use crate::error::BenchError;
 
-/// What all peers of a run are measured with.
+/// The settings that all peers of a run share.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Setup {
-    /// What a peer's own caches and write buffers may take, in bytes.
+    /// The size of a peer's own caches and write buffers, in bytes.
     pub cache_bytes: u64,
-    /// What the capped processes may take beside it, page cache of the kernel included.
+    /// The further memory of capped processes, the kernel's page cache included, in bytes.
     pub headroom_bytes: u64,
     /// Bytes of documents, in multiples of the cache.
     pub scale: f64,
@@ -18,15 +18,12 @@ pub struct Setup {
     pub limit_seconds: f64,
     /// How long inserts go on at least, in seconds; 0: until all documents are in.
     pub insert_seconds: f64,
-    /// Documents of a batch.
     pub batch: u64,
-    /// Updates of a batch.
     pub update_batch: u64,
-    /// Trees of the phase with many.
     pub trees: u32,
     /// Bytes of log that recovery is measured with.
     pub log_bytes: u64,
-    /// What draws hang on.
+    /// The seed of draws.
     pub seed: u64,
     /// Options of the trees of `betree` and `btree`, by name.
     #[serde(default)]
@@ -37,13 +34,12 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Documents that are loaded.
     pub fn documents(&self) -> u64 {
         ((self.cache_bytes as f64 * self.scale) as u64 / DOCUMENT_BYTES).max(self.batch)
     }
 }
 
-/// What one process measures.
+/// The part of a run that one process measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
@@ -61,9 +57,7 @@ pub enum Phase {
     Trees,
     /// Many small trees: opening them again.
     TreesAgain,
-    /// A log to recover from.
     Crash,
-    /// The recovery.
     Recovery,
 }
 
@@ -81,7 +75,6 @@ impl Phase {
         Phase::Recovery,
     ];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Cached => "cached",
@@ -96,7 +89,6 @@ impl Phase {
         }
     }
 
-    /// The phase of a name.
     pub fn parse(name: &str) -> Result<Phase, BenchError> {
         Phase::ALL.into_iter().find(|phase| phase.name() == name).ok_or_else(|| BenchError::UnknownPhase {
             name: name.to_owned(),
@@ -104,7 +96,6 @@ impl Phase {
         })
     }
 
-    /// Whether the memory of its process is capped.
     pub fn is_capped(self) -> bool {
         matches!(self, Phase::Capped | Phase::Growing | Phase::Updates | Phase::Compacted)
     }

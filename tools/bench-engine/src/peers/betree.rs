@@ -16,7 +16,7 @@ use pando_storage::{
 use crate::batch::Batch;
 use crate::data::{DOCUMENTS, Tree};
 use crate::error::{BenchError, failed};
-use crate::peer::{Peer, PeerKind, PeerSettings, Reader};
+use crate::peer::{Peer, PeerSettings, Reader, SeeRow};
 
 const NAME: &str = "betree";
 /// Where recovery is measured no checkpoint shortens the log: the period is a day.
@@ -27,35 +27,28 @@ const CHECKPOINTS_A_BUDGET: u64 = 8;
 /// Where writes wait on their way to leaves, beside memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffers {
-    /// In nodes.
     InNodes,
     /// Nowhere: the tree is a B-tree.
     None,
 }
 
 struct BetreePeer {
-    kind: PeerKind,
     engine: Arc<Betree>,
     trees: Vec<TreeId>,
 }
 
-/// Opens the store in a folder, or makes it.
 pub fn open(folder: &Path, settings: PeerSettings, buffers: Buffers) -> Result<Box<dyn Peer>, BenchError> {
     let mut layout = TreeOptions { entries: settings.layout };
-    let kind = match buffers {
-        Buffers::InNodes => PeerKind::Betree,
-        Buffers::None => {
-            if let Some((_, value)) = layout.entries.iter().find(|(name, _)| name == "bufferPercent") {
-                return Err(BenchError::Argument {
-                    name: "layout",
-                    value: format!("bufferPercent={value}"),
-                    expected: "other options: the peer btree is betree with bufferPercent=0",
-                });
-            }
-            layout.entries.push(("bufferPercent".to_owned(), "0".to_owned()));
-            PeerKind::Btree
+    if buffers == Buffers::None {
+        if let Some((_, value)) = layout.entries.iter().find(|(name, _)| name == "bufferPercent") {
+            return Err(BenchError::Argument {
+                name: "layout",
+                value: format!("bufferPercent={value}"),
+                expected: "other options: the peer btree is betree with bufferPercent=0",
+            });
         }
-    };
+        layout.entries.push(("bufferPercent".to_owned(), "0".to_owned()));
+    }
     let mut options = Options::default();
     options.cache_bytes = settings.cache_bytes;
     if settings.log_bytes > 0 {
@@ -71,7 +64,7 @@ pub fn open(folder: &Path, settings: PeerSettings, buffers: Buffers) -> Result<B
         known.get(&name).map_or_else(|| engine.create_tree(&name, &layout), |id| Ok(*id))
     };
     let trees = (0..settings.trees).map(tree).collect::<Result<Vec<_>, _>>().map_err(failed)?;
-    Ok(Box::new(BetreePeer { kind, engine, trees }))
+    Ok(Box::new(BetreePeer { engine, trees }))
 }
 
 impl BetreePeer {
@@ -94,10 +87,6 @@ impl BetreePeer {
 }
 
 impl Peer for BetreePeer {
-    fn kind(&self) -> PeerKind {
-        self.kind
-    }
-
     fn write(&self, batch: &Batch) -> Result<(), BenchError> {
         self.put_all(batch).map_err(failed(NAME, "writing a batch"))
     }
@@ -107,7 +96,7 @@ impl Peer for BetreePeer {
         Ok(Box::new(BetreeReader { peer: self, transaction }))
     }
 
-    /// Nothing to do: the engine syncs its log within 100 ms by itself.
+    /// The engine syncs its log within 100 ms by itself.
     fn sync(&self) -> Result<(), BenchError> {
         Ok(())
     }
@@ -142,13 +131,7 @@ impl Reader for BetreeReader<'_> {
         Ok(value.inspect(|value| see(value)).is_some())
     }
 
-    fn scan(
-        &self,
-        tree: Tree,
-        from: &[u8],
-        rows: usize,
-        see: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Result<usize, BenchError> {
+    fn scan(&self, tree: Tree, from: &[u8], rows: usize, see: SeeRow<'_>) -> Result<usize, BenchError> {
         let lower = std::ops::Bound::Included(from.to_vec());
         let range = KeyRange { lower, ..KeyRange::all() };
         let mut cursor = Cursor::new(self.peer.tree(tree), range, Direction::Forward).expecting(rows);

@@ -11,7 +11,7 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Sn
 use crate::batch::Batch;
 use crate::data::Tree;
 use crate::error::{BenchError, failed};
-use crate::peer::{Peer, PeerKind, PeerSettings, Reader};
+use crate::peer::{Peer, PeerSettings, Reader, SeeRow};
 
 const NAME: &str = "fjall";
 const WRITE_BUFFERS_SHARE: u64 = 4;
@@ -24,7 +24,6 @@ struct FjallPeer {
     keyspaces: Vec<Keyspace>,
 }
 
-/// Opens the store in a folder, or makes it.
 pub fn open(folder: &Path, settings: PeerSettings) -> Result<Box<dyn Peer>, BenchError> {
     let buffers = settings.cache_bytes / WRITE_BUFFERS_SHARE;
     // One that is written to and one that is being flushed.
@@ -49,10 +48,6 @@ impl FjallPeer {
 }
 
 impl Peer for FjallPeer {
-    fn kind(&self) -> PeerKind {
-        PeerKind::Fjall
-    }
-
     fn write(&self, batch: &Batch) -> Result<(), BenchError> {
         let mut writes = self.db.batch().durability(Some(PersistMode::Buffer));
         for (tree, key, value) in batch.iter() {
@@ -96,13 +91,7 @@ impl Reader for FjallReader<'_> {
         Ok(value.inspect(|value| see(value)).is_some())
     }
 
-    fn scan(
-        &self,
-        tree: Tree,
-        from: &[u8],
-        rows: usize,
-        see: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Result<usize, BenchError> {
+    fn scan(&self, tree: Tree, from: &[u8], rows: usize, see: SeeRow<'_>) -> Result<usize, BenchError> {
         let mut seen = 0;
         for entry in self.snapshot.range(self.peer.keyspace(tree), from..).take(rows) {
             let (key, value) = entry.into_inner().map_err(failed(NAME, "scanning"))?;

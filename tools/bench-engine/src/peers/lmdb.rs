@@ -12,7 +12,7 @@ use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, Withou
 use crate::batch::Batch;
 use crate::data::Tree;
 use crate::error::{BenchError, failed};
-use crate::peer::{Peer, PeerKind, PeerSettings, Reader};
+use crate::peer::{Peer, PeerSettings, Reader, SeeRow};
 
 const NAME: &str = "LMDB";
 /// Address space only: more than any run of this tool needs.
@@ -26,7 +26,6 @@ struct LmdbPeer {
     tables: Vec<Table>,
 }
 
-/// Opens the store in a folder, or makes it.
 pub fn open(folder: &Path, settings: PeerSettings) -> Result<Box<dyn Peer>, BenchError> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.map_size(MAP_BYTES).max_readers(READERS_MAX).max_dbs(settings.trees);
@@ -63,10 +62,6 @@ impl LmdbPeer {
 }
 
 impl Peer for LmdbPeer {
-    fn kind(&self) -> PeerKind {
-        PeerKind::Lmdb
-    }
-
     fn write(&self, batch: &Batch) -> Result<(), BenchError> {
         self.put_all(batch).map_err(failed(NAME, "writing a batch"))
     }
@@ -97,13 +92,7 @@ impl Reader for LmdbReader<'_> {
         Ok(value.inspect(|value| see(value)).is_some())
     }
 
-    fn scan(
-        &self,
-        tree: Tree,
-        from: &[u8],
-        rows: usize,
-        see: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Result<usize, BenchError> {
+    fn scan(&self, tree: Tree, from: &[u8], rows: usize, see: SeeRow<'_>) -> Result<usize, BenchError> {
         let mut scan = || -> Result<usize, heed::Error> {
             // LMDB knows no empty key.
             let lower = if from.is_empty() { Bound::Unbounded } else { Bound::Included(from) };

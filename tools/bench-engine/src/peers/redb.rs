@@ -8,7 +8,7 @@ use redb::{Database, Durability, ReadTransaction, ReadableDatabase, TableDefinit
 use crate::batch::Batch;
 use crate::data::Tree;
 use crate::error::{BenchError, failed};
-use crate::peer::{Peer, PeerKind, PeerSettings, Reader};
+use crate::peer::{Peer, PeerSettings, Reader, SeeRow};
 
 const NAME: &str = "redb";
 const FILE: &str = "data.redb";
@@ -20,7 +20,6 @@ struct RedbPeer {
 
 type Definition<'n> = TableDefinition<'n, &'static [u8], &'static [u8]>;
 
-/// Opens the store in a folder, or makes it.
 pub fn open(folder: &Path, settings: PeerSettings) -> Result<Box<dyn Peer>, BenchError> {
     let db = Database::builder()
         .set_cache_size(settings.cache_bytes as usize)
@@ -57,10 +56,6 @@ impl RedbPeer {
 }
 
 impl Peer for RedbPeer {
-    fn kind(&self) -> PeerKind {
-        PeerKind::Redb
-    }
-
     fn write(&self, batch: &Batch) -> Result<(), BenchError> {
         self.put_all(batch).map_err(failed(NAME, "writing a batch"))
     }
@@ -98,13 +93,7 @@ impl Reader for RedbReader<'_> {
         get().map_err(failed(NAME, "reading a key"))
     }
 
-    fn scan(
-        &self,
-        tree: Tree,
-        from: &[u8],
-        rows: usize,
-        see: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Result<usize, BenchError> {
+    fn scan(&self, tree: Tree, from: &[u8], rows: usize, see: SeeRow<'_>) -> Result<usize, BenchError> {
         let mut scan = || -> Result<usize, redb::Error> {
             let table = self.transaction.open_table(Definition::new(&self.names[tree.place() as usize]))?;
             let mut seen = 0;

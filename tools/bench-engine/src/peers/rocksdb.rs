@@ -20,7 +20,7 @@ use rocksdb::{
 use crate::batch::Batch;
 use crate::data::Tree;
 use crate::error::{BenchError, failed};
-use crate::peer::{Peer, PeerKind, PeerSettings, Reader};
+use crate::peer::{Peer, PeerSettings, Reader, SeeRow};
 
 const NAME: &str = "RocksDB";
 /// Share of the cache that write buffers may take together.
@@ -60,7 +60,6 @@ struct RocksdbPeer {
     read_options: ReadOptions,
 }
 
-/// Opens the store in a folder, or makes it.
 pub fn open(folder: &Path, settings: PeerSettings) -> Result<Box<dyn Peer>, BenchError> {
     let options = options(settings.cache_bytes);
     let db = DB::open(&options, folder).map_err(failed(NAME, "opening the store"))?;
@@ -105,16 +104,11 @@ fn options(cache_bytes: u64) -> Options {
     options
 }
 
-/// A tree's prefix and the key.
 fn full_key(tree: Tree, key: &[u8]) -> Vec<u8> {
     [&tree.place().to_be_bytes(), key].concat()
 }
 
 impl Peer for RocksdbPeer {
-    fn kind(&self) -> PeerKind {
-        PeerKind::Rocksdb
-    }
-
     fn write(&self, batch: &Batch) -> Result<(), BenchError> {
         let mut writes = WriteBatch::default();
         for (tree, key, value) in batch.iter() {
@@ -183,13 +177,7 @@ impl Reader for RocksdbReader<'_> {
         Ok(value.inspect(|value| see(value)).is_some())
     }
 
-    fn scan(
-        &self,
-        tree: Tree,
-        from: &[u8],
-        rows: usize,
-        see: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Result<usize, BenchError> {
+    fn scan(&self, tree: Tree, from: &[u8], rows: usize, see: SeeRow<'_>) -> Result<usize, BenchError> {
         let prefix = tree.place().to_be_bytes();
         let mut entries = self.peer.db.raw_iterator();
         entries.seek(full_key(tree, from));

@@ -14,7 +14,6 @@ const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#444}.grid{stroke:
     .fjall{stroke:#7a4fc0}@media(prefers-color-scheme:dark){text{fill:#ccc}.grid{stroke:#555}.betree{stroke:#6db3ff}\
     .btree{stroke:#9fd0dc}.rocksdb{stroke:#ffa06b}.lmdb{stroke:#74d186}.redb{stroke:#ff8398}.fjall{stroke:#b99aff}}";
 
-/// The class of a peer's line.
 fn class_of(peer: PeerKind) -> &'static str {
     match peer {
         PeerKind::Betree => "l betree",

@@ -8,15 +8,13 @@ use crate::peer::PeerKind;
 /// How a figure is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// A whole number, by thousands.
     Count,
-    /// As many digits as one reads.
+    /// With three digits or so.
     Number,
-    /// In hundredths.
     Percent,
 }
 
-/// What is wanted of betree in a row.
+/// The target of betree in a row.
 #[derive(Clone, Copy, Debug)]
 pub enum Wanted {
     /// At least so much.
@@ -31,25 +29,18 @@ pub enum Wanted {
     Lowest,
 }
 
-/// A row.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {
-    /// What it shows.
     pub label: &'static str,
-    /// The figure's name, or that of a derived one.
     pub figure: &'static str,
     /// How it is written.
     pub format: Format,
-    /// What is wanted.
     pub wanted: &'static [Wanted],
 }
 
-/// A table.
 #[derive(Clone, Copy, Debug)]
 pub struct Section {
-    /// Its heading.
     pub title: &'static str,
-    /// Its rows.
     pub measures: &'static [Measure],
 }
 
@@ -203,7 +194,6 @@ pub const SECTIONS: &[Section] = &[
     },
 ];
 
-/// A figure of a peer, derived ones included.
 pub fn figure(results: &Results, peer: PeerKind, name: &str) -> Option<f64> {
     let get = |name: &str| results.figure(peer, name);
     match name {

@@ -13,7 +13,7 @@ use crate::workloads::inserts::multiple_of;
 const NOTHING: &str = "–";
 /// Below this share of the device's bytes, counts of reads are estimates.
 const SHARE_MIN: f64 = 0.8;
-/// Who reads less than this an operation, in KB, reads nothing worth counting.
+/// Fewer KB read per operation are not worth counting.
 const READ_KB_MIN: f64 = 0.5;
 
 /// The cells of a section: a heading, and a line for each measure that anybody has a figure of.
@@ -45,7 +45,6 @@ fn cells(results: &Results, measures: &[Measure]) -> Vec<Vec<String>> {
     lines
 }
 
-/// The page.
 pub fn render(results: &Results) -> String {
     let mut page = String::new();
     for line in preamble(results) {
@@ -137,7 +136,6 @@ fn notes(results: &Results) -> Vec<String> {
     notes
 }
 
-/// The tables for a terminal.
 pub fn aligned(results: &Results) -> String {
     let mut text = String::new();
     for line in preamble(results) {

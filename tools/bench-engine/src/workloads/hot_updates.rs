@@ -25,14 +25,14 @@ pub fn run(bench: &Bench, batch_updates: u64, time: Duration) -> Result<Figures,
     bench.peer.drain()?;
     let drained = bench.sample()?.since(&before);
     check(bench, &versions)?;
-    let mut figures = Figures::default();
-    figures.set("rate", updates / usage.seconds);
-    figures.set("cpu_us", usage.cpu_seconds * 1e6 / updates);
-    figures.set("written_bytes", usage.written_bytes / updates);
-    figures.set("written_bytes_drained", drained.written_bytes / updates);
-    figures.set("amplification", drained.written_bytes / updates / UPDATE_BYTES);
-    figures.set("reads", usage.reads / updates);
-    Ok(figures)
+    Ok(Figures::from([
+        ("rate", updates / usage.seconds),
+        ("cpu_us", usage.cpu_seconds * 1e6 / updates),
+        ("written_bytes", usage.written_bytes / updates),
+        ("written_bytes_drained", drained.written_bytes / updates),
+        ("amplification", drained.written_bytes / updates / UPDATE_BYTES),
+        ("reads", usage.reads / updates),
+    ]))
 }
 
 fn update(

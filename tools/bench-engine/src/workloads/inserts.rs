@@ -19,7 +19,6 @@ use crate::figures::{Figures, Second};
 /// How long inserts go on.
 #[derive(Clone, Copy, Debug)]
 pub struct InsertPlan {
-    /// Documents of a batch.
     pub batch: u64,
     /// Goes on at least so long, with more documents than asked for.
     pub at_least: Duration,
@@ -29,11 +28,8 @@ pub struct InsertPlan {
     pub counters: bool,
 }
 
-/// What was inserted.
 pub struct Inserted {
-    /// Documents with index entries that are in.
     pub documents: u64,
-    /// The figures.
     pub figures: Figures,
     /// The seconds.
     pub timeline: Vec<Second>,
@@ -125,7 +121,7 @@ fn second_half(bench: &Bench, marks: &[Mark], figures: &mut Figures) {
     }
 }
 
-/// What each of so many documents cost, under a prefix.
+/// The costs of each of so many documents, under a prefix.
 pub fn costs(usage: &Usage, count: f64, prefix: &str, figures: &mut Figures) {
     figures.set(format!("{prefix}.written_kb"), usage.written_bytes / 1024.0 / count);
     figures.set(format!("{prefix}.read_kb"), usage.read_bytes / 1024.0 / count);

@@ -16,9 +16,7 @@ pub struct PointPlan {
     pub threads: u64,
     /// How long.
     pub time: Duration,
-    /// Which documents.
     pub draw: Draw,
-    /// Queries that share a reader.
     pub queries_a_reader: u32,
 }
 
@@ -49,15 +47,15 @@ pub fn run(bench: &Bench, plan: PointPlan) -> Result<Figures, BenchError> {
     })?;
     let usage = bench.sample()?.since(&before);
     let count = queries.load(Ordering::Relaxed) as f64;
-    let mut figures = Figures::default();
-    figures.set("rate", count / usage.seconds);
-    figures.set("us", plan.threads as f64 * usage.seconds * 1e6 / count);
-    figures.set("cpu_us", usage.cpu_seconds * 1e6 / count);
-    figures.set("reads", usage.reads / count);
-    figures.set("read_kb", usage.read_bytes / 1024.0 / count);
-    figures.set("bytes_a_read", usage.read_bytes / usage.reads);
-    figures.set("read_share", usage.share);
-    Ok(figures)
+    Ok(Figures::from([
+        ("rate", count / usage.seconds),
+        ("us", plan.threads as f64 * usage.seconds * 1e6 / count),
+        ("cpu_us", usage.cpu_seconds * 1e6 / count),
+        ("reads", usage.reads / count),
+        ("read_kb", usage.read_bytes / 1024.0 / count),
+        ("bytes_a_read", usage.read_bytes / usage.reads),
+        ("read_share", usage.share),
+    ]))
 }
 
 /// One client; gives its queries.

@@ -29,10 +29,7 @@ pub fn fill_log(bench: &Bench, batch_documents: u64, log_bytes: u64) -> Result<F
             documents = until;
         }
     }
-    let mut figures = Figures::default();
-    figures.set("log_mb", live_bytes() as f64 / 1e6);
-    figures.set("documents", documents as f64);
-    Ok(figures)
+    Ok(Figures::from([("log_mb", live_bytes() as f64 / 1e6), ("documents", documents as f64)]))
 }
 
 /// Looks at what a store that was opened from `opened` on has recovered: `bench.documents`.

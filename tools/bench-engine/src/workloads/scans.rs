@@ -18,7 +18,6 @@ const SCANS_MIN: u64 = 3;
 /// Index rows of which one is looked at closely.
 const CLOSE_LOOK: u64 = 64;
 
-/// Scans for a time.
 pub fn run(bench: &Bench, tree: Tree, rows: usize, time: Duration) -> Result<Figures, BenchError> {
     let mut random = Random::new(bench.seed ^ rows as u64 ^ u64::from(tree.place()) << 40);
     let before = bench.sample()?;
@@ -32,14 +31,14 @@ pub fn run(bench: &Bench, tree: Tree, rows: usize, time: Duration) -> Result<Fig
         scans += 1;
     }
     let usage = bench.sample()?.since(&before);
-    let mut figures = Figures::default();
-    figures.set("rows", seen as f64 / usage.seconds);
-    figures.set("us", usage.seconds * 1e6 / scans as f64);
-    figures.set("cpu_us_a_row", usage.cpu_seconds * 1e6 / seen as f64);
-    figures.set("reads", usage.reads / scans as f64);
-    figures.set("read_kb", usage.read_bytes / 1024.0 / scans as f64);
-    figures.set("read_share", usage.share);
-    Ok(figures)
+    Ok(Figures::from([
+        ("rows", seen as f64 / usage.seconds),
+        ("us", usage.seconds * 1e6 / scans as f64),
+        ("cpu_us_a_row", usage.cpu_seconds * 1e6 / seen as f64),
+        ("reads", usage.reads / scans as f64),
+        ("read_kb", usage.read_bytes / 1024.0 / scans as f64),
+        ("read_share", usage.share),
+    ]))
 }
 
 fn scan_documents(bench: &Bench, random: &mut Random, rows: usize) -> Result<u64, BenchError> {
