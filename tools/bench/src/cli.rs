@@ -3,8 +3,8 @@
 //! Arguments stand in groups (server, load, run), so that a name means the same in each subcommand. The
 //! arguments of one workload stand in its file of `command`.
 
-pub mod launch;
-pub mod sysbench;
+pub(crate) mod launch;
+pub(crate) mod sysbench;
 
 use crate::client::{EMBEDDED_SCHEME, Pace, Spacing};
 use crate::error::BenchError;
@@ -25,138 +25,106 @@ use std::sync::Arc;
 const RATE_MAX: f64 = 1e9;
 
 /// The beginning of targets of MySQL's protocol, which a program of its own speaks.
-pub const MYSQL_SCHEME: &str = "mysql://";
+pub(crate) const MYSQL_SCHEME: &str = "mysql://";
 
-/// What names the server where the command line does not.
-pub const URI_VARIABLE: &str = "PANDO_BENCH_URI";
+/// The variable that names the server where the command line does not.
+pub(crate) const URI_VARIABLE: &str = "PANDO_BENCH_URI";
 
-/// An argument with a value.
-pub fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name(value).help(help)
+pub(crate) fn option(name: &'static str, value: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value)
 }
 
-/// A whole number with a default, in a range.
-pub fn number(
-    name: &'static str,
-    default: &'static str,
-    range: impl RangeBounds<i64>,
-    help: &'static str,
-) -> Arg {
-    option(name, "N", help).default_value(default).value_parser(value_parser!(u32).range(range))
+pub(crate) fn number(name: &'static str, default: &'static str, range: impl RangeBounds<i64>) -> Arg {
+    option(name, "N").default_value(default).value_parser(value_parser!(u32).range(range))
 }
 
-/// The same in seconds.
-pub fn seconds(
-    name: &'static str,
-    default: &'static str,
-    range: impl RangeBounds<i64>,
-    help: &'static str,
-) -> Arg {
-    number(name, default, range, help).value_name("SECONDS")
+pub(crate) fn seconds(name: &'static str, default: &'static str, range: impl RangeBounds<i64>) -> Arg {
+    number(name, default, range).value_name("SECONDS")
 }
 
 /// One of some words, the first of which is the default.
-pub fn choice<const N: usize>(
+pub(crate) fn choice<const N: usize>(
     name: &'static str,
     value: &'static str,
     words: [&'static str; N],
-    help: &'static str,
 ) -> Arg {
-    option(name, value, help).default_value(words[0]).value_parser(PossibleValuesParser::new(words))
+    option(name, value).default_value(words[0]).value_parser(PossibleValuesParser::new(words))
 }
 
-/// A switch.
-pub fn flag(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+pub(crate) fn flag(name: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue)
 }
 
-/// A file or a folder.
-pub fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg {
-    option(name, value, help).value_parser(value_parser!(PathBuf))
+pub(crate) fn path(name: &'static str, value: &'static str) -> Arg {
+    option(name, value).value_parser(value_parser!(PathBuf))
 }
 
 /// Where the server is, and where the report goes.
-pub fn server_arguments() -> Vec<Arg> {
+pub(crate) fn server_arguments() -> Vec<Arg> {
     let mut arguments = vec![
-        option(
-            "uri",
-            "URI",
-            "The server, or embedded:ENGINE for an engine in this process [default: what PANDO_BENCH_URI says, so that no \
-             password stands in the list of processes, or mongodb://127.0.0.1:27017]",
+        option("uri", "URI").help(
+            "The server, or embedded:ENGINE for an engine in this process [default: what \
+             PANDO_BENCH_URI says, so that no password stands in the list of processes, or \
+             mongodb://127.0.0.1:27017]",
         ),
-        option("embedded-cache", "MB", "Of embedded: targets: memory for cached pages, in 10^6 bytes")
+        option("embedded-cache", "MB")
+            .help("Of embedded: targets: memory for cached pages, in 10^6 bytes")
             .default_value("256")
             .value_parser(value_parser!(u64).range(1..=10_000_000)),
-        choice(
-            "mysql-engine",
-            "NAME",
-            ["innodb", "rocksdb", "ndb", "myisam"],
-            "Of mysql:// targets (the program pando-bench-mysql): innodb, rocksdb, ndb, myisam",
-        )
-        .ignore_case(true),
-        choice(
-            "mysql-settings",
-            "WHOSE",
-            ["server", "posts"],
-            "Of mysql:// targets: leave the server's settings, or set the posts'",
-        ),
-        option("mysql-table-options", "SQL", "Of mysql:// targets: what else stands behind CREATE TABLE")
+        choice("mysql-engine", "NAME", ["innodb", "rocksdb", "ndb", "myisam"])
+            .help("Of mysql:// targets (the program pando-bench-mysql): innodb, rocksdb, ndb, myisam")
+            .ignore_case(true),
+        choice("mysql-settings", "WHOSE", ["server", "posts"])
+            .help("Of mysql:// targets: leave the server's settings, or set the posts'"),
+        option("mysql-table-options", "SQL")
+            .help("Of mysql:// targets: what else stands behind CREATE TABLE")
             .default_value(""),
-        choice(
-            "api",
-            "WHICH",
-            ["sql", "handler"],
-            "Of mysql:// targets, how a row is read by its key: SELECT, or HANDLER",
-        ),
-        option("server-pid", "PID", "The server's process [default: who listens on that port]")
+        choice("api", "WHICH", ["sql", "handler"])
+            .help("Of mysql:// targets, how a row is read by its key: SELECT, or HANDLER"),
+        option("server-pid", "PID")
+            .help("The server's process [default: who listens on that port]")
             .value_parser(value_parser!(u32).range(1..)),
-        path("data-dir", "DIR", "The server's data folder [default: as its command line says]"),
-        path("out", "DIR", "Write a JSON file per run into this folder, and files in the original's columns"),
+        path("data-dir", "DIR").help("The server's data folder [default: as its command line says]"),
+        path("out", "DIR")
+            .help("Write a JSON file per run into this folder, and files in the original's columns"),
     ];
     arguments.extend(launch::arguments());
     arguments
 }
 
 /// How to load.
-pub fn load_arguments() -> Vec<Arg> {
+pub(crate) fn load_arguments() -> Vec<Arg> {
     vec![
-        number("load-connections", "4", 1..=1000, "Connections that load"),
-        number("batch", "1000", 1..=100_000, "Documents per insert"),
+        number("load-connections", "4", 1..=1000).help("Connections that load"),
+        number("batch", "1000", 1..=100_000).help("Documents per insert"),
         durability_argument("When a write is answered: w:1, w:1 with j:true, or w:majority"),
     ]
 }
 
-/// When a write is answered.
-pub fn durability_argument(help: &'static str) -> Arg {
-    choice("durability", "WHAT", ["w1", "j", "majority"], help)
+pub(crate) fn durability_argument(help: &'static str) -> Arg {
+    choice("durability", "WHAT", ["w1", "j", "majority"]).help(help)
 }
 
-/// The database.
-pub fn database_argument(default: &'static str) -> Arg {
-    option("database", "NAME", "The database").default_value(default)
+pub(crate) fn database_argument(default: &'static str) -> Arg {
+    option("database", "NAME").help("The database").default_value(default)
 }
 
 /// Over how many databases the collections are spread.
-pub fn databases_argument() -> Arg {
-    number("databases", "1", 1..=100_000, "Spread the collections over so many: NAME1 to NAMEN")
+pub(crate) fn databases_argument() -> Arg {
+    number("databases", "1", 1..=100_000).help("Spread the collections over so many: NAME1 to NAMEN")
 }
 
 /// Over how many collections and databases the data of a workload is spread whose only collection has another
 /// name.
-pub fn spread_arguments() -> Vec<Arg> {
+pub(crate) fn spread_arguments() -> Vec<Arg> {
     vec![
         databases_argument(),
-        number(
-            "collections",
-            "1",
-            1..=100_000,
-            "Spread the data over so many; more than one are numbered from 1",
-        ),
+        number("collections", "1", 1..=100_000)
+            .help("Spread the data over so many; more than one are numbered from 1"),
     ]
 }
 
-/// What these say.
-pub fn spread(matches: &ArgMatches, collection: &'static str) -> Result<Spread, BenchError> {
+pub(crate) fn spread(matches: &ArgMatches, collection: &'static str) -> Result<Spread, BenchError> {
     let spread = Spread {
         database: value(matches, "database"),
         databases: value(matches, "databases"),
@@ -165,73 +133,59 @@ pub fn spread(matches: &ArgMatches, collection: &'static str) -> Result<Spread, 
     };
     if spread.databases > spread.collections {
         let cause = format!("{} collections cannot be in {} databases", spread.collections, spread.databases);
-        return Err(BenchError::Option { option: "databases", cause });
+        return Err(BenchError::option("databases", cause));
     }
     Ok(spread)
 }
 
-/// When to load.
-pub fn load_when_argument() -> Arg {
-    choice(
-        "load",
-        "WHEN",
-        ["missing", "yes", "no", "only"],
-        "Load before the runs: if there is nothing, always (what is there is dropped), never, or always and then end",
+pub(crate) fn load_when_argument() -> Arg {
+    choice("load", "WHEN", ["missing", "yes", "no", "only"]).help(
+        "Load before the runs: if there is nothing, always (what is there is dropped), never, \
+         or always and then end",
     )
 }
 
 /// The seed of all draws.
-pub fn seed_argument() -> Arg {
-    option("seed", "N", "What all chance hangs on").default_value("0").value_parser(value_parser!(u64))
+pub(crate) fn seed_argument() -> Arg {
+    option("seed", "N").help("What all chance hangs on").default_value("0").value_parser(value_parser!(u64))
 }
 
-/// What the draws hang on.
-pub fn seed_arguments() -> Vec<Arg> {
+/// The seed of the draws.
+pub(crate) fn seed_arguments() -> Vec<Arg> {
     vec![
         seed_argument(),
-        flag("java-rng", "Draw as the original Java tools do, bit by bit, their quirks included"),
+        flag("java-rng").help("Draw as the original Java tools do, bit by bit, their quirks included"),
     ]
 }
 
 /// The original's way, which for this workload is `what`.
-pub fn faithful_argument(what: &'static str) -> Arg {
+pub(crate) fn faithful_argument(what: &'static str) -> Arg {
     let help = format!("Do as the original does, its quirks included: {what}");
-    Arg::new("faithful").long("faithful").action(ArgAction::SetTrue).help(help)
+    flag("faithful").help(help)
 }
 
 /// How to run.
-pub fn run_arguments() -> Vec<Arg> {
+pub(crate) fn run_arguments() -> Vec<Arg> {
     vec![
-        number(
-            "clients",
-            "8,32,100",
-            1..=60_000,
-            "Clients, each with its own connection; one run for each number",
-        )
-        .value_name("N,N")
-        .value_delimiter(','),
-        number("threads", "1", 1..=1000, "Threads of this tool that drive them"),
-        seconds("duration", "20", 1..=1_000_000, "Length of the measured window"),
-        seconds("warmup", "3", 0..=1_000_000, "Time before it"),
-        option(
-            "rate",
-            "N",
-            "Open loop: begin so many units per second, whatever the server does [default: closed loop]",
-        )
-        .value_parser(parse_rate),
-        choice(
-            "arrivals",
-            "HOW",
-            ["even", "poisson"],
-            "Of an open loop: evenly spread, or as many users who know nothing of each other",
-        ),
-        number("repeats", "1", 1..=1000, "Runs for each number of clients"),
-        seconds("interval", "10", 1..=3600, "Width of a line in the files with the original's columns"),
-        flag("no-ceiling", "Do not measure this tool's own ceiling before each run"),
-        flag(
-            "null-server",
-            "Measure only this tool: run against a built-in server that answers without looking",
-        ),
+        number("clients", "8,32,100", 1..=60_000)
+            .help("Clients, each with its own connection; one run for each number")
+            .value_name("N,N")
+            .value_delimiter(','),
+        number("threads", "1", 1..=1000).help("Threads of this tool that drive them"),
+        seconds("duration", "20", 1..=1_000_000).help("Length of the measured window"),
+        seconds("warmup", "3", 0..=1_000_000).help("Time before it"),
+        option("rate", "N")
+            .help(
+                "Open loop: begin so many units per second, whatever the server does [default: closed loop]",
+            )
+            .value_parser(parse_rate),
+        choice("arrivals", "HOW", ["even", "poisson"])
+            .help("Of an open loop: evenly spread, or as many users who know nothing of each other"),
+        number("repeats", "1", 1..=1000).help("Runs for each number of clients"),
+        seconds("interval", "10", 1..=3600).help("Width of a line in the files with the original's columns"),
+        flag("no-ceiling").help("Do not measure this tool's own ceiling before each run"),
+        flag("null-server")
+            .help("Measure only this tool: run against a built-in server that answers without looking"),
     ]
 }
 
@@ -244,7 +198,7 @@ fn parse_rate(text: &str) -> Result<f64, String> {
 
 /// When to load before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LoadWhen {
+pub(crate) enum LoadWhen {
     /// If there is nothing yet.
     Missing,
     /// Always.
@@ -257,8 +211,7 @@ pub enum LoadWhen {
 
 /// The server, and where the report goes.
 #[derive(Clone, Debug)]
-pub struct ServerOptions {
-    /// Its URI.
+pub(crate) struct ServerOptions {
     pub uri: String,
     /// Its process, if given.
     pub process: Option<ProcessId>,
@@ -268,7 +221,7 @@ pub struct ServerOptions {
     pub embedded_cache_bytes: u64,
     /// The folder for files, if any.
     pub out: Option<PathBuf>,
-    /// What is written beside the figures.
+    /// The labels beside the figures.
     pub labels: BTreeMap<String, String>,
     /// The server to start, if any.
     pub launch: launch::LaunchOptions,
@@ -282,18 +235,14 @@ pub struct ServerOptions {
     pub foreign: Option<Arc<dyn Server>>,
 }
 
-/// What every workload is told.
+/// The options that every workload has.
 #[derive(Clone, Debug)]
-pub struct MeasureOptions {
-    /// The server.
+pub(crate) struct MeasureOptions {
     pub server: ServerOptions,
-    /// When to load.
     pub load_when: LoadWhen,
-    /// The runs to make.
     pub plans: Vec<Plan>,
     /// How often each.
     pub repeats: u32,
-    /// Whether to measure the tool's own ceiling.
     pub with_ceiling: bool,
     /// Whether to measure nothing but the tool.
     pub null_server: bool,
@@ -312,14 +261,14 @@ pub fn uri(matches: &ArgMatches) -> String {
 }
 
 /// Refuses what was asked for and the target has not, before anything starts.
-pub fn check_target(matches: &ArgMatches) -> Result<(), BenchError> {
+pub(crate) fn check_target(matches: &ArgMatches) -> Result<(), BenchError> {
     let uri = uri(matches);
     let is_given = |name: &str| {
         matches!(matches.try_contains_id(name), Ok(true))
             && matches.value_source(name) == Some(clap::parser::ValueSource::CommandLine)
     };
     let refuse = |options: &[&'static str], cause: &str| match options.iter().find(|name| is_given(name)) {
-        Some(option) => Err(BenchError::Option { option, cause: cause.to_owned() }),
+        Some(option) => Err(BenchError::option(option, cause)),
         None => Ok(()),
     };
     if !uri.starts_with(MYSQL_SCHEME) {
@@ -342,8 +291,7 @@ pub fn check_target(matches: &ArgMatches) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// The arguments of the server group.
-pub fn server_options(matches: &ArgMatches) -> ServerOptions {
+pub(crate) fn server_options(matches: &ArgMatches) -> ServerOptions {
     ServerOptions {
         labels: launch::labels(matches),
         launch: launch::options(matches),
@@ -359,13 +307,11 @@ pub fn server_options(matches: &ArgMatches) -> ServerOptions {
     }
 }
 
-/// Which generator the draws come from.
-pub fn generator(matches: &ArgMatches) -> Generator {
+pub(crate) fn generator(matches: &ArgMatches) -> Generator {
     if matches.get_flag("java-rng") { Generator::Java } else { Generator::Xoshiro }
 }
 
-/// When a write is answered.
-pub fn durability(matches: &ArgMatches) -> Durability {
+pub(crate) fn durability(matches: &ArgMatches) -> Durability {
     match value::<String>(matches, "durability").as_str() {
         "j" => Durability::Journaled,
         "majority" => Durability::Majority,
@@ -374,7 +320,7 @@ pub fn durability(matches: &ArgMatches) -> Durability {
 }
 
 /// The arguments of the run group, and when to load where there is something to load.
-pub fn measure_options(matches: &ArgMatches) -> MeasureOptions {
+pub(crate) fn measure_options(matches: &ArgMatches) -> MeasureOptions {
     let load_when = match matches.try_get_one::<String>("load").ok().flatten().map(String::as_str) {
         Some("yes") => LoadWhen::Always,
         Some("no") => LoadWhen::Never,

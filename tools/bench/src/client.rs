@@ -32,24 +32,29 @@ mod thread_usage;
 mod timer;
 mod worker;
 
-pub use address::{Address, Place, Stream, WatchedStream};
-pub use connection::Connection;
-pub use crew::{Crew, GRACE as CREW_GRACE};
-pub use embedded::{EmbeddedClient, EmbeddedSession, EmbeddedStore, Record, SCHEME as EMBEDDED_SCHEME};
-pub use login::Login;
-pub use login::scram::Mechanism;
-pub use null_server::{Listening, NullServer};
-pub use reply::{Outcome, outcome_of};
-pub use schedule::{Pace, Spacing};
-pub use script::{Judgement, Kind, Next, Note, Script, Turn, Verdict};
-pub use session::Session;
-pub use session_id::session_id;
-#[cfg(test)]
-pub use tally::UnitEnd;
-pub use tally::{INTERVAL_S, IntervalTally, KindTally, Misses, Second, Tally};
+pub use address::{Address, Place};
+pub use null_server::Listening;
+pub use script::{Kind, Note, Turn, Verdict};
 pub use task::{ClientState, Performed, Statement, Task};
-pub use thread_usage::ThreadUsage;
-pub use worker::{Orders, Window, Worker};
+
+pub(crate) use connection::Connection;
+pub(crate) use crew::{Crew, GRACE as CREW_GRACE};
+pub(crate) use embedded::{
+    EmbeddedClient, EmbeddedSession, EmbeddedStore, Record, SCHEME as EMBEDDED_SCHEME,
+};
+pub(crate) use login::Login;
+pub(crate) use login::scram::Mechanism;
+pub(crate) use null_server::NullServer;
+pub(crate) use reply::{Outcome, outcome_of};
+pub(crate) use schedule::{Pace, Spacing};
+pub(crate) use script::{Judgement, Next, Script};
+pub(crate) use session::Session;
+pub(crate) use session_id::session_id;
+#[cfg(test)]
+pub(crate) use tally::UnitEnd;
+pub(crate) use tally::{INTERVAL_S, IntervalTally, KindTally, Misses, Second, Tally};
+pub(crate) use thread_usage::ThreadUsage;
+pub(crate) use worker::{Orders, Window, Worker};
 
 /// All clients of a run.
 #[derive(Default)]

@@ -14,7 +14,7 @@ pub mod sysbench;
 
 use crate::cli::{self, MYSQL_SCHEME, MeasureOptions, ServerOptions};
 use crate::client::{Address, EMBEDDED_SCHEME, EmbeddedStore};
-use crate::error::BenchError;
+use crate::error::{BenchError, make_folder};
 use crate::launch::StartedServer;
 use crate::protocol::{Job, MongoServer, Protocol, Server};
 use crate::report::file::Circumstances;
@@ -24,17 +24,14 @@ use pando_measuring::counters::{Facts, ProcessId, Sources};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// A call of a subcommand.
 #[derive(Clone, Copy)]
 pub struct Call<'c> {
-    /// Its arguments.
     pub matches: &'c ArgMatches,
     /// The protocol that this program speaks beside MongoDB's, if any.
     pub protocol: Option<&'c dyn Protocol>,
 }
 
 impl Call<'_> {
-    /// Whether this program speaks the protocol of a URI.
     pub fn speaks(&self, uri: &str) -> bool {
         !uri.starts_with(MYSQL_SCHEME) || self.foreign(uri).is_some()
     }
@@ -49,7 +46,6 @@ impl Call<'_> {
         protocol.map(|protocol| protocol.server(self.matches)).transpose()
     }
 
-    /// Makes the runs of a job.
     fn measure(&self, job: Job, mut options: MeasureOptions) -> Result<phases::Finished, BenchError> {
         options.server.foreign = self.foreign_server()?;
         let workload = match &options.server.foreign {
@@ -60,13 +56,9 @@ impl Call<'_> {
     }
 }
 
-/// A workload of the command line.
 pub struct Subject {
-    /// The subcommand.
     pub name: &'static str,
-    /// Its arguments.
     pub command: fn() -> Command,
-    /// Makes the job out of the arguments.
     pub job: fn(&ArgMatches) -> Result<Job, BenchError>,
 }
 
@@ -87,7 +79,6 @@ pub const SUBJECTS: [Subject; 5] = [
     },
 ];
 
-/// Runs the subcommand of a workload.
 pub fn run(call: Call<'_>, subject: &Subject) -> Result<ExitCode, BenchError> {
     if subject.name == "linkbench" {
         return linkbench::run(call);
@@ -111,8 +102,7 @@ struct Found {
 fn find_server(options: &ServerOptions) -> Result<Found, BenchError> {
     if let Some(folder) = &options.out {
         // Better now than when the first run is over.
-        std::fs::create_dir_all(folder)
-            .map_err(|source| BenchError::WriteReport { path: folder.clone(), source })?;
+        make_folder(folder)?;
     }
     let started = match options.launch.resolve(&options.uri, options.data_folder.as_deref())? {
         Some(launch) => Some(StartedServer::start(&launch, &|| greet(options).map(|_| ()))?),
@@ -148,9 +138,8 @@ fn greet(options: &ServerOptions) -> Result<(Arc<dyn Server>, ServerFacts), Benc
 /// An engine in this process, over the folder that was given.
 fn embedded(engine: &str, options: &ServerOptions) -> Result<Target, BenchError> {
     let Some(folder) = &options.data_folder else {
-        let cause =
-            "an engine in this process needs a folder for its data (memory keeps it empty)".to_owned();
-        return Err(BenchError::Option { option: "data-dir", cause });
+        let cause = "an engine in this process needs a folder for its data (memory keeps it empty)";
+        return Err(BenchError::option("data-dir", cause));
     };
     let store = EmbeddedStore::open(engine, folder, options.embedded_cache_bytes)?;
     Ok(Target::at(Address::embedded(Arc::new(store))))

@@ -9,7 +9,7 @@
 //! An [`Undo`] is registered before there is something to undo (or right after, where its number is known
 //! only then), and taken back when it has been done in order.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, no_resource};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,13 +18,13 @@ use std::time::Duration;
 
 /// How long the tool may take to end in order.
 const GRACE: Duration = Duration::from_secs(90);
-/// What a shell shows for a program that Ctrl-C ended.
+/// The exit code of a program that Ctrl-C ended.
 const EXIT_CODE: i32 = 130;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 static UNDOS: Mutex<Vec<(u64, Undo)>> = Mutex::new(Vec::new());
 
-/// What must be done if the tool ends at once.
+/// An action that is due if the tool ends at once.
 #[derive(Clone, Debug)]
 pub enum Undo {
     /// End this group of processes, which the tool has started.
@@ -70,7 +70,6 @@ fn undos() -> MutexGuard<'static, Vec<(u64, Undo)>> {
     UNDOS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether somebody asked for the end.
 pub fn requested() -> bool {
     REQUESTED.load(Ordering::Relaxed)
 }
@@ -80,10 +79,9 @@ pub fn check() -> Result<(), BenchError> {
     if requested() { Err(BenchError::Interrupted) } else { Ok(()) }
 }
 
-/// Begins to listen for signals.
 pub fn listen() -> Result<(), BenchError> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let resource = |source| BenchError::Resource { what: "a handler of signals", source };
+    let resource = no_resource("a handler of signals");
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(resource)?;
     let handle = move || {
         for _ in signals.forever() {

@@ -18,7 +18,7 @@ pub use caps::Caps;
 pub use readahead::Readahead;
 pub use words::Words;
 
-use crate::error::BenchError;
+use crate::error::{BenchError, no_resource, unwritable};
 use crate::interrupt::{self, Undo};
 use group::Group;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -48,13 +48,10 @@ pub struct Launch {
     pub stop_within: Duration,
     /// Where its output goes.
     pub log: PathBuf,
-    /// Its caps.
     pub caps: Caps,
-    /// Its data folder, whose device the I/O cap is for.
     pub data_folder: Option<PathBuf>,
 }
 
-/// A server that this tool has started.
 #[derive(Debug)]
 pub struct StartedServer {
     launch: Launch,
@@ -72,18 +69,17 @@ impl StartedServer {
         answers: &dyn Fn() -> Result<(), BenchError>,
     ) -> Result<StartedServer, BenchError> {
         let group = Group::make(launch.caps, launch.data_folder.as_deref(), &launch.start)?;
-        let unwritable = |source| BenchError::WriteReport { path: launch.log.clone(), source };
-        let log = File::create(&launch.log).map_err(unwritable)?;
+        let log = File::create(&launch.log).map_err(unwritable(&launch.log))?;
         let into_group = group.as_ref().map_or_else(String::new, Group::enter_command);
         let child = Command::new("sh")
             .arg("-c")
             .arg(format!("{into_group}exec {}", launch.start))
             .stdin(Stdio::null())
-            .stdout(log.try_clone().map_err(unwritable)?)
+            .stdout(log.try_clone().map_err(unwritable(&launch.log))?)
             .stderr(log)
             .process_group(0)
             .spawn()
-            .map_err(|source| BenchError::Resource { what: "a shell", source })?;
+            .map_err(no_resource("a shell"))?;
         let registered = Pid::from_raw(child.id().cast_signed()).map(Undo::EndGroup).map(interrupt::register);
         let mut server =
             StartedServer { launch: launch.clone(), child, registered, _group: group, is_over: false };
@@ -99,7 +95,7 @@ impl StartedServer {
     /// Whether it still runs; a server that has ended by itself is told with the end of its log.
     pub fn check(&mut self) -> Result<(), BenchError> {
         let waited = self.child.try_wait();
-        match waited.map_err(|source| BenchError::Resource { what: "waiting for a process", source })? {
+        match waited.map_err(no_resource("waiting for a process"))? {
             None => Ok(()),
             Some(status) => {
                 self.is_over = true;
@@ -161,7 +157,7 @@ impl StartedServer {
         }
         let began = Instant::now();
         while self.check().is_ok() {
-            // Who asks twice for the end of the tool ends the server with it: see [`interrupt`].
+            // A second request for the end of the tool ends the server with it: see [`interrupt`].
             let within = if interrupt::requested() { INTERRUPTED_WITHIN } else { self.launch.stop_within };
             let within = within.min(self.launch.stop_within);
             if began.elapsed() > within {

@@ -55,7 +55,7 @@ pub mod error;
 mod interrupt;
 mod launch;
 pub mod protocol;
-pub mod report;
+mod report;
 pub mod run;
 mod self_check;
 mod suite;
@@ -97,11 +97,8 @@ fn command_line() -> Command {
 pub fn run_program(protocol: Option<&dyn Protocol>) -> ExitCode {
     run_arguments(protocol).unwrap_or_else(|error| {
         eprintln!("pando-bench: {error}");
-        let mut source = std::error::Error::source(&error);
-        while let Some(cause) = source {
-            eprintln!("  because: {cause}");
-            source = cause.source();
-        }
+        let causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
+        causes.for_each(|cause| eprintln!("  because: {cause}"));
         ExitCode::from(2)
     })
 }

@@ -71,8 +71,7 @@ pub enum Job {
 }
 
 impl Job {
-    /// The job over MongoDB's protocol.
-    pub fn into_workload(self) -> Box<dyn Workload> {
+    pub(crate) fn into_workload(self) -> Box<dyn Workload> {
         match self {
             Job::Point(workload) => Box::new(workload),
             Job::Sysbench(workload) => Box::new(workload),
@@ -85,12 +84,11 @@ impl Job {
 
 /// A server of MongoDB's protocol, or an engine in this process.
 #[derive(Clone, Debug)]
-pub struct MongoServer {
+pub(crate) struct MongoServer {
     target: Target,
 }
 
 impl MongoServer {
-    /// The server at a target.
     pub fn at(target: Target) -> MongoServer {
         MongoServer { target }
     }

@@ -11,7 +11,7 @@ use crate::client::{
     Address, CREW_GRACE, Clients, Connection, Crew, EmbeddedClient, Misses, Orders, Pace, Place, Tally, Task,
     Window, Worker,
 };
-use crate::error::BenchError;
+use crate::error::{BenchError, no_resource};
 use crate::interrupt;
 use pando_measuring::counters::{Sources, Usage};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-pub mod settle;
+pub(crate) mod settle;
 
 /// How often progress is printed.
 const PROGRESS_S: u32 = 10;
@@ -43,16 +43,16 @@ pub struct Plan {
     pub interval_s: u32,
 }
 
-/// What the counting must know of a workload.
+/// The facts of a workload that the counting needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Counting {
     /// How many kinds of statements there are.
     pub kinds: usize,
-    /// What a miss is.
+    /// Whether a miss is a fault or part of the work.
     pub misses: Misses,
 }
 
-/// What a run measured.
+/// The measurements of a run.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// How it was run.
@@ -61,13 +61,13 @@ pub struct Measured {
     pub from: Instant,
     /// The length of the window: the planned one, or until all clients were over.
     pub seconds: f64,
-    /// What the clients counted.
+    /// The counts of the clients.
     pub tally: Tally,
-    /// What it cost, if that was to be counted.
+    /// The costs, if they were to be counted.
     pub usage: Option<Usage>,
-    /// What each second of it cost.
+    /// The costs of each second.
     pub usage_per_second: Vec<Usage>,
-    /// What the data folder took on the device at the end of each interval, in bytes; empty if its place is
+    /// The size of the data folder on the device at the end of each interval, in bytes; empty if its place is
     /// not known.
     pub folder_bytes: Vec<u64>,
 }
@@ -191,7 +191,7 @@ fn spawn<T: Send + 'static>(
         drop(begun);
         outcome
     });
-    thread.map_err(|source| BenchError::Resource { what: "a thread", source })
+    thread.map_err(no_resource("a thread"))
 }
 
 fn join(underway: Underway, ended: Ended) -> Result<Vec<Tally>, BenchError> {
@@ -200,7 +200,7 @@ fn join(underway: Underway, ended: Ended) -> Result<Vec<Tally>, BenchError> {
         tallies.push(handle.join().map_err(|_| BenchError::ThreadPanicked)??);
     }
     for (crew, handles) in underway.crews {
-        // Who waits in the driver for a server that hangs is not waited for.
+        // A thread that waits in the driver for a server that hangs is not waited for.
         let is_over = |handle: &JoinHandle<_>| ended == Ended::All || handle.is_finished();
         let (over, stuck): (Vec<_>, Vec<_>) = handles.into_iter().partition(is_over);
         for handle in over {
@@ -211,7 +211,6 @@ fn join(underway: Underway, ended: Ended) -> Result<Vec<Tally>, BenchError> {
     Ok(tallies)
 }
 
-/// What a run cost.
 #[derive(Default)]
 struct Watched {
     usage: Option<Usage>,

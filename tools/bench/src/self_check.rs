@@ -29,7 +29,6 @@ use crate::workload::point::PointQuery;
 /// How long and how often to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Clients.
     pub clients: u32,
     /// Seconds of one measurement.
     pub seconds: u32,
@@ -37,12 +36,9 @@ pub struct Effort {
     pub rounds: u32,
 }
 
-/// What was found.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// In words, with its figures.
     pub text: String,
-    /// Whether it is within its bound.
     pub holds: bool,
 }
 
@@ -66,12 +62,10 @@ fn queries() -> PointQuery {
     point::workload(&point::command().get_matches_from(["point"]))
 }
 
-/// A null server that is content with point queries.
 fn null_server(workload: &PointQuery) -> Result<NullServer, BenchError> {
     NullServer::start(&workload.null_reply().ok_or(BenchError::Closed)?)
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
+fn median(values: Vec<f64>) -> f64 {
+    pando_measuring::number::median(values).unwrap_or(0.0)
 }

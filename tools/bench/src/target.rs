@@ -56,7 +56,7 @@ fn resolve(host: &str) -> Result<SocketAddr, BenchError> {
     addresses.first().copied().ok_or_else(|| BenchError::Resolve { host: host.to_owned(), source: None })
 }
 
-/// What a server says about itself.
+/// A server's description of itself.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct ServerFacts {
     /// `version` of buildInfo.
@@ -75,8 +75,7 @@ pub struct ServerFacts {
 }
 
 impl ServerFacts {
-    /// Asks the server.
-    pub fn ask(target: &Target) -> Result<ServerFacts, BenchError> {
+    pub(crate) fn ask(target: &Target) -> Result<ServerFacts, BenchError> {
         let mut session = Session::open(target.address())?;
         let build = session.command("admin", doc! { "buildInfo": 1 })?;
         let hello = session.command("admin", doc! { "hello": 1 })?;

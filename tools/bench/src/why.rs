@@ -6,7 +6,7 @@
 //! - [`sizes`]: how large data, indexes and log are.
 
 pub mod checkpoints;
-pub mod profile;
+pub(crate) mod profile;
 pub mod sizes;
 pub mod status;
 
@@ -21,7 +21,7 @@ impl Why {
     }
 }
 
-/// What is known of one run beside its figures.
+/// The reasons behind the figures of one run.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Why {
     /// Numbers of serverStatus, by their path, and how much they changed between the run's beginning and its

@@ -17,15 +17,15 @@
 //! | `linkbench` | a request on a social graph | [`linkbench`] |
 
 pub mod iibench;
-pub mod insert;
+pub(crate) mod insert;
 pub mod kv;
 pub mod linkbench;
 pub mod load;
 pub mod point;
-pub mod spread;
+pub(crate) mod spread;
 pub mod sysbench;
 #[cfg(test)]
-mod whole_runs;
+mod tests;
 
 use crate::client::{Clients, Listening, Misses, NullServer};
 use crate::error::BenchError;
@@ -36,8 +36,9 @@ use crate::run::Measured;
 use crate::target::Target;
 use load::Loading;
 use pando_document::Document;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What is measured.
+/// A measured workload.
 pub trait Workload: Sync {
     /// The workload that this one repeats over another protocol. Where this one does not describe itself,
     /// that one does. A workload without an original describes itself.
@@ -50,7 +51,7 @@ pub trait Workload: Sync {
         self.original().map_or("", |original| original.name())
     }
 
-    /// What will be done, in one line.
+    /// The work, in one line.
     fn summary(&self) -> String {
         self.original().map_or_else(String::new, |original| original.summary())
     }
@@ -60,7 +61,7 @@ pub trait Workload: Sync {
         self.original().map_or(serde_json::Value::Null, |original| original.parameters())
     }
 
-    /// What the rate counts, in the plural: "queries".
+    /// The unit that the rate counts, in the plural: "queries".
     fn operations(&self) -> &'static str {
         self.original().map_or("operations", |original| original.operations())
     }
@@ -70,7 +71,7 @@ pub trait Workload: Sync {
         self.original().map_or_else(Vec::new, |original| original.kinds())
     }
 
-    /// What a miss is.
+    /// Whether a miss is a fault or part of the work.
     fn misses(&self) -> Misses {
         self.original().map_or(Misses::AreFaults, |original| original.misses())
     }
@@ -90,7 +91,7 @@ pub trait Workload: Sync {
         Ok(())
     }
 
-    /// What is to be done right before the clients of a run begin, such as making empty collections.
+    /// Prepares the server right before the clients of a run begin, such as by making empty collections.
     fn prepare(&self, _target: &Target) -> Result<(), BenchError> {
         Ok(())
     }
@@ -131,7 +132,7 @@ pub trait Workload: Sync {
         self.original().map_or_else(Vec::new, |original| original.lines(measured))
     }
 
-    /// What else stands in the file of the run that was verified last.
+    /// Further data for the file of the run that was verified last.
     fn extras(&self) -> serde_json::Value {
         serde_json::Value::Null
     }
@@ -140,4 +141,10 @@ pub trait Workload: Sync {
     fn csv(&self, figures: &Figures) -> Vec<CsvFile> {
         self.original().map_or_else(Vec::new, |original| original.csv(figures))
     }
+}
+
+/// Milliseconds since 1970.
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

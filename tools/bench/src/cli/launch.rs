@@ -10,53 +10,44 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A server of one's own.
 pub fn arguments() -> Vec<Arg> {
     vec![
-        option(
-            "server-command",
-            "COMMAND",
-            "Start this server, and end it afterwards; words: {port} {data} {cache_mb} …",
-        ),
-        option("server-stop", "COMMAND", "End it so [default: SIGTERM]"),
-        seconds("server-ready", "60", 1..=86_400, "How long it may take to answer"),
-        seconds("server-grace", "120", 0..=86_400, "How long it may take to end before it is killed"),
-        option("cache-mb", "MB", "What {cache_mb} and its like stand for, in 10^6 bytes")
+        option("server-command", "COMMAND")
+            .help("Start this server, and end it afterwards; words: {port} {data} {cache_mb} …"),
+        option("server-stop", "COMMAND").help("End it so [default: SIGTERM]"),
+        seconds("server-ready", "60", 1..=86_400).help("How long it may take to answer"),
+        seconds("server-grace", "120", 0..=86_400).help("How long it may take to end before it is killed"),
+        option("cache-mb", "MB")
+            .help("What {cache_mb} and its like stand for, in 10^6 bytes")
             .value_parser(value_parser!(u64).range(1..=10_000_000)),
-        option("scale", "FACTOR", "The post's data and cache, so much smaller: 0.001")
+        option("scale", "FACTOR")
+            .help("The post's data and cache, so much smaller: 0.001")
             .value_parser(value_parser!(f64)),
-        option("cap", "SIZE", "Memory and page cache of the started server together: 640MB")
+        option("cap", "SIZE")
+            .help("Memory and page cache of the started server together: 640MB")
             .value_parser(|text: &str| parse_bytes(text)),
-        option("io-cap", "LIMITS", "Disk of the started server: 200riops|20MBps")
+        option("io-cap", "LIMITS")
+            .help("Disk of the started server: 200riops|20MBps")
             .value_parser(|text: &str| text.parse::<IoCap>()),
-        option(
-            "readahead-sweep",
-            "KB,KB",
-            "One set of runs for each readahead of the data's device [0,8,32]",
-        )
-        .num_args(0..=1)
-        .default_missing_value("0,8,32")
-        .value_delimiter(',')
-        .value_parser(value_parser!(u32).range(0..=1_048_576)),
-        option(
-            "label",
-            "NAME=TEXT",
-            "Write this beside the figures: server, engine, cache, state, durability, …",
-        )
-        .action(ArgAction::Append)
-        .value_parser(parse_label),
-        flag(
-            "force-checkpoint",
-            "Have the server write a checkpoint before each run, and another one before sizes are taken again",
+        option("readahead-sweep", "KB,KB")
+            .help("One set of runs for each readahead of the data's device [0,8,32]")
+            .num_args(0..=1)
+            .default_missing_value("0,8,32")
+            .value_delimiter(',')
+            .value_parser(value_parser!(u32).range(0..=1_048_576)),
+        option("label", "NAME=TEXT")
+            .help("Write this beside the figures: server, engine, cache, state, durability, …")
+            .action(ArgAction::Append)
+            .value_parser(parse_label),
+        flag("force-checkpoint").help(
+            "Have the server write a checkpoint before each run, and another one before sizes are \
+             taken again",
         ),
-        option(
-            "profile",
-            "STACKS",
-            "Record the server with perf: top symbols, and a flame graph by frame pointers or dwarf",
-        )
-        .num_args(0..=1)
-        .default_missing_value("fp")
-        .value_parser(clap::builder::PossibleValuesParser::new(["fp", "dwarf"])),
+        option("profile", "STACKS")
+            .help("Record the server with perf: top symbols, and a flame graph by frame pointers or dwarf")
+            .num_args(0..=1)
+            .default_missing_value("fp")
+            .value_parser(clap::builder::PossibleValuesParser::new(["fp", "dwarf"])),
     ]
 }
 
@@ -67,7 +58,7 @@ fn parse_label(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// What is written beside the figures.
+/// The labels beside the figures.
 pub fn labels(matches: &ArgMatches) -> BTreeMap<String, String> {
     matches.get_many::<(String, String)>("label").unwrap_or_default().cloned().collect()
 }
@@ -84,7 +75,6 @@ pub struct LaunchOptions {
     log: PathBuf,
 }
 
-/// What the arguments say.
 pub fn options(matches: &ArgMatches) -> LaunchOptions {
     LaunchOptions {
         command: matches.get_one("server-command").cloned(),
@@ -101,7 +91,6 @@ pub fn options(matches: &ArgMatches) -> LaunchOptions {
 }
 
 impl LaunchOptions {
-    /// Whether a server is to be started.
     pub fn is_given(&self) -> bool {
         self.command.is_some()
     }
@@ -160,7 +149,7 @@ mod tests {
         let all = std::iter::once("x").chain(arguments.split(';').filter(|argument| !argument.is_empty()));
         let command = clap::Command::new("x")
             .args(super::arguments())
-            .arg(option("out", "DIR", "").value_parser(value_parser!(PathBuf)));
+            .arg(option("out", "DIR").help("").value_parser(value_parser!(PathBuf)));
         let matches = command.try_get_matches_from(all).expect("each is possible alone");
         options(&matches).resolve("mongodb://127.0.0.1:7000/", Some(Path::new("/data")))
     }

@@ -11,13 +11,12 @@ use clap::{Arg, ArgMatches};
 /// The most documents per collection: `_id` is an int32.
 const DOCUMENTS_MAX: i64 = i32::MAX as i64;
 
-/// Which documents there are.
 pub fn data_arguments() -> Vec<Arg> {
     let mut arguments = vec![
         database_argument("sbtest"),
         databases_argument(),
-        number("collections", "8", 1..=100_000, "Collections sbtest1 to sbtestN"),
-        number("docs", "125000", 1..=DOCUMENTS_MAX, "Documents per collection"),
+        number("collections", "8", 1..=100_000).help("Collections sbtest1 to sbtestN"),
+        number("docs", "125000", 1..=DOCUMENTS_MAX).help("Documents per collection"),
     ];
     arguments.extend(seed_arguments());
     arguments
@@ -26,12 +25,11 @@ pub fn data_arguments() -> Vec<Arg> {
 /// The index on `k`.
 pub fn index_arguments() -> Vec<Arg> {
     vec![
-        choice("secondary-index", "on|off", ["on", "off"], "Whether there is an index on k"),
-        choice("index-build", "WHEN", ["before", "after"], "Create it before or after the load"),
+        choice("secondary-index", "on|off", ["on", "off"]).help("Whether there is an index on k"),
+        choice("index-build", "WHEN", ["before", "after"]).help("Create it before or after the load"),
     ]
 }
 
-/// What the arguments say.
 pub fn load(matches: &ArgMatches) -> Load {
     let text = |name| value::<String>(matches, name);
     let index = match (text("secondary-index").as_str(), text("index-build").as_str()) {

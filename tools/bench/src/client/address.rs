@@ -1,19 +1,19 @@
 //! The address of a server, and a stream to it: TCP, or the unix socket of a server on this machine. An
 //! engine in this process has an address, too, and no stream.
 //!
-//! Whoever connects logs in, if the address says as whom: see [`crate::client::Session::open`].
+//! A session logs in, if the address has a user: see [`crate::client::Session::open`].
 //!
 //! Over loopback a request and its reply pass the whole of the kernel's TCP twice, which on few cores costs
 //! as much as a cached point query itself; a unix socket leaves that out, as an application beside its server
 //! would.
 
 use super::{EmbeddedStore, Login};
-use mio::event::Source;
-use mio::{Interest, Registry, Token};
 use pando_measuring::counters::ProcessId;
+use socket2::Socket;
 use std::fmt;
-use std::io::{self, IoSlice, Read, Write};
+use std::io;
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -41,18 +41,15 @@ pub enum Place {
 }
 
 impl Address {
-    /// The unix socket at this path.
-    pub fn unix(path: impl Into<Arc<Path>>) -> Address {
+    pub(crate) fn unix(path: impl Into<Arc<Path>>) -> Address {
         Address::from(Place::Unix(path.into()))
     }
 
-    /// An engine in this process.
-    pub fn embedded(store: Arc<EmbeddedStore>) -> Address {
+    pub(crate) fn embedded(store: Arc<EmbeddedStore>) -> Address {
         Address::from(Place::Embedded(store))
     }
 
-    /// The same for a user.
-    pub fn with_login(self, login: Login) -> Address {
+    pub(crate) fn with_login(self, login: Login) -> Address {
         Address { login: Some(Arc::new(login)), ..self }
     }
 
@@ -61,7 +58,7 @@ impl Address {
         &self.place
     }
 
-    /// Who logs in there, if anybody.
+    /// The user who logs in there, if there is one.
     pub fn login(&self) -> Option<&Login> {
         self.login.as_deref()
     }
@@ -76,14 +73,14 @@ impl Address {
     }
 
     /// A blocking stream to the server.
-    pub fn connect(&self) -> io::Result<Stream> {
+    pub fn connect(&self) -> io::Result<Socket> {
         match &self.place {
             Place::Tcp(address) => {
                 let stream = TcpStream::connect_timeout(address, CONNECT_WITHIN)?;
                 stream.set_nodelay(true)?;
-                Ok(Stream::Tcp(stream))
+                Ok(stream.into())
             }
-            Place::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
+            Place::Unix(path) => UnixStream::connect(path).map(|stream| OwnedFd::from(stream).into()),
             Place::Embedded(_) => {
                 Err(io::Error::new(io::ErrorKind::Unsupported, "an engine in this process has no socket"))
             }
@@ -110,121 +107,5 @@ impl fmt::Display for Address {
             Place::Unix(path) => path.display().fmt(f),
             Place::Embedded(store) => store.fmt(f),
         }
-    }
-}
-
-/// A blocking stream.
-#[derive(Debug)]
-pub enum Stream {
-    /// Over TCP.
-    Tcp(TcpStream),
-    /// Over a unix socket.
-    Unix(UnixStream),
-}
-
-impl Read for Stream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.read(buffer),
-            Stream::Unix(stream) => stream.read(buffer),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.write(buffer),
-            Stream::Unix(stream) => stream.write(buffer),
-        }
-    }
-
-    fn write_vectored(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.write_vectored(buffers),
-            Stream::Unix(stream) => stream.write_vectored(buffers),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Stream {
-    /// How long a read may wait; forever without a time.
-    pub fn set_read_timeout(&self, within: Option<Duration>) -> io::Result<()> {
-        match self {
-            Stream::Tcp(stream) => stream.set_read_timeout(within),
-            Stream::Unix(stream) => stream.set_read_timeout(within),
-        }
-    }
-
-    /// The same stream for an event loop.
-    pub fn into_watched(self) -> io::Result<WatchedStream> {
-        Ok(match self {
-            Stream::Tcp(stream) => {
-                stream.set_nonblocking(true)?;
-                WatchedStream::Tcp(mio::net::TcpStream::from_std(stream))
-            }
-            Stream::Unix(stream) => {
-                stream.set_nonblocking(true)?;
-                WatchedStream::Unix(mio::net::UnixStream::from_std(stream))
-            }
-        })
-    }
-}
-
-/// A stream that never blocks.
-#[derive(Debug)]
-pub enum WatchedStream {
-    /// Over TCP.
-    Tcp(mio::net::TcpStream),
-    /// Over a unix socket.
-    Unix(mio::net::UnixStream),
-}
-
-impl WatchedStream {
-    fn source(&mut self) -> &mut dyn Source {
-        match self {
-            WatchedStream::Tcp(stream) => stream,
-            WatchedStream::Unix(stream) => stream,
-        }
-    }
-}
-
-impl Read for WatchedStream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            WatchedStream::Tcp(stream) => stream.read(buffer),
-            WatchedStream::Unix(stream) => stream.read(buffer),
-        }
-    }
-}
-
-impl Write for WatchedStream {
-    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        match self {
-            WatchedStream::Tcp(stream) => stream.write(buffer),
-            WatchedStream::Unix(stream) => stream.write(buffer),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Source for WatchedStream {
-    fn register(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
-        self.source().register(registry, token, interests)
-    }
-
-    fn reregister(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
-        self.source().reregister(registry, token, interests)
-    }
-
-    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
-        self.source().deregister(registry)
     }
 }

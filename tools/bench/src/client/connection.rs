@@ -12,16 +12,16 @@
 
 use super::script::{Judgement, Next, Note, Turn};
 use super::{Script, Session, reply};
-use crate::client::{Address, WatchedStream};
+use crate::client::Address;
 use crate::error::BenchError;
-use mio::event::Source;
 use pando_wire::frame_length;
+use socket2::Socket;
 use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
 use std::time::Instant;
 
-/// A client of a run.
 pub struct Connection {
-    stream: WatchedStream,
+    stream: Socket,
     script: Box<dyn Script>,
     request: Vec<u8>,
     written: usize,
@@ -31,20 +31,15 @@ pub struct Connection {
     partial: Vec<u8>,
 }
 
-/// What a client is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Between two units.
     Idle,
-    /// A request is under way.
     Waiting,
-    /// Its script is over.
     Over,
     /// It was counted out: its script is over, or its connection lost.
     Out,
 }
 
-/// The moments from which latencies count.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
     /// When the unit under way was to begin.
@@ -55,22 +50,17 @@ pub struct Times {
     pub statement: Instant,
 }
 
-/// A reply that has come.
 #[derive(Debug)]
 pub struct Reply {
-    /// When its unit and its statement began.
     pub times: Times,
-    /// When it was there.
     pub received_at: Instant,
-    /// What the script says of it.
     pub judgement: Judgement,
 }
 
 impl Connection {
-    /// Connects a client that follows this script.
     pub fn open(address: impl Into<Address>, script: Box<dyn Script>) -> Result<Connection, BenchError> {
         let stream = Session::open(address)?.into_stream().ok_or(BenchError::Closed)?;
-        let stream = stream.into_watched().map_err(BenchError::Connection)?;
+        stream.set_nonblocking(true).map_err(BenchError::Connection)?;
         let now = Instant::now();
         Ok(Connection {
             stream,
@@ -84,12 +74,11 @@ impl Connection {
         })
     }
 
-    /// What to register with the event loop.
-    pub fn source(&mut self) -> &mut dyn Source {
-        &mut self.stream
+    /// The descriptor to register with the event loop.
+    pub fn file(&self) -> RawFd {
+        self.stream.as_raw_fd()
     }
 
-    /// What it is doing.
     pub fn state(&self) -> State {
         self.state
     }
@@ -99,7 +88,6 @@ impl Connection {
         self.state = State::Out;
     }
 
-    /// What its script counted besides.
     pub fn notes(&self) -> Vec<Note> {
         self.script.notes()
     }
@@ -112,7 +100,6 @@ impl Connection {
         self.send()
     }
 
-    /// Sends the next request of the unit under way.
     pub fn go_on(&mut self) -> Result<(), BenchError> {
         assert_eq!(self.state, State::Idle, "a client has one request under way at a time");
         self.send()?;

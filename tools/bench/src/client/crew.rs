@@ -24,7 +24,7 @@ pub const GRACE: Duration = Duration::from_secs(60);
 /// How many tallies there are at most.
 const TALLIES: usize = 8;
 
-/// What the threads of a run share.
+/// The state that the threads of a run share.
 pub struct Crew {
     orders: Orders,
     tallies: Vec<Mutex<Tally>>,
@@ -39,7 +39,6 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// A crew of so many clients.
     pub fn new(orders: Orders, clients: usize) -> Crew {
         let tallies = (0..clients.clamp(1, TALLIES)).map(|_| Mutex::new(orders.tally())).collect();
         let schedule = orders.pace.schedule(orders.window.start, 0, 1).map(Mutex::new);
@@ -54,12 +53,10 @@ impl Crew {
         }
     }
 
-    /// Operations that were done so far.
     pub fn done(&self) -> Arc<AtomicU64> {
         self.done.clone()
     }
 
-    /// Follows one task to its end, on the calling thread.
     pub fn follow(&self, mut task: Box<dyn Task>) -> Result<(), BenchError> {
         let place = self.begun.fetch_add(1, Ordering::Relaxed);
         let tally = &self.tallies[place % self.tallies.len()];
@@ -115,7 +112,7 @@ impl Crew {
         Some(Some(due))
     }
 
-    /// What all threads counted. So many of them still wait for a reply, and are given up: each is a failure.
+    /// The counts of all threads. `stuck` threads still wait for a reply, and are given up: each is a failure.
     pub fn finish(&self, stuck: usize) -> Tally {
         let end = self.orders.window.to();
         let mut sum = self.orders.tally();

@@ -6,7 +6,7 @@
 
 use super::script::{Judgement, Next, Note, Script, Turn, Verdict};
 use super::task::{ClientState, Performed, Statement, Task};
-use crate::error::BenchError;
+use crate::error::{BenchError, make_folder};
 use pando_document::{Document, RawDocument};
 use pando_wire::{Body, Message};
 use pandodb::{DocumentSequence, EngineName, Options, Pando, RawSession, Request};
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// What an embedded target is written as, before the engine's name.
+/// The beginning of embedded targets, before the engine's name.
 pub const SCHEME: &str = "embedded:";
 
 /// An engine in this process, open until the last client is gone.
@@ -45,8 +45,7 @@ impl EmbeddedStore {
     pub fn open(engine: &str, folder: &Path, cache_bytes: u64) -> Result<EmbeddedStore, BenchError> {
         let engine: EngineName =
             engine.parse().map_err(|cause| BenchError::Option { option: "uri", cause })?;
-        std::fs::create_dir_all(folder)
-            .map_err(|source| BenchError::WriteReport { path: folder.to_owned(), source })?;
+        make_folder(folder)?;
         let mut options = Options { engine, ..Options::default() };
         options.engine_options.cache_bytes = cache_bytes;
         let store = Pando::open_with(folder, &options)?;
@@ -68,7 +67,6 @@ impl EmbeddedStore {
         EmbeddedStore { name: format!("{SCHEME}null"), kind: Kind::Null(Canned { reply, record }) }
     }
 
-    /// A connection.
     pub fn session(&self) -> EmbeddedSession {
         EmbeddedSession {
             to: match &self.kind {
@@ -100,7 +98,6 @@ impl fmt::Display for EmbeddedStore {
     }
 }
 
-/// A connection to an engine in this process.
 pub struct EmbeddedSession {
     to: Peer,
 }
@@ -157,7 +154,6 @@ pub struct EmbeddedClient {
 }
 
 impl EmbeddedClient {
-    /// A client of this store.
     pub fn new(store: &EmbeddedStore, script: Box<dyn Script>) -> EmbeddedClient {
         let session = store.session();
         EmbeddedClient { session, script, request: Vec::new(), reply: Vec::new(), request_id: 0 }

@@ -18,7 +18,7 @@ const NONCE_BYTES: usize = 24;
 /// An exchange has three replies; a server that goes on is none.
 const REPLIES_MAX: u32 = 4;
 
-/// Who logs in, and how.
+/// A user, and the way to log in.
 pub struct Login {
     user: String,
     password: String,
@@ -40,7 +40,7 @@ impl Login {
         Login { user, password, source, mechanism, keys: Keys::default() }
     }
 
-    /// What `hello` is to be asked: the mechanisms of this user.
+    /// The question of `hello` for the mechanisms of this user.
     pub fn asks_hello(&self) -> String {
         format!("{}.{}", self.source, self.user)
     }

@@ -4,7 +4,7 @@
 //! about the client than about the server. One thread with one epoll loop; each request costs it one read and
 //! one write, too.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, no_resource};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use pando_document::{Document, doc};
@@ -36,7 +36,7 @@ impl NullServer {
     /// Starts one on a free port of loopback. A request that says hello is answered with `ok: 1`, any other
     /// with `reply`.
     pub fn start(reply: &Document) -> Result<NullServer, BenchError> {
-        let resource = |source| BenchError::Resource { what: "a listening socket", source };
+        let resource = no_resource("a listening socket");
         let mut listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0).into()).map_err(resource)?;
         let address = listener.local_addr().map_err(resource)?;
         let poll = Poll::new().map_err(resource)?;
@@ -51,7 +51,7 @@ impl NullServer {
             buffer: vec![0; BUFFER_BYTES],
         };
         let thread = std::thread::Builder::new().name("null-server".into()).spawn(|| server.run());
-        let thread = Some(thread.map_err(|source| BenchError::Resource { what: "a thread", source })?);
+        let thread = Some(thread.map_err(no_resource("a thread"))?);
         Ok(NullServer { address, stop, thread })
     }
 }

@@ -17,7 +17,6 @@ pub fn body_of_reply(frame: &[u8], request_id: i32) -> Result<&RawDocument, Benc
     }
 }
 
-/// Whether a command succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// `ok: 1`, and no write was refused.

@@ -10,14 +10,12 @@ use std::time::{Duration, Instant};
 /// How units are spread over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spacing {
-    /// The same time between any two.
     Even,
     /// Exponential times between them, as of many users who know nothing of each other.
     Poisson,
 }
 
 impl Spacing {
-    /// Its name on the command line and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Spacing::Even => "even",
@@ -26,7 +24,6 @@ impl Spacing {
     }
 }
 
-/// The pace of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
     /// A client begins its next unit when the last is over.
@@ -52,10 +49,9 @@ impl Pace {
     }
 }
 
-/// What the gaps of schedules hang on: the same in every run, apart from the seed of its keys.
+/// The seed of the gaps of schedules: the same in every run, apart from the seed of its keys.
 const SCHEDULE_SEED: u64 = 0x5CED;
 
-/// The moments at which units are to begin, in order.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     from: Instant,
@@ -67,7 +63,6 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// When the next unit is to begin.
     pub fn due(&self) -> Instant {
         let after_s = match self.spacing {
             // From the count, so that rounding does not add up.

@@ -12,7 +12,7 @@
 
 use pando_document::RawDocument;
 
-/// What one client does.
+/// The work of one client.
 pub trait Script: Send {
     /// Appends the next request, with this id, to `out`; appends nothing when there is nothing left to do. In
     /// the middle of a unit there always is.
@@ -22,7 +22,7 @@ pub trait Script: Send {
     /// end.
     fn judge(&mut self, body: &RawDocument) -> Judgement;
 
-    /// What the script counted besides, once it is over: a name, and how often.
+    /// Counts of its own, once it is over.
     fn notes(&self) -> Vec<Note> {
         Vec::new()
     }
@@ -31,7 +31,7 @@ pub trait Script: Send {
 /// Whether a script goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// A request was appended.
+    /// The unit goes on with another request.
     Request,
     /// There is nothing left to do.
     Over,
@@ -62,27 +62,24 @@ pub struct Note {
     pub count: u64,
 }
 
-/// What ended with a reply.
+/// The effect of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
     /// The kind of the statement that ended; nothing if it goes on, or if it has no kind.
     pub statement: Option<Kind>,
     /// How that went; of a statement that goes on, [`Verdict::Done`].
     pub verdict: Verdict,
-    /// What is next.
     pub next: Next,
 }
 
-/// What a client does next.
+/// The next step of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// The unit goes on with another request.
     Request,
     /// The unit goes on with the same statement once more, because the server said that it may work now.
     Again,
     /// The unit is over; so many operations (documents of a batch, or 1) were done by it, if it did not fail.
     Unit {
-        /// Operations.
         operations: u32,
     },
 }
@@ -93,7 +90,6 @@ impl Judgement {
         Judgement { statement: None, verdict, next: Next::Unit { operations: 1 } }
     }
 
-    /// The statement needs another request.
     pub fn more() -> Judgement {
         Judgement { statement: None, verdict: Verdict::Done, next: Next::Request }
     }

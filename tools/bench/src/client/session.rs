@@ -2,17 +2,17 @@
 
 use super::EmbeddedSession;
 use super::reply::{Outcome, body_of_reply, outcome_of};
-use crate::client::{Address, Place, Stream};
+use crate::client::{Address, Place};
 use crate::error::BenchError;
 use pando_document::{Document, RawDocument, doc};
 use pando_wire::{FrameBuffer, MsgFlags, OpMsgWriter};
+use socket2::Socket;
 use std::io::{ErrorKind, Write};
 use std::time::Duration;
 
 /// A server that accepts and is silent for so long is none.
 const HELLO_WITHIN: Duration = Duration::from_secs(20);
 
-/// A connection that has greeted the server.
 #[derive(Debug)]
 pub struct Session {
     link: Link,
@@ -20,17 +20,16 @@ pub struct Session {
     last_request_id: i32,
 }
 
-/// The way to the server.
 #[derive(Debug)]
 enum Link {
-    Socket(Box<Socket>),
+    Socket(Box<Wire>),
     /// The engine is in this process.
     Embedded(EmbeddedSession),
 }
 
 #[derive(Debug)]
-struct Socket {
-    stream: Stream,
+struct Wire {
+    stream: Socket,
     input: FrameBuffer,
 }
 
@@ -44,7 +43,7 @@ impl Session {
                 let unreachable = |source| BenchError::Connect { address: address.to_string(), source };
                 let stream = address.connect().map_err(unreachable)?;
                 stream.set_read_timeout(Some(HELLO_WITHIN)).map_err(unreachable)?;
-                Link::Socket(Box::new(Socket { stream, input: FrameBuffer::new() }))
+                Link::Socket(Box::new(Wire { stream, input: FrameBuffer::new() }))
             }
         };
         let mut session = Session { link, output: Vec::new(), last_request_id: 0 };
@@ -117,7 +116,7 @@ impl Session {
     }
 
     /// The socket, for a client that goes on without blocking; nothing if the engine is in this process.
-    pub fn into_stream(self) -> Option<Stream> {
+    pub fn into_stream(self) -> Option<Socket> {
         match self.link {
             Link::Socket(socket) => Some(socket.stream),
             Link::Embedded(_) => None,
@@ -125,7 +124,7 @@ impl Session {
     }
 }
 
-impl Socket {
+impl Wire {
     /// Sends a request and waits for a frame. It is copied: this connection is not on the path that is
     /// measured.
     fn exchange(&mut self, request: &[u8]) -> Result<Vec<u8>, BenchError> {

@@ -15,16 +15,14 @@ pub const INTERVAL_S: u32 = 10;
 /// How many messages about failures are kept.
 const FAILURES_KEPT: usize = 5;
 
-/// Whether a miss is part of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misses {
-    /// What is asked for must be there: one miss flags the run.
+    /// All data must be there: one miss flags the run.
     AreFaults,
     /// They happen, count as work, and are reported.
     AreExpected,
 }
 
-/// The counts of one worker, or the sum of several.
 #[derive(Clone, Debug)]
 pub struct Tally {
     misses: Misses,
@@ -32,7 +30,6 @@ pub struct Tally {
     pub latencies: Latencies,
     /// In an open loop: from when they did begin.
     pub service: Option<Latencies>,
-    /// By kind of statement.
     pub kinds: Vec<KindTally>,
     /// Each second of the window.
     pub seconds: Vec<Second>,
@@ -48,9 +45,9 @@ pub struct Tally {
     pub retried: u64,
     /// The first failures' messages.
     pub failures: Vec<String>,
-    /// What each worker's thread used; one entry for one worker.
+    /// The usage of each worker's thread; one entry for one worker.
     pub threads: Vec<ThreadUsage>,
-    /// What scripts counted besides.
+    /// Counts that only some scripts have.
     pub notes: BTreeMap<&'static str, u64>,
     /// Units of an open loop that were due in the window and had not begun at its end.
     pub not_begun: u64,
@@ -60,14 +57,11 @@ pub struct Tally {
     pub over_at: Option<Instant>,
 }
 
-/// The counts of one kind of statement.
 #[derive(Clone, Debug)]
 pub struct KindTally {
-    /// Latencies of those that were done.
     pub latencies: Latencies,
     /// Those that did not find what they asked for.
     pub missed: u64,
-    /// Those that failed.
     pub failed: u64,
     /// When the last one was over.
     pub last_at: Option<Instant>,
@@ -78,7 +72,6 @@ pub struct KindTally {
 /// The latencies of one interval: its percentiles are not to be had from those of its seconds.
 #[derive(Clone, Debug, Default)]
 pub struct IntervalTally {
-    /// Of the units.
     pub units: CoarseLatencies,
     /// By kind of statement; none where no kind was done yet.
     pub kinds: Vec<CoarseLatencies>,
@@ -101,13 +94,10 @@ impl IntervalTally {
 /// The counts of one second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Second {
-    /// Operations that were done.
     pub operations: u64,
-    /// Units that were done.
     pub units: u64,
     /// The sum of their latencies.
     pub latency_sum: Duration,
-    /// The longest of them.
     pub latency_max: Duration,
 }
 
@@ -120,23 +110,19 @@ impl Second {
     }
 }
 
-/// A unit that is over.
 #[derive(Clone, Debug)]
 pub struct UnitEnd {
     /// The second of the window in which it ended.
     pub second: usize,
-    /// From when it was to begin.
     pub latency: Duration,
-    /// From when it did begin.
     pub service: Duration,
     /// How it went.
     pub verdict: Verdict,
-    /// Operations that it was worth.
     pub operations: u32,
 }
 
 impl Tally {
-    /// Nothing yet, of a workload with so many kinds of statements.
+    /// An empty tally of a workload with so many kinds of statements.
     pub fn new(kinds: usize, misses: Misses) -> Tally {
         let none = KindTally {
             latencies: Latencies::new(),
@@ -248,7 +234,6 @@ impl Tally {
         self.interval(unit.second).units.record(unit.latency);
     }
 
-    /// Counts a failure.
     pub fn fail(&mut self, message: String) {
         self.failed += 1;
         if self.failures.len() < FAILURES_KEPT {
@@ -263,7 +248,6 @@ impl Tally {
         }
     }
 
-    /// Takes another worker's counts in.
     pub fn add(&mut self, other: Tally) {
         assert_eq!(self.kinds.len(), other.kinds.len(), "workers of one run have the same kinds");
         self.latencies.add(&other.latencies);
@@ -298,7 +282,6 @@ impl Tally {
         self.longest_wait = self.longest_wait.max(other.longest_wait);
     }
 
-    /// Units that were done.
     pub fn done(&self) -> u64 {
         self.latencies.count()
     }

@@ -5,9 +5,10 @@
 //! 2. [`Task::perform`] does it, and says how it went.
 
 use super::script::{Kind, Note, Turn, Verdict};
+use crate::error::BenchError;
 use std::time::Duration;
 
-/// What one client does.
+/// The work of one client.
 pub trait Task: Send {
     /// Chooses the next unit; [`Turn::Over`] when there is nothing left to do.
     fn prepare(&mut self) -> Turn;
@@ -15,7 +16,7 @@ pub trait Task: Send {
     /// Does it.
     fn perform(&mut self) -> Performed;
 
-    /// What the task counted besides, once it is over.
+    /// Counts of its own, once it is over.
     fn notes(&self) -> Vec<Note> {
         Vec::new()
     }
@@ -34,6 +35,19 @@ pub struct Performed {
     pub retries: u64,
     /// Whether the client can go on.
     pub client: ClientState,
+}
+
+impl Performed {
+    /// A unit of one statement that ended so. After an error other than a refusal the connection is lost.
+    pub fn of(kind: Kind, latency: Duration, outcome: Result<Verdict, BenchError>) -> Performed {
+        let client = match outcome {
+            Ok(_) | Err(BenchError::Refused { .. }) => ClientState::GoesOn,
+            Err(_) => ClientState::Out,
+        };
+        let verdict = outcome.unwrap_or_else(|error| Verdict::Failed(error.to_string()));
+        let statements = vec![Statement { kind, latency, verdict: verdict.clone() }];
+        Performed { statements, verdict, operations: 1, retries: 0, client }
+    }
 }
 
 /// A statement within a unit.

@@ -5,12 +5,10 @@ use pando_measuring::counters::{CounterError, switches_of_this_thread};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// CPU time and context switches of one thread.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 pub struct ThreadUsage {
     /// CPU time, user and system, in microseconds.
     pub cpu_us: f64,
-    /// Context switches.
     pub switches: u64,
 }
 
@@ -23,7 +21,7 @@ impl ThreadUsage {
         Ok(ThreadUsage { cpu_us: cpu.as_secs_f64() * 1e6, switches: switches_of_this_thread()? })
     }
 
-    /// What was added since an earlier reading.
+    /// The difference from an earlier reading.
     #[must_use]
     pub fn since(&self, before: &ThreadUsage) -> ThreadUsage {
         ThreadUsage {

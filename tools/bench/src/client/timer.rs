@@ -1,7 +1,7 @@
 //! A timer of the kernel that an event loop can wait for: epoll itself counts in whole milliseconds, which is
 //! many times a query.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, no_resource};
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use rustix::time::{
@@ -19,7 +19,7 @@ pub struct Timer {
 impl Timer {
     /// A timer whose ringing comes as an event with this token.
     pub fn new(registry: &Registry, token: Token) -> Result<Timer, BenchError> {
-        let resource = |source: std::io::Error| BenchError::Resource { what: "a timer", source };
+        let resource = no_resource("a timer");
         let file = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)
             .map_err(|error| resource(error.into()))?;
         registry.register(&mut SourceFd(&file.as_raw_fd()), token, Interest::READABLE).map_err(resource)?;
@@ -37,6 +37,6 @@ impl Timer {
         let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
         timerfd_settime(&self.file, TimerfdTimerFlags::empty(), &once)
             .map(|_| ())
-            .map_err(|error| BenchError::Resource { what: "a timer", source: error.into() })
+            .map_err(no_resource("a timer"))
     }
 }

@@ -26,7 +26,8 @@ use super::script::Next;
 use super::tally::{Misses, UnitEnd};
 use super::timer::Timer;
 use super::{Connection, Statement, Tally, ThreadUsage};
-use crate::error::BenchError;
+use crate::error::{BenchError, no_resource};
+use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,7 +43,6 @@ const SECOND: Duration = Duration::from_secs(1);
 /// The token of the timer; connections have their places.
 const TIMER: Token = Token(usize::MAX);
 
-/// The measured part of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
     /// When the clients begin.
@@ -54,16 +54,13 @@ pub struct Window {
 }
 
 impl Window {
-    /// Its end.
     pub fn to(&self) -> Instant {
         self.from + SECOND * self.seconds
     }
 }
 
-/// What a worker is told.
 #[derive(Clone, Copy, Debug)]
 pub struct Orders {
-    /// When to measure.
     pub window: Window,
     /// How fast to go.
     pub pace: Pace,
@@ -71,9 +68,8 @@ pub struct Orders {
     pub part: u32,
     /// How many workers there are.
     pub parts: u32,
-    /// The kinds of statements.
     pub kinds: usize,
-    /// What a miss is.
+    /// Whether a miss is a fault or part of the work.
     pub misses: Misses,
     /// Seconds of the intervals whose latencies are kept apart.
     pub interval_s: u32,
@@ -129,15 +125,17 @@ enum Phase {
 impl Worker {
     /// A worker for these clients; it tells in `done`, every second, how many operations it has done.
     pub fn new(
-        mut connections: Vec<Connection>,
+        connections: Vec<Connection>,
         orders: Orders,
         done: Arc<AtomicU64>,
     ) -> Result<Worker, BenchError> {
-        let resource = |source| BenchError::Resource { what: "an epoll instance", source };
+        let resource = no_resource("an epoll instance");
         let poll = Poll::new().map_err(resource)?;
-        for (index, connection) in connections.iter_mut().enumerate() {
+        for (index, connection) in connections.iter().enumerate() {
             let interest = Interest::READABLE | Interest::WRITABLE;
-            poll.registry().register(connection.source(), Token(index), interest).map_err(resource)?;
+            poll.registry()
+                .register(&mut SourceFd(&connection.file()), Token(index), interest)
+                .map_err(resource)?;
         }
         let Orders { window, pace, part, parts, .. } = orders;
         let arrivals = match pace.schedule(window.start, part, parts) {
@@ -162,7 +160,6 @@ impl Worker {
         })
     }
 
-    /// Runs to the end.
     pub fn run(mut self) -> Result<Tally, BenchError> {
         let mut events = Events::with_capacity(EVENTS);
         self.usage_before = ThreadUsage::now()?;
@@ -278,12 +275,11 @@ impl Worker {
             return;
         }
         connection.leave();
-        // Nothing can be done about a source that the kernel has forgotten already.
-        let _ = self.poll.registry().deregister(connection.source());
+        // The kernel may have forgotten the source already.
+        let _ = self.poll.registry().deregister(&mut SourceFd(&connection.file()));
         self.alive = self.alive.saturating_sub(1);
     }
 
-    /// Moves on through the phases whose edges have passed.
     fn pass_edges(&mut self, now: Instant) -> Result<(), BenchError> {
         while now >= self.next_edge && self.phase != Phase::Over {
             (self.phase, self.next_edge) = match self.phase {
@@ -323,7 +319,7 @@ impl Worker {
         }
     }
 
-    /// What was counted; a worker whose clients were all out before the window's end says when.
+    /// The counts; a worker whose clients were all out before the window's end says when.
     fn finish(mut self) -> Result<Tally, BenchError> {
         let now = Instant::now();
         self.pass_edges(now)?;

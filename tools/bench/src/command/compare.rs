@@ -8,7 +8,6 @@ use clap::{Arg, Command, value_parser};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The subcommand's arguments.
 pub fn command() -> Command {
     let side = |name, help| {
         Arg::new(name).value_name("PATH").required(true).help(help).value_parser(value_parser!(PathBuf))
@@ -19,14 +18,12 @@ pub fn command() -> Command {
         .arg(side("second", "Another one"))
 }
 
-/// Runs the subcommand.
 pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
     let side = |name| read(&crate::cli::value::<PathBuf>(call.matches, name));
     print!("{}", compare(&side("first")?, &side("second")?));
     Ok(ExitCode::SUCCESS)
 }
 
-/// The runs of a folder, or the one of a file.
 pub fn read(path: &Path) -> Result<Vec<RunFile>, BenchError> {
     let files = if path.is_dir() { RunFile::read_folder(path)? } else { vec![RunFile::read(path)?] };
     if files.is_empty() {

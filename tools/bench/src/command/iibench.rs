@@ -13,7 +13,6 @@ use std::sync::Arc;
 /// The most bytes of a batch's texts: a message may hold 48 MB.
 const BATCH_BYTES_MAX: u64 = 40_000_000;
 
-/// The subcommand's arguments.
 pub fn command() -> Command {
     Command::new("iibench")
         .about("Inserts under secondary indexes, with queries beside them; drops the collection first")
@@ -34,39 +33,35 @@ pub fn command() -> Command {
 fn data_arguments() -> Vec<Arg> {
     vec![
         cli::database_argument("iibench"),
-        cli::option("docs", "N", "Documents in all; the post had 2,000,000,000")
+        cli::option("docs", "N")
+            .help("Documents in all; the post had 2,000,000,000")
             .default_value("1000000")
             .value_parser(value_parser!(u64).range(1..)),
-        number("batch", "1000", 1..=100_000, "Documents per insert"),
-        number("indexes", "3", 0..=3, "How many of the three secondary indexes there are"),
-        number("char-fields", "0", 0..=100, "Texts in a document"),
-        number("char-field-length", "1000", 1..=1_000_000, "Characters in a text"),
-        number("percent-compressible", "90", 0..=100, "So many of a hundred of them are the same"),
+        number("batch", "1000", 1..=100_000).help("Documents per insert"),
+        number("indexes", "3", 0..=3).help("How many of the three secondary indexes there are"),
+        number("char-fields", "0", 0..=100).help("Texts in a document"),
+        number("char-field-length", "1000", 1..=1_000_000).help("Characters in a text"),
+        number("percent-compressible", "90", 0..=100).help("So many of a hundred of them are the same"),
         cli::durability_argument("When a batch is answered: w:1, w:1 with j:true, or w:majority"),
-        choice("id", "HOW", ["ascending", "random"], "The primary key: ascending, or random"),
-        flag(
-            "independent-price",
-            "Draw the price whoever the customer is; the original's is nearly the customer's number",
-        ),
-        number(
-            "settle",
-            "60",
-            0..=86_400,
-            "Wait so many seconds at most, after the last insert, until the server is idle",
-        ),
-        number("norm-docs", "200", 1..=1_000_000_000, "Print costs per so many documents, too"),
+        choice("id", "HOW", ["ascending", "random"]).help("The primary key: ascending, or random"),
+        flag("independent-price")
+            .help("Draw the price whoever the customer is; the original's is nearly the customer's number"),
+        number("settle", "60", 0..=86_400)
+            .help("Wait so many seconds at most, after the last insert, until the server is idle"),
+        number("norm-docs", "200", 1..=1_000_000_000).help("Print costs per so many documents, too"),
     ]
 }
 
 fn query_arguments() -> Vec<Arg> {
     vec![
-        number("queries", "0", 0..=1_000_000, "Queries in an interval, by one client"),
-        cli::seconds("query-interval", "15", 1..=86_400, "The interval"),
-        number("query-limit", "10", 1..=100_000, "Documents that a query asks for"),
-        cli::option("query-begin", "N", "Documents that must be in before the first query")
+        number("queries", "0", 0..=1_000_000).help("Queries in an interval, by one client"),
+        cli::seconds("query-interval", "15", 1..=86_400).help("The interval"),
+        number("query-limit", "10", 1..=100_000).help("Documents that a query asks for"),
+        cli::option("query-begin", "N")
+            .help("Documents that must be in before the first query")
             .default_value("1000000")
             .value_parser(value_parser!(u64)),
-        flag("guided-queries", "Queries name their index and their order"),
+        flag("guided-queries").help("Queries name their index and their order"),
     ]
 }
 
@@ -74,13 +69,13 @@ fn query_arguments() -> Vec<Arg> {
 pub fn job(matches: &ArgMatches) -> Result<Job, BenchError> {
     let workload = workload(matches)?;
     if workload.queries.guided && workload.queries.per_interval > 0 && workload.indexes < 3 {
-        let cause = "each of the three queries names its index: --indexes 3".to_owned();
-        return Err(BenchError::Option { option: "guided-queries", cause });
+        let cause = "each of the three queries names its index: --indexes 3";
+        return Err(BenchError::option("guided-queries", cause));
     }
     let bytes = u64::from(workload.batch) * u64::from(workload.shape.document_bytes());
     if bytes > BATCH_BYTES_MAX {
         let cause = format!("a batch would have {bytes} bytes, at most {BATCH_BYTES_MAX} go into a message");
-        return Err(BenchError::Option { option: "batch", cause });
+        return Err(BenchError::option("batch", cause));
     }
     Ok(Job::Iibench(workload))
 }

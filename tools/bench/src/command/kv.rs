@@ -10,7 +10,6 @@ use clap::{Arg, ArgMatches, Command};
 /// The most rows: a place is a u32, and one more than the last is a number, too.
 const ROWS_MAX: i64 = u32::MAX as i64 - 1;
 
-/// The subcommand's arguments.
 pub fn command() -> Command {
     Command::new("kv")
         .about("Reads of single rows by key, in rounds over one set of keys")
@@ -29,19 +28,18 @@ pub fn command() -> Command {
 fn arguments() -> Vec<Arg> {
     vec![
         cli::database_argument("kv"),
-        number("rows", "1000000", 1..=ROWS_MAX, "Rows; the post had 105,000,000"),
-        number("reads", "100000", 1..=ROWS_MAX, "Rows that are read in a round; the post: 1,000,000"),
-        number("rounds", "10", 1..=200, "How often they are read"),
-        number("id-gap", "1", 1..=1_000_000, "Ids are multiples of this"),
-        number("null-pct", "0", 0..=100, "So many of a hundred values are null").value_name("PERCENT"),
+        number("rows", "1000000", 1..=ROWS_MAX).help("Rows; the post had 105,000,000"),
+        number("reads", "100000", 1..=ROWS_MAX).help("Rows that are read in a round; the post: 1,000,000"),
+        number("rounds", "10", 1..=200).help("How often they are read"),
+        number("id-gap", "1", 1..=1_000_000).help("Ids are multiples of this"),
+        number("null-pct", "0", 0..=100).help("So many of a hundred values are null").value_name("PERCENT"),
         cli::seed_argument(),
-        choice("load-format", "WHAT", ["bson", "json"], "Make documents straight, or by lines of JSON"),
-        flag("preload", "Read the whole collection before the run, so that everything is in memory"),
-        flag("shuffle-load", "Load in mixed order, not by id"),
+        choice("load-format", "WHAT", ["bson", "json"]).help("Make documents straight, or by lines of JSON"),
+        flag("preload").help("Read the whole collection before the run, so that everything is in memory"),
+        flag("shuffle-load").help("Load in mixed order, not by id"),
     ]
 }
 
-/// What the arguments say.
 pub fn workload(matches: &ArgMatches) -> Result<KeyValue, BenchError> {
     let rows = Rows {
         count: cli::value(matches, "rows"),

@@ -4,7 +4,7 @@
 use super::Call;
 use crate::cli::{self, LoadWhen, MYSQL_SCHEME, MeasureOptions, choice, option, path};
 use crate::client::{Pace, Spacing};
-use crate::error::BenchError;
+use crate::error::{BenchError, unwritable};
 use crate::protocol::Job;
 use crate::workload::linkbench::settings::{Properties, Settings};
 use crate::workload::linkbench::store::{CheckExtent, Transactions};
@@ -18,7 +18,6 @@ use std::process::ExitCode;
 const CHECK_ALL_UP_TO: u64 = 200_000;
 const CHECK_SAMPLE: u32 = 2000;
 
-/// The subcommand's arguments.
 pub fn command() -> Command {
     Command::new("linkbench")
         .about("LinkBench: a social graph, ten operations; counts are compared with links at the end")
@@ -38,36 +37,28 @@ pub fn command() -> Command {
 fn graph_arguments() -> Vec<Arg> {
     vec![
         cli::database_argument("graph-linkbench"),
-        option("nodes", "N", "Nodes, where no properties say; the post: 10,000,000 and 100,000,000")
+        option("nodes", "N")
+            .help("Nodes, where no properties say; the post: 10,000,000 and 100,000,000")
             .default_value("100000")
             .value_parser(value_parser!(u64).range(1..=1 << 40)),
-        option(
-            "max-degree",
-            "N",
-            "The most links of a node; small graphs would be absurd without. 0: no limit",
-        )
-        .default_value("10000")
-        .value_parser(value_parser!(u64)),
-        choice(
-            "txn",
-            "LEVEL",
-            ["auto", "none", "session", "two-phase", "tokumx"],
-            "What makes a link and its count change together: nothing; a transaction; a document that says how far a write has \
-             come; TokuMX's transaction. auto: none over MongoDB's protocol, session over MySQL's",
+        option("max-degree", "N")
+            .help("The most links of a node; small graphs would be absurd without. 0: no limit")
+            .default_value("10000")
+            .value_parser(value_parser!(u64)),
+        choice("txn", "LEVEL", ["auto", "none", "session", "two-phase", "tokumx"]).help(
+            "What makes a link and its count change together: nothing; a transaction; a document \
+             that says how far a write has come; TokuMX's transaction. auto: none over MongoDB's \
+             protocol, session over MySQL's",
         ),
         cli::durability_argument("When a write is answered: w:1, w:1 with j:true, or w:majority"),
-        choice(
-            "verify",
-            "WHAT",
-            ["auto", "full", "sample", "no"],
-            "Compare counts with links after a run: auto (all of a small graph), full, sample, no",
-        ),
+        choice("verify", "WHAT", ["auto", "full", "sample", "no"])
+            .help("Compare counts with links after a run: auto (all of a small graph), full, sample, no"),
     ]
 }
 
 fn original_arguments() -> Vec<Arg> {
     vec![
-        path("properties", "FILE", "A properties file of LinkBench").short('c'),
+        path("properties", "FILE").help("A properties file of LinkBench").short('c'),
         Arg::new("define")
             .short('D')
             .value_name("NAME=VALUE")
@@ -81,12 +72,11 @@ fn original_arguments() -> Vec<Arg> {
             .short('r')
             .action(ArgAction::SetTrue)
             .help("Only the request phase unless there is -l"),
-        path("csvstats", "FILE", "Write LinkBench's csvstats of the last run here"),
-        path("csvstream", "FILE", "Write its csvstream here, by interval (displayfreq) and client"),
+        path("csvstats", "FILE").help("Write LinkBench's csvstats of the last run here"),
+        path("csvstream", "FILE").help("Write its csvstream here, by interval (displayfreq) and client"),
     ]
 }
 
-/// LinkBench writes its long options with one dash.
 pub fn with_long_options(arguments: impl Iterator<Item = std::ffi::OsString>) -> Vec<std::ffi::OsString> {
     let long = |argument: std::ffi::OsString| match argument.to_str() {
         Some("-csvstats") => "--csvstats".into(),
@@ -96,7 +86,6 @@ pub fn with_long_options(arguments: impl Iterator<Item = std::ffi::OsString>) ->
     arguments.map(long).collect()
 }
 
-/// Runs the subcommand.
 pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
     let matches = call.matches;
     let (bench, options) = workload(matches)?;
@@ -106,15 +95,13 @@ pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
         let stats = crate::workload::linkbench::columns::stats(&last.figures);
         for (name, text) in [("csvstats", stats), ("csvstream", stream.text())] {
             if let Some(path) = matches.get_one::<PathBuf>(name) {
-                std::fs::write(path, text)
-                    .map_err(|source| BenchError::WriteReport { path: path.clone(), source })?;
+                std::fs::write(path, text).map_err(unwritable(&path))?;
             }
         }
     }
     Ok(files.exit_code())
 }
 
-/// What the arguments and the properties say.
 pub fn workload(matches: &ArgMatches) -> Result<(LinkBench, MeasureOptions), BenchError> {
     let mut properties = match matches.get_one::<PathBuf>("properties") {
         Some(path) => Properties::read(path)?,

@@ -10,7 +10,6 @@ use clap::Command;
 use pando_measuring::random::distribution::Shape;
 use std::process::ExitCode;
 
-/// The subcommand's arguments.
 pub fn command() -> Command {
     Command::new("load")
         .about("Loads the documents of point and sysbench, and measures that")
@@ -20,7 +19,6 @@ pub fn command() -> Command {
         .args(cli::sysbench::index_arguments())
 }
 
-/// Runs the subcommand.
 pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
     let mut options = cli::server_options(call.matches);
     let load = cli::sysbench::load(call.matches);

@@ -7,7 +7,7 @@
 use super::{Found, find_server};
 use crate::cli::{LoadWhen, MeasureOptions, ServerOptions};
 use crate::client::{Address, EmbeddedStore, Misses, Pace, Place};
-use crate::error::BenchError;
+use crate::error::{BenchError, make_folder};
 use crate::launch::Readahead;
 use crate::protocol::Server;
 use crate::report::file::{RunFacts, RunFile};
@@ -30,7 +30,6 @@ use std::sync::Arc;
 /// How long the tool's own ceiling is measured.
 const CEILING_SECONDS: u32 = 2;
 
-/// The runs that were made.
 #[derive(Debug, Default)]
 pub struct Finished {
     /// Their files, whether or not they were written.
@@ -73,13 +72,14 @@ pub fn measure(workload: &dyn Workload, options: &MeasureOptions) -> Result<Fini
 fn set_readahead(options: &ServerOptions, kilobytes: u32) -> Result<Readahead, BenchError> {
     let folder = match (&options.data_folder, options.launch.is_given()) {
         (Some(folder), true) => {
-            std::fs::create_dir_all(folder)
-                .map_err(|source| BenchError::WriteReport { path: folder.clone(), source })?;
+            make_folder(folder)?;
             folder.clone()
         }
         (_, true) => {
-            let cause = "name the folder of the server that is to be started".to_owned();
-            return Err(BenchError::Option { option: "data-dir", cause });
+            return Err(BenchError::option(
+                "data-dir",
+                "name the folder of the server that is to be started",
+            ));
         }
         (_, false) => {
             println!(
@@ -123,7 +123,7 @@ fn measure_server(workload: &dyn Workload, options: &MeasureOptions) -> Result<F
                     finished.runs.push(run);
                 }
                 Err(error) => {
-                    // What was measured before is told, and is in its files.
+                    // Earlier runs are printed, and are in their files.
                     print_results(&finished.runs);
                     return Err(error);
                 }
@@ -208,13 +208,13 @@ fn one_run(
     let figures = Figures::new(&measured, &workload.kinds()).with_told(&told, measured.from);
     let file = found.circumstances.run_file(facts, figures);
     if let Some(folder) = &options.server.out {
-        // What was measured is told, even if the disk is full.
+        // The figures are printed even if the disk is full.
         write_files(workload, &file, folder).inspect_err(|_| print_results(std::slice::from_ref(&file)))?;
     }
     Ok(file)
 }
 
-/// What came after the run, for a workload that asked for it.
+/// The time after the run, for a workload that waits for an idle server.
 fn settled_line(workload: &dyn Workload, measured: &Measured, settled: Option<Settled>) -> Option<String> {
     let done = measured.tally.operations();
     settled.map(|settled| settled.line(workload.operations(), done, measured.seconds))
@@ -234,9 +234,8 @@ fn start_recording(
 ) -> Result<Option<Recording>, BenchError> {
     let Some(stacks) = &options.server.profile else { return Ok(None) };
     let Some(server) = found.sources.server() else {
-        let cause =
-            "the server's process is not on this machine, or not to be found: give --server-pid".to_owned();
-        return Err(BenchError::Option { option: "profile", cause });
+        let cause = "the server's process is not on this machine, or not to be found: give --server-pid";
+        return Err(BenchError::option("profile", cause));
     };
     Recording::start(server, stacks, plan.warmup_s.saturating_add(plan.duration_s)).map(Some)
 }
@@ -275,8 +274,7 @@ fn measure_this_tool(workload: &dyn Workload, options: &MeasureOptions) -> Resul
     let mut all_figures = Vec::new();
     for plan in &options.plans {
         let Some(measured) = run_on_null_server(*plan, workload)? else {
-            let cause = "this workload has no null server".to_owned();
-            return Err(BenchError::Option { option: "null-server", cause });
+            return Err(BenchError::option("null-server", "this workload has no null server"));
         };
         all_figures.push((plan.clients, Figures::new(&measured, &workload.kinds())));
     }
@@ -290,8 +288,8 @@ fn measure_this_tool(workload: &dyn Workload, options: &MeasureOptions) -> Resul
     Ok(Finished { runs: Vec::new(), flagged })
 }
 
-/// What the null server reaches with as many clients and threads; for an engine in this process, what a store
-/// without work does.
+/// The rate of the null server with as many clients and threads; for an engine in this process, of a store
+/// without work.
 fn ceiling(plan: Plan, workload: &dyn Workload, target: &Target) -> Result<Option<f64>, BenchError> {
     let plan = Plan { warmup_s: 0, duration_s: CEILING_SECONDS, pace: Pace::Closed, ..plan };
     let measured = if let Place::Embedded(_) = target.address().place() {
@@ -319,7 +317,6 @@ fn counting_of(workload: &dyn Workload) -> Counting {
     Counting { kinds: workload.kinds().len(), misses: workload.misses() }
 }
 
-/// Loads and prints the figures.
 pub(super) fn load(
     loading: &dyn Loading,
     workload: &str,

@@ -5,7 +5,6 @@ use crate::workload::point::{PointQuery, Projection};
 use clap::{ArgMatches, Command};
 use pando_measuring::random::distribution::Shape;
 
-/// The subcommand's arguments.
 pub fn command() -> Command {
     Command::new("point")
         .about("Point queries by _id")
@@ -16,19 +15,17 @@ pub fn command() -> Command {
         .args(cli::run_arguments())
         .arg(cli::load_when_argument())
         .arg(
-            cli::option("dist", "SHAPE", "Which keys: uniform, zipf:THETA, special, latest")
+            cli::option("dist", "SHAPE")
+                .help("Which keys: uniform, zipf:THETA, special, latest")
                 .default_value("uniform")
                 .value_parser(|name: &str| name.parse::<Shape>()),
         )
-        .arg(cli::choice(
-            "projection",
-            "WHAT",
-            ["c", "full"],
-            "Ask for field c only, or for the full document",
-        ))
+        .arg(
+            cli::choice("projection", "WHAT", ["c", "full"])
+                .help("Ask for field c only, or for the full document"),
+        )
 }
 
-/// What the arguments say.
 pub fn workload(matches: &ArgMatches) -> PointQuery {
     let full = cli::value::<String>(matches, "projection") == "full";
     PointQuery {

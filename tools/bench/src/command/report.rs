@@ -2,14 +2,13 @@
 
 use super::Call;
 use super::compare::read;
-use crate::error::BenchError;
+use crate::error::{BenchError, unwritable};
 use crate::report::markdown;
 use crate::report::page::render;
 use clap::{Arg, Command, value_parser};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The subcommand's arguments.
 pub fn command() -> Command {
     Command::new("report")
         .about("Writes an HTML page of the runs of a folder")
@@ -20,15 +19,19 @@ pub fn command() -> Command {
                 .help("A folder that --out wrote; the page is its report.html")
                 .value_parser(value_parser!(PathBuf)),
         )
-        .arg(crate::cli::option("page", "FILE", "Write the page here").value_parser(value_parser!(PathBuf)))
         .arg(
-            crate::cli::option("markdown", "FILE", "Write tables for a text file here, and no page")
+            crate::cli::option("page", "FILE")
+                .help("Write the page here")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            crate::cli::option("markdown", "FILE")
+                .help("Write tables for a text file here, and no page")
                 .conflicts_with("page")
                 .value_parser(value_parser!(PathBuf)),
         )
 }
 
-/// Runs the subcommand.
 pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
     let matches = call.matches;
     let folder: PathBuf = crate::cli::value(matches, "folder");
@@ -39,7 +42,7 @@ pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
         Some(path) => (path.clone(), markdown::render(&files)),
         None => (path, render(&files)),
     };
-    std::fs::write(&path, text).map_err(|source| BenchError::WriteReport { path: path.clone(), source })?;
+    std::fs::write(&path, text).map_err(unwritable(&path))?;
     println!("written  {}: {} runs", path.display(), files.len());
     Ok(ExitCode::SUCCESS)
 }

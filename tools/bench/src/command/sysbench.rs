@@ -13,7 +13,6 @@ use pando_measuring::random::Generator;
 /// The most statements of one kind in a transaction.
 const STATEMENTS_MAX: i64 = 10_000;
 
-/// The subcommand's arguments.
 pub fn command() -> Command {
     Command::new("sysbench")
         .about("Transactions of 18 statements, as sysbench-mongodb does them")
@@ -30,7 +29,7 @@ pub fn command() -> Command {
 }
 
 fn mix_arguments() -> Vec<Arg> {
-    let statements = |name, default, help| number(name, default, 0..=STATEMENTS_MAX, help);
+    let statements = |name, default, help| number(name, default, 0..=STATEMENTS_MAX).help(help);
     vec![
         statements("points", "10", "Queries by _id in a transaction"),
         statements("simple-ranges", "1", "Ranges of _id"),
@@ -40,15 +39,12 @@ fn mix_arguments() -> Vec<Arg> {
         statements("index-updates", "1", "Updates of k"),
         statements("non-index-updates", "1", "Updates of c"),
         statements("delete-inserts", "1", "Deletes, each with an insert of the same _id"),
-        number("range-size", "100", 1..=10_000_000, "Documents in a range"),
-        choice(
-            "txn",
-            "LEVEL",
-            ["none", "session", "tokumx"],
-            "What makes a transaction's statements one: nothing; a transaction of a session, or BEGIN and COMMIT over MySQL's protocol; \
-             TokuMX's transaction",
+        number("range-size", "100", 1..=10_000_000).help("Documents in a range"),
+        choice("txn", "LEVEL", ["none", "session", "tokumx"]).help(
+            "What makes a transaction's statements one: nothing; a transaction of a session, or \
+             BEGIN and COMMIT over MySQL's protocol; TokuMX's transaction",
         ),
-        flag("read-only", "No updates, deletes and inserts, whatever their numbers"),
+        flag("read-only").help("No updates, deletes and inserts, whatever their numbers"),
     ]
 }
 
@@ -56,8 +52,7 @@ fn mix_arguments() -> Vec<Arg> {
 pub fn job(matches: &ArgMatches) -> Result<Job, BenchError> {
     let workload = workload(matches);
     if workload.mix.statements() == 0 {
-        let cause = "a transaction needs a statement".to_owned();
-        return Err(BenchError::Option { option: "points", cause });
+        return Err(BenchError::option("points", "a transaction needs a statement"));
     }
     Ok(Job::Sysbench(workload))
 }

@@ -2,12 +2,11 @@
 
 use std::str::FromStr;
 
-/// What a server may have; without a cap it has what the machine gives.
+/// The limits of a server; without a cap it has the whole machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caps {
     /// Memory and page cache together, in bytes.
     pub memory_bytes: Option<u64>,
-    /// Its disk.
     pub io: IoCap,
 }
 
@@ -21,9 +20,7 @@ impl Caps {
 /// Limits of the device under the data folder, per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IoCap {
-    /// Read requests.
     pub reads: Option<u64>,
-    /// Write requests.
     pub writes: Option<u64>,
     /// Bytes read.
     pub read_bytes: Option<u64>,
@@ -91,16 +88,31 @@ impl IoCap {
         Ok(())
     }
 
-    /// The limits that are set, with their names in `io.max` of control groups.
-    pub fn limits(&self) -> Vec<(&'static str, u64)> {
+    /// The limits that are set.
+    pub fn limits(&self) -> Vec<(LimitNames, u64)> {
         let all = [
-            ("riops", self.reads),
-            ("wiops", self.writes),
-            ("rbps", self.read_bytes),
-            ("wbps", self.written_bytes),
+            (LimitNames { group_2: "riops", group_1: "read_iops", systemd: "IOReadIOPSMax" }, self.reads),
+            (LimitNames { group_2: "wiops", group_1: "write_iops", systemd: "IOWriteIOPSMax" }, self.writes),
+            (
+                LimitNames { group_2: "rbps", group_1: "read_bps", systemd: "IOReadBandwidthMax" },
+                self.read_bytes,
+            ),
+            (
+                LimitNames { group_2: "wbps", group_1: "write_bps", systemd: "IOWriteBandwidthMax" },
+                self.written_bytes,
+            ),
         ];
-        all.into_iter().filter_map(|(name, limit)| Some((name, limit?))).collect()
+        all.into_iter().filter_map(|(names, limit)| Some((names, limit?))).collect()
     }
+}
+
+/// The names of a limit: in `io.max` of control groups of version 2, in the files of version 1, and as a
+/// property of systemd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitNames {
+    pub group_2: &'static str,
+    pub group_1: &'static str,
+    pub systemd: &'static str,
 }
 
 #[cfg(test)]
@@ -112,8 +124,11 @@ mod tests {
         assert_eq!(parse_bytes("640MB"), Ok(640_000_000));
         assert_eq!(parse_bytes("1.5GiB"), Ok(1_610_612_736));
         let cap: IoCap = "200riops|20MBps".parse().expect("the example of the documentation");
-        assert_eq!(cap.limits(), [("riops", 200), ("rbps", 20_000_000), ("wbps", 20_000_000)]);
-        assert_eq!("9iops".parse::<IoCap>().expect("both").limits(), [("riops", 9), ("wiops", 9)]);
+        let limits = |cap: IoCap| -> Vec<(&str, u64)> {
+            cap.limits().into_iter().map(|(names, limit)| (names.group_2, limit)).collect()
+        };
+        assert_eq!(limits(cap), [("riops", 200), ("rbps", 20_000_000), ("wbps", 20_000_000)]);
+        assert_eq!(limits("9iops".parse().expect("both")), [("riops", 9), ("wiops", 9)]);
     }
 
     #[test]

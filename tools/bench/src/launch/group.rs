@@ -6,6 +6,7 @@
 //! - Where the user may not, the message says what to run instead.
 
 use super::Caps;
+use super::caps::LimitNames;
 use crate::error::BenchError;
 use crate::interrupt::{self, Undo};
 use pando_measuring::counters::Device;
@@ -27,7 +28,7 @@ pub struct Group {
     registered: Vec<interrupt::Registered>,
 }
 
-/// What is written into a new group.
+/// A file of a new group, and its text.
 struct Setting {
     file: String,
     text: String,
@@ -54,7 +55,7 @@ impl Group {
         }
     }
 
-    /// What a shell does to get into it.
+    /// The commands by which a shell enters it.
     pub fn enter_command(&self) -> String {
         let enter = |folder: &PathBuf| format!("echo $$ > {}/cgroup.procs && ", folder.display());
         self.folders.iter().map(enter).collect()
@@ -75,7 +76,8 @@ impl Group {
         }
         if let Some(device) = device {
             let limits = caps.io.limits();
-            let limits: Vec<String> = limits.iter().map(|(name, limit)| format!("{name}={limit}")).collect();
+            let limits: Vec<String> =
+                limits.iter().map(|(names, limit)| format!("{}={limit}", names.group_2)).collect();
             let text = format!("{device} {}", limits.join(" "));
             settings.push(Setting { file: "io.max".into(), text, required: true });
         }
@@ -96,8 +98,8 @@ impl Group {
             self.add_folder(&Path::new(VERSION_2).join("memory"), &settings)?;
         }
         if let Some(device) = device {
-            let setting = |(name, limit): (&str, u64)| Setting {
-                file: format!("blkio.throttle.{}_device", version_1_name(name)),
+            let setting = |(names, limit): (LimitNames, u64)| Setting {
+                file: format!("blkio.throttle.{}_device", names.group_1),
                 text: format!("{device} {limit}"),
                 required: true,
             };
@@ -155,28 +157,13 @@ fn has_version_2(caps: Caps) -> bool {
     has("memory") && (caps.io.limits().is_empty() || has("io"))
 }
 
-fn version_1_name(limit: &str) -> &'static str {
-    match limit {
-        "riops" => "read_iops",
-        "wiops" => "write_iops",
-        "rbps" => "read_bps",
-        _ => "write_bps",
-    }
-}
-
-/// What to run where this tool may not make a group.
+/// The command to use where this tool may not make a group.
 fn advice(caps: Caps, command: &str) -> String {
     let mut properties = Vec::new();
     properties.extend(caps.memory_bytes.map(|bytes| format!("-p MemoryMax={bytes} -p MemorySwapMax=0")));
-    for (name, limit) in caps.io.limits() {
-        let property = match name {
-            "riops" => "IOReadIOPSMax",
-            "wiops" => "IOWriteIOPSMax",
-            "rbps" => "IOReadBandwidthMax",
-            _ => "IOWriteBandwidthMax",
-        };
-        properties.push(format!("-p \"{property}=/dev/DEVICE {limit}\""));
-    }
+    let limits = caps.io.limits();
+    properties
+        .extend(limits.iter().map(|(names, limit)| format!("-p \"{}=/dev/DEVICE {limit}\"", names.systemd)));
     format!("sudo systemd-run --scope {} {command}", properties.join(" "))
 }
 

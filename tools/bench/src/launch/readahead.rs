@@ -3,7 +3,7 @@
 //! A file keeps the readahead that its device had when the file was opened, so a server must be started anew
 //! to notice a change.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, read_text};
 use crate::interrupt::{self, Undo};
 use pando_measuring::counters::{Device, queue_folder};
 use std::path::{Path, PathBuf};
@@ -24,8 +24,7 @@ impl Readahead {
             option: "readahead-sweep",
             cause: format!("{} is on no device whose readahead is known", folder.display()),
         })?;
-        let before = std::fs::read_to_string(&file)
-            .map_err(|source| BenchError::ReadFile { path: file.clone(), source })?;
+        let before = read_text(&file)?;
         let registered = interrupt::register(Undo::Write(file.clone(), before.clone()));
         std::fs::write(&file, kilobytes.to_string()).map_err(|source| BenchError::KernelSetting {
             advice: format!("echo {kilobytes} > {}", file.display()),

@@ -4,7 +4,7 @@
 use crate::error::BenchError;
 use std::collections::BTreeMap;
 
-/// What the words stand for.
+/// The values of the words.
 #[derive(Clone, Debug, Default)]
 pub struct Words {
     values: BTreeMap<&'static str, String>,
@@ -16,7 +16,6 @@ impl Words {
         Words::default()
     }
 
-    /// And this one.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl ToString) -> Words {
         self.values.insert(name, value.to_string());

@@ -12,7 +12,6 @@ use super::file::RunFile;
 use pando_measuring::table::aligned;
 use std::collections::BTreeMap;
 
-/// A figure that is compared.
 struct Metric {
     name: &'static str,
     of: fn(&Figures) -> Option<f64>,
@@ -30,7 +29,7 @@ const METRICS: [Metric; 9] = [
     Metric { name: "wKB/op", of: |figures| figures.per_operation.written_kb },
 ];
 
-/// What makes two runs the same work.
+/// Two runs with the same work are compared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Work {
     workload: String,
@@ -46,7 +45,6 @@ impl Work {
     }
 }
 
-/// The values of one figure on one side.
 #[derive(Clone, Debug)]
 struct Values {
     sorted: Vec<f64>,
@@ -154,7 +152,7 @@ fn one_work(work: &Work, first: &[RunFile], second: &[RunFile]) -> String {
     text
 }
 
-/// What makes the comparison unfair or void.
+/// Reasons why the comparison is unfair or void.
 fn doubts(first: &[RunFile], second: &[RunFile]) -> Vec<String> {
     let mut doubts = Vec::new();
     let all = || first.iter().chain(second);

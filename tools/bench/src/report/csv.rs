@@ -3,17 +3,14 @@
 
 use super::Figures;
 use super::file::write_whole;
-use super::intervals::{Interval, cells, dash, heading, intervals};
+use super::intervals::{Interval, by_interval, dash};
 use crate::error::BenchError;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// A file of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CsvFile {
-    /// What its name ends with, such as `tps.tsv`.
+    /// The end of its name, such as `tps.tsv`.
     pub suffix: &'static str,
-    /// Its text.
     pub text: String,
 }
 
@@ -29,34 +26,26 @@ impl CsvFile {
 /// The columns of a load, as sysbench-mongodb has them; the latency, which it names and never writes, is a
 /// batch's mean in ms.
 pub fn of_load(figures: &Figures) -> CsvFile {
-    let mut text = format!("tot_inserts\telap_secs\tcum_ips\tint_ips\tint_lat\t{}", heading(figures));
-    for interval in intervals(figures) {
+    let text = by_interval(figures, "tot_inserts\telap_secs\tcum_ips\tint_ips\tint_lat", |interval| {
         let Interval { operations_so_far, elapsed_s, rate_so_far, rate, mean_us, .. } = interval;
-        let latency = mean_us / 1e3;
-        // Writing to a string does not fail.
-        let _ = write!(text, "{operations_so_far}\t{elapsed_s}\t{rate_so_far:.2}\t{rate:.2}\t{latency:.3}\t");
-        text += &cells(&interval);
-    }
+        format!("{operations_so_far}\t{elapsed_s}\t{rate_so_far:.2}\t{rate:.2}\t{:.3}", mean_us / 1e3)
+    });
     CsvFile { suffix: "load.tsv", text }
 }
 
-/// What every run has, whatever its workload: a line for each interval, and one for each second.
+/// The files of every run: a line for each interval, and one for each second.
 pub fn of_run(figures: &Figures) -> [CsvFile; 2] {
     [
-        CsvFile { suffix: "intervals.tsv", text: by_interval(figures) },
+        CsvFile { suffix: "intervals.tsv", text: over_time(figures) },
         CsvFile { suffix: "seconds.tsv", text: by_second(figures) },
     ]
 }
 
-fn by_interval(figures: &Figures) -> String {
-    let mut text = format!("elap_secs\ttot_ops\tcum_ops/s\tint_ops/s\tint_lat\t{}", heading(figures));
-    for interval in intervals(figures) {
+fn over_time(figures: &Figures) -> String {
+    by_interval(figures, "elap_secs\ttot_ops\tcum_ops/s\tint_ops/s\tint_lat", |interval| {
         let Interval { operations_so_far, elapsed_s, rate_so_far, rate, mean_us, .. } = interval;
-        let latency = mean_us / 1e3;
-        let _ = write!(text, "{elapsed_s}\t{operations_so_far}\t{rate_so_far:.2}\t{rate:.2}\t{latency:.3}\t");
-        text += &cells(&interval);
-    }
-    text
+        format!("{elapsed_s}\t{operations_so_far}\t{rate_so_far:.2}\t{rate:.2}\t{:.3}", mean_us / 1e3)
+    })
 }
 
 fn by_second(figures: &Figures) -> String {

@@ -11,6 +11,7 @@
 
 use super::Figures;
 use crate::why::checkpoints::Checkpoint;
+use pando_measuring::number::median;
 
 /// A second with a smaller share of the median is in a dip.
 const SHARE: f64 = 0.7;
@@ -31,7 +32,6 @@ const INTERVAL: usize = 10;
 /// So many checkpoints have a period.
 const CHECKPOINTS_MIN: usize = 3;
 
-/// A dip.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Dip {
     /// Its first second.
@@ -42,10 +42,9 @@ pub struct Dip {
     pub depth: f64,
 }
 
-/// What a timeline looks like.
+/// The shape of a timeline.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Steadiness {
-    /// Its dips.
     pub dips: Vec<Dip>,
     /// The deviation of its seconds by their mean.
     pub variation: f64,
@@ -60,7 +59,6 @@ pub struct Steadiness {
     pub intervals: Option<IntervalSpread>,
 }
 
-/// The server's checkpoints in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Checkpoints {
     /// How many were under way in it.
@@ -82,18 +80,16 @@ pub struct IntervalSpread {
     pub variation: f64,
     /// Operations a second: one of a hundred intervals has less.
     pub p1: f64,
-    /// Five of a hundred have less.
     pub p5: f64,
 }
 
 impl Steadiness {
-    /// The mean depth of the dips.
     pub fn mean_depth(&self) -> Option<f64> {
         (!self.dips.is_empty())
             .then(|| self.dips.iter().map(|dip| dip.depth).sum::<f64>() / self.dips.len() as f64)
     }
 
-    /// What the server's checkpoints were, and how the dips stand to them; nothing if it does not say.
+    /// The server's checkpoints and their relation to the dips, in words; nothing if it does not count them.
     pub fn line(&self) -> Option<String> {
         let Checkpoints { count, mean_s, every_s, dips, rate_ratio } = self.checkpoints?;
         if count == 0 {
@@ -116,7 +112,6 @@ impl Steadiness {
     }
 }
 
-/// Looks at a run.
 pub fn steadiness(figures: &Figures) -> Steadiness {
     let whole = (figures.seconds + 1e-3).floor() as usize;
     let operations: Vec<f64> =
@@ -131,7 +126,7 @@ fn of_seconds(operations: &[f64], checkpoints: Option<&[Checkpoint]>) -> Steadin
     let mut dips: Vec<Dip> = Vec::new();
     for (place, count) in operations.iter().enumerate() {
         let around = &operations[place.saturating_sub(around_s)..operations.len().min(place + around_s + 1)];
-        let median = median(around);
+        let median = median(around.to_vec()).unwrap_or(0.0);
         // Where most seconds have nothing, each of these is a dip all the same.
         if *count > 0.0 && *count >= SHARE * median {
             continue;
@@ -168,11 +163,9 @@ impl Dip {
     }
 }
 
-/// The median time between the ends of checkpoints.
 fn period_of_checkpoints(checkpoints: &[Checkpoint]) -> Option<f64> {
-    let mut between: Vec<f64> = checkpoints.windows(2).map(|pair| pair[1].to_s - pair[0].to_s).collect();
-    between.sort_by(f64::total_cmp);
-    between.get(between.len() / 2).copied().filter(|_| checkpoints.len() >= CHECKPOINTS_MIN)
+    let between = checkpoints.windows(2).map(|pair| pair[1].to_s - pair[0].to_s).collect();
+    median(between).filter(|_| checkpoints.len() >= CHECKPOINTS_MIN)
 }
 
 fn rate_ratio(operations: &[f64], checkpoints: &[Checkpoint]) -> Option<f64> {
@@ -212,7 +205,6 @@ fn period(values: &[f64]) -> Option<usize> {
     peaks.into_iter().find(|lag| all[*lag] >= PEAK_SHARE * highest)
 }
 
-/// The values less the line through them.
 fn detrended(values: &[f64]) -> Vec<f64> {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count.max(1.0);
@@ -237,12 +229,6 @@ fn interval_spread(operations: &[f64]) -> Option<IntervalSpread> {
     rates.sort_by(f64::total_cmp);
     let at = |share: f64| rates[(share * rates.len() as f64) as usize];
     Some(IntervalSpread { variation, p1: at(0.01), p5: at(0.05) })
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
 }
 
 fn variation(values: &[f64]) -> f64 {

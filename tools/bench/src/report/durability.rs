@@ -7,7 +7,7 @@ use crate::target::ServerFacts;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What a write of this run meant when it was answered.
+/// The meaning of an acknowledged write of this run.
 pub fn stated(parameters: &Value, server: &ServerFacts, labels: &BTreeMap<String, String>) -> String {
     let asked = find(parameters).map(in_words);
     match (labels.get("durability"), &server.settings, asked) {

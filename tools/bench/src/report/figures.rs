@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 pub struct Figures {
     /// The length of the window in seconds.
     pub seconds: f64,
-    /// Operations that were done.
     pub operations: u64,
     /// Units that were done: as many as operations, unless a unit is a batch.
     pub units: u64,
@@ -37,13 +36,10 @@ pub struct Figures {
     pub not_begun: u64,
     /// In an open loop: how long the first of these had waited.
     pub longest_wait_us: f64,
-    /// By kind of statement.
     pub kinds: Vec<KindFigures>,
-    /// What clients counted besides.
+    /// Counts that only some workloads have.
     pub notes: BTreeMap<String, u64>,
-    /// What one operation cost.
     pub per_operation: Costs,
-    /// What it cost in a second.
     #[serde(default)]
     pub per_second: Costs,
     /// How the time of all cores was used.
@@ -75,11 +71,9 @@ pub struct Figures {
 /// Latencies in microseconds.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct LatencyFigures {
-    /// The mean.
     pub mean: f64,
     /// A quarter took at most so long.
     pub p25: f64,
-    /// The median.
     pub p50: f64,
     /// Three quarters took at most so long.
     pub p75: f64,
@@ -91,22 +85,17 @@ pub struct LatencyFigures {
     pub p99: f64,
     /// 999 of a thousand took at most so long.
     pub p999: f64,
-    /// The longest.
     pub max: f64,
 }
 
-/// The numbers of one kind of statement.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct KindFigures {
-    /// Its name.
     pub name: String,
     /// Statements that count as done.
     pub done: u64,
     /// Those that did not find what they asked for.
     pub missed: u64,
-    /// Those that failed.
     pub failed: u64,
-    /// Latencies of those that were done.
     pub latency_us: LatencyFigures,
     /// When the last one was over, in seconds of the window.
     pub last_s: Option<f64>,
@@ -116,71 +105,51 @@ pub struct KindFigures {
     pub histogram_us: Vec<(f64, u64)>,
 }
 
-/// What an operation, or a second, cost.
+/// The costs of an operation, or of a second.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Costs {
-    /// Read requests of the disk.
     pub disk_reads: Option<f64>,
-    /// Write requests of the disk.
     pub disk_writes: Option<f64>,
     /// Kilobytes read from the disk.
     pub read_kb: Option<f64>,
     /// Kilobytes written to the disk.
     pub written_kb: Option<f64>,
-    /// Context switches of the server's threads.
     pub server_switches: Option<f64>,
-    /// Context switches of the client's threads.
     pub client_switches: Option<f64>,
-    /// Context switches of the whole machine.
     pub machine_switches: Option<f64>,
-    /// CPU time of the server, user and system.
     pub server_cpu_us: Option<f64>,
-    /// Of that, in user mode.
     pub server_user_us: Option<f64>,
-    /// CPU time of the client's threads.
     pub client_cpu_us: Option<f64>,
-    /// Page faults of the server that read from the disk.
     pub server_major_faults: Option<f64>,
 }
 
 /// Shares (0..=1) of the window in which somebody waited.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct PressureShares {
-    /// For a core.
     pub cpu: Option<f64>,
-    /// For a device.
     pub io: Option<f64>,
-    /// For memory.
     pub memory: Option<f64>,
 }
 
 /// One second of the window.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct TimelineSecond {
-    /// Operations that were done.
     pub operations: u64,
-    /// Units that were done.
     pub units: u64,
     /// Their mean latency.
     pub mean_us: f64,
     /// Their longest.
     pub max_us: f64,
-    /// Read requests of the disk.
     pub disk_reads: Option<u64>,
-    /// Write requests of the disk.
     pub disk_writes: Option<u64>,
     /// Bytes read from the disk.
     pub read_bytes: Option<u64>,
     /// Bytes written to the disk.
     pub written_bytes: Option<u64>,
-    /// CPU time of the server.
     pub server_cpu_us: Option<f64>,
-    /// Context switches of the server's threads.
     #[serde(default)]
     pub server_switches: Option<u64>,
-    /// Resident memory of the server.
     pub server_resident_bytes: Option<u64>,
-    /// Whether the server wrote a checkpoint.
     #[serde(default)]
     pub checkpoint: Option<bool>,
     /// Bytes that the server had put off at its end.
@@ -212,7 +181,6 @@ impl LatencyFigures {
 }
 
 impl Figures {
-    /// The figures of a run whose kinds have these names.
     pub fn new(measured: &Measured, kinds: &[String]) -> Figures {
         let Measured { tally, seconds, usage, .. } = measured;
         let seconds = *seconds;
@@ -298,7 +266,7 @@ fn mean_us(count: u64, sum: Duration) -> f64 {
     if count == 0 { 0.0 } else { sum.as_secs_f64() * 1e6 / count as f64 }
 }
 
-/// What the clients counted, beside what it cost.
+/// The counts of the clients beside the costs.
 fn timeline(seconds: &[Second], usages: &[Usage]) -> Vec<TimelineSecond> {
     let entry = |(place, second): (usize, &Second)| {
         let usage = usages.get(place);
@@ -323,7 +291,7 @@ fn timeline(seconds: &[Second], usages: &[Usage]) -> Vec<TimelineSecond> {
 }
 
 impl Costs {
-    /// What was used, by so many operations or seconds; nothing by none.
+    /// The usage divided by so many operations or seconds; nothing by none.
     fn by(measured: &Measured, parts: f64) -> Costs {
         if parts <= 0.0 {
             return Costs::default();

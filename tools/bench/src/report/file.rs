@@ -3,7 +3,7 @@
 use super::Finding;
 use super::{Figures, durability, warnings};
 use crate::client::{Misses, Pace};
-use crate::error::BenchError;
+use crate::error::{BenchError, make_folder, read_text, unreadable};
 use crate::run::Plan;
 use crate::target::ServerFacts;
 use crate::target::uri::without_login;
@@ -20,29 +20,22 @@ pub const FORM: u32 = 2;
 /// A run in all its circumstances.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct RunFile {
-    /// The form of this document.
     pub form: u32,
     /// The workload's name; of a load with ` load` behind it.
     pub workload: String,
-    /// What the workload did, in one line.
+    /// The work, in one line.
     pub summary: String,
-    /// What the rate counts, in the plural.
+    /// The unit that the rate counts, in the plural.
     pub operations: String,
-    /// The version of this tool.
     pub tool_version: String,
-    /// The tool's command line.
     pub command_line: Vec<String>,
     /// When the file was written, in seconds since 1970.
     pub written_unix_s: u64,
     /// How it was run.
     pub plan: PlanFacts,
-    /// The workload's own parameters, the seed among them.
     pub parameters: serde_json::Value,
-    /// The address of the server.
     pub server_address: String,
-    /// What it says about itself.
     pub server: ServerFacts,
-    /// Its process.
     pub server_process: Option<ProcessId>,
     /// The machine of the tool, and of the server if it runs here.
     pub machine: Facts,
@@ -50,26 +43,23 @@ pub struct RunFile {
     pub data_folder_size: Option<FolderSize>,
     /// The tool's own ceiling with as many clients, in operations per second.
     pub ceiling: Option<f64>,
-    /// The numbers.
     pub figures: Figures,
-    /// What was checked after the run.
+    /// The checks of the data after the run.
     pub findings: Vec<Finding>,
     /// Lines about this run that only its workload has.
     pub lines: Vec<String>,
-    /// What else its workload has to say, for programs.
+    /// Further data of its workload, for programs.
     #[serde(default)]
     pub extras: serde_json::Value,
-    /// What makes the numbers doubtful.
     pub warnings: Vec<String>,
     /// Whether they are no measurement.
     pub flagged: bool,
-    /// What the user wrote beside it: server, engine, cache, state of the data, durability, …
+    /// The user's own labels: server, engine, cache, state of the data, durability, …
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
-    /// What an acknowledged write means.
+    /// The meaning of an acknowledged write.
     #[serde(default)]
     pub durability: String,
-    /// What is known of why.
     #[serde(default)]
     pub why: Why,
 }
@@ -77,9 +67,7 @@ pub struct RunFile {
 /// A plan, as the file has it.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct PlanFacts {
-    /// Clients.
     pub clients: u32,
-    /// Threads that drove them.
     pub threads: u32,
     /// Seconds before the window.
     pub warmup_s: u32,
@@ -94,7 +82,6 @@ pub struct PlanFacts {
 }
 
 impl PlanFacts {
-    /// The facts of a plan.
     pub fn of(plan: Plan) -> PlanFacts {
         let (rate, spacing) = match plan.pace {
             Pace::Closed => (None, None),
@@ -115,8 +102,7 @@ impl PlanFacts {
 impl RunFile {
     /// Writes it into a folder, which is made if it is not there; gives the file's path.
     pub fn write(&self, folder: &Path) -> Result<PathBuf, BenchError> {
-        std::fs::create_dir_all(folder)
-            .map_err(|source| BenchError::WriteReport { path: folder.to_owned(), source })?;
+        make_folder(folder)?;
         let path = self.free_path(folder);
         let text = serde_json::to_string(self)
             .map_err(|error| BenchError::WriteReport { path: path.clone(), source: error.into() })?;
@@ -136,10 +122,8 @@ impl RunFile {
         std::iter::once(first).chain(others).find(|path| !path.exists()).unwrap_or_default()
     }
 
-    /// Reads one.
     pub fn read(path: &Path) -> Result<RunFile, BenchError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| BenchError::ReadFile { path: path.to_owned(), source })?;
+        let text = read_text(path)?;
         let form = |line, cause| BenchError::FileForm { path: path.to_owned(), line, cause };
         let mut file: RunFile = serde_json::from_str(&text)
             .map_err(|error| form(error.line(), format!("this is no file of a run: {error}")))?;
@@ -156,10 +140,9 @@ impl RunFile {
     /// Reads all of a folder, in order of their writing. Of a suite's folder, those of its runs.
     pub fn read_folder(folder: &Path) -> Result<Vec<RunFile>, BenchError> {
         let folder = &runs_in(folder);
-        let unreadable = |source| BenchError::ReadFile { path: folder.clone(), source };
         let mut files = Vec::new();
-        for entry in std::fs::read_dir(folder).map_err(unreadable)? {
-            let path = entry.map_err(unreadable)?.path();
+        for entry in std::fs::read_dir(folder).map_err(unreadable(&folder))? {
+            let path = entry.map_err(unreadable(&folder))?.path();
             if path.extension().is_some_and(|extension| extension == "json") {
                 files.push(RunFile::read(&path)?);
             }
@@ -169,16 +152,12 @@ impl RunFile {
     }
 }
 
-/// What is the same in all runs of one call of the tool.
+/// The part of a file that is the same in all runs of one call of the tool.
 #[derive(Debug)]
 pub struct Circumstances {
-    /// The address of the server.
     pub server_address: String,
-    /// What it says about itself.
     pub server: ServerFacts,
-    /// Its process.
     pub server_process: Option<ProcessId>,
-    /// The machine.
     pub machine: Facts,
     /// Which counter the disk figures come from, as of the beginning.
     pub disk_source: String,
@@ -186,7 +165,7 @@ pub struct Circumstances {
     pub labels: BTreeMap<String, String>,
 }
 
-/// What is said of one run.
+/// The part of a file that belongs to one run.
 #[derive(Clone, Debug)]
 pub struct RunFacts {
     /// See [`RunFile::workload`].
@@ -197,11 +176,10 @@ pub struct RunFacts {
     pub operations: &'static str,
     /// See [`RunFile::parameters`].
     pub parameters: serde_json::Value,
-    /// What a miss is.
+    /// Whether a miss is a fault or part of the work.
     pub misses: Misses,
     /// How it was run.
     pub plan: Plan,
-    /// The tool's own ceiling.
     pub ceiling: Option<f64>,
     /// See [`RunFile::findings`].
     pub findings: Vec<Finding>,
@@ -225,7 +203,6 @@ pub fn write_whole(path: &Path, text: &str) -> Result<(), BenchError> {
 }
 
 impl Circumstances {
-    /// The document of one run.
     pub fn run_file(&self, facts: RunFacts, figures: Figures) -> RunFile {
         let flagged = warnings::is_flagged(&figures, facts.misses, &facts.findings);
         RunFile {
@@ -262,7 +239,6 @@ pub fn suite_file(folder: &Path) -> PathBuf {
     folder.join("suite.json")
 }
 
-/// The folder in which a suite puts whole results.
 pub fn results_in(folder: &Path) -> PathBuf {
     folder.join("results")
 }

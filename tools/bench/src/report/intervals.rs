@@ -1,6 +1,6 @@
 //! A run by intervals of some seconds, as the original tools report it: rates, percentiles, costs, the size
-//! of the data, and seconds with a checkpoint. [`heading`] and [`cells`] are the columns that no original
-//! has; every file by intervals ends with them.
+//! of the data, and seconds with a checkpoint. [`by_interval`] adds the columns that no
+//! original has; every file by intervals ends with them.
 
 use super::Figures;
 use super::figures::TimelineSecond;
@@ -8,14 +8,13 @@ use crate::client::IntervalTally;
 use pando_measuring::histogram::CoarseLatencies;
 use std::fmt::Write as _;
 
-/// What an interval has that is not in its seconds.
+/// The figures of an interval that do not follow from its seconds.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct IntervalFigures {
-    /// Latencies of units.
     pub units: Percentiles,
     /// By kind of statement, in the order of the run's kinds.
     pub kinds: Vec<Percentiles>,
-    /// What the data folder took on the device at its end, in bytes.
+    /// The size of the data folder on the device at its end, in bytes.
     pub folder_bytes: Option<u64>,
 }
 
@@ -24,7 +23,6 @@ pub struct IntervalFigures {
 pub struct Percentiles {
     /// How many there were.
     pub count: u64,
-    /// The median.
     pub p50: f64,
     /// 95 of a hundred took at most so long.
     pub p95: f64,
@@ -32,7 +30,6 @@ pub struct Percentiles {
     pub p99: f64,
     /// 999 of a thousand took at most so long.
     pub p999: f64,
-    /// The longest.
     pub max: f64,
 }
 
@@ -50,7 +47,6 @@ impl Percentiles {
 }
 
 impl IntervalFigures {
-    /// So many intervals of a run with so many kinds.
     pub fn of(
         tallies: &[IntervalTally],
         kinds: usize,
@@ -76,7 +72,6 @@ impl IntervalFigures {
 pub struct Interval {
     /// Seconds from the beginning of the window to the end of this interval.
     pub elapsed_s: u32,
-    /// Operations in it.
     pub operations: u64,
     /// Operations up to its end.
     pub operations_so_far: u64,
@@ -84,17 +79,13 @@ pub struct Interval {
     pub rate: f64,
     /// Operations per second up to its end.
     pub rate_so_far: f64,
-    /// The mean latency of its units.
     pub mean_us: f64,
     /// Kilobytes read from the disk in it.
     pub read_kb: Option<f64>,
     /// Kilobytes written to the disk in it.
     pub written_kb: Option<f64>,
-    /// Read requests of the disk in it.
     pub disk_reads: Option<f64>,
-    /// Write requests of the disk in it.
     pub disk_writes: Option<f64>,
-    /// Context switches of the server in it.
     pub switches: Option<f64>,
     /// CPU time of the server in it, in microseconds.
     pub cpu_us: Option<f64>,
@@ -102,7 +93,6 @@ pub struct Interval {
     pub checkpoint_s: Option<u32>,
     /// Bytes at its end that the server had put off.
     pub behind_bytes: Option<u64>,
-    /// Percentiles, and the size of the data.
     pub own: IntervalFigures,
 }
 
@@ -165,10 +155,19 @@ fn sum(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     values.flatten().fold(None, |sum, value| Some(sum.unwrap_or(0.0) + value))
 }
 
+/// A line for each interval: columns of the file's own, named by `own_heading`, and the common ones.
+pub fn by_interval(figures: &Figures, own_heading: &str, mut own: impl FnMut(&Interval) -> String) -> String {
+    let mut text = format!("{own_heading}\t{}", heading(figures));
+    for interval in intervals(figures) {
+        text += &(own(&interval) + "\t" + &cells(&interval));
+    }
+    text
+}
+
 /// The names of the columns that end each line: percentiles of units in ms, of each kind with its number,
 /// then costs by operation, gigabytes of the data folder, seconds with a checkpoint, and megabytes that the
 /// server is behind.
-pub fn heading(figures: &Figures) -> String {
+fn heading(figures: &Figures) -> String {
     let mut text = "int_p50\tint_p95\tint_p99\tint_p999\tint_max".to_owned();
     for kind in &figures.kinds {
         let name = column_name(&kind.name);
@@ -179,7 +178,7 @@ pub fn heading(figures: &Figures) -> String {
 }
 
 /// The cells under [`heading`]; a dash is what could not be counted, or is of nothing.
-pub fn cells(interval: &Interval) -> String {
+fn cells(interval: &Interval) -> String {
     let mut cells: Vec<String> = milliseconds(&interval.own.units).to_vec();
     for kind in &interval.own.kinds {
         cells.push(kind.count.to_string());
@@ -201,7 +200,7 @@ pub fn cells(interval: &Interval) -> String {
     cells.join("\t") + "\n"
 }
 
-/// What is not known.
+/// A value, or a dash for an unknown one.
 pub fn dash(value: Option<String>) -> String {
     value.unwrap_or_else(|| "-".to_owned())
 }

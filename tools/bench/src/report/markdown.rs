@@ -5,8 +5,7 @@ use super::file::RunFile;
 use super::page::{median_rate, plain_server_name};
 use super::posts::posts;
 use super::warnings::CEILING_SHARE_MAX;
-use pando_measuring::number::number;
-use pando_measuring::table;
+use pando_measuring::{number, table};
 use std::fmt::Write as _;
 
 /// A table: its heading, and a cell of it.
@@ -27,7 +26,6 @@ const TABLES: [Table; 6] = [
     }),
 ];
 
-/// The text.
 pub fn render(files: &[RunFile]) -> String {
     let mut text = environment(files);
     let servers = in_order(files.iter().map(plain_server_name));
@@ -104,7 +102,7 @@ fn in_order(values: impl Iterator<Item = String>) -> Vec<String> {
     seen
 }
 
-/// What is to be known of a rate.
+/// Marks behind a rate: client-bound, flagged.
 fn marks(files: &[&RunFile]) -> String {
     let mut marks = String::new();
     let bound = |file: &&RunFile| {
@@ -120,9 +118,7 @@ fn marks(files: &[&RunFile]) -> String {
 }
 
 fn median(files: &[&RunFile], figure: impl Fn(&RunFile) -> Option<f64>) -> String {
-    let mut values: Vec<f64> = files.iter().filter_map(|file| figure(file)).collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).map_or_else(|| "-".to_owned(), |value| number(*value))
+    table::short(number::median(files.iter().filter_map(|file| figure(file)).collect()))
 }
 
 fn conclusions(files: &[RunFile]) -> String {

@@ -8,12 +8,13 @@
 //! 3. Doubts about a figure stand with its run.
 
 use super::dips::{Steadiness, steadiness};
+use super::figures::KindFigures;
 use super::file::RunFile;
 use super::table::{COLUMNS, Column, PER_SECOND, Row};
 use pando_measuring::chart::{Axis, Chart, Line, Mark, MarkKind, escape};
-use pando_measuring::number::number;
-use pando_measuring::table;
-use std::collections::BTreeMap;
+use pando_measuring::number::{median, number};
+use pando_measuring::table::{self, optional};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 mod caveats;
@@ -23,7 +24,6 @@ mod why;
 
 const STYLE: &str = include_str!("page.css");
 
-/// The page.
 pub fn render(files: &[RunFile]) -> String {
     let mut html = format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
@@ -58,16 +58,19 @@ fn server_name(file: &RunFile) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// What a suite calls this run, if that says more than its workload.
+/// The name of this run in its suite, if that says more than its workload.
 fn run_label(file: &RunFile) -> Option<&str> {
     file.labels.get("run").map(String::as_str).filter(|run| !file.workload.starts_with(run))
 }
 
 /// The median of some rates, as text.
 pub fn median_rate(files: &[&RunFile]) -> String {
-    let mut rates: Vec<f64> = files.iter().map(|file| file.figures.rate).collect();
-    rates.sort_by(f64::total_cmp);
-    rates.get(rates.len() / 2).map_or("-".to_owned(), |rate| number(*rate))
+    table::short(median(files.iter().map(|file| file.figures.rate).collect()))
+}
+
+/// A part of a page under its heading; nothing if it is empty.
+fn under(heading: &str, html: String) -> String {
+    if html.is_empty() { html } else { format!("<h3>{heading}</h3>{html}") }
 }
 
 fn environment(files: &[RunFile]) -> String {
@@ -122,33 +125,37 @@ fn section(workload: &str, files: &[&RunFile]) -> String {
     html
 }
 
+/// Runs of one server by their number of clients.
+type ByClients<'a> = BTreeMap<u32, Vec<&'a RunFile>>;
+
 /// The posts' shape: a row per server, a column per number of clients.
 fn by_clients(files: &[&RunFile]) -> String {
-    let mut clients: Vec<u32> = files.iter().map(|file| file.plan.clients).collect();
-    clients.sort_unstable();
-    clients.dedup();
-    let mut rows: BTreeMap<String, BTreeMap<u32, Vec<&RunFile>>> = BTreeMap::new();
-    for file in files {
-        rows.entry(server_name(file)).or_default().entry(file.plan.clients).or_default().push(file);
-    }
     let operations = files.first().map_or("operations", |file| file.operations.as_str());
-    let mut html = format!(
-        "<h3>{operations} per second by clients</h3><div class=\"wide\"><table><thead><tr><th>server</th>"
-    );
-    clients.iter().for_each(|count| {
-        let _ = write!(html, "<th>@{count}</th>");
-    });
-    html.push_str("</tr></thead><tbody>");
-    for (server, cells) in rows {
-        let _ = write!(html, "<tr><th>{}</th>", escape(&server));
-        for count in &clients {
-            let cell = cells.get(count).map_or_else(|| "-".to_owned(), |files| rates(files));
-            let _ = write!(html, "<td>{cell}</td>");
-        }
-        html.push_str("</tr>");
+    format!("<h3>{operations} per second by clients</h3>{}", clients_table(files, rates, [], |_| []))
+}
+
+/// A table in the posts' shape, whose cells are markup, with further columns behind.
+fn clients_table<const N: usize>(
+    files: &[&RunFile],
+    cell: fn(&[&RunFile]) -> String,
+    further: [String; N],
+    further_cells: impl Fn(&ByClients<'_>) -> [String; N],
+) -> String {
+    let clients: BTreeSet<u32> = files.iter().map(|file| file.plan.clients).collect();
+    let mut servers: BTreeMap<String, ByClients<'_>> = BTreeMap::new();
+    for file in files {
+        servers.entry(server_name(file)).or_default().entry(file.plan.clients).or_default().push(file);
     }
-    html.push_str("</tbody></table></div>");
-    html
+    let mut headings = vec!["server".to_owned()];
+    headings.extend(clients.iter().map(|count| format!("@{count}")));
+    headings.extend(further);
+    let row = |(server, runs): (&String, &ByClients<'_>)| {
+        let mut row = vec![escape(server)];
+        row.extend(clients.iter().map(|count| optional(runs.get(count), |files| cell(files))));
+        row.extend(further_cells(runs));
+        row
+    };
+    table::of_markup(&headings, &servers.iter().map(row).collect::<Vec<_>>())
 }
 
 /// The median of some rates, and from where to where they go.
@@ -158,9 +165,8 @@ fn rates(files: &[&RunFile]) -> String {
     let median = format!("{:.0}", rates[rates.len() / 2]);
     let flag = if files.iter().any(|file| file.flagged) { " <b class=\"flag\">flagged</b>" } else { "" };
     match rates.as_slice() {
-        [_] => format!("{median}{flag}"),
         [least, .., most] => format!("{median} <small>{least:.0} to {most:.0}</small>{flag}"),
-        [] => "-".to_owned(),
+        _ => format!("{median}{flag}"),
     }
 }
 
@@ -216,7 +222,7 @@ fn state(file: &RunFile) -> String {
 }
 
 fn megabytes(bytes: Option<u64>) -> String {
-    bytes.map_or_else(|| "-".to_owned(), |bytes| format!("{:.0}", bytes as f64 / 1e6))
+    optional(bytes, |bytes| format!("{:.0}", bytes as f64 / 1e6))
 }
 
 fn run_name(file: &RunFile) -> String {
@@ -252,7 +258,7 @@ fn throughput(files: &[&RunFile]) -> String {
             found.line().map_or_else(String::new, |line| format!(". Checkpoints: {line}"))
         );
     }
-    if html.is_empty() { html } else { format!("<h3>Over time</h3>{html}") }
+    under("Over time", html)
 }
 
 /// Dips and checkpoints, where the points of their seconds are.
@@ -310,46 +316,26 @@ fn latencies(files: &[&RunFile]) -> String {
     };
     let lines: Vec<Line> = files.iter().map(line).collect();
     let title = "percent of units that took at most so long".to_owned();
-    let chart = Chart {
-        title: title.clone(),
-        x_name: "microseconds",
-        x_axis: Axis::Logarithmic,
-        lines,
-        marks: Vec::new(),
-    };
-    match chart.render() {
-        svg if svg.is_empty() => svg,
-        svg => format!("<h3>Latency: {title}</h3>{svg}"),
-    }
+    let heading = format!("Latency: {title}");
+    let chart = Chart { title, x_name: "microseconds", x_axis: Axis::Logarithmic, lines, marks: Vec::new() };
+    under(&heading, chart.render())
 }
 
 fn kinds(files: &[&RunFile]) -> String {
+    const HEADINGS: [&str; 9] =
+        ["statement", "done", "missed", "failed", "mean us", "p50 us", "p95 us", "p99 us", "max us"];
+    let row = |kind: &KindFigures| {
+        let latency = &kind.latency_us;
+        let counts = [kind.done, kind.missed, kind.failed].map(|count| count.to_string());
+        let latencies = [latency.mean, latency.p50, latency.p95, latency.p99, latency.max].map(number);
+        [vec![kind.name.clone()], counts.to_vec(), latencies.to_vec()].concat()
+    };
     let mut html = String::new();
     for file in files.iter().filter(|file| !file.figures.kinds.is_empty()) {
-        let _ = write!(
-            html,
-            "<h4>{}</h4><div class=\"wide\"><table><thead><tr><th>statement</th><th>done</th><th>missed</th><th>failed</th>\
-             <th>mean us</th><th>p50 us</th><th>p95 us</th><th>p99 us</th><th>max us</th></tr></thead><tbody>",
-            escape(&run_name(file))
-        );
-        for kind in &file.figures.kinds {
-            let latency = &kind.latency_us;
-            let _ = write!(
-                html,
-                "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td>",
-                escape(&kind.name),
-                kind.done,
-                kind.missed,
-                kind.failed
-            );
-            for us in [latency.mean, latency.p50, latency.p95, latency.p99, latency.max] {
-                let _ = write!(html, "<td>{}</td>", number(us));
-            }
-            html.push_str("</tr>");
-        }
-        html.push_str("</tbody></table></div>");
+        let rows: Vec<Vec<String>> = file.figures.kinds.iter().map(row).collect();
+        let _ = write!(html, "<h4>{}</h4>{}", escape(&run_name(file)), table::html(&HEADINGS, &rows));
     }
-    if html.is_empty() { html } else { format!("<h3>By kind of statement</h3>{html}") }
+    under("By kind of statement", html)
 }
 
 fn remarks(files: &[&RunFile]) -> String {

@@ -24,29 +24,21 @@ struct Posts {
     posts: Vec<Post>,
 }
 
-/// A post.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Post {
     /// Which: A to E.
     pub letter: String,
-    /// The workload that repeats it.
     pub workload: String,
-    /// Its title and date.
     pub title: String,
-    /// Its conclusions in words.
     pub conclusions: Vec<String>,
-    /// Its data and its cache.
     pub size: Size,
-    /// Its tables.
     #[serde(rename = "table")]
     pub tables: Vec<PostTable>,
-    /// The conclusions that runs are compared with.
     #[serde(rename = "verdict")]
     pub verdicts: Vec<Verdict>,
 }
 
-/// The size of a post.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Size {
@@ -60,13 +52,10 @@ pub struct Size {
     pub cache_of: String,
 }
 
-/// A table of a post.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PostTable {
-    /// The title of the table.
     pub title: String,
-    /// Headings.
     pub headings: Vec<String>,
     /// Rows, whose first cell is their name.
     pub rows: Vec<Vec<String>>,

@@ -8,23 +8,18 @@ use pando_measuring::table::{aligned, optional};
 /// A column: its two lines of heading, and what stands in it.
 pub struct Column {
     heading: [&'static str; 2],
-    /// The cell of a run.
     pub cell: fn(&Row<'_>) -> String,
 }
 
 impl Column {
-    /// The heading in one line.
     pub fn name(&self) -> String {
         self.heading.join(" ").trim_start().to_owned()
     }
 }
 
-/// A run, for the table.
 #[derive(Debug)]
 pub struct Row<'a> {
-    /// Clients, or connections that load.
     pub clients: u32,
-    /// Its numbers.
     pub figures: &'a Figures,
     /// The tool's own ceiling with as many clients.
     pub ceiling: Option<f64>,
@@ -59,7 +54,7 @@ pub const COLUMNS: [Column; 22] = [
     Column { heading: ["of", "ceiling"], cell: |row| of_ceiling(row) },
 ];
 
-/// What a second cost: the same sums as in the columns by operation, and those that only a second has.
+/// The costs of a second: the sums of the columns by operation, and those that only a second has.
 pub const PER_SECOND: [Column; 15] = [
     Column { heading: ["", "clients"], cell: |row| row.clients.to_string() },
     Column { heading: ["disk r", "/s"], cell: |row| each(row.figures.per_second.disk_reads) },
@@ -78,7 +73,6 @@ pub const PER_SECOND: [Column; 15] = [
     Column { heading: ["waiting %", "memory"], cell: |row| waiting(row.figures, |share| share.memory) },
 ];
 
-/// CPU time in the kernel.
 fn system_us(costs: &Costs) -> Option<f64> {
     Some(costs.server_cpu_us? - costs.server_user_us?)
 }
@@ -93,7 +87,6 @@ fn waiting(figures: &Figures, of: fn(&PressureShares) -> Option<f64>) -> String 
     optional(figures.pressure.as_ref().and_then(of), |share| format!("{:.1}", share * 100.0))
 }
 
-/// The table of these runs, by operation.
 pub fn render(rows: &[Row<'_>]) -> String {
     render_columns(&COLUMNS, rows)
 }
@@ -139,7 +132,6 @@ fn microseconds(value: f64) -> String {
     if value < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
-/// Three digits that count, whatever the size.
 fn each(value: Option<f64>) -> String {
     optional(value, |value| match value {
         0.0 => "0".to_owned(),

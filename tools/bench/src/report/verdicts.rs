@@ -7,7 +7,7 @@
 
 use super::file::RunFile;
 use super::posts::Post;
-use pando_measuring::number::number;
+use pando_measuring::number::{median, number};
 use serde::Deserialize;
 
 /// A rate that moves by less than this share is the same: runs of a minute on a machine that is not wholly
@@ -18,15 +18,12 @@ const SAME: f64 = 0.2;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verdict {
-    /// The conclusion in words, with the post's figures.
     pub says: String,
-    /// A comparison of two engines, or of two caches.
     pub comparison: Option<Comparison>,
     /// Whether LinkBench's counts are wrong with this engine.
     pub wrong_counts_of: Option<String>,
 }
 
-/// A comparison of one figure in two runs.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Comparison {
@@ -35,12 +32,10 @@ pub struct Comparison {
     first: Side,
     is: Relation,
     second: Side,
-    /// Whether it needs runs with several caches.
     #[serde(default)]
     two_caches: bool,
 }
 
-/// Some runs of a post's workload.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Side {
@@ -76,17 +71,13 @@ enum Figure {
     WrittenKb,
 }
 
-/// The answer to a conclusion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
-    /// Our figures in words.
     pub figures: String,
-    /// Whether the conclusion holds.
     pub holds: bool,
 }
 
 impl Judged {
-    /// For a table.
     pub fn verdict(&self) -> &'static str {
         if self.holds { "holds" } else { "does not hold" }
     }
@@ -138,7 +129,6 @@ impl Side {
         self.name.as_deref().unwrap_or(&self.engine)
     }
 
-    /// The median of a figure over these runs.
     fn median(&self, files: &[&RunFile], figure: Figure) -> Option<f64> {
         let mut files = of_engine(files, &self.engine);
         files.retain(|file| !file.flagged);
@@ -181,11 +171,6 @@ fn wrong_counts(files: &[&RunFile], engine: &str) -> Option<Judged> {
 fn of_engine<'f>(files: &[&'f RunFile], engine: &str) -> Vec<&'f RunFile> {
     let is_of = |file: &&RunFile| file.labels.get("engine").is_some_and(|name| name == engine);
     files.iter().copied().filter(is_of).collect()
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }
 
 /// The number in the name of its cache; 0 if there is none.

@@ -34,7 +34,6 @@ pub fn is_flagged(figures: &Figures, misses: Misses, findings: &[Finding]) -> bo
         || findings.iter().any(|finding| finding.wrong > 0)
 }
 
-/// What to say beside the figures.
 pub fn warnings(figures: &Figures, facts: &RunFacts, circumstances: &Circumstances) -> Vec<String> {
     let mut warnings = Vec::new();
     if is_flagged(figures, facts.misses, &facts.findings) {

@@ -14,12 +14,11 @@ const IDLE_CORES: f64 = 0.05;
 const IDLE_BYTES: u64 = 1_000_000;
 const IDLE_S: u32 = 3;
 
-/// What came after a run.
+/// The time between a run and an idle server.
 #[derive(Clone, Debug)]
 pub struct Settled {
     /// Seconds until the server began to be idle, or until the waiting ended.
     pub seconds: f64,
-    /// Whether it was idle then.
     pub is_idle: bool,
     /// Bytes that the server's process wrote meanwhile, where that is counted.
     pub written: Option<u64>,

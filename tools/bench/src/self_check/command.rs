@@ -13,9 +13,8 @@ const PARTS: [&str; 5] = ["floor", "counters", "open-loop", "seed", DEGREES];
 /// Only where there is a file to look at.
 const DEGREES: &str = "degrees";
 
-/// The subcommand's arguments.
 pub fn command() -> Command {
-    let number = |name, default, help| cli::number(name, default, 1..=10_000, help);
+    let number = |name, default, help| cli::number(name, default, 1..=10_000).help(help);
     Command::new("self-check")
         .about("Measures the tool itself against its null server: see docs/benchmarks.md")
         .arg(
@@ -28,7 +27,8 @@ pub fn command() -> Command {
         .arg(number("seconds", "2", "Seconds of one measurement"))
         .arg(number("rounds", "7", "Measurements of each kind, in turn"))
         .arg(
-            cli::option("data-file", "FILE", "Of degrees: the file that may be LinkBench's Distribution.dat")
+            cli::option("data-file", "FILE")
+                .help("Of degrees: the file that may be LinkBench's Distribution.dat")
                 .value_parser(value_parser!(PathBuf)),
         )
 }
@@ -44,8 +44,7 @@ pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
     let chosen = matches.get_one::<String>("part");
     let file = matches.get_one::<PathBuf>("data-file");
     if file.is_none() && chosen.is_some_and(|chosen| chosen == DEGREES) {
-        let cause = "name the file that is to be looked at".to_owned();
-        return Err(BenchError::Option { option: "data-file", cause });
+        return Err(BenchError::option("data-file", "name the file that is to be looked at"));
     }
     let mut all_hold = true;
     for part in PARTS.into_iter().filter(|part| chosen.is_none_or(|chosen| chosen == part)) {

@@ -36,7 +36,7 @@ pub fn check(effort: Effort) -> Result<Answer, BenchError> {
     };
     let (mut rates, mut costs) = (Vec::new(), Vec::new());
     for round in 0..effort.rounds {
-        // Who goes first changes: a machine that slows down meanwhile must not count for one side.
+        // The sides take turns in going first: a machine that slows down meanwhile must not count for one of them.
         let (first, second) = (measure(round % 2 == 0)?, measure(round % 2 != 0)?);
         let (with, without) = if round % 2 == 0 { (first, second) } else { (second, first) };
         rates.push(with.0 / without.0);
@@ -59,7 +59,6 @@ pub fn check(effort: Effort) -> Result<Answer, BenchError> {
     Ok(Answer { text, holds: share < BOUND })
 }
 
-/// CPU that this process has used so far.
 fn process_cpu_us() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3

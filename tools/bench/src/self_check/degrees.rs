@@ -8,7 +8,6 @@ use crate::error::BenchError;
 use crate::workload::linkbench::degree::{OWN_TOTALS, Table, Totals};
 use std::path::Path;
 
-/// Compares a file's totals with the known ones.
 pub fn check(path: &Path) -> Result<Answer, BenchError> {
     Ok(compare(&Table::read(path)?))
 }

@@ -2,19 +2,20 @@
 //! replies and writes requests of the same bytes, and looks at neither.
 
 use super::{Answer, Effort, QUERIES, median, null_server, queries};
-use crate::client::WatchedStream;
 use crate::client::{Listening, Pace, Session, ThreadUsage};
-use crate::error::BenchError;
+use crate::error::{BenchError, no_resource};
 use crate::run;
 use crate::target::Target;
 use crate::workload::Workload;
-use mio::event::Source;
+use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
+use socket2::Socket;
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-/// What the client may cost above it, in microseconds of CPU per query.
+/// The client's allowed cost above it, in microseconds of CPU per query.
 const BOUND_US: f64 = 4.0;
 const BUFFER_BYTES: usize = 64 * 1024;
 
@@ -49,13 +50,14 @@ pub fn check(effort: Effort) -> Result<Answer, BenchError> {
 
 /// CPU microseconds per exchange of a loop that does nothing else.
 fn bare_loop(address: SocketAddr, request: &[u8], effort: Effort) -> Result<f64, BenchError> {
-    let resource = |source| BenchError::Resource { what: "an epoll instance", source };
+    let resource = no_resource("an epoll instance");
     let mut poll = Poll::new().map_err(resource)?;
-    let mut streams: Vec<WatchedStream> = Vec::new();
+    let mut streams: Vec<Socket> = Vec::new();
     for place in 0..effort.clients as usize {
-        let stream = Session::open(address)?.into_stream().ok_or(BenchError::Closed)?;
-        let mut stream = stream.into_watched().map_err(BenchError::Connection)?;
-        stream.register(poll.registry(), Token(place), Interest::READABLE).map_err(resource)?;
+        let mut stream = Session::open(address)?.into_stream().ok_or(BenchError::Closed)?;
+        stream.set_nonblocking(true).map_err(BenchError::Connection)?;
+        let file = stream.as_raw_fd();
+        poll.registry().register(&mut SourceFd(&file), Token(place), Interest::READABLE).map_err(resource)?;
         stream.write_all(request).map_err(BenchError::Connection)?;
         streams.push(stream);
     }

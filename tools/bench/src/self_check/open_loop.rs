@@ -10,7 +10,6 @@ use crate::workload::Workload;
 /// How far off it may be, as a share.
 const BOUND: f64 = 0.01;
 
-/// Measures it.
 pub fn check(effort: Effort) -> Result<Answer, BenchError> {
     let workload = queries();
     let server = null_server(&workload)?;

@@ -25,7 +25,6 @@ const UNITS: u32 = 500;
 /// Fields that hang on the clock.
 const TIMES: [&str; 2] = ["time", "dateandtime"];
 
-/// Compares them.
 pub fn check() -> Result<Answer, BenchError> {
     let mut texts = Vec::new();
     let mut holds = true;

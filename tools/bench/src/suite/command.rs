@@ -4,7 +4,7 @@ use super::conduct::{Conductor, Places};
 use super::file::{Suite, program};
 use crate::cli;
 use crate::command::Call;
-use crate::error::BenchError;
+use crate::error::{BenchError, unreadable, unwritable};
 use crate::report::file::{RunFile, results_in};
 use crate::report::markdown;
 use crate::report::page::render;
@@ -12,7 +12,6 @@ use clap::{Arg, ArgAction, Command, value_parser};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The subcommand's arguments.
 pub fn command() -> Command {
     Command::new("suite")
         .about(
@@ -25,20 +24,21 @@ pub fn command() -> Command {
                 .help("The suite, in TOML: see tools/bench/suites and docs/benchmarks.md")
                 .value_parser(value_parser!(PathBuf)),
         )
-        .arg(cli::path("out", "DIR", "Results, and what is done already").default_value("suite-results"))
-        .arg(cli::path("stores", "DIR", "The servers' data [default: DIR/stores]"))
+        .arg(cli::path("out", "DIR").help("Results, and what is done already").default_value("suite-results"))
+        .arg(cli::path("stores", "DIR").help("The servers' data [default: DIR/stores]"))
         .arg(
-            cli::option("program", "NAME=PATH", "Where a server's program is, if not in the search path")
+            cli::option("program", "NAME=PATH")
+                .help("Where a server's program is, if not in the search path")
                 .action(ArgAction::Append)
                 .value_parser(parse_program),
         )
-        .arg(cli::option("servers", "NAME,NAME", "Only these servers of the suite").value_delimiter(','))
-        .arg(cli::flag(
-            "without-caps",
-            "Leave the suite's memory and disk caps out, where control groups may not be made",
-        ))
-        .arg(cli::flag("check", "Only check it, and name its cells"))
-        .arg(cli::flag("no-ceiling", "Do not measure this tool's own ceiling before each run"))
+        .arg(cli::option("servers", "NAME,NAME").help("Only these servers of the suite").value_delimiter(','))
+        .arg(
+            cli::flag("without-caps")
+                .help("Leave the suite's memory and disk caps out, where control groups may not be made"),
+        )
+        .arg(cli::flag("check").help("Only check it, and name its cells"))
+        .arg(cli::flag("no-ceiling").help("Do not measure this tool's own ceiling before each run"))
 }
 
 fn parse_program(text: &str) -> Result<(String, PathBuf), String> {
@@ -46,7 +46,6 @@ fn parse_program(text: &str) -> Result<(String, PathBuf), String> {
     Ok((name.to_owned(), PathBuf::from(path)))
 }
 
-/// Runs the subcommand.
 pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
     let matches = call.matches;
     let mut suite = Suite::read(&cli::value::<PathBuf>(matches, "suite"))?;
@@ -86,24 +85,28 @@ pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
     Ok(if outcome.flagged > 0 { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
-/// What can be known before the first server starts.
+/// The checks that need no server.
 fn check(suite: &Suite, places: &Places, call: Call<'_>) -> Result<(), BenchError> {
     for server in &suite.servers {
         if !call.speaks(&server.uri) {
-            let cause = format!(
-                "server `{}` speaks MySQL's protocol: use the program pando-bench-mysql, or name the others by --servers",
-                server.name
-            );
-            return Err(BenchError::Option { option: "servers", cause });
+            return Err(BenchError::option(
+                "servers",
+                format!(
+                    "server `{}` speaks MySQL's protocol: use the program pando-bench-mysql, or name the others by --servers",
+                    server.name
+                ),
+            ));
         }
         if let Some(name) = server.program.as_deref().filter(|name| program(name, &places.programs).is_none())
         {
-            let cause = format!(
-                "server `{}` needs `{name}`, which is not there: install it, name it by --program {name}=PATH, or take the \
-                 server out of the suite",
-                server.name
-            );
-            return Err(BenchError::Option { option: "program", cause });
+            return Err(BenchError::option(
+                "program",
+                format!(
+                    "server `{}` needs `{name}`, which is not there: install it, name it by --program {name}=PATH, or take the \
+                     server out of the suite",
+                    server.name
+                ),
+            ));
         }
     }
     suite.cells().iter().try_for_each(super::matrix::Cell::check)
@@ -116,8 +119,7 @@ fn write_reports(out: &Path) -> Result<(), BenchError> {
     }
     for (name, text) in [("report.html", render(&files)), ("tables.md", markdown::render(&files))] {
         let path = out.join(name);
-        std::fs::write(&path, text)
-            .map_err(|source| BenchError::WriteReport { path: path.clone(), source })?;
+        std::fs::write(&path, text).map_err(unwritable(&path))?;
         println!("report   {}: {} runs", path.display(), files.len());
     }
     Ok(())
@@ -125,5 +127,5 @@ fn write_reports(out: &Path) -> Result<(), BenchError> {
 
 /// Servers start in folders of their own.
 fn absolute(path: &Path) -> Result<PathBuf, BenchError> {
-    std::path::absolute(path).map_err(|source| BenchError::ReadFile { path: path.to_owned(), source })
+    std::path::absolute(path).map_err(unreadable(path))
 }

@@ -11,7 +11,7 @@ use super::matrix::Cell;
 use super::page_cache;
 use crate::cli::URI_VARIABLE;
 use crate::client::Address;
-use crate::error::BenchError;
+use crate::error::{BenchError, make_folder, no_resource, unwritable};
 use crate::interrupt::{self, Undo};
 use crate::launch::Readahead;
 use crate::launch::caps::parse_bytes;
@@ -34,7 +34,6 @@ const STEP: Duration = Duration::from_millis(100);
 pub struct Places {
     /// The folder of results and of what is kept.
     pub out: PathBuf,
-    /// The folder of the servers' data.
     pub data: PathBuf,
     /// Where programs are, if not in the search path.
     pub programs: BTreeMap<String, PathBuf>,
@@ -42,7 +41,6 @@ pub struct Places {
     pub further: Vec<String>,
 }
 
-/// A suite under way.
 pub struct Conductor<'a> {
     suite: &'a Suite,
     places: &'a Places,
@@ -53,7 +51,6 @@ pub struct Conductor<'a> {
     _readahead: Option<Readahead>,
 }
 
-/// The server that runs now.
 struct Running {
     server: StartedServer,
     /// Which one, with which cache.
@@ -68,7 +65,6 @@ pub struct Outcome {
     pub done: usize,
     /// Of these, those that are no measurement.
     pub flagged: usize,
-    /// Cells that failed.
     pub failed: usize,
 }
 
@@ -76,8 +72,7 @@ impl<'a> Conductor<'a> {
     /// Prepares the folders, and reads what earlier calls did.
     pub fn new(suite: &'a Suite, places: &'a Places) -> Result<Conductor<'a>, BenchError> {
         for folder in [&places.out, &results_in(&places.out), &places.data] {
-            std::fs::create_dir_all(folder)
-                .map_err(|source| BenchError::WriteReport { path: folder.clone(), source })?;
+            make_folder(folder)?;
         }
         let kept = Kept::read(&places.out)?;
         let readahead =
@@ -111,7 +106,7 @@ impl<'a> Conductor<'a> {
                 Err(error) => {
                     outcome.failed += 1;
                     println!("        FAILED: {}", with_causes(&error));
-                    // What state the server is in now is not known.
+                    // The server's state is unknown now.
                     self.stop()?;
                 }
             }
@@ -165,9 +160,9 @@ impl<'a> Conductor<'a> {
         let state = self.bring_into_state(cell)?;
         std::thread::sleep(Duration::from_secs(u64::from(self.suite.settle_s)));
         let mut arguments = cell.arguments();
-        arguments.extend(["--repeats".to_owned(), "1".to_owned()]);
+        arguments.extend(["--repeats", "1"].map(str::to_owned));
         if cell.has_load() {
-            arguments.extend(["--load".to_owned(), "no".to_owned()]);
+            arguments.extend(["--load", "no"].map(str::to_owned));
         }
         let (status, files) = self.call(cell, arguments, &state)?;
         let seconds = (began.elapsed() - loading).as_secs_f64();
@@ -175,7 +170,6 @@ impl<'a> Conductor<'a> {
         Ok(Done { name: cell.name(), seconds, flagged: !status.success(), files })
     }
 
-    /// A fresh cell begins with an empty folder.
     fn empty_if_fresh(&mut self, cell: &Cell) -> Result<(), BenchError> {
         if cell.run.state != State::Fresh {
             return Ok(());
@@ -184,8 +178,7 @@ impl<'a> Conductor<'a> {
         self.kill()?;
         let folder = self.data_folder(cell);
         if folder.exists() {
-            std::fs::remove_dir_all(&folder)
-                .map_err(|source| BenchError::WriteReport { path: folder, source })?;
+            std::fs::remove_dir_all(&folder).map_err(unwritable(folder))?;
             // The device may have its own work with what was removed: not in the next measurement.
             rustix::fs::sync();
         }
@@ -207,7 +200,7 @@ impl<'a> Conductor<'a> {
         let loader = Cell { cache, ..cell.clone() };
         self.start(&loader)?;
         let mut arguments = loader.arguments();
-        arguments.extend(["--load".to_owned(), "only".to_owned()]);
+        arguments.extend(["--load", "only"].map(str::to_owned));
         self.call(&loader, arguments, "load")?;
         // Another load of the same collections is gone.
         let family = cell.data_family();
@@ -289,26 +282,24 @@ impl<'a> Conductor<'a> {
         if folder.exists() {
             return Ok(());
         }
-        let unwritable = |source| BenchError::WriteReport { path: folder.to_owned(), source };
-        std::fs::create_dir_all(folder).map_err(unwritable)?;
+        std::fs::create_dir_all(folder).map_err(unwritable(folder))?;
         let Some(setup) = &cell.server.setup else { return Ok(()) };
         let output = Command::new("sh")
             .arg("-c")
             .arg(words.fill("setup", setup)?)
             .stdin(Stdio::null())
             .output()
-            .map_err(|source| BenchError::Resource { what: "a shell", source })?;
+            .map_err(no_resource("a shell"))?;
         if output.status.success() {
             return Ok(());
         }
         // A folder that is half set up must not pass for one that is ready.
-        std::fs::remove_dir_all(folder).map_err(unwritable)?;
+        std::fs::remove_dir_all(folder).map_err(unwritable(folder))?;
         let said = String::from_utf8_lossy(&output.stderr);
         let cause = format!("{}: {}", output.status, said.lines().last().unwrap_or_default());
         Err(BenchError::Program { program: "setup", cause })
     }
 
-    /// Ends the server in order.
     fn stop(&mut self) -> Result<(), BenchError> {
         self.running.take().map_or(Ok(()), |running| {
             running.server.stop();
@@ -337,11 +328,10 @@ impl<'a> Conductor<'a> {
         state: &str,
     ) -> Result<(ExitStatus, Vec<String>), BenchError> {
         let folder = self.places.out.join("under-way");
-        let unwritable = |source| BenchError::WriteReport { path: folder.clone(), source };
         if folder.exists() {
-            std::fs::remove_dir_all(&folder).map_err(unwritable)?;
+            std::fs::remove_dir_all(&folder).map_err(unwritable(&folder))?;
         }
-        std::fs::create_dir_all(&folder).map_err(unwritable)?;
+        std::fs::create_dir_all(&folder).map_err(unwritable(&folder))?;
         let uri = self.running.as_ref().map_or(&cell.server.uri, |running| &running.uri).clone();
         arguments.extend(["--out".to_owned(), folder.display().to_string()]);
         if !cell.server.is_somebody_elses() {
@@ -385,15 +375,14 @@ impl<'a> Conductor<'a> {
 
     /// The URI goes by the environment: it may have a password, and a list of processes shows arguments.
     fn run_tool(&mut self, arguments: &[String], uri: &str, log: &Path) -> Result<ExitStatus, BenchError> {
-        let unwritable = |source| BenchError::WriteReport { path: log.to_owned(), source };
-        let resource = |source| BenchError::Resource { what: "another process of this program", source };
-        let output = File::create(log).map_err(unwritable)?;
+        let resource = no_resource("another process of this program");
+        let output = File::create(log).map_err(unwritable(log))?;
         let tool = std::env::current_exe().map_err(resource)?;
         let mut child = Command::new(tool)
             .args(arguments)
             .env(URI_VARIABLE, uri)
             .stdin(Stdio::null())
-            .stdout(output.try_clone().map_err(unwritable)?)
+            .stdout(output.try_clone().map_err(unwritable(log))?)
             .stderr(output)
             .process_group(0)
             .spawn()
@@ -422,10 +411,9 @@ impl<'a> Conductor<'a> {
     /// the cell is kept as done.
     fn keep_files(&mut self, folder: &Path) -> Result<Vec<String>, BenchError> {
         let results = results_in(&self.places.out);
-        let unwritable = |source| BenchError::WriteReport { path: results.clone(), source };
         let mut moves = Vec::new();
-        for entry in std::fs::read_dir(folder).map_err(unwritable)? {
-            let entry = entry.map_err(unwritable)?;
+        for entry in std::fs::read_dir(folder).map_err(unwritable(&results))? {
+            let entry = entry.map_err(unwritable(&results))?;
             let name = entry.file_name().to_string_lossy().into_owned();
             if name != "output.txt" && !name.starts_with("server-") {
                 moves.push((entry.path(), free_name(&results, &name)));
@@ -435,7 +423,7 @@ impl<'a> Conductor<'a> {
         self.kept.moving = moves.iter().map(|(_, name)| name.clone()).collect();
         self.kept.write(&self.places.out)?;
         for (path, name) in moves {
-            std::fs::rename(path, results.join(name)).map_err(unwritable)?;
+            std::fs::rename(path, results.join(name)).map_err(unwritable(&results))?;
         }
         Ok(self.kept.moving.clone())
     }
@@ -468,7 +456,7 @@ fn caps_of(cell: &Cell) -> Result<Caps, BenchError> {
 }
 
 fn free_port() -> Result<u16, BenchError> {
-    let resource = |source| BenchError::Resource { what: "a free port", source };
+    let resource = no_resource("a free port");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(resource)?;
     Ok(listener.local_addr().map_err(resource)?.port())
 }
@@ -479,13 +467,8 @@ fn slug(name: &str) -> String {
 }
 
 fn with_causes(error: &BenchError) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text.push_str(&format!(", because: {cause}"));
-        source = cause.source();
-    }
-    text
+    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}, because: {cause}"))
 }
 
 fn in_words(seconds: f64) -> String {

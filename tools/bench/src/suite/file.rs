@@ -1,22 +1,20 @@
 //! The file of a suite, and the checks of it before anything starts.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, read_text};
 use crate::launch::caps::{IoCap, parse_bytes};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A suite.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
-    /// Its name.
     pub name: String,
     /// Which post it is for: A to E.
     pub post: Option<String>,
-    /// What it measures, in a sentence.
+    /// Its purpose, in a sentence.
     pub about: String,
-    /// What is smaller than in the post, in a sentence; it stands in every result.
+    /// The difference from the post's sizes, in a sentence; it stands in every result.
     pub scaled: Option<String>,
     /// How often each cell is measured.
     #[serde(default = "one")]
@@ -29,25 +27,20 @@ pub struct Suite {
     /// After so many seconds a cell is ended and has failed.
     #[serde(default = "six_hours")]
     pub limit_s: u64,
-    /// The servers.
     #[serde(rename = "server")]
     pub servers: Vec<ServerEntry>,
-    /// The runs.
     #[serde(rename = "run")]
     pub runs: Vec<RunEntry>,
 }
 
-/// A server.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerEntry {
-    /// Its name in results.
     pub name: String,
-    /// Its storage engine, in results.
     pub engine: String,
     /// The program that must be there; `{program}` in commands is where it is.
     pub program: Option<String>,
-    /// What is run once in a new data folder.
+    /// A command that runs once in a new data folder.
     pub setup: Option<String>,
     /// Starts it; none for engines in this process, and for servers that somebody else runs.
     pub start: Option<String>,
@@ -55,7 +48,6 @@ pub struct ServerEntry {
     pub stop: Option<String>,
     /// Where it is to be found, with `{port}`.
     pub uri: String,
-    /// Its caches.
     #[serde(rename = "cache")]
     pub caches: Vec<CacheEntry>,
     /// The cache that data is loaded with, where loading with the cells' own would take too long; afterwards
@@ -67,40 +59,32 @@ pub struct ServerEntry {
     /// How long it may take to end, in seconds, before it is killed.
     #[serde(default = "two_minutes")]
     pub stop_s: u64,
-    /// What an acknowledged write means.
+    /// The meaning of an acknowledged write.
     pub durability: Option<String>,
     /// Arguments of every workload against it.
     #[serde(default)]
     pub arguments: BTreeMap<String, toml::Value>,
 }
 
-/// A cache size.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheEntry {
     /// The engine's cache, in 10^6 bytes.
     pub mb: u64,
-    /// Memory and page cache together.
     pub cap: Option<String>,
-    /// Its disk.
     pub io_cap: Option<String>,
     /// Its name in results [the size].
     pub name: Option<String>,
 }
 
-/// A workload with its parameters.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunEntry {
     /// Its name in results [the workload].
     pub name: Option<String>,
-    /// The subcommand.
     pub workload: String,
-    /// In which state the server is to be.
     pub state: State,
-    /// Numbers of clients.
     pub clients: Vec<u32>,
-    /// Its arguments.
     #[serde(default)]
     pub arguments: BTreeMap<String, toml::Value>,
     /// The servers that it is for [all].
@@ -109,7 +93,6 @@ pub struct RunEntry {
     pub caches: Option<Vec<String>>,
 }
 
-/// In which state a server is when a cell begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -134,14 +117,12 @@ fn two_minutes() -> u64 {
 }
 
 impl RunEntry {
-    /// Its name in results.
     pub fn name(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.workload)
     }
 }
 
 impl CacheEntry {
-    /// Its name in results.
     pub fn name(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("{} MB", self.mb))
     }
@@ -171,10 +152,8 @@ impl Suite {
             Some(scaled + "without the suite's caps: the page cache is as large as the machine's memory");
     }
 
-    /// Reads and checks a file.
     pub fn read(path: &Path) -> Result<Suite, BenchError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| BenchError::ReadFile { path: path.to_owned(), source })?;
+        let text = read_text(path)?;
         Suite::parse(&text, path)
     }
 
@@ -249,7 +228,6 @@ impl Suite {
 }
 
 impl ServerEntry {
-    /// Whether the engine is in the process that measures.
     pub fn is_embedded(&self) -> bool {
         self.uri.starts_with(crate::client::EMBEDDED_SCHEME)
     }

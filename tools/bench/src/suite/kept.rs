@@ -1,8 +1,9 @@
 //! The progress of a suite, in `DIR/suite.json`. It is written after each step, so that an interruption costs
 //! one cell.
 
-use crate::error::BenchError;
-use crate::report::file::{results_in, suite_file};
+use crate::error::{BenchError, read_text, unwritable};
+use crate::report::file::{results_in, suite_file, write_whole};
+use pando_measuring::counters::ProcessId;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ const END_WITHIN: Duration = Duration::from_secs(30);
 /// How often to look whether it has.
 const STEP: Duration = Duration::from_millis(50);
 
-/// What is kept between calls.
+/// The progress that is kept between calls.
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub struct Kept {
     /// Cells that are done, by their keys.
@@ -29,16 +30,13 @@ pub struct Kept {
     pub server: Option<ServerMark>,
 }
 
-/// A cell that is done.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Done {
-    /// For people.
     pub name: String,
     /// How long it took, server and load included.
     pub seconds: f64,
     /// Whether it is no measurement; its files are there to see why.
     pub flagged: bool,
-    /// Its files in the folder of results.
     pub files: Vec<String>,
 }
 
@@ -50,13 +48,8 @@ pub struct ServerMark {
 }
 
 impl ServerMark {
-    /// Of a process that runs.
     pub fn of(process: u32) -> Option<ServerMark> {
-        let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // Field 22, counted behind the name in parentheses, which is field 2.
-        let behind = text.rsplit_once(')')?.1;
-        let began_ticks = behind.split_whitespace().nth(19)?.parse().ok()?;
-        Some(ServerMark { process, began_ticks })
+        Some(ServerMark { process, began_ticks: ProcessId::new(process).began_ticks()? })
     }
 
     /// Ends it, if it is that one still: by force if it does not end within this time.
@@ -76,11 +69,8 @@ impl ServerMark {
         true
     }
 
-    /// Whether it still runs. One that has ended and whose parent has not looked yet does not.
     fn runs(&self) -> bool {
-        let text = std::fs::read_to_string(format!("/proc/{}/stat", self.process)).unwrap_or_default();
-        let state = text.rsplit_once(')').and_then(|(_, behind)| behind.split_whitespace().next());
-        state.is_some_and(|state| state != "Z") && ServerMark::of(self.process).as_ref() == Some(self)
+        ServerMark::of(self.process).as_ref() == Some(self)
     }
 }
 
@@ -91,8 +81,7 @@ impl Kept {
         if !path.exists() {
             return Ok(Kept::default());
         }
-        let text = std::fs::read_to_string(&path)
-            .map_err(|source| BenchError::ReadFile { path: path.clone(), source })?;
+        let text = read_text(&path)?;
         let mut kept: Kept = serde_json::from_str(&text).map_err(|error| BenchError::FileForm {
             path: path.clone(),
             line: error.line(),
@@ -114,11 +103,8 @@ impl Kept {
     /// Writes it, whole or not at all.
     pub fn write(&self, folder: &Path) -> Result<(), BenchError> {
         let path = suite_file(folder);
-        let unwritable = |source| BenchError::WriteReport { path: path.clone(), source };
-        let text = serde_json::to_string_pretty(self).map_err(std::io::Error::other).map_err(unwritable)?;
-        let beside = path.with_extension("json.new");
-        std::fs::write(&beside, text).map_err(unwritable)?;
-        std::fs::rename(&beside, &path).map_err(unwritable)
+        let text = serde_json::to_string_pretty(self).map_err(std::io::Error::other);
+        write_whole(&path, &text.map_err(unwritable(&path))?)
     }
 }
 

@@ -30,21 +30,15 @@ const OF_THE_DATA: [&str; 19] = [
     "c",
 ];
 
-/// The command line of the workloads.
 fn workloads() -> clap::Command {
     clap::Command::new("pando-bench").subcommands(SUBJECTS.iter().map(|subject| (subject.command)()))
 }
 
-/// One call of a workload.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// The server.
     pub server: ServerEntry,
-    /// Its cache.
     pub cache: CacheEntry,
-    /// The workload.
     pub run: RunEntry,
-    /// Its clients.
     pub clients: u32,
     /// Which repeat, from 1.
     pub repeat: u32,
@@ -85,7 +79,7 @@ impl RunEntry {
 }
 
 impl Cell {
-    /// What makes it this cell, all of it: a cell with another key is another measurement.
+    /// All of its definition: a cell with another key is another measurement.
     pub fn key(&self) -> String {
         let Cell { server, cache, run, clients, repeat } = self;
         // The other caches and clients of the suite are other cells' business.
@@ -101,7 +95,7 @@ impl Cell {
         format!("{}{family} / ", self.server.data_owner())
     }
 
-    /// What makes its data.
+    /// The definition of its data.
     pub fn data_key(&self) -> String {
         let data: BTreeMap<&str, String> = self
             .run
@@ -116,24 +110,20 @@ impl Cell {
                 .to_string()
     }
 
-    /// For people.
     pub fn name(&self) -> String {
         let Cell { server, cache, run, clients, .. } = self;
         format!("{}, {}, {}, {clients} clients", server.name, cache.name(), run.name())
     }
 
-    /// Whether the data is loaded in a step of its own.
     pub fn has_load(&self) -> bool {
         // iibench is a load.
         self.run.workload != "iibench"
     }
 
-    /// Whether the engine is in the process that measures.
     pub fn is_embedded(&self) -> bool {
         self.server.is_embedded()
     }
 
-    /// The workload with its own arguments.
     pub fn arguments(&self) -> Vec<String> {
         let mut arguments = vec![self.run.workload.clone()];
         arguments.extend(["--clients".to_owned(), self.clients.to_string()]);
@@ -145,7 +135,6 @@ impl Cell {
         arguments
     }
 
-    /// Whether the workload understands its arguments.
     pub fn check(&self) -> Result<(), BenchError> {
         let all = std::iter::once("pando-bench".to_owned()).chain(self.arguments());
         let all = crate::command::linkbench::with_long_options(all.map(Into::into));
@@ -154,8 +143,7 @@ impl Cell {
             Err(error) => {
                 let text = error.to_string();
                 let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-                let cause = format!("`{}`: {first}", self.name());
-                Err(BenchError::Option { option: "suite", cause })
+                Err(BenchError::option("suite", format!("`{}`: {first}", self.name())))
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The kernel's page cache: files are taken out of it, so that a cold run is cold.
 
-use crate::error::BenchError;
-use rustix::fs::{Advice, fadvise};
+use crate::error::{BenchError, unreadable};
+use pando_measuring::page_cache;
 use std::path::Path;
 
 /// The kernel's switch that drops all clean pages; for root.
@@ -14,34 +14,6 @@ pub fn drop_of(folder: &Path) -> Result<&'static str, BenchError> {
     if std::fs::write(DROP_CACHES, "3").is_ok() {
         return Ok("the machine's page cache dropped");
     }
-    let unreadable = |source| BenchError::ReadFile { path: folder.to_owned(), source };
-    advise(folder).map_err(unreadable)?;
+    page_cache::forget(folder).map_err(unreadable(folder))?;
     Ok("the page cache of its files given back")
-}
-
-fn advise(folder: &Path) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            advise(&path)?;
-        } else if path.is_file() {
-            let file = std::fs::File::open(&path)?;
-            fadvise(&file, 0, None, Advice::DontNeed)?;
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_file_of_a_folder_is_given_back_and_a_folder_that_is_not_there_is_an_error() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        std::fs::create_dir(folder.path().join("inner")).expect("it is empty");
-        std::fs::write(folder.path().join("inner/data"), [1; 10_000]).expect("writable");
-        advise(folder.path()).expect("readable");
-        assert!(advise(&folder.path().join("missing")).is_err());
-    }
 }

@@ -9,23 +9,21 @@ use crate::client::{Login, Mechanism};
 use crate::error::BenchError;
 use std::path::PathBuf;
 
-/// What a target of MongoDB's protocol begins with.
+/// The beginning of targets of MongoDB's protocol.
 const SCHEME: &str = "mongodb://";
 /// The database that knows users if nothing else is said.
 const DEFAULT_SOURCE: &str = "admin";
 
-/// What a URI names.
 #[derive(Debug)]
-pub struct ParsedUri {
+pub(crate) struct ParsedUri {
     /// The host, with its port if it has one.
     pub host: Host,
-    /// Who logs in.
     pub login: Option<Login>,
 }
 
 /// Where the server is.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Host {
+pub(crate) enum Host {
     /// A name or a number, and maybe a port.
     Name(String),
     /// A unix socket.
@@ -33,8 +31,7 @@ pub enum Host {
 }
 
 impl ParsedUri {
-    /// Reads one.
-    pub fn parse(uri: &str) -> Result<ParsedUri, BenchError> {
+    pub(crate) fn parse(uri: &str) -> Result<ParsedUri, BenchError> {
         ParsedUri::read(uri).map_err(|cause| BenchError::Uri { uri: without_login(uri), cause })
     }
 

@@ -24,7 +24,7 @@ mod words;
 pub use force::{cannot_be_forced, force};
 
 use crate::client::Session;
-use crate::error::BenchError;
+use crate::error::{BenchError, no_resource};
 use crate::target::Target;
 use pando_document::{Document, doc};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -37,7 +37,7 @@ const EVERY: Duration = Duration::from_millis(500);
 /// How long an answer is waited for when the run is over.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// What a server says at one moment.
+/// A server's report of one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Told {
     /// Its checkpoints; nothing if it does not count them.
@@ -67,13 +67,12 @@ impl Told {
 
 /// Somebody who can ask a server.
 pub trait Teller: Send {
-    /// What it says now.
+    /// The report of now.
     fn ask(&mut self) -> Result<Told, BenchError>;
 }
 
-/// Asks by serverStatus.
 #[derive(Debug)]
-pub struct MongoTeller {
+pub(crate) struct MongoTeller {
     session: Session,
     /// With every part left out that is not needed: the rest costs the server more than these.
     command: Document,
@@ -114,7 +113,7 @@ impl Watch {
             return Ok(None);
         }
         let (end, ended) = channel();
-        // What was told before the run is where its first second begins.
+        // The first second of the run begins with this report.
         let told = Arc::new(Mutex::new(vec![(Instant::now(), first)]));
         let list = told.clone();
         let ask = move || {
@@ -129,7 +128,7 @@ impl Watch {
             }
         };
         let thread = std::thread::Builder::new().name("checkpoints".to_owned()).spawn(ask);
-        let thread = thread.map_err(|source| BenchError::Resource { what: "a thread", source })?;
+        let thread = thread.map_err(no_resource("a thread"))?;
         Ok(Some(Watch { end, thread, told }))
     }
 
@@ -145,7 +144,7 @@ impl Watch {
     }
 }
 
-/// What a server told during a run.
+/// A server's reports during a run.
 #[derive(Clone, Debug, Default)]
 pub struct Watched {
     told: Vec<(Instant, Told)>,
@@ -211,7 +210,7 @@ impl Watched {
     /// The seconds of a window.
     pub fn seconds(&self, from: Instant, seconds: usize) -> Vec<ToldSecond> {
         let at_end = |edge: f64| {
-            // What was told last before the edge; the edge before the first answer has none.
+            // The last report before the edge; an edge before the first report has none.
             self.told.iter().rev().find(|(at, _)| seconds_since(from, *at) <= edge).map(|(_, told)| *told)
         };
         let second = |place: usize| {

@@ -23,7 +23,6 @@ const SYMBOLS: usize = 40;
 /// Where processors were.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Profile {
-    /// Samples that were taken.
     pub samples: u64,
     /// Functions that ran, and their share (0..=1) of the samples, the most first.
     pub symbols: Vec<(String, f64)>,
@@ -32,7 +31,6 @@ pub struct Profile {
     pub flame_graph: String,
 }
 
-/// A record under way.
 #[derive(Debug)]
 pub struct Recording {
     perf: Child,

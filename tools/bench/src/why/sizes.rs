@@ -19,13 +19,13 @@ const LOGS: [&str; 8] =
 pub struct Sizes {
     /// Documents as they are.
     pub documents: Option<u64>,
-    /// What they take on the device.
+    /// Their size on the device.
     pub data: Option<u64>,
-    /// What indexes take on the device.
+    /// The size of indexes on the device.
     pub indexes: Option<u64>,
-    /// What the log takes on the device.
+    /// The size of the log on the device.
     pub log: Option<u64>,
-    /// What the whole data folder takes on the device.
+    /// The size of the whole data folder on the device.
     pub folder: Option<u64>,
 }
 
@@ -91,7 +91,7 @@ fn bytes(stats: &Document, name: &str) -> Option<u64> {
     }
 }
 
-/// What the folder's log takes; nothing if there is none that this knows.
+/// The size of the folder's log; nothing if no known log is there.
 fn log_bytes(folder: &Path) -> Option<u64> {
     let entries = std::fs::read_dir(folder).ok()?.flatten();
     let logs = entries.filter(|entry| {

@@ -15,7 +15,7 @@
 //! Unlike the original, a batch that failed is counted and neither lost silently nor sent twice. The rate is
 //! to the last insert; beside it stands the rate until the server is idle, with what it wrote in either time.
 
-pub mod columns;
+pub(crate) mod columns;
 pub mod purchases;
 pub mod queries;
 
@@ -54,7 +54,7 @@ pub struct Iibench {
     pub batch: u32,
     /// How many of the three indexes there are.
     pub indexes: u32,
-    /// What documents look like.
+    /// The shape of documents.
     pub shape: Shape,
     /// When the server answers a batch.
     pub durability: Durability,
@@ -62,9 +62,9 @@ pub struct Iibench {
     pub queries: QueryPlan,
     /// Seconds to wait at most, after the last insert, until the server is idle.
     pub settle_s: u32,
-    /// What the documents are drawn from.
+    /// The generator of the documents.
     pub generator: Generator,
-    /// What the draws hang on.
+    /// The seed of the draws.
     pub seed: u64,
     /// Figures of the post's second table are for so many documents.
     pub norm_documents: u32,
@@ -72,7 +72,7 @@ pub struct Iibench {
     pub sent: Arc<Mutex<Arc<Sent>>>,
 }
 
-/// What a run's clients share.
+/// The counts that a run's clients share.
 #[derive(Debug, Default)]
 pub struct Sent {
     /// Documents that were sent so far.
@@ -91,7 +91,7 @@ fn index_keys() -> [(&'static str, Document); 3] {
 }
 
 impl Iibench {
-    /// What the clients of a run share, which its verification looks at.
+    /// Begins a run, and gives the counts that its clients share and its verification reads.
     pub fn begin(&self, clients: u32) -> Arc<Sent> {
         let sent = Arc::new(Sent { documents: AtomicU64::new(0), inserting: AtomicU64::new(clients.into()) });
         *self.sent.lock().unwrap_or_else(PoisonError::into_inner) = sent.clone();
@@ -233,7 +233,7 @@ impl Workload for Iibench {
         let mut findings = vec![finding(sent, what, found)];
         for (name, key) in index_keys().into_iter().take(self.indexes as usize) {
             // Every document has every key, so that an index that is counted through has an entry for each.
-            // Nothing but its first field is asked for: for another field each document would be fetched, at
+            // The query names only its first field: for another one each document would be fetched, at
             // random.
             let first = key.names().next().unwrap_or_default().to_owned();
             let found = sum(&mut |session, database, collection| {
@@ -291,11 +291,10 @@ fn normalised(measured: &Measured, documents: u32) -> Vec<String> {
     )]
 }
 
-/// The batches of one client.
 struct PurchaseBatches {
     purchases: Purchases,
     spread: Spread,
-    /// What the next batch's collection hangs on.
+    /// The number of the next batch, which decides its collection.
     next: u64,
     left: u64,
     batch: u32,

@@ -10,12 +10,9 @@ use pando_wire::{MsgFlags, OpMsgWriter};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A batch to insert.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// Into which database.
     pub database: String,
-    /// Into which collection.
     pub collection: String,
     /// How many documents.
     pub documents: u32,
@@ -26,13 +23,13 @@ pub trait BatchSource: Send {
     /// Appends the documents of the next batch to `out`; nothing when all are made.
     fn next_batch(&mut self, out: &mut Vec<u8>) -> Option<Batch>;
 
-    /// What it counted besides.
+    /// Counts of its own.
     fn notes(&self) -> Vec<Note> {
         Vec::new()
     }
 }
 
-/// What an inserter does after a batch that failed.
+/// The reaction to a batch that failed.
 #[derive(Clone, Debug)]
 pub enum OnFailure {
     /// Goes on with the next one: that batch is lost, and counted as failed.
@@ -41,14 +38,12 @@ pub enum OnFailure {
     EndAll(Arc<AtomicBool>),
 }
 
-/// A client that inserts.
 pub struct Inserter<S> {
     durability: Durability,
     source: S,
     on_failure: OnFailure,
     kind: Option<Kind>,
     documents: Vec<u8>,
-    /// The documents of the request under way.
     expected: u32,
 }
 
@@ -58,7 +53,6 @@ impl<S: BatchSource> Inserter<S> {
         Inserter { durability, source, on_failure, kind: None, documents: Vec::new(), expected: 0 }
     }
 
-    /// The same, whose batches are statements of this kind.
     #[must_use]
     pub fn of_kind(self, kind: Kind) -> Inserter<S> {
         Inserter { kind: Some(kind), ..self }

@@ -40,10 +40,10 @@ const VERIFY_ONE_IN: u64 = 1024;
 pub const WARM_UP_PASSES: u32 = 2;
 /// Stands in the template where the key goes; its bytes occur nowhere else in it.
 const KEY_PLACE: i64 = 0x7AD1_C5E9_3B0F_A642;
-/// What the read set's stream is called: no client has this number.
+/// The number of the read set's stream; no client has it.
 const READ_SET_STREAM: u64 = u32::MAX as u64;
 
-/// What is read before a run.
+/// The documents that are read before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preload {
     /// The passes that warm up, nothing else.
@@ -61,7 +61,7 @@ pub struct KeyValue {
     pub reads: u32,
     /// How many counted passes.
     pub rounds: u32,
-    /// What comes before.
+    /// The reads before the run.
     pub preload: Preload,
 }
 
@@ -321,7 +321,7 @@ impl Script for Reader {
 
     fn judge(&mut self, body: &RawDocument) -> Judgement {
         let verdict = self.verdict(body).unwrap_or_else(|error| Verdict::Failed(error.to_string()));
-        // What measures itself has no rounds.
+        // A measurement of the tool itself has no rounds.
         let round = if self.check == Check::Values { u8::try_from(self.pass).unwrap_or(u8::MAX) } else { 0 };
         let round = Kind::new(round);
         self.at += 1;

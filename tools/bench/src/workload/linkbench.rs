@@ -16,19 +16,19 @@
 //! After a run, counts are compared with visible links, and the number of those that differ stands beside the
 //! rate.
 
-pub mod access;
-pub mod columns;
-pub mod content;
-pub mod degree;
-pub mod loading;
-pub mod mix;
-pub mod mongo;
-pub mod requester;
-pub mod settings;
-pub mod shuffler;
+pub(crate) mod access;
+pub(crate) mod columns;
+pub(crate) mod content;
+pub(crate) mod degree;
+pub(crate) mod loading;
+pub(crate) mod mix;
+pub(crate) mod mongo;
+pub(crate) mod requester;
+pub(crate) mod settings;
+pub(crate) mod shuffler;
 pub mod store;
-pub mod stream;
-pub mod zipf;
+pub(crate) mod stream;
+pub(crate) mod zipf;
 
 use super::load::{Durability, Loading};
 use super::{Finding, Workload};
@@ -53,18 +53,18 @@ use std::sync::atomic::AtomicI64;
 use store::{CheckExtent, LinkDatabase, StoreChoice, Transactions};
 use stream::{ClientStream, StreamLog};
 
-/// What is not in LinkBench's own settings.
+/// Settings that LinkBench itself does not have.
 #[derive(Clone, Debug)]
 pub struct Ways {
     /// The database.
     pub database: String,
-    /// What makes a link and its count change together.
+    /// The way in which a link and its count change together.
     pub transactions: Transactions,
     /// When the server answers a write.
     pub durability: Durability,
-    /// What draws come from.
+    /// The generator of the draws.
     pub generator: Generator,
-    /// What they hang on, where the settings do not say.
+    /// The seed of draws, where the settings have none.
     pub seed: u64,
     /// The most links of a node, in all types.
     pub degree_max: u64,
@@ -76,22 +76,17 @@ pub struct Ways {
 #[derive(Clone, Debug)]
 pub struct LinkBench {
     settings: Settings,
-    database: String,
-    transactions: Transactions,
-    durability: Durability,
-    generator: Generator,
+    ways: Ways,
     load_seed: u64,
     request_seed: u64,
     degrees: Degrees,
     /// Whether they come from LinkBench's own table.
     own_table: bool,
-    degree_max: u64,
     split: Split,
     writes: Writes,
     multigets: Multigets,
     link_content: Content,
     node_content: Content,
-    check: CheckExtent,
     /// Of stores over MongoDB's protocol.
     mapping: Mapping,
     /// The csvstream of the last run.
@@ -111,18 +106,18 @@ impl LinkBench {
         let bench = LinkBench::with(settings, ways, Split::AsOriginal)?;
         let link_content = Content { motif_bytes: ORIGINAL_MOTIF_BYTES, ..Content::LINKS };
         // The plugin knows nothing of sessions.
-        let is_plugins = bench.transactions != Transactions::Session;
+        let is_plugins = bench.ways.transactions != Transactions::Session;
         Ok(LinkBench {
             mapping: if is_plugins { Mapping::Plugin } else { Mapping::Own },
             writes: Writes::AsOriginal,
             multigets: Multigets::FromTwo,
             link_content,
-            generator: Generator::Java,
+            ways: Ways { generator: Generator::Java, ..bench.ways },
             ..bench
         })
     }
 
-    fn with(settings: Settings, ways: Ways, split: Split) -> Result<LinkBench, BenchError> {
+    fn with(settings: Settings, mut ways: Ways, split: Split) -> Result<LinkBench, BenchError> {
         let table = match &settings.data_file {
             Some(path) => Table::read(path)?,
             None => Table::built_in(),
@@ -130,22 +125,20 @@ impl LinkBench {
         let types = u64::from(settings.link_types);
         let own_table = settings.data_file.is_some() && table.is_linkbenchs_own();
         let degrees = Degrees::new(settings.nodes(), types, split, ways.degree_max, table);
+        if let Some(database) = &settings.database {
+            ways.database.clone_from(database);
+        }
         Ok(LinkBench {
-            database: settings.database.clone().unwrap_or(ways.database),
-            transactions: ways.transactions,
-            durability: ways.durability,
-            generator: ways.generator,
             load_seed: settings.seeds[0].unwrap_or(ways.seed),
             request_seed: settings.seeds[1].unwrap_or(ways.seed),
+            ways,
             degrees,
             own_table,
-            degree_max: ways.degree_max,
             split,
             writes: Writes::AsConfigured,
             multigets: Multigets::FromOne,
             link_content: Content::LINKS,
             node_content: Content::NODES,
-            check: ways.check,
             mapping: Mapping::Own,
             stream: Arc::new(StreamLog::new(settings.display_s, settings.samples_max)),
             settings,
@@ -167,7 +160,7 @@ impl LinkBench {
 
     /// The name of the database.
     pub fn database(&self) -> &str {
-        &self.database
+        &self.ways.database
     }
 
     /// The csvstream of the last run, also of clones.
@@ -178,9 +171,15 @@ impl LinkBench {
     /// The database behind the clients.
     fn store(&self, target: &Target) -> Box<dyn LinkDatabase> {
         if let Some(stores) = &self.elsewhere {
-            return stores.database(&self.database, self.transactions);
+            return stores.database(&self.ways.database, self.ways.transactions);
         }
-        Box::new(MongoDatabase::new(target, &self.database, self.transactions, self.durability, self.mapping))
+        Box::new(MongoDatabase::new(
+            target,
+            &self.ways.database,
+            self.ways.transactions,
+            self.ways.durability,
+            self.mapping,
+        ))
     }
 
     fn degrees_in_words(&self) -> String {
@@ -189,7 +188,7 @@ impl LinkBench {
             (Some(_), true) => "LinkBench's own table",
             (Some(_), false) => "a file's table, which is not LinkBench's own",
         };
-        match self.degree_max {
+        match self.ways.degree_max {
             u64::MAX => format!(" by {table}"),
             most => format!(" by {table}, {most} a node at most"),
         }
@@ -197,7 +196,7 @@ impl LinkBench {
 
     fn graph_parameters(&self) -> serde_json::Value {
         json!({
-            "database": self.database,
+            "database": self.ways.database,
             "first_id": self.settings.first_id,
             "nodes": self.settings.nodes(),
             "link_types": self.settings.link_types,
@@ -205,8 +204,8 @@ impl LinkBench {
             "links": self.degrees.all_links(),
             "split": self.split,
             "seed": self.load_seed,
-            "generator": self.generator.name(),
-            "durability": self.durability.name(),
+            "generator": self.ways.generator.name(),
+            "durability": self.ways.durability.name(),
         })
     }
 }
@@ -218,15 +217,15 @@ impl Workload for LinkBench {
 
     fn summary(&self) -> String {
         let consistency = match self.mapping {
-            Mapping::Own => self.transactions.promise(),
+            Mapping::Own => self.ways.transactions.promise(),
             Mapping::Plugin => "none, links and counts as the original's plugin writes them: counts go wrong",
         };
         format!(
             "ten operations on {} nodes, lists of {} links at most, transactions {consistency}, durability {}, {} seed {}",
             self.settings.nodes(),
             self.settings.list_limit,
-            self.durability.name(),
-            self.generator.name(),
+            self.ways.durability.name(),
+            self.ways.generator.name(),
             self.request_seed
         )
     }
@@ -239,7 +238,7 @@ impl Workload for LinkBench {
         json!({
             "graph": self.graph_parameters(),
             "mix": mix,
-            "transactions": self.transactions.name(),
+            "transactions": self.ways.transactions.name(),
             "mapping": format!("{:?}", self.mapping),
             "requests_per_client": self.settings.requests,
             "history_percent": self.settings.history_percent,
@@ -291,18 +290,14 @@ impl Workload for LinkBench {
         );
         let shared = Arc::new(Shared {
             access,
-            mix: settings.mix,
-            link_types: settings.link_types,
-            history_percent: settings.history_percent,
-            list_limit: settings.list_limit,
-            failures_max: settings.failures_max,
+            settings: settings.clone(),
             next_node: AtomicI64::new(next_node),
             link_content: self.link_content,
             node_content: self.node_content,
         });
         let mut clients = Clients::default();
         for client in 0..count {
-            let random = Random::for_client(self.generator, self.request_seed, u64::from(client));
+            let random = Random::for_client(self.ways.generator, self.request_seed, u64::from(client));
             let requests = settings.requests.unwrap_or(u64::MAX);
             let stream = ClientStream::new(self.stream.clone(), client);
             let requester = Requester::new(shared.clone(), database.open(count)?, random, requests, stream);
@@ -311,7 +306,7 @@ impl Workload for LinkBench {
         Ok(clients)
     }
 
-    /// What every operation is content with: a node, a visible link and a count in one.
+    /// A reply that satisfies every operation: a node, a visible link and a count in one.
     fn null_reply(&self) -> Option<Document> {
         let document = doc! {
             "_id": 1_i64, "type": 2048, "visibility": 1, "id1": 1_i64, "link_type": 1_i64, "id2": 1_i64, "time": 1_i64,
@@ -331,7 +326,7 @@ impl Workload for LinkBench {
         let store = self.store(target);
         // A connection that was lost may have left something half done.
         store.recover()?;
-        Ok(store.check(self.check)?.into_iter().collect())
+        Ok(store.check(self.ways.check)?.into_iter().collect())
     }
 
     fn lines(&self, measured: &Measured) -> Vec<String> {

@@ -21,7 +21,7 @@ const NAMESPACE_NOT_FOUND: i64 = 26;
 
 /// How a workload's data is loaded.
 pub trait Loading: Sync {
-    /// What will be loaded, in one line.
+    /// The load, in one line.
     fn summary(&self) -> String;
 
     /// All that a repetition needs.
@@ -117,7 +117,7 @@ pub enum IndexBuild {
     Never,
 }
 
-/// When the server answers a write.
+/// The moment at which the server answers a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// `w: 1`: done, not necessarily synced.
@@ -138,7 +138,7 @@ impl Durability {
         }
     }
 
-    /// What says so in a command.
+    /// The same as a field of a command.
     pub fn write_concern(self) -> Document {
         match self {
             Durability::W1 => doc! { "w": 1 },
@@ -156,15 +156,13 @@ pub fn drop_collection(session: &mut Session, database: &str, collection: &str) 
     }
 }
 
-/// The documents that a collection holds.
-pub fn count(session: &mut Session, database: &str, collection: &str) -> Result<u64, BenchError> {
+pub(crate) fn count(session: &mut Session, database: &str, collection: &str) -> Result<u64, BenchError> {
     let reply = session.command(database, doc! { "count": collection })?;
     let count = reply.get("n").and_then(Value::as_i64_exact).unwrap_or(0);
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
-/// That a collection holds so many documents.
-pub fn check_count(
+pub(crate) fn check_count(
     session: &mut Session,
     database: &str,
     collection: &str,

@@ -42,7 +42,7 @@ pub struct PointQuery {
     pub load: Load,
     /// Which keys, how often.
     pub shape: Shape,
-    /// What to ask for.
+    /// The fields to ask for.
     pub projection: Projection,
 }
 
@@ -152,7 +152,6 @@ struct PointClient {
     distribution: Distribution,
     random: Random,
     check: Check,
-    /// The key of the request under way.
     asked: i32,
     judged: u64,
 }
@@ -183,7 +182,7 @@ impl PointClient {
     }
 }
 
-/// What a reply must be.
+/// The properties that a reply must have.
 #[derive(Clone, Copy, Debug)]
 struct Check {
     projection: Projection,
@@ -245,7 +244,7 @@ mod tests {
     use pando_wire::{Body, Message};
 
     fn workload(projection: Projection) -> PointQuery {
-        PointQuery { projection, shape: Shape::Uniform, load: crate::workload::whole_runs::load(3, 10) }
+        PointQuery { projection, shape: Shape::Uniform, load: crate::workload::tests::load(3, 10) }
     }
 
     fn script(projection: Projection) -> Box<dyn Script> {

@@ -8,13 +8,13 @@
 //! - [`workload`]: the whole, for the frame.
 //! - [`columns`]: the columns of sysbench-mongodb.
 
-pub mod columns;
+pub(crate) mod columns;
 pub mod documents;
 pub mod loading;
 pub mod mix;
-pub mod mongo;
+pub(crate) mod mongo;
 pub mod workload;
-pub mod wrapping;
+pub(crate) mod wrapping;
 
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use md5::Md5;
+use pbkdf2::pbkdf2_hmac;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use std::sync::{Mutex, PoisonError};
@@ -30,13 +31,12 @@ pub enum Mechanism {
     ScramSha256,
 }
 
-/// What is wrong with what the server said.
+/// A fault in the server's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScramFault {
     /// It is no message of SCRAM.
     #[error("its message is none of SCRAM")]
     Form,
-    /// It answers another client.
     #[error("its nonce does not begin with ours")]
     Nonce,
     /// The password would be derived too cheaply, or for ever.
@@ -51,7 +51,6 @@ impl Mechanism {
     /// All, in the order in which they are preferred.
     pub const ALL: [Mechanism; 2] = [Mechanism::ScramSha256, Mechanism::ScramSha1];
 
-    /// Its name in URIs and commands.
     pub fn name(self) -> &'static str {
         match self {
             Mechanism::ScramSha1 => "SCRAM-SHA-1",
@@ -59,12 +58,11 @@ impl Mechanism {
         }
     }
 
-    /// The mechanism of a name.
     pub fn of_name(name: &str) -> Option<Mechanism> {
         Mechanism::ALL.into_iter().find(|mechanism| mechanism.name() == name)
     }
 
-    /// What the key is derived from; nothing if the password has characters that SCRAM does not take.
+    /// The secret behind the key; nothing if the password has characters that SCRAM does not take.
     pub fn secret(self, user: &str, password: &str) -> Option<String> {
         match self {
             Mechanism::ScramSha1 => {
@@ -83,35 +81,27 @@ impl Mechanism {
     }
 
     fn hmac(self, key: &[u8], data: &[u8]) -> Vec<u8> {
-        const ANY_KEY: &str = "HMAC takes keys of any length";
         match self {
-            Mechanism::ScramSha1 => {
-                let mut mac = Hmac::<Sha1>::new_from_slice(key).expect(ANY_KEY);
-                mac.update(data);
-                mac.finalize().into_bytes().to_vec()
-            }
-            Mechanism::ScramSha256 => {
-                let mut mac = Hmac::<Sha256>::new_from_slice(key).expect(ANY_KEY);
-                mac.update(data);
-                mac.finalize().into_bytes().to_vec()
-            }
+            Mechanism::ScramSha1 => mac_of::<Hmac<Sha1>>(key, data),
+            Mechanism::ScramSha256 => mac_of::<Hmac<Sha256>>(key, data),
         }
     }
 
     fn derive(self, secret: &str, salt: &[u8], rounds: u32) -> Vec<u8> {
+        // As long as a hash.
+        let mut key = self.hash(b"");
         match self {
-            Mechanism::ScramSha1 => {
-                let mut key = vec![0; 20];
-                pbkdf2::pbkdf2_hmac::<Sha1>(secret.as_bytes(), salt, rounds, &mut key);
-                key
-            }
-            Mechanism::ScramSha256 => {
-                let mut key = vec![0; 32];
-                pbkdf2::pbkdf2_hmac::<Sha256>(secret.as_bytes(), salt, rounds, &mut key);
-                key
-            }
+            Mechanism::ScramSha1 => pbkdf2_hmac::<Sha1>(secret.as_bytes(), salt, rounds, &mut key),
+            Mechanism::ScramSha256 => pbkdf2_hmac::<Sha256>(secret.as_bytes(), salt, rounds, &mut key),
         }
+        key
     }
+}
+
+fn mac_of<M: KeyInit + Mac>(key: &[u8], data: &[u8]) -> Vec<u8> {
+    let mut mac = <M as KeyInit>::new_from_slice(key).expect("HMAC takes keys of any length");
+    mac.update(data);
+    mac.finalize().into_bytes().to_vec()
 }
 
 /// The key that was derived last, and from what.
@@ -142,18 +132,16 @@ impl Keys {
     }
 }
 
-/// An exchange under way.
 pub struct Exchange {
     mechanism: Mechanism,
     secret: String,
     nonce: String,
     first_bare: String,
-    /// What the server must prove, once the client has.
+    /// The server's proof, once the client has given its own.
     expected: Vec<u8>,
 }
 
 impl Exchange {
-    /// Begins one, with a nonce that nobody can guess.
     pub fn new(mechanism: Mechanism, user: &str, secret: String, nonce: String) -> Exchange {
         let user = user.replace('=', "=3D").replace(',', "=2C");
         let first_bare = format!("n={user},r={nonce}");

@@ -1,10 +1,10 @@
 //! The engine × cache matrix, I/O per operation, and the insert rate against the size of the data.
 
-use super::{median_rate, plain_server_name, run_label, run_name};
+use super::{median_rate, plain_server_name, run_label, run_name, under};
 use crate::report::file::RunFile;
 use pando_measuring::chart::{Axis, Chart, Line, escape};
 use pando_measuring::number::number;
-use pando_measuring::table;
+use pando_measuring::table::{self, optional};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -14,6 +14,9 @@ const BAR: f64 = 22.0;
 const GAP: f64 = 10.0;
 const MIDDLE: f64 = 440.0;
 const LABELS: f64 = 250.0;
+
+/// The run, the size in its cache's name, the cache, and the clients.
+type CacheRow = (String, u64, String, u32);
 
 /// Rates by cache (rows) and server (columns), for each number of clients; nothing unless there are two
 /// caches.
@@ -26,7 +29,7 @@ pub fn engines_by_cache(files: &[&RunFile]) -> String {
     let servers: BTreeSet<String> = files.iter().map(|file| plain_server_name(file)).collect();
     let mut headings = vec!["cache, clients".to_owned()];
     headings.extend(servers.iter().cloned());
-    let mut cells: BTreeMap<(String, u64, String, u32), BTreeMap<String, Vec<&RunFile>>> = BTreeMap::new();
+    let mut cells: BTreeMap<CacheRow, BTreeMap<String, Vec<&RunFile>>> = BTreeMap::new();
     for file in files {
         let Some(cache) = cache(file) else { continue };
         // Sizes stand in order of their numbers.
@@ -35,18 +38,11 @@ pub fn engines_by_cache(files: &[&RunFile]) -> String {
         let row = cells.entry((run, size, cache, file.plan.clients)).or_default();
         row.entry(plain_server_name(file)).or_default().push(file);
     }
-    let rows: Vec<Vec<String>> = cells
-        .into_iter()
-        .map(|((run, _, cache, clients), by_server)| {
-            let mut row = vec![format!("{run}{cache}, {clients} clients")];
-            row.extend(
-                servers
-                    .iter()
-                    .map(|name| by_server.get(name).map_or("-".to_owned(), |files| median_rate(files))),
-            );
-            row
-        })
-        .collect();
+    let row = |((run, _, cache, clients), by_server): (CacheRow, BTreeMap<String, Vec<&RunFile>>)| {
+        let cell = |name| optional(by_server.get(name), |files| median_rate(files));
+        std::iter::once(format!("{run}{cache}, {clients} clients")).chain(servers.iter().map(cell)).collect()
+    };
+    let rows: Vec<Vec<String>> = cells.into_iter().map(row).collect();
     let what = files.first().map_or("operations", |file| file.operations.as_str());
     format!("<h3>Engine by cache: {} per second</h3>{}", escape(what), table::html(&headings, &rows))
 }
@@ -111,10 +107,7 @@ pub fn rate_by_size(files: &[&RunFile]) -> String {
     };
     let lines: Vec<Line> = files.iter().map(line).filter(|line| line.points.len() > 2).collect();
     let title = "documents per second by documents that are in".to_owned();
-    let chart =
-        Chart { title: title.clone(), x_name: "documents", x_axis: Axis::Linear, lines, marks: Vec::new() };
-    match chart.render() {
-        svg if svg.is_empty() => svg,
-        svg => format!("<h3>Insert rate: {title}</h3>{svg}"),
-    }
+    let heading = format!("Insert rate: {title}");
+    let chart = Chart { title, x_name: "documents", x_axis: Axis::Linear, lines, marks: Vec::new() };
+    under(&heading, chart.render())
 }

@@ -1,18 +1,17 @@
 //! The posts' tables with ours beside them, in the same shape.
 
-use super::{median_rate, plain_server_name, run_label, server_name};
+use super::{clients_table, median_rate, plain_server_name, run_label, server_name};
 use crate::report::file::RunFile;
 use crate::report::posts::{Post, posts};
 use crate::report::verdicts::Verdict;
 use pando_measuring::chart::escape;
-use pando_measuring::table::{self, short};
-use std::collections::BTreeMap;
+use pando_measuring::table::{self, optional, short};
 use std::fmt::Write as _;
 
 /// Costs of inserts are given per so many documents, as post E's table turns out to be.
 const NORM_DOCUMENTS: f64 = 200.0;
 
-/// What the post of a workload published, and ours beside it; nothing if the workload is of no post.
+/// The tables that the post of a workload published, with ours beside them; empty without a post.
 pub fn render(workload: &str, files: &[&RunFile]) -> String {
     let Some(post) = posts().iter().find(|post| post.workload == workload) else { return String::new() };
     let mut html =
@@ -58,70 +57,37 @@ fn verdicts(post: &Post, files: &[&RunFile]) -> String {
     )
 }
 
-type Groups<'a, K> = BTreeMap<String, BTreeMap<K, Vec<&'a RunFile>>>;
-
-fn grouped<'a, K: Ord + Clone>(
-    files: &[&'a RunFile],
-    key: impl Fn(&RunFile) -> K,
-) -> (Vec<K>, Groups<'a, K>) {
-    let mut keys: Vec<K> = files.iter().map(|file| key(file)).collect();
-    keys.sort();
-    keys.dedup();
-    let mut groups: Groups<'a, K> = BTreeMap::new();
-    for file in files {
-        groups.entry(server_name(file)).or_default().entry(key(file)).or_default().push(file);
-    }
-    (keys, groups)
-}
-
 /// Post A's first table, and post D's series.
 fn by_clients(files: &[&RunFile]) -> String {
-    let (clients, groups) = grouped(files, |file| file.plan.clients);
-    let most = clients.last().copied().unwrap_or(0);
-    let mut headings = vec!["server".to_owned()];
-    headings.extend(clients.iter().map(|count| format!("@{count}")));
-    headings.extend([format!("disk reads/op @{most}"), format!("switches/s @{most}")]);
-    let row = |(server, cells): (&String, &BTreeMap<u32, Vec<&RunFile>>)| {
-        let mut row = vec![server.clone()];
-        row.extend(
-            clients.iter().map(|count| cells.get(count).map_or("-".to_owned(), |files| median_rate(files))),
-        );
-        let last = cells.get(&most).and_then(|files| files.first());
+    let most = files.iter().map(|file| file.plan.clients).max().unwrap_or(0);
+    let further = [format!("disk reads/op @{most}"), format!("switches/s @{most}")];
+    clients_table(files, median_rate, further, |runs| {
+        let last = runs.get(&most).and_then(|files| files.first());
         let each = last.map(|file| &file.figures.per_operation);
-        row.push(short(each.and_then(|each| each.disk_reads)));
         let switches =
             last.and_then(|file| Some(file.figures.per_operation.machine_switches? * file.figures.rate));
-        row.push(switches.map_or("-".to_owned(), |switches| format!("{switches:.0}")));
-        row
-    };
-    table::html(&headings, &groups.iter().map(row).collect::<Vec<_>>())
+        [
+            short(each.and_then(|each| each.disk_reads)),
+            optional(switches, |switches| format!("{switches:.0}")),
+        ]
+    })
 }
 
 /// Post A's second table: percent of a core, server and client.
 fn cpu_by_clients(files: &[&RunFile]) -> String {
-    let (clients, groups) = grouped(files, |file| file.plan.clients);
-    let mut headings = vec!["server".to_owned()];
-    headings.extend(clients.iter().map(|count| format!("@{count}")));
-    headings.push("server us/query".to_owned());
-    headings.push("client us/query".to_owned());
-    let percent = |file: &RunFile, us: Option<f64>| {
-        us.map_or("-".to_owned(), |us| format!("{:.0}", us * file.figures.rate / 1e4))
+    let cell = |files: &[&RunFile]| {
+        optional(files.first(), |file| {
+            let (figures, each) = (&file.figures, &file.figures.per_operation);
+            let percent = |us| optional(us, |us: f64| format!("{:.0}", us * figures.rate / 1e4));
+            format!("{}+{}", percent(each.server_cpu_us), percent(each.client_cpu_us))
+        })
     };
-    let row = |(server, cells): (&String, &BTreeMap<u32, Vec<&RunFile>>)| {
-        let mut row = vec![server.clone()];
-        row.extend(clients.iter().map(|count| {
-            cells.get(count).and_then(|files| files.first()).map_or("-".to_owned(), |file| {
-                let each = &file.figures.per_operation;
-                format!("{}+{}", percent(file, each.server_cpu_us), percent(file, each.client_cpu_us))
-            })
-        }));
-        let last = cells.values().next_back().and_then(|files| files.first());
+    let further = ["server us/query", "client us/query"].map(str::to_owned);
+    clients_table(files, cell, further, |runs| {
+        let last = runs.values().next_back().and_then(|files| files.first());
         let each = last.map(|file| &file.figures.per_operation);
-        row.push(short(each.and_then(|each| each.server_cpu_us)));
-        row.push(short(each.and_then(|each| each.client_cpu_us)));
-        row
-    };
-    table::html(&headings, &groups.iter().map(row).collect::<Vec<_>>())
+        [short(each.and_then(|each| each.server_cpu_us)), short(each.and_then(|each| each.client_cpu_us))]
+    })
 }
 
 /// Post B's matrix, with its chart of I/O per operation as columns.
@@ -132,19 +98,18 @@ fn by_cache(files: &[&RunFile]) -> String {
         vec![
             run_label(file)
                 .map_or_else(|| plain_server_name(file), |run| format!("{}, {run}", plain_server_name(file))),
-            file.labels.get("cache").cloned().unwrap_or_else(|| "-".to_owned()),
+            optional(file.labels.get("cache"), String::clone),
             file.plan.clients.to_string(),
             format!("{:.1}", file.figures.rate),
             short(each.read_kb),
             short(each.written_kb),
             crate::report::dips::steadiness(&file.figures).dips.len().to_string(),
-            file.figures.checkpoints.as_ref().map_or_else(|| "-".to_owned(), |all| all.len().to_string()),
+            optional(file.figures.checkpoints.as_ref(), |all| all.len().to_string()),
         ]
     };
     table::html(&headings, &files.iter().map(row).collect::<Vec<_>>())
 }
 
-/// Post C's table.
 fn reads(files: &[&RunFile]) -> String {
     let row = |file: &&RunFile| {
         let rounds: Vec<f64> = file.figures.kinds.iter().map(|kind| kind.done as f64).collect();
@@ -186,7 +151,7 @@ fn per_documents(files: &[&RunFile]) -> String {
             norm(each.written_kb),
             norm(each.read_kb),
             norm(each.disk_reads),
-            folder.map_or("-".to_owned(), |bytes| format!("{:.1} MB", bytes as f64 / 1e6)),
+            optional(folder, |bytes| format!("{:.1} MB", bytes as f64 / 1e6)),
         ]
     };
     table::html(&headings, &files.iter().map(row).collect::<Vec<_>>())

@@ -1,6 +1,6 @@
 //! The reasons behind figures: profiles, and the numbers that servers count of themselves.
 
-use super::run_name;
+use super::{run_name, under};
 use crate::report::file::RunFile;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -21,7 +21,7 @@ pub fn render(files: &[&RunFile]) -> String {
             let _ = write!(html, "<h4>{}</h4>{parts}", escape(&run_name(file)));
         }
     }
-    if html.is_empty() { html } else { format!("<h3>Why</h3>{html}") }
+    under("Why", html)
 }
 
 fn profile(file: &RunFile) -> String {
@@ -49,7 +49,7 @@ fn profile(file: &RunFile) -> String {
     html
 }
 
-/// What a MySQL server's threads waited for longest.
+/// The longest waits of a MySQL server's threads.
 fn waits(file: &RunFile) -> String {
     let Some(waits) = file.extras.get("waits").and_then(|waits| waits.as_array()) else {
         return String::new();

@@ -7,7 +7,7 @@ use crate::target::Target;
 use pando_document::doc;
 use std::time::{Duration, Instant};
 
-/// What a server says that does not know a command, or has not built it.
+/// Codes of a server that does not know a command, or has not built it.
 const UNKNOWN: [i64; 2] = [59, 115];
 
 /// Has a server write a checkpoint; gives how long it took.

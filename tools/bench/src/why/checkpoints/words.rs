@@ -11,7 +11,6 @@ use pando_document::{Document, Value};
 /// The parts of serverStatus that are looked at.
 pub const PARTS: [&str; 2] = ["wiredTiger", "pando"];
 
-/// What a serverStatus says.
 pub fn of_server_status(status: &Document) -> Told {
     let at = |path: &[&str]| number(status, path);
     let engine = |name: &str| at(&["pando", "engine", name]);

@@ -5,8 +5,7 @@
 
 use crate::report::Figures;
 use crate::report::csv::CsvFile;
-use crate::report::intervals::{Interval, cells, heading, intervals};
-use std::fmt::Write as _;
+use crate::report::intervals::{Interval, by_interval};
 
 /// How many queries, and how long they took together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -35,28 +34,24 @@ impl Queries {
     }
 }
 
-/// The timeline.
 pub fn files(figures: &Figures) -> Vec<CsvFile> {
-    let mut text = format!(
-        "tot_inserts\telap_secs\tcum_ips\tint_ips\tcum_qry_avg\tint_qry_avg\tcum_qpm\tint_qpm\texceptions\t{}",
-        heading(figures)
-    );
+    const OWN: &str =
+        "tot_inserts\telap_secs\tcum_ips\tint_ips\tcum_qry_avg\tint_qry_avg\tcum_qpm\tint_qpm\texceptions";
     let mut from_s = 0;
-    for interval in intervals(figures) {
-        line(&mut text, figures, &interval, from_s);
+    let text = by_interval(figures, OWN, |interval| {
+        let cells = own_cells(figures, interval, from_s);
         from_s = interval.elapsed_s;
-    }
+        cells
+    });
     vec![CsvFile { suffix: "ips.tsv", text }]
 }
 
-fn line(text: &mut String, figures: &Figures, interval: &Interval, from_s: u32) {
+fn own_cells(figures: &Figures, interval: &Interval, from_s: u32) -> String {
     let so_far = Queries::within(figures, 0..interval.elapsed_s as usize);
     let here = Queries::within(figures, from_s as usize..interval.elapsed_s as usize);
     let per_minute = |count: u64, seconds: u32| count as f64 * 60.0 / f64::from(seconds.max(1));
-    // Writing to a string does not fail.
-    let _ = write!(
-        text,
-        "{}\t{}\t{:.2}\t{:.2}\t{:.2}\t{:.2}\t{:.2}\t{:.2}\t{}\t",
+    format!(
+        "{}\t{}\t{:.2}\t{:.2}\t{:.2}\t{:.2}\t{:.2}\t{:.2}\t{}",
         interval.operations_so_far,
         interval.elapsed_s,
         interval.rate_so_far,
@@ -66,6 +61,5 @@ fn line(text: &mut String, figures: &Figures, interval: &Interval, from_s: u32) 
         per_minute(so_far.count, interval.elapsed_s),
         per_minute(here.count, interval.elapsed_s - from_s),
         figures.failed
-    );
-    text.push_str(&cells(interval));
+    )
 }

@@ -44,7 +44,7 @@ pub enum PrimaryKey {
     Random,
 }
 
-/// What documents look like.
+/// The shape of documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Shape {
     /// How many texts a document has.
@@ -139,8 +139,7 @@ impl Purchases {
         &self.text
     }
 
-    /// Appends the next document.
-    pub fn append_next(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn append_next(&mut self, out: &mut Vec<u8>) {
         let Purchase { id, milliseconds, draw } = self.next_purchase();
         let as_int32 = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
         let mut writer = DocumentWriter::begin(out);
@@ -208,8 +207,7 @@ pub struct Draw {
 }
 
 impl Draw {
-    /// The next one.
-    pub fn next(random: &mut Random, price: Price) -> Draw {
+    pub(crate) fn next(random: &mut Random, price: Price) -> Draw {
         let customer = random.below(CUSTOMERS);
         let width = random.unit();
         let price = match price {

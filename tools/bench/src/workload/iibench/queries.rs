@@ -9,15 +9,16 @@
 
 use super::Sent;
 use super::purchases::{Draw, Price};
-use crate::client::{ClientState, Kind, Note, Performed, Session, Statement, Task, Turn, Verdict};
+use crate::client::{Kind, Note, Performed, Session, Task, Turn, Verdict};
 use crate::error::BenchError;
 use crate::target::Target;
+use crate::workload::now_ms;
 use crate::workload::spread::Spread;
 use pando_document::{Document, doc};
 use pando_measuring::random::{Generator, Random};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// How long it sleeps at most before it looks whether the inserts are over.
 const NAP: Duration = Duration::from_millis(20);
@@ -42,8 +43,7 @@ impl QueryPlan {
     pub const NONE: QueryPlan =
         QueryPlan { per_interval: 0, interval_s: 15, limit: 10, begin_after: 1_000_000, guided: false };
 
-    /// In words.
-    pub fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         match self.per_interval {
             0 => "no queries".to_owned(),
             count => format!("{count} queries in {} s of {} documents", self.interval_s, self.limit),
@@ -62,8 +62,7 @@ pub trait Asker: Send {
     fn ask(&mut self, which: u32, draw: Draw, moment: i64) -> Result<u64, BenchError>;
 }
 
-/// Asks over MongoDB's protocol.
-pub struct MongoAsker {
+pub(crate) struct MongoAsker {
     session: Session,
     spread: Spread,
     plan: QueryPlan,
@@ -71,8 +70,7 @@ pub struct MongoAsker {
 }
 
 impl MongoAsker {
-    /// Of these collections.
-    pub fn new(target: &Target, spread: Spread, plan: QueryPlan) -> Result<MongoAsker, BenchError> {
+    pub(crate) fn new(target: &Target, spread: Spread, plan: QueryPlan) -> Result<MongoAsker, BenchError> {
         let session = Session::open(target.address())?;
         Ok(MongoAsker { session, spread, plan, asked: 0 })
     }
@@ -127,7 +125,7 @@ impl Questioner {
         self.sent.inserting.load(Ordering::Relaxed) == 0
     }
 
-    /// What the next query is about: its number, what was drawn, and a moment since the run began.
+    /// The next query: its number, its draw, and a moment since the run began.
     fn next_query(&mut self) -> (u32, Draw, i64) {
         let draw = Draw::next(&mut self.random, Price::NearCustomer);
         let elapsed = (now_ms() - self.began_ms) as f64;
@@ -138,7 +136,6 @@ impl Questioner {
     }
 }
 
-/// One of the three queries.
 fn query(collection: &str, which: u32, draw: Draw, moment: i64, plan: QueryPlan) -> Document {
     let Draw { customer, price, cash_register, .. } = draw;
     let customer = i32::try_from(customer).unwrap_or(i32::MAX);
@@ -214,29 +211,15 @@ impl Task for Questioner {
         let (which, draw, moment) = self.next_query();
         // The kinds after the batches stand in the order in which the queries take turns.
         let kind = Kind::new(u8::try_from(which + 1).unwrap_or(u8::MAX));
-        let (verdict, client) = match self.asker.ask(which, draw, moment) {
-            Ok(found) => {
-                self.found += found;
-                (if found == 0 { Verdict::Missed } else { Verdict::Done }, ClientState::GoesOn)
-            }
-            Err(error @ BenchError::Refused { .. }) => {
-                (Verdict::Failed(error.to_string()), ClientState::GoesOn)
-            }
-            Err(error) => (Verdict::Failed(error.to_string()), ClientState::Out),
-        };
-        let statements = vec![Statement { kind, latency: due.elapsed(), verdict: verdict.clone() }];
+        let found = self.asker.ask(which, draw, moment).inspect(|found| self.found += found);
+        let verdict = found.map(|found| if found == 0 { Verdict::Missed } else { Verdict::Done });
         // Worth no operations: the rate counts documents that were inserted.
-        Performed { statements, verdict, operations: 0, retries: 0, client }
+        Performed { operations: 0, ..Performed::of(kind, due.elapsed(), verdict) }
     }
 
     fn notes(&self) -> Vec<Note> {
         vec![Note { name: "documents that queries found", count: self.found }]
     }
-}
-
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the documents are made from.
+/// The source of the documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadFormat {
     /// Straight to BSON.
@@ -38,7 +38,7 @@ pub enum LoadOrder {
 pub struct KvLoad {
     /// Where it is.
     pub spread: Spread,
-    /// What to load.
+    /// The data.
     pub rows: Rows,
     /// From what.
     pub format: LoadFormat,
@@ -227,7 +227,7 @@ impl RowOrder {
         Row { id, value1, value2: parsed["value2"].as_f64() }
     }
 
-    /// What making the rows cost.
+    /// The cost of making the rows.
     pub fn notes(&self) -> Vec<Note> {
         vec![
             Note { name: "microseconds of CPU for writing and parsing JSON", count: self.parsing_us as u64 },
@@ -236,7 +236,6 @@ impl RowOrder {
     }
 }
 
-/// The batches of one connection.
 struct RowBatches(RowOrder);
 
 impl BatchSource for RowBatches {

@@ -14,7 +14,7 @@ pub struct Rows {
     pub count: u32,
     /// The distance of their ids, at least 1.
     pub gap: u32,
-    /// What the values hang on.
+    /// The seed of the values.
     pub seed: u64,
     /// How many of a hundred values are null.
     pub null_percent: u32,
@@ -63,8 +63,7 @@ impl Row {
         writer.finish();
     }
 
-    /// Whether a document is this row.
-    pub fn matches(&self, document: &RawDocument) -> Result<bool, BenchError> {
+    pub(crate) fn matches(&self, document: &RawDocument) -> Result<bool, BenchError> {
         let number = |name: &str| -> Result<Option<f64>, BenchError> {
             use pando_document::RawValue;
             Ok(match document.get(name)? {

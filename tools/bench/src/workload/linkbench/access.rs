@@ -56,7 +56,6 @@ pub mod existence {
     pub const ADD: f64 = 0.05;
 }
 
-/// Chooses nodes and links.
 #[derive(Clone, Debug)]
 pub struct Access {
     first_id: i64,
@@ -96,13 +95,11 @@ impl Access {
         self.first_id + i64::try_from(place).unwrap_or(i64::MAX)
     }
 
-    /// The node whose links are read.
     pub fn link_read(&self, random: &mut Random) -> i64 {
         let shuffler = if random.unit() < READS_CORRELATED { &self.correlated } else { &self.uncorrelated };
         self.id(shuffler.permute(self.link_reads.draw(random)))
     }
 
-    /// The node whose links are written.
     pub fn link_write(&self, random: &mut Random) -> i64 {
         let (correlated, uncorrelated_zipf) = match self.writes {
             Writes::AsConfigured => (WRITES_CORRELATED, &self.link_writes),
@@ -115,12 +112,10 @@ impl Access {
         }
     }
 
-    /// The node that is read.
     pub fn node_read(&self, random: &mut Random) -> i64 {
         self.id(self.node_shuffler.permute(self.node_reads.draw(random)))
     }
 
-    /// The node that is updated.
     pub fn node_update(&self, random: &mut Random) -> i64 {
         self.id(self.node_shuffler.permute(self.node_updates.draw(random)))
     }
@@ -158,7 +153,6 @@ impl Access {
         }
     }
 
-    /// The distances that are drawn from.
     fn range(&self, id1: i64, link_type: u32, existence: f64) -> u64 {
         let place = u64::try_from(id1 - self.first_id).unwrap_or(0);
         let links = self.degrees.links(place, u64::from(link_type)) as f64;

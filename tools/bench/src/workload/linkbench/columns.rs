@@ -22,7 +22,6 @@ pub fn bucket(ms: f64) -> (f64, f64) {
     (place * width, (place + 1.0) * width)
 }
 
-/// The lines at the end of the request phase.
 pub fn lines(figures: &Figures) -> Vec<String> {
     let mut lines = Vec::new();
     for kind in figures.kinds.iter().filter(|kind| kind.done > 0) {

@@ -11,18 +11,14 @@ const CHUNK_BYTES: usize = 128;
 /// The length of the motif buffer that the original uses, whatever its configuration asks for.
 pub const ORIGINAL_MOTIF_BYTES: usize = 512;
 
-/// What data is made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Content {
-    /// The median length.
     pub median_bytes: f64,
     /// The most bytes.
     pub bytes_max: usize,
-    /// The lowest and the highest byte.
     pub bytes: (u8, u8),
     /// The share (0..=1) of fresh chunks.
     pub uniqueness: f64,
-    /// The length of the motif buffer.
     pub motif_bytes: usize,
 }
 
@@ -42,7 +38,6 @@ impl Content {
     const SIGMA: f64 = 1.0;
 }
 
-/// Makes data.
 #[derive(Clone, Debug)]
 pub struct ContentMaker {
     content: Content,
@@ -50,14 +45,12 @@ pub struct ContentMaker {
 }
 
 impl ContentMaker {
-    /// A maker with its motif.
     pub fn new(content: Content, random: &mut Random) -> ContentMaker {
         let mut maker = ContentMaker { content, motif: Vec::new() };
         maker.motif = (0..content.motif_bytes).map(|_| maker.byte(random)).collect();
         maker
     }
 
-    /// Data of a length that is drawn.
     pub fn make(&self, random: &mut Random) -> Vec<u8> {
         let length = self.length(random);
         let mut data = Vec::with_capacity(length);

@@ -18,7 +18,7 @@
 //! T; [`Split::AsOriginal`] does so, too.
 
 use super::shuffler::{LINKS_SEED, Shuffler};
-use crate::error::BenchError;
+use crate::error::{BenchError, read_text};
 use std::path::Path;
 
 /// Number of links, and the percentage of nodes that have at most as many: the published points.
@@ -40,7 +40,7 @@ const POINTS: [(f64, f64); 15] = [
     (961_963.0, 100.0),
 ];
 
-/// What LinkBench's own table gives for two link types, by number of nodes.
+/// The totals of LinkBench's own table for two link types, by number of nodes.
 pub const OWN_TOTALS: [Totals; 5] = [
     Totals { nodes: 10_000, links: 992_404, links_as_original: 995_140, nodes_without: 4_533 },
     Totals { nodes: 100_000, links: 1_341_526, links_as_original: 1_368_899, nodes_without: 45_331 },
@@ -59,11 +59,10 @@ const QUICK_TOTALS: usize = 3;
 /// How many links a table gives to a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Totals {
-    /// Nodes of the graph.
     pub nodes: u64,
     /// The sum of their totals.
     pub links: u64,
-    /// What the original's split makes of it.
+    /// The links by the original's split.
     pub links_as_original: u64,
     /// Nodes that have no links.
     pub nodes_without: u64,
@@ -79,7 +78,6 @@ pub enum Split {
     AsOriginal,
 }
 
-/// A table of degrees.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// Number of links, and the share (0..=1) of nodes that have at most as many; both ascend.
@@ -87,7 +85,6 @@ pub struct Table {
 }
 
 impl Table {
-    /// The built-in curve.
     pub fn built_in() -> Table {
         let mut entries = Vec::new();
         for two in POINTS.windows(2) {
@@ -114,8 +111,7 @@ impl Table {
     /// The section `nlinks` of a file of LinkBench's form: a line with the section's name, then lines `NUMBER
     /// PERCENT`.
     pub fn read(path: &Path) -> Result<Table, BenchError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| BenchError::ReadFile { path: path.to_owned(), source })?;
+        let text = read_text(path)?;
         Table::parse(&text).map_err(|(line, cause)| BenchError::FileForm {
             path: path.to_owned(),
             line,
@@ -159,7 +155,7 @@ impl Table {
         OWN_TOTALS.iter().take(QUICK_TOTALS).all(|own| self.totals(own.nodes) == *own)
     }
 
-    /// What it gives to a graph of so many nodes and two link types.
+    /// The totals of a graph of so many nodes and two link types.
     pub fn totals(&self, nodes: u64) -> Totals {
         let (mut links, mut links_as_original, mut nodes_without) = (0, 0, 0);
         for total in self.degrees_of_ranks(nodes) {
@@ -196,7 +192,7 @@ fn share_of(rank: u64, nodes: u64) -> f64 {
     1.0 - rank as f64 / nodes as f64
 }
 
-/// What one of some link types gets of a node's total.
+/// The part of a node's total that one link type gets.
 fn part(total: u64, link_type: u64, types: u64, split: Split) -> u64 {
     let base = total / types;
     let one_more = match split {
@@ -224,7 +220,6 @@ impl Degrees {
         Degrees { nodes, types, split, most, shuffler: Shuffler::new(nodes, LINKS_SEED), table }
     }
 
-    /// The total of a rank.
     fn total_of_rank(&self, rank: u64) -> u64 {
         self.table.links_at(share_of(rank, self.nodes)).min(self.most)
     }

@@ -6,13 +6,14 @@
 
 use super::LinkBench;
 use super::content::ContentMaker;
-use super::requester::{FIRST_LINK_TYPE, now_ms};
+use super::requester::FIRST_LINK_TYPE;
 use super::store::{Count, Link, LinkKey, LinkStore, Node};
-use crate::client::{ClientState, Clients, Kind, Performed, Statement, Task, Turn, Verdict};
+use crate::client::{ClientState, Clients, Kind, Performed, Task, Turn, Verdict};
 use crate::error::BenchError;
 use crate::run::Measured;
 use crate::target::Target;
 use crate::workload::load::Loading;
+use crate::workload::now_ms;
 use pando_measuring::random::Random;
 use serde_json::json;
 use std::sync::Arc;
@@ -100,21 +101,21 @@ impl Loading for LinkBench {
 
     fn check(&self, target: &Target) -> Result<(), BenchError> {
         let database = self.store(target);
-        // What cannot be done is said before what is not there.
+        // A missing ability is reported before missing data.
         database.check_ability()?;
         let found = database.contents()?;
         // Requests add and delete nodes and add links; that fewer links are there than were loaded means
         // another load.
         let expected = self.degrees.all_links();
         if found.links < expected {
-            let namespace = format!("{}.link", self.database);
+            let namespace = format!("{}.link", self.ways.database);
             return Err(BenchError::DataSet { namespace, found: found.links, expected });
         }
         Ok(())
     }
 }
 
-/// What is to be sent.
+/// Documents that are made and not sent.
 #[derive(Default)]
 struct Queue {
     nodes: Vec<Node>,
@@ -122,7 +123,6 @@ struct Queue {
     counts: Vec<Count>,
 }
 
-/// A client that loads.
 struct Loader {
     bench: LinkBench,
     store: Box<dyn LinkStore>,
@@ -141,7 +141,7 @@ impl Loader {
         let LinkBench { settings, .. } = &self.bench;
         let chunk = u64::from(settings.chunk);
         let places = piece * chunk..settings.nodes().min((piece + 1) * chunk);
-        let mut random = Random::for_collection(self.bench.generator, self.bench.load_seed, piece);
+        let mut random = Random::for_collection(self.bench.ways.generator, self.bench.load_seed, piece);
         let link_maker = ContentMaker::new(self.bench.link_content, &mut random);
         let node_maker = ContentMaker::new(self.bench.node_content, &mut random);
         let now = now_ms();
@@ -196,16 +196,12 @@ impl Task for Loader {
             let batch = queue.counts.split_off(queue.counts.len().saturating_sub(BATCH));
             (2, batch.len(), self.store.load_counts(&batch))
         };
-        let (verdict, client) = match outcome {
-            Ok(()) => (Verdict::Done, ClientState::GoesOn),
-            Err(error) => {
-                self.failed.store(true, Ordering::Relaxed);
-                (Verdict::Failed(error.to_string()), ClientState::Out)
-            }
-        };
+        let mut performed = Performed::of(Kind::new(kind), began.elapsed(), outcome.map(|()| Verdict::Done));
+        if matches!(performed.verdict, Verdict::Failed(_)) {
+            self.failed.store(true, Ordering::Relaxed);
+            performed.client = ClientState::Out;
+        }
         let operations = u32::try_from(operations).unwrap_or(u32::MAX);
-        let statements =
-            vec![Statement { kind: Kind::new(kind), latency: began.elapsed(), verdict: verdict.clone() }];
-        Performed { statements, verdict, operations, retries: self.store.take_retries(), client }
+        Performed { operations, retries: self.store.take_retries(), ..performed }
     }
 }

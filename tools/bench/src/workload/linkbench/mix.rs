@@ -4,28 +4,19 @@ use crate::client::Kind;
 use crate::error::BenchError;
 use pando_measuring::random::Random;
 
-/// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// A node with a new number.
     AddNode,
-    /// New data of a node.
     UpdateNode,
-    /// A node away.
     DeleteNode,
-    /// A node by its number.
     GetNode,
-    /// A link.
     AddLink,
-    /// A link hidden.
     DeleteLink,
-    /// New data of a link.
     UpdateLink,
     /// How many links of a type a node has.
     CountLink,
     /// Some links by their keys.
     MultigetLink,
-    /// The newest links of a type.
     GetLinksList,
 }
 
@@ -42,73 +33,35 @@ pub const OPERATIONS: [Operation; 10] = [
     Operation::MultigetLink,
     Operation::GetLinksList,
 ];
-
-/// The order in which the original adds up its percentages.
-const DRAWN_IN_ORDER: [Operation; 10] = [
-    Operation::AddLink,
-    Operation::DeleteLink,
-    Operation::UpdateLink,
-    Operation::CountLink,
-    Operation::MultigetLink,
-    Operation::GetLinksList,
-    Operation::AddNode,
-    Operation::UpdateNode,
-    Operation::DeleteNode,
-    Operation::GetNode,
+/// In the order of [`OPERATIONS`]: the name in LinkBench's output, the setting that holds the percentage, and
+/// the percentage unless told otherwise.
+const FACTS: [(&str, &str, f64); OPERATIONS.len()] = [
+    ("ADD_NODE", "addnode", 2.573_278_9),
+    ("UPDATE_NODE", "updatenode", 7.366_437),
+    ("DELETE_NODE", "deletenode", 1.011_591_4),
+    ("GET_NODE", "getnode", 12.932_668_3),
+    ("ADD_LINK", "addlink", 8.988_660_1),
+    ("DELETE_LINK", "deletelink", 2.990_766_4),
+    ("UPDATE_LINK", "updatelink", 8.012_212_5),
+    ("COUNT_LINK", "countlink", 4.886_356_7),
+    ("MULTIGET_LINK", "getlink", 0.526_114_2),
+    ("GET_LINKS_LIST", "getlinklist", 50.711_914_5),
 ];
+/// The original adds up its percentages from this place of [`OPERATIONS`] on, and then those before it.
+const DRAWN_FROM: usize = 4;
 
 impl Operation {
-    /// Its name in LinkBench's output.
     pub fn name(self) -> &'static str {
-        match self {
-            Operation::AddNode => "ADD_NODE",
-            Operation::UpdateNode => "UPDATE_NODE",
-            Operation::DeleteNode => "DELETE_NODE",
-            Operation::GetNode => "GET_NODE",
-            Operation::AddLink => "ADD_LINK",
-            Operation::DeleteLink => "DELETE_LINK",
-            Operation::UpdateLink => "UPDATE_LINK",
-            Operation::CountLink => "COUNT_LINK",
-            Operation::MultigetLink => "MULTIGET_LINK",
-            Operation::GetLinksList => "GET_LINKS_LIST",
-        }
+        FACTS[self as usize].0
     }
 
-    /// The setting that holds its percentage.
     pub fn property(self) -> &'static str {
-        match self {
-            Operation::AddNode => "addnode",
-            Operation::UpdateNode => "updatenode",
-            Operation::DeleteNode => "deletenode",
-            Operation::GetNode => "getnode",
-            Operation::AddLink => "addlink",
-            Operation::DeleteLink => "deletelink",
-            Operation::UpdateLink => "updatelink",
-            Operation::CountLink => "countlink",
-            Operation::MultigetLink => "getlink",
-            Operation::GetLinksList => "getlinklist",
-        }
-    }
-
-    /// Its percentage, unless told otherwise.
-    fn default_percentage(self) -> f64 {
-        match self {
-            Operation::AddNode => 2.573_278_9,
-            Operation::UpdateNode => 7.366_437,
-            Operation::DeleteNode => 1.011_591_4,
-            Operation::GetNode => 12.932_668_3,
-            Operation::AddLink => 8.988_660_1,
-            Operation::DeleteLink => 2.990_766_4,
-            Operation::UpdateLink => 8.012_212_5,
-            Operation::CountLink => 4.886_356_7,
-            Operation::MultigetLink => 0.526_114_2,
-            Operation::GetLinksList => 50.711_914_5,
-        }
+        FACTS[self as usize].1
     }
 
     /// Its place in [`OPERATIONS`].
     pub fn kind(self) -> Kind {
-        Kind::new(OPERATIONS.iter().position(|operation| *operation == self).unwrap_or(0) as u8)
+        Kind::new(self as u8)
     }
 }
 
@@ -124,20 +77,20 @@ impl Mix {
     /// all are LinkBench's.
     pub fn of(told: [Option<f64>; OPERATIONS.len()]) -> Result<Mix, BenchError> {
         let any = told.iter().any(Option::is_some);
-        let default = |operation: Operation| if any { 0.0 } else { operation.default_percentage() };
+        let default = |operation: Operation| if any { 0.0 } else { FACTS[operation as usize].2 };
         let mut percentages = [0.0; OPERATIONS.len()];
         for ((percentage, told), operation) in percentages.iter_mut().zip(told).zip(OPERATIONS) {
             *percentage = told.unwrap_or_else(|| default(operation));
             if !(0.0..=100.0).contains(percentage) {
                 let cause = format!("{} cannot be {percentage} percent", operation.property());
-                return Err(BenchError::Option { option: "D", cause });
+                return Err(BenchError::option("D", cause));
             }
         }
         let sum: f64 = percentages.iter().sum();
         if (sum - 100.0).abs() > 0.01 {
             let names = OPERATIONS.map(Operation::property).join(" + ");
             let cause = format!("{names} must be 100 percent together, they are {sum}");
-            return Err(BenchError::Option { option: "D", cause });
+            return Err(BenchError::option("D", cause));
         }
         Ok(Mix { percentages })
     }
@@ -147,13 +100,12 @@ impl Mix {
         self.percentages
     }
 
-    /// An operation.
     pub fn draw(&self, random: &mut Random) -> Operation {
         let mut left = random.unit() * 100.0;
-        for operation in DRAWN_IN_ORDER {
+        for operation in OPERATIONS[DRAWN_FROM..].iter().chain(&OPERATIONS[..DRAWN_FROM]) {
             left -= self.percentages[operation.kind().index()];
             if left <= 0.0 {
-                return operation;
+                return *operation;
             }
         }
         Operation::GetNode
@@ -169,10 +121,13 @@ mod tests {
     fn the_default_adds_up_as_the_specification_says() {
         let mix = Mix::of([None; 10]).expect("it is sound");
         let mut sum = 0.0;
-        let cumulative = DRAWN_IN_ORDER.map(|operation| {
-            sum += mix.percentages[operation.kind().index()];
-            sum
-        });
+        let drawn = OPERATIONS[DRAWN_FROM..].iter().chain(&OPERATIONS[..DRAWN_FROM]);
+        let cumulative: Vec<f64> = drawn
+            .map(|operation| {
+                sum += mix.percentages[operation.kind().index()];
+                sum
+            })
+            .collect();
         let expected = [
             8.988_660_1,
             11.979_426_5,

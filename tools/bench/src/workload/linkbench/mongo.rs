@@ -41,16 +41,13 @@ use plugin::{Level, PluginStore};
 use std::collections::HashMap;
 use store::MongoStore;
 
-/// Whose documents and commands they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mapping {
-    /// This tool's.
     Own,
-    /// The original's plugin's, with its mistakes.
     Plugin,
 }
 
-/// What a server says that does not know a command.
+/// The code of a server that does not know a command.
 const COMMAND_NOT_FOUND: i64 = 59;
 
 /// A MongoDB-protocol server as LinkBench's database.
@@ -64,7 +61,6 @@ pub struct MongoDatabase {
 }
 
 impl MongoDatabase {
-    /// The server's database of this name.
     pub fn new(
         target: &Target,
         database: &str,
@@ -91,7 +87,7 @@ impl MongoDatabase {
         }
         let loaded = if found == Mapping::Own { "without" } else { "with" };
         let cause = format!("the links that are there were loaded {loaded} it: load anew (-l -r)");
-        Err(BenchError::Option { option: "faithful", cause })
+        Err(BenchError::option("faithful", cause))
     }
 
     fn session(&self) -> Result<Session, BenchError> {
@@ -146,7 +142,7 @@ impl LinkDatabase for MongoDatabase {
             // The plugin never looks at what was left behind.
             return Ok(0);
         }
-        // Whoever left something behind: the level of that run is not known.
+        // The level of the interrupted run is not known.
         self.connect()?.recover()
     }
 

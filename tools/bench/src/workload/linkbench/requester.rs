@@ -8,41 +8,31 @@
 
 use super::access::{Access, existence};
 use super::content::{Content, ContentMaker};
-use super::mix::{Mix, Operation};
+use super::mix::Operation;
+use super::settings::Settings;
 use super::store::{Found, Link, LinkKey, LinkStore, ListQuery, Node};
 use super::stream::ClientStream;
-use crate::client::{ClientState, Note, Performed, Statement, Task, Turn, Verdict};
+use crate::client::{ClientState, Note, Performed, Task, Turn, Verdict};
 use crate::error::BenchError;
+use crate::workload::now_ms;
 use pando_measuring::random::Random;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 /// The first link type.
 pub const FIRST_LINK_TYPE: i64 = 123_456_789;
 /// How many lists a client remembers.
 const HISTORY_MAX: usize = 2048;
 
-/// What all clients share.
 #[derive(Debug)]
 pub struct Shared {
     /// Nodes and links by chance.
     pub access: Access,
-    /// The operations.
-    pub mix: Mix,
-    /// How many link types there are.
-    pub link_types: u32,
-    /// The percentage of lists that ask for history.
-    pub history_percent: f64,
-    /// Links in a list at most.
-    pub list_limit: u32,
-    /// Failures after which a client ends; negative for never.
-    pub failures_max: i64,
+    pub settings: Settings,
     /// The number of the next node that is added.
     pub next_node: AtomicI64,
-    /// What the data of links is made of.
     pub link_content: Content,
-    /// What the data of nodes is made of.
     pub node_content: Content,
 }
 
@@ -71,13 +61,11 @@ struct Remembered {
     last_time: i64,
 }
 
-/// A client.
 pub struct Requester {
     shared: Arc<Shared>,
     store: Box<dyn LinkStore>,
     random: Random,
     makers: Makers,
-    /// Requests that are left.
     left: u64,
     next: Option<(Operation, Request)>,
     history: Vec<Remembered>,
@@ -86,7 +74,7 @@ pub struct Requester {
     stream: ClientStream,
 }
 
-/// What makes data: one for what is added, one for what is updated, as in the original.
+/// Makers of data: one for additions, one for updates, as in the original.
 struct Makers {
     added_links: ContentMaker,
     updated_links: ContentMaker,
@@ -102,7 +90,6 @@ struct Counts {
 }
 
 impl Requester {
-    /// A client that does so many requests over this store.
     pub fn new(
         shared: Arc<Shared>,
         store: Box<dyn LinkStore>,
@@ -134,8 +121,8 @@ impl Requester {
     fn draw(&mut self) -> (Operation, Request) {
         let shared = self.shared.clone();
         let (access, random) = (&shared.access, &mut self.random);
-        let operation = shared.mix.draw(random);
-        let type_number = random.below(shared.link_types);
+        let operation = shared.settings.mix.draw(random);
+        let type_number = random.below(shared.settings.link_types);
         let link_type = FIRST_LINK_TYPE + i64::from(type_number);
         let seconds = i32::try_from(now_ms() / 1000).unwrap_or(i32::MAX);
         let request = match operation {
@@ -184,12 +171,18 @@ impl Requester {
     }
 
     fn draw_list(&mut self, shared: &Shared, link_type: i64) -> Request {
-        let is_history = self.random.unit() * 100.0 < shared.history_percent;
+        let is_history = self.random.unit() * 100.0 < shared.settings.history_percent;
         if is_history && !self.history.is_empty() {
             let place = self.random.below(u32::try_from(self.history.len()).unwrap_or(1)) as usize;
             let Remembered { id1, link_type, last_time } = self.history[place];
             // The last link of the list before is left out.
-            let query = ListQuery { id1, link_type, time_to: last_time, offset: 1, limit: shared.list_limit };
+            let query = ListQuery {
+                id1,
+                link_type,
+                time_to: last_time,
+                offset: 1,
+                limit: shared.settings.list_limit,
+            };
             return Request::ListHistory(place, query);
         }
         let id1 = shared.access.link_read(&mut self.random);
@@ -198,7 +191,7 @@ impl Requester {
             link_type,
             time_to: i64::MAX,
             offset: 0,
-            limit: shared.list_limit,
+            limit: shared.settings.list_limit,
         })
     }
 
@@ -281,27 +274,20 @@ impl Task for Requester {
         let began = Instant::now();
         let outcome = self.ask(&request);
         let latency = began.elapsed();
-        let (verdict, mut client) = match outcome {
-            Ok(Found::Yes) => (Verdict::Done, ClientState::GoesOn),
-            Ok(Found::No) => (Verdict::Missed, ClientState::GoesOn),
-            Err(error @ BenchError::Refused { .. }) => {
-                (Verdict::Failed(format!("{}: {error}", operation.name())), ClientState::GoesOn)
-            }
-            Err(error) => (Verdict::Failed(format!("{}: {error}", operation.name())), ClientState::Out),
-        };
-        if matches!(verdict, Verdict::Failed(_)) {
+        let verdict = outcome.map(|found| if found == Found::Yes { Verdict::Done } else { Verdict::Missed });
+        let mut performed = Performed::of(operation.kind(), latency, verdict);
+        if let Verdict::Failed(message) = &mut performed.verdict {
+            *message = format!("{}: {message}", operation.name());
             self.stream.failed(operation);
             self.failures += 1;
-            if self.shared.failures_max >= 0 && self.failures > self.shared.failures_max {
+            if self.shared.settings.failures_max >= 0 && self.failures > self.shared.settings.failures_max {
                 self.counts.ended_by_failures = 1;
-                client = ClientState::Out;
+                performed.client = ClientState::Out;
             }
-        }
-        if !matches!(verdict, Verdict::Failed(_)) {
+        } else {
             self.stream.done(operation, latency);
         }
-        let statements = vec![Statement { kind: operation.kind(), latency, verdict: verdict.clone() }];
-        Performed { statements, verdict, operations: 1, retries: self.store.take_retries(), client }
+        Performed { retries: self.store.take_retries(), ..performed }
     }
 
     fn notes(&self) -> Vec<Note> {
@@ -311,10 +297,4 @@ impl Task for Requester {
             Note { name: "clients that ended after too many failures", count: self.counts.ended_by_failures },
         ]
     }
-}
-
-/// Milliseconds since 1970.
-pub fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

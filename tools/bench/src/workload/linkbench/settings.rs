@@ -5,7 +5,7 @@
 //! use for are told, not refused: most are about the original's stores.
 
 use super::mix::{Mix, OPERATIONS};
-use crate::error::BenchError;
+use crate::error::{BenchError, read_text};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -41,8 +41,7 @@ impl Properties {
     }
 
     fn read_one(&mut self, path: &Path) -> Result<(), BenchError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| BenchError::ReadFile { path: path.to_owned(), source })?;
+        let text = read_text(path)?;
         for (number, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with(['#', '!']) {
@@ -61,8 +60,7 @@ impl Properties {
     /// A setting of the command line, which counts before those of files: `name=value`.
     pub fn define(&mut self, definition: &str) -> Result<(), BenchError> {
         let Some((name, value)) = definition.split_once('=') else {
-            let cause = format!("expected name=value instead of {definition}");
-            return Err(BenchError::Option { option: "D", cause });
+            return Err(BenchError::option("D", format!("expected name=value instead of {definition}")));
         };
         let place = Place { value: value.trim().to_owned(), file: PathBuf::from("-D"), line: 1 };
         self.values.insert(name.trim().to_owned(), place);
@@ -93,7 +91,6 @@ fn beside(file: &Path, path: &str) -> Option<PathBuf> {
     [folder.join(path), above.join(path), PathBuf::from(path)].into_iter().find(|path| path.is_file())
 }
 
-/// What LinkBench is told.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The first node.
@@ -104,15 +101,11 @@ pub struct Settings {
     pub link_types: u32,
     /// The table of degrees, if it is not the built-in one.
     pub data_file: Option<PathBuf>,
-    /// The operations.
     pub mix: Mix,
-    /// The percentage of lists that ask for history.
     pub history_percent: f64,
     /// Links in a list at most.
     pub list_limit: u32,
-    /// Clients that load.
     pub loaders: u32,
-    /// Ids in a piece of a load.
     pub chunk: u32,
     /// Clients, if told.
     pub requesters: Option<u32>,
@@ -126,7 +119,7 @@ pub struct Settings {
     pub warmup_s: Option<u32>,
     /// Failures after which a client ends; negative for never.
     pub failures_max: i64,
-    /// What the draws of the load and of the requests hang on, if told.
+    /// The seeds of the load and of the requests, if told.
     pub seeds: [Option<u64>; 2],
     /// Seconds of an interval in csvstream.
     pub display_s: u32,
@@ -139,7 +132,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What properties say; what they do not say is LinkBench's default, apart from the number of nodes.
+    /// The settings of some properties. Others have LinkBench's defaults, apart from the number of nodes.
     pub fn of(mut properties: Properties, nodes: u64) -> Result<Settings, BenchError> {
         let from = &mut properties;
         let first_id = from.take("startid1")?.unwrap_or(1);
@@ -201,8 +194,7 @@ impl Settings {
         ];
         match limits.into_iter().find(|(is_wrong, ..)| *is_wrong) {
             Some((_, name, limit)) => {
-                let cause = format!("the setting {name} is out of its range: {limit}");
-                Err(BenchError::Option { option: "D", cause })
+                Err(BenchError::option("D", format!("the setting {name} is out of its range: {limit}")))
             }
             None => Ok(()),
         }

@@ -18,7 +18,6 @@ pub const UNCORRELATED_SEED: u64 = 53_238_253_823_453;
 /// The seed for accesses to nodes.
 pub const NODES_SEED: u64 = 4_766_565_305_853_767_165;
 
-/// The bijection.
 #[derive(Clone, Debug)]
 pub struct Shuffler {
     ranks: u64,

@@ -8,7 +8,7 @@
 use crate::error::BenchError;
 use crate::workload::Finding;
 
-/// What makes a link and its count change together.
+/// The way in which a link and its count change together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transactions {
     /// Nothing: each change is atomic by itself.
@@ -32,14 +32,13 @@ impl Transactions {
         }
     }
 
-    /// Of a name.
-    pub fn of_name(name: &str) -> Option<Transactions> {
+    pub(crate) fn of_name(name: &str) -> Option<Transactions> {
         [Transactions::None, Transactions::Session, Transactions::TwoPhase, Transactions::TokuMx]
             .into_iter()
             .find(|level| level.name() == name)
     }
 
-    /// What it promises.
+    /// Its promise, in words.
     pub fn promise(self) -> &'static str {
         match self {
             Transactions::None => "none: a crash or a lost connection can leave a wrong count",
@@ -100,7 +99,7 @@ pub struct Count {
     pub time: i64,
 }
 
-/// What became of a link that was added.
+/// The effect of adding a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkChange {
     /// It was not there.
@@ -142,7 +141,7 @@ pub struct ListQuery {
     pub limit: u32,
 }
 
-/// What a list had.
+/// The result of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// How many links.

@@ -18,7 +18,7 @@ const RANGE_SIZE: usize = OPERATIONS.len();
 const HEAD: &str = "threadID,timestamp,op,totalops,totalerrors,ops,sampleDuration_us,sampleOps,mean_us,min_us,p25_us,p50_us,\
                     p75_us,p90_us,p95_us,p99_us,max_us\n";
 
-/// What all clients of a run have written.
+/// The lines of all clients of a run.
 #[derive(Debug)]
 pub struct StreamLog {
     every: Duration,
@@ -42,13 +42,11 @@ impl StreamLog {
         format!("{HEAD}{lines}")
     }
 
-    /// For the next run.
     pub fn clear(&self) {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
-/// One operation in one interval.
 #[derive(Clone, Debug, Default)]
 struct Sample {
     ops: u64,
@@ -59,7 +57,6 @@ struct Sample {
     kept: Vec<u64>,
 }
 
-/// What one client writes.
 #[derive(Debug)]
 pub struct ClientStream {
     log: Arc<StreamLog>,
@@ -85,7 +82,6 @@ impl ClientStream {
         }
     }
 
-    /// Takes in an operation that succeeded.
     pub fn done(&mut self, operation: Operation, latency: Duration) {
         self.take(operation.kind().index(), u64::try_from(latency.as_micros()).unwrap_or(u64::MAX));
         if self.began.elapsed() >= self.log.every {
@@ -98,7 +94,6 @@ impl ClientStream {
         self.totals[operation.kind().index()].1 += 1;
     }
 
-    /// Takes in the length of a list.
     pub fn listed(&mut self, links: u32) {
         self.take(RANGE_SIZE, links.into());
     }
@@ -120,7 +115,6 @@ impl ClientStream {
         }
     }
 
-    /// Writes the interval's lines, and begins the next.
     fn write(&mut self) {
         let timestamp = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         let duration_us = self.began.elapsed().as_micros();

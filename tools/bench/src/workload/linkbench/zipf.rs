@@ -32,7 +32,6 @@ impl Zipf {
         Zipf { ranks, shape, sum, alpha: 1.0 / rest, eta }
     }
 
-    /// A rank.
     pub fn draw(&self, random: &mut Random) -> u64 {
         let p = random.unit();
         let weighted = p * self.sum;

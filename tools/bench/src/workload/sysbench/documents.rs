@@ -75,8 +75,7 @@ impl Documents {
         Row { id, k, c, pad }
     }
 
-    /// Appends the next document.
-    pub fn append_next(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn append_next(&mut self, out: &mut Vec<u8>) {
         let row = self.next_row();
         let mut writer = DocumentWriter::begin(out);
         writer.append_i32("_id", row.id);

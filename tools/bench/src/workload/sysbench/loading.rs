@@ -22,11 +22,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// How to load.
 #[derive(Clone, Debug)]
 pub struct Load {
-    /// What to load.
+    /// The data.
     pub data: DataSet,
-    /// What the documents are drawn from.
+    /// The generator of the documents.
     pub generator: Generator,
-    /// What the draws hang on.
+    /// The seed of the draws.
     pub seed: u64,
     /// How many connections load at once.
     pub connections: u32,

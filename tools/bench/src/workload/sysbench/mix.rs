@@ -84,7 +84,7 @@ pub enum Statement {
     IndexUpdate { id: i32 },
     /// A new `c`.
     NonIndexUpdate { id: i32, c: String },
-    /// One document away.
+    /// Removes one document.
     Delete { id: i32 },
     /// The same `_id` again.
     Insert { id: i32, k: i32, c: String, pad: String },

@@ -28,16 +28,14 @@ const TRANSIENT_WRAPPED: [i64; 2] = [251, DUPLICATE_KEY];
 /// How often a statement is tried once more.
 const RETRIES_MAX: u32 = 100;
 
-/// What a client does when a statement fails.
+/// The reaction of a client to a statement that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterFailure {
-    /// Goes on with its next transaction.
     NextTransaction,
     /// Ends, as the threads of the original do, without a word.
     End,
 }
 
-/// A client over the wire.
 pub struct MongoClient {
     data: DataSet,
     durability: Durability,
@@ -65,7 +63,6 @@ struct Counts {
 }
 
 impl MongoClient {
-    /// A client that does these transactions.
     pub fn new(
         data: &DataSet,
         durability: Durability,
@@ -182,7 +179,7 @@ impl MongoClient {
         group.document("average").append_str("$sum", "$k");
     }
 
-    /// What the reply says of the statement under way; nothing if its cursor has more.
+    /// The verdict on the statement under way; nothing if its cursor has more.
     fn verdict(&mut self, body: &RawDocument) -> Result<Option<Verdict>, crate::error::BenchError> {
         if let Outcome::Refused { code, message } = outcome_of(body)? {
             let statement = &self.current.statements[self.place];
@@ -309,7 +306,7 @@ impl MongoClient {
         }
         self.retries = 0;
         self.wrapping.begun();
-        // What failed before it was aborted says more than how that went.
+        // The failure before the abort says more than the outcome of the abort.
         let failure = self.wrapping.take_failure().or(refused);
         if failure.is_some() {
             self.place = self.current.statements.len();

@@ -11,7 +11,7 @@ use crate::workload::Workload;
 use crate::workload::linkbench::store::Transactions as TransactionLevel;
 use crate::workload::load::load_measured;
 use crate::workload::load::{Durability, Loading};
-use crate::workload::whole_runs::load;
+use crate::workload::tests::load;
 use pando_document::{Document, doc};
 use pando_measuring::counters::{ProcessId, Sources};
 use pando_wire::{Body, Message};

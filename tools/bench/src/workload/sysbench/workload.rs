@@ -24,13 +24,13 @@ use serde_json::json;
 pub struct Sysbench {
     /// How its data is loaded, and what the draws hang on.
     pub load: Load,
-    /// What a transaction has.
+    /// The statements of a transaction.
     pub mix: Mix,
     /// When the server answers a write.
     pub durability: Durability,
-    /// What a client does when a statement fails.
+    /// The reaction of a client to a statement that fails.
     pub after_failure: AfterFailure,
-    /// What makes the statements of a transaction one.
+    /// The level of transactions.
     pub transactions: TransactionLevel,
 }
 

@@ -21,7 +21,6 @@ use pando_document::{Document, DocumentWriter};
 pub enum Stage {
     /// Before the statements: a command of its own begins it.
     Begin,
-    /// One of its statements.
     Statement,
     /// After them.
     Commit,
@@ -31,22 +30,19 @@ pub enum Stage {
     Again,
 }
 
-/// What a client sends beside its statements.
+/// The commands of a client beside its statements.
 #[derive(Clone, Debug)]
 pub struct Wrapping {
     level: Transactions,
     stage: Stage,
     session: Document,
-    /// The number of the session's transaction.
     number: i64,
-    /// Statements of it that were sent.
     sent: u32,
     /// Why it failed, until it is ended.
     failure: Option<String>,
 }
 
 impl Wrapping {
-    /// Of this level.
     pub fn new(level: Transactions) -> Wrapping {
         Wrapping { level, stage: Stage::Statement, session: session_id(), number: 0, sent: 0, failure: None }
     }
@@ -69,7 +65,6 @@ impl Wrapping {
         self.failure = None;
     }
 
-    /// The statements have begun.
     pub fn begun(&mut self) {
         self.stage = Stage::Statement;
     }
@@ -81,7 +76,6 @@ impl Wrapping {
         self.failure = failure;
     }
 
-    /// There was a conflict.
     pub fn conflict(&mut self) {
         match self.level {
             Transactions::TokuMx => self.stage = Stage::Again,

@@ -32,12 +32,10 @@ pub fn list_index() -> Document {
     doc! { "id1": 1, "link_type": 1, "visibility": 1, "time": 1, "id2": 1, "version": 1, "data": 1 }
 }
 
-/// The fields of a link that an update sets.
 pub fn shown_link(link: &Link) -> Document {
     doc! { "visibility": 1, "data": binary(&link.data), "time": link.time, "version": link.version }
 }
 
-/// The fields of a link that stay.
 pub fn link_ends(key: LinkKey) -> Document {
     doc! { "id1": key.id1, "id2": key.id2, "link_type": key.link_type }
 }
@@ -60,7 +58,6 @@ pub fn upsert(query: Document, update: Document) -> Document {
     doc! { "q": query, "u": update, "upsert": true }
 }
 
-/// The number of a cursor that has more.
 pub fn open_cursor(reply: &Document) -> Option<i64> {
     let id = reply.get("cursor")?.as_document()?.get("id")?.as_i64_exact()?;
     (id != 0).then_some(id)
@@ -84,7 +81,6 @@ pub fn affected(reply: &Document) -> i64 {
     reply.get("n").and_then(Value::as_i64_exact).unwrap_or(0)
 }
 
-/// Numbers of nodes, evenly spread.
 pub fn sample(nodes: u32, id_max: i64) -> Value {
     let step = (id_max / i64::from(nodes)).max(1);
     let ids = (1..=id_max).step_by(usize::try_from(step).unwrap_or(usize::MAX));
@@ -116,7 +112,6 @@ pub fn each(
     }
 }
 
-/// The documents of a reply with a cursor.
 pub fn batch(reply: &Document) -> Option<&[Value]> {
     let cursor = reply.get("cursor")?.as_document()?;
     cursor.get("firstBatch").or_else(|| cursor.get("nextBatch"))?.as_array()

@@ -37,7 +37,6 @@ pub fn index_commands() -> [Document; 3] {
     ]
 }
 
-/// A connection.
 pub struct PluginStore {
     plain: MongoStore,
     level: Level,
@@ -59,7 +58,6 @@ fn content(link: &Link) -> Document {
 }
 
 impl PluginStore {
-    /// Over this connection.
     pub fn new(plain: MongoStore, level: Level) -> PluginStore {
         PluginStore { plain, level, marks: None }
     }
@@ -73,7 +71,7 @@ impl PluginStore {
     fn upsert_link(&mut self, link: &Link) -> Result<LinkChange, BenchError> {
         let reply = self.update("link", vec![upsert_of(link)])?;
         let is_new = reply.get("upserted").and_then(Value::as_array).is_some_and(|new| !new.is_empty());
-        // What was there counts as hidden, whatever it was.
+        // A link that was there counts as hidden, whatever it was.
         Ok(if is_new { LinkChange::Inserted } else { LinkChange::Shown })
     }
 

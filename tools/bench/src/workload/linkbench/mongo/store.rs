@@ -12,7 +12,6 @@ use crate::workload::linkbench::store::{
 };
 use pando_document::{Document, ObjectId, Value, doc};
 
-/// A connection.
 pub struct MongoStore {
     pub(super) session: Session,
     pub(super) database: String,
@@ -21,15 +20,12 @@ pub struct MongoStore {
     pub(super) session_id: Document,
     /// The number of the session's transaction under way, or of the last one.
     pub(super) transaction: i64,
-    /// What is under way.
     pub(super) inside: Inside,
     pub(super) retries: u64,
 }
 
-/// The change of a count.
 #[derive(Clone, Copy)]
 pub struct CountChange {
-    /// Links more.
     pub change: i64,
     /// When, in milliseconds since 1970.
     pub time: i64,
@@ -43,7 +39,6 @@ pub enum Upsert {
 }
 
 impl MongoStore {
-    /// Over this session of the server.
     pub fn new(
         session: Session,
         database: &str,
@@ -95,7 +90,6 @@ impl MongoStore {
         Ok(before.map(|before| before.get("visibility").and_then(Value::as_i64_exact).unwrap_or(0)))
     }
 
-    /// One change of a collection.
     pub(super) fn update(&mut self, collection: &str, change: Document) -> Result<Document, BenchError> {
         self.write(doc! { "update": collection, "updates": [change] })
     }
@@ -121,7 +115,6 @@ impl MongoStore {
         self.update("count", upsert(query, update)).map(drop)
     }
 
-    /// What a list asks for.
     pub(super) fn list_filter(query: ListQuery) -> Document {
         let time = doc! { "$gte": 0_i64, "$lte": query.time_to };
         doc! { "id1": query.id1, "link_type": query.link_type, "visibility": 1, "time": time }

@@ -15,14 +15,13 @@ const TRANSIENT: [i64; 7] = [24, 112, 251, 11_000, 16_759, 16_760, 16_768];
 /// How often a write is tried at most.
 const ATTEMPTS_MAX: u32 = 1000;
 
-/// What is under way on a connection.
+/// The transaction under way on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inside {
     /// No transaction.
     Nothing,
     /// A session's, with so many statements so far.
     Session(u32),
-    /// TokuMX's.
     TokuMx,
 }
 
@@ -95,7 +94,6 @@ impl MongoStore {
         self.in_transaction(|store| store.find_one("node", doc! { "_id": 0_i64 }, doc! {}).map(|_| ()))
     }
 
-    /// One attempt of a transaction.
     fn in_transaction<T>(
         &mut self,
         work: impl Fn(&mut MongoStore) -> Result<T, BenchError>,

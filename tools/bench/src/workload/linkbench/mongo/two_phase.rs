@@ -35,7 +35,6 @@ const COLLECTION: &str = "transaction";
 const TURNS_MAX: u32 = 1000;
 const DUPLICATE_KEY: i64 = 11_000;
 
-/// A transaction's number that nobody else has.
 pub(super) fn transaction_id(session: &Document) -> ObjectId {
     static TRANSACTIONS: AtomicU32 = AtomicU32::new(0);
     let number = TRANSACTIONS.fetch_add(1, Ordering::Relaxed) & 0x00FF_FFFF;
@@ -48,7 +47,6 @@ pub(super) fn transaction_id(session: &Document) -> ObjectId {
 }
 
 impl MongoStore {
-    /// Adds a link, or changes and shows it.
     pub(super) fn add_link_in_two_phases(&mut self, link: &Link) -> Result<LinkChange, BenchError> {
         let id = self.begin_two_phases(link.key)?;
         let shown = self.show(link, id)?;
@@ -59,7 +57,6 @@ impl MongoStore {
         Ok(shown)
     }
 
-    /// Hides a link.
     pub(super) fn delete_link_in_two_phases(&mut self, key: LinkKey, time: i64) -> Result<Found, BenchError> {
         let id = self.begin_two_phases(key)?;
         let update = doc! {
@@ -173,7 +170,7 @@ impl MongoStore {
     }
 }
 
-/// What a transaction that a link knows does to its count.
+/// The change of the count that a link's pending transaction stands for.
 fn pending_change(link: &Document, id: ObjectId) -> Option<i64> {
     let pending = link.get("pending")?.as_array()?;
     let mut entries = pending.iter().filter_map(Value::as_document);

@@ -19,19 +19,16 @@ const COLLECTION: &str = "transaction";
 /// The array of marks in links and counts.
 const MARKS: &str = "pendingTransactions";
 
-/// A level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// None.
     None,
-    /// TokuMX's.
     Mvcc,
-    /// In two phases.
     Simulated,
 }
 
 impl Level {
-    /// What becomes of a level with so many clients.
+    /// The effective level with so many clients.
     pub fn of(transactions: Transactions, clients: u32) -> Level {
         match transactions {
             Transactions::TokuMx if clients == 1 => Level::Mvcc,
