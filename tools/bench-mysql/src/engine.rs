@@ -131,7 +131,7 @@ impl SqlEngine {
             _ => "",
         };
         let cause = format!("the server has no engine {}{advice}; it has {}", self.name(), usable.join(", "));
-        Err(BenchError::Option { option: "mysql-engine", cause })
+        Err(BenchError::option("mysql-engine", cause))
     }
 
     /// The settings as the server has them; variables that it does not know are left out.
@@ -166,7 +166,7 @@ impl SqlEngine {
         }
         let cause =
             format!("the posts' settings need another start of the server, with {}", refused.join(" "));
-        Err(BenchError::Option { option: "mysql-settings", cause })
+        Err(BenchError::option("mysql-settings", cause))
     }
 }
 

@@ -57,7 +57,7 @@ impl SqlIibench {
         let most = PARAMETERS_MAX / columns(&inner).len() as u32;
         if inner.batch > most {
             let cause = format!("a statement of MySQL's protocol holds {most} such rows at most");
-            return Err(BenchError::Option { option: "batch", cause });
+            return Err(BenchError::option("batch", cause));
         }
         Ok(SqlIibench { inner, server, trust: Trust::Counted })
     }

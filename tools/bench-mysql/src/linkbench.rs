@@ -138,16 +138,20 @@ impl SqlDatabase {
 impl LinkDatabase for SqlDatabase {
     fn check_ability(&self) -> Result<(), BenchError> {
         let engine = self.server.engine();
-        let cause = match self.transactions {
-            Transactions::None => return Ok(()),
-            Transactions::Session if engine.has_transactions() => return Ok(()),
-            Transactions::Session => format!("the engine {} has no transactions: use none", engine.name()),
-            Transactions::TwoPhase | Transactions::TokuMx => format!(
-                "{} is a level of MongoDB's protocol: over MySQL's there are none and session",
-                self.transactions.name()
-            ),
-        };
-        Err(BenchError::Option { option: "txn", cause })
+        Err(BenchError::option(
+            "txn",
+            match self.transactions {
+                Transactions::None => return Ok(()),
+                Transactions::Session if engine.has_transactions() => return Ok(()),
+                Transactions::Session => {
+                    format!("the engine {} has no transactions: use none", engine.name())
+                }
+                Transactions::TwoPhase | Transactions::TokuMx => format!(
+                    "{} is a level of MongoDB's protocol: over MySQL's there are none and session",
+                    self.transactions.name()
+                ),
+            },
+        ))
     }
 
     fn recreate(&self) -> Result<(), BenchError> {

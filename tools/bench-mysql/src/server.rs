@@ -160,17 +160,19 @@ impl SqlServer {
 
     /// That this workload can be done so: HANDLER reads single rows by key only.
     pub fn check_api(&self, workload: &str) -> Result<(), BenchError> {
-        let cause = match self.ways.api {
-            Api::Sql => return Ok(()),
-            Api::Handler if !self.engine().has_handler() => {
-                format!("HANDLER does not read tables of the engine {}", self.engine().name())
-            }
-            Api::Handler if ["point", "kv"].contains(&workload) => return Ok(()),
-            Api::Handler => {
-                format!("HANDLER only reads rows by key: it is for point and kv, not for {workload}")
-            }
-        };
-        Err(BenchError::Option { option: "api", cause })
+        Err(BenchError::option(
+            "api",
+            match self.ways.api {
+                Api::Sql => return Ok(()),
+                Api::Handler if !self.engine().has_handler() => {
+                    format!("HANDLER does not read tables of the engine {}", self.engine().name())
+                }
+                Api::Handler if ["point", "kv"].contains(&workload) => return Ok(()),
+                Api::Handler => {
+                    format!("HANDLER only reads rows by key: it is for point and kv, not for {workload}")
+                }
+            },
+        ))
     }
 
     /// A connection to the first endpoint.
@@ -189,12 +191,14 @@ impl SqlServer {
             let found = endpoint.connect()?.query_drop(format!("SELECT 1 FROM {table} LIMIT 1"));
             if let Err(error) = found {
                 let error = of_statement("SELECT", error);
-                let cause = format!(
-                    "the server at {} does not have the table {table} of the first one ({error}): several endpoints are \
+                return Err(BenchError::option(
+                    "uri",
+                    format!(
+                        "the server at {} does not have the table {table} of the first one ({error}): several endpoints are \
                      several servers over the same data, as those of an NDB cluster",
-                    endpoint.address
-                );
-                return Err(BenchError::Option { option: "uri", cause });
+                        endpoint.address
+                    ),
+                ));
             }
         }
         Ok(())

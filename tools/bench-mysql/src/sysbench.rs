@@ -68,8 +68,7 @@ impl SqlWorkload {
     pub fn of_mix(sysbench: Sysbench, server: SqlServer) -> Result<SqlWorkload, BenchError> {
         let wrapping = match sysbench.transactions {
             TransactionLevel::TokuMx => {
-                let cause = "MySQL's protocol has none and session".to_owned();
-                return Err(BenchError::Option { option: "txn", cause });
+                return Err(BenchError::option("txn", "MySQL's protocol has none and session"));
             }
             TransactionLevel::Session => Wrapping::Transaction,
             TransactionLevel::None | TransactionLevel::TwoPhase => Wrapping::Statement,
@@ -81,7 +80,7 @@ impl SqlWorkload {
     fn new(work: Work, wrapping: Wrapping, server: SqlServer) -> Result<SqlWorkload, BenchError> {
         if wrapping == Wrapping::Transaction && !server.engine().has_transactions() {
             let cause = format!("the engine {} has no transactions", server.engine().name());
-            return Err(BenchError::Option { option: "txn", cause });
+            return Err(BenchError::option("txn", cause));
         }
         Ok(SqlWorkload { work, wrapping, server })
     }
