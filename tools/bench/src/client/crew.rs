@@ -112,7 +112,7 @@ impl Crew {
         Some(Some(due))
     }
 
-    /// The counts of all threads. `stuck` threads still wait for a reply, and are given up: each is a failure.
+    /// The counts of all threads. `stuck` threads still wait for a reply and are given up: each is a failure.
     pub fn finish(&self, stuck: usize) -> Tally {
         let end = self.orders.window.to();
         let mut sum = self.orders.tally();

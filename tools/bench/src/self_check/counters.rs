@@ -36,7 +36,7 @@ pub fn check(effort: Effort) -> Result<Answer, BenchError> {
     };
     let (mut rates, mut costs) = (Vec::new(), Vec::new());
     for round in 0..effort.rounds {
-        // The sides take turns in going first: a machine that slows down meanwhile must not count for one of them.
+        // The sides take turns: a machine that slows down meanwhile must not count for one of them.
         let (first, second) = (measure(round % 2 == 0)?, measure(round % 2 != 0)?);
         let (with, without) = if round % 2 == 0 { (first, second) } else { (second, first) };
         rates.push(with.0 / without.0);

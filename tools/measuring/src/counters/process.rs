@@ -34,8 +34,8 @@ impl ProcessId {
         Path::new("/proc").join(self.0.to_string()).join(file)
     }
 
-    /// When the process began, in ticks since boot; nothing if it has ended, even if its parent has not looked
-    /// after it.
+    /// When the process began, in ticks since boot; nothing if it has ended, even if its parent has not
+    /// looked after it.
     pub fn began_ticks(self) -> Option<u64> {
         let stat = self.open().ok()?.stat().ok()?;
         (stat.state != 'Z').then_some(stat.starttime)
