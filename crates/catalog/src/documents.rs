@@ -73,10 +73,11 @@ impl Collection {
         for target in self.targets() {
             let before = target.keys_before(old)?;
             let after = self.derive(target, new)?;
-            for gone in before.iter().filter(|have| !after.contains(have)) {
+            // Keys are sorted.
+            for gone in before.iter().filter(|have| after.binary_search(have).is_err()) {
                 target.delete(transaction, gone, key)?;
             }
-            for come in after.iter().filter(|have| !before.contains(have)) {
+            for come in after.iter().filter(|have| before.binary_search(have).is_err()) {
                 target.put(transaction, come, key, blocking)?;
             }
         }

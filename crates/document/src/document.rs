@@ -49,6 +49,11 @@ impl Document {
         self.fields.iter_mut().find(|field| field.0 == name).map(|field| &mut field.1)
     }
 
+    /// The last field, its value to be changed.
+    pub fn last_mut(&mut self) -> Option<(&str, &mut Value)> {
+        self.fields.last_mut().map(|(name, value)| (name.as_str(), value))
+    }
+
     /// Whether there is a field with this name.
     pub fn contains(&self, name: &str) -> bool {
         self.get(name).is_some()

@@ -72,6 +72,12 @@ impl RawDocument {
         RawIter { elements: Elements::new(self) }
     }
 
+    /// The fields from one on, which starts at `offset` in the document's bytes, as [`RawIter::offset`] said.
+    #[inline]
+    pub fn iter_from(&self, offset: usize) -> RawIter<'_> {
+        RawIter { elements: Elements::starting_at(self, offset) }
+    }
+
     /// The value of the first field with this name.
     ///
     /// # Errors

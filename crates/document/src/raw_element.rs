@@ -36,6 +36,12 @@ impl<'a> Elements<'a> {
         Self { body: &bytes[..bytes.len() - 1], offset: 4 }
     }
 
+    /// The walk from the element on that starts at `offset`.
+    #[inline]
+    pub fn starting_at(document: &'a RawDocument, offset: usize) -> Self {
+        Self { offset, ..Self::new(document) }
+    }
+
     /// Where the next element starts.
     #[inline]
     pub fn offset(&self) -> usize {
