@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 use pando_document::{RawValue, compare_values};
 
 use crate::error::{ErrorCode, QueryError};
+use crate::field_tables::{FieldSource, FieldTables};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
@@ -51,12 +52,13 @@ impl ArraySort {
 
     /// Sorts stably.
     pub(crate) fn sort(&self, elements: &mut [RawValue<'_>]) {
-        elements.sort_by(|a, b| self.compare(*a, *b));
+        let fields = FieldTables::default();
+        elements.sort_by(|a, b| self.compare(*a, *b, &fields));
     }
 
-    fn compare(&self, a: RawValue<'_>, b: RawValue<'_>) -> Ordering {
+    fn compare<'v>(&self, a: RawValue<'v>, b: RawValue<'v>, fields: &FieldTables<'v>) -> Ordering {
         for (path, direction) in &self.parts {
-            let order = compare_values(value_at(a, path), value_at(b, path));
+            let order = compare_values(value_at(a, path, fields), value_at(b, path, fields));
             let order = match direction {
                 Direction::Ascending => order,
                 Direction::Descending => order.reverse(),
@@ -89,11 +91,11 @@ fn direction_of(value: RawValue<'_>) -> Option<Direction> {
     }
 }
 
-fn value_at<'v>(value: RawValue<'v>, path: &[String]) -> RawValue<'v> {
+fn value_at<'v>(value: RawValue<'v>, path: &[String], fields: &FieldTables<'v>) -> RawValue<'v> {
     let mut here = value;
     for name in path {
         let RawValue::Document(document) = here else { return RawValue::Null };
-        match document.get(name) {
+        match fields.field(document, name) {
             Ok(Some(value)) => here = value,
             _ => return RawValue::Null,
         }

@@ -17,6 +17,7 @@
 //! Not here: filters (`crate::filter`), accumulators (`crate::pipeline`).
 
 pub(crate) mod accumulator;
+mod array_table;
 mod call;
 mod evaluated;
 mod fault;
@@ -127,7 +128,7 @@ impl Expression {
     pub(crate) fn run<'a>(&'a self, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
         match &self.node {
             Node::Constant(literal) => Ok(Evaluated::Raw(literal.raw())),
-            Node::Path(path) => path.evaluate(frame.root()),
+            Node::Path(path) => frame.at_path(path),
             Node::Root => Ok(Evaluated::Raw(RawValue::Document(frame.root()))),
             Node::Remove => Ok(Evaluated::Missing),
             Node::Variable { slot, path } => frame.read(*slot, path.as_ref()),

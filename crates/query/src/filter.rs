@@ -16,7 +16,9 @@
 //! `And[ a ≥ 2, Not(a = 7), Or[ b = null, c ~ ^x ] ]`.
 //!
 //! # Cost
-//! Matching allocates nothing, but for `$expr` and for patterns that need the backtracking matcher.
+//! Matching allocates nothing, but for `$expr`, for patterns that need the backtracking matcher, and for
+//! filters of more than a few tests. Those look things up in tables (`subject`): n tests of a document of n
+//! fields or elements take n·log n steps.
 //!
 //! # Not here
 //! Projections that look like filters (`$elemMatch` in a projection parses its condition by
@@ -30,6 +32,7 @@ mod exists;
 mod expression;
 mod fault;
 mod in_list;
+mod leaf_table;
 mod logical;
 mod modulo;
 mod node;
@@ -37,6 +40,7 @@ mod number_argument;
 mod parse;
 mod regex;
 mod size;
+mod subject;
 mod to_document;
 mod type_set;
 
@@ -52,6 +56,7 @@ pub use type_set::TypeSet;
 
 use pando_document::{Document, RawDocument};
 
+use self::subject::{Subject, TestCount};
 use crate::QueryError;
 use crate::expression::ParseScope;
 
@@ -59,6 +64,7 @@ use crate::expression::ParseScope;
 #[derive(Clone, Debug)]
 pub struct Filter {
     root: Node,
+    tests: TestCount,
 }
 
 impl Filter {
@@ -67,17 +73,22 @@ impl Filter {
     /// # Errors
     /// In MongoDB's words; mostly [`BadValue`](crate::ErrorCode::BadValue).
     pub fn parse(document: &RawDocument, scope: &ParseScope) -> Result<Filter, QueryError> {
-        parse::filter(document, scope).map(|root| Filter { root })
+        parse::filter(document, scope).map(Filter::new)
+    }
+
+    fn new(root: Node) -> Filter {
+        let tests = TestCount::of(&root);
+        Filter { root, tests }
     }
 
     /// The filter that holds where all of these do.
     pub(crate) fn all_of(nodes: Vec<Node>) -> Filter {
-        Filter { root: Node::all_of(nodes) }
+        Filter::new(Node::all_of(nodes))
     }
 
     /// The filter that holds for every document.
     pub fn everything() -> Filter {
-        Filter { root: Node::And(Vec::new()) }
+        Filter::new(Node::And(Vec::new()))
     }
 
     /// Whether it holds for every document, as an empty filter does.
@@ -90,14 +101,14 @@ impl Filter {
     /// # Errors
     /// Malformed documents, expressions that fail, patterns that give up.
     pub fn matches(&self, document: &RawDocument) -> Result<bool, QueryError> {
-        self.root.matches(document, &mut None)
+        self.root.matches(&Subject::new(document, self.tests), &mut None)
     }
 
     /// Whether a document matches, and the array index that the positional `$` stands for: that of the
     /// element, in the first array on the path, by which the last test to match did so.
     pub fn matches_with_position(&self, document: &RawDocument) -> Result<(bool, Option<usize>), QueryError> {
         let mut position = None;
-        let matched = self.root.matches(document, &mut position)?;
+        let matched = self.root.matches(&Subject::new(document, self.tests), &mut position)?;
         Ok((matched, if matched { position } else { None }))
     }
 

@@ -26,8 +26,9 @@
 //! filter -> expression, regular_expression
 //! sort -> expression
 //! expression -> array_sort, date, regular_expression
-//! path -> error
-//! leaves: array_build, error, identity, literal, path, shell_text
+//! path -> error, field_tables
+//! merged_fields -> literal
+//! leaves: array_build, error, field_tables, identity, literal, merged_fields, path, shell_text, value_set
 //! ```
 //!
 //! # Invariants
@@ -47,9 +48,11 @@ mod error;
 pub mod execute;
 pub mod explain;
 pub mod expression;
+mod field_tables;
 pub mod filter;
 mod identity;
 pub mod literal;
+mod merged_fields;
 pub mod path;
 pub mod pipeline;
 pub mod plan;
@@ -58,5 +61,6 @@ pub mod regular_expression;
 pub mod shell_text;
 pub mod sort;
 pub mod update;
+mod value_set;
 
 pub use error::{ErrorCode, QueryError};

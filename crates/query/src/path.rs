@@ -21,9 +21,14 @@
 //! # Cost
 //! A walk allocates no memory. Each visit walks the document's fields up to the ones it needs.
 
+use std::borrow::Borrow;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
 use pando_document::{RawArray, RawDocument, RawValue};
 
 use crate::QueryError;
+use crate::field_tables::{Direct, FieldSource};
 
 /// One component of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,11 +39,32 @@ struct Component {
     index: Option<u32>,
 }
 
-/// A dotted path, taken apart once.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A dotted path, taken apart once. Copies share it.
+#[derive(Clone, Debug)]
 pub struct Path {
-    text: Box<str>,
-    components: Box<[Component]>,
+    text: Arc<str>,
+    components: Arc<[Component]>,
+}
+
+/// Paths are what their texts are.
+impl PartialEq for Path {
+    fn eq(&self, other: &Path) -> bool {
+        Arc::ptr_eq(&self.text, &other.text) || self.text == other.text
+    }
+}
+
+impl Eq for Path {}
+
+impl Hash for Path {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
+impl Borrow<str> for Path {
+    fn borrow(&self) -> &str {
+        &self.text
+    }
 }
 
 /// The leaves of a path that ends at an array.
@@ -119,7 +145,21 @@ impl Path {
     where
         F: FnMut(Leaf<'d>) -> Result<bool, QueryError>,
     {
-        Walk { path: self, leaves, outermost_index: None }.through_document(document, 0, test)
+        self.any_in(document, leaves, Direct, test)
+    }
+
+    /// The same with fields from another source than the documents.
+    pub(crate) fn any_in<'d, F>(
+        &self,
+        document: &'d RawDocument,
+        leaves: Leaves,
+        fields: impl FieldSource<'d>,
+        test: &mut F,
+    ) -> Result<bool, QueryError>
+    where
+        F: FnMut(Leaf<'d>) -> Result<bool, QueryError>,
+    {
+        Walk { path: self, leaves, fields, outermost_index: None }.through_document(document, 0, test)
     }
 }
 
@@ -146,15 +186,16 @@ pub(crate) fn index_of(component: &str) -> Option<u32> {
 /// A walk in progress. Recursion goes one level down in the document for each call, so
 /// valid documents bound it.
 #[derive(Clone, Copy)]
-struct Walk<'p> {
+struct Walk<'p, S> {
     path: &'p Path,
     leaves: Leaves,
+    fields: S,
     outermost_index: Option<usize>,
 }
 
-impl<'p> Walk<'p> {
+impl<'p, 'd, S: FieldSource<'d>> Walk<'p, S> {
     /// Follows the components from `at` on inside a document.
-    fn through_document<'d, F>(
+    fn through_document<F>(
         self,
         document: &'d RawDocument,
         at: usize,
@@ -163,7 +204,7 @@ impl<'p> Walk<'p> {
     where
         F: FnMut(Leaf<'d>) -> Result<bool, QueryError>,
     {
-        let value = document.get(self.path.component(at))?;
+        let value = self.fields.field(document, self.path.component(at))?;
         if at + 1 == self.path.len() {
             return self.end_at(value, test);
         }
@@ -175,7 +216,7 @@ impl<'p> Walk<'p> {
     }
 
     /// Follows the components from `at` on inside an array: rules 2 and 3.
-    fn through_array<'d, F>(self, array: &'d RawArray, at: usize, test: &mut F) -> Result<bool, QueryError>
+    fn through_array<F>(self, array: &'d RawArray, at: usize, test: &mut F) -> Result<bool, QueryError>
     where
         F: FnMut(Leaf<'d>) -> Result<bool, QueryError>,
     {
@@ -209,7 +250,7 @@ impl<'p> Walk<'p> {
     }
 
     /// Gives the leaf or leaves at the end of the path: rule 4.
-    fn end_at<'d, F>(self, value: Option<RawValue<'d>>, test: &mut F) -> Result<bool, QueryError>
+    fn end_at<F>(self, value: Option<RawValue<'d>>, test: &mut F) -> Result<bool, QueryError>
     where
         F: FnMut(Leaf<'d>) -> Result<bool, QueryError>,
     {
@@ -223,11 +264,11 @@ impl<'p> Walk<'p> {
         test(self.leaf(value))
     }
 
-    fn inside(self, place: usize) -> Walk<'p> {
+    fn inside(self, place: usize) -> Walk<'p, S> {
         Walk { outermost_index: self.outermost_index.or(Some(place)), ..self }
     }
 
-    fn leaf(self, value: Option<RawValue<'_>>) -> Leaf<'_> {
+    fn leaf(self, value: Option<RawValue<'d>>) -> Leaf<'d> {
         Leaf { value, outermost_index: self.outermost_index }
     }
 }

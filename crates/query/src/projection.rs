@@ -23,17 +23,19 @@ use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawV
 
 pub use self::fault::ProjectionFault;
 
-use self::finish::{Cut, Finish};
+use self::finish::Finish;
 use self::tree::{Child, Fallback, Fields};
 use crate::error::QueryError;
-use crate::expression::{FAILED_TO_FOLD, FieldPath, ParseScope};
+use crate::expression::{FAILED_TO_FOLD, FieldPath, Frame, ParseScope};
 
 /// A parsed projection.
 #[derive(Clone, Debug)]
 pub struct Projection {
     tree: Fields,
     fallback: Fallback,
-    finishes: Vec<Finish>,
+    finish: Finish,
+    /// Whether whole top-level fields are included and nothing else.
+    is_plain: bool,
 }
 
 /// The command or stage whose rules a projection follows.
@@ -44,6 +46,11 @@ enum Flavour {
 }
 
 impl Projection {
+    fn new(tree: Fields, fallback: Fallback, finish: Finish) -> Projection {
+        let is_plain = fallback == Fallback::Drop && tree.is_plain();
+        Projection { tree, fallback, finish, is_plain }
+    }
+
     /// Parses the projection of `find` or `findAndModify`. An empty one shows whole documents.
     pub fn parse(specification: &RawDocument, scope: &ParseScope) -> Result<Projection, QueryError> {
         parse::parse(specification, Flavour::Find, scope)
@@ -99,19 +106,19 @@ impl Projection {
 
     /// Whether applying it changes nothing.
     pub fn is_identity(&self) -> bool {
-        self.fallback == Fallback::Keep && self.tree.children.is_empty() && self.finishes.is_empty()
+        self.fallback == Fallback::Keep && self.tree.children().is_empty() && self.finish.is_empty()
     }
 
     /// Whether it has a positional `path.$`, so that [`Projection::apply`] needs the index of the match.
     pub fn needs_matched_index(&self) -> bool {
-        self.finishes.iter().any(|finish| finish.cut == Cut::Positional)
+        self.finish.has_positional()
     }
 
     /// The paths that the result is made of, if no other part of the document is needed, for covered queries.
     ///
     /// `None` where fields are computed or cut, or where it is an exclusion.
     pub fn needed_paths(&self) -> Option<Vec<String>> {
-        if self.fallback == Fallback::Keep || !self.finishes.is_empty() {
+        if self.fallback == Fallback::Keep || !self.finish.is_empty() {
             return None;
         }
         let mut paths = Vec::new();
@@ -151,7 +158,7 @@ impl Projection {
         matched_index: Option<usize>,
         out: &mut Vec<u8>,
     ) -> Result<(), QueryError> {
-        if self.finishes.is_empty() {
+        if self.finish.is_empty() {
             let mut writer = DocumentWriter::begin(out);
             self.write_tree(document, &mut writer)?;
             writer.finish();
@@ -161,37 +168,29 @@ impl Projection {
         let mut writer = DocumentWriter::begin(&mut included);
         self.write_tree(document, &mut writer)?;
         writer.finish();
-        let (last, others) = self.finishes.split_last().expect("there are finishes here");
-        for finish in others {
-            let mut cut = Vec::with_capacity(included.len());
-            let mut writer = DocumentWriter::begin(&mut cut);
-            finish.apply(RawDocument::from_bytes(&included)?, matched_index, &mut writer)?;
-            writer.finish();
-            included = cut;
-        }
         let mut writer = DocumentWriter::begin(out);
-        last.apply(RawDocument::from_bytes(&included)?, matched_index, &mut writer)?;
+        self.finish.apply(RawDocument::from_bytes(&included)?, matched_index, &mut writer)?;
         writer.finish();
         Ok(())
     }
 
     fn write_tree(&self, document: &RawDocument, writer: &mut DocumentWriter<'_>) -> Result<(), QueryError> {
-        if self.fallback == Fallback::Drop && self.tree.is_plain() {
+        if self.is_plain {
             return self.write_plain(document, writer);
         }
-        self.tree.apply(document, document, self.fallback, writer)
+        self.tree.apply(document, &mut Frame::new(document), self.fallback, writer)
     }
 
     /// Whole top-level fields: their bytes are copied, and the fields behind the last of them are not read.
     fn write_plain(&self, document: &RawDocument, writer: &mut DocumentWriter<'_>) -> Result<(), QueryError> {
         let bytes = document.as_bytes();
-        let mut missing = self.tree.children.len();
+        let mut missing = self.tree.children().len();
         let mut fields = document.iter();
         while missing > 0 {
             let start = fields.offset();
             let Some(field) = fields.next() else { break };
             let (name, _) = field?;
-            if self.tree.get(name).is_some() {
+            if self.tree.has(name) {
                 writer.append_raw_fields(&bytes[start..fields.offset()]);
                 missing -= 1;
             }
@@ -201,7 +200,7 @@ impl Projection {
 }
 
 fn collect_paths(fields: &Fields, prefix: &str, paths: &mut Vec<String>) -> Option<()> {
-    for (name, child) in &fields.children {
+    for (name, child) in fields.children() {
         let path = format!("{prefix}{name}");
         match child {
             Child::Keep => paths.push(path),

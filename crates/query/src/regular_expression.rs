@@ -17,6 +17,9 @@ pub use self::fault::RegexFault;
 use self::syntax::{Flags, Translation};
 use crate::QueryError;
 
+/// Characters that a pattern may have. MongoDB refuses a few less, by the size of the compiled pattern.
+const PATTERN_CHARACTERS_MAX: usize = 32_764;
+
 /// A compiled regular expression. Cloning shares the compiled form.
 #[derive(Clone, Debug)]
 pub struct RegularExpression {
@@ -57,6 +60,9 @@ impl RegularExpression {
     pub fn new(pattern: &str, options: &str) -> Result<RegularExpression, QueryError> {
         if pattern.contains('\0') {
             return Err(QueryError::bad_value("Regular expression cannot contain an embedded null byte"));
+        }
+        if pattern.len() > PATTERN_CHARACTERS_MAX && pattern.chars().count() > PATTERN_CHARACTERS_MAX {
+            return Err(invalid("regular expression is too large"));
         }
         let flags = Flags::parse(options).map_err(|flag| {
             RegexFault::UnknownFlag.error(format!(" invalid flag in regex options: {flag}"))

@@ -13,6 +13,7 @@ use pando_catalog::{Bytes, Collection, Transaction};
 use pando_document::{RawArray, RawDocument, RawDocumentBuf, RawValue, Timestamp, Value};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
+use pando_query::literal::Literal;
 use pando_query::update::{Applied, ApplyKind, Update, UpdateContext};
 
 use super::selection::{self, Selection};
@@ -210,19 +211,19 @@ impl<'a> UpdateStatement<'a> {
 
 /// The scope in which an update's constants are variables.
 fn with_constants(scope: &ParseScope, parts: &UpdateParts<'_>) -> Result<ParseScope, CommandError> {
-    let mut scope = scope.clone();
-    let Some(constants) = parts.constants else { return Ok(scope) };
+    let Some(constants) = parts.constants else { return Ok(scope.clone()) };
     if !matches!(parts.update, RawValue::Array(_)) {
         return Err(CommandError::failed(
             ErrorCode::Location(51_198),
             "Constant values may only be specified for pipeline updates",
         ));
     }
+    let mut variables = Vec::new();
     for constant in constants.iter() {
         let (name, value) = constant?;
-        scope = scope.with_constant(name, Some(value));
+        variables.push((name, Some(Literal::new(value))));
     }
-    Ok(scope)
+    Ok(scope.with_constants(variables))
 }
 
 fn update_context(context: &Context<'_>, kind: ApplyKind, matched_index: Option<usize>) -> UpdateContext {

@@ -8,7 +8,11 @@
 //! ranges  a=1 b>5,  a=3 b>5              check c=7
 //! ```
 //!
-//! Ranges are made when they are asked for, so a product of two long `$in` lists costs no memory.
+//! Ranges are made when they are asked for, so a product of two long `$in` lists costs no memory. Its time is
+//! bounded by the entries: after some combinations without an entry the caller looks for the next entry
+//! ([`KeyRanges::rest`]), and the combinations before it are passed over ([`KeyRanges::skip_to`]). Keys that
+//! are cut do not tell their fields. For those the product has a limit ([`CUT_RANGES_MAX`]), and the fields
+//! beyond it are checked entry by entry.
 
 use std::ops::Bound;
 
@@ -16,6 +20,9 @@ use pando_catalog::{IndexDescription, KeyRange};
 use pando_keyorder::Direction;
 
 use crate::plan::{Cut, Interval, Intervals, ScanDirection, Side};
+
+/// Most ranges of several fields in an index whose keys may be cut.
+const CUT_RANGES_MAX: usize = 10_000;
 
 /// The ranges of a scan.
 #[derive(Clone, Debug)]
@@ -39,8 +46,16 @@ impl KeyRanges {
         whole_bytes: Option<usize>,
     ) -> KeyRanges {
         assert_eq!(fields.len(), index.fields.len(), "each field of the index has its bounds");
-        let points = fields.iter().take_while(|field| field.is_points()).count();
-        let ranged = points.min(fields.len() - 1);
+        let ranges_max = if whole_bytes.is_some() { CUT_RANGES_MAX } else { usize::MAX };
+        let mut ranged = 0;
+        let mut ranges = fields[0].list().len();
+        while ranged + 1 < fields.len() && fields[ranged].is_points() {
+            ranges = ranges.saturating_mul(fields[ranged + 1].list().len());
+            if ranges > ranges_max {
+                break;
+            }
+            ranged += 1;
+        }
         let is_empty = fields.iter().any(Intervals::is_empty);
         let first = |field: &Intervals| match scan {
             ScanDirection::Forward => 0,
@@ -53,39 +68,122 @@ impl KeyRanges {
 
     /// The next range in the scan's direction.
     pub fn next_range(&mut self) -> Option<KeyRange> {
-        let next = self.next.as_ref()?;
-        let mut prefix = Vec::with_capacity(32);
-        for (field, at) in self.fields[..self.ranged].iter().zip(next) {
-            prefix.extend_from_slice(&field.list()[*at].lower.bytes);
+        let mut next = self.next.take()?;
+        let range = self.range_at(&next);
+        if self.turn(&mut next) {
+            while next.len() <= self.ranged {
+                next.push(self.first(next.len()));
+            }
+            self.next = Some(next);
         }
-        let last = &self.fields[self.ranged];
-        let range = match last.is_all() {
-            true => bounded(&prefix, None, self.whole_bytes),
-            false => bounded(&prefix, Some(&last.list()[next[self.ranged]]), self.whole_bytes),
-        };
-        self.step();
         Some(range)
     }
 
-    /// Moves to the next combination; the last field turns fastest.
-    fn step(&mut self) {
-        let Some(next) = &mut self.next else { return };
-        for at in (0..next.len()).rev() {
-            let (first, last) = (0, self.fields[at].list().len() - 1);
-            match self.scan {
-                ScanDirection::Forward if next[at] < last => {
-                    next[at] += 1;
-                    return;
+    /// The range of a combination: an interval of each field up to `ranged`.
+    fn range_at(&self, places: &[usize]) -> KeyRange {
+        let mut prefix = Vec::with_capacity(32);
+        for (field, at) in self.fields[..self.ranged].iter().zip(places) {
+            prefix.extend_from_slice(&field.list()[*at].lower.bytes);
+        }
+        let last = &self.fields[self.ranged];
+        match last.is_all() {
+            true => bounded(&prefix, None, self.whole_bytes),
+            false => bounded(&prefix, Some(&last.list()[places[self.ranged]]), self.whole_bytes),
+        }
+    }
+
+    /// Whether the ranges are combinations of several fields' bounds, most of which may have no entry.
+    ///
+    /// Bounds that were widened overlap, and keys that were cut do not tell their parts.
+    pub fn can_skip(&self) -> bool {
+        self.ranged > 0 && self.whole_bytes.is_none()
+    }
+
+    /// The range from the next combination on to the last.
+    pub fn rest(&self) -> Option<KeyRange> {
+        let first = self.range_at(self.next.as_ref()?);
+        let ends: Vec<usize> = (0..=self.ranged).map(|at| self.last(at)).collect();
+        let last = self.range_at(&ends);
+        Some(match self.scan {
+            ScanDirection::Forward => KeyRange { lower: first.lower, upper: last.upper },
+            ScanDirection::Backward => KeyRange { lower: last.lower, upper: first.upper },
+        })
+    }
+
+    /// There are no more ranges.
+    pub fn end(&mut self) {
+        self.next = None;
+    }
+
+    /// Passes over the combinations before the field bytes of an entry that [`KeyRanges::rest`] has found.
+    pub fn skip_to(&mut self, field_bytes: &[u8]) {
+        let Some(next) = self.next.take() else { return };
+        let mut reached = Vec::with_capacity(next.len());
+        let mut rest = field_bytes;
+        for at in 0..=self.ranged {
+            let Ok(length) = pando_keyorder::parts_length(rest, &self.directions[at..=at]) else {
+                self.next = Some(next);
+                return;
+            };
+            let (part, behind) = rest.split_at(length);
+            rest = behind;
+            let place = place_in(&self.fields[at], part);
+            let ahead = match (place, self.scan) {
+                (Ok(within), _) => Some(within),
+                (Err(above), ScanDirection::Forward) => {
+                    Some(above).filter(|above| *above < self.fields[at].list().len())
                 }
-                ScanDirection::Forward => next[at] = first,
-                ScanDirection::Backward if next[at] > first => {
-                    next[at] -= 1;
-                    return;
+                (Err(above), ScanDirection::Backward) => above.checked_sub(1),
+            };
+            match ahead {
+                Some(ahead) => reached.push(ahead),
+                // No value here lies ahead: the field before goes to its next value.
+                None => {
+                    if !self.turn(&mut reached) {
+                        return;
+                    }
+                    break;
                 }
-                ScanDirection::Backward => next[at] = last,
+            }
+            if place.is_err() {
+                break;
             }
         }
-        self.next = None;
+        while reached.len() <= self.ranged {
+            reached.push(self.first(reached.len()));
+        }
+        self.next = Some(reached);
+    }
+
+    /// Moves the last of some fields to its next interval, or the one before it; false at the end.
+    fn turn(&self, reached: &mut Vec<usize>) -> bool {
+        while let Some(at) = reached.pop() {
+            let field = reached.len();
+            if at != self.last(field) {
+                reached.push(match self.scan {
+                    ScanDirection::Forward => at + 1,
+                    ScanDirection::Backward => at - 1,
+                });
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The interval of a field with which the scan begins.
+    fn first(&self, field: usize) -> usize {
+        match self.scan {
+            ScanDirection::Forward => 0,
+            ScanDirection::Backward => self.fields[field].list().len() - 1,
+        }
+    }
+
+    /// The interval of a field with which the scan ends.
+    fn last(&self, field: usize) -> usize {
+        match self.scan {
+            ScanDirection::Forward => self.fields[field].list().len() - 1,
+            ScanDirection::Backward => 0,
+        }
     }
 
     /// Whether the fields that ranges do not settle lie within their bounds. Field bytes that do not decode
@@ -101,13 +199,18 @@ impl KeyRanges {
                 return false;
             };
             let (part, behind) = rest.split_at(length);
-            if at > self.ranged && !field.list().iter().any(|interval| interval.contains(part)) {
+            if at > self.ranged && place_in(field, part).is_err() {
                 return false;
             }
             rest = behind;
         }
         true
     }
+}
+
+/// The interval that a key's part lies in, or else the first one behind it.
+fn place_in(field: &Intervals, part: &[u8]) -> Result<usize, usize> {
+    field.list().binary_search_by(|interval| interval.compare(part).reverse())
 }
 
 /// The keys that begin with a prefix and then lie within an interval, or anywhere.

@@ -65,7 +65,22 @@ pub(super) struct Entries {
     scan: Option<IndexScan>,
     direction: Direction,
     coverage: EntryCoverage,
+    /// Ranges that ended without an entry, one after the other.
+    empty_ranges: u32,
+    scanning: Scanning,
 }
+
+/// The purpose of a scan of entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scanning {
+    /// The entries of one range.
+    Range,
+    /// The next entry in any of the ranges that are left.
+    NextEntry,
+}
+
+/// So many ranges without an entry are read before the scan looks where the next entry is.
+const EMPTY_RANGES_MAX: u32 = 8;
 
 /// Where the documents of entries come from.
 #[derive(Debug)]
@@ -133,7 +148,15 @@ impl Source {
             Coverage::Entry => EntryCoverage::Made(EntryDocument::new(&access.index)),
             Coverage::Nothing => EntryCoverage::Unneeded,
         };
-        Ok(Source::Entries(Entries { index: Arc::clone(index), ranges, scan, direction, coverage }))
+        Ok(Source::Entries(Entries {
+            index: Arc::clone(index),
+            ranges,
+            scan,
+            direction,
+            coverage,
+            empty_ranges: 0,
+            scanning: Scanning::Range,
+        }))
     }
 
     /// Looks at the next document or entry. A document that does not pass `filter` is [`Step::Nothing`].
@@ -225,22 +248,42 @@ impl Documents {
 }
 
 impl Entries {
+    /// The range to scan next.
+    fn next_range(&mut self) -> Option<KeyRange> {
+        let ranges = self.ranges.as_mut()?;
+        if self.empty_ranges >= EMPTY_RANGES_MAX && ranges.can_skip() {
+            self.scanning = Scanning::NextEntry;
+            return ranges.rest();
+        }
+        self.scanning = Scanning::Range;
+        ranges.next_range()
+    }
+
     fn step(&mut self, surroundings: &Surroundings<'_>, found: &mut Found) -> Result<Step, QueryError> {
         let Some(scan) = &mut self.scan else {
-            let Some(range) = self.ranges.as_mut().and_then(KeyRanges::next_range) else {
-                return Ok(Step::End);
-            };
+            let Some(range) = self.next_range() else { return Ok(Step::End) };
             self.scan = Some(surroundings.collection.scan_index(&self.index, range, self.direction));
             return Ok(Step::Nothing);
         };
         let Some(entry) = scan.next(surroundings.transaction, surroundings.blocking)? else {
             self.scan = None;
+            self.empty_ranges += 1;
+            if let (Scanning::NextEntry, Some(ranges)) = (self.scanning, &mut self.ranges) {
+                ranges.end();
+            }
             if matches!(self.coverage, EntryCoverage::Unneeded) {
                 // A count looks one entry beyond its range, and MongoDB shows that.
                 surroundings.count_key();
             }
             return Ok(Step::Nothing);
         };
+        self.empty_ranges = 0;
+        if let (Scanning::NextEntry, Some(ranges)) = (self.scanning, &mut self.ranges) {
+            ranges.skip_to(entry.fields);
+            surroundings.count_key();
+            self.scan = None;
+            return Ok(Step::Nothing);
+        }
         surroundings.count_key();
         // The bytes of a cut key are lost: its document is tested instead.
         let is_whole = entry.truncated == Truncation::Whole;

@@ -5,8 +5,11 @@
 //! same list, in a fixed order, with `None` for missing arguments. Operators that bind variables keep the
 //! first of their slots in the call.
 
+use std::sync::Arc;
+
 use pando_document::RawValue;
 
+use super::array_table::{ArrayTable, TableOnDemand};
 use super::evaluated::Evaluated;
 use super::fault::ExpressionFault;
 use super::frame::Frame;
@@ -44,12 +47,14 @@ pub(super) struct Call {
     first_slot: usize,
     /// Of the operators with regular expressions, if the pattern is constant.
     pattern: Option<RegularExpression>,
+    /// Of the operators that look things up in an array, if the array is constant.
+    table: TableOnDemand,
 }
 
 impl Call {
     /// A call whose arguments were parsed by name.
     pub(super) fn named(definition: &'static Definition, arguments: Vec<Option<Expression>>) -> Call {
-        Call { definition, arguments, first_slot: 0, pattern: None }
+        Call { definition, arguments, first_slot: 0, pattern: None, table: TableOnDemand::default() }
     }
 
     /// A call that binds variables, from this slot on.
@@ -58,7 +63,7 @@ impl Call {
         arguments: Vec<Option<Expression>>,
         first_slot: usize,
     ) -> Call {
-        Call { definition, arguments, first_slot, pattern: None }
+        Call { definition, arguments, first_slot, pattern: None, table: TableOnDemand::default() }
     }
 
     /// The same call with a compiled pattern.
@@ -133,6 +138,20 @@ impl Call {
         }
     }
 
+    /// The table of the array that an argument has given, where it is asked for often. An operator asks for
+    /// one and the same argument only.
+    pub(super) fn array_table<'a>(
+        &'a self,
+        index: usize,
+        value: &Evaluated<'a>,
+        frame: &Frame<'a>,
+    ) -> Result<Option<Arc<ArrayTable>>, QueryError> {
+        match (self.expression(index).and_then(Expression::as_constant), value.as_array()) {
+            (Some(_), Some(array)) => self.table.ask(array),
+            _ => frame.array_table(value),
+        }
+    }
+
     /// Whether an argument was given.
     pub(super) fn has(&self, index: usize) -> bool {
         matches!(self.arguments.get(index), Some(Some(_)))
@@ -169,6 +188,7 @@ impl Call {
             arguments: Vec::new(),
             first_slot: self.first_slot,
             pattern: self.pattern.clone(),
+            table: TableOnDemand::default(),
         }
     }
 

@@ -1,12 +1,14 @@
 //! The result of an expression: a value, borrowed where it can be, or nothing.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use pando_document::{
     ArrayWriter, DocumentWriter, ElementType, Number, RawArray, RawDocument, RawDocumentBuf, RawValue, Value,
     compare_values,
 };
 
+use super::array_table::{ArrayTable, TableOnDemand};
 use crate::error::{ErrorCode, QueryError};
 use crate::literal::Literal;
 
@@ -25,6 +27,22 @@ pub enum Evaluated<'a> {
     Array(RawDocumentBuf),
     /// A computed value of a rarer type.
     Held(Literal),
+    /// A computed value that a variable holds.
+    Shared(Arc<SharedValue>),
+}
+
+/// A computed value that any number of evaluations refer to.
+#[derive(Debug)]
+pub struct SharedValue {
+    value: Evaluated<'static>,
+    table: TableOnDemand,
+}
+
+impl SharedValue {
+    /// The table of the array that this is, where it is asked for often.
+    pub(super) fn array_table(&self) -> Result<Option<Arc<ArrayTable>>, QueryError> {
+        self.value.as_array().map_or(Ok(None), |array| self.table.ask(array))
+    }
 }
 
 impl<'a> Evaluated<'a> {
@@ -39,6 +57,7 @@ impl<'a> Evaluated<'a> {
             Evaluated::Document(document) => Some(RawValue::Document(document)),
             Evaluated::Array(array) => Some(RawValue::Array(RawArray::from_document(array))),
             Evaluated::Held(literal) => Some(literal.raw()),
+            Evaluated::Shared(shared) => shared.value.raw(),
         }
     }
 
@@ -62,6 +81,18 @@ impl<'a> Evaluated<'a> {
         }
     }
 
+    /// The same value; a computed one is copied no more from now on.
+    pub(super) fn shared(self) -> Evaluated<'a> {
+        let value = match self {
+            Evaluated::Text(text) => Evaluated::Text(text),
+            Evaluated::Document(document) => Evaluated::Document(document),
+            Evaluated::Array(array) => Evaluated::Array(array),
+            Evaluated::Held(literal) => Evaluated::Held(literal),
+            Evaluated::Missing | Evaluated::Raw(_) | Evaluated::Shared(_) => return self,
+        };
+        Evaluated::Shared(Arc::new(SharedValue { value, table: TableOnDemand::default() }))
+    }
+
     /// A number.
     pub fn number(number: Number) -> Evaluated<'a> {
         Evaluated::Raw(number.to_raw())
@@ -78,6 +109,7 @@ impl<'a> Evaluated<'a> {
             Evaluated::Missing => true,
             Evaluated::Raw(value) => value.is_null(),
             Evaluated::Held(literal) => literal.raw().is_null(),
+            Evaluated::Shared(shared) => shared.value.is_nullish(),
             _ => false,
         }
     }
@@ -149,14 +181,14 @@ impl<'a> Evaluated<'a> {
                 }
                 Ok(Some(elements))
             }
-            Evaluated::Array(array) => {
+            computed => {
+                let Some(array) = computed.as_array() else { return Ok(None) };
                 let mut elements = Vec::new();
-                for element in RawArray::from_document(&array).iter() {
+                for element in array.iter() {
                     elements.push(Evaluated::owned(element?));
                 }
                 Ok(Some(elements))
             }
-            _ => Ok(None),
         }
     }
 }

@@ -8,6 +8,7 @@ use pando_document::{ArrayWriter, RawArray, RawDocument, RawValue};
 use super::evaluated::{Evaluated, array_of};
 use super::fault::ExpressionFault;
 use crate::error::QueryError;
+use crate::field_tables::{Direct, FieldSource};
 
 /// A path of at least one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,28 +71,45 @@ impl FieldPath {
 
     /// The value in a document.
     pub fn evaluate<'a>(&self, root: &'a RawDocument) -> Result<Evaluated<'a>, QueryError> {
-        descend(root, &self.names)
+        self.evaluate_in(root, Direct)
+    }
+
+    /// The value in a document whose fields come from `fields`.
+    pub(super) fn evaluate_in<'a>(
+        &self,
+        root: &'a RawDocument,
+        fields: impl FieldSource<'a>,
+    ) -> Result<Evaluated<'a>, QueryError> {
+        descend(root, &self.names, fields)
     }
 
     /// The value below any other value.
-    pub(super) fn evaluate_below<'a>(&self, value: RawValue<'a>) -> Result<Evaluated<'a>, QueryError> {
+    pub(super) fn evaluate_below<'a>(
+        &self,
+        value: RawValue<'a>,
+        fields: impl FieldSource<'a>,
+    ) -> Result<Evaluated<'a>, QueryError> {
         match value {
-            RawValue::Document(document) => descend(document, &self.names),
-            RawValue::Array(array) => array_of(|writer| gather(array, &self.names, writer)),
+            RawValue::Document(document) => descend(document, &self.names, fields),
+            RawValue::Array(array) => array_of(|writer| gather(array, &self.names, fields, writer)),
             _ => Ok(Evaluated::Missing),
         }
     }
 }
 
-fn descend<'a>(root: &'a RawDocument, names: &[String]) -> Result<Evaluated<'a>, QueryError> {
+fn descend<'a>(
+    root: &'a RawDocument,
+    names: &[String],
+    fields: impl FieldSource<'a>,
+) -> Result<Evaluated<'a>, QueryError> {
     let mut document = root;
     let mut rest = names;
     while let [name, below @ ..] = rest {
-        let Some(value) = document.get(name)? else { return Ok(Evaluated::Missing) };
+        let Some(value) = fields.field(document, name)? else { return Ok(Evaluated::Missing) };
         match value {
             value if below.is_empty() => return Ok(Evaluated::Raw(value)),
             RawValue::Document(nested) => document = nested,
-            RawValue::Array(array) => return array_of(|writer| gather(array, below, writer)),
+            RawValue::Array(array) => return array_of(|writer| gather(array, below, fields, writer)),
             _ => return Ok(Evaluated::Missing),
         }
         rest = below;
@@ -99,11 +117,16 @@ fn descend<'a>(root: &'a RawDocument, names: &[String]) -> Result<Evaluated<'a>,
     Ok(Evaluated::Missing)
 }
 
-fn gather(array: &RawArray, names: &[String], writer: &mut ArrayWriter<'_>) -> Result<(), QueryError> {
+fn gather<'a>(
+    array: &'a RawArray,
+    names: &[String],
+    fields: impl FieldSource<'a>,
+    writer: &mut ArrayWriter<'_>,
+) -> Result<(), QueryError> {
     for element in array.iter() {
         // Arrays within the array are not entered.
         if let RawValue::Document(document) = element?
-            && let Some(value) = descend(document, names)?.raw()
+            && let Some(value) = descend(document, names, fields)?.raw()
         {
             writer.push(value);
         }

@@ -1,22 +1,29 @@
 //! The frame of an evaluation: the document, and the values of the variables.
 
-use pando_document::{RawDocument, RawValue};
+use std::sync::Arc;
 
+use pando_document::{DocumentError, RawDocument, RawValue};
+
+use super::array_table::{ArrayTable, ArrayTables};
 use super::evaluated::Evaluated;
 use super::field_path::FieldPath;
 use crate::error::QueryError;
+use crate::field_tables::{Direct, FieldSource, FieldTables};
 
-/// One evaluation: the root and the slots. Making one allocates nothing.
+/// One evaluation, or several of one document: the root, the slots, and tables of what is asked often. Making
+/// one allocates nothing.
 #[derive(Debug)]
 pub struct Frame<'a> {
     root: &'a RawDocument,
     slots: Vec<Evaluated<'a>>,
+    fields: FieldTables<'a>,
+    arrays: ArrayTables<'a>,
 }
 
 impl<'a> Frame<'a> {
     /// A frame without variables.
     pub fn new(root: &'a RawDocument) -> Frame<'a> {
-        Frame { root, slots: Vec::new() }
+        Frame { root, slots: Vec::new(), fields: FieldTables::default(), arrays: ArrayTables::default() }
     }
 
     /// The document that expressions start from.
@@ -24,12 +31,31 @@ impl<'a> Frame<'a> {
         self.root
     }
 
+    /// A field of the root, or of a document within it.
+    pub(crate) fn field(
+        &self,
+        document: &'a RawDocument,
+        name: &str,
+    ) -> Result<Option<RawValue<'a>>, DocumentError> {
+        (&self.fields).field(document, name)
+    }
+
+    /// The table of an array, where it is asked for often.
+    pub(super) fn array_table(&self, value: &Evaluated<'a>) -> Result<Option<Arc<ArrayTable>>, QueryError> {
+        match value {
+            Evaluated::Raw(RawValue::Array(array)) => self.arrays.ask(array),
+            Evaluated::Shared(shared) => shared.array_table(),
+            _ => Ok(None),
+        }
+    }
+
     /// Sets a variable. Slots are numbered by nesting, so an inner one never overwrites an outer one.
     pub(super) fn write(&mut self, slot: usize, value: Evaluated<'a>) {
         if self.slots.len() <= slot {
             self.slots.resize(slot + 1, Evaluated::Missing);
         }
-        self.slots[slot] = value;
+        // A variable may be read for each element of an array: a computed value is not copied each time.
+        self.slots[slot] = value.shared();
     }
 
     /// The variable's value, or the part of it below a path.
@@ -39,11 +65,16 @@ impl<'a> Frame<'a> {
         };
         match (value, path) {
             (value, None) => Ok(value.clone()),
-            (Evaluated::Raw(value), Some(path)) => path.evaluate_below(*value),
+            (Evaluated::Raw(value), Some(path)) => path.evaluate_below(*value, &self.fields),
             (computed, Some(path)) => {
-                let below = path.evaluate_below(computed.raw().unwrap_or(RawValue::Null))?;
+                let below = path.evaluate_below(computed.raw().unwrap_or(RawValue::Null), Direct)?;
                 Ok(below.raw().map_or(Evaluated::Missing, Evaluated::owned))
             }
         }
+    }
+
+    /// The value at a path of the root.
+    pub(super) fn at_path(&self, path: &FieldPath) -> Result<Evaluated<'a>, QueryError> {
+        path.evaluate_in(self.root, &self.fields)
     }
 }

@@ -1,11 +1,15 @@
 //! The variables that an expression may name, known while it is parsed.
 
-use pando_document::{RawDocument, RawValue};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pando_document::RawDocument;
 
 use super::fault::ExpressionFault;
 use super::field_path::FieldPath;
 use super::{Expression, Node};
 use crate::error::QueryError;
+use crate::field_tables::Direct;
 use crate::literal::Literal;
 
 /// Variables by name, inner ones before outer ones, and the moment that `$$NOW` stands for.
@@ -13,7 +17,8 @@ use crate::literal::Literal;
 /// The default has no variables and 1970 for now: enough where neither can be named.
 #[derive(Clone, Debug, Default)]
 pub struct ParseScope {
-    variables: Vec<(String, Binding)>,
+    /// The innermost variables; scopes within this one share them.
+    variables: Option<Arc<Layer>>,
     slots: usize,
     now_millis: i64,
     folding: Folding,
@@ -40,6 +45,13 @@ pub(super) enum Folding {
     AsWritten,
 }
 
+/// The variables that were bound together, and those around them.
+#[derive(Debug)]
+struct Layer {
+    bindings: HashMap<String, Binding>,
+    outer: Option<Arc<Layer>>,
+}
+
 #[derive(Clone, Debug)]
 enum Binding {
     /// None stands for a missing value.
@@ -55,34 +67,55 @@ impl ParseScope {
 
     /// A scope with the variables of a command's `let`, whose values are expressions without fields.
     pub fn with_let(now_millis: i64, variables: &RawDocument) -> Result<ParseScope, QueryError> {
-        let mut scope = ParseScope::at(now_millis);
-        let outer = scope.clone();
+        let outer = ParseScope::at(now_millis);
+        let mut constants = Vec::new();
         for variable in variables.iter() {
             let (name, value) = variable?;
             check_user_name(name)?;
             let expression = Expression::parse(value, &outer)?;
             let value = expression.evaluate(RawDocument::empty())?;
-            scope = scope.with_constant(name, value.raw());
+            constants.push((name, value.raw().map(Literal::new)));
         }
-        Ok(scope)
+        Ok(outer.with_constants(constants))
     }
 
     /// A scope in which `names` are variables as well; gives the slot of the first, the others follow.
     pub(super) fn with_slots(&self, names: &[&str]) -> (ParseScope, usize) {
-        let mut scope = self.clone();
-        let first = scope.slots;
-        for name in names {
-            scope.variables.push(((*name).to_owned(), Binding::Slot(scope.slots)));
-            scope.slots += 1;
-        }
+        let first = self.slots;
+        let bindings =
+            names.iter().zip(first..).map(|(name, slot)| ((*name).to_owned(), Binding::Slot(slot)));
+        let mut scope = self.with_layer(bindings.collect());
+        scope.slots += names.len();
         (scope, first)
     }
 
-    /// A scope in which a name stands for a constant, or for a missing value.
-    pub fn with_constant(&self, name: &str, value: Option<RawValue<'_>>) -> ParseScope {
-        let mut scope = self.clone();
-        scope.variables.push((name.to_owned(), Binding::Constant(value.map(Literal::new))));
-        scope
+    /// A scope in which each name stands for a constant, or for a missing value.
+    pub fn with_constants<N: Into<String>>(
+        &self,
+        constants: impl IntoIterator<Item = (N, Option<Literal>)>,
+    ) -> ParseScope {
+        let constants = constants.into_iter();
+        self.with_layer(constants.map(|(name, value)| (name.into(), Binding::Constant(value))).collect())
+    }
+
+    /// The scope with more variables; of two with one name the later counts.
+    fn with_layer(&self, bindings: HashMap<String, Binding>) -> ParseScope {
+        if bindings.is_empty() {
+            return self.clone();
+        }
+        let layer = Layer { bindings, outer: self.variables.clone() };
+        ParseScope { variables: Some(Arc::new(layer)), ..self.clone() }
+    }
+
+    fn binding(&self, name: &str) -> Option<&Binding> {
+        let mut layer = self.variables.as_ref();
+        while let Some(here) = layer {
+            if let Some(binding) = here.bindings.get(name) {
+                return Some(binding);
+            }
+            layer = here.outer.as_ref();
+        }
+        None
     }
 
     /// The same scope for the filter of an upsert, which may not hold `$expr`.
@@ -117,7 +150,7 @@ impl ParseScope {
 
     /// The node that reads a variable.
     pub(super) fn resolve(&self, name: &str, path: Option<FieldPath>) -> Result<Node, QueryError> {
-        let Some((_, binding)) = self.variables.iter().rev().find(|(known, _)| known == name) else {
+        let Some(binding) = self.binding(name) else {
             check_name(name)?;
             return Err(
                 ExpressionFault::UndefinedVariable.error(format!("Use of undefined variable: {name}"))
@@ -127,10 +160,12 @@ impl ParseScope {
             (Binding::Slot(slot), path) => Ok(Node::Variable { slot: *slot, path }),
             (Binding::Constant(None), _) => Ok(Node::Remove),
             (Binding::Constant(Some(value)), None) => Ok(Node::Constant(value.clone())),
-            (Binding::Constant(Some(value)), Some(path)) => match path.evaluate_below(value.raw())?.raw() {
-                Some(value) => Ok(Node::Constant(Literal::new(value))),
-                None => Ok(Node::Remove),
-            },
+            (Binding::Constant(Some(value)), Some(path)) => {
+                match path.evaluate_below(value.raw(), Direct)?.raw() {
+                    Some(value) => Ok(Node::Constant(Literal::new(value))),
+                    None => Ok(Node::Remove),
+                }
+            }
         }
     }
 }

@@ -6,6 +6,7 @@
 use pando_document::RawValue;
 
 use super::parse::{self, Context};
+use super::subject::{Subject, TestCount};
 use super::{Node, Test};
 use crate::QueryError;
 use crate::path::Path;
@@ -53,15 +54,17 @@ impl ElementTest {
         found: &mut Option<usize>,
     ) -> Result<bool, QueryError> {
         let Some(RawValue::Array(array)) = value else { return Ok(false) };
+        let (ElementTest::Value(node) | ElementTest::Document(node)) = self;
+        let tests = TestCount::of(node);
         for (place, element) in array.iter().enumerate() {
             let element = element?;
             let holds = match (self, element) {
                 (ElementTest::Value(node), element) => node.matches_value(element)?,
                 (ElementTest::Document(node), RawValue::Document(document)) => {
-                    node.matches(document, &mut None)?
+                    node.matches(&Subject::new(document, tests), &mut None)?
                 }
                 (ElementTest::Document(node), RawValue::Array(inner)) => {
-                    node.matches(inner.as_document(), &mut None)?
+                    node.matches(&Subject::new(inner.as_document(), tests), &mut None)?
                 }
                 (ElementTest::Document(_), _) => false,
             };

@@ -9,5 +9,7 @@ faults! {
         RegexOptionsBeforeRegex = 51_074,
         /// `$options` stands behind a `$regex` that has options of its own.
         RegexOptionsAfterRegex = 51_075,
+        /// A path of more than 180 names.
+        PathTooLong = 5_729_100,
     }
 }

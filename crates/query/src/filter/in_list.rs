@@ -1,7 +1,5 @@
 //! `$in` and `$nin`: equal to any value of a list, or matched by any of its regular expressions.
 
-use std::cmp::Ordering;
-
 use pando_document::{RawValue, compare_values};
 
 use super::comparison::is_operator_document;
@@ -37,9 +35,7 @@ pub(super) fn parse(path: &Path, argument: RawValue<'_>) -> Result<Node, QueryEr
             value => list.values.push(Literal::new(value)),
         }
     }
-    list.values.sort_by(|a, b| compare_values(a.raw(), b.raw()));
-    list.values.dedup_by(|a, b| compare_values(a.raw(), b.raw()) == Ordering::Equal);
-    Ok(Node::field(path, Test::In(list)))
+    Ok(Node::field(path, Test::In(InList::new(list.values, list.regexes))))
 }
 
 /// Parses `$nin`.
@@ -51,6 +47,13 @@ pub(super) fn parse_not_in(path: &Path, argument: RawValue<'_>) -> Result<Node, 
 }
 
 impl InList {
+    /// The list of these values and patterns, in any order.
+    pub(super) fn new(mut values: Vec<Literal>, regexes: Vec<RegularExpression>) -> InList {
+        values.sort_by(|a, b| compare_values(a.raw(), b.raw()));
+        values.dedup_by(|a, b| compare_values(a.raw(), b.raw()).is_eq());
+        InList { values, regexes }
+    }
+
     /// The plain values, sorted, each once.
     pub fn values(&self) -> &[Literal] {
         &self.values
@@ -61,6 +64,11 @@ impl InList {
         &self.regexes
     }
 
+    /// Whether one of the values is equal to this one.
+    pub(super) fn has(&self, value: RawValue<'_>) -> bool {
+        self.values.binary_search_by(|have| compare_values(have.raw(), value)).is_ok()
+    }
+
     /// Whether a leaf is equal to one of the values or matched by one of the patterns. A missing leaf counts
     /// as null.
     pub(crate) fn holds(&self, value: Option<RawValue<'_>>) -> Result<bool, QueryError> {
@@ -68,7 +76,7 @@ impl InList {
             None | Some(RawValue::Undefined) => RawValue::Null,
             Some(value) => value,
         };
-        if self.values.binary_search_by(|have| compare_values(have.raw(), compared)).is_ok() {
+        if self.has(compared) {
             return Ok(true);
         }
         for regex in &self.regexes {

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use pando_document::{RawDocument, RawValue};
+use pando_document::RawValue;
 
+use super::subject::Subject;
 use super::{BitsTest, Comparison, ElementTest, InList, Modulo, TypeSet};
 use crate::QueryError;
 use crate::expression::Expression;
@@ -90,16 +91,16 @@ impl Node {
     }
 
     /// Whether a document matches. `position` receives what the positional `$` stands for.
-    pub(crate) fn matches(
-        &self,
-        document: &RawDocument,
+    pub(crate) fn matches<'d>(
+        &'d self,
+        subject: &Subject<'d>,
         position: &mut Option<usize>,
     ) -> Result<bool, QueryError> {
         match self {
-            Node::Field(field) => field.matches(document, position),
+            Node::Field(field) => subject.meets(field, position),
             Node::And(nodes) => {
                 for node in nodes {
-                    if !node.matches(document, position)? {
+                    if !node.matches(subject, position)? {
                         return Ok(false);
                     }
                 }
@@ -107,7 +108,7 @@ impl Node {
             }
             Node::Or(nodes) => {
                 for node in nodes {
-                    if node.matches(document, position)? {
+                    if node.matches(subject, position)? {
                         return Ok(true);
                     }
                 }
@@ -115,14 +116,14 @@ impl Node {
             }
             Node::Nor(nodes) => {
                 for node in nodes {
-                    if node.matches(document, &mut None)? {
+                    if node.matches(subject, &mut None)? {
                         return Ok(false);
                     }
                 }
                 Ok(true)
             }
-            Node::Not(node) => Ok(!node.matches(document, &mut None)?),
-            Node::Expression(expression) => super::expression::holds(expression, document),
+            Node::Not(node) => Ok(!node.matches(subject, &mut None)?),
+            Node::Expression(expression) => super::expression::holds(expression, subject.document()),
             Node::Never => Ok(false),
         }
     }
@@ -158,19 +159,6 @@ impl Node {
             Node::Not(node) => Ok(!node.matches_value(value)?),
             Node::Expression(_) | Node::Never => Ok(false),
         }
-    }
-}
-
-impl FieldTest {
-    fn matches(&self, document: &RawDocument, position: &mut Option<usize>) -> Result<bool, QueryError> {
-        self.path.any(document, self.test.leaves(), &mut |leaf| {
-            let mut element = None;
-            let holds = self.test.holds(leaf.value, &mut element)?;
-            if holds && let Some(index) = leaf.outermost_index.or(element) {
-                *position = Some(index);
-            }
-            Ok(holds)
-        })
     }
 }
 

@@ -6,13 +6,16 @@
 //!
 //! Nesting is bounded by [`DEPTH_MAX`], so that neither parsing nor matching can exhaust the stack.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
+
 use pando_document::{RawDocument, RawValue};
 
 use super::bits::{self, BitsWanted};
 use super::comparison::{self, Operator, is_operator_document};
 use super::{
-    Node, all, elem_match, exists, expression, in_list, logical, modulo, number_argument, regex, size,
-    type_set,
+    FilterFault, Node, all, elem_match, exists, expression, in_list, logical, modulo, number_argument, regex,
+    size, type_set,
 };
 use crate::QueryError;
 use crate::expression::ParseScope;
@@ -36,6 +39,31 @@ pub(super) struct Context<'s> {
     pub scope: &'s ParseScope,
     place: Place,
     depth: usize,
+    paths: &'s PathPool,
+}
+
+/// Names that a path may have, as in MongoDB.
+const PATH_NAMES_MAX: usize = 180;
+
+/// The paths of one filter, each once: tests of one path share it, and are known by that.
+#[derive(Default)]
+struct PathPool {
+    paths: RefCell<HashSet<Path>>,
+}
+
+impl PathPool {
+    fn path(&self, text: &str) -> Result<Path, QueryError> {
+        let mut paths = self.paths.borrow_mut();
+        if let Some(path) = paths.get(text) {
+            return Ok(path.clone());
+        }
+        let path = Path::new(text);
+        if path.len() > PATH_NAMES_MAX {
+            return Err(FilterFault::PathTooLong.error("FieldPath is too long"));
+        }
+        paths.insert(path.clone());
+        Ok(path)
+    }
 }
 
 impl Context<'_> {
@@ -56,7 +84,8 @@ impl Context<'_> {
 
 /// Parses a whole filter.
 pub(super) fn filter(document: &RawDocument, scope: &ParseScope) -> Result<Node, QueryError> {
-    tree(document, Context { scope, place: Place::Document, depth: 0 })
+    let paths = PathPool::default();
+    tree(document, Context { scope, place: Place::Document, depth: 0, paths: &paths })
 }
 
 /// Parses a filter or a part of one.
@@ -66,7 +95,7 @@ pub(super) fn tree(document: &RawDocument, context: Context<'_>) -> Result<Node,
         let (name, value) = field?;
         match name.strip_prefix('$') {
             Some(operator) => top_level(operator, value, context, &mut nodes)?,
-            None => field_condition(&Path::new(name), value, context, &mut nodes)?,
+            None => field_condition(&context.paths.path(name)?, value, context, &mut nodes)?,
         }
     }
     Ok(Node::all_of(nodes))
@@ -80,10 +109,7 @@ fn top_level(
 ) -> Result<(), QueryError> {
     match operator {
         "and" => nodes.push(Node::all_of(logical::parse_list("$and", value, context)?)),
-        "or" => nodes.push(match logical::parse_list("$or", value, context)? {
-            mut only if only.len() == 1 => only.swap_remove(0),
-            several => Node::Or(several),
-        }),
+        "or" => nodes.push(logical::any_of(logical::parse_list("$or", value, context)?)),
         "nor" => nodes.push(Node::Nor(logical::parse_list("$nor", value, context)?)),
         "comment" => {}
         "expr" => {

@@ -8,7 +8,7 @@ use crate::expression::accumulator::{
     Accumulator, AddToSet, Avg, Count, Deviation, Extreme, ExtremeN, First, FirstN, Last, LastN,
     MergeObjects, Push, StdDev, Sum, Wanted,
 };
-use crate::expression::{Expression, ExpressionFault, ParseScope};
+use crate::expression::{Expression, ExpressionFault, Frame, ParseScope};
 use crate::shell_text;
 
 /// Which accumulator, with what is fixed for all groups.
@@ -109,13 +109,17 @@ impl AccumulatorCall {
         }
     }
 
-    /// Feeds a document to a state.
-    pub(crate) fn feed(&self, state: &mut dyn Accumulator, root: &RawDocument) -> Result<(), QueryError> {
+    /// Feeds the document of a frame to a state.
+    pub(crate) fn feed<'a>(
+        &'a self,
+        state: &mut dyn Accumulator,
+        frame: &mut Frame<'a>,
+    ) -> Result<(), QueryError> {
         // A full state takes no more values, so they are not evaluated either: an evaluation may fail.
         if state.is_full() {
             return Ok(());
         }
-        state.add(&self.argument.evaluate(root)?)
+        state.add(&self.argument.run(frame)?)
     }
 }
 

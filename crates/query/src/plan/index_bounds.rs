@@ -9,6 +9,8 @@
 //!
 //! Tests that the bounds do not settle stay as a filter on documents.
 
+use std::collections::HashSet;
+
 use pando_catalog::{IndexDescription, Multikey, Sparseness, Truncation};
 
 use super::interval::Intervals;
@@ -21,14 +23,14 @@ pub(super) struct IndexBounds {
     /// By field, in the field's direction.
     pub fields: Vec<Intervals>,
     /// Nodes of the conjunction that need not be asked again.
-    pub settled: Vec<usize>,
+    pub settled: HashSet<usize>,
 }
 
 impl IndexBounds {
     /// No bound at all on an index of so many fields.
     pub fn unbounded(index: &IndexDescription) -> IndexBounds {
         let fields = index.fields.iter().map(|field| Intervals::all().directed(field.direction)).collect();
-        IndexBounds { fields, settled: Vec::new() }
+        IndexBounds { fields, settled: HashSet::new() }
     }
 
     /// Whether the first field is bounded, so that the index narrows the search.
@@ -45,7 +47,7 @@ pub(super) fn of_index(index: &IndexDescription, predicates: &[Predicate<'_>]) -
     let mut array_bound: Option<Option<usize>> = None;
     for (at, field) in index.fields.iter().enumerate() {
         let of_field: Vec<&Predicate<'_>> =
-            predicates.iter().filter(|predicate| predicate.path == field.path).collect();
+            predicates.iter().filter(|predicate| predicate.path.is(&field.path)).collect();
         let chosen = match index.multikey[at] {
             Multikey::No => meeting(&of_field, &mut bounds.settled),
             Multikey::Yes => {
@@ -69,7 +71,7 @@ pub(super) fn has_all_matches(index: &IndexDescription, predicates: &[Predicate<
     index.sparse == Sparseness::Dense
         || predicates.iter().any(|predicate| {
             predicate.sense == Sense::Wanted
-                && index.fields.iter().any(|field| field.path == predicate.path)
+                && index.fields.iter().any(|field| predicate.path.is(&field.path))
                 && predicate_bounds::implies_existence(predicate.test)
         })
 }
@@ -90,26 +92,23 @@ fn bounds_of(predicate: &Predicate<'_>, multikey: Multikey) -> Option<Bounds> {
 }
 
 /// All tests of a field without arrays at once.
-fn meeting(predicates: &[&Predicate<'_>], settled: &mut Vec<usize>) -> Option<Intervals> {
-    let mut met: Option<Intervals> = None;
+fn meeting(predicates: &[&Predicate<'_>], settled: &mut HashSet<usize>) -> Option<Intervals> {
+    let mut sets = Vec::with_capacity(predicates.len());
     for predicate in predicates {
         let Some(bounds) = bounds_of(predicate, Multikey::No) else { continue };
         if bounds.tightness == Tightness::Exact && !predicate.part_of_element {
-            settled.push(predicate.node);
+            settled.insert(predicate.node);
         }
-        met = Some(match met {
-            Some(have) => have.intersection(&bounds.intervals),
-            None => bounds.intervals,
-        });
+        sets.push(bounds.intervals);
     }
-    met
+    Intervals::intersection_of(sets)
 }
 
 /// The best one test of a field with arrays.
 fn single(
     predicates: &[&Predicate<'_>],
     array_bound: &mut Option<Option<usize>>,
-    settled: &mut Vec<usize>,
+    settled: &mut HashSet<usize>,
 ) -> Option<Intervals> {
     let group = |predicate: &Predicate<'_>| predicate.part_of_element.then_some(predicate.node);
     let allowed = |predicate: &&&Predicate<'_>| match array_bound {
@@ -127,7 +126,7 @@ fn single(
     *array_bound = Some(group(predicate));
     let is_exact = bounds.tightness == Tightness::Exact && predicate.sense == Sense::Wanted;
     if is_exact && !predicate.part_of_element {
-        settled.push(predicate.node);
+        settled.insert(predicate.node);
     }
     Some(bounds.intervals)
 }

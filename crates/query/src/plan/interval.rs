@@ -194,6 +194,24 @@ impl Intervals {
         Intervals { list }
     }
 
+    /// The values in all of these sets; `None` if there are none. Sets are combined pair by pair: one after
+    /// the other would go through a long result again and again.
+    pub fn intersection_of(sets: impl IntoIterator<Item = Intervals>) -> Option<Intervals> {
+        let mut sets: Vec<Intervals> = sets.into_iter().collect();
+        while sets.len() > 1 {
+            let mut met = Vec::with_capacity(sets.len().div_ceil(2));
+            let mut left = sets.into_iter();
+            while let Some(first) = left.next() {
+                met.push(match left.next() {
+                    Some(second) => first.intersection(&second),
+                    None => first,
+                });
+            }
+            sets = met;
+        }
+        sets.pop()
+    }
+
     /// The values that are not in the set.
     #[must_use]
     pub fn complement(self) -> Intervals {

@@ -218,17 +218,12 @@ fn of_element(node: &Node) -> Option<Bounds> {
         Node::And(nodes) => nodes.as_slice(),
         single => std::slice::from_ref(single),
     };
-    let mut met: Option<Intervals> = None;
-    for node in nodes {
-        let Node::Field(field) = node else { continue };
+    let sets = nodes.iter().filter_map(|node| match node {
         // An element that is itself an array is compared whole, and stands whole in the index.
-        let Some(bounds) = of_element_test(&field.test) else { continue };
-        met = Some(match met {
-            Some(have) => have.intersection(&bounds),
-            None => bounds,
-        });
-    }
-    met.map(Bounds::inexact)
+        Node::Field(field) => of_element_test(&field.test),
+        _ => None,
+    });
+    Intervals::intersection_of(sets).map(Bounds::inexact)
 }
 
 fn of_element_test(test: &Test) -> Option<Intervals> {

@@ -1,7 +1,6 @@
 //! A filter's conjunction as a list of tests that could bound an index.
 
 use crate::filter::{ElementTest, FieldTest, Filter, Node, Test};
-use crate::path::Path;
 
 /// How a test stands in its filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,13 +11,33 @@ pub(super) enum Sense {
     Unwanted,
 }
 
+/// A path as an index would spell it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PredicatePath<'f> {
+    /// The array of an `$elemMatch` on documents.
+    array: Option<&'f str>,
+    rest: &'f str,
+}
+
+impl PredicatePath<'_> {
+    /// Whether it is this path. It is never put together: many tests may share one long path.
+    pub fn is(&self, path: &str) -> bool {
+        match self.array {
+            None => path == self.rest,
+            Some(array) => path
+                .strip_prefix(array)
+                .and_then(|rest| rest.strip_prefix('.'))
+                .is_some_and(|rest| rest == self.rest),
+        }
+    }
+}
+
 /// A test of the conjunction.
 #[derive(Clone, Debug)]
 pub(super) struct Predicate<'f> {
     /// Which node of the conjunction it is, or is a part of.
     pub node: usize,
-    /// The path as an index would spell it.
-    pub path: String,
+    pub path: PredicatePath<'f>,
     pub test: &'f Test,
     pub sense: Sense,
     /// Parts of one `$elemMatch` on documents speak of one element, and are no whole node.
@@ -61,7 +80,13 @@ fn add<'f>(node: usize, field: &'f FieldTest, sense: Sense, predicates: &mut Vec
         return;
     }
     let path = field.path.as_str();
-    let plain = Predicate { node, path: path.to_owned(), test: &field.test, sense, part_of_element: false };
+    let plain = Predicate {
+        node,
+        path: PredicatePath { array: None, rest: path },
+        test: &field.test,
+        sense,
+        part_of_element: false,
+    };
     match (&field.test, sense) {
         (Test::Element(ElementTest::Document(inner)), Sense::Wanted) => {
             add_parts(node, path, inner, predicates);
@@ -70,7 +95,7 @@ fn add<'f>(node: usize, field: &'f FieldTest, sense: Sense, predicates: &mut Vec
     }
 }
 
-fn add_parts<'f>(node: usize, array: &str, inner: &'f Node, predicates: &mut Vec<Predicate<'f>>) {
+fn add_parts<'f>(node: usize, array: &'f str, inner: &'f Node, predicates: &mut Vec<Predicate<'f>>) {
     let nodes = match inner {
         Node::And(nodes) => nodes.as_slice(),
         single => std::slice::from_ref(single),
@@ -78,12 +103,8 @@ fn add_parts<'f>(node: usize, array: &str, inner: &'f Node, predicates: &mut Vec
     for part in nodes {
         let Node::Field(FieldTest { path, test }) = part else { continue };
         if !path.has_index() && !matches!(test, Test::Element(_)) {
-            let path = joined(array, path);
+            let path = PredicatePath { array: Some(array), rest: path.as_str() };
             predicates.push(Predicate { node, path, test, sense: Sense::Wanted, part_of_element: true });
         }
     }
-}
-
-fn joined(array: &str, path: &Path) -> String {
-    format!("{array}.{path}")
 }

@@ -6,6 +6,7 @@ use pando_document::{RawDocument, RawValue};
 
 use super::Projection;
 use super::fault::ProjectionFault;
+use super::finish::Finish;
 use super::tree::{Child, Computed, Fallback, Fields};
 use crate::error::QueryError;
 use crate::expression::{Expression, FieldPath, ParseScope};
@@ -16,7 +17,7 @@ pub(super) fn parse(specification: &RawDocument, scope: &ParseScope) -> Result<P
     tree_of(specification, &|_| Ok(Expression::constant(RawValue::Null)))?;
     let mut tree = tree_of(specification, &|value| Expression::parse(value, scope))?;
     tree.fold(&|expression| expression.folded_in(scope))?;
-    Ok(Projection { tree, fallback: Fallback::Keep, finishes: Vec::new() })
+    Ok(Projection::new(tree, Fallback::Keep, Finish::default()))
 }
 
 /// How the value of a field becomes an expression.
@@ -81,32 +82,13 @@ fn insert(
     expression: Expression,
     whole: &RawDocument,
 ) -> Result<(), QueryError> {
-    let mut fields = tree;
-    for (depth, name) in path.iter().enumerate() {
-        let is_last = depth + 1 == path.len();
-        let at = match fields.children.iter().position(|(known, _)| known == name) {
-            Some(at) if !is_last && matches!(fields.children[at].1, Child::Nested(_)) => at,
-            Some(_) => {
-                return Err(ProjectionFault::AddFieldsConflict.error(format!(
-                    "specification contains two conflicting paths. Cannot specify both '{}' and '{}': {}",
-                    path.join("."),
-                    path[..=depth].join("."),
-                    shell_text::document_text(whole)
-                )));
-            }
-            None if is_last => {
-                fields.children.push((name.clone(), Child::Computed(Computed::Expression(expression))));
-                return Ok(());
-            }
-            None => {
-                fields.children.push((name.clone(), Child::Nested(Fields::default())));
-                fields.children.len() - 1
-            }
-        };
-        match &mut fields.children[at].1 {
-            Child::Nested(below) => fields = below,
-            _ => unreachable!("the position was chosen for its nested fields"),
-        }
-    }
-    Ok(())
+    let child = Child::Computed(Computed::Expression(expression));
+    tree.insert(path, child).map_err(|collision| {
+        ProjectionFault::AddFieldsConflict.error(format!(
+            "specification contains two conflicting paths. Cannot specify both '{}' and '{}': {}",
+            path.join("."),
+            path[..=collision.depth].join("."),
+            shell_text::document_text(whole)
+        ))
+    })
 }

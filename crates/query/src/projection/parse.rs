@@ -41,7 +41,7 @@ struct Parser<'s> {
     kind: Option<Kind>,
     id: IdRule,
     tree: Fields,
-    finishes: Vec<Finish>,
+    finish: Finish,
     has_element_match: bool,
     has_positional: bool,
     /// The name of the field that is parsed, as it is written.
@@ -63,7 +63,7 @@ pub(super) fn parse(
         kind: None,
         id: IdRule::Unsaid,
         tree: Fields::default(),
-        finishes: Vec::new(),
+        finish: Finish::default(),
         has_element_match: false,
         has_positional: false,
         name: String::new(),
@@ -135,7 +135,7 @@ impl Parser<'_> {
         self.has_positional = true;
         self.switch(path, Kind::Inclusion)?;
         let path = FieldPath::parse(path)?;
-        self.finishes.push(Finish { path: path.names().to_vec(), cut: Cut::Positional });
+        self.finish.insert(path.names(), Cut::Positional);
         Ok(())
     }
 
@@ -230,7 +230,7 @@ impl Parser<'_> {
             // A `$slice` that is no cut is tried as an expression.
             return self.compute(&path.text(), RawValue::Document(whole));
         }
-        self.finishes.push(Finish { path: path.names().to_vec(), cut });
+        self.finish.insert(path.names(), cut);
         Ok(())
     }
 
@@ -283,13 +283,17 @@ impl Parser<'_> {
             }
             self.id = IdRule::InTree;
         }
-        insert(&mut self.tree, path, 0, child)
+        let names = path.names();
+        self.tree.insert(names, child).map_err(|collision| match collision.depth + 1 == names.len() {
+            true => ProjectionFault::CollisionAbove.error(format!("Path collision at {}", path.text())),
+            false => collision_below(path, collision.depth + 1),
+        })
     }
 
     fn finish(mut self, is_empty: bool) -> Projection {
         let kind = self.kind.unwrap_or(match self.id {
             IdRule::Included => Kind::Inclusion,
-            _ if is_empty || !self.finishes.is_empty() => Kind::Exclusion,
+            _ if is_empty || !self.finish.is_empty() => Kind::Exclusion,
             _ if self.has_element_match => Kind::Inclusion,
             IdRule::Excluded => Kind::Exclusion,
             _ => Kind::Inclusion,
@@ -300,36 +304,14 @@ impl Parser<'_> {
         };
         match (kind, self.id) {
             (Kind::Inclusion, IdRule::Unsaid | IdRule::Included) => {
-                self.tree.children.insert(0, ("_id".to_owned(), Child::Keep));
+                self.tree.prepend("_id", Child::Keep);
             }
             (Kind::Exclusion, IdRule::Excluded) => {
-                self.tree.children.insert(0, ("_id".to_owned(), Child::Drop));
+                self.tree.prepend("_id", Child::Drop);
             }
             _ => {}
         }
-        Projection { tree: self.tree, fallback, finishes: self.finishes }
-    }
-}
-
-fn insert(fields: &mut Fields, path: &FieldPath, depth: usize, child: Child) -> Result<(), QueryError> {
-    let name = &path.names()[depth];
-    let is_last = depth + 1 == path.names().len();
-    match fields.children.iter_mut().find(|(known, _)| known == name).map(|(_, known)| known) {
-        Some(Child::Nested(below)) if !is_last => insert(below, path, depth + 1, child),
-        Some(_) if is_last => {
-            Err(ProjectionFault::CollisionAbove.error(format!("Path collision at {}", path.text())))
-        }
-        Some(_) => Err(collision_below(path, depth + 1)),
-        None if is_last => {
-            fields.children.push((name.clone(), child));
-            Ok(())
-        }
-        None => {
-            let mut below = Fields::default();
-            insert(&mut below, path, depth + 1, child)?;
-            fields.children.push((name.clone(), Child::Nested(below)));
-            Ok(())
-        }
+        Projection::new(self.tree, fallback, self.finish)
     }
 }
 

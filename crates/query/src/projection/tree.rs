@@ -13,10 +13,12 @@
 //! Through an array a nested node applies to each element, arrays in it included. An element that is no
 //! document stays if the rest is kept, goes if not, and becomes a document where something is computed below.
 
+use std::collections::HashMap;
+
 use pando_document::{ArrayWriter, DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
 
 use crate::error::QueryError;
-use crate::expression::{Evaluated, Expression};
+use crate::expression::{Evaluated, Expression, Frame};
 use crate::filter::Filter;
 
 /// The rule for the fields that a node does not name.
@@ -29,7 +31,21 @@ pub(super) enum Fallback {
 /// A node: fields by name, in the order of the projection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fields {
-    pub(super) children: Vec<(String, Child)>,
+    children: Vec<(String, Child)>,
+    /// The place of each child, once they are more than a few.
+    places: HashMap<String, usize>,
+    /// Whether anything below is computed.
+    computes: bool,
+}
+
+/// So many names are found faster by comparison than by a table.
+const FEW_NAMES: usize = 16;
+
+/// The name of a path at which it meets another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Collision {
+    /// How many names stand before it.
+    pub(super) depth: usize,
 }
 
 /// The rule for one field.
@@ -61,9 +77,68 @@ pub(super) enum ElementFilter {
 }
 
 impl Fields {
-    /// The child of a name.
-    pub(super) fn get(&self, name: &str) -> Option<&Child> {
-        self.children.iter().find(|(known, _)| known == name).map(|(_, child)| child)
+    /// The children in their order.
+    pub(super) fn children(&self) -> &[(String, Child)] {
+        &self.children
+    }
+
+    /// Whether there is a child of a name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.place(name).is_some()
+    }
+
+    /// Puts a child at the end of a path. Paths may not lie on one another.
+    pub(super) fn insert(&mut self, path: &[String], child: Child) -> Result<(), Collision> {
+        let computes = matches!(child, Child::Computed(_));
+        let (last, way) = path.split_last().expect("a path has at least one name");
+        let mut fields = self;
+        for (depth, name) in way.iter().enumerate() {
+            fields.computes |= computes;
+            let at =
+                fields.place(name).unwrap_or_else(|| fields.push(name, Child::Nested(Fields::default())));
+            match &mut fields.children[at].1 {
+                Child::Nested(below) => fields = below,
+                Child::Keep | Child::Drop | Child::Computed(_) => return Err(Collision { depth }),
+            }
+        }
+        fields.computes |= computes;
+        if fields.has(last) {
+            return Err(Collision { depth: way.len() });
+        }
+        fields.push(last, child);
+        Ok(())
+    }
+
+    /// Puts a child before all others.
+    pub(super) fn prepend(&mut self, name: &str, child: Child) {
+        self.children.insert(0, (name.to_owned(), child));
+        self.places.clear();
+        self.fill_places();
+    }
+
+    fn push(&mut self, name: &str, child: Child) -> usize {
+        let place = self.children.len();
+        self.children.push((name.to_owned(), child));
+        if !self.places.is_empty() {
+            self.places.insert(name.to_owned(), place);
+        } else {
+            self.fill_places();
+        }
+        place
+    }
+
+    fn fill_places(&mut self) {
+        if self.children.len() > FEW_NAMES {
+            let names = self.children.iter().enumerate();
+            self.places = names.map(|(place, (name, _))| (name.clone(), place)).collect();
+        }
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        match self.places.is_empty() {
+            true => self.children.iter().position(|(known, _)| known == name),
+            false => self.places.get(name).copied(),
+        }
     }
 
     /// Changes every expression.
@@ -85,11 +160,7 @@ impl Fields {
 
     /// Whether anything below is computed.
     pub(super) fn computes(&self) -> bool {
-        self.children.iter().any(|(_, child)| match child {
-            Child::Computed(_) => true,
-            Child::Nested(fields) => fields.computes(),
-            Child::Keep | Child::Drop => false,
-        })
+        self.computes
     }
 
     /// Whether every child is kept whole: a projection of plain top-level fields.
@@ -98,10 +169,10 @@ impl Fields {
     }
 
     /// Writes the projected document's fields.
-    pub(super) fn apply(
-        &self,
+    pub(super) fn apply<'r>(
+        &'r self,
         document: &RawDocument,
-        root: &RawDocument,
+        frame: &mut Frame<'r>,
         fallback: Fallback,
         writer: &mut DocumentWriter<'_>,
     ) -> Result<(), QueryError> {
@@ -112,7 +183,7 @@ impl Fields {
             let start = elements.offset();
             let Some(element) = elements.next() else { break };
             let (name, value) = element?;
-            let Some(at) = self.children.iter().position(|(known, _)| known == name) else {
+            let Some(at) = self.place(name) else {
                 if fallback == Fallback::Keep {
                     writer.append_raw_fields(&bytes[start..elements.offset()]);
                 }
@@ -122,12 +193,12 @@ impl Fields {
                 Child::Keep => writer.append_raw_fields(&bytes[start..elements.offset()]),
                 Child::Drop => {}
                 Child::Nested(fields) => {
-                    fields.apply_to_field(name, value, root, fallback, writer)?;
+                    fields.apply_to_field(name, value, frame, fallback, writer)?;
                     done[at] = true;
                 }
                 Child::Computed(computed) if fallback == Fallback::Keep => {
                     if !done[at] {
-                        computed.write(name, root, writer)?;
+                        computed.write(name, frame, writer)?;
                     }
                     done[at] = true;
                 }
@@ -137,10 +208,10 @@ impl Fields {
         }
         for ((name, child), _) in self.children.iter().zip(done).filter(|(_, done)| !done) {
             match child {
-                Child::Computed(computed) => computed.write(name, root, writer)?,
+                Child::Computed(computed) => computed.write(name, frame, writer)?,
                 Child::Nested(fields) if fields.computes() => {
                     let mut nested = writer.document(name);
-                    fields.apply(RawDocument::empty(), root, fallback, &mut nested)?;
+                    fields.apply(RawDocument::empty(), frame, fallback, &mut nested)?;
                     nested.finish();
                 }
                 _ => {}
@@ -149,28 +220,28 @@ impl Fields {
         Ok(())
     }
 
-    fn apply_to_field(
-        &self,
+    fn apply_to_field<'r>(
+        &'r self,
         name: &str,
         value: RawValue<'_>,
-        root: &RawDocument,
+        frame: &mut Frame<'r>,
         fallback: Fallback,
         writer: &mut DocumentWriter<'_>,
     ) -> Result<(), QueryError> {
         match value {
             RawValue::Document(document) => {
                 let mut nested = writer.document(name);
-                self.apply(document, root, fallback, &mut nested)?;
+                self.apply(document, frame, fallback, &mut nested)?;
                 nested.finish();
             }
             RawValue::Array(array) => {
                 let mut nested = writer.array(name);
-                self.apply_to_array(array, root, fallback, &mut nested)?;
+                self.apply_to_array(array, frame, fallback, &mut nested)?;
                 nested.finish();
             }
             _ if self.computes() => {
                 let mut nested = writer.document(name);
-                self.apply(RawDocument::empty(), root, fallback, &mut nested)?;
+                self.apply(RawDocument::empty(), frame, fallback, &mut nested)?;
                 nested.finish();
             }
             scalar if fallback == Fallback::Keep => writer.append(name, scalar),
@@ -179,10 +250,10 @@ impl Fields {
         Ok(())
     }
 
-    fn apply_to_array(
-        &self,
+    fn apply_to_array<'r>(
+        &'r self,
         array: &RawArray,
-        root: &RawDocument,
+        frame: &mut Frame<'r>,
         fallback: Fallback,
         writer: &mut ArrayWriter<'_>,
     ) -> Result<(), QueryError> {
@@ -190,17 +261,17 @@ impl Fields {
             match element? {
                 RawValue::Document(document) => {
                     let mut nested = writer.document();
-                    self.apply(document, root, fallback, &mut nested)?;
+                    self.apply(document, frame, fallback, &mut nested)?;
                     nested.finish();
                 }
                 RawValue::Array(inner) => {
                     let mut nested = writer.array();
-                    self.apply_to_array(inner, root, fallback, &mut nested)?;
+                    self.apply_to_array(inner, frame, fallback, &mut nested)?;
                     nested.finish();
                 }
                 _ if self.computes() => {
                     let mut nested = writer.document();
-                    self.apply(RawDocument::empty(), root, fallback, &mut nested)?;
+                    self.apply(RawDocument::empty(), frame, fallback, &mut nested)?;
                     nested.finish();
                 }
                 scalar if fallback == Fallback::Keep => writer.push(scalar),
@@ -212,23 +283,25 @@ impl Fields {
 }
 
 impl Computed {
-    fn write(
-        &self,
+    fn write<'r>(
+        &'r self,
         name: &str,
-        root: &RawDocument,
+        frame: &mut Frame<'r>,
         writer: &mut DocumentWriter<'_>,
     ) -> Result<(), QueryError> {
-        if let Some(value) = self.evaluate(root)?.raw() {
+        if let Some(value) = self.evaluate(frame)?.raw() {
             writer.append(name, value);
         }
         Ok(())
     }
 
-    fn evaluate<'a>(&'a self, root: &'a RawDocument) -> Result<Evaluated<'a>, QueryError> {
+    fn evaluate<'a>(&'a self, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
         match self {
-            Computed::Expression(expression) => expression.evaluate(root),
+            Computed::Expression(expression) => expression.run(frame),
             Computed::ElementMatch { name, test } => {
-                let Some(RawValue::Array(array)) = root.get(name)? else { return Ok(Evaluated::Missing) };
+                let Some(RawValue::Array(array)) = frame.field(frame.root(), name)? else {
+                    return Ok(Evaluated::Missing);
+                };
                 for element in array.iter() {
                     let element = element?;
                     if test.accepts(element)? {

@@ -26,12 +26,16 @@ use super::slot::Slot;
 use super::trail::Trail;
 use super::tree::{ElementsNode, FieldsNode, Leaf, Node, compare_names};
 use crate::error::{ErrorCode, QueryError};
+use crate::field_tables::FieldTables;
 
 /// MongoDB fills at most so many missing elements of an array with null.
 const PADDING_MAX: usize = 1_500_000;
 
 /// More nulls than this, in all arrays together, make a document that is too large in any case.
 const PADDING_TOTAL_MAX: usize = 2_500_000;
+
+/// So many children are found faster one by one than by their order.
+const FEW_CHILDREN: usize = 16;
 
 /// The application of one update to one document.
 pub(super) struct Application<'a> {
@@ -64,10 +68,16 @@ enum Demand<'a> {
 impl<'a> Application<'a> {
     pub(super) fn new(
         root: &'a RawDocument,
+        fields: &'a FieldTables<'a>,
         context: &'a UpdateContext,
         filters: &'a ArrayFilters,
     ) -> Application<'a> {
-        Application { surroundings: Surroundings { root, context }, filters, changed: false, padded: 0 }
+        Application {
+            surroundings: Surroundings { root, fields, context },
+            filters,
+            changed: false,
+            padded: 0,
+        }
     }
 
     /// Writes the new document to `out`; true if it differs from the old one.
@@ -83,11 +93,21 @@ impl<'a> Application<'a> {
 
     /// Of several errors MongoDB reports the first in the order of the tree, not of the document.
     fn first_error(&mut self, children: &[Child<'a>]) -> Option<QueryError> {
-        children.iter().find_map(|child| {
+        // The first field of each name that the update names.
+        let mut olds: Vec<Option<RawValue<'a>>> = vec![None; children.len()];
+        for (name, value) in self.surroundings.root.iter().flatten() {
+            if let Some(at) = place_of(children, name) {
+                olds[at].get_or_insert(value);
+            }
+        }
+        children.iter().zip(olds).find_map(|(child, old)| {
             let mut unused = Vec::new();
             let mut writer = DocumentWriter::begin(&mut unused);
-            let one = std::slice::from_ref(child);
-            let error = self.rewrite_fields(self.surroundings.root, one, &mut writer, None).err();
+            let (slot, here) = (Slot::Field(&mut writer, &child.name), Trail::top(&child.name));
+            let error = match old {
+                Some(old) => self.rewrite_value(&child.overlay, old, slot, &here).err(),
+                None => self.create(&child.overlay, slot, &here).err(),
+            };
             writer.finish();
             error
         })
@@ -99,15 +119,12 @@ impl<'a> Application<'a> {
         nodes: &[&'a FieldsNode],
         trail: Option<&Trail<'_>>,
     ) -> Result<Vec<Child<'a>>, QueryError> {
-        let mut children: Vec<Child<'a>> = Vec::with_capacity(nodes[0].children.len() + 1);
-        for (name, node) in &nodes[0].children {
+        let count: usize = nodes.iter().map(|node| node.children.len()).sum();
+        let mut children: Vec<Child<'a>> = Vec::with_capacity(count + 1);
+        for (name, node) in nodes.iter().flat_map(|node| &node.children) {
             children.push(Child { name: Cow::Borrowed(name.as_str()), overlay: Overlay::One(node) });
         }
-        for node in &nodes[1..] {
-            for (name, child) in &node.children {
-                merge_child(&mut children, Cow::Borrowed(name.as_str()), child);
-            }
-        }
+        let mut is_merged = nodes.len() == 1;
         for positional in nodes.iter().filter_map(|node| node.positional.as_deref()) {
             let Some(index) = self.surroundings.context.matched_index else {
                 return Err(QueryError::new(
@@ -115,7 +132,12 @@ impl<'a> Application<'a> {
                     "The positional operator did not find the match needed from the query.".to_owned(),
                 ));
             };
-            merge_child(&mut children, Cow::Owned(index.to_string()), positional);
+            let name = Cow::Owned(index.to_string());
+            children.push(Child { name, overlay: Overlay::One(positional) });
+            is_merged = false;
+        }
+        if !is_merged {
+            children = merged(children);
         }
         debug_assert!(trail.is_some() || nodes.len() == 1, "only one node can stand at the root");
         Ok(children)
@@ -164,7 +186,7 @@ impl<'a> Application<'a> {
             let Some(field) = fields.next() else { break };
             let (name, value) = field?;
             // Of two fields with one name, the first is the one that counts.
-            let named = children.iter().position(|child| child.name == name).filter(|at| !found[*at]);
+            let named = place_of(children, name).filter(|at| !found[*at]);
             let Some(at) = named else { continue };
             writer.append_raw_fields(&bytes[run_start..start]);
             run_start = fields.offset();
@@ -284,6 +306,10 @@ impl<'a> Application<'a> {
                     chosen.push(child);
                 }
             }
+            if writer.bytes_so_far() > DOCUMENT_BYTES_MAX {
+                // Each of many elements may gain many fields: this ends before the memory does.
+                return Err(too_large());
+            }
             let overlay = match chosen.as_slice() {
                 [] => {
                     writer.push(value);
@@ -392,7 +418,7 @@ impl<'a> Application<'a> {
         match node {
             Node::Fields(fields) => {
                 for (below, child) in &fields.children {
-                    self.check_blocked_node(child, name, value, trail, &wanted.field(below))?;
+                    self.check_blocked_node(child, name, value, trail, &wanted.field(below.as_str()))?;
                 }
                 match &fields.positional {
                     Some(child) => self.check_blocked_node(child, name, value, trail, &wanted.field("$")),
@@ -436,14 +462,40 @@ impl<'a> Application<'a> {
     }
 }
 
-fn merge_child<'a>(children: &mut Vec<Child<'a>>, name: Cow<'a, str>, node: &'a Node) {
-    match children.binary_search_by(|child| compare_names(&child.name, &name)) {
-        Err(at) => children.insert(at, Child { name, overlay: Overlay::One(node) }),
-        Ok(at) => match &mut children[at].overlay {
-            Overlay::Many(nodes) => nodes.push(node),
-            Overlay::One(first) => children[at].overlay = Overlay::Many(vec![first, node]),
-        },
+/// The children in their order; those of one name become one.
+fn merged(mut children: Vec<Child<'_>>) -> Vec<Child<'_>> {
+    children.sort_by(|a, b| compare_names(&a.name, &b.name));
+    let mut merged: Vec<Child<'_>> = Vec::with_capacity(children.len());
+    for child in children {
+        match merged.last_mut() {
+            Some(last) if last.name == child.name => last.overlay.extend(child.overlay),
+            _ => merged.push(child),
+        }
     }
+    merged
+}
+
+impl<'a> Overlay<'a> {
+    fn extend(&mut self, other: Overlay<'a>) {
+        let mut nodes = std::mem::replace(self, Overlay::Many(Vec::new())).into_nodes();
+        nodes.append(&mut other.into_nodes());
+        *self = Overlay::Many(nodes);
+    }
+
+    fn into_nodes(self) -> Vec<&'a Node> {
+        match self {
+            Overlay::One(node) => vec![node],
+            Overlay::Many(nodes) => nodes,
+        }
+    }
+}
+
+/// The place of a name among children in their order.
+fn place_of(children: &[Child<'_>], name: &str) -> Option<usize> {
+    if children.len() <= FEW_CHILDREN {
+        return children.iter().position(|child| child.name == name);
+    }
+    children.binary_search_by(|child| compare_names(&child.name, name)).ok()
 }
 
 fn step<'s>(trail: Option<&'s Trail<'s>>, name: &'s str) -> Trail<'s> {

@@ -3,6 +3,8 @@
 //! Each is a filter whose fields all begin with one name (`{"low.score": {$lt: 5}, "low.kind": 1}` is `low`).
 //! Every one must be used by a path, and every name in a path must be given.
 
+use std::collections::{HashMap, HashSet};
+
 use pando_document::{RawArray, RawDocument, RawValue};
 
 use super::path::{Step, UpdatePath};
@@ -15,7 +17,14 @@ use crate::shell_text;
 /// The filters of one update, by name.
 #[derive(Debug, Default)]
 pub(super) struct ArrayFilters {
-    filters: Vec<(String, ValueMatch)>,
+    filters: HashMap<String, NamedFilter>,
+}
+
+#[derive(Debug)]
+struct NamedFilter {
+    condition: ValueMatch,
+    /// Its place in `arrayFilters`.
+    place: usize,
 }
 
 impl ArrayFilters {
@@ -30,13 +39,14 @@ impl ArrayFilters {
                 )));
             };
             let name = name_of(filter)?;
-            if parsed.filters.iter().any(|(known, _)| *known == name) {
+            if parsed.filters.contains_key(&name) {
                 return Err(QueryError::failed_to_parse(format!(
                     "Found multiple array filters with the same top-level field name {name}"
                 )));
             }
             let condition = Filter::parse(filter, scope).map_err(in_array_filter)?;
-            parsed.filters.push((name.clone(), ValueMatch::new(condition, &name)));
+            let condition = ValueMatch::new(condition, &name);
+            parsed.filters.insert(name, NamedFilter { condition, place: index });
         }
         Ok(parsed)
     }
@@ -46,30 +56,31 @@ impl ArrayFilters {
         if identifier.is_empty() {
             return Ok(true);
         }
-        match self.filters.iter().find(|(name, _)| name == identifier) {
-            Some((_, condition)) => condition.accepts(element),
+        match self.filters.get(identifier) {
+            Some(filter) => filter.condition.accepts(element),
             None => unreachable!("paths with unknown identifiers are refused when the update is parsed"),
         }
     }
 
     /// Every identifier of the paths is given, and every filter is used.
     pub(super) fn check_use(&self, paths: &[UpdatePath], update: &RawDocument) -> Result<(), QueryError> {
-        let mut unused: Vec<&str> = self.filters.iter().map(|(name, _)| name.as_str()).collect();
+        let mut used: HashSet<&str> = HashSet::new();
         for path in paths {
             for step in path.steps() {
                 let Step::Elements(identifier) = step else { continue };
-                if !identifier.is_empty() && !self.filters.iter().any(|(name, _)| name == identifier) {
+                if !identifier.is_empty() && !self.filters.contains_key(identifier) {
                     return Err(QueryError::bad_value(format!(
                         "No array filter found for identifier '{identifier}' in path '{}'",
                         path.text()
                     )));
                 }
-                unused.retain(|name| name != identifier);
+                used.insert(identifier);
             }
         }
-        match unused.first() {
+        let unused = self.filters.iter().filter(|(name, _)| !used.contains(name.as_str()));
+        match unused.min_by_key(|(_, filter)| filter.place) {
             None => Ok(()),
-            Some(name) => Err(QueryError::failed_to_parse(format!(
+            Some((name, _)) => Err(QueryError::failed_to_parse(format!(
                 "The array filter for identifier '{name}' was not used in the update {}",
                 shell_text::document_text(update)
             ))),

@@ -29,6 +29,7 @@ use super::trail::Trail;
 use super::tree::FieldsNode;
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
+use crate::field_tables::FieldTables;
 use crate::shell_text;
 
 /// The surroundings that an operator sees besides its place.
@@ -36,6 +37,8 @@ use crate::shell_text;
 pub(in crate::update) struct Surroundings<'a> {
     /// The whole old document.
     pub(in crate::update) root: &'a RawDocument,
+    /// The fields of the old document and of those within it, for operators that look elsewhere.
+    pub(in crate::update) fields: &'a FieldTables<'a>,
     pub(in crate::update) context: &'a UpdateContext,
 }
 

@@ -10,6 +10,7 @@ use super::tree::FieldsNode;
 use super::{Applied, UpdateContext};
 use crate::error::QueryError;
 use crate::expression::ParseScope;
+use crate::field_tables::FieldTables;
 use crate::shell_text;
 
 #[derive(Debug)]
@@ -97,7 +98,9 @@ impl Operators {
     ) -> Result<Applied, QueryError> {
         self.check_match(context)?;
         let mut bytes = Vec::with_capacity(document.as_bytes().len() + 64);
-        let changed = Application::new(document, context, &self.filters).run(&self.tree, &mut bytes)?;
+        let fields = FieldTables::default();
+        let application = Application::new(document, &fields, context, &self.filters);
+        let changed = application.run(&self.tree, &mut bytes)?;
         Ok(if changed { Applied::Changed(RawDocumentBuf::from_vec(bytes)?) } else { Applied::Unchanged })
     }
 }

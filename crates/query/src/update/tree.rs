@@ -14,6 +14,8 @@
 //! are found by `apply`.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use super::operator::Operator;
 use super::path::{Step, UpdatePath};
@@ -33,14 +35,36 @@ pub(super) enum Node {
 /// Children by name, and at most one under `$`.
 #[derive(Debug, Default)]
 pub(super) struct FieldsNode {
-    pub(super) children: Vec<(String, Node)>,
+    pub(super) children: BTreeMap<FieldName, Node>,
     pub(super) positional: Option<Box<Node>>,
 }
 
 /// Children by array filter identifier; the empty one is `$[]`.
 #[derive(Debug, Default)]
 pub(super) struct ElementsNode {
-    pub(super) children: Vec<(String, Node)>,
+    pub(super) children: BTreeMap<String, Node>,
+}
+
+/// A field name, ordered as [`compare_names`] says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FieldName(String);
+
+impl FieldName {
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl PartialOrd for FieldName {
+    fn partial_cmp(&self, other: &FieldName) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for FieldName {
+    fn cmp(&self, other: &FieldName) -> Ordering {
+        compare_names(&self.0, &other.0)
+    }
 }
 
 /// An operator at its place.
@@ -69,10 +93,10 @@ fn insert_into_fields(
 ) -> Result<(), QueryError> {
     let is_last = depth + 1 == path.steps().len();
     let slot = match &path.steps()[depth] {
-        Step::Field(name) => match node.children.binary_search_by(|(known, _)| compare_names(known, name)) {
-            Ok(at) => Some(&mut node.children[at].1),
-            Err(at) => {
-                node.children.insert(at, (name.clone(), fresh(path, depth, operator)));
+        Step::Field(name) => match node.children.entry(FieldName(name.clone())) {
+            Entry::Occupied(known) => Some(known.into_mut()),
+            Entry::Vacant(vacant) => {
+                vacant.insert(fresh(path, depth, operator));
                 return Ok(());
             }
         },
@@ -104,12 +128,11 @@ fn descend(
             insert_into_fields(fields, path, depth, operator)
         }
         (Node::Elements(elements), Step::Elements(identifier)) => {
-            match elements.children.iter_mut().find(|(known, _)| known == identifier) {
-                Some((_, _)) if depth + 1 == path.steps().len() => Err(conflict(path, depth + 1)),
-                Some((_, child)) => descend(child, path, depth + 1, operator),
-                None => {
-                    let child = fresh(path, depth, operator);
-                    elements.children.push((identifier.clone(), child));
+            match elements.children.entry(identifier.clone()) {
+                Entry::Occupied(_) if depth + 1 == path.steps().len() => Err(conflict(path, depth + 1)),
+                Entry::Occupied(known) => descend(known.into_mut(), path, depth + 1, operator),
+                Entry::Vacant(vacant) => {
+                    vacant.insert(fresh(path, depth, operator));
                     Ok(())
                 }
             }
@@ -126,13 +149,14 @@ fn fresh(path: &UpdatePath, depth: usize, operator: Box<dyn Operator>) -> Node {
     let child = fresh(path, depth + 1, operator);
     match &path.steps()[depth + 1] {
         Step::Field(name) => {
-            Node::Fields(FieldsNode { children: vec![(name.clone(), child)], positional: None })
+            let children = BTreeMap::from([(FieldName(name.clone()), child)]);
+            Node::Fields(FieldsNode { children, positional: None })
         }
         Step::Positional => {
-            Node::Fields(FieldsNode { children: Vec::new(), positional: Some(Box::new(child)) })
+            Node::Fields(FieldsNode { children: BTreeMap::new(), positional: Some(Box::new(child)) })
         }
         Step::Elements(identifier) => {
-            Node::Elements(ElementsNode { children: vec![(identifier.clone(), child)] })
+            Node::Elements(ElementsNode { children: BTreeMap::from([(identifier.clone(), child)]) })
         }
     }
 }

@@ -10,11 +10,14 @@
 //!
 //! For a replacement only `_id` counts.
 
+use std::collections::HashMap;
+
 use pando_document::{
     Document, DocumentWriter, ObjectId, RawArray, RawDocument, RawDocumentBuf, RawValue, Value,
     compare_values,
 };
 
+use super::path::NESTING_MAX;
 use crate::error::{ErrorCode, QueryError};
 
 /// Equalities by path.
@@ -32,7 +35,7 @@ pub(super) fn seed(filter: &RawDocument) -> Result<RawDocumentBuf, QueryError> {
     equalities.check_distinct()?;
     let mut document = Document::new();
     for (path, value) in &equalities.found {
-        put(&mut document, path, value.to_owned());
+        put(&mut document, path, value.to_owned())?;
     }
     Ok(document.to_raw())
 }
@@ -232,32 +235,56 @@ impl<'f> Equalities<'f> {
 
     /// The equalities are sorted by path.
     fn check_distinct(&self) -> Result<(), QueryError> {
-        for (position, (path, _)) in self.found.iter().enumerate() {
-            for (other, _) in &self.found[position + 1..] {
-                let message = if path == other {
-                    format!("cannot infer query fields to set, path '{path}' is matched twice")
-                } else if other.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')) {
-                    format!("cannot infer query fields to set, both paths '{other}' and '{path}' are matched")
-                } else {
-                    continue;
-                };
-                return Err(QueryError::new(ErrorCode::NotSingleValueField, message));
+        // The least path that another one contradicts is named, with the first of the others.
+        let mut places: HashMap<&str, usize> = HashMap::with_capacity(self.found.len());
+        let mut contradiction: Option<(usize, usize)> = None;
+        for (place, (path, _)) in self.found.iter().enumerate() {
+            // A path of more names is refused in any case.
+            let ends = path.match_indices('.').map(|(end, _)| end).take(NESTING_MAX);
+            let above = ends.chain([path.len()]).find_map(|end| places.get(&path[..end]).copied());
+            if let Some(above) = above
+                && contradiction.is_none_or(|(least, _)| above < least)
+            {
+                contradiction = Some((above, place));
             }
+            places.entry(path).or_insert(place);
         }
-        Ok(())
+        let Some((above, place)) = contradiction else { return Ok(()) };
+        let (path, other) = (self.found[above].0, self.found[place].0);
+        let message = match path == other {
+            true => format!("cannot infer query fields to set, path '{path}' is matched twice"),
+            false => {
+                format!("cannot infer query fields to set, both paths '{other}' and '{path}' are matched")
+            }
+        };
+        Err(QueryError::new(ErrorCode::NotSingleValueField, message))
     }
 }
 
-/// Puts a value at a dotted path, making documents on the way.
-fn put(document: &mut Document, path: &str, value: Value) {
-    let Some((name, rest)) = path.split_once('.') else {
-        document.insert(path, value);
-        return;
-    };
-    if !matches!(document.get(name), Some(Value::Document(_))) {
-        document.insert(name, Document::new());
+/// Puts a value at a dotted path, making documents on the way. Paths come in their order and do not
+/// contradict each other, so paths through one document stand side by side: only the last field may be on the
+/// way.
+fn put(document: &mut Document, path: &str, value: Value) -> Result<(), QueryError> {
+    let mut here = document;
+    let mut names = path.split('.').enumerate().peekable();
+    while let Some((depth, name)) = names.next() {
+        if depth == NESTING_MAX {
+            return Err(QueryError::new(
+                ErrorCode::Overflow,
+                format!("Document exceeds maximum nesting depth of {NESTING_MAX}"),
+            ));
+        }
+        if names.peek().is_none() {
+            here.push(name, value);
+            break;
+        }
+        if here.last_mut().is_none_or(|(last, _)| last != name) {
+            here.push(name, Document::new());
+        }
+        match here.last_mut().and_then(|(_, last)| last.as_document_mut()) {
+            Some(nested) => here = nested,
+            None => unreachable!("a value above this path would contradict it"),
+        }
     }
-    if let Some(nested) = document.get_mut(name).and_then(Value::as_document_mut) {
-        put(nested, rest, value);
-    }
+    Ok(())
 }

@@ -78,19 +78,21 @@ impl Accumulator for FirstN {
 pub(crate) struct LastN {
     n: usize,
     values: VecDeque<(Literal, usize)>,
+    bytes: usize,
 }
 
 impl LastN {
     pub(crate) fn new(n: usize) -> LastN {
-        LastN { n, values: VecDeque::new() }
+        LastN { n, values: VecDeque::new(), bytes: 0 }
     }
 }
 
 impl Accumulator for LastN {
     fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError> {
         if self.values.len() == self.n {
-            self.values.pop_front();
+            self.bytes -= self.values.pop_front().map_or(0, |(_, bytes)| bytes);
         }
+        self.bytes += bytes_of(value);
         self.values.push_back((keep(value), bytes_of(value)));
         Ok(())
     }
@@ -100,6 +102,6 @@ impl Accumulator for LastN {
     }
 
     fn held_bytes(&self) -> usize {
-        self.values.iter().map(|(_, bytes)| bytes).sum()
+        self.bytes
     }
 }

@@ -1,5 +1,8 @@
 //! `$minN` and `$maxN`: the n least or greatest values, best first; null and missing do not count.
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
 use pando_document::compare_values;
 
 use super::super::Evaluated;
@@ -12,13 +15,49 @@ use crate::literal::Literal;
 pub(crate) struct ExtremeN {
     wanted: Wanted,
     n: usize,
-    /// Best first.
-    best: Vec<(Literal, usize)>,
+    /// The worst on top.
+    best: BinaryHeap<Kept>,
+    /// Values that were taken so far.
+    taken: u64,
+    bytes: usize,
 }
+
+/// A value among the best. A greater one is worse: by its value, then by its age.
+#[derive(Debug)]
+struct Kept {
+    value: Literal,
+    /// How the better of two values compares with the other.
+    better: Ordering,
+    /// How many values were taken before it.
+    age: u64,
+    bytes: usize,
+}
+
+impl Ord for Kept {
+    fn cmp(&self, other: &Kept) -> Ordering {
+        let order = compare_values(self.value.raw(), other.value.raw());
+        let worse = if self.better == Ordering::Less { order } else { order.reverse() };
+        worse.then(self.age.cmp(&other.age))
+    }
+}
+
+impl PartialOrd for Kept {
+    fn partial_cmp(&self, other: &Kept) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Kept {
+    fn eq(&self, other: &Kept) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Kept {}
 
 impl ExtremeN {
     pub(crate) fn new(wanted: Wanted, n: usize) -> ExtremeN {
-        ExtremeN { wanted, n, best: Vec::new() }
+        ExtremeN { wanted, n, best: BinaryHeap::new(), taken: 0, bytes: 0 }
     }
 }
 
@@ -28,22 +67,30 @@ impl Accumulator for ExtremeN {
             return Ok(());
         }
         let better = self.wanted.better();
-        // Behind all that are as good.
-        let place = self
-            .best
-            .partition_point(|(known, _)| compare_values(value.raw_or_null(), known.raw()) != better);
-        if place < self.n {
-            self.best.insert(place, (keep(value), bytes_of(value)));
-            self.best.truncate(self.n);
+        self.taken += 1;
+        if self.best.len() == self.n {
+            // A value that is as good as the worst comes behind it.
+            let is_better = self
+                .best
+                .peek()
+                .is_some_and(|worst| compare_values(value.raw_or_null(), worst.value.raw()) == better);
+            if !is_better {
+                return Ok(());
+            }
+            self.bytes -= self.best.pop().map_or(0, |worst| worst.bytes);
         }
+        let bytes = bytes_of(value);
+        self.bytes += bytes;
+        self.best.push(Kept { value: keep(value), better, age: self.taken, bytes });
         Ok(())
     }
 
     fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
-        give_all(self.best.iter().map(|(value, _)| value))
+        let best = std::mem::take(&mut self.best).into_sorted_vec();
+        give_all(best.iter().map(|kept| &kept.value))
     }
 
     fn held_bytes(&self) -> usize {
-        self.best.iter().map(|(_, bytes)| bytes).sum()
+        self.bytes
     }
 }

@@ -1,15 +1,14 @@
 //! `$mergeObjects`: one document of all fields; of two with one name, the later one counts, in the place of
 //! the earlier.
 
-use pando_document::Document;
-
 use super::super::{Evaluated, ExpressionFault};
 use super::{Accumulator, bytes_of};
 use crate::error::QueryError;
+use crate::merged_fields::MergedFields;
 
 #[derive(Debug, Default)]
 pub(crate) struct MergeObjects {
-    merged: Document,
+    merged: MergedFields,
     bytes: usize,
 }
 
@@ -28,13 +27,13 @@ impl Accumulator for MergeObjects {
         self.bytes += bytes_of(value);
         for field in document.iter() {
             let (name, value) = field?;
-            self.merged.insert(name, value.to_owned());
+            self.merged.insert(name, value);
         }
         Ok(())
     }
 
     fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
-        Ok(Evaluated::Document(std::mem::take(&mut self.merged).to_raw()))
+        Ok(Evaluated::Document(std::mem::take(&mut self.merged).to_document()))
     }
 
     fn held_bytes(&self) -> usize {

@@ -1,9 +1,10 @@
 //! `$arrayToObject`: a document from pairs `[key, value]` or objects `{k, v}`; of two with
 //! one key, the later counts.
 
-use pando_document::{Document, RawArray, RawDocument, RawValue};
+use pando_document::{RawArray, RawDocument, RawValue};
 
 use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError};
+use crate::merged_fields::MergedFields;
 use crate::shell_text;
 
 pub(super) static ARRAY_TO_OBJECT: Definition =
@@ -26,7 +27,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
             .error(format!("$arrayToObject requires an array input, found: {}", value.type_name())));
     };
     let mut form = None;
-    let mut document = Document::new();
+    let mut document = MergedFields::default();
     for element in array.iter() {
         let element = element?;
         let (key, value) = match (element, form) {
@@ -40,9 +41,9 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
             }
             (other, form) => return Err(bad_element(other, form)),
         };
-        document.insert(key, value.to_owned());
+        document.insert(key, value);
     }
-    Ok(Evaluated::Document(document.to_raw()))
+    Ok(Evaluated::Document(document.to_document()))
 }
 
 fn bad_element(element: RawValue<'_>, form: Option<Form>) -> QueryError {

@@ -2,6 +2,7 @@
 
 use pando_document::{RawArray, RawValue};
 
+use super::super::array_table::ArrayTable;
 use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError};
 use crate::shell_text;
 
@@ -31,7 +32,8 @@ fn run_at<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Qu
             shell_text::value_text(number.to_raw())
         )));
     };
-    element(array, i64::from(index))
+    let table = call.array_table(0, &array, frame)?;
+    element(array, i64::from(index), table.as_deref())
 }
 
 fn run_first<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
@@ -54,31 +56,41 @@ fn run_end<'a>(call: &'a Call, frame: &mut Frame<'a>, index: i64) -> Result<Eval
             array.type_name()
         )));
     }
-    element(array, index)
+    let table = call.array_table(0, &array, frame)?;
+    element(array, index, table.as_deref())
 }
 
 /// The element at an index, from the end if it is negative.
-fn element(array: Evaluated<'_>, index: i64) -> Result<Evaluated<'_>, QueryError> {
+fn element<'a>(
+    array: Evaluated<'a>,
+    index: i64,
+    table: Option<&ArrayTable>,
+) -> Result<Evaluated<'a>, QueryError> {
     match array {
         Evaluated::Raw(RawValue::Array(array)) => {
-            Ok(find(array, index)?.map_or(Evaluated::Missing, Evaluated::Raw))
+            Ok(find(array, index, table)?.map_or(Evaluated::Missing, Evaluated::Raw))
         }
         computed => match computed.as_array() {
-            Some(array) => Ok(find(array, index)?.map_or(Evaluated::Missing, Evaluated::owned)),
+            Some(array) => Ok(find(array, index, table)?.map_or(Evaluated::Missing, Evaluated::owned)),
             None => unreachable!("the callers have checked that it is an array"),
         },
     }
 }
 
-fn find(array: &RawArray, index: i64) -> Result<Option<RawValue<'_>>, QueryError> {
+fn find<'v>(
+    array: &'v RawArray,
+    index: i64,
+    table: Option<&ArrayTable>,
+) -> Result<Option<RawValue<'v>>, QueryError> {
     let place = if index >= 0 {
         usize::try_from(index).ok()
     } else {
-        let behind = usize::try_from(index.unsigned_abs()).ok();
-        behind.and_then(|behind| array.iter().count().checked_sub(behind))
+        let length = table.map_or_else(|| array.iter().count(), ArrayTable::length);
+        usize::try_from(index.unsigned_abs()).ok().and_then(|behind| length.checked_sub(behind))
     };
-    match place.and_then(|place| array.iter().nth(place)) {
-        Some(element) => Ok(Some(element?)),
-        None => Ok(None),
+    let Some(place) = place else { return Ok(None) };
+    match table {
+        Some(table) => table.elements_from(array, place).next().transpose(),
+        None => Ok(array.iter().nth(place).transpose()?),
     }
 }

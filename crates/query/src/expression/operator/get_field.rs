@@ -70,7 +70,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
     let Some(name) = field.as_str() else { unreachable!("the parser wants a constant string") };
     match input {
         Evaluated::Raw(RawValue::Document(document)) => {
-            Ok(document.get(name)?.map_or(Evaluated::Missing, Evaluated::Raw))
+            Ok(frame.field(document, name)?.map_or(Evaluated::Missing, Evaluated::Raw))
         }
         computed if computed.is_nullish() && !matches!(computed, Evaluated::Missing) => Ok(Evaluated::NULL),
         computed => match computed.as_document() {

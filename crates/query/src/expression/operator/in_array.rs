@@ -10,11 +10,15 @@ pub(super) static IN: Definition = Definition { name: "$in", arity: Arity::Exact
 
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
     let (sought, array) = (call.argument(0, frame)?, call.argument(1, frame)?);
+    let table = call.array_table(1, &array, frame)?;
     let Some(array) = array.as_array() else {
         return Err(ExpressionFault::InNotArray
             .error(format!("$in requires an array as a second argument, found: {}", array.type_name())));
     };
     let Some(sought) = sought.raw() else { return Ok(Evaluated::boolean(false)) };
+    if let Some(table) = table {
+        return Ok(Evaluated::boolean(table.place_of(array, sought).is_some()));
+    }
     for element in array.iter() {
         if compare_values(sought, element?) == Ordering::Equal {
             return Ok(Evaluated::boolean(true));

@@ -23,7 +23,14 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
     }
     let sought = call.argument(1, frame)?;
     let (start, end) = search_bounds(call, frame)?;
+    let table = call.array_table(0, &array, frame)?;
     let Some(array) = array.as_array() else { unreachable!("checked above") };
+    if let (Some(table), Some(sought), 0) = (table, sought.raw(), start) {
+        let place = table.place_of(array, sought).filter(|place| *place < end);
+        return Ok(Evaluated::Raw(RawValue::Int32(
+            place.and_then(|at| i32::try_from(at).ok()).unwrap_or(-1),
+        )));
+    }
     for (index, element) in array.iter().enumerate().take(end).skip(start) {
         let element = element?;
         if sought.raw().is_some_and(|sought| compare_values(sought, element) == Ordering::Equal) {

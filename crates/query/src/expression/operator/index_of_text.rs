@@ -16,7 +16,7 @@ fn run_bytes<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>,
     run(call, frame, faults, |text, sought, start, end| {
         let end = end.min(text.len());
         let within = text.as_bytes().get(start..end)?;
-        find_bytes(within, sought.as_bytes()).map(|at| at + start)
+        memchr::memmem::find(within, sought.as_bytes()).map(|at| at + start)
     })
 }
 
@@ -34,13 +34,6 @@ fn run_characters<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated
         let at = text.get(from..to)?.find(sought)?;
         Some(start + text[from..from + at].chars().count())
     })
-}
-
-fn find_bytes(text: &[u8], sought: &[u8]) -> Option<usize> {
-    if sought.is_empty() {
-        return Some(0);
-    }
-    text.windows(sought.len()).position(|window| window == sought)
 }
 
 fn run<'a>(

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use pando_document::compare_values;
+use pando_document::{RawValue, compare_values};
 
 use super::super::Expression;
 use super::super::call::{Arity, Call, Definition};
@@ -27,15 +27,19 @@ pub(crate) fn interval_of(
 
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
     let value = call.argument(0, frame)?;
-    for index in (2..call.len().saturating_sub(1)).rev() {
-        let lower = call.argument(index, frame)?;
-        let upper = call.argument(index + 1, frame)?;
-        let within = value.raw().is_some_and(|value| {
-            compare_values(value, lower.raw_or_null()) != Ordering::Less
-                && compare_values(value, upper.raw_or_null()) == Ordering::Less
-        });
-        if within {
-            return Ok(lower);
+    if let Some(value) = value.raw() {
+        // The boundaries ascend. Those up to the value stand before the others.
+        let is_reached = |index: usize| {
+            let boundary = call.expression(index).and_then(Expression::as_constant).unwrap_or(RawValue::Null);
+            compare_values(value, boundary) != Ordering::Less
+        };
+        let (mut reached, mut beyond) = (1, call.len());
+        while beyond - reached > 1 {
+            let middle = reached.midpoint(beyond);
+            if is_reached(middle) { reached = middle } else { beyond = middle }
+        }
+        if reached > 1 && beyond < call.len() {
+            return call.argument(reached, frame);
         }
     }
     if !call.has(1) {

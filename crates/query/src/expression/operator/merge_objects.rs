@@ -1,15 +1,14 @@
 //! `$mergeObjects`: one document of all fields; of two with one name, the later value counts, in the
 //! earlier's place.
 
-use pando_document::Document;
-
 use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError, check_computed_bytes};
+use crate::merged_fields::MergedFields;
 use crate::shell_text;
 
 pub(super) static MERGE_OBJECTS: Definition = Definition { name: "$mergeObjects", arity: Arity::Any, run };
 
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
-    let mut merged = Document::new();
+    let mut merged = MergedFields::default();
     let mut bytes = 0;
     for index in 0..call.len() {
         let value = call.argument(index, frame)?;
@@ -27,8 +26,8 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
         check_computed_bytes(bytes)?;
         for field in document.iter() {
             let (name, value) = field?;
-            merged.insert(name, value.to_owned());
+            merged.insert(name, value);
         }
     }
-    Ok(Evaluated::Document(merged.to_raw()))
+    Ok(Evaluated::Document(merged.to_document()))
 }

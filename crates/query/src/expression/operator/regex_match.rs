@@ -149,7 +149,8 @@ fn run_find<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, 
     let found = with_pattern(call, &input, &pattern, &options, |test, text| {
         let Some(found) = test.find_from(text, 0)? else { return Ok(Evaluated::NULL) };
         document_of(|writer| {
-            write(&found, text, writer);
+            let index = text[..found.start].chars().count();
+            write(&found, text, index, writer);
             Ok(())
         })
     })?;
@@ -177,9 +178,13 @@ fn run_find_all<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'
     })?;
     let text = input.as_str().unwrap_or_default();
     array_of(|writer| {
+        // The characters are counted on from match to match.
+        let (mut counted, mut index) = (0, 0);
         for found in &all {
+            index += text[counted..found.start].chars().count();
+            counted = found.start;
             let mut document = writer.document();
-            write(found, text, &mut document);
+            write(found, text, index, &mut document);
             document.finish();
         }
         Ok(())
@@ -193,10 +198,9 @@ fn arguments<'a>(
     Ok((call.argument(0, frame)?, call.argument(1, frame)?, call.argument(2, frame)?))
 }
 
-/// `{match, idx, captures}`.
-fn write(found: &RegexMatch, text: &str, writer: &mut DocumentWriter<'_>) {
+/// `{match, idx, captures}`; `index` is the place of the match in characters.
+fn write(found: &RegexMatch, text: &str, index: usize, writer: &mut DocumentWriter<'_>) {
     writer.append_str("match", &text[found.start..found.end]);
-    let index = text[..found.start].chars().count();
     writer.append_i32("idx", i32::try_from(index).unwrap_or(i32::MAX));
     let mut captures = writer.array("captures");
     for group in &found.groups {

@@ -11,6 +11,7 @@ use super::{
     Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, QueryError, array_of,
     check_computed_bytes,
 };
+use crate::value_set::ValueSet;
 
 pub(super) static SET_UNION: Definition = Definition { name: "$setUnion", arity: Arity::Any, run: run_union };
 pub(super) static SET_INTERSECTION: Definition =
@@ -132,13 +133,9 @@ fn run_difference<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated
             "both operands of $setDifference must be arrays. Second argument is of type: {found}"
         ))
     })?);
-    let mut kept: Vec<RawValue<'_>> = Vec::new();
-    for element in elements {
-        let is_new = kept.iter().all(|known| compare_values(*known, element) != Ordering::Equal);
-        if is_new && !without.contains(element) {
-            kept.push(element);
-        }
-    }
+    let mut met = ValueSet::default();
+    let kept: Vec<RawValue<'_>> =
+        elements.into_iter().filter(|element| !without.contains(*element) && met.insert(*element)).collect();
     write(&kept)
 }
 

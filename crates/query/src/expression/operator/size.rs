@@ -18,6 +18,9 @@ fn run_is_array<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'
 
 fn run_size<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
     let value = call.argument(0, frame)?;
+    if let Some(table) = call.array_table(0, &value, frame)? {
+        return Ok(count(table.length()));
+    }
     match value.as_array() {
         Some(array) => Ok(count(array.iter().count())),
         None => Err(ExpressionFault::SizeNotArray.error(format!(

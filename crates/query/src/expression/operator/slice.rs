@@ -35,7 +35,8 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
         )));
     };
     let second = SECOND.read(&second)?;
-    let length = elements.iter().count();
+    let table = call.array_table(0, &array, frame)?;
+    let length = table.as_ref().map_or_else(|| elements.iter().count(), |table| table.length());
     let (start, count) = match call.has(2) {
         false if second >= 0 => (0, magnitude(second)),
         false => (length.saturating_sub(magnitude(second)), length),
@@ -55,6 +56,12 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
         }
     };
     array_of(|writer| {
+        if let Some(table) = table {
+            for element in table.elements_from(elements, start).take(count) {
+                writer.push(element?);
+            }
+            return Ok(());
+        }
         for element in elements.iter().skip(start).take(count) {
             writer.push(element?);
         }

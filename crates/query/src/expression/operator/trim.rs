@@ -11,9 +11,9 @@ static TRIM: Definition = Definition { name: "$trim", arity: Arity::Any, run: ru
 static LTRIM: Definition = Definition { name: "$ltrim", arity: Arity::Any, run: run_left };
 static RTRIM: Definition = Definition { name: "$rtrim", arity: Arity::Any, run: run_right };
 
-/// The characters that go without `chars`, as MongoDB lists them.
+/// The characters that go without `chars`, as MongoDB lists them, in ascending order.
 const WHITE_SPACE: [char; 20] = [
-    '\0', ' ', '\t', '\n', '\u{b}', '\u{c}', '\r', '\u{a0}', '\u{1680}', '\u{2000}', '\u{2001}', '\u{2002}',
+    '\0', '\t', '\n', '\u{b}', '\u{c}', '\r', ' ', '\u{a0}', '\u{1680}', '\u{2000}', '\u{2001}', '\u{2002}',
     '\u{2003}', '\u{2004}', '\u{2005}', '\u{2006}', '\u{2007}', '\u{2008}', '\u{2009}', '\u{200a}',
 ];
 
@@ -48,15 +48,20 @@ fn parse(
 }
 
 fn run_both<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
-    run(call, frame, |text, set| text.trim_matches(set))
+    run(call, frame, |text, set| text.trim_matches(|character| has(set, character)))
 }
 
 fn run_left<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
-    run(call, frame, |text, set| text.trim_start_matches(set))
+    run(call, frame, |text, set| text.trim_start_matches(|character| has(set, character)))
 }
 
 fn run_right<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
-    run(call, frame, |text, set| text.trim_end_matches(set))
+    run(call, frame, |text, set| text.trim_end_matches(|character| has(set, character)))
+}
+
+/// Whether an ascending list has a character.
+fn has(set: &[char], character: char) -> bool {
+    set.binary_search(&character).is_ok()
 }
 
 fn run<'a>(
@@ -79,7 +84,9 @@ fn run<'a>(
     }
     match characters.as_str() {
         Some(set) => {
-            let set: Vec<char> = set.chars().collect();
+            let mut set: Vec<char> = set.chars().collect();
+            set.sort_unstable();
+            set.dedup();
             Ok(Evaluated::Text(cut(text, &set).to_owned()))
         }
         None => Err(refusal(call, "'chars'", &characters, ExpressionFault::TrimCharsNotString)),

@@ -20,7 +20,7 @@ use pando_keyorder::{Direction, TypeBits, encode};
 use super::{Definition, RunOptions, Source, Stage, document_in};
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::accumulator::Accumulator;
-use crate::expression::{Evaluated, Expression, ParseScope, document_of};
+use crate::expression::{Evaluated, Expression, Frame, ParseScope, document_of};
 use crate::literal::Literal;
 use crate::pipeline::PipelineFault;
 use crate::pipeline::accumulator::AccumulatorCall;
@@ -187,17 +187,17 @@ impl GroupId {
     }
 
     /// The value on one document; appends the bytes that tell its group from others to `key`.
-    fn evaluate<'a>(&'a self, root: &'a RawDocument, key: &mut Vec<u8>) -> Result<Evaluated<'a>, QueryError> {
+    fn evaluate<'a>(&'a self, frame: &mut Frame<'a>, key: &mut Vec<u8>) -> Result<Evaluated<'a>, QueryError> {
         let mut append = |value: RawValue<'_>| encode(value, Direction::Ascending, key, &mut TypeBits::new());
         match self {
             GroupId::Expression(expression) => {
-                let value = expression.evaluate(root)?;
+                let value = expression.run(frame)?;
                 append(value.raw_or_null());
                 Ok(value)
             }
             GroupId::Members(members) => document_of(|writer| {
                 for (name, member) in members {
-                    let value = member.evaluate(root)?;
+                    let value = member.run(frame)?;
                     let shown = if members.len() == 1 { Some(value.raw_or_null()) } else { value.raw() };
                     append(shown.unwrap_or(RawValue::Undefined));
                     if let Some(shown) = shown {
@@ -228,7 +228,8 @@ impl Run {
     fn take(&mut self, root: &RawDocument) -> Result<(), QueryError> {
         let specification = Arc::clone(&self.specification);
         self.key.clear();
-        let id = specification.id.evaluate(root, &mut self.key)?;
+        let mut frame = Frame::new(root);
+        let id = specification.id.evaluate(&mut frame, &mut self.key)?;
         let id = id.raw_or_null();
         let place = match self.places.get(&self.key) {
             Some(place) => *place,
@@ -237,7 +238,7 @@ impl Run {
         let group = &mut self.groups[place];
         for ((_, call), state) in specification.fields.iter().zip(&mut group.states) {
             let before = state.held_bytes();
-            call.feed(state.as_mut(), root)?;
+            call.feed(state.as_mut(), &mut frame)?;
             self.bytes = self.bytes + state.held_bytes() - before;
         }
         self.check_memory()

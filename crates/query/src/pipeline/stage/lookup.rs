@@ -18,8 +18,9 @@ use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawV
 use super::{Definition, RunOptions, Source, Stage, document_in};
 use crate::array_build::build_array;
 use crate::error::QueryError;
-use crate::expression::{Expression, FieldPath, ParseScope};
+use crate::expression::{Expression, FieldPath, Frame, ParseScope};
 use crate::filter::Filter;
+use crate::literal::Literal;
 use crate::pipeline::Pipeline;
 use crate::projection::Projection;
 
@@ -124,11 +125,12 @@ impl Specification {
 
     /// The scope with the variables of one document.
     fn scope_for(&self, root: &RawDocument) -> Result<ParseScope, QueryError> {
-        let mut scope = self.scope.clone();
+        let mut constants = Vec::with_capacity(self.variables.len());
+        let mut frame = Frame::new(root);
         for (name, expression) in &self.variables {
-            scope = scope.with_constant(name, expression.evaluate(root)?.raw());
+            constants.push((name.as_str(), expression.run(&mut frame)?.raw().map(Literal::new)));
         }
-        Ok(scope)
+        Ok(self.scope.with_constants(constants))
     }
 
     /// Which documents of the other collection are asked for.

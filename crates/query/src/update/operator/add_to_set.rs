@@ -1,8 +1,6 @@
 //! `$addToSet`: values that the array does not hold yet are appended. Equality is that of comparison: 3 is
 //! 3.0, and the order of fields counts.
 
-use std::cmp::Ordering;
-
 use pando_document::{RawValue, compare_values};
 
 use super::pop::collect;
@@ -13,6 +11,7 @@ use crate::error::QueryError;
 use crate::literal::Literal;
 use crate::shell_text;
 use crate::update::trail::Trail;
+use crate::value_set::{FEW_VALUES, ValueSet};
 
 #[derive(Debug)]
 struct AddToSet {
@@ -46,10 +45,16 @@ impl AddToSet {
     /// Appends what is missing; true if anything was.
     fn extend<'v>(&'v self, elements: &mut Vec<RawValue<'v>>) -> bool {
         let before = elements.len();
-        for value in self.values.iter().map(Literal::raw) {
-            if !elements.iter().any(|known| compare_values(*known, value) == Ordering::Equal) {
-                elements.push(value);
+        let values = self.values.iter().map(Literal::raw);
+        if self.values.len() <= FEW_VALUES {
+            for value in values {
+                if !elements.iter().any(|known| compare_values(*known, value).is_eq()) {
+                    elements.push(value);
+                }
             }
+        } else {
+            let mut known = ValueSet::of(elements.iter().copied());
+            elements.extend(values.filter(|value| known.insert(*value)));
         }
         elements.len() > before
     }

@@ -1,7 +1,5 @@
 //! `$pullAll`: every element that equals one of the given values goes.
 
-use std::cmp::Ordering;
-
 use pando_document::{RawValue, compare_values};
 
 use super::pull::cull;
@@ -13,6 +11,7 @@ use crate::update::trail::Trail;
 
 #[derive(Debug)]
 struct PullAll {
+    /// Sorted in the order of values.
     values: Vec<Literal>,
 }
 
@@ -23,7 +22,9 @@ pub(super) fn parse(argument: RawValue<'_>) -> Result<Box<dyn Operator>, QueryEr
             argument.element_type().alias()
         )));
     };
-    Ok(Box::new(PullAll { values: parse_each(values)? }))
+    let mut values = parse_each(values)?;
+    values.sort_by(|a, b| compare_values(a.raw(), b.raw()));
+    Ok(Box::new(PullAll { values }))
 }
 
 impl Operator for PullAll {
@@ -34,7 +35,7 @@ impl Operator for PullAll {
         _: &Trail<'_>,
     ) -> Result<Effect<'v>, QueryError> {
         cull(old, |element| {
-            Ok(self.values.iter().any(|value| compare_values(value.raw(), element) == Ordering::Equal))
+            Ok(self.values.binary_search_by(|value| compare_values(value.raw(), element)).is_ok())
         })
     }
 

@@ -8,6 +8,7 @@ use pando_document::{RawDocument, RawValue};
 
 use super::{Effect, OnBlockedPath, Operator, Surroundings, bad_value};
 use crate::error::{ErrorCode, QueryError};
+use crate::field_tables::FieldSource;
 use crate::identity::is_identical;
 use crate::shell_text;
 use crate::update::path::{Step, UpdatePath};
@@ -64,14 +65,15 @@ pub(super) fn parse(
 
 impl MoveHere {
     /// The value at the source, or none. A source within an array is refused, if it is there.
-    fn look_up<'v>(&self, root: &'v RawDocument) -> Result<Option<RawValue<'v>>, QueryError> {
+    fn look_up<'v>(&self, surroundings: &Surroundings<'v>) -> Result<Option<RawValue<'v>>, QueryError> {
+        let (root, fields) = (surroundings.root, surroundings.fields);
         let mut here = RawValue::Document(root);
         let mut array = None;
         let mut name = "";
         for step in self.source.steps() {
             let Step::Field(next) = step else { unreachable!("the parser refuses dynamic paths in $rename") };
             let value = match here {
-                RawValue::Document(document) => document.get(next)?,
+                RawValue::Document(document) => fields.field(document, next)?,
                 RawValue::Array(elements) if is_index(next) => {
                     array.get_or_insert(name);
                     elements.as_document().get(next)?
@@ -102,24 +104,24 @@ impl MoveHere {
         )
     }
 
-    fn check_destination(&self, root: &RawDocument) -> Result<(), QueryError> {
-        match self.array_on_destination(root)? {
+    fn check_destination(&self, surroundings: &Surroundings<'_>) -> Result<(), QueryError> {
+        match self.array_on_destination(surroundings)? {
             None => Ok(()),
             Some(array) => Err(bad_value(format!(
                 "The destination field cannot be an array element, '{}' in doc with {} has an array field called '{array}'",
                 self.destination.text(),
-                unbraced(root)
+                unbraced(surroundings.root)
             ))),
         }
     }
 
     /// The name of the first array that the destination leads through.
-    fn array_on_destination(&self, root: &RawDocument) -> Result<Option<String>, QueryError> {
-        let mut document = root;
+    fn array_on_destination(&self, surroundings: &Surroundings<'_>) -> Result<Option<String>, QueryError> {
+        let mut document = surroundings.root;
         let steps = self.destination.steps();
         for (depth, step) in steps.iter().enumerate() {
             let Step::Field(name) = step else { return Ok(None) };
-            match document.get(name)? {
+            match surroundings.fields.field(document, name)? {
                 Some(RawValue::Document(nested)) => document = nested,
                 Some(RawValue::Array(_)) if depth + 1 < steps.len() => return Ok(Some(name.clone())),
                 _ => return Ok(None),
@@ -145,8 +147,8 @@ impl Operator for MoveHere {
         surroundings: &Surroundings<'v>,
         _: &Trail<'_>,
     ) -> Result<Effect<'v>, QueryError> {
-        let Some(value) = self.look_up(surroundings.root)? else { return Ok(Effect::Keep) };
-        self.check_destination(surroundings.root)?;
+        let Some(value) = self.look_up(surroundings)? else { return Ok(Effect::Keep) };
+        self.check_destination(surroundings)?;
         if self.destination.text() == "_id" {
             // Refused even where the value is the same.
             return Err(QueryError::new(
@@ -162,21 +164,21 @@ impl Operator for MoveHere {
         surroundings: &Surroundings<'v>,
         _: &Trail<'_>,
     ) -> Result<Effect<'v>, QueryError> {
-        let Some(value) = self.look_up(surroundings.root)? else { return Ok(Effect::Keep) };
-        self.check_destination(surroundings.root)?;
+        let Some(value) = self.look_up(surroundings)? else { return Ok(Effect::Keep) };
+        self.check_destination(surroundings)?;
         Ok(Effect::Put(value))
     }
 
     fn creates(&self, surroundings: &Surroundings<'_>) -> bool {
         // An error at the source is met again, and reported, where the value is taken.
-        !matches!(self.look_up(surroundings.root), Ok(None))
+        !matches!(self.look_up(surroundings), Ok(None))
     }
 
     fn on_blocked_path(&self, surroundings: &Surroundings<'_>) -> Result<OnBlockedPath, QueryError> {
-        if self.look_up(surroundings.root)?.is_none() {
+        if self.look_up(surroundings)?.is_none() {
             return Ok(OnBlockedPath::Ignore);
         }
-        self.check_destination(surroundings.root)?;
+        self.check_destination(surroundings)?;
         Ok(OnBlockedPath::CannotCreate)
     }
 }
