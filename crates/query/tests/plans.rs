@@ -515,3 +515,46 @@ fn keys_between_min_and_max_are_found_in_the_order_of_the_index() {
     };
     assert_eq!(store.run(plan(&find, &store.indexes()).unwrap()), [17, 27, 6, 16, 26, 5]);
 }
+
+/// Most combinations of the lists have no entry, so that scans pass over them in both directions.
+#[test]
+fn products_of_long_lists_find_the_same_through_every_index() {
+    let chance = SeededRandom::new(18);
+    let mut triples: Vec<[i32; 3]> = (0..400).map(|_| [0; 3].map(|_: i32| chance.below(40) as i32)).collect();
+    triples.sort_unstable();
+    triples.dedup();
+    let document = |(id, [a, b, c]): (usize, &[i32; 3])| {
+        doc! { "_id": (Value::Int32(id as i32)), "a": (*a), "b": (*b), "c": (*c) }.to_raw()
+    };
+    let documents: Vec<RawDocumentBuf> = triples.iter().enumerate().map(document).collect();
+    let indexes = [
+        index(doc! { "a": 1, "b": 1, "c": 1 }, &[]),
+        index(doc! { "a": -1, "b": 1, "c": -1 }, &[]),
+        index(doc! { "c": 1, "a": -1 }, &[]),
+    ];
+    let store = Store::new(&documents, &indexes);
+    for round in 0..30 {
+        let lists: Vec<Vec<i32>> =
+            (0..3).map(|_| (0..5 + chance.below(40)).map(|_| chance.below(60) as i32).collect()).collect();
+        let list = |at: usize| lists[at].iter().copied().map(Value::Int32).collect::<Value>();
+        // The last field has a list, all but a list, or a range.
+        let last = match round % 3 {
+            0 => doc! { "$in": (list(2)) },
+            1 => doc! { "$nin": (list(2)) },
+            _ => doc! { "$gte": (lists[2][0]) },
+        };
+        let filter = doc! { "a": { "$in": (list(0)) }, "b": { "$in": (list(1)) }, "c": last };
+        let context = format!("{filter:?}");
+        let filter = Filter::parse(&filter.to_raw(), &ParseScope::default()).unwrap();
+        let matching = |id: &usize| filter.matches(&documents[*id]).unwrap();
+        let wanted: Vec<i64> = (0..documents.len()).filter(matching).map(|id| id as i64).collect();
+        check(&store, &filter, &Sort::Unordered, &wanted, &context);
+        let sort = |direction: i32| {
+            let sort = doc! { "a": direction, "b": direction, "c": direction };
+            Sort::parse(&sort.to_raw()).unwrap()
+        };
+        check(&store, &filter, &sort(1), &wanted, &context);
+        let backwards: Vec<i64> = wanted.iter().rev().copied().collect();
+        check(&store, &filter, &sort(-1), &backwards, &context);
+    }
+}
