@@ -128,6 +128,8 @@ struct Wide {
     owner: Option<TransactionId>,
     committed: CommitTimestamp,
     keys: GrowingFilter,
+    /// The trees that the keys belong to.
+    trees: Vec<TreeId>,
 }
 
 /// The table of intents of one engine.
@@ -236,7 +238,7 @@ impl Intents {
         let mut shard = self.shard(fingerprint).lock();
         shard.check_wide(fingerprint, owner, snapshot, || self.oldest())?;
         self.ranges.check(owner, snapshot, tree, key)?;
-        shard.claim_widely(fingerprint, owner, snapshot)
+        shard.claim_widely(tree, fingerprint, owner, snapshot)
     }
 
     /// Settles the wide claims of a transaction.
@@ -257,13 +259,17 @@ impl Intents {
         }
     }
 
-    /// Whether a live transaction has claimed a key; once in a while also if it has not.
+    /// Whether a live transaction has claimed a key; once in a while also if it has not. Never so in a tree of
+    /// which it has claimed no key: a key that is only merged into blindly must not be taken for claimed for
+    /// as long as a large commit takes.
     pub fn is_claimed_by(&self, owner: TransactionId, tree: TreeId, key: &[u8]) -> bool {
         let fingerprint = fingerprint(tree, key);
         let shard = self.shard(fingerprint).lock();
         let slot = shard.table.find(fingerprint, |slot| slot.fingerprint == fingerprint);
         slot.is_some_and(|slot| slot.owner == Some(owner))
-            || shard.wide.iter().any(|wide| wide.owner == Some(owner) && wide.keys.may_contain(fingerprint))
+            || shard.wide.iter().any(|wide| {
+                wide.owner == Some(owner) && wide.trees.contains(&tree) && wide.keys.may_contain(fingerprint)
+            })
     }
 
     fn oldest(&self) -> SnapshotTimestamp {
@@ -364,6 +370,7 @@ impl Shard {
 
     fn claim_widely(
         &mut self,
+        tree: TreeId,
         fingerprint: u64,
         owner: TransactionId,
         snapshot: SnapshotTimestamp,
@@ -379,11 +386,14 @@ impl Shard {
         }
         let own = self.wide.iter().position(|wide| wide.owner == Some(owner));
         let at = own.unwrap_or_else(|| {
-            let keys = GrowingFilter::default();
-            self.wide.push(Wide { owner: Some(owner), committed: CommitTimestamp::ZERO, keys });
+            let (keys, trees) = (GrowingFilter::default(), Vec::new());
+            self.wide.push(Wide { owner: Some(owner), committed: CommitTimestamp::ZERO, keys, trees });
             self.wide.len() - 1
         });
         self.wide[at].keys.add(fingerprint);
+        if !self.wide[at].trees.contains(&tree) {
+            self.wide[at].trees.push(tree);
+        }
         Ok(())
     }
 

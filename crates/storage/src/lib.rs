@@ -103,7 +103,7 @@ pub use key_range::{Direction, KeyRange};
 pub use limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use load::{IteratorEntries, LoadDurability, SortedEntries};
 pub use memory::{HeldMemory, MemoryAccount};
-pub use merge::{MERGE_OPERAND_BYTES_MAX, MERGES_BYTES_MAX, Merge, Merges};
+pub use merge::{ADDITION_BYTES, MERGE_OPERAND_BYTES_MAX, MERGES_BYTES_MAX, Merge, Merges};
 pub use operation::{CHECKS_A_CLOCK, Caller, Interruption, Operation, Usage, UsageFigures};
 pub use pando_environment::MissedRead;
 pub use snapshot_transaction::{DeletedRange, EngineSnapshot, OverlaidScan, OwnChanges, SnapshotTransaction};

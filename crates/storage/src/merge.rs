@@ -40,6 +40,9 @@ pub const MERGE_OPERAND_BYTES_MAX: usize = KEY_BYTES_MAX;
 /// which different operators are applied in turn comes near it.
 pub const MERGES_BYTES_MAX: usize = 64 << 10;
 
+/// Length of the encoding of an addition.
+pub const ADDITION_BYTES: usize = 1 + size_of::<i64>();
+
 const ADD: u8 = 1;
 const MAX: u8 = 2;
 const MIN: u8 = 3;
@@ -107,6 +110,13 @@ impl<'m> Merge<'m> {
         }
     }
 
+    /// The encoding of an addition alone.
+    pub fn addition_bytes(number: i64) -> [u8; ADDITION_BYTES] {
+        let mut bytes = [ADD; ADDITION_BYTES];
+        bytes[1..].copy_from_slice(&number.to_le_bytes());
+        bytes
+    }
+
     /// The encoding of this merge alone.
     pub fn to_bytes(self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(9);
@@ -166,6 +176,14 @@ impl<'m> Merges<'m> {
         self.0
     }
 
+    /// The number, if they are one addition and nothing else.
+    pub fn as_addition(self) -> Option<i64> {
+        match self.0.split_first_chunk::<ADDITION_BYTES>()? {
+            ([ADD, number @ ..], []) => Some(i64::from_le_bytes(*number)),
+            _ => None,
+        }
+    }
+
     /// Each of them, the oldest first.
     pub fn iter(self) -> impl Iterator<Item = Merge<'m>> {
         let mut rest = self.0;
@@ -196,6 +214,9 @@ impl<'m> Merges<'m> {
 
     /// The encoding of older merges and these behind them, as few as can be.
     pub fn after(self, older: Merges<'_>) -> Vec<u8> {
+        if let (Some(older), Some(newer)) = (older.as_addition(), self.as_addition()) {
+            return Merge::addition_bytes(older.wrapping_add(newer)).to_vec();
+        }
         let mut all: Vec<Merge<'_>> = older.iter().collect();
         for merge in self.iter() {
             match all.last_mut().and_then(|last| last.then(merge).map(|joined| (last, joined))) {

@@ -46,7 +46,7 @@ use crate::access::Claim;
 use crate::error::{ErrorKind, StorageError};
 use crate::fingerprint::fingerprint;
 use crate::identifiers::{Savepoint, TreeId};
-use crate::merge::{MERGES_BYTES_MAX, Merge, Merges};
+use crate::merge::{ADDITION_BYTES, MERGES_BYTES_MAX, Merge, Merges};
 
 /// The effect of a write on its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,12 +115,15 @@ const ENTRY_MEMORY: usize = size_of::<Entry>() + 8;
 /// Memory of a key in an order beside its bytes, about.
 const ORDER_MEMORY: usize = 48;
 
+/// Bytes for which there is room in the arena behind the first write.
+const FURTHER_BYTES: usize = 128;
+
 /// No earlier entry of the key.
 const NO_ENTRY: u32 = u32::MAX;
 
 /// The kind of an entry.
 #[derive(Clone, Copy)]
-enum Kind {
+pub(crate) enum Kind {
     Put,
     Delete,
     Merge,
@@ -278,6 +281,10 @@ impl WriteSet {
             before.is_covered = true;
         }
         let value = write.change.bytes();
+        if self.arena.is_empty() {
+            // Room for a document, some index entries and the counters without a second allocation.
+            self.arena.reserve(write.key.len() + value.len() + FURTHER_BYTES);
+        }
         self.entries.push(Entry {
             fingerprint: hash,
             start: self.arena.len(),
@@ -367,25 +374,33 @@ impl WriteSet {
 }
 
 /// A merge over an earlier write of the same key by the same transaction.
-pub(crate) struct OverOwn {
-    kind: Kind,
-    bytes: Vec<u8>,
+pub(crate) enum OverOwn {
+    /// A first addition, which needs no allocation. Every commit that changes a counter has some.
+    Addition([u8; ADDITION_BYTES]),
+    Other {
+        kind: Kind,
+        bytes: Vec<u8>,
+    },
 }
 
 impl OverOwn {
     pub(crate) fn new(own: Option<Change<'_>>, merge: Merge<'_>) -> Result<OverOwn, StorageError> {
-        let (kind, bytes) = match own {
-            Some(Change::Put(value)) => (Kind::Put, merge.apply(Some(value)).into_owned()),
-            Some(Change::Delete) => (Kind::Put, merge.apply(None).into_owned()),
-            Some(Change::Merge(older)) => (Kind::Merge, joined(older, merge)?),
-            None => (Kind::Merge, merge.to_bytes()),
+        let (kind, bytes) = match (own, merge) {
+            (None, Merge::Add(number)) => return Ok(OverOwn::Addition(Merge::addition_bytes(number))),
+            (None, merge) => (Kind::Merge, merge.to_bytes()),
+            (Some(Change::Put(value)), merge) => (Kind::Put, merge.apply(Some(value)).into_owned()),
+            (Some(Change::Delete), merge) => (Kind::Put, merge.apply(None).into_owned()),
+            (Some(Change::Merge(older)), merge) => (Kind::Merge, joined(older, merge)?),
         };
-        Ok(OverOwn { kind, bytes })
+        Ok(OverOwn::Other { kind, bytes })
     }
 
     /// The change that the merge amounts to.
     pub(crate) fn change(&self) -> Change<'_> {
-        change_of(self.kind, &self.bytes)
+        match self {
+            OverOwn::Addition(bytes) => change_of(Kind::Merge, bytes),
+            OverOwn::Other { kind, bytes } => change_of(*kind, bytes),
+        }
     }
 }
 

@@ -258,3 +258,17 @@ fn a_wide_claim_meets_what_others_have_claimed_or_committed_one_by_one_and_gives
     claims.release(&intents);
     intents.acquire(small, snapshot(11), tree, b"free").expect("it was given back");
 }
+
+#[test]
+fn no_key_of_a_tree_without_claims_is_taken_for_claimed_however_many_there_are_elsewhere() {
+    let intents = Intents::new();
+    let mut claims = Claims::with_intents_max(transaction(1), snapshot(0), 0);
+    for key in 0..20_000_u32 {
+        claims.claim(&intents, TREE, &key.to_be_bytes()).expect("nobody has it");
+    }
+    let other = TreeId::new(TREE.get() + 1);
+    let is_claimed = |tree, key: u32| intents.is_claimed_by(transaction(1), tree, &key.to_be_bytes());
+    assert!((0..20_000).all(|key| is_claimed(TREE, key)));
+    assert!(!(0..20_000).any(|key| is_claimed(other, key)));
+    claims.release(&intents);
+}

@@ -93,3 +93,14 @@ fn bytes_that_are_no_merges_are_refused() {
     assert!(Merge::Max(&[0; MERGE_OPERAND_BYTES_MAX]).check().is_ok());
     assert!(Merge::Min(&[0; MERGE_OPERAND_BYTES_MAX + 1]).check().is_err());
 }
+
+#[test]
+fn only_one_addition_is_an_addition() {
+    let addition = Merge::addition_bytes(-7);
+    assert_eq!(addition.to_vec(), Merge::Add(-7).to_bytes());
+    let of = |bytes: &[u8]| Merges::decode(bytes).expect("they are merges").as_addition();
+    assert_eq!(of(&addition), Some(-7));
+    assert_eq!(of(&Merge::Max(&[0; 4]).to_bytes()), None, "as many bytes");
+    assert_eq!(of(&[addition, addition].concat()), None);
+    assert_eq!(of(&Merge::Max(b"").to_bytes()), None);
+}

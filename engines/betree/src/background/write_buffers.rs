@@ -85,6 +85,11 @@ impl WriteBuffers {
             let applied = partition.active.apply(lsn, timestamp, bounds, owned);
             growth += applied.growth;
             superseded += applied.superseded;
+            if applied.has_long_chain {
+                // In this order: missing range deletes are newer than all snapshots then.
+                let retained = self.visibility.retained().with_ranges(Arc::clone(&tree.view().ranges));
+                growth += partition.active.thin(here.iter().map(|(key, _)| *key), &retained);
+            }
             if partition.active.bytes() >= self.full_from(tree) && partition.frozen.is_none() {
                 self.backlog.ask_for_flush(tree);
             }

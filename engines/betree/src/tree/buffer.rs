@@ -11,6 +11,8 @@
 //!   published. A later commit to the same buffer drops it, even if that commit writes other keys. It is the
 //!   first commit that knows an oldest snapshot which sees the newer version. So the thread that frees memory
 //!   is mostly one that needs some, and the memory is still in the processor's caches.
+//! - *Thin* a chain: drop the versions between two snapshots, by the exact list of all snapshots. A key that
+//!   every commit writes, such as a counter, would have a chain of any length while an old snapshot lives.
 //! - *Sweep*: prune all chains. It finds versions that were still visible when later commits looked, or that
 //!   were too many to note.
 //!
@@ -30,6 +32,7 @@ use pando_storage::{CommitTimestamp, KeyRange, Lsn, SnapshotTimestamp};
 use self::chains::{ChainNumber, Chains};
 use self::key::BufferKey;
 use crate::range_deletes::DeletedRanges;
+use crate::tree::version_retention::Retained;
 
 mod chain;
 mod chains;
@@ -75,6 +78,15 @@ struct Sizes {
 }
 
 impl Sizes {
+    /// Thins the chain of a key.
+    fn thin(&mut self, chain: &mut Chain, retained: &Retained) {
+        self.content -= chain.newest.content_bytes();
+        let (newest, older) = chain.thin(retained);
+        self.content += chain.newest.content_bytes();
+        self.older = self.older.strict_add_signed(older);
+        self.all = self.all.strict_add_signed(newest + older);
+    }
+
     /// Prunes the chain of a key.
     fn prune(&mut self, key: &[u8], chain: &mut Chain, bounds: PruneBounds<'_>) {
         self.content -= chain.newest.content_bytes();
@@ -109,7 +121,7 @@ impl Buffer {
         };
         let (_, chain) = self.chains.get_mut(number);
         let (newest, content) = (chain.newest.heap_bytes(), chain.newest.content_bytes());
-        let older = chain.push(version);
+        let older = chain.push(version, bounds.oldest);
         self.sizes.content = self.sizes.content - content + chain.newest.content_bytes();
         self.sizes.older += older;
         self.sizes.all = self.sizes.all + chain.newest.heap_bytes() + older - newest;
@@ -146,6 +158,17 @@ impl Buffer {
             self.sizes.prune(key, chain, bounds);
         }
         before.strict_sub(self.sizes.all)
+    }
+
+    /// Thins the chains of these keys, where they are long and no range delete lies over them.
+    fn thin<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>, retained: &Retained) {
+        for key in keys {
+            let Some(number) = self.chains.find(key) else { continue };
+            let (key, chain) = self.chains.get_mut(number);
+            if chain.is_to_be_thinned() && retained.deletes_over(key).is_empty() {
+                self.sizes.thin(chain, retained);
+            }
+        }
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Option<&Chain> {
@@ -211,6 +234,8 @@ pub(crate) struct Applied {
     pub(crate) growth: isize,
     /// Chains newly noted with a superseded version, which later commits are to drop.
     pub(crate) superseded: usize,
+    /// A chain has become so long that it is to be [thinned](SharedBuffer::thin).
+    pub(crate) has_long_chain: bool,
 }
 
 /// A sweep looks at every chain. It is worthwhile if the buffer's bytes, divided by this, belong to versions
@@ -245,10 +270,12 @@ impl SharedBuffer {
         // A part of a large commit has the timestamp of the whole commit, which no snapshot sees for long.
         // The notes behind it in the queue would wait for it.
         let is_small = timestamp.get() == lsn.get();
+        let mut has_long_chain = false;
         for (key, change) in writes {
             let chain = buffer.push(key, BufferedVersion { timestamp, change }, bounds);
             if let Some(number) = chain.filter(|_| is_small) {
                 buffer.note_superseded(number);
+                has_long_chain |= buffer.chains.get(number).is_to_be_thinned();
             }
         }
         let after = buffer.bytes();
@@ -258,7 +285,19 @@ impl SharedBuffer {
         if first == 0 || lsn.get() < first {
             self.first_lsn.store(lsn.get(), Ordering::Release);
         }
-        Applied { growth: after as isize - before as isize, superseded: buffer.superseded.len() - noted }
+        let superseded = buffer.superseded.len() - noted;
+        Applied { growth: after as isize - before as isize, superseded, has_long_chain }
+    }
+
+    /// Thins the chains of keys that a commit has just written. Returns the bytes by which the buffer grew. The
+    /// buffer is not frozen.
+    pub(crate) fn thin<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, retained: &Retained) -> isize {
+        let mut buffer = self.buffer.write();
+        let before = buffer.bytes();
+        buffer.thin(keys, retained);
+        let after = buffer.bytes();
+        self.bytes.store(after, Ordering::Relaxed);
+        after as isize - before as isize
     }
 
     /// Sweeps the buffer, if enough bytes belong to older versions. Returns the bytes that it freed. The

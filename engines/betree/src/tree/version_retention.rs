@@ -63,7 +63,7 @@ impl Retained {
     }
 
     /// Whether some snapshot, now or later, sees a version and not its next newer one.
-    fn tells_apart(&self, newer: CommitTimestamp, older: CommitTimestamp) -> bool {
+    pub(crate) fn tells_apart(&self, newer: CommitTimestamp, older: CommitTimestamp) -> bool {
         // The oldest snapshot that sees the older version decides.
         let at = self.snapshots.partition_point(|snapshot| !snapshot.sees(older));
         self.snapshots.get(at).is_none_or(|snapshot| !snapshot.sees(newer))

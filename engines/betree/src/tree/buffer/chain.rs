@@ -1,11 +1,12 @@
 //! The versions of one key in a buffer.
 
 use bytes::Bytes;
-use pando_storage::{Change, CommitTimestamp, SnapshotTimestamp};
+use pando_storage::{Change, CommitTimestamp, Merge, SnapshotTimestamp};
 
 use super::ALLOCATION_BYTES;
 use crate::format::content::{Content, merges_of};
 use crate::tree::value_merge::{MergeOutcome, combine};
+use crate::tree::version_retention::Retained;
 
 /// A change that owns its memory.
 ///
@@ -89,7 +90,15 @@ impl BufferedVersion {
 
     /// Combines this version with the one below it; false if they stay apart.
     fn combine_with(&mut self, below: &BufferedVersion) -> bool {
-        let OwnedChange::Other(DeleteOrMerge::Merge(merges)) = &self.change else { return true };
+        let OwnedChange::Other(DeleteOrMerge::Merge(merges)) = &mut self.change else { return true };
+        if let OwnedChange::Other(DeleteOrMerge::Merge(below)) = &below.change
+            && let (Some(number), Some(below)) =
+                (merges_of(merges).as_addition(), merges_of(below).as_addition())
+        {
+            // In place: nearly every commit adds to counters.
+            merges.copy_from_slice(&Merge::addition_bytes(number.wrapping_add(below)));
+            return true;
+        }
         match combine(merges_of(merges), &below.change.content()) {
             MergeOutcome::One(content) => self.change = OwnedChange::of_content(content),
             MergeOutcome::Below => self.change = below.change.clone(),
@@ -112,7 +121,24 @@ pub(crate) struct Chain {
 pub(super) struct Older {
     version: BufferedVersion,
     pub(super) before: Option<Box<Older>>,
+    /// Counts for the first of the older versions only.
+    state: ChainState,
 }
+
+/// What is known of the older versions of a chain, so that a commit need not walk along them.
+#[derive(Clone, Copy, Debug)]
+struct ChainState {
+    /// The oldest snapshot for which the chain was pruned last; `None`: it has to be pruned.
+    pruned_for: Option<SnapshotTimestamp>,
+    /// Their number.
+    length: u32,
+    /// The length from which on the chain is to be thinned.
+    thin_at: u32,
+}
+
+/// Older versions from which on a chain is thinned for the first time: more than commits leave behind where no
+/// old snapshot lives.
+const THIN_MIN: u32 = 512;
 
 impl Older {
     /// Its bytes, without those of the versions before it.
@@ -146,7 +172,13 @@ impl Chain {
 
     /// Puts a version in its place. It is nearly always the newest, but two commits that wrote a key blindly
     /// may arrive in another order than in the log. Returns the bytes by which the older versions grew.
-    pub(super) fn push(&mut self, version: BufferedVersion) -> usize {
+    pub(super) fn push(&mut self, version: BufferedVersion, oldest: SnapshotTimestamp) -> usize {
+        let none = ChainState { pruned_for: Some(oldest), length: 0, thin_at: THIN_MIN };
+        let mut state = self.older.as_ref().map_or(none, |first| first.state);
+        state.length = state.length.saturating_add(1);
+        if oldest.sees(version.timestamp) {
+            state.pruned_for = None;
+        }
         let mut place = &mut self.older;
         let version = if version.timestamp > self.newest.timestamp {
             std::mem::replace(&mut self.newest, version)
@@ -157,24 +189,89 @@ impl Chain {
             }
             version
         };
-        let older = Box::new(Older { version, before: place.take() });
+        let older = Box::new(Older { version, before: place.take(), state });
         let bytes = older.bytes();
         *place = Some(older);
+        if let Some(first) = &mut self.older {
+            first.state = state;
+        }
         bytes
+    }
+
+    /// Whether there are so many older versions that the list of all snapshots is worth a look.
+    pub(super) fn is_to_be_thinned(&self) -> bool {
+        self.older.as_ref().is_some_and(|first| first.state.length >= first.state.thin_at)
+    }
+
+    /// Drops the versions that no snapshot of the list tells apart from the next newer one, after merge
+    /// operators were combined with them. No range delete lies over the key. The chain is next thinned when it
+    /// has doubled, so that a version costs the same however many snapshots live. Returns by how many bytes
+    /// the newest version and the older ones changed.
+    pub(super) fn thin(&mut self, retained: &Retained) -> (isize, isize) {
+        let before = self.newest.heap_bytes() as isize;
+        let (mut older_change, mut kept) = (0, 0);
+        let (mut newer, mut place) = (&mut self.newest, &mut self.older);
+        let mut newer_is_older = false;
+        while let Some(older) = place.as_deref_mut() {
+            let bytes = newer.heap_bytes() as isize;
+            let is_dropped = !retained.tells_apart(newer.timestamp, older.version.timestamp)
+                && newer.combine_with(&older.version);
+            if is_dropped {
+                if newer_is_older {
+                    older_change += newer.heap_bytes() as isize - bytes;
+                }
+                older_change -= older.bytes() as isize;
+                let before = older.before.take();
+                *place = before;
+                continue;
+            }
+            kept += 1;
+            let Older { version, before, .. } = &mut **place.as_mut().expect("it was just looked at");
+            (newer, place, newer_is_older) = (version, before, true);
+        }
+        let newest_change = self.newest.heap_bytes() as isize - before;
+        if let Some(first) = &mut self.older {
+            // Versions have come together: pruning may have something to do again.
+            first.state =
+                ChainState { pruned_for: None, length: kept, thin_at: THIN_MIN.max(kept.saturating_mul(2)) };
+        }
+        (newest_change, older_change)
     }
 
     /// Drops the versions that no snapshot can see, after merge operators above were combined with them.
     /// Range deletes at the times `deletes` lie over the key: for operators above one, the versions below it
     /// do not exist. Returns by how many bytes the newest version and the older ones changed.
+    ///
+    /// A chain that was pruned for the same oldest snapshot, and has only newer versions since, is left as it
+    /// is without a look: while an old snapshot lives, a key that every commit writes has a long chain.
     pub(super) fn prune(&mut self, oldest: SnapshotTimestamp, deletes: &[CommitTimestamp]) -> (isize, isize) {
+        match &mut self.older {
+            None => return (0, 0),
+            Some(first) if first.state.pruned_for == Some(oldest) => return (0, 0),
+            Some(first) => first.state.pruned_for = Some(oldest),
+        }
+        let (changed, length) = self.prune_older(oldest, deletes);
+        if let (Some(first), Some(length)) = (&mut self.older, length) {
+            first.state.length = length;
+        }
+        changed
+    }
+
+    /// Prunes, and counts the older versions that are left, where they are known.
+    fn prune_older(
+        &mut self,
+        oldest: SnapshotTimestamp,
+        deletes: &[CommitTimestamp],
+    ) -> ((isize, isize), Option<u32>) {
         // The newest version that all snapshots see: it stays, and is combined with the versions below it.
         let mut stays = &mut self.newest;
         let mut place = &mut self.older;
-        let mut is_newest = true;
+        let (mut is_newest, mut kept) = (true, 0);
         while !oldest.sees(stays.timestamp) {
-            let Some(older) = place else { return (0, 0) };
-            let Older { version, before } = &mut **older;
+            let Some(older) = place else { return ((0, 0), Some(kept)) };
+            let Older { version, before, .. } = &mut **older;
             (stays, place, is_newest) = (version, before, false);
+            kept += 1;
         }
         let before = stays.heap_bytes() as isize;
         let mut dropped = 0;
@@ -191,7 +288,8 @@ impl Chain {
             dropped += older.bytes() as isize;
             *place = older.before.take();
         }
+        let length = place.is_none().then_some(kept);
         let change = stays.heap_bytes() as isize - before;
-        if is_newest { (change, -dropped) } else { (0, change - dropped) }
+        (if is_newest { (change, -dropped) } else { (0, change - dropped) }, length)
     }
 }

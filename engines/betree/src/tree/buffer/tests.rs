@@ -313,3 +313,97 @@ fn dropping_superseded_versions_changes_no_answer_for_any_writes_in_any_order() 
         assert!(versions(&dropping) * 4 < versions(&keeping), "nothing was dropped");
     }
 }
+
+/// The list of live snapshots, and the newest that one can begin at.
+fn retained(live: &[u64], newest: u64) -> Retained {
+    let live = live.iter().map(|snapshot| SnapshotTimestamp::new(*snapshot)).collect();
+    Retained::new(live, SnapshotTimestamp::new(newest))
+}
+
+#[test]
+fn the_chain_of_a_counter_stays_short_while_old_snapshots_live() {
+    let shared = SharedBuffer::new();
+    let (live, mut longest) = ([5, 40_000, 40_001, 70_000], 0);
+    for time in 1..=100_000 {
+        let seen = |snapshot: &&u64| **snapshot < time;
+        let live: Vec<u64> = live.iter().filter(seen).copied().collect();
+        // The oldest snapshot never moves from the first one on.
+        let oldest = live.first().copied().unwrap_or(0);
+        let (lsn, timestamp) = (Lsn::new(time), CommitTimestamp::new(time));
+        let writes = [(&b"key"[..], add(time, 1).change)].into_iter();
+        if shared.apply(lsn, timestamp, bounds_at(oldest, &none()), writes).has_long_chain {
+            // The commit is not visible yet.
+            shared.thin([&b"key"[..]].into_iter(), &retained(&live, time - 1));
+        }
+        longest = longest.max(shared.read().get(b"key").map_or(0, |chain| chain.is_to_be_thinned().into()));
+    }
+    check_bytes(&shared.read());
+    assert_eq!(longest, 0, "a chain that is to be thinned is thinned at once");
+    let count = shared.read().get(b"key").map_or(0, |chain| chain.versions().count());
+    assert!(count < 600, "{count} versions");
+    for snapshot in [5, 40_000, 40_001, 70_000, 100_000] {
+        let read = read_over(&shared.read(), b"key", snapshot);
+        let expected = 1_000 + snapshot as i64;
+        assert_eq!(read.as_deref(), Some(&expected.to_le_bytes()[..]), "snapshot {snapshot}");
+    }
+}
+
+#[test]
+fn as_many_snapshots_as_versions_are_looked_at_ever_more_seldom() {
+    let shared = SharedBuffer::new();
+    let mut looks = 0;
+    for time in 1..=20_000_u64 {
+        let (lsn, timestamp) = (Lsn::new(time), CommitTimestamp::new(time));
+        let writes = [(&b"key"[..], add(time, 1).change)].into_iter();
+        if shared.apply(lsn, timestamp, bounds_at(1, &none()), writes).has_long_chain {
+            let live: Vec<u64> = (1..time).collect();
+            shared.thin([&b"key"[..]].into_iter(), &retained(&live, time - 1));
+            looks += 1;
+        }
+    }
+    assert!((1..10).contains(&looks), "{looks} looks at a chain that cannot become shorter");
+    assert_eq!(shared.read().get(b"key").map(|chain| chain.versions().count()), Some(20_000));
+    check_bytes(&shared.read());
+}
+
+#[test]
+fn thinning_changes_no_answer_of_a_live_snapshot_for_any_writes_in_any_order() {
+    for seed in 0..60 {
+        let random = SeededRandom::new(seed);
+        let draw = |below: u64| random.next_u64() % below;
+        let (thinned, whole) = (SharedBuffer::new(), SharedBuffer::new());
+        let mut commits: Vec<u64> = (1..=3_000).collect();
+        for at in (1..commits.len()).step_by(5) {
+            let end = (at + 1 + draw(4) as usize).min(commits.len());
+            commits[at..end].reverse();
+        }
+        let mut live: Vec<u64> = Vec::new();
+        for (at, time) in commits.iter().enumerate() {
+            let published = commits[at..].iter().take(8).min().expect("this one") - 1;
+            if draw(100) == 0 {
+                live.push(published);
+            }
+            if draw(200) == 0 && live.len() > 1 {
+                live.remove(draw(live.len() as u64) as usize);
+            }
+            let oldest = live.iter().min().copied().unwrap_or(0);
+            let change = match draw(40) {
+                0 => OwnedChange::Other(DeleteOrMerge::Delete),
+                1 => counter(draw(50) as i64),
+                _ => add(*time, draw(50) as i64).change,
+            };
+            let (lsn, timestamp) = (Lsn::new(*time), CommitTimestamp::new(*time));
+            let write = || [(&b"key"[..], change.clone())].into_iter();
+            whole.apply(lsn, timestamp, bounds_at(0, &none()), write());
+            let applied = thinned.apply(lsn, timestamp, bounds_at(oldest, &none()), write());
+            if applied.has_long_chain || draw(50) == 0 {
+                thinned.thin([&b"key"[..]].into_iter(), &retained(&live, published));
+            }
+            check_bytes(&thinned.read());
+        }
+        for snapshot in live.iter().copied().chain([3_000]) {
+            let read = [&thinned, &whole].map(|buffer| read_over(&buffer.read(), b"key", snapshot));
+            assert_eq!(read[0], read[1], "seed {seed}, snapshot {snapshot}");
+        }
+    }
+}
