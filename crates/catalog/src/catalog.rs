@@ -24,7 +24,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use pando_document::RawDocumentBuf;
@@ -36,11 +36,13 @@ use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, RawRwLock, RwLock};
 
 use crate::catalog_entry::{self, CATALOG_TREE, Entry};
 use crate::collection::{Collection, Parts};
+use crate::counters::{self, COUNTERS_TREE, CounterChange};
 use crate::error::{BuildEnd, CatalogError};
 use crate::index::{Index, Truncation};
 use crate::namespace::Namespace;
-use crate::store::Store;
+use crate::store::{NamedTree, Store, TreeNumber};
 use crate::tree_layout::tree_options;
+use crate::write_transaction::WriteTransaction;
 
 /// All descriptions, by database and collection.
 type Names = BTreeMap<String, BTreeMap<String, Arc<Collection>>>;
@@ -81,14 +83,17 @@ impl Catalog {
         let engine = if cfg!(debug_assertions) { CheckedEngine::shared(engine) } else { engine };
         let trees: HashMap<String, TreeId> =
             engine.list_trees()?.into_iter().map(|tree| (tree.name, tree.id)).collect();
-        let tree = match trees.get(CATALOG_TREE) {
-            Some(tree) => *tree,
-            None => engine.create_tree(CATALOG_TREE, &TreeOptions::default())?,
+        let own_tree = |name: &str| match trees.get(name) {
+            Some(tree) => Ok(*tree),
+            None => engine.create_tree(name, &TreeOptions::default()),
         };
-        let next_number = trees.keys().filter_map(|name| number_of(name)).max().unwrap_or(0) + 1;
-        let store = Arc::new(Store::new(engine, tree, next_number));
+        let (tree, counters) = (own_tree(CATALOG_TREE)?, own_tree(COUNTERS_TREE)?);
+        let numbers = trees.keys().filter_map(|name| TreeNumber::of_name(name));
+        let next_number = TreeNumber::new(numbers.max().map_or(1, |number| number.get() + 1));
+        let store = Arc::new(Store::new(engine, tree, counters, next_number));
         let names = read_names(&store, &trees)?;
         drop_orphans(&store, &trees, &names)?;
+        forget_counters_of_orphans(&store, &names)?;
         Ok(Catalog { store, names: ArcSwap::from_pointee(names) })
     }
 
@@ -97,9 +102,14 @@ impl Catalog {
         &self.store.engine
     }
 
-    /// Begins a transaction.
+    /// Begins a transaction. One that writes documents begins by [`begin_write`](Catalog::begin_write).
     pub fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError> {
         self.store.engine.begin(begin)
+    }
+
+    /// Begins a transaction that may write documents.
+    pub fn begin_write(&self) -> Result<WriteTransaction, StorageError> {
+        Ok(WriteTransaction::new(self.begin(Begin::WRITE)?, self.store.counters))
     }
 
     /// The collection of this name, as it is now.
@@ -181,21 +191,23 @@ impl Catalog {
         }
         self.check_case(namespace.database())?;
         let layout = tree_options(&options, self.store.engine.name())?;
-        let (primary_name, primary) = self.store.create_tree("collection", &layout)?;
+        let primary = self.store.create_tree("collection", &layout)?;
+        let mark = CounterChange::Mark(primary.number);
         let parts = Parts {
             namespace: namespace.clone(),
             uuid,
             options,
             primary,
-            primary_name,
             primary_truncated: Arc::new(AtomicBool::new(false)),
             indexes: Vec::new(),
             building: Vec::new(),
             latch: Arc::new(RwLock::new(())),
             build_turn: Arc::default(),
+            counters_kept: Arc::new(AtomicBool::new(true)),
         };
         let collection = Arc::new(Collection::new(parts, Arc::clone(&self.store)));
-        commit_entries(&self.store, &[], &[&collection])?;
+        let change = EntryChange { gone: &[], come: &[&collection], counters: &[mark] };
+        commit_entries(&self.store, change)?;
         self.swap(&[], &[&collection]);
         Ok(collection)
     }
@@ -221,7 +233,12 @@ impl Catalog {
         let alone = self.exclusive(namespace)?;
         {
             let _changing = self.store.changing.lock();
-            commit_entries(&self.store, &[namespace], &[])?;
+            let indexes = alone.collection.indexes().iter();
+            let mut counters: Vec<_> =
+                indexes.map(|index| CounterChange::ForgetIndex(index.number())).collect();
+            counters.push(CounterChange::ForgetCollection(alone.collection.number()));
+            let change = EntryChange { gone: &[namespace], come: &[], counters: &counters };
+            commit_entries(&self.store, change)?;
             self.swap(&[namespace], &[]);
         }
         for building in alone.collection.building() {
@@ -247,7 +264,7 @@ impl Catalog {
         }
         let parts = Parts { namespace: to.clone(), ..alone.collection.parts() };
         let renamed = Arc::new(Collection::new(parts, Arc::clone(&self.store)));
-        commit_entries(&self.store, &[from], &[&renamed])?;
+        commit_entries(&self.store, EntryChange { gone: &[from], come: &[&renamed], counters: &[] })?;
         self.swap(&[from], &[&renamed]);
         Ok(())
     }
@@ -284,7 +301,7 @@ impl Catalog {
         let at = parts.indexes.iter().position(|index| index.name() == name);
         let at = at.ok_or_else(|| CatalogError::IndexNotFound { name: name.to_owned() })?;
         let gone = parts.indexes.remove(at);
-        self.replace(parts)?;
+        self.replace_counting(parts, &[CounterChange::ForgetIndex(gone.number())])?;
         self.store.engine.drop_tree(gone.tree())?;
         Ok(())
     }
@@ -307,7 +324,7 @@ impl Catalog {
         assert_eq!(description.fields, now.fields, "a new specification of an index has the same key");
         description.multikey = now.multikey;
         description.truncated = now.truncated;
-        let changed = Index::new(description, have.tree(), have.tree_name().to_owned());
+        let changed = Index::new(description, have.named_tree().clone());
         changed.set_published(have.published());
         parts.indexes[at] = Arc::new(changed);
         self.replace(parts)
@@ -339,14 +356,24 @@ impl Catalog {
 
     /// Commits and shows a new description of a collection whose latch the caller holds alone.
     pub(crate) fn replace(&self, parts: Parts) -> Result<(), CatalogError> {
-        self.replace_with_new(parts, &[])
+        self.replace_counting(parts, &[])
+    }
+
+    /// The same, and changes counters in the same commit.
+    fn replace_counting(&self, parts: Parts, counters: &[CounterChange]) -> Result<(), CatalogError> {
+        self.replace_with_new(parts, &[], counters)
     }
 
     /// The same, and publishes indexes that the description has for the first time.
-    pub(crate) fn replace_with_new(&self, parts: Parts, new: &[Arc<Index>]) -> Result<(), CatalogError> {
+    pub(crate) fn replace_with_new(
+        &self,
+        parts: Parts,
+        new: &[Arc<Index>],
+        counters: &[CounterChange],
+    ) -> Result<(), CatalogError> {
         let _changing = self.store.changing.lock();
         let collection = Arc::new(Collection::new(parts, Arc::clone(&self.store)));
-        let at = commit_entries(&self.store, &[], &[&collection])?;
+        let at = commit_entries(&self.store, EntryChange { gone: &[], come: &[&collection], counters })?;
         for index in new {
             index.set_published(at);
         }
@@ -387,34 +414,39 @@ impl Catalog {
     }
 }
 
-/// Writes the entries of collections that changed and removes those that are gone, in one transaction.
-fn commit_entries(
-    store: &Store,
-    gone: &[&Namespace],
-    come: &[&Arc<Collection>],
-) -> Result<CommitTimestamp, StorageError> {
+/// A change of the catalog tree, and of counters with it.
+#[derive(Clone, Copy)]
+struct EntryChange<'c> {
+    /// Collections that lose their entries.
+    gone: &'c [&'c Namespace],
+    /// Collections with new entries.
+    come: &'c [&'c Arc<Collection>],
+    counters: &'c [CounterChange],
+}
+
+/// Makes a change in one transaction. Blocks until it is durable.
+fn commit_entries(store: &Store, change: EntryChange<'_>) -> Result<CommitTimestamp, StorageError> {
     let mut transaction = store.engine.begin(Begin::WRITE)?;
-    for namespace in gone {
+    for namespace in change.gone {
         transaction.delete(store.tree, &catalog_entry::key_of(&namespace.to_string()))?;
     }
-    for collection in come {
+    for collection in change.come {
         let entry = catalog_entry::encode(collection, collection.id_truncation(), None);
         transaction.put(store.tree, &catalog_entry::key_of(collection.full_name()), entry.as_bytes())?;
+    }
+    for counter in change.counters {
+        counter.make(&mut *transaction, store.counters)?;
     }
     let receipt = transaction.commit(Durability::Logged)?;
     store.engine.wait_durable(receipt, Durability::Synced)?;
     Ok(receipt.timestamp)
 }
 
-/// The number at the end of a tree's name.
-fn number_of(name: &str) -> Option<u64> {
-    name.rsplit_once('-')?.1.parse().ok()
-}
-
 /// Reads every entry of the catalog tree.
 fn read_names(store: &Arc<Store>, trees: &HashMap<String, TreeId>) -> Result<Names, CatalogError> {
     let mut names = Names::new();
     let transaction = store.engine.begin(Begin::READ)?;
+    let marked = counters::marked(&*transaction, store.counters)?;
     let mut cursor = Cursor::new(store.tree, KeyRange::all(), Direction::Forward);
     while let Some((key, value)) = cursor.next(&*transaction, BlockingMode::MayBlock)? {
         let full = catalog_entry::namespace_of(key).unwrap_or_default();
@@ -425,7 +457,11 @@ fn read_names(store: &Arc<Store>, trees: &HashMap<String, TreeId>) -> Result<Nam
         let (database, name) = full.split_once('.').ok_or_else(|| damaged("its key is not a namespace"))?;
         let namespace = Namespace::new(database, name)?;
         let entry = catalog_entry::decode(full, value)?;
-        let collection = Arc::new(Collection::new(parts_of(namespace, entry, trees)?, Arc::clone(store)));
+        let parts = parts_of(namespace, entry, trees)?;
+        if marked.contains(&parts.primary.number) {
+            parts.counters_kept.store(true, Ordering::Release);
+        }
+        let collection = Arc::new(Collection::new(parts, Arc::clone(store)));
         names.entry(database.to_owned()).or_default().insert(name.to_owned(), collection);
     }
     transaction.rollback();
@@ -437,27 +473,27 @@ fn parts_of(
     entry: Entry,
     trees: &HashMap<String, TreeId>,
 ) -> Result<Parts, CatalogError> {
-    let find = |tree: &str| {
-        trees.get(tree).copied().ok_or_else(|| CatalogError::DamagedEntry {
-            namespace: namespace.to_string(),
-            reason: format!("its tree {tree} is missing"),
-        })
+    let damaged = |reason: String| CatalogError::DamagedEntry { namespace: namespace.to_string(), reason };
+    let find = |name: String| {
+        let id = trees.get(&name).copied().ok_or_else(|| damaged(format!("its tree {name} is missing")))?;
+        let number = TreeNumber::of_name(&name);
+        let number = number.ok_or_else(|| damaged(format!("the name of its tree {name} has no number")))?;
+        Ok::<_, CatalogError>(NamedTree { id, name, number })
     };
     let mut indexes = Vec::with_capacity(entry.indexes.len());
     for (description, tree_name) in entry.indexes {
-        let tree = find(&tree_name)?;
-        indexes.push(Arc::new(Index::new(description, tree, tree_name)));
+        indexes.push(Arc::new(Index::new(description, find(tree_name)?)));
     }
     Ok(Parts {
         uuid: entry.uuid,
         options: entry.options,
-        primary: find(&entry.tree)?,
-        primary_name: entry.tree,
+        primary: find(entry.tree)?,
         primary_truncated: Arc::new(AtomicBool::new(entry.id_truncated == Truncation::Truncated)),
         indexes,
         building: Vec::new(),
         latch: Arc::new(RwLock::new(())),
         build_turn: Arc::default(),
+        counters_kept: Arc::default(),
         namespace,
     })
 }
@@ -468,7 +504,7 @@ fn drop_orphans(store: &Store, trees: &HashMap<String, TreeId>, names: &Names) -
     let wanted: HashSet<&str> =
         names.values().flat_map(BTreeMap::values).flat_map(|collection| collection.tree_names()).collect();
     for (name, tree) in trees {
-        if name != CATALOG_TREE && !wanted.contains(name.as_str()) {
+        if name != CATALOG_TREE && name != COUNTERS_TREE && !wanted.contains(name.as_str()) {
             tracing::info!(tree = %name, "dropping a tree that no collection refers to, left by an interrupted statement");
             match store.engine.drop_tree(*tree) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -476,5 +512,18 @@ fn drop_orphans(store: &Store, trees: &HashMap<String, TreeId>, names: &Names) -
             }
         }
     }
+    Ok(())
+}
+
+/// Removes the counters that belong to no collection that is counted, and to none of its indexes.
+fn forget_counters_of_orphans(store: &Store, names: &Names) -> Result<(), StorageError> {
+    let counted = names.values().flat_map(BTreeMap::values).filter(|collection| collection.keeps_counters());
+    let wanted = counted.flat_map(|collection| {
+        std::iter::once(collection.number()).chain(collection.indexes().iter().map(|index| index.number()))
+    });
+    let wanted: HashSet<TreeNumber> = wanted.collect();
+    let mut transaction = store.engine.begin(Begin::WRITE)?;
+    counters::remove_others(&mut *transaction, store.counters, &wanted)?;
+    transaction.commit(Durability::None)?;
     Ok(())
 }

@@ -13,32 +13,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pando_document::{RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_keyorder::Direction;
 use pando_storage::{
-    Begin, BlockingMode, Bytes, Cursor, Direction as ScanDirection, Estimate, KeyRange, SharedEngine,
-    SnapshotTimestamp, StorageError, Transaction, TreeId,
+    BlockingMode, Bytes, SharedEngine, SnapshotTimestamp, StorageError, Transaction, TreeId,
 };
 use parking_lot::{Mutex, RwLock};
 
 use crate::building::BuildingIndex;
 use crate::index::{IndexField, Multikey, Sparseness, Truncation, Uniqueness, Visibility};
-use crate::store::Store;
+use crate::store::{NamedTree, Store, TreeNumber};
 use crate::{Index, IndexDescription, Namespace, PrimaryKey};
 
-/// Documents in a collection up to which its size is counted, not estimated.
-const COUNTED_MAX: u64 = 1000;
-
-/// Bytes and entries of a collection: counted if there are few, otherwise as the engine's directories
-/// estimate them.
+/// Bytes that a collection takes on the device, after compression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CollectionSize {
-    /// Documents.
-    pub documents: u64,
-    /// Bytes of documents before compression.
-    pub data_bytes: u64,
-    /// Bytes that the documents take on the device.
-    pub storage_bytes: u64,
-    /// Bytes that each index takes on the device, by name, `_id_` first. The primary key is part of the
-    /// documents, so `_id_` takes none of its own.
+pub struct StorageSize {
+    /// Of the documents.
+    pub document_bytes: u64,
+    /// Of each index, by name, `_id_` first. The primary key is part of the documents, so `_id_` takes none
+    /// of its own.
     pub index_bytes: Vec<(String, u64)>,
+}
+
+impl StorageSize {
+    /// Of all indexes together.
+    pub fn all_index_bytes(&self) -> u64 {
+        self.index_bytes.iter().map(|(_, bytes)| bytes).sum()
+    }
 }
 
 /// A collection as it is at one moment.
@@ -55,8 +53,7 @@ pub(crate) struct Parts {
     pub namespace: Namespace,
     pub uuid: [u8; 16],
     pub options: RawDocumentBuf,
-    pub primary: TreeId,
-    pub primary_name: String,
+    pub primary: NamedTree,
     /// Whether some `_id` was too long for a key; shared with later descriptions.
     pub primary_truncated: Arc<AtomicBool>,
     pub indexes: Vec<Arc<Index>>,
@@ -68,6 +65,9 @@ pub(crate) struct Parts {
     pub latch: Arc<RwLock<()>>,
     /// Held through a whole index build, taken before the latch; shared with later descriptions.
     pub build_turn: Arc<Mutex<()>>,
+    /// Whether statements that write keep the counters. Changes only while the latch is held alone; shared
+    /// with later descriptions.
+    pub counters_kept: Arc<AtomicBool>,
 }
 
 impl Collection {
@@ -169,39 +169,17 @@ impl Collection {
         key: &[u8],
         blocking: BlockingMode,
     ) -> Result<Option<Bytes>, StorageError> {
-        transaction.get(self.parts.primary, key, blocking)
+        transaction.get(self.parts.primary.id, key, blocking)
     }
 
-    /// Documents, bytes and index bytes. May read.
-    pub fn size(&self) -> Result<CollectionSize, StorageError> {
+    /// Bytes on the device. May read.
+    pub fn storage_size(&self) -> Result<StorageSize, StorageError> {
         let engine = &self.store.engine;
-        let mut estimate = engine.tree_estimate(self.parts.primary)?;
-        if estimate.entries <= COUNTED_MAX {
-            estimate = self.count()?;
-        }
         let mut index_bytes = vec![("_id_".to_owned(), 0)];
         for index in &self.parts.indexes {
             index_bytes.push((index.name().to_owned(), engine.bytes_on_disk(Some(index.tree()))?));
         }
-        Ok(CollectionSize {
-            documents: estimate.entries,
-            data_bytes: estimate.bytes,
-            storage_bytes: engine.bytes_on_disk(Some(self.parts.primary))?,
-            index_bytes,
-        })
-    }
-
-    /// Counts documents and their bytes, without their keys.
-    fn count(&self) -> Result<Estimate, StorageError> {
-        let mut counted = Estimate::default();
-        let transaction = self.store.engine.begin(Begin::READ)?;
-        let mut cursor = Cursor::new(self.parts.primary, KeyRange::all(), ScanDirection::Forward);
-        while let Some((_, document)) = cursor.next(&*transaction, BlockingMode::MayBlock)? {
-            counted.entries += 1;
-            counted.bytes += document.len() as u64;
-        }
-        transaction.rollback();
-        Ok(counted)
+        Ok(StorageSize { document_bytes: engine.bytes_on_disk(Some(self.parts.primary.id))?, index_bytes })
     }
 
     pub(crate) fn building(&self) -> &[Arc<BuildingIndex>] {
@@ -213,11 +191,26 @@ impl Collection {
     }
 
     pub(crate) fn primary_tree(&self) -> TreeId {
-        self.parts.primary
+        self.parts.primary.id
     }
 
     pub(crate) fn primary_tree_name(&self) -> &str {
-        &self.parts.primary_name
+        &self.parts.primary.name
+    }
+
+    /// The number by which its counters go.
+    pub(crate) fn number(&self) -> TreeNumber {
+        self.parts.primary.number
+    }
+
+    /// See [`Parts::counters_kept`].
+    pub(crate) fn keeps_counters(&self) -> bool {
+        self.parts.counters_kept.load(Ordering::Acquire)
+    }
+
+    /// Has statements that write keep the counters. The caller holds the latch alone.
+    pub(crate) fn keep_counters(&self) {
+        self.parts.counters_kept.store(true, Ordering::Release);
     }
 
     pub(crate) fn is_primary_truncated(&self) -> bool {
@@ -235,13 +228,13 @@ impl Collection {
 
     /// Every tree of this collection, by the engine's name.
     pub(crate) fn tree_names(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(self.parts.primary_name.as_str())
+        std::iter::once(self.parts.primary.name.as_str())
             .chain(self.parts.indexes.iter().map(|index| index.tree_name()))
     }
 
     /// Every tree of this collection.
     pub(crate) fn trees(&self) -> impl Iterator<Item = TreeId> + '_ {
-        std::iter::once(self.parts.primary).chain(self.parts.indexes.iter().map(|index| index.tree()))
+        std::iter::once(self.parts.primary.id).chain(self.parts.indexes.iter().map(|index| index.tree()))
     }
 }
 

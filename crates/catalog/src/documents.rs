@@ -6,6 +6,7 @@
 //! 3. Remove and put the entries that differ. A unique index is first asked whether
 //!    another document has the key.
 //! 4. Put or remove the document.
+//! 5. Note the change of the counters, which the transaction merges when it commits (`write_transaction`).
 //!
 //! The document's primary key carries the intent that keeps other writers of the document away. Entries of
 //! indexes that are not unique end with that key, so they need neither a read nor an intent of their own.
@@ -24,6 +25,7 @@ use crate::building::BuildingIndex;
 use crate::index::{RaisedFlags, Truncation, Uniqueness};
 use crate::index_entry::{self, EncodedEntry};
 use crate::index_keys::{self, IndexKey};
+use crate::write_transaction::WriteTransaction;
 use crate::{Collection, Index, PrimaryKey, WriteError};
 
 /// An index that a statement writes to.
@@ -38,7 +40,7 @@ impl Collection {
     /// Inserts a document. Its `_id` must be there.
     pub fn insert(
         &self,
-        transaction: &mut dyn Transaction,
+        transaction: &mut WriteTransaction,
         document: &RawDocument,
         blocking: BlockingMode,
     ) -> Result<(), WriteError> {
@@ -51,54 +53,76 @@ impl Collection {
             self.log_primary_truncated()?;
         }
         for target in self.targets() {
-            for entry_key in &self.derive(target, document)? {
-                target.put(transaction, entry_key, key.as_bytes(), blocking)?;
+            let entry_keys = self.derive(target, document)?;
+            for entry_key in &entry_keys {
+                target.put(transaction.engine(), entry_key, key.as_bytes(), blocking)?;
             }
+            self.count_surplus(transaction, target, entry_keys.len() as i64 - 1);
         }
-        transaction.put(self.primary_tree(), key.as_bytes(), document.as_bytes())?;
+        transaction.engine().put(self.primary_tree(), key.as_bytes(), document.as_bytes())?;
+        self.count_documents(transaction, 1, document.as_bytes().len() as i64);
         Ok(())
     }
 
     /// Replaces a document by another with the same `_id`.
     pub fn replace(
         &self,
-        transaction: &mut dyn Transaction,
+        transaction: &mut WriteTransaction,
         key: &[u8],
         old: &RawDocument,
         new: &RawDocument,
         blocking: BlockingMode,
     ) -> Result<(), WriteError> {
         // The document first: its intent is what keeps other writers of the same entries away.
-        transaction.put(self.primary_tree(), key, new.as_bytes())?;
+        transaction.engine().put(self.primary_tree(), key, new.as_bytes())?;
         for target in self.targets() {
             let before = target.keys_before(old)?;
             let after = self.derive(target, new)?;
             // Keys are sorted.
             for gone in before.iter().filter(|have| after.binary_search(have).is_err()) {
-                target.delete(transaction, gone, key)?;
+                target.delete(transaction.engine(), gone, key)?;
             }
             for come in after.iter().filter(|have| before.binary_search(have).is_err()) {
-                target.put(transaction, come, key, blocking)?;
+                target.put(transaction.engine(), come, key, blocking)?;
             }
+            self.count_surplus(transaction, target, after.len() as i64 - before.len() as i64);
         }
+        self.count_documents(transaction, 0, new.as_bytes().len() as i64 - old.as_bytes().len() as i64);
         Ok(())
     }
 
     /// Removes a document and its entries.
     pub fn remove(
         &self,
-        transaction: &mut dyn Transaction,
+        transaction: &mut WriteTransaction,
         key: &[u8],
         old: &RawDocument,
         _blocking: BlockingMode,
     ) -> Result<(), WriteError> {
-        transaction.delete(self.primary_tree(), key)?;
+        transaction.engine().delete(self.primary_tree(), key)?;
         for target in self.targets() {
-            for gone in &target.keys_before(old)? {
-                target.delete(transaction, gone, key)?;
+            let entry_keys = target.keys_before(old)?;
+            for gone in &entry_keys {
+                target.delete(transaction.engine(), gone, key)?;
             }
+            self.count_surplus(transaction, target, 1 - entry_keys.len() as i64);
         }
+        self.count_documents(transaction, -1, -(old.as_bytes().len() as i64));
         Ok(())
+    }
+
+    /// Notes a change of documents and bytes, unless the collection is not counted yet.
+    fn count_documents(&self, transaction: &mut WriteTransaction, documents: i64, bytes: i64) {
+        if self.keeps_counters() {
+            transaction.count_documents(self.number(), documents, bytes);
+        }
+    }
+
+    /// Notes a change of an index's entries beyond that of the documents.
+    fn count_surplus(&self, transaction: &mut WriteTransaction, target: Target<'_>, entries: i64) {
+        if self.keeps_counters() {
+            transaction.count_surplus(target.index().number(), entries);
+        }
     }
 
     fn targets(&self) -> impl Iterator<Item = Target<'_>> {

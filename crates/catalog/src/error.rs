@@ -2,7 +2,7 @@
 //! MongoDB's code for each.
 
 use pando_document::{DocumentError, RawDocumentBuf};
-use pando_storage::StorageError;
+use pando_storage::{Interruption, StorageError};
 
 use crate::expansion::ExpansionError;
 
@@ -117,6 +117,9 @@ pub enum CatalogError {
     /// Building the index met a document that it cannot hold.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// The operation that the statement works for has to end.
+    #[error("{0}")]
+    Interrupted(Interruption),
     /// A catalog entry cannot be read.
     #[error("the catalog entry of {namespace} is damaged: {reason}")]
     DamagedEntry {
@@ -210,5 +213,11 @@ impl From<ExpansionError> for WriteError {
             ExpansionError::AmbiguousField { .. } => WriteError::AmbiguousField(error),
             ExpansionError::Document(error) => WriteError::Document(error),
         }
+    }
+}
+
+impl From<Interruption> for CatalogError {
+    fn from(interruption: Interruption) -> CatalogError {
+        CatalogError::Interrupted(interruption)
     }
 }

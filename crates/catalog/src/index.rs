@@ -11,6 +11,8 @@ use pando_document::RawDocumentBuf;
 use pando_keyorder::Direction;
 use pando_storage::{CommitTimestamp, SnapshotTimestamp, TreeId};
 
+use crate::store::{NamedTree, TreeNumber};
+
 /// Whether a key may stand in an index once only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uniqueness {
@@ -116,8 +118,7 @@ pub struct Index {
     definition: IndexDescription,
     /// Of each field; as long as the fields.
     directions: Vec<Direction>,
-    tree: TreeId,
-    tree_name: String,
+    tree: NamedTree,
     multikey: Vec<AtomicBool>,
     truncated: AtomicBool,
     /// The commit that published it; 0 for one that was there when the catalog was opened.
@@ -126,7 +127,7 @@ pub struct Index {
 
 impl Index {
     /// An index over a tree; the flags start as the definition has them.
-    pub(crate) fn new(definition: IndexDescription, tree: TreeId, tree_name: String) -> Index {
+    pub(crate) fn new(definition: IndexDescription, tree: NamedTree) -> Index {
         assert!(!definition.fields.is_empty(), "an index has at least one field");
         assert_eq!(definition.fields.len(), definition.multikey.len(), "each field has its multikey flag");
         let multikey =
@@ -134,7 +135,7 @@ impl Index {
         let truncated = AtomicBool::new(definition.truncated == Truncation::Truncated);
         let directions = definition.fields.iter().map(|field| field.direction).collect();
         let published = AtomicU64::new(0);
-        Index { definition, directions, tree, tree_name, multikey, truncated, published }
+        Index { definition, directions, tree, multikey, truncated, published }
     }
 
     /// The index's name.
@@ -183,12 +184,28 @@ impl Index {
 
     /// The tree that holds the entries.
     pub(crate) fn tree(&self) -> TreeId {
-        self.tree
+        self.tree.id
     }
 
     /// The engine's name of that tree.
     pub(crate) fn tree_name(&self) -> &str {
-        &self.tree_name
+        &self.tree.name
+    }
+
+    /// The same tree, with the number by which counters go.
+    pub(crate) fn named_tree(&self) -> &NamedTree {
+        &self.tree
+    }
+
+    /// The number by which its counter goes.
+    pub(crate) fn number(&self) -> TreeNumber {
+        self.tree.number
+    }
+
+    /// Whether some document may have no entry, or several.
+    pub(crate) fn may_have_surplus(&self) -> bool {
+        self.sparseness() == Sparseness::Sparse
+            || self.multikey.iter().any(|flag| flag.load(Ordering::Acquire))
     }
 
     /// The description with the flags of this moment.

@@ -42,6 +42,7 @@ use self::changes::Changes;
 use self::entries::Entries;
 use crate::building::{BuildTicket, BuildingIndex, entry_under_construction};
 use crate::catalog::Exclusive;
+use crate::counters::{CounterChange, CounterKind};
 use crate::documents::with_truncation;
 use crate::error::BuildEnd;
 use crate::index_keys;
@@ -102,6 +103,7 @@ impl IndexBuildTurn<'_> {
             namespace: &self.namespace,
             ticket: Arc::default(),
             indexes: Vec::with_capacity(descriptions.len()),
+            surpluses: vec![0; descriptions.len()],
             scratch: Vec::new(),
             is_published: false,
             reported: Instant::now(),
@@ -116,6 +118,9 @@ struct Build<'b> {
     namespace: &'b Namespace,
     ticket: Arc<BuildTicket>,
     indexes: Vec<Arc<Index>>,
+    /// Of each index: entries less documents in the snapshot. Statements that write add their own from the
+    /// announcement on.
+    surpluses: Vec<i64>,
     /// Trees that go at the end, however it ends.
     scratch: Vec<TreeId>,
     is_published: bool,
@@ -128,8 +133,8 @@ impl Build<'_> {
         let began = Instant::now();
         for description in descriptions {
             let layout = tree_options(&description.specification, self.catalog.engine().name())?;
-            let (name, tree) = self.catalog.store().create_tree("index", &layout)?;
-            self.indexes.push(Arc::new(Index::new(description, tree, name)));
+            let tree = self.catalog.store().create_tree("index", &layout)?;
+            self.indexes.push(Arc::new(Index::new(description, tree)));
         }
         if self.publish_if_empty()? {
             return Ok(());
@@ -190,7 +195,7 @@ impl Build<'_> {
     fn new_changes(&mut self) -> Result<Vec<Arc<BuildingIndex>>, StorageError> {
         let mut building = Vec::with_capacity(self.indexes.len());
         for index in &self.indexes {
-            let (_, changes) = self.catalog.store().create_tree("changes", &TreeOptions::default())?;
+            let changes = self.catalog.store().create_tree("changes", &TreeOptions::default())?.id;
             self.scratch.push(changes);
             building.push(Arc::new(BuildingIndex::new(Arc::clone(index), changes, Arc::clone(&self.ticket))));
         }
@@ -233,10 +238,12 @@ impl Build<'_> {
         let mut documents: u64 = 0;
         while let Some((primary_key, bytes)) = scan.next(snapshot, BlockingMode::MayBlock)? {
             let document = RawDocument::from_bytes(bytes).map_err(WriteError::from)?;
-            for (index, sorter) in self.indexes.iter().zip(&mut *sorters) {
+            let surpluses = &mut self.surpluses;
+            for ((index, sorter), surplus) in self.indexes.iter().zip(&mut *sorters).zip(surpluses) {
                 let derived = index_keys::keys_of(index, document)?;
                 // No entry refers to the index yet: its flags go to the catalog with its first entry there.
                 index.raise(&with_truncation(derived.flags, &derived.keys));
+                *surplus += derived.keys.len() as i64 - 1;
                 for key in &derived.keys {
                     let entry = entry_under_construction(index.uniqueness(), key, primary_key);
                     sorter.push(store, &entry.key, &entry.value)?;
@@ -332,12 +339,18 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// Commits the description with the new indexes.
+    /// Commits the description with the new indexes, and the surpluses that the scan has found.
     fn publish(&mut self, alone: &Exclusive) -> Result<(), CatalogError> {
+        // The build turn keeps a first count from beginning between the announcement and here.
+        let counted = alone.collection.keeps_counters();
+        let surpluses = self.indexes.iter().zip(&self.surpluses).filter(|_| counted);
+        let counters: Vec<_> = surpluses
+            .map(|(index, surplus)| CounterChange::Add(CounterKind::Surplus, index.number(), *surplus))
+            .collect();
         let mut parts = alone.collection.parts();
         parts.building.retain(|building| !Arc::ptr_eq(&building.ticket, &self.ticket));
         parts.indexes.extend(self.indexes.iter().cloned());
-        self.catalog.replace_with_new(parts, &self.indexes)?;
+        self.catalog.replace_with_new(parts, &self.indexes, &counters)?;
         self.is_published = true;
         Ok(())
     }

@@ -7,14 +7,16 @@
 //! - A secondary index is a tree of its own ([`index_entry`]). Its key is the field bytes and the primary
 //!   key. Its value is the type bits that order-preserving bytes lose. The insert of an entry needs no read.
 //! - The *catalog tree* has one BSON entry for each collection ([`catalog_entry`]).
+//! - The *counters* are exact: documents and bytes of each collection, entries of each index
+//!   (`counters`).
 //!
 //! # The life of an insert
 //! 1. [`Catalog::lease`] gives the collection's current description, and keeps it from
 //!    changing while it is held.
-//! 2. [`Catalog::begin`] gives a transaction.
+//! 2. [`Catalog::begin_write`] gives a transaction.
 //! 3. [`Collection::insert`] checks that the primary key is free, derives the index entries ([`index_keys`]),
-//!    and puts all of them into the transaction's write set.
-//! 4. The caller commits, and then drops the lease.
+//!    and puts all of them into the transaction's write set. It notes the change of the counters.
+//! 4. The caller commits, which merges the changes of the counters, and then drops the lease.
 //!
 //! # Rooms
 //! A room is a top module with what lies in its folder. `cargo xtask layers` holds the rooms to these arrows.
@@ -22,24 +24,29 @@
 //! ```arrows
 //! namespace -> error
 //! error -> expansion
+//! index -> store
 //! index_entry -> primary_key
 //! building -> index_entry, index_keys
 //! collection -> building, primary_key, store
+//! counters -> collection, store
+//! write_transaction -> counters, store
 //! catalog_entry -> collection, definition
 //! flag_log -> catalog_entry, collection
 //! tree_layout -> collection
 //! scans -> collection, index_entry
-//! documents -> building, collection, index_entry, index_keys, primary_key
-//! verify -> collection, index_entry, index_keys, primary_key
+//! documents -> building, collection, index_entry, index_keys, primary_key, write_transaction
+//! verify -> collection, counters, index_entry, index_keys, primary_key, scans
 //! sorter -> store
-//! catalog -> catalog_entry, collection, definition, store, tree_layout
-//! index_build -> building, catalog, collection, documents, index_entry, index_keys, sorter, tree_layout
+//! catalog -> catalog_entry, collection, counters, definition, store, tree_layout, write_transaction
+//! index_build -> building, catalog, collection, counters, documents, index_entry, index_keys, sorter, tree_layout
+//! first_count -> catalog, collection, counters, index_build, index_keys, scans, store
 //! leaves: error, expansion, index, namespace
 //! ```
 //!
 //! # Invariants
 //! - Every document has, in each index, exactly the entries that [`index_keys`] derives from it. No entry is
 //!   without its document. [`verify_collection`] checks both.
+//! - Counters equal a scan at every snapshot that sees the collection's mark (`counters`).
 //! - A tree is created before the catalog entry that refers to it is committed, and dropped after the
 //!   entry is gone. A crash therefore leaves at worst a tree that no entry refers to.
 //!   [`Catalog::open`] drops such trees.
@@ -54,10 +61,12 @@ mod building;
 mod catalog;
 pub mod catalog_entry;
 mod collection;
+mod counters;
 mod definition;
 mod documents;
 mod error;
 pub mod expansion;
+mod first_count;
 mod flag_log;
 mod index;
 mod index_build;
@@ -70,9 +79,11 @@ mod sorter;
 mod store;
 mod tree_layout;
 mod verify;
+mod write_transaction;
 
 pub use catalog::{Catalog, Lease};
-pub use collection::{Collection, CollectionSize};
+pub use collection::{Collection, StorageSize};
+pub use counters::CollectionCounts;
 pub use error::{BuildEnd, CatalogError, NameError, WriteError};
 pub use index::{
     Index, IndexDescription, IndexField, Multikey, Sparseness, Truncation, Uniqueness, Visibility,
@@ -82,6 +93,7 @@ pub use namespace::{Namespace, check_database};
 pub use primary_key::PrimaryKey;
 pub use scans::{DocumentScan, IndexEntry, IndexScan};
 pub use verify::{CollectionReport, verify_collection};
+pub use write_transaction::{WriteSavepoint, WriteTransaction};
 
 // The layers above speak of transactions and errors in the contract's words, and depend on the catalog alone.
 pub use pando_storage::emulate::restore_backup as restore_emulated_backup;

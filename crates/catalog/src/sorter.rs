@@ -106,7 +106,7 @@ impl Sorter {
     /// go to leave that number.
     fn unite_runs(&mut self, store: &Store) -> Result<(), StorageError> {
         let count = (self.runs.len() + 1 - self.fan_in()).min(self.fan_in());
-        let (_, united) = store.create_tree("run", &TreeOptions::default())?;
+        let united = store.create_tree("run", &TreeOptions::default())?.id;
         self.runs.push(united);
         {
             let reader = store.engine.begin(Begin::READ)?;
@@ -182,7 +182,7 @@ impl Sorter {
 
     fn write_run(&mut self, store: &Store) -> Result<(), StorageError> {
         self.sort();
-        let (_, tree) = store.create_tree("run", &TreeOptions::default())?;
+        let tree = store.create_tree("run", &TreeOptions::default())?.id;
         self.runs.push(tree);
         let mut entries = IteratorEntries::new(self.slots.iter().map(|slot| entry(&self.arena, *slot)));
         store.engine.load(tree, &mut entries, LoadDurability::Scratch)?;

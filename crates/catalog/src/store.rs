@@ -1,15 +1,48 @@
-//! The engine, with what every change to the catalog tree needs: the tree, a mutex, and names for new trees.
+//! The engine, with what every change to the catalog tree needs: the trees of the catalog itself, a mutex,
+//! and names for new trees.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pando_storage::{SharedEngine, StorageError, TreeId, TreeOptions};
 use parking_lot::Mutex;
 
+/// The number at the end of a tree's name. No two trees that a store has, or has had since it was opened,
+/// share a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct TreeNumber(u64);
+
+impl TreeNumber {
+    pub(crate) const fn new(number: u64) -> TreeNumber {
+        TreeNumber(number)
+    }
+
+    /// The number in the name of a tree that a collection or an index has.
+    pub(crate) fn of_name(name: &str) -> Option<TreeNumber> {
+        name.rsplit_once('-')?.1.parse().ok().map(TreeNumber)
+    }
+
+    pub(crate) const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// A tree of a collection or an index.
+#[derive(Clone, Debug)]
+pub(crate) struct NamedTree {
+    /// The engine's number. A store that is restored from a backup may give the tree another one.
+    pub id: TreeId,
+    pub name: String,
+    /// The number in the name.
+    pub number: TreeNumber,
+}
+
 /// Shared by the catalog and by every description.
 pub(crate) struct Store {
     pub engine: SharedEngine,
     /// The catalog tree.
     pub tree: TreeId,
+    /// The tree of counters.
+    pub counters: TreeId,
     /// The catalog's mutex, held while the catalog tree and the names change.
     pub changing: Mutex<()>,
     next_number: AtomicU64,
@@ -17,18 +50,21 @@ pub(crate) struct Store {
 
 impl Store {
     /// A store whose new trees are numbered from `next_number`, above the numbers of all that are there.
-    pub(crate) fn new(engine: SharedEngine, tree: TreeId, next_number: u64) -> Store {
-        Store { engine, tree, changing: Mutex::new(()), next_number: AtomicU64::new(next_number) }
+    pub(crate) fn new(
+        engine: SharedEngine,
+        tree: TreeId,
+        counters: TreeId,
+        next_number: TreeNumber,
+    ) -> Store {
+        let next_number = AtomicU64::new(next_number.get());
+        Store { engine, tree, counters, changing: Mutex::new(()), next_number }
     }
 
     /// A new tree with a name that was never used.
-    pub(crate) fn create_tree(
-        &self,
-        kind: &str,
-        options: &TreeOptions,
-    ) -> Result<(String, TreeId), StorageError> {
-        let name = format!("{kind}-{}", self.next_number.fetch_add(1, Ordering::Relaxed));
-        let tree = self.engine.create_tree(&name, options)?;
-        Ok((name, tree))
+    pub(crate) fn create_tree(&self, kind: &str, options: &TreeOptions) -> Result<NamedTree, StorageError> {
+        let number = TreeNumber::new(self.next_number.fetch_add(1, Ordering::Relaxed));
+        let name = format!("{kind}-{}", number.get());
+        let id = self.engine.create_tree(&name, options)?;
+        Ok(NamedTree { id, name, number })
     }
 }

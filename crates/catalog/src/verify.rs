@@ -1,7 +1,9 @@
-//! A check of one collection: each document has its entries, and no entry is without its document.
+//! A check of one collection: each document has its entries, no entry is without its document, and the
+//! counters are right.
 //!
 //! 1. Look up every entry that each document should have.
 //! 2. Count the entries of each index. If there are as many as were looked up, there is no other.
+//! 3. Compare the counters of the same snapshot. A collection that is not counted yet has none.
 
 use pando_document::RawDocument;
 use pando_storage::{BlockingMode, Direction, KeyRange, Transaction};
@@ -14,6 +16,8 @@ use crate::{Collection, PrimaryKey, WriteError, index_entry};
 pub struct CollectionReport {
     /// Documents read.
     pub documents: u64,
+    /// Bytes of the documents.
+    pub data_bytes: u64,
     /// Entries read, by index.
     pub entries: Vec<(String, u64)>,
     /// Problems, a sentence each; empty if documents and entries agree. At most [`PROBLEMS_MAX`],
@@ -45,6 +49,7 @@ pub fn verify_collection(
     let mut scan = collection.scan_documents(KeyRange::all(), Direction::Forward);
     while let Some((key, bytes)) = scan.next(transaction, BlockingMode::MayBlock)? {
         report.documents += 1;
+        report.data_bytes += bytes.len() as u64;
         let document = match RawDocument::from_bytes(bytes) {
             Ok(document) => document,
             Err(error) => {
@@ -72,7 +77,32 @@ pub fn verify_collection(
         }
         report.entries.push((index.name().to_owned(), entries));
     }
+    check_counters(collection, transaction, &mut report)?;
     Ok(report)
+}
+
+/// Compares the counters with what was read.
+fn check_counters(
+    collection: &Collection,
+    transaction: &dyn Transaction,
+    report: &mut CollectionReport,
+) -> Result<(), WriteError> {
+    let Some(counts) = collection.counts(transaction, BlockingMode::MayBlock)? else { return Ok(()) };
+    let of_collection = [
+        ("documents".to_owned(), counts.documents, report.documents),
+        ("bytes of documents".to_owned(), counts.data_bytes, report.data_bytes),
+    ];
+    let of_indexes = counts.index_entries.iter().map(|(name, counter)| {
+        let found = report.entries.iter().find(|(index, _)| index == name).map_or(0, |(_, entries)| *entries);
+        (format!("entries of index {name}"), *counter, found)
+    });
+    let compared: Vec<_> = of_collection.into_iter().chain(of_indexes).collect();
+    for (counted, counter, found) in compared {
+        if counter != found {
+            report.problem(format!("the counter of {counted} says {counter}, and there are {found}"));
+        }
+    }
+    Ok(())
 }
 
 /// Looks up every entry that a document should have.

@@ -68,16 +68,16 @@ fn random_inserts_replacements_and_removals_keep_every_index_in_step() {
     for step in 0..600 {
         let id = chance.below(60) as i32;
         let lease = catalog.lease("test", "things", BlockingMode::MayBlock).unwrap().unwrap();
-        let mut transaction = catalog.begin(Begin::WRITE).unwrap();
+        let mut transaction = catalog.begin_write().unwrap();
         let key = lease.primary_key_of(RawValue::Int32(id)).into_bytes();
         let old = lease.fetch(&*transaction, &key, BlockingMode::MayBlock).unwrap();
         let new = document(&chance, id).to_raw();
         let outcome = match old.as_deref().map(|bytes| RawDocument::from_bytes(bytes).unwrap()) {
-            None => lease.insert(&mut *transaction, &new, BlockingMode::MayBlock),
+            None => lease.insert(&mut transaction, &new, BlockingMode::MayBlock),
             Some(old) if chance.below(3) == 0 => {
-                lease.remove(&mut *transaction, &key, old, BlockingMode::MayBlock)
+                lease.remove(&mut transaction, &key, old, BlockingMode::MayBlock)
             }
-            Some(old) => lease.replace(&mut *transaction, &key, old, &new, BlockingMode::MayBlock),
+            Some(old) => lease.replace(&mut transaction, &key, old, &new, BlockingMode::MayBlock),
         };
         match outcome {
             Ok(()) => {
@@ -170,10 +170,10 @@ fn a_renamed_collection_keeps_its_documents_and_a_dropped_one_does_not_come_back
 fn the_second_of_two_transactions_that_insert_one_unique_key_is_told_of_a_conflict() {
     let catalog = catalog_with(&engine(), vec![index(doc! { "u": 1 }, "u_1", &["unique"])]);
     let lease = catalog.lease("test", "things", BlockingMode::MayBlock).unwrap().unwrap();
-    let mut first = catalog.begin(Begin::WRITE).unwrap();
-    let mut second = catalog.begin(Begin::WRITE).unwrap();
-    lease.insert(&mut *first, &doc! { "_id": 1, "u": 5 }.to_raw(), BlockingMode::MayBlock).unwrap();
-    let refused = lease.insert(&mut *second, &doc! { "_id": 2, "u": 5 }.to_raw(), BlockingMode::MayBlock);
+    let mut first = catalog.begin_write().unwrap();
+    let mut second = catalog.begin_write().unwrap();
+    lease.insert(&mut first, &doc! { "_id": 1, "u": 5 }.to_raw(), BlockingMode::MayBlock).unwrap();
+    let refused = lease.insert(&mut second, &doc! { "_id": 2, "u": 5 }.to_raw(), BlockingMode::MayBlock);
     assert!(refused.is_err_and(|error| error.is_conflict()));
     first.commit(Durability::None).unwrap();
 }

@@ -31,15 +31,15 @@ fn filled(documents: i32) -> (Arc<HookedEngine>, Arc<Catalog>) {
 /// Replaces the document of this `_id`, or removes it; inserts it where it is not there.
 fn change(catalog: &Catalog, id: i32, new: Option<&Document>) -> Result<(), WriteError> {
     let lease = catalog.lease("test", "things", BlockingMode::MayBlock).unwrap().unwrap();
-    let mut transaction = catalog.begin(Begin::WRITE).unwrap();
+    let mut transaction = catalog.begin_write().unwrap();
     let key = lease.primary_key_of(RawValue::Int32(id)).into_bytes();
     let old = lease.fetch(&*transaction, &key, BlockingMode::MayBlock)?;
     let new = new.map(Document::to_raw);
     match (old.as_deref().map(|bytes| RawDocument::from_bytes(bytes).unwrap()), &new) {
         (None, None) => {}
-        (None, Some(new)) => lease.insert(&mut *transaction, new, BlockingMode::MayBlock)?,
-        (Some(old), None) => lease.remove(&mut *transaction, &key, old, BlockingMode::MayBlock)?,
-        (Some(old), Some(new)) => lease.replace(&mut *transaction, &key, old, new, BlockingMode::MayBlock)?,
+        (None, Some(new)) => lease.insert(&mut transaction, new, BlockingMode::MayBlock)?,
+        (Some(old), None) => lease.remove(&mut transaction, &key, old, BlockingMode::MayBlock)?,
+        (Some(old), Some(new)) => lease.replace(&mut transaction, &key, old, new, BlockingMode::MayBlock)?,
     }
     transaction.commit(Durability::None)?;
     Ok(())
@@ -216,7 +216,7 @@ fn a_crash_during_the_build_leaves_no_half_index() {
         // The trees that the next start finds.
         let opened = Catalog::open(Arc::clone(&again)).unwrap();
         assert_eq!(assert_sound(&opened, 0), 501);
-        assert_eq!(again.list_trees().unwrap().len(), 2, "the catalog and the collection");
+        assert_eq!(again.list_trees().unwrap().len(), 3, "the catalog, the counters and the collection");
         opened.create_indexes(&namespace(), vec![index(doc! { "a": 1 }, "a_1", &[])]).unwrap();
         assert_sound(&opened, 1);
     });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pando_catalog::{
     Begin, BlockingMode, Caller, Catalog, CommitReceipt, Durability, Lease, Namespace, Operation,
-    StorageError, Transaction,
+    StorageError, Transaction, WriteTransaction,
 };
 
 use pando_query::QueryError;
@@ -115,7 +115,7 @@ impl<'c> Context<'c> {
     }
 
     /// Commits as durably as the client wants it. The reply waits for the last of these commits.
-    pub fn commit(&mut self, transaction: Box<dyn Transaction>) -> Result<(), CommandError> {
+    pub fn commit(&mut self, transaction: WriteTransaction) -> Result<(), CommandError> {
         let durability = self.concern.durability;
         let receipt = transaction.commit(durability)?;
         // A transaction without writes, after one with writes, has nothing to wait for.

@@ -112,9 +112,10 @@ impl From<CatalogError> for CommandError {
             CatalogError::IndexBuildRunning { .. } => ErrorCode::BackgroundOperationInProgressForNamespace,
             CatalogError::IndexBuildEnded { .. } => ErrorCode::IndexBuildAborted,
             CatalogError::DamagedEntry { .. } => ErrorCode::DataCorruptionDetected,
-            CatalogError::Write(_) | CatalogError::Storage(_) => {
+            CatalogError::Write(_) | CatalogError::Storage(_) | CatalogError::Interrupted(_) => {
                 return match error {
                     CatalogError::Storage(storage) => storage.into(),
+                    CatalogError::Interrupted(interruption) => QueryError::from(interruption).into(),
                     other => CommandError::failed(ErrorCode::InternalError, other.to_string()),
                 };
             }

@@ -33,11 +33,11 @@ fn main() -> Result<(), Failure> {
     let catalog = Catalog::open(engine)?;
     let namespace = Namespace::new("bench", "sbtest1")?;
     let collection = catalog.create_collection(&namespace, RawDocumentBuf::new(), [7; 16])?;
-    let mut transaction = catalog.begin(Begin::WRITE)?;
+    let mut transaction = catalog.begin_write()?;
     for id in 0..DOCUMENTS {
         let document =
             doc! { "_id": id, "k": (id * 7 % 1000), "c": ("c".repeat(119)), "pad": ("p".repeat(59)) };
-        collection.insert(&mut *transaction, &document.to_raw(), BlockingMode::MayBlock)?;
+        collection.insert(&mut transaction, &document.to_raw(), BlockingMode::MayBlock)?;
     }
     transaction.commit(Durability::None)?;
     let transaction = catalog.begin(Begin::READ)?;

@@ -42,9 +42,9 @@ impl Store {
             .map(|specification| IndexDescription::from_specification(&specification.to_raw()).unwrap());
         catalog.create_indexes(&namespace, descriptions.collect()).unwrap();
         let collection = catalog.collection("test", "plans").unwrap();
-        let mut transaction = catalog.begin(Begin::WRITE).unwrap();
+        let mut transaction = catalog.begin_write().unwrap();
         for document in documents {
-            collection.insert(&mut *transaction, document, BlockingMode::MayBlock).unwrap();
+            collection.insert(&mut transaction, document, BlockingMode::MayBlock).unwrap();
         }
         transaction.commit(Durability::None).unwrap();
         Store { catalog, collection }
@@ -475,12 +475,12 @@ fn a_scan_that_is_written_behind_gives_each_document_once() {
     let collection = Arc::clone(&store.collection);
     let mut executor =
         Executor::new(Arc::clone(&collection), made, DiskUse::Forbidden, Revisits::Prevented).unwrap();
-    let mut transaction = store.catalog.begin(Begin::WRITE).unwrap();
+    let mut transaction = store.catalog.begin_write().unwrap();
     let mut changed = 0;
     while let Some(row) = executor.next(&*transaction, Caller::may_block(&operation)).unwrap() {
         let (key, old) = (row.primary_key.to_vec(), row.document.to_owned());
         let new = doc! { "_id": (id_of(&old)), "n": 1_000 }.to_raw();
-        collection.replace(&mut *transaction, &key, &old, &new, BlockingMode::MayBlock).unwrap();
+        collection.replace(&mut transaction, &key, &old, &new, BlockingMode::MayBlock).unwrap();
         changed += 1;
         assert!(changed <= 100, "a document that was moved ahead of the scan has come again");
     }

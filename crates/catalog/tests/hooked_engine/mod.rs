@@ -74,7 +74,8 @@ impl HookedEngine {
     /// The names of all trees but the catalog's.
     pub fn tree_names(&self) -> Vec<String> {
         let trees = self.list_trees().expect("the trees can be listed");
-        trees.into_iter().map(|tree| tree.name).filter(|name| name != "catalog").collect()
+        let is_of_catalog = |name: &String| name == "catalog" || name == "counters";
+        trees.into_iter().map(|tree| tree.name).filter(|name| !is_of_catalog(name)).collect()
     }
 }
 

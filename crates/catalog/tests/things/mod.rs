@@ -20,8 +20,8 @@ pub fn index(keys: Document, name: &str, options: &[&str]) -> IndexDescription {
 /// One insert in a transaction of its own.
 pub fn insert(catalog: &Catalog, document: &Document) -> Result<(), WriteError> {
     let lease = catalog.lease("test", "things", BlockingMode::MayBlock).unwrap().unwrap();
-    let mut transaction = catalog.begin(Begin::WRITE).unwrap();
-    lease.insert(&mut *transaction, &document.to_raw(), BlockingMode::MayBlock)?;
+    let mut transaction = catalog.begin_write().unwrap();
+    lease.insert(&mut transaction, &document.to_raw(), BlockingMode::MayBlock)?;
     transaction.commit(Durability::None).unwrap();
     Ok(())
 }

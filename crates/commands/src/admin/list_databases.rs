@@ -65,8 +65,8 @@ pub(crate) fn run(
 fn bytes_on_disk(context: &Context<'_>, database: &str) -> Result<i64, CommandError> {
     let mut bytes: u64 = 0;
     for collection in context.catalog().collections(database) {
-        let size = collection.size()?;
-        bytes += size.storage_bytes + size.index_bytes.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        let size = collection.storage_size()?;
+        bytes += size.document_bytes + size.all_index_bytes();
     }
     Ok(i64::try_from(bytes).unwrap_or(i64::MAX))
 }

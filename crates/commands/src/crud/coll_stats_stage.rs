@@ -1,12 +1,12 @@
 //! The stage `$collStats`: one document about the collection instead of its documents. It stands first in a
 //! pipeline, if at all.
 
-use pando_catalog::{Bytes, CollectionSize};
+use pando_catalog::Bytes;
 use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
 
 use crate::arguments::Argument;
 use crate::context::Context;
-use crate::diagnostic::coll_stats::write_size;
+use crate::diagnostic::coll_stats::{CollectionSize, write_size};
 use crate::{CommandError, ErrorCode};
 
 /// The argument of the stage, and the stages behind it, where a pipeline begins with it.
@@ -49,7 +49,7 @@ pub(super) fn document(
             ),
         ));
     };
-    let size = found.size()?;
+    let size = CollectionSize::of(context, &found)?;
     let mut bytes = Vec::new();
     let mut writer = DocumentWriter::begin(&mut bytes);
     writer.append_str("ns", &namespace.to_string());
@@ -58,7 +58,9 @@ pub(super) fn document(
     for field in argument.iter() {
         match field? {
             ("storageStats", RawValue::Document(options)) => write_storage(&size, options, &mut writer)?,
-            ("count", _) => writer.append_i64("count", i64::try_from(size.documents).unwrap_or(i64::MAX)),
+            ("count", _) => {
+                writer.append_i64("count", i64::try_from(size.counts.documents).unwrap_or(i64::MAX))
+            }
             // Latencies and executions are not counted by collection.
             ("latencyStats" | "queryExecStats", _) => {}
             (name, _) => {

@@ -1,5 +1,7 @@
-//! `count`: the number of documents that match, counted within one snapshot.
+//! `count`: the number of documents that match, counted within one snapshot. Without a filter and a hint the
+//! collection's counter has it.
 
+use pando_catalog::Collection;
 use pando_document::{DocumentWriter, Number, RawDocument, RawValue};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
@@ -38,9 +40,14 @@ pub(crate) fn run(
     let namespace = context.readable(name)?;
     let filter = Filter::parse(query, &ParseScope::at(context.shared.now_ms()))?;
     let transaction = context.begin_read()?;
+    let reach = limit.map(|limit| limit.saturating_add(skip));
     let matched = match context.catalog().collection(namespace.database(), namespace.collection()) {
+        Some(collection) if query.is_empty() && hint.is_none() => {
+            let all = collection.document_count(&*transaction, context.blocking)?;
+            let all = all.map_or_else(|| first_count(context, &collection), Ok)?;
+            reach.map_or(all, |reach| all.min(reach))
+        }
         Some(collection) => {
-            let reach = limit.map(|limit| limit.saturating_add(skip));
             let selection = Selection::new(filter, None, hint, reach)?;
             selection::count(&selection, &collection, &*transaction, context.caller())?
         }
@@ -49,6 +56,12 @@ pub(crate) fn run(
     transaction.rollback();
     reply.append("n", count(matched.saturating_sub(skip)));
     Ok(())
+}
+
+/// The number of documents of a collection that has no counters yet.
+fn first_count(context: &Context<'_>, collection: &Collection) -> Result<u64, CommandError> {
+    context.require_may_block()?;
+    Ok(context.catalog().counts(collection, context.operation)?.documents)
 }
 
 /// The limit without its sign.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Bytes, Collection, Transaction};
+use pando_catalog::{Bytes, Collection, WriteTransaction};
 use pando_document::{DocumentWriter, Number, RawDocument, RawValue};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
@@ -146,7 +146,7 @@ impl Statement for DeleteParts<'_> {
         &self,
         context: &Context<'_>,
         collection: &Arc<Collection>,
-        transaction: &mut dyn Transaction,
+        transaction: &mut WriteTransaction,
         scope: &ParseScope,
     ) -> Result<StatementRun<Self>, CommandError> {
         let limit = match self.reach {
@@ -154,7 +154,7 @@ impl Statement for DeleteParts<'_> {
             Reach::Many => None,
         };
         let selection = Selection::new(Filter::parse(self.query, scope)?, None, self.hint, limit)?;
-        let keys = selection::keys(&selection, collection, transaction, context.caller(), STEP_DOCUMENTS)?;
+        let keys = selection::keys(&selection, collection, &**transaction, context.caller(), STEP_DOCUMENTS)?;
         let Some(keys) = keys else { return Ok(StatementRun::TooLarge(Box::new(selection))) };
         let mut outcome = DeleteOutcome::default();
         let mut meter = Meter::default();
@@ -163,7 +163,7 @@ impl Statement for DeleteParts<'_> {
             if meter.is_full() {
                 return Ok(StatementRun::TooLarge(Box::new(selection)));
             }
-            let Some(old) = collection.fetch(transaction, &key, context.blocking)? else { continue };
+            let Some(old) = collection.fetch(&**transaction, &key, context.blocking)? else { continue };
             meter.add(&old);
             delete_one(context, collection, transaction, &key, &old)?;
             outcome.documents += 1;
@@ -179,7 +179,7 @@ impl Statement for DeleteParts<'_> {
         outcome: &mut DeleteOutcome,
     ) -> Result<(), CommandError> {
         let change = |context: &Context<'_>,
-                      transaction: &mut dyn Transaction,
+                      transaction: &mut WriteTransaction,
                       key: &[u8],
                       old: Bytes,
                       step: &mut DeleteOutcome| {
@@ -196,7 +196,7 @@ impl Statement for DeleteParts<'_> {
 fn delete_one(
     context: &Context<'_>,
     collection: &Collection,
-    transaction: &mut dyn Transaction,
+    transaction: &mut WriteTransaction,
     key: &[u8],
     old: &[u8],
 ) -> Result<(), CommandError> {

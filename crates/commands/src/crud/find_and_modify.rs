@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Begin, Collection, Transaction};
+use pando_catalog::{Collection, WriteTransaction};
 use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
@@ -74,8 +74,8 @@ pub(crate) fn run(
                     return Ok(Outcome::default());
                 }
             };
-        let mut transaction = context.catalog().begin(Begin::WRITE)?;
-        let outcome = modify(context, &lease, &mut *transaction, &parts, &scope)?;
+        let mut transaction = context.catalog().begin_write()?;
+        let outcome = modify(context, &lease, &mut transaction, &parts, &scope)?;
         context.commit(transaction)?;
         Ok(outcome)
     })?;
@@ -185,7 +185,7 @@ fn in_execution(error: CommandError) -> CommandError {
 fn modify(
     context: &Context<'_>,
     collection: &Arc<Collection>,
-    transaction: &mut dyn Transaction,
+    transaction: &mut WriteTransaction,
     parts: &Parts<'_>,
     scope: &ParseScope,
 ) -> Result<Outcome, CommandError> {
@@ -210,15 +210,15 @@ fn modify(
 fn remove(
     context: &Context<'_>,
     collection: &Arc<Collection>,
-    transaction: &mut dyn Transaction,
+    transaction: &mut WriteTransaction,
     parts: &Parts<'_>,
     scope: &ParseScope,
 ) -> Result<Outcome, CommandError> {
     let selection = parts.selection(scope)?;
-    let keys = selection::keys(&selection, collection, transaction, context.caller(), usize::MAX - 1)?;
+    let keys = selection::keys(&selection, collection, &**transaction, context.caller(), usize::MAX - 1)?;
     let keys = keys.unwrap_or_default();
     let Some(key) = keys.first() else { return Ok(Outcome::default()) };
-    let Some(old) = collection.fetch(transaction, key, context.blocking)? else {
+    let Some(old) = collection.fetch(&**transaction, key, context.blocking)? else {
         return Ok(Outcome::default());
     };
     let document = RawDocument::from_bytes(&old)?;

@@ -7,7 +7,7 @@
 //! 3. The transaction commits: one log record and one sync serve the whole batch.
 //! 4. A conflict with another transaction starts the batch again from step 2.
 
-use pando_catalog::{Begin, BlockingMode, Collection, Transaction};
+use pando_catalog::{BlockingMode, Collection, WriteTransaction};
 use pando_document::{DocumentWriter, RawDocument};
 
 use super::retry;
@@ -54,8 +54,8 @@ pub(crate) fn run(
 
     let (inserted, failed) = retry::on_conflict(context, |context| {
         let collection = context.lease_or_create(&namespace)?;
-        let mut transaction = context.catalog().begin(Begin::WRITE)?;
-        let outcome = insert_all(context, &collection, &mut *transaction, &documents, order)?;
+        let mut transaction = context.catalog().begin_write()?;
+        let outcome = insert_all(context, &collection, &mut transaction, &documents, order)?;
         context.commit(transaction)?;
         Ok(outcome)
     })?;
@@ -86,7 +86,7 @@ pub(super) fn check_batch_length(length: usize) -> Result<(), CommandError> {
 fn insert_all(
     context: &Context<'_>,
     collection: &Collection,
-    transaction: &mut dyn Transaction,
+    transaction: &mut WriteTransaction,
     documents: &[&RawDocument],
     order: Order,
 ) -> Result<(u64, Vec<FailedWrite>), CommandError> {
@@ -140,7 +140,7 @@ pub(super) fn ends_transaction(failure: &Failure) -> bool {
 fn insert_one(
     context: &Context<'_>,
     collection: &Collection,
-    transaction: &mut dyn Transaction,
+    transaction: &mut WriteTransaction,
     document: &RawDocument,
     stored: &mut Vec<u8>,
     blocking: BlockingMode,

@@ -20,7 +20,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Begin, Collection, Transaction};
+use pando_catalog::{Collection, WriteTransaction};
 use pando_query::expression::ParseScope;
 
 use super::insert::ends_transaction;
@@ -44,7 +44,7 @@ pub(super) trait Statement {
         &self,
         context: &Context<'_>,
         collection: &Arc<Collection>,
-        transaction: &mut dyn Transaction,
+        transaction: &mut WriteTransaction,
         scope: &ParseScope,
     ) -> Result<StatementRun<Self>, CommandError>;
 
@@ -137,13 +137,13 @@ impl<'a, S: Statement> StatementBatch<'a, S> {
         context: &mut Context<'_>,
         collection: &Arc<Collection>,
     ) -> Result<(), CommandError> {
-        let mut transaction = context.catalog().begin(Begin::WRITE)?;
+        let mut transaction = context.catalog().begin_write()?;
         let mut pending = BatchOutcome::default();
         loop {
             let index = self.committed.statements + pending.statements;
             let Some(statement) = self.statements.get(index) else { break };
             let savepoint = transaction.savepoint();
-            match statement.run(context, collection, &mut *transaction, self.scope) {
+            match statement.run(context, collection, &mut transaction, self.scope) {
                 Ok(StatementRun::Done(outcome)) => pending.succeed(index, outcome),
                 Ok(StatementRun::TooLarge(large)) => {
                     context.require_may_block()?;
@@ -151,7 +151,7 @@ impl<'a, S: Statement> StatementBatch<'a, S> {
                     context.commit(transaction)?;
                     self.committed.append(std::mem::take(&mut pending));
                     self.run_large(context, collection, index, &large)?;
-                    transaction = context.catalog().begin(Begin::WRITE)?;
+                    transaction = context.catalog().begin_write()?;
                 }
                 Err(error @ CommandError::WouldBlock(_)) => return Err(error),
                 Err(CommandError::Failed(failure)) if ends_transaction(&failure) => {

@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Begin, Bytes, Collection, Savepoint, Transaction};
+use pando_catalog::{Bytes, Collection, WriteTransaction};
 use pando_document::RawDocument;
 
 use super::insert::ends_transaction;
@@ -59,7 +59,7 @@ pub(super) struct Written(pub usize);
 
 /// The change of one document that a statement has found. It notes its effect in the last argument.
 pub(super) type Change<'c, T> =
-    dyn Fn(&Context<'_>, &mut dyn Transaction, &[u8], Bytes, &mut T) -> Result<Written, CommandError> + 'c;
+    dyn Fn(&Context<'_>, &mut WriteTransaction, &[u8], Bytes, &mut T) -> Result<Written, CommandError> + 'c;
 
 /// One step, done.
 struct Step<T> {
@@ -104,7 +104,7 @@ fn take_step<T: Default>(
     change: &Change<'_, T>,
     keys: &[Vec<u8>],
 ) -> Result<Step<T>, CommandError> {
-    let mut transaction = context.catalog().begin(Begin::WRITE)?;
+    let mut transaction = context.catalog().begin_write()?;
     let mut meter = Meter::default();
     let mut step = Step { keys: 0, noted: T::default(), failure: None };
     for key in keys {
@@ -118,8 +118,8 @@ fn take_step<T: Default>(
             continue;
         }
         meter.add(&old);
-        let before: Savepoint = transaction.savepoint();
-        match change(context, &mut *transaction, key, old, &mut step.noted) {
+        let before = transaction.savepoint();
+        match change(context, &mut transaction, key, old, &mut step.noted) {
             Ok(written) => meter.add_written(written),
             Err(CommandError::Failed(failure)) if !ends_transaction(&failure) => {
                 transaction.rollback_to(before);

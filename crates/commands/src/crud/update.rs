@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Collection, Transaction};
+use pando_catalog::{Collection, WriteTransaction};
 use pando_document::{DocumentWriter, RawDocument, RawValue};
 use pando_query::expression::ParseScope;
 
@@ -140,7 +140,7 @@ impl<'a> Statement for UpdateParts<'a> {
         &self,
         context: &Context<'_>,
         collection: &Arc<Collection>,
-        transaction: &mut dyn Transaction,
+        transaction: &mut WriteTransaction,
         scope: &ParseScope,
     ) -> Result<StatementRun<UpdateParts<'a>>, CommandError> {
         let statement = UpdateStatement::parse(self.clone(), scope)?;

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Bytes, Collection, Transaction};
+use pando_catalog::{Bytes, Collection, WriteTransaction};
 use pando_document::{RawArray, RawDocument, RawDocumentBuf, RawValue, Timestamp, Value};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
@@ -107,10 +107,10 @@ impl<'a> UpdateStatement<'a> {
         &self,
         context: &Context<'_>,
         collection: &Arc<Collection>,
-        transaction: &mut dyn Transaction,
+        transaction: &mut WriteTransaction,
     ) -> Result<Option<UpdateOutcome>, CommandError> {
         let selection = &self.selection;
-        let keys = selection::keys(selection, collection, transaction, context.caller(), STEP_DOCUMENTS)?;
+        let keys = selection::keys(selection, collection, &**transaction, context.caller(), STEP_DOCUMENTS)?;
         let Some(keys) = keys else { return Ok(None) };
         let mut outcome = UpdateOutcome::default();
         let mut meter = Meter::default();
@@ -119,7 +119,7 @@ impl<'a> UpdateStatement<'a> {
             if meter.is_full() {
                 return Ok(None);
             }
-            let Some(old) = collection.fetch(transaction, &key, context.blocking)? else { continue };
+            let Some(old) = collection.fetch(&**transaction, &key, context.blocking)? else { continue };
             meter.add(&old);
             let written = self.change(context, collection, transaction, &key, old, &mut outcome)?;
             meter.add_written(written);
@@ -138,7 +138,7 @@ impl<'a> UpdateStatement<'a> {
     ) -> Result<UpdateOutcome, CommandError> {
         let mut all = UpdateOutcome::default();
         let change = |context: &Context<'_>,
-                      transaction: &mut dyn Transaction,
+                      transaction: &mut WriteTransaction,
                       key: &[u8],
                       old: Bytes,
                       outcome: &mut UpdateOutcome| {
@@ -155,7 +155,7 @@ impl<'a> UpdateStatement<'a> {
         &self,
         context: &Context<'_>,
         collection: &Arc<Collection>,
-        transaction: &mut dyn Transaction,
+        transaction: &mut WriteTransaction,
         key: &[u8],
         old: Bytes,
         outcome: &mut UpdateOutcome,
@@ -191,7 +191,7 @@ impl<'a> UpdateStatement<'a> {
         &self,
         context: &Context<'_>,
         collection: &Arc<Collection>,
-        transaction: &mut dyn Transaction,
+        transaction: &mut WriteTransaction,
         outcome: &mut UpdateOutcome,
     ) -> Result<(), CommandError> {
         let new_id = context.shared.new_object_id();

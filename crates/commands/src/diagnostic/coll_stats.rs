@@ -1,6 +1,7 @@
-//! `collStats`: the size of a collection. Counts and sizes come from directories, so they are estimates.
+//! `collStats`: the size of a collection. Documents and their bytes come from the counters and are exact;
+//! bytes on the device come from the engine's directories.
 
-use pando_catalog::{Collection, CollectionSize};
+use pando_catalog::{Collection, CollectionCounts, StorageSize};
 use pando_document::{DocumentWriter, RawValue};
 
 use super::statistics_document::write_statistics;
@@ -29,7 +30,7 @@ pub(crate) fn run(
     reply.append_str("ns", &namespace.to_string());
     match context.catalog().collection(context.database, name) {
         Some(collection) => {
-            write_size(&collection.size()?, scale, reply);
+            write_size(&CollectionSize::of(context, &collection)?, scale, reply);
             write_trees(context, &collection, reply)?;
         }
         None => write_nothing(scale, reply),
@@ -67,24 +68,39 @@ fn write_nothing(scale: u64, reply: &mut DocumentWriter<'_>) {
     reply.append("scaleFactor", scaled(scale, 1));
 }
 
+/// The size of a collection.
+pub(crate) struct CollectionSize {
+    pub counts: CollectionCounts,
+    pub storage: StorageSize,
+}
+
+impl CollectionSize {
+    /// Blocks; the first time, a collection of an older program is counted.
+    pub fn of(context: &Context<'_>, collection: &Collection) -> Result<CollectionSize, CommandError> {
+        let counts = context.catalog().counts(collection, context.operation)?;
+        Ok(CollectionSize { counts, storage: collection.storage_size()? })
+    }
+}
+
 /// The fields that say how large a collection is, as `collStats` and the stage `$collStats` show them.
 pub(crate) fn write_size(size: &CollectionSize, scale: u64, reply: &mut DocumentWriter<'_>) {
-    let index_total: u64 = size.index_bytes.iter().map(|(_, bytes)| bytes).sum();
-    reply.append("size", scaled(size.data_bytes, scale));
-    reply.append("count", scaled(size.documents, 1));
-    if let Some(average) = size.data_bytes.checked_div(size.documents) {
+    let CollectionSize { counts, storage } = size;
+    let index_total = storage.all_index_bytes();
+    reply.append("size", scaled(counts.data_bytes, scale));
+    reply.append("count", scaled(counts.documents, 1));
+    if let Some(average) = counts.data_bytes.checked_div(counts.documents) {
         reply.append("avgObjSize", scaled(average, 1));
     }
     reply.append("numOrphanDocs", RawValue::Int32(0));
-    reply.append("storageSize", scaled(size.storage_bytes, scale));
+    reply.append("storageSize", scaled(storage.document_bytes, scale));
     reply.append("freeStorageSize", RawValue::Int32(0));
     reply.append("capped", RawValue::Boolean(false));
-    reply.append("nindexes", scaled(size.index_bytes.len() as u64, 1));
+    reply.append("nindexes", scaled(storage.index_bytes.len() as u64, 1));
     reply.array("indexBuilds").finish();
     reply.append("totalIndexSize", scaled(index_total, scale));
-    reply.append("totalSize", scaled(index_total + size.storage_bytes, scale));
+    reply.append("totalSize", scaled(index_total + storage.document_bytes, scale));
     let mut sizes = reply.document("indexSizes");
-    for (name, bytes) in &size.index_bytes {
+    for (name, bytes) in &storage.index_bytes {
         sizes.append(name, scaled(*bytes, scale));
     }
     sizes.finish();

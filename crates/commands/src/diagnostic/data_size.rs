@@ -39,12 +39,13 @@ pub(crate) fn run(
     let namespace = Namespace::new(database, collection)?;
     let began = context.shared.now_ms();
     let found = context.catalog().collection(namespace.database(), namespace.collection());
-    let size = found.as_ref().map(|collection| collection.size()).transpose()?.unwrap_or_default();
+    let counts = found.as_ref().map(|collection| context.catalog().counts(collection, context.operation));
+    let counts = counts.transpose()?.unwrap_or_default();
     if found.is_some() {
         reply.append_bool("estimate", estimate);
     }
-    reply.append("size", super::coll_stats::scaled(size.data_bytes, 1));
-    reply.append("numObjects", super::coll_stats::scaled(size.documents, 1));
+    reply.append("size", super::coll_stats::scaled(counts.data_bytes, 1));
+    reply.append("numObjects", super::coll_stats::scaled(counts.documents, 1));
     let millis = context.shared.now_ms().saturating_sub(began);
     reply.append_i32("millis", i32::try_from(millis).unwrap_or(i32::MAX));
     Ok(())

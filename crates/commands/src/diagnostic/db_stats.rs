@@ -1,7 +1,8 @@
-//! `dbStats`: the size of a database, as estimates.
+//! `dbStats`: the size of a database. Documents and their bytes are exact, as in `collStats`.
 
 use pando_document::{DocumentWriter, RawValue};
 
+use super::coll_stats::CollectionSize;
 use crate::arguments::{Arguments, whole};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
@@ -27,12 +28,12 @@ pub(crate) fn run(
     let collections = context.catalog().collections(context.database);
     let (mut objects, mut data, mut storage, mut indexes, mut index_bytes) = (0, 0, 0, 0, 0);
     for collection in &collections {
-        let size = collection.size()?;
-        objects += size.documents;
-        data += size.data_bytes;
-        storage += size.storage_bytes;
-        indexes += size.index_bytes.len() as u64;
-        index_bytes += size.index_bytes.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        let size = CollectionSize::of(context, collection)?;
+        objects += size.counts.documents;
+        data += size.counts.data_bytes;
+        storage += size.storage.document_bytes;
+        indexes += size.storage.index_bytes.len() as u64;
+        index_bytes += size.storage.all_index_bytes();
     }
     let scaled = |bytes: u64| RawValue::Double(bytes as f64 / scale as f64);
     let count = |number: u64| match i32::try_from(number) {

@@ -76,13 +76,13 @@ fn store() -> (Catalog, Arc<Collection>) {
     let indexes = indexes.iter().map(|index| IndexDescription::from_specification(&index.to_raw()).unwrap());
     catalog.create_indexes(&namespace, indexes.collect()).unwrap();
     let collection = catalog.collection("test", "slopes").unwrap();
-    let mut transaction = catalog.begin(Begin::WRITE).unwrap();
+    let mut transaction = catalog.begin_write().unwrap();
     for at in 0..100 {
         let document = doc! {
             "_id": (number(at)), "a": (number(7 * at)), "b": (number(3 * at)), "c": (number(at)),
             "m": [(number(at)), (number(at + 1))],
         };
-        collection.insert(&mut *transaction, &document.to_raw(), BlockingMode::MayBlock).unwrap();
+        collection.insert(&mut transaction, &document.to_raw(), BlockingMode::MayBlock).unwrap();
     }
     transaction.commit(Durability::None).unwrap();
     (catalog, collection)
@@ -127,11 +127,11 @@ fn written(name: &'static str, versions: impl Fn(usize) -> (Document, Document) 
         let ((catalog, collection), (old, new)) = (store(), versions(n));
         let (old, new) = (old.to_raw(), new.to_raw());
         move || {
-            let mut transaction = catalog.begin(Begin::WRITE).unwrap();
+            let mut transaction = catalog.begin_write().unwrap();
             let key = collection.primary_key_of(old.get("_id").unwrap().unwrap()).into_bytes();
-            collection.insert(&mut *transaction, &old, BlockingMode::MayBlock).unwrap();
-            collection.replace(&mut *transaction, &key, &old, &new, BlockingMode::MayBlock).unwrap();
-            collection.remove(&mut *transaction, &key, &new, BlockingMode::MayBlock).unwrap();
+            collection.insert(&mut transaction, &old, BlockingMode::MayBlock).unwrap();
+            collection.replace(&mut transaction, &key, &old, &new, BlockingMode::MayBlock).unwrap();
+            collection.remove(&mut transaction, &key, &new, BlockingMode::MayBlock).unwrap();
             transaction.rollback();
         }
     })
