@@ -4,7 +4,8 @@ Each round starts the server on the same folder, lets writers insert and update 
 random moment, starts it again, and compares the store with what was acknowledged:
 - an acknowledged insert is there, an acknowledged update has at least the acknowledged version;
 - every document is whole: what one statement wrote together (`v` and its copy, all documents of one batch) agrees;
-- every index gives the same documents as a scan.
+- every index gives the same documents as a scan;
+- the counters of every collection equal a scan, and `validate` finds nothing wrong.
 
 KILL_ROUNDS says how often (100 unless told otherwise); the seed is printed by pytest when a round fails.
 """
@@ -84,6 +85,11 @@ def check(db, acknowledged):
         path, bound = next(iter(least.items()))
         assert db.inserts.count_documents({path: {"$gte": bound}}, hint=index) == total, f"index {index} has other documents"
     assert db.counters.count_documents({"v": {"$gte": 0}}, hint="v_1") == len(versions)
+    assert db.inserts.estimated_document_count() == total
+    assert db.counters.estimated_document_count() == len(versions)
+    for name in ["inserts", "counters"]:
+        report = db.command("validate", name)
+        assert report["valid"], report["errors"]
 
 
 def test_kill_minus_nine_loses_nothing_that_was_acknowledged(tmp_path):
