@@ -259,9 +259,9 @@ impl Intents {
         }
     }
 
-    /// Whether a live transaction has claimed a key; once in a while also if it has not. Never so in a tree of
-    /// which it has claimed no key: a key that is only merged into blindly must not be taken for claimed for
-    /// as long as a large commit takes.
+    /// Whether a live transaction has claimed a key; once in a while also if it has not. Never so in a tree
+    /// of which it has claimed no key: a key that is only merged into blindly must not be taken for claimed
+    /// for as long as a large commit takes.
     pub fn is_claimed_by(&self, owner: TransactionId, tree: TreeId, key: &[u8]) -> bool {
         let fingerprint = fingerprint(tree, key);
         let shard = self.shard(fingerprint).lock();

@@ -289,8 +289,8 @@ impl SharedBuffer {
         Applied { growth: after as isize - before as isize, superseded, has_long_chain }
     }
 
-    /// Thins the chains of keys that a commit has just written. Returns the bytes by which the buffer grew. The
-    /// buffer is not frozen.
+    /// Thins the chains of keys that a commit has just written. Returns the bytes by which the buffer grew.
+    /// The buffer is not frozen.
     pub(crate) fn thin<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, retained: &Retained) -> isize {
         let mut buffer = self.buffer.write();
         let before = buffer.bytes();

@@ -136,8 +136,8 @@ struct ChainState {
     thin_at: u32,
 }
 
-/// Older versions from which on a chain is thinned for the first time: more than commits leave behind where no
-/// old snapshot lives.
+/// Older versions from which on a chain is thinned for the first time: more than commits leave behind where
+/// no old snapshot lives.
 const THIN_MIN: u32 = 512;
 
 impl Older {
@@ -204,9 +204,9 @@ impl Chain {
     }
 
     /// Drops the versions that no snapshot of the list tells apart from the next newer one, after merge
-    /// operators were combined with them. No range delete lies over the key. The chain is next thinned when it
-    /// has doubled, so that a version costs the same however many snapshots live. Returns by how many bytes
-    /// the newest version and the older ones changed.
+    /// operators were combined with them. No range delete lies over the key. The chain is next thinned when
+    /// it has doubled, so that a version costs the same however many snapshots live. Returns by how many
+    /// bytes the newest version and the older ones changed.
     pub(super) fn thin(&mut self, retained: &Retained) -> (isize, isize) {
         let before = self.newest.heap_bytes() as isize;
         let (mut older_change, mut kept) = (0, 0);
