@@ -27,7 +27,8 @@ use pando_storage::{StorageError, Transaction, TreeId};
 use parking_lot::Mutex;
 
 use crate::error::{BuildEnd, CatalogError, WriteError};
-use crate::index::{Index, RaisedFlags, Uniqueness};
+use crate::index::Index;
+use crate::index_description::{RaisedFlags, Uniqueness};
 use crate::index_entry::{self, EncodedEntry};
 use crate::index_keys::IndexKey;
 

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
-use pando_document::RawDocumentBuf;
+use pando_document::{RawDocument, RawDocumentBuf};
 use pando_storage::{
     Begin, BlockingMode, CheckedEngine, CommitTimestamp, Cursor, Direction, Durability, ErrorKind, KeyRange,
     SharedEngine, StorageError, Transaction, TreeId, TreeOptions,
@@ -38,9 +38,11 @@ use crate::catalog_entry::{self, CATALOG_TREE, Entry};
 use crate::collection::{Collection, Parts};
 use crate::counters::{self, COUNTERS_TREE, CounterChange};
 use crate::error::{BuildEnd, CatalogError};
-use crate::index::{Index, Truncation};
+use crate::index::Index;
+use crate::index_description::{IndexDescription, Truncation};
+use crate::index_kind::{IndexDefinition, IndexFactory, OrdinaryIndexes};
 use crate::namespace::Namespace;
-use crate::store::{NamedTree, Store, TreeNumber};
+use crate::store::{NamedTree, OwnTrees, Store, TreeNumber};
 use crate::tree_layout::tree_options;
 use crate::write_transaction::WriteTransaction;
 
@@ -80,6 +82,11 @@ impl Catalog {
     /// In debug builds every call goes through [`CheckedEngine`], which panics at the first broken promise of
     /// the contract, by the catalog or by the engine.
     pub fn open(engine: SharedEngine) -> Result<Catalog, CatalogError> {
+        Catalog::open_with(engine, Arc::new(OrdinaryIndexes))
+    }
+
+    /// The same with indexes of more kinds: the factory makes those of the store, and all new ones.
+    pub fn open_with(engine: SharedEngine, factory: Arc<dyn IndexFactory>) -> Result<Catalog, CatalogError> {
         let engine = if cfg!(debug_assertions) { CheckedEngine::shared(engine) } else { engine };
         let trees: HashMap<String, TreeId> =
             engine.list_trees()?.into_iter().map(|tree| (tree.name, tree.id)).collect();
@@ -87,14 +94,22 @@ impl Catalog {
             Some(tree) => Ok(*tree),
             None => engine.create_tree(name, &TreeOptions::default()),
         };
-        let (tree, counters) = (own_tree(CATALOG_TREE)?, own_tree(COUNTERS_TREE)?);
+        let own_trees = OwnTrees { catalog: own_tree(CATALOG_TREE)?, counters: own_tree(COUNTERS_TREE)? };
         let numbers = trees.keys().filter_map(|name| TreeNumber::of_name(name));
         let next_number = TreeNumber::new(numbers.max().map_or(1, |number| number.get() + 1));
-        let store = Arc::new(Store::new(engine, tree, counters, next_number));
+        let store = Arc::new(Store::new(engine, own_trees, factory, next_number));
         let names = read_names(&store, &trees)?;
         drop_orphans(&store, &trees, &names)?;
         forget_counters_of_orphans(&store, &names)?;
         Ok(Catalog { store, names: ArcSwap::from_pointee(names) })
+    }
+
+    /// The description of an index that is to be created with this specification.
+    pub fn describe_index(&self, specification: &RawDocument) -> Result<IndexDescription, CatalogError> {
+        self.store.factory.define(specification).map(|definition| definition.description).map_err(|reason| {
+            let name = specification.get("name").ok().flatten().and_then(|name| name.as_str());
+            CatalogError::IndexSpecification { name: name.unwrap_or_default().to_owned(), reason }
+        })
     }
 
     /// The engine below.
@@ -319,12 +334,12 @@ impl Catalog {
         let at = at.ok_or_else(|| CatalogError::IndexNotFound { name: name.to_owned() })?;
         let have = &parts.indexes[at];
         let now = have.describe();
-        let mut description = crate::definition::definition_of(&specification)
-            .map_err(|reason| CatalogError::DamagedEntry { namespace: namespace.to_string(), reason })?;
+        let mut description = self.describe_index(&specification)?;
         assert_eq!(description.fields, now.fields, "a new specification of an index has the same key");
         description.multikey = now.multikey;
         description.truncated = now.truncated;
-        let changed = Index::new(description, have.named_tree().clone());
+        let methods = self.store.methods(&description)?;
+        let changed = Index::new(IndexDefinition { description, methods }, have.named_tree().clone());
         changed.set_published(have.published());
         parts.indexes[at] = Arc::new(changed);
         self.replace(parts)
@@ -456,7 +471,7 @@ fn read_names(store: &Arc<Store>, trees: &HashMap<String, TreeId>) -> Result<Nam
         };
         let (database, name) = full.split_once('.').ok_or_else(|| damaged("its key is not a namespace"))?;
         let namespace = Namespace::new(database, name)?;
-        let entry = catalog_entry::decode(full, value)?;
+        let entry = catalog_entry::decode(full, value, &*store.factory)?;
         let parts = parts_of(namespace, entry, trees)?;
         if marked.contains(&parts.primary.number) {
             parts.counters_kept.store(true, Ordering::Release);
@@ -481,8 +496,8 @@ fn parts_of(
         Ok::<_, CatalogError>(NamedTree { id, name, number })
     };
     let mut indexes = Vec::with_capacity(entry.indexes.len());
-    for (description, tree_name) in entry.indexes {
-        indexes.push(Arc::new(Index::new(description, find(tree_name)?)));
+    for (definition, tree_name) in entry.indexes {
+        indexes.push(Arc::new(Index::new(definition, find(tree_name)?)));
     }
     Ok(Parts {
         uuid: entry.uuid,

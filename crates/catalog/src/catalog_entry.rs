@@ -4,17 +4,24 @@
 //! key    "c/" + database + "." + collection
 //! value  { v: 1, uuid: BinData(4), tree: "collection-1", options: {…}, idTruncated: bool,
 //!          indexes: [ { spec: { v: 2, key: {…}, name: … , unique?: true, sparse?: true, hidden?: true },
-//!                       tree: "index-2", multikey: [bool, …], truncated: bool } ] }
+//!                       tree: "index-2", multikey: [bool, …], multikeyComponents: [i64, …],
+//!                       truncated: bool } ] }
 //! ```
 //!
-//! `spec` is what the user asked for. `definition` parses the description of an index from it, so no other
-//! field repeats it; only the flags stand beside it.
+//! `spec` is what the user asked for. The index factory makes the index from it, so no other field repeats
+//! it; only the flags stand beside it.
+//!
+//! `multikey` says of each field whether it met an array, and `multikeyComponents` at which components of the
+//! path (a bit for each, see [`Multikey`]). An older program writes and reads only the first. Without the
+//! second, a field that met an array may have met one at any component.
 
 use pando_document::{Document, RawArray, RawDocument, RawDocumentBuf, RawValue, Value};
 
-use crate::definition::definition_of;
-use crate::index::{Multikey, RaisedFlags, Truncation};
-use crate::{CatalogError, Collection, IndexDescription};
+use crate::collection::Collection;
+use crate::error::CatalogError;
+use crate::index_description::{RaisedFlags, Truncation};
+use crate::index_kind::{IndexDefinition, IndexFactory};
+use crate::multikey::Multikey;
 
 /// Version of the entry's form. An entry of another version is refused.
 const ENTRY_VERSION: i32 = 1;
@@ -40,7 +47,7 @@ pub(crate) struct Entry {
     pub tree: String,
     pub options: RawDocumentBuf,
     pub id_truncated: Truncation,
-    pub indexes: Vec<(IndexDescription, String)>,
+    pub indexes: Vec<(IndexDefinition, String)>,
 }
 
 /// Flags that are about to be raised in the index of this name.
@@ -69,9 +76,10 @@ pub(crate) fn encode(
         let mut one = Document::new();
         one.push("spec", document_value(&description.specification));
         one.push("tree", Value::from(index.tree_name()));
-        let multikey =
-            description.multikey.iter().map(|flag| Value::Boolean(*flag == Multikey::Yes)).collect();
+        let multikey = description.multikey.iter().map(|flags| Value::Boolean(flags.has_arrays())).collect();
         one.push("multikey", Value::Array(multikey));
+        let components = description.multikey.iter().map(|flags| Value::Int64(flags.bits() as i64));
+        one.push("multikeyComponents", Value::Array(components.collect()));
         one.push("truncated", Value::Boolean(description.truncated == Truncation::Truncated));
         Value::Document(one)
     });
@@ -84,20 +92,25 @@ fn document_value(document: &RawDocument) -> Value {
 }
 
 /// Reads an entry.
-pub(crate) fn decode(namespace: &str, bytes: &[u8]) -> Result<Entry, CatalogError> {
-    read(bytes).map_err(|reason| CatalogError::DamagedEntry { namespace: namespace.to_owned(), reason })
+pub(crate) fn decode(
+    namespace: &str,
+    bytes: &[u8],
+    factory: &dyn IndexFactory,
+) -> Result<Entry, CatalogError> {
+    read(bytes, factory)
+        .map_err(|reason| CatalogError::DamagedEntry { namespace: namespace.to_owned(), reason })
 }
 
 /// The decoder, for `tools/fuzzing`: an index that it accepts has one multikey flag for each field.
 #[cfg(feature = "fuzzing")]
 pub fn decode_for_fuzzing(bytes: &[u8]) {
-    let Ok(entry) = decode("a.b", bytes) else { return };
+    let Ok(entry) = decode("a.b", bytes, &crate::index_kind::OrdinaryIndexes) else { return };
     for (index, _tree) in &entry.indexes {
-        assert_eq!(index.fields.len(), index.multikey.len());
+        assert_eq!(index.description.fields.len(), index.description.multikey.len());
     }
 }
 
-fn read(bytes: &[u8]) -> Result<Entry, String> {
+fn read(bytes: &[u8], factory: &dyn IndexFactory) -> Result<Entry, String> {
     let entry = RawDocument::from_bytes(bytes).map_err(|error| error.to_string())?;
     match field(entry, "v")? {
         RawValue::Int32(ENTRY_VERSION) => {}
@@ -119,7 +132,7 @@ fn read(bytes: &[u8]) -> Result<Entry, String> {
         let RawValue::Document(index) = index.map_err(|error| error.to_string())? else {
             return Err("an index is not a document".to_owned());
         };
-        indexes.push(read_index(index)?);
+        indexes.push(read_index(index, factory)?);
     }
     Ok(Entry {
         uuid,
@@ -130,8 +143,9 @@ fn read(bytes: &[u8]) -> Result<Entry, String> {
     })
 }
 
-fn read_index(index: &RawDocument) -> Result<(IndexDescription, String), String> {
-    let mut description = definition_of(document(index, "spec")?)?;
+fn read_index(index: &RawDocument, factory: &dyn IndexFactory) -> Result<(IndexDefinition, String), String> {
+    let mut definition = factory.define(document(index, "spec")?)?;
+    let description = &mut definition.description;
     let RawValue::Array(flags) = field(index, "multikey")? else {
         return Err("multikey is not an array".to_owned());
     };
@@ -139,17 +153,42 @@ fn read_index(index: &RawDocument) -> Result<(IndexDescription, String), String>
     if flags.len() != description.fields.len() {
         return Err(format!("index {} has {} multikey flags", description.name, flags.len()));
     }
-    description.multikey = flags;
+    let components = read_components(index)?;
+    let known = components.filter(|components| components.len() == flags.len());
+    description.multikey = flags
+        .iter()
+        .zip(&description.fields)
+        .enumerate()
+        .map(|(at, (has_arrays, field))| match (has_arrays, known.as_ref().map(|known| known[at])) {
+            (false, _) => Multikey::NO,
+            (true, Some(components)) if components.has_arrays() => components,
+            (true, _) => Multikey::anywhere(&field.path),
+        })
+        .collect();
     description.truncated = truncation(index, "truncated")?;
-    Ok((description, string(index, "tree")?.to_owned()))
+    Ok((definition, string(index, "tree")?.to_owned()))
 }
 
-fn read_flags(flags: &RawArray) -> Result<Vec<Multikey>, String> {
+/// The components of each field at which arrays were met; `None` in an entry of an older program.
+fn read_components(index: &RawDocument) -> Result<Option<Vec<Multikey>>, String> {
+    let Some(components) = index.get("multikeyComponents").map_err(|error| error.to_string())? else {
+        return Ok(None);
+    };
+    let RawValue::Array(components) = components else {
+        return Err("multikeyComponents is not an array".to_owned());
+    };
+    let components = components.iter().map(|bits| match bits {
+        Ok(RawValue::Int64(bits)) => Ok(Multikey::of_bits(bits as u64)),
+        _ => Err("the components of a multikey field are not a 64-bit integer".to_owned()),
+    });
+    components.collect::<Result<_, _>>().map(Some)
+}
+
+fn read_flags(flags: &RawArray) -> Result<Vec<bool>, String> {
     flags
         .iter()
         .map(|flag| match flag {
-            Ok(RawValue::Boolean(true)) => Ok(Multikey::Yes),
-            Ok(RawValue::Boolean(false)) => Ok(Multikey::No),
+            Ok(RawValue::Boolean(flag)) => Ok(flag),
             _ => Err("a multikey flag is not a boolean".to_owned()),
         })
         .collect()

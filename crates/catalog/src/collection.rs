@@ -18,7 +18,8 @@ use pando_storage::{
 use parking_lot::{Mutex, RwLock};
 
 use crate::building::BuildingIndex;
-use crate::index::{IndexField, Multikey, Sparseness, Truncation, Uniqueness, Visibility};
+use crate::index_description::{IndexField, Sparseness, Truncation, Uniqueness, Visibility};
+use crate::multikey::Multikey;
 use crate::store::{NamedTree, Store, TreeNumber};
 use crate::{Index, IndexDescription, Namespace, PrimaryKey};
 
@@ -150,7 +151,7 @@ impl Collection {
             fields: vec![IndexField { path: "_id".to_owned(), direction: Direction::Ascending }],
             unique: Uniqueness::Unique,
             sparse: Sparseness::Dense,
-            multikey: vec![Multikey::No],
+            multikey: vec![Multikey::NO],
             truncated: self.id_truncation(),
             hidden: Visibility::Visible,
             specification: doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" }.to_raw(),

@@ -1,4 +1,4 @@
-//! The definition of an index, parsed from its specification.
+//! The definition of an ordinary index, parsed from its specification.
 //!
 //! `commands` checks a request's specification and answers in MongoDB's words. This parser reads such a
 //! checked specification, and the specifications in the catalog tree.
@@ -6,8 +6,10 @@
 use pando_document::{Number, RawDocument, RawValue};
 use pando_keyorder::Direction;
 
-use crate::IndexDescription;
-use crate::index::{IndexField, Multikey, Sparseness, Truncation, Uniqueness, Visibility};
+use crate::index_description::{
+    IndexDescription, IndexField, Sparseness, Truncation, Uniqueness, Visibility,
+};
+use crate::multikey::Multikey;
 
 impl IndexDescription {
     /// The definition of a specification: `key`, `name`, and `unique`, `sparse`, `hidden` where they are
@@ -37,7 +39,7 @@ pub(crate) fn definition_of(specification: &RawDocument) -> Result<IndexDescript
     let hidden = if flag(specification, "hidden") { Visibility::Hidden } else { Visibility::Visible };
     Ok(IndexDescription {
         name: name.to_owned(),
-        multikey: vec![Multikey::No; fields.len()],
+        multikey: vec![Multikey::NO; fields.len()],
         fields,
         unique,
         sparse,

@@ -22,9 +22,9 @@ use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_storage::{BlockingMode, Transaction};
 
 use crate::building::BuildingIndex;
-use crate::index::{RaisedFlags, Truncation, Uniqueness};
+use crate::index_description::Uniqueness;
 use crate::index_entry::{self, EncodedEntry};
-use crate::index_keys::{self, IndexKey};
+use crate::index_keys::IndexKey;
 use crate::write_transaction::WriteTransaction;
 use crate::{Collection, Index, PrimaryKey, WriteError};
 
@@ -133,9 +133,9 @@ impl Collection {
     /// The keys of a document, with the flags that they raise logged and raised.
     fn derive(&self, target: Target<'_>, document: &RawDocument) -> Result<Vec<IndexKey>, WriteError> {
         let index = target.index();
-        let derived = index_keys::keys_of(index, document)?;
-        let flags = with_truncation(derived.flags, &derived.keys);
-        if index_keys::raises_any(&flags) && index.lacks(&flags) {
+        let derived = index.keys_of(document)?;
+        let flags = derived.flags();
+        if flags.any() && index.lacks(&flags) {
             match target {
                 Target::Ready(index) => self.log_index_flags(index, &flags)?,
                 Target::Building(building) => building.raise(&flags),
@@ -155,7 +155,7 @@ impl<'i> Target<'i> {
 
     /// The keys of a document that is there.
     fn keys_before(self, document: &RawDocument) -> Result<Vec<IndexKey>, WriteError> {
-        match (self, index_keys::keys_of(self.index(), document)) {
+        match (self, self.index().keys_of(document)) {
             (_, Ok(derived)) => Ok(derived.keys),
             // The build fails at this document, or has seen its removal. The statement goes on in both cases.
             (Target::Building(_), Err(WriteError::ParallelArrays { .. } | WriteError::AmbiguousField(_))) => {
@@ -189,14 +189,6 @@ impl<'i> Target<'i> {
             Target::Building(building) => Ok(building.note_removed(transaction, key, primary_key)?),
         }
     }
-}
-
-/// Adds the truncation flag where a key is too long for an entry.
-pub(crate) fn with_truncation(mut flags: RaisedFlags, keys: &[IndexKey]) -> RaisedFlags {
-    if keys.iter().any(|key| key.fields.len() >= index_entry::FIELD_BYTES_MAX) {
-        flags.truncated = Truncation::Truncated;
-    }
-    flags
 }
 
 /// Puts an entry; in a unique index, only if no other document has its key.

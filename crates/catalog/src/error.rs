@@ -117,6 +117,14 @@ pub enum CatalogError {
     /// Building the index met a document that it cannot hold.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// The index factory refuses a specification.
+    #[error("index {name}: {reason}")]
+    IndexSpecification {
+        /// The index.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// The operation that the statement works for has to end.
     #[error("{0}")]
     Interrupted(Interruption),

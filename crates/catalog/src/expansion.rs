@@ -83,18 +83,18 @@ pub fn end_without_arrays<'d>(
     }
 }
 
-/// Gives every combination of the paths' ends to `emit`, and the places of paths that went through an array
-/// to `multiply`.
+/// Gives every combination of the paths' ends to `emit`. Where a path goes through the elements of an array,
+/// `multiply` gets the path's place and the component of the path that the array stands at.
 ///
 /// `E` is the caller's error.
 pub fn expand<'d, E: From<ExpansionError>>(
     document: &'d RawDocument,
     paths: &[&'d str],
-    multiply: &mut dyn FnMut(usize),
+    multiply: &mut dyn FnMut(usize, usize),
     emit: &mut dyn FnMut(&[End<'d>]) -> Result<(), E>,
 ) -> Result<(), E> {
     let walks = paths.iter().map(|path| Walk::Inside { document, rest: path }).collect();
-    Expansion { multiply, emit }.level(walks)
+    Expansion { paths, multiply, emit }.level(walks)
 }
 
 /// How far one path has been followed.
@@ -138,7 +138,8 @@ enum Entry<'d> {
 }
 
 struct Expansion<'c, 'd, E> {
-    multiply: &'c mut dyn FnMut(usize),
+    paths: &'c [&'d str],
+    multiply: &'c mut dyn FnMut(usize, usize),
     emit: &'c mut dyn FnMut(&[End<'d>]) -> Result<(), E>,
 }
 
@@ -154,8 +155,8 @@ impl<'d, E: From<ExpansionError>> Expansion<'_, 'd, E> {
         let entries: Vec<Entry<'d>> =
             walks.iter().map(|walk| walk.entry()).collect::<Result<_, _>>().map_err(ExpansionError::from)?;
         for (at, entry) in entries.iter().enumerate() {
-            if matches!(entry, Entry::Through(_)) {
-                (self.multiply)(at);
+            if let Entry::Through(rest) = entry {
+                (self.multiply)(at, last_component(self.paths[at], *rest));
             }
         }
         if array.is_empty() {
@@ -270,6 +271,12 @@ fn step<'d>(value: RawValue<'d>, beyond: Option<&'d str>, name: &'d str, reached
         (value, None) => Walk::Ended(End::Value(value)),
         (_, Some(_)) => Walk::Ended(End::Missing),
     }
+}
+
+/// The component of a path before the rest that is still to go.
+fn last_component(path: &str, rest: Option<&str>) -> usize {
+    let components = |path: &str| path.split('.').count();
+    components(path) - rest.map_or(0, components) - 1
 }
 
 /// The first component of a path, and what follows it.

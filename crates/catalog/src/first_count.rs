@@ -22,7 +22,6 @@ use pando_storage::{
 use crate::collection::Collection;
 use crate::counters::{CollectionCounts, CounterChange, CounterKind};
 use crate::error::{CatalogError, WriteError};
-use crate::index_keys;
 use crate::{Catalog, Namespace};
 
 impl Catalog {
@@ -162,9 +161,7 @@ fn scan(
         scanned.bytes += bytes.len() as u64;
         for (index, surplus) in indexes.iter().zip(&mut scanned.surpluses) {
             if index.may_have_surplus() {
-                let keys =
-                    index_keys::keys_of(index, RawDocument::from_bytes(bytes).map_err(WriteError::from)?)?
-                        .keys;
+                let keys = index.keys_of(RawDocument::from_bytes(bytes).map_err(WriteError::from)?)?.keys;
                 *surplus += keys.len() as i64 - 1;
             }
         }

@@ -13,7 +13,8 @@ use pando_storage::{Begin, Durability, StorageError};
 
 use crate::catalog_entry::{self, Raising};
 use crate::collection::Collection;
-use crate::index::{Index, RaisedFlags, Truncation};
+use crate::index::Index;
+use crate::index_description::{RaisedFlags, Truncation};
 
 impl Collection {
     /// Logs flags that a document is about to raise in an index, then raises them.

@@ -43,9 +43,8 @@ use self::entries::Entries;
 use crate::building::{BuildTicket, BuildingIndex, entry_under_construction};
 use crate::catalog::Exclusive;
 use crate::counters::{CounterChange, CounterKind};
-use crate::documents::with_truncation;
 use crate::error::BuildEnd;
-use crate::index_keys;
+use crate::index_kind::IndexDefinition;
 use crate::sorter::Sorter;
 use crate::tree_layout::tree_options;
 use crate::{Catalog, CatalogError, Collection, Index, IndexDescription, Namespace, WriteError};
@@ -133,8 +132,10 @@ impl Build<'_> {
         let began = Instant::now();
         for description in descriptions {
             let layout = tree_options(&description.specification, self.catalog.engine().name())?;
-            let tree = self.catalog.store().create_tree("index", &layout)?;
-            self.indexes.push(Arc::new(Index::new(description, tree)));
+            let store = self.catalog.store();
+            let methods = store.methods(&description)?;
+            let tree = store.create_tree("index", &layout)?;
+            self.indexes.push(Arc::new(Index::new(IndexDefinition { description, methods }, tree)));
         }
         if self.publish_if_empty()? {
             return Ok(());
@@ -240,9 +241,9 @@ impl Build<'_> {
             let document = RawDocument::from_bytes(bytes).map_err(WriteError::from)?;
             let surpluses = &mut self.surpluses;
             for ((index, sorter), surplus) in self.indexes.iter().zip(&mut *sorters).zip(surpluses) {
-                let derived = index_keys::keys_of(index, document)?;
+                let derived = index.keys_of(document)?;
                 // No entry refers to the index yet: its flags go to the catalog with its first entry there.
-                index.raise(&with_truncation(derived.flags, &derived.keys));
+                index.raise(&derived.flags());
                 *surplus += derived.keys.len() as i64 - 1;
                 for key in &derived.keys {
                     let entry = entry_under_construction(index.uniqueness(), key, primary_key);

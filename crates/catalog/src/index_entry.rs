@@ -21,7 +21,7 @@
 use pando_keyorder::Direction;
 use pando_storage::KEY_BYTES_MAX;
 
-use crate::index::{Truncation, Uniqueness};
+use crate::index_description::{Truncation, Uniqueness};
 use crate::primary_key::{HASH_BYTES, PRIMARY_KEY_BYTES_MAX, cut};
 
 /// Longest field bytes in an entry: with the longest primary key behind them they fill

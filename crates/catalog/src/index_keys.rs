@@ -1,4 +1,4 @@
-//! The keys of a document in an index: a pure function of the document and the index's fields.
+//! The keys of a document in an ordinary index: a pure function of the document and the index's fields.
 //!
 //! # Steps
 //! 1. Expand the paths of the fields through the document's arrays ([`crate::expansion`]): one combination of
@@ -15,11 +15,13 @@
 //! - A document has at least one key, unless the index is sparse and the document has none of its fields.
 
 use pando_document::{RawDocument, RawValue};
-use pando_keyorder::TypeBits;
+use pando_keyorder::{Direction, TypeBits};
 
+use crate::error::WriteError;
 use crate::expansion::{End, end_without_arrays, expand};
-use crate::index::{IndexField, Multikey, RaisedFlags, Sparseness, Truncation};
-use crate::{Index, WriteError};
+use crate::index_description::{IndexField, RaisedFlags, Sparseness, Truncation};
+use crate::index_entry::FIELD_BYTES_MAX;
+use crate::multikey::Multikey;
 
 /// One key of a document in an index.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,17 +32,49 @@ pub struct IndexKey {
     pub type_bits: Vec<u8>,
 }
 
-/// The keys of a document, and the flags that they raise.
-pub(crate) struct DocumentKeys {
+/// The keys of a document, and the arrays that its paths met.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GeneratedKeys {
     /// Sorted, each once.
     pub keys: Vec<IndexKey>,
-    /// Arrays met; truncation is judged when the entry is made.
-    pub flags: RaisedFlags,
+    /// Where each field met an array; empty where none did.
+    pub multikey: Vec<Multikey>,
 }
 
-/// The keys of `document` in `index`.
-pub(crate) fn keys_of(index: &Index, document: &RawDocument) -> Result<DocumentKeys, WriteError> {
-    derive(index.fields(), index.sparseness(), document)
+impl GeneratedKeys {
+    /// The flags that the keys raise: those of arrays, and that of a key that is too long for an entry.
+    pub(crate) fn flags(&self) -> RaisedFlags {
+        let is_cut = self.keys.iter().any(|key| key.fields.len() >= FIELD_BYTES_MAX);
+        let truncated = if is_cut { Truncation::Truncated } else { Truncation::Whole };
+        RaisedFlags { multikey: self.multikey.clone(), truncated }
+    }
+}
+
+/// The generator of ordinary keys.
+#[derive(Clone, Debug)]
+pub struct OrdinaryKeys {
+    fields: Vec<IndexField>,
+    sparseness: Sparseness,
+    directions: Vec<Direction>,
+}
+
+impl OrdinaryKeys {
+    pub(crate) fn new(fields: Vec<IndexField>, sparseness: Sparseness) -> OrdinaryKeys {
+        let directions = fields.iter().map(|field| field.direction).collect();
+        OrdinaryKeys { fields, sparseness, directions }
+    }
+
+    pub(crate) fn fields(&self) -> &[IndexField] {
+        &self.fields
+    }
+
+    pub(crate) fn sparseness(&self) -> Sparseness {
+        self.sparseness
+    }
+
+    pub(crate) fn directions(&self) -> &[Direction] {
+        &self.directions
+    }
 }
 
 /// The keys of `document` in an index over `fields`.
@@ -48,21 +82,22 @@ pub(crate) fn derive(
     fields: &[IndexField],
     sparseness: Sparseness,
     document: &RawDocument,
-) -> Result<DocumentKeys, WriteError> {
+) -> Result<GeneratedKeys, WriteError> {
     let mut keys = Vec::with_capacity(1);
-    let mut flags = RaisedFlags::none(fields.len());
     if let Some(ends) = ends_without_arrays(fields, document)? {
         keys.extend(key_of(fields, sparseness, &ends));
-        return Ok(DocumentKeys { keys, flags });
+        return Ok(GeneratedKeys { keys, multikey: Vec::new() });
     }
+    let mut multikey = vec![Multikey::NO; fields.len()];
     let paths: Vec<&str> = fields.iter().map(|field| field.path.as_str()).collect();
-    expand::<WriteError>(document, &paths, &mut |at| flags.multikey[at] = Multikey::Yes, &mut |ends| {
+    let mut meet = |at: usize, component: usize| multikey[at] = multikey[at].union(Multikey::at(component));
+    expand::<WriteError>(document, &paths, &mut meet, &mut |ends| {
         keys.extend(key_of(fields, sparseness, ends));
         Ok(())
     })?;
     keys.sort_unstable();
     keys.dedup_by(|a, b| a.fields == b.fields);
-    Ok(DocumentKeys { keys, flags })
+    Ok(GeneratedKeys { keys, multikey })
 }
 
 /// The one combination of a document in which no path meets an array.
@@ -99,11 +134,6 @@ fn key_of(fields: &[IndexField], sparseness: Sparseness, ends: &[End<'_>]) -> Op
         pando_keyorder::encode(value, field.direction, &mut key, &mut type_bits);
     }
     Some(IndexKey { fields: key, type_bits: type_bits.as_bytes().to_vec() })
-}
-
-/// Whether flags need raising at all: most documents raise none.
-pub(crate) fn raises_any(flags: &RaisedFlags) -> bool {
-    flags.truncated == Truncation::Truncated || flags.multikey.contains(&Multikey::Yes)
 }
 
 #[cfg(test)]

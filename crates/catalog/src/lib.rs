@@ -24,28 +24,33 @@
 //! ```arrows
 //! namespace -> error
 //! error -> expansion
-//! index -> store
+//! index_description -> multikey
 //! index_entry -> primary_key
-//! building -> index_entry, index_keys
-//! collection -> building, primary_key, store
+//! index_keys -> index_entry
+//! index_kind -> definition, index_keys
+//! store -> index_kind
+//! index -> index_keys, index_kind, store
+//! building -> index, index_entry, index_keys
+//! collection -> building, index, primary_key, store
 //! counters -> collection, store
 //! write_transaction -> counters, store
-//! catalog_entry -> collection, definition
-//! flag_log -> catalog_entry, collection
+//! catalog_entry -> collection, index_kind
+//! flag_log -> catalog_entry, collection, index
 //! tree_layout -> collection
-//! scans -> collection, index_entry
-//! documents -> building, collection, index_entry, index_keys, primary_key, write_transaction
-//! verify -> collection, counters, index_entry, index_keys, primary_key, scans
+//! scans -> collection, index, index_entry
+//! documents -> building, collection, index, index_entry, index_keys, primary_key, write_transaction
+//! verify -> collection, index_entry, primary_key
 //! sorter -> store
-//! catalog -> catalog_entry, collection, counters, definition, store, tree_layout, write_transaction
-//! index_build -> building, catalog, collection, counters, documents, index_entry, index_keys, sorter, tree_layout
-//! first_count -> catalog, collection, counters, index_build, index_keys, scans, store
-//! leaves: error, expansion, index, namespace
+//! catalog -> catalog_entry, collection, counters, index, index_kind, store, tree_layout, write_transaction
+//! index_build -> building, catalog, collection, counters, documents, index, index_entry, index_keys
+//! index_build -> index_kind, sorter, tree_layout
+//! first_count -> catalog, collection, counters, store
+//! leaves: error, expansion, index_description, multikey, namespace
 //! ```
 //!
 //! # Invariants
-//! - Every document has, in each index, exactly the entries that [`index_keys`] derives from it. No entry is
-//!   without its document. [`verify_collection`] checks both.
+//! - Every document has, in each index, exactly the entries of the keys that the index's methods give it
+//!   ([`index_kind`]). No entry is without its document. [`verify_collection`] checks both.
 //! - Counters equal a scan at every snapshot that sees the collection's mark (`counters`).
 //! - A tree is created before the catalog entry that refers to it is committed, and dropped after the
 //!   entry is gone. A crash therefore leaves at worst a tree that no entry refers to.
@@ -70,8 +75,11 @@ mod first_count;
 mod flag_log;
 mod index;
 mod index_build;
+mod index_description;
 pub mod index_entry;
 pub mod index_keys;
+pub mod index_kind;
+mod multikey;
 mod namespace;
 mod primary_key;
 mod scans;
@@ -85,10 +93,10 @@ pub use catalog::{Catalog, Lease};
 pub use collection::{Collection, StorageSize};
 pub use counters::CollectionCounts;
 pub use error::{BuildEnd, CatalogError, NameError, WriteError};
-pub use index::{
-    Index, IndexDescription, IndexField, Multikey, Sparseness, Truncation, Uniqueness, Visibility,
-};
+pub use index::Index;
 pub use index_build::IndexBuildTurn;
+pub use index_description::{IndexDescription, IndexField, Sparseness, Truncation, Uniqueness, Visibility};
+pub use multikey::Multikey;
 pub use namespace::{Namespace, check_database};
 pub use primary_key::PrimaryKey;
 pub use scans::{DocumentScan, IndexEntry, IndexScan};

@@ -1,10 +1,15 @@
 //! The engine, with what every change to the catalog tree needs: the trees of the catalog itself, a mutex,
 //! and names for new trees.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pando_storage::{SharedEngine, StorageError, TreeId, TreeOptions};
 use parking_lot::Mutex;
+
+use crate::error::CatalogError;
+use crate::index_description::IndexDescription;
+use crate::index_kind::{IndexFactory, IndexMethods};
 
 /// The number at the end of a tree's name. No two trees that a store has, or has had since it was opened,
 /// share a number.
@@ -36,6 +41,13 @@ pub(crate) struct NamedTree {
     pub number: TreeNumber,
 }
 
+/// The trees that belong to no collection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnTrees {
+    pub catalog: TreeId,
+    pub counters: TreeId,
+}
+
 /// Shared by the catalog and by every description.
 pub(crate) struct Store {
     pub engine: SharedEngine,
@@ -43,21 +55,32 @@ pub(crate) struct Store {
     pub tree: TreeId,
     /// The tree of counters.
     pub counters: TreeId,
+    /// Makes indexes from their specifications.
+    pub factory: Arc<dyn IndexFactory>,
     /// The catalog's mutex, held while the catalog tree and the names change.
     pub changing: Mutex<()>,
     next_number: AtomicU64,
 }
 
 impl Store {
+    /// The methods of an index.
+    pub(crate) fn methods(&self, description: &IndexDescription) -> Result<IndexMethods, CatalogError> {
+        match self.factory.define(&description.specification) {
+            Ok(definition) => Ok(definition.methods),
+            Err(reason) => Err(CatalogError::IndexSpecification { name: description.name.clone(), reason }),
+        }
+    }
+
     /// A store whose new trees are numbered from `next_number`, above the numbers of all that are there.
     pub(crate) fn new(
         engine: SharedEngine,
-        tree: TreeId,
-        counters: TreeId,
+        trees: OwnTrees,
+        factory: Arc<dyn IndexFactory>,
         next_number: TreeNumber,
     ) -> Store {
+        let OwnTrees { catalog: tree, counters } = trees;
         let next_number = AtomicU64::new(next_number.get());
-        Store { engine, tree, counters, changing: Mutex::new(()), next_number }
+        Store { engine, tree, counters, factory, changing: Mutex::new(()), next_number }
     }
 
     /// A new tree with a name that was never used.

@@ -8,7 +8,6 @@
 use pando_document::RawDocument;
 use pando_storage::{BlockingMode, Direction, KeyRange, Transaction};
 
-use crate::index_keys;
 use crate::{Collection, PrimaryKey, WriteError, index_entry};
 
 /// The result of a check of one collection.
@@ -115,7 +114,7 @@ fn check_entries(
     report: &mut CollectionReport,
 ) -> Result<(), WriteError> {
     for (index, expected) in collection.indexes().iter().zip(expected) {
-        for key in index_keys::keys_of(index, document)?.keys {
+        for key in index.keys_of(document)?.keys {
             *expected += 1;
             let entry = index_entry::encode(index.uniqueness(), &key.fields, &key.type_bits, primary_key);
             match transaction.get(index.tree(), &entry.key, BlockingMode::MayBlock)? {

@@ -1,4 +1,4 @@
-//! Counters equal a scan: after every step of random histories, at old snapshots, beside other threads, and in
+//! Counters equal a scan: after every step of random histories, at old snapshots, beside other threads, and
 //! stores of programs without counters.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 

@@ -107,8 +107,8 @@ fn an_index_over_existing_documents_has_the_entries_of_one_that_was_there_before
         .unwrap();
     assert_eq!(assert_sound(&catalog), 500);
     let described = catalog.collection("test", "things").unwrap().describe_indexes();
-    assert_eq!(described[1].multikey, vec![Multikey::Yes]);
-    assert_eq!(described[2].multikey, vec![Multikey::No]);
+    assert_eq!(described[1].multikey, vec![Multikey::at(0)]);
+    assert_eq!(described[2].multikey, vec![Multikey::NO]);
 }
 
 #[test]

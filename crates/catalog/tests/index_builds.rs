@@ -234,8 +234,8 @@ fn arrays_that_come_during_the_build_are_known_of_the_index() {
     catalog.create_indexes(&namespace(), wanted).unwrap();
     for catalog in [&catalog, &Arc::new(Catalog::open(engine.as_engine()).unwrap())] {
         let described = catalog.collection("test", "things").unwrap().describe_indexes();
-        assert_eq!(described[1].multikey, [Multikey::Yes, Multikey::No]);
-        assert_eq!(described[2].multikey, [Multikey::No]);
+        assert_eq!(described[1].multikey, [Multikey::at(0), Multikey::NO]);
+        assert_eq!(described[2].multikey, [Multikey::NO]);
         assert_sound(catalog, 2);
     }
 }

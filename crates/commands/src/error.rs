@@ -109,6 +109,7 @@ impl From<CatalogError> for CommandError {
             CatalogError::DatabaseDiffersInCase { .. } => ErrorCode::DatabaseDifferCase,
             CatalogError::CollectionNotFound { .. } => ErrorCode::NamespaceNotFound,
             CatalogError::IndexNotFound { .. } => ErrorCode::IndexNotFound,
+            CatalogError::IndexSpecification { .. } => ErrorCode::CannotCreateIndex,
             CatalogError::IndexBuildRunning { .. } => ErrorCode::BackgroundOperationInProgressForNamespace,
             CatalogError::IndexBuildEnded { .. } => ErrorCode::IndexBuildAborted,
             CatalogError::DamagedEntry { .. } => ErrorCode::DataCorruptionDetected,

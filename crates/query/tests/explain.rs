@@ -26,7 +26,7 @@ fn index(line: &str) -> IndexDescription {
     for path in arrays.split_whitespace() {
         let at =
             index.fields.iter().position(|field| field.path == path).expect("an array is on an indexed path");
-        index.multikey[at] = Multikey::Yes;
+        index.multikey[at] = Multikey::at(path.split('.').count() - 1);
     }
     index
 }

@@ -4,7 +4,7 @@ use pando_storage::{BlockingMode, Transaction};
 
 use crate::building::{Change, UniqueParts};
 use crate::documents::{damaged, duplicate_key};
-use crate::index::Uniqueness;
+use crate::index_description::Uniqueness;
 use crate::{Index, WriteError, index_entry, index_keys};
 
 /// Changes on their way into an index.

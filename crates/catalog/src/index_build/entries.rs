@@ -6,7 +6,7 @@ use pando_storage::{ErrorKind, SortedEntries, StorageError};
 use super::CHECK_EVERY;
 use crate::building::UniqueParts;
 use crate::documents::{damaged, duplicate_key};
-use crate::index::Uniqueness;
+use crate::index_description::Uniqueness;
 use crate::sorter::Merge;
 use crate::{CatalogError, Index};
 

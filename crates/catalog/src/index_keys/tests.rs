@@ -115,13 +115,37 @@ fn a_number_that_is_an_index_and_a_field_is_refused() {
     assert!(matches!(refused, Err(WriteError::AmbiguousField(_))));
 }
 
+/// The array paths of each field, as MongoDB shows them in `multiKeyPaths`.
+fn array_paths(paths: &[&str], document: Document) -> Vec<Vec<String>> {
+    let derived = derive(&fields(paths), Sparseness::Dense, &document.to_raw()).unwrap();
+    let multikey =
+        if derived.multikey.is_empty() { vec![Multikey::NO; paths.len()] } else { derived.multikey };
+    let of_path = |(path, flags): (&&str, Multikey)| flags.array_paths(path).map(str::to_owned).collect();
+    paths.iter().zip(multikey).map(of_path).collect()
+}
+
 #[test]
-fn only_arrays_that_give_several_keys_make_an_index_multikey() {
-    let flags = |path: &str, document: Document| {
-        derive(&fields(&[path]), Sparseness::Dense, &document.to_raw()).unwrap().flags.multikey[0]
-    };
-    assert_eq!(flags("a.0", doc! { "a": [1, 2] }), Multikey::No);
-    assert_eq!(flags("a.0", doc! { "a": [[1, 2]] }), Multikey::No);
-    assert_eq!(flags("a.0.b", doc! { "a": [[doc! { "b": 1 }]] }), Multikey::Yes);
-    assert_eq!(flags("a", doc! { "a": Value::Array(vec![]) }), Multikey::Yes);
+fn only_arrays_that_give_several_keys_make_an_index_multikey_at_their_component() {
+    let inner = |value: i32| doc! { "b": value };
+    for (paths, document, wanted) in [
+        (&["a.b"][..], doc! { "a": [inner(1)] }, &[&["a"][..]][..]),
+        (&["a.b"], doc! { "a": doc! { "b": [1] } }, &[&["a.b"]]),
+        (&["a.b"], doc! { "a": [doc! { "b": [1] }] }, &[&["a", "a.b"]]),
+        (&["a.b.c"], doc! { "a": doc! { "b": [doc! { "c": 1 }] } }, &[&["a.b"]]),
+        (&["a.b.c"], doc! { "a": [doc! { "b": doc! { "c": [1, 2] } }] }, &[&["a", "a.b.c"]]),
+        (&["a.b", "a.c"], doc! { "a": [inner(1)] }, &[&["a"], &["a"]]),
+        (&["a.b", "a.c"], doc! { "a": doc! { "b": [1] } }, &[&["a.b"], &[]]),
+        (&["a.b", "a.b.c"], doc! { "a": doc! { "b": [doc! { "c": 1 }] } }, &[&["a.b"], &["a.b"]]),
+        (&["a.0"], doc! { "a": [1, 2] }, &[&[]]),
+        (&["a.0"], doc! { "a": [[1, 2]] }, &[&[]]),
+        (&["a.0.b"], doc! { "a": [inner(1)] }, &[&[]]),
+        (&["a.0.b"], doc! { "a": [[inner(1)]] }, &[&["a.0"]]),
+        (&["a.0.b"], doc! { "a": doc! { "0": [inner(1)] } }, &[&["a.0"]]),
+        (&["a.b"], doc! { "a": Value::Array(vec![]) }, &[&["a"]]),
+        (&["a.b"], doc! { "a": doc! { "b": Value::Array(vec![]) } }, &[&["a.b"]]),
+        (&["a"], doc! { "a": [[1]] }, &[&["a"]]),
+    ] {
+        let found = array_paths(paths, document.clone());
+        assert_eq!(found, wanted, "{document:?} in {paths:?}");
+    }
 }

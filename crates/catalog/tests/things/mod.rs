@@ -1,4 +1,5 @@
 //! A collection `test.things`, its indexes, single statements, and the check that nothing disagrees.
+#![allow(dead_code, reason = "each test file uses its part")]
 
 use pando_catalog::{
     Begin, BlockingMode, Catalog, Durability, IndexDescription, Namespace, WriteError, verify_collection,

@@ -45,7 +45,7 @@ pub(crate) fn run(
         collection: found.as_ref().map(|collection| uuid_text(collection.uuid())),
         number: uuid_text(context.shared.new_uuid()),
     };
-    build.descriptions(have.len(), &new).map_err(|error| build.failed(error))?;
+    build.descriptions(context, have.len(), &new).map_err(|error| build.failed(error))?;
     drop(context.lease_or_create(&namespace)?);
     let (before, after) = match new.is_empty() {
         true => (have.len(), have.len()),
@@ -141,7 +141,8 @@ impl Build<'_> {
             }
         };
         let new = not_there_yet(&have, wanted)?;
-        let descriptions = self.descriptions(have.len(), &new).map_err(|error| self.failed(error))?;
+        let descriptions =
+            self.descriptions(context, have.len(), &new).map_err(|error| self.failed(error))?;
         if !descriptions.is_empty() {
             turn.create(descriptions).map_err(|error| {
                 self.failed(match error {
@@ -156,6 +157,7 @@ impl Build<'_> {
     /// The indexes to build, checked against one another and the limits.
     fn descriptions(
         &self,
+        context: &Context<'_>,
         have: usize,
         new: &[RawDocumentBuf],
     ) -> Result<Vec<IndexDescription>, CommandError> {
@@ -178,9 +180,14 @@ impl Build<'_> {
                     format!("add index fails, too many indexes for {namespace} key:{key}"),
                 ));
             }
-            let description = IndexDescription::from_specification(specification)
-                .map_err(|reason| CommandError::failed(ErrorCode::CannotCreateIndex, reason))?;
-            descriptions.push(description);
+            descriptions.push(context.catalog().describe_index(specification).map_err(
+                |error| match error {
+                    CatalogError::IndexSpecification { reason, .. } => {
+                        CommandError::failed(ErrorCode::CannotCreateIndex, reason)
+                    }
+                    other => other.into(),
+                },
+            )?);
         }
         Ok(descriptions)
     }

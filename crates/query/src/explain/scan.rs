@@ -3,7 +3,7 @@
 //!
 //! Bounds are decoded from key bytes, so a number is shown as the commonest type that has its value.
 
-use pando_catalog::{IndexDescription, Multikey, Sparseness, Uniqueness};
+use pando_catalog::{IndexDescription, Sparseness, Uniqueness};
 use pando_document::{Document, RawValue, Value};
 use pando_keyorder::Direction;
 
@@ -59,11 +59,8 @@ fn push_index(stage: &mut Document, index: &IndexDescription) {
     stage.push("isMultiKey", index.is_multikey());
     let mut paths = Document::new();
     for (field, multikey) in index.fields.iter().zip(&index.multikey) {
-        let arrays = match multikey {
-            Multikey::Yes => vec![Value::String(field.path.clone())],
-            Multikey::No => Vec::new(),
-        };
-        paths.push(field.path.as_str(), Value::Array(arrays));
+        let arrays = multikey.array_paths(&field.path).map(|path| Value::String(path.to_owned()));
+        paths.push(field.path.as_str(), Value::Array(arrays.collect()));
     }
     stage.push("multiKeyPaths", paths);
     stage.push("isUnique", index.unique == Uniqueness::Unique);

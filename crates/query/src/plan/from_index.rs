@@ -1,6 +1,6 @@
 //! Two gains of an index besides its bounds: the order of a sort, and entries that stand for documents.
 
-use pando_catalog::{IndexDescription, Multikey, Truncation};
+use pando_catalog::{IndexDescription, Truncation};
 
 use super::ScanDirection;
 use super::interval::Intervals;
@@ -22,10 +22,10 @@ pub(super) fn sort_direction(
         return None;
     }
     let is_single = |at: usize| {
-        index.multikey[at] == Multikey::No && bounds[at].is_points() && bounds[at].list().len() == 1
+        !index.multikey[at].has_arrays() && bounds[at].is_points() && bounds[at].list().len() == 1
     };
     let bounded_array =
-        (0..index.fields.len()).any(|at| index.multikey[at] == Multikey::Yes && !bounds[at].is_all());
+        (0..index.fields.len()).any(|at| index.multikey[at].has_arrays() && !bounds[at].is_all());
     let mut direction: Option<ScanDirection> = None;
     let mut at = 0;
     for part in pattern.parts() {
@@ -37,8 +37,7 @@ pub(super) fn sort_direction(
         {
             at += 1;
         }
-        if at == index.fields.len() || !of_part(at) || (index.multikey[at] == Multikey::Yes && bounded_array)
-        {
+        if at == index.fields.len() || !of_part(at) || (index.multikey[at].has_arrays() && bounded_array) {
             return None;
         }
         let this = match index.fields[at].direction == part.direction {
@@ -56,7 +55,7 @@ pub(super) fn sort_direction(
 
 /// Whether every entry within bounds has the same value here, though documents have others besides.
 fn is_array_point(index: &IndexDescription, bounds: &[Intervals], at: usize) -> bool {
-    index.multikey[at] == Multikey::Yes && bounds[at].is_points() && bounds[at].list().len() == 1
+    index.multikey[at].has_arrays() && bounds[at].is_points() && bounds[at].list().len() == 1
 }
 
 /// Whether entries hold all that is needed of a document: by the projection, by the filter that is left, and

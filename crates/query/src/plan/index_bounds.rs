@@ -11,10 +11,10 @@
 
 use std::collections::HashSet;
 
-use pando_catalog::{IndexDescription, Multikey, Sparseness, Truncation};
+use pando_catalog::{IndexDescription, Sparseness, Truncation};
 
 use super::interval::Intervals;
-use super::predicate_bounds::{self, Bounds, Tightness};
+use super::predicate_bounds::{self, Arrays, Bounds, Tightness};
 use super::predicates::{Predicate, Sense};
 
 /// The bounds of an index, and which nodes of the filter they settle.
@@ -48,12 +48,11 @@ pub(super) fn of_index(index: &IndexDescription, predicates: &[Predicate<'_>]) -
     for (at, field) in index.fields.iter().enumerate() {
         let of_field: Vec<&Predicate<'_>> =
             predicates.iter().filter(|predicate| predicate.path.is(&field.path)).collect();
-        let chosen = match index.multikey[at] {
-            Multikey::No => meeting(&of_field, &mut bounds.settled),
-            Multikey::Yes => {
-                let of_field = of_field.into_iter().filter(|predicate| sees_all_leaves(index, predicate));
-                single(&of_field.collect::<Vec<_>>(), &mut array_bound, &mut bounds.settled)
-            }
+        let chosen = if index.multikey[at].has_arrays() {
+            let of_field = of_field.into_iter().filter(|predicate| sees_all_leaves(index, predicate));
+            single(&of_field.collect::<Vec<_>>(), &mut array_bound, &mut bounds.settled)
+        } else {
+            meeting(&of_field, &mut bounds.settled)
         };
         if let Some(intervals) = chosen {
             bounds.fields[at] = intervals.directed(field.direction);
@@ -84,10 +83,10 @@ fn sees_all_leaves(index: &IndexDescription, predicate: &Predicate<'_>) -> bool 
         || predicate_bounds::implies_existence(predicate.test)
 }
 
-fn bounds_of(predicate: &Predicate<'_>, multikey: Multikey) -> Option<Bounds> {
+fn bounds_of(predicate: &Predicate<'_>, arrays: Arrays) -> Option<Bounds> {
     match predicate.sense {
         Sense::Wanted => predicate_bounds::of_test(predicate.test),
-        Sense::Unwanted => predicate_bounds::of_negation(predicate.test, multikey),
+        Sense::Unwanted => predicate_bounds::of_negation(predicate.test, arrays),
     }
 }
 
@@ -95,7 +94,7 @@ fn bounds_of(predicate: &Predicate<'_>, multikey: Multikey) -> Option<Bounds> {
 fn meeting(predicates: &[&Predicate<'_>], settled: &mut HashSet<usize>) -> Option<Intervals> {
     let mut sets = Vec::with_capacity(predicates.len());
     for predicate in predicates {
-        let Some(bounds) = bounds_of(predicate, Multikey::No) else { continue };
+        let Some(bounds) = bounds_of(predicate, Arrays::None) else { continue };
         if bounds.tightness == Tightness::Exact && !predicate.part_of_element {
             settled.insert(predicate.node);
         }
@@ -118,7 +117,7 @@ fn single(
     let (predicate, bounds) = predicates
         .iter()
         .filter(allowed)
-        .filter_map(|predicate| Some((predicate, bounds_of(predicate, Multikey::Yes)?)))
+        .filter_map(|predicate| Some((predicate, bounds_of(predicate, Arrays::Met)?)))
         .min_by_key(|(_, bounds)| rank(&bounds.intervals))?;
     if bounds.intervals.is_all() {
         return None;

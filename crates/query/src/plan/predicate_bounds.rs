@@ -11,13 +11,21 @@
 //!   where it is the field's value.
 //! - On a field that has met arrays, a negation's bounds hold every document that passes, and others.
 
-use pando_catalog::Multikey;
 use pando_document::{CanonicalType, ElementType, RawArray, RawValue, canonical_type};
 
 use super::brackets;
 use super::interval::{Cut, Intervals};
 use crate::filter::{Comparison, ElementTest, InList, Node, Operator, Test, TypeSet};
 use crate::regular_expression::RegularExpression;
+
+/// Whether the field of a test has met arrays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrays {
+    /// It has not.
+    None,
+    /// It has met some.
+    Met,
+}
 
 /// Whether bounds stand for their test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +68,7 @@ pub(super) fn of_test(test: &Test) -> Option<Bounds> {
 }
 
 /// The bounds of a negated test on a field that has met arrays or not.
-pub(super) fn of_negation(test: &Test, multikey: Multikey) -> Option<Bounds> {
+pub(super) fn of_negation(test: &Test, arrays: Arrays) -> Option<Bounds> {
     let literal_is_plain = |value: RawValue<'_>| !matches!(value, RawValue::Null | RawValue::Array(_));
     match test {
         Test::Comparison(comparison) if literal_is_plain(comparison.literal.raw()) => {}
@@ -70,7 +78,7 @@ pub(super) fn of_negation(test: &Test, multikey: Multikey) -> Option<Bounds> {
         // With arrays, null also stands for a path that leads through an empty one, which is not null.
         Test::Comparison(comparison) if matches!(comparison.literal.raw(), RawValue::Null) => {
             let kept = of_comparison(comparison).intervals.complement();
-            return (multikey == Multikey::No).then_some(Bounds::inexact(kept));
+            return (arrays == Arrays::None).then_some(Bounds::inexact(kept));
         }
         // Missing fields are null in the index.
         Test::Exists => return Some(Bounds::inexact(Intervals::point(RawValue::Null))),

@@ -52,7 +52,7 @@ pub(super) fn append(
 fn append_least(parts: &[SortPart], document: &RawDocument, out: &mut Vec<u8>) -> Result<(), QueryError> {
     let paths: Vec<&str> = parts.iter().map(|part| part.path.as_str()).collect();
     let mut least: Option<Vec<u8>> = None;
-    expand::<QueryError>(document, &paths, &mut |_| {}, &mut |ends| {
+    expand::<QueryError>(document, &paths, &mut |_, _| {}, &mut |ends| {
         let mut key = Vec::with_capacity(32);
         let mut type_bits = TypeBits::new();
         for (end, part) in ends.iter().zip(parts) {

@@ -1,0 +1,108 @@
+//! The description of an index: plain data about it, and the flags that documents raise.
+//!
+//! A *flag* records a fact about the documents that plans must know: a path met an array ([`Multikey`]), or a
+//! key was too long and was cut (*truncated*). Flags are raised and never taken back.
+
+use pando_document::RawDocumentBuf;
+use pando_keyorder::Direction;
+
+use crate::multikey::Multikey;
+
+/// Whether a key may stand in an index once only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uniqueness {
+    /// At most one document a key.
+    Unique,
+    /// Any number.
+    NotUnique,
+}
+
+/// Whether documents without the indexed fields stand in an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sparseness {
+    /// Documents that have none of the fields are left out.
+    Sparse,
+    /// Every document has an entry; a missing field counts as null.
+    Dense,
+}
+
+/// Whether some key was too long and has been cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Truncation {
+    /// All keys are whole: order and bounds are exact.
+    Whole,
+    /// Some key was cut: plans re-check the filter and re-sort.
+    Truncated,
+}
+
+/// Whether the planner sees an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visibility {
+    /// It does.
+    Visible,
+    /// It does not; the index is kept up all the same.
+    Hidden,
+}
+
+/// One field of an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexField {
+    /// The dotted path.
+    pub path: String,
+    /// Its order.
+    pub direction: Direction,
+}
+
+/// The description of an index: plain data, enough for a planner.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexDescription {
+    /// Its name.
+    pub name: String,
+    /// Its fields, at least one.
+    pub fields: Vec<IndexField>,
+    /// Whether keys are unique.
+    pub unique: Uniqueness,
+    /// Whether documents without the fields are left out.
+    pub sparse: Sparseness,
+    /// Where arrays were met, by field; as long as `fields`.
+    pub multikey: Vec<Multikey>,
+    /// Whether keys were cut.
+    pub truncated: Truncation,
+    /// Whether the planner may use it.
+    pub hidden: Visibility,
+    /// The specification as `listIndexes` shows it.
+    pub specification: RawDocumentBuf,
+}
+
+impl IndexDescription {
+    /// Whether any field has met an array.
+    pub fn is_multikey(&self) -> bool {
+        self.multikey.iter().any(|multikey| multikey.has_arrays())
+    }
+
+    /// Sets the flags that a document raises.
+    pub(crate) fn raise(&mut self, flags: &RaisedFlags) {
+        for (have, want) in self.multikey.iter_mut().zip(&flags.multikey) {
+            *have = have.union(*want);
+        }
+        if flags.truncated == Truncation::Truncated {
+            self.truncated = Truncation::Truncated;
+        }
+    }
+}
+
+/// The flags that one document raises in one index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RaisedFlags {
+    /// Where each field met an array.
+    pub multikey: Vec<Multikey>,
+    /// Whether a key was cut.
+    pub truncated: Truncation,
+}
+
+impl RaisedFlags {
+    /// Whether there is a flag at all: most documents raise none.
+    pub fn any(&self) -> bool {
+        self.truncated == Truncation::Truncated || self.multikey.iter().any(|flag| flag.has_arrays())
+    }
+}

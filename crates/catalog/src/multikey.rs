@@ -1,0 +1,87 @@
+//! The components of an indexed path at which documents have had arrays.
+//!
+//! In the path `a.b.c` the components are `a` (0), `b` (1) and `c` (2). The document `{a: [{b: {c: 1}}]}` has
+//! an array at component 0. An array that a path goes into by a number, as `a.0` does, gives one key and does
+//! not count.
+//!
+//! Components from the 64th on share one bit: an array at one of them counts as one at each.
+
+/// See the module's head. It grows by a union, and never shrinks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Multikey(u64);
+
+/// The bit that stands for all further components.
+const LAST_COMPONENT: usize = 63;
+
+impl Multikey {
+    /// No document has had an array on the path.
+    pub const NO: Multikey = Multikey(0);
+
+    /// An array at one component.
+    pub fn at(component: usize) -> Multikey {
+        Multikey(1 << component.min(LAST_COMPONENT))
+    }
+
+    /// An array may have been at any component of a path.
+    pub fn anywhere(path: &str) -> Multikey {
+        (0..path.split('.').count()).map(Multikey::at).fold(Multikey::NO, Multikey::union)
+    }
+
+    /// The components of both.
+    #[must_use]
+    pub fn union(self, other: Multikey) -> Multikey {
+        Multikey(self.0 | other.0)
+    }
+
+    /// Whether there is a component.
+    pub fn has_arrays(self) -> bool {
+        self.0 != 0
+    }
+
+    /// Whether a component is among them.
+    pub fn contains(self, component: usize) -> bool {
+        self.includes(Multikey::at(component))
+    }
+
+    /// Whether all components of the other are among them.
+    pub fn includes(self, other: Multikey) -> bool {
+        self.0 | other.0 == self.0
+    }
+
+    /// The prefixes of the path that end at one of the components, the shortest first.
+    pub fn array_paths(self, path: &str) -> impl Iterator<Item = &str> {
+        let ends = path.match_indices('.').map(|(at, _)| at).chain([path.len()]);
+        ends.enumerate().filter(move |(component, _)| self.contains(*component)).map(|(_, end)| &path[..end])
+    }
+
+    pub(crate) const fn bits(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) const fn of_bits(bits: u64) -> Multikey {
+        Multikey(bits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn array_paths_are_prefixes_of_the_path() {
+        let paths = |multikey: Multikey| multikey.array_paths("a.b.c").collect::<Vec<_>>();
+        assert_eq!(paths(Multikey::NO), [""; 0]);
+        assert_eq!(paths(Multikey::at(0).union(Multikey::at(2))), ["a", "a.b.c"]);
+        assert_eq!(paths(Multikey::anywhere("a.b.c")), ["a", "a.b", "a.b.c"]);
+        assert!(Multikey::anywhere("a.b").includes(Multikey::at(1)));
+        assert!(!Multikey::at(1).includes(Multikey::anywhere("a.b")));
+    }
+
+    #[test]
+    fn far_components_share_a_bit() {
+        let path = vec!["x"; 100].join(".");
+        let far = Multikey::at(80);
+        assert!(far.contains(99) && !far.contains(62) && Multikey::anywhere(&path).includes(far));
+        assert_eq!(far.array_paths(&path).count(), 37);
+    }
+}
