@@ -139,3 +139,23 @@ def test_conflicting_specifications_are_refused(db):
             db.c.create_index(keys, **options)
         assert refused.value.code == code, refused.value
     db.c.create_index("a", name="n")
+
+
+@pytest.mark.parametrize("keys, document, paths", [
+    (["a.b"], {"a": [{"b": 1}]}, {"a.b": ["a"]}),
+    (["a.b"], {"a": {"b": [1]}}, {"a.b": ["a.b"]}),
+    (["a.b"], {"a": [{"b": [1]}]}, {"a.b": ["a", "a.b"]}),
+    (["a.b.c"], {"a": [{"b": {"c": [1, 2]}}]}, {"a.b.c": ["a", "a.b.c"]}),
+    (["a.b", "a.c"], {"a": {"b": [1]}}, {"a.b": ["a.b"], "a.c": []}),
+    (["a.0"], {"a": [1, 2]}, {"a.0": []}),
+    (["a.0.b"], {"a": [[{"b": 1}]]}, {"a.0.b": ["a.0"]}),
+    (["a.b"], {"a": []}, {"a.b": ["a"]}),
+])
+def test_explain_says_at_which_components_of_a_path_arrays_stood(db, keys, document, paths):
+    db.c.create_index([(key, 1) for key in keys], name="i")
+    db.c.insert_one(document)
+    stage = db.c.find({}).hint("i").explain()["queryPlanner"]["winningPlan"]
+    while stage["stage"] != "IXSCAN":
+        stage = stage["inputStage"]
+    assert stage["multiKeyPaths"] == paths
+    assert stage["isMultiKey"] == any(paths.values())
