@@ -25,12 +25,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use pando_document::{RawDocument, RawDocumentBuf};
 use pando_storage::{
-    Begin, BlockingMode, CheckedEngine, CommitTimestamp, Cursor, Direction, Durability, ErrorKind, KeyRange,
-    SharedEngine, StorageError, Transaction, TreeId, TreeOptions,
+    Begin, BlockingMode, Caller, CheckedEngine, CommitTimestamp, Cursor, Direction, Durability, ErrorKind,
+    KeyRange, Operation, OperationWait, SharedEngine, StorageError, Transaction, TreeId, TreeOptions,
 };
 use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, RawRwLock, RwLock};
 
@@ -48,6 +49,10 @@ use crate::write_transaction::WriteTransaction;
 
 /// All descriptions, by database and collection.
 type Names = BTreeMap<String, BTreeMap<String, Arc<Collection>>>;
+
+/// The longest wait for a latch between two looks at the operation's interruption. Statements that write
+/// queue up behind a change that waits, so that short ones end within this time and the change has its turn.
+const LATCH_WAIT: Duration = Duration::from_millis(20);
 
 /// The collections of a store.
 pub struct Catalog {
@@ -149,21 +154,21 @@ impl Catalog {
 
     /// The collection for a statement that writes. Begin its transaction after the lease, and commit before
     /// dropping it. `None` if there is no such collection; `WouldBlock` if another statement holds it alone
-    /// and the caller must not block.
+    /// and the caller must not block. The wait of one that may ends with an interruption.
     pub fn lease(
         &self,
         database: &str,
         collection: &str,
-        blocking: BlockingMode,
-    ) -> Result<Option<Lease>, StorageError> {
+        caller: Caller<'_>,
+    ) -> Result<Option<Lease>, CatalogError> {
         loop {
             let Some(found) = self.collection(database, collection) else { return Ok(None) };
-            let latch = match blocking {
-                BlockingMode::MayBlock => found.latch().read_arc(),
-                BlockingMode::CachedOnly => match found.latch().try_read_arc() {
-                    Some(latch) => latch,
-                    None => return Err(StorageError::would_block()),
-                },
+            let latch = match (found.latch().try_read_arc(), caller.blocking) {
+                (Some(latch), _) => latch,
+                (None, BlockingMode::CachedOnly) => return Err(StorageError::would_block().into()),
+                (None, BlockingMode::MayBlock) => caller
+                    .operation
+                    .wait_for(OperationWait::Collection, || found.latch().try_read_arc_for(LATCH_WAIT))?,
             };
             // The description may have been replaced while this waited.
             match self.collection(database, collection) {
@@ -175,11 +180,28 @@ impl Catalog {
         }
     }
 
-    /// The collection alone. Blocks.
-    pub(crate) fn exclusive(&self, namespace: &Namespace) -> Result<Exclusive, CatalogError> {
+    /// The collection alone. Blocks, unless the operation is interrupted.
+    pub(crate) fn exclusive(
+        &self,
+        namespace: &Namespace,
+        operation: &Operation,
+    ) -> Result<Exclusive, CatalogError> {
+        self.exclusive_after(namespace, operation, &|_| {})
+    }
+
+    /// The same. Calls `before_wait` with the collection before each wait.
+    fn exclusive_after(
+        &self,
+        namespace: &Namespace,
+        operation: &Operation,
+        before_wait: &dyn Fn(&Collection),
+    ) -> Result<Exclusive, CatalogError> {
         loop {
             let found = self.existing(namespace)?;
-            let latch = found.latch().write_arc();
+            let latch = operation.wait_for(OperationWait::Collection, || {
+                before_wait(&found);
+                found.latch().try_write_arc_for(LATCH_WAIT)
+            })?;
             let now = self.existing(namespace)?;
             if Arc::ptr_eq(&now, &found) {
                 return Ok(Exclusive { collection: now, _latch: latch });
@@ -200,6 +222,16 @@ impl Catalog {
         uuid: [u8; 16],
     ) -> Result<Arc<Collection>, CatalogError> {
         namespace.check_writable()?;
+        self.create_collection_of_server(namespace, options, uuid)
+    }
+
+    /// The same, also for a name that only the server may write to.
+    pub fn create_collection_of_server(
+        &self,
+        namespace: &Namespace,
+        options: RawDocumentBuf,
+        uuid: [u8; 16],
+    ) -> Result<Arc<Collection>, CatalogError> {
         let _changing = self.store.changing.lock();
         if self.collection(namespace.database(), namespace.collection()).is_some() {
             return Err(CatalogError::CollectionExists { namespace: namespace.to_string() });
@@ -243,9 +275,15 @@ impl Catalog {
         }
     }
 
-    /// Drops a collection with its indexes. Cursors that are open on it may go on.
-    pub fn drop_collection(&self, namespace: &Namespace) -> Result<Arc<Collection>, CatalogError> {
-        let alone = self.exclusive(namespace)?;
+    /// Drops a collection with its indexes. `end_users` asks the statements that use the collection to end:
+    /// it is called before each wait for them, and again when no new one can find the collection.
+    pub fn drop_collection(
+        &self,
+        namespace: &Namespace,
+        operation: &Operation,
+        end_users: &dyn Fn(&Collection),
+    ) -> Result<Arc<Collection>, CatalogError> {
+        let alone = self.exclusive_after(namespace, operation, end_users)?;
         {
             let _changing = self.store.changing.lock();
             let indexes = alone.collection.indexes().iter();
@@ -256,6 +294,7 @@ impl Catalog {
             commit_entries(&self.store, change)?;
             self.swap(&[namespace], &[]);
         }
+        end_users(&alone.collection);
         for building in alone.collection.building() {
             building.ticket.end(BuildEnd::CollectionDropped);
         }
@@ -266,9 +305,14 @@ impl Catalog {
     }
 
     /// Gives a collection another name. `CollectionExists` where that is taken: drop the other first.
-    pub fn rename_collection(&self, from: &Namespace, to: &Namespace) -> Result<(), CatalogError> {
+    pub fn rename_collection(
+        &self,
+        from: &Namespace,
+        to: &Namespace,
+        operation: &Operation,
+    ) -> Result<(), CatalogError> {
         to.check_writable()?;
-        let alone = self.exclusive(from)?;
+        let alone = self.exclusive(from, operation)?;
         if !alone.collection.building().is_empty() {
             return Err(CatalogError::IndexBuildRunning { namespace: from.to_string() });
         }
@@ -285,15 +329,20 @@ impl Catalog {
     }
 
     /// Replaces a collection's options.
-    pub fn set_options(&self, namespace: &Namespace, options: RawDocumentBuf) -> Result<(), CatalogError> {
-        let alone = self.exclusive(namespace)?;
+    pub fn set_options(
+        &self,
+        namespace: &Namespace,
+        options: RawDocumentBuf,
+        operation: &Operation,
+    ) -> Result<(), CatalogError> {
+        let alone = self.exclusive(namespace, operation)?;
         let parts = Parts { options, ..alone.collection.parts() };
         self.replace(parts)
     }
 
     /// Ends all index builds of a collection, as [`drop_index`](Catalog::drop_index) does.
-    pub fn end_index_builds(&self, namespace: &Namespace) -> Result<(), CatalogError> {
-        let alone = self.exclusive(namespace)?;
+    pub fn end_index_builds(&self, namespace: &Namespace, operation: &Operation) -> Result<(), CatalogError> {
+        let alone = self.exclusive(namespace, operation)?;
         let mut parts = alone.collection.parts();
         for building in parts.building.drain(..) {
             building.ticket.end(BuildEnd::IndexDropped);
@@ -303,8 +352,13 @@ impl Catalog {
     }
 
     /// Drops a secondary index. One that is being built is dropped with all that the same build builds.
-    pub fn drop_index(&self, namespace: &Namespace, name: &str) -> Result<(), CatalogError> {
-        let alone = self.exclusive(namespace)?;
+    pub fn drop_index(
+        &self,
+        namespace: &Namespace,
+        name: &str,
+        operation: &Operation,
+    ) -> Result<(), CatalogError> {
+        let alone = self.exclusive(namespace, operation)?;
         let mut parts = alone.collection.parts();
         if let Some(at) = parts.building.iter().position(|building| building.index.name() == name) {
             let ticket = Arc::clone(&parts.building[at].ticket);
@@ -327,8 +381,9 @@ impl Catalog {
         namespace: &Namespace,
         name: &str,
         specification: RawDocumentBuf,
+        operation: &Operation,
     ) -> Result<(), CatalogError> {
-        let alone = self.exclusive(namespace)?;
+        let alone = self.exclusive(namespace, operation)?;
         let mut parts = alone.collection.parts();
         let at = parts.indexes.iter().position(|index| index.name() == name);
         let at = at.ok_or_else(|| CatalogError::IndexNotFound { name: name.to_owned() })?;
@@ -346,11 +401,16 @@ impl Catalog {
     }
 
     /// Replaces a collection's options, and lays out its documents as they say from now on.
-    pub fn change_layout(&self, namespace: &Namespace, options: RawDocumentBuf) -> Result<(), CatalogError> {
+    pub fn change_layout(
+        &self,
+        namespace: &Namespace,
+        options: RawDocumentBuf,
+        operation: &Operation,
+    ) -> Result<(), CatalogError> {
         let tree = self.existing(namespace)?.primary_tree();
         let layout = tree_options(&options, self.engine().name())?;
         self.engine().change_tree_options(tree, &layout)?;
-        self.set_options(namespace, options)
+        self.set_options(namespace, options, operation)
     }
 
     /// Replaces an index's specification by one that means the same tree, and lays its entries out as it says
@@ -360,13 +420,14 @@ impl Catalog {
         namespace: &Namespace,
         name: &str,
         specification: RawDocumentBuf,
+        operation: &Operation,
     ) -> Result<(), CatalogError> {
         let collection = self.existing(namespace)?;
         let index = collection.index(name);
         let index = index.ok_or_else(|| CatalogError::IndexNotFound { name: name.to_owned() })?;
         let layout = tree_options(&specification, self.engine().name())?;
         self.engine().change_tree_options(index.tree(), &layout)?;
-        self.set_index_specification(namespace, name, specification)
+        self.set_index_specification(namespace, name, specification, operation)
     }
 
     /// Commits and shows a new description of a collection whose latch the caller holds alone.

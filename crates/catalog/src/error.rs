@@ -125,9 +125,6 @@ pub enum CatalogError {
         /// What is wrong.
         reason: String,
     },
-    /// The operation that the statement works for has to end.
-    #[error("{0}")]
-    Interrupted(Interruption),
     /// A catalog entry cannot be read.
     #[error("the catalog entry of {namespace} is damaged: {reason}")]
     DamagedEntry {
@@ -136,6 +133,9 @@ pub enum CatalogError {
         /// The fault.
         reason: String,
     },
+    /// The operation has to end.
+    #[error("{0}")]
+    Interrupted(Interruption),
     /// The engine said no.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -197,9 +197,18 @@ pub enum WriteError {
         /// The fault.
         reason: String,
     },
+    /// The operation has to end.
+    #[error("{0}")]
+    Interrupted(Interruption),
     /// The engine said no.
     #[error(transparent)]
     Storage(#[from] StorageError),
+}
+
+impl From<Interruption> for WriteError {
+    fn from(interruption: Interruption) -> WriteError {
+        WriteError::Interrupted(interruption)
+    }
 }
 
 impl WriteError {

@@ -16,13 +16,13 @@ use std::sync::Arc;
 
 use pando_document::RawDocument;
 use pando_storage::{
-    Begin, BlockingMode, Direction, Durability, KeyRange, Operation, StorageError, Transaction,
+    Begin, BlockingMode, Caller, Direction, Durability, KeyRange, Operation, StorageError, Transaction,
 };
 
+use crate::Catalog;
 use crate::collection::Collection;
 use crate::counters::{CollectionCounts, CounterChange, CounterKind};
 use crate::error::{CatalogError, WriteError};
-use crate::{Catalog, Namespace};
 
 impl Catalog {
     /// The counters of a collection as of now. Counts a collection without complete counters first, which
@@ -54,20 +54,20 @@ impl Catalog {
     /// been dropped or renamed meanwhile. Blocks; reads all documents.
     fn count_first(&self, collection: &Collection, operation: &Operation) -> Result<(), CatalogError> {
         let namespace = collection.namespace();
-        let turn = match self.index_build_turn(namespace) {
+        let turn = match self.index_build_turn(namespace, operation) {
             Err(CatalogError::CollectionNotFound { .. }) => return Ok(()),
             turn => turn?,
         };
         if self.counts_now(collection)?.is_some() {
             return Ok(());
         }
-        let Some((collection, snapshot)) = self.begin_count(namespace, collection.number())? else {
+        let Some((collection, snapshot)) = self.begin_count(collection, operation)? else {
             return Ok(());
         };
         tracing::info!(collection = %namespace, "counting the documents of a collection that has no counters yet");
         let scanned = scan(&collection, &*snapshot, operation)?;
         snapshot.rollback();
-        self.end_count(&collection, &scanned)?;
+        self.end_count(&collection, &scanned, operation)?;
         drop(turn);
         tracing::info!(collection = %namespace, documents = scanned.documents, "counted");
         Ok(())
@@ -76,10 +76,11 @@ impl Catalog {
     /// Step 2. `None` where another collection has the name.
     fn begin_count(
         &self,
-        namespace: &Namespace,
-        number: crate::store::TreeNumber,
+        collection: &Collection,
+        operation: &Operation,
     ) -> Result<Option<(Arc<Collection>, Box<dyn Transaction>)>, CatalogError> {
-        let alone = match self.exclusive(namespace) {
+        let number = collection.number();
+        let alone = match self.exclusive(collection.namespace(), operation) {
             Err(CatalogError::CollectionNotFound { .. }) => return Ok(None),
             alone => alone?,
         };
@@ -99,9 +100,14 @@ impl Catalog {
     }
 
     /// Step 4.
-    fn end_count(&self, collection: &Collection, scanned: &Scanned) -> Result<(), CatalogError> {
+    fn end_count(
+        &self,
+        collection: &Collection,
+        scanned: &Scanned,
+        operation: &Operation,
+    ) -> Result<(), CatalogError> {
         let namespace = collection.namespace();
-        let lease = self.lease(namespace.database(), namespace.collection(), BlockingMode::MayBlock)?;
+        let lease = self.lease(namespace.database(), namespace.collection(), Caller::may_block(operation))?;
         let Some(lease) = lease.filter(|lease| lease.number() == collection.number()) else {
             return Ok(());
         };

@@ -33,8 +33,8 @@ use std::time::{Duration, Instant};
 
 use pando_document::RawDocument;
 use pando_storage::{
-    Begin, BlockingMode, Cursor, Direction, Durability, ErrorKind, KeyRange, LoadDurability, StorageError,
-    Transaction, TreeId, TreeOptions,
+    Begin, BlockingMode, Cursor, Direction, Durability, ErrorKind, KeyRange, LoadDurability, Operation,
+    OperationWait, StorageError, Transaction, TreeId, TreeOptions,
 };
 use parking_lot::{ArcMutexGuard, RawMutex};
 
@@ -55,6 +55,8 @@ const SORT_BYTES_MAX: usize = 64 << 20;
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 /// Documents or entries between two checks whether the build was ended.
 const CHECK_EVERY: u64 = 256;
+/// The longest wait for another build between two looks at the operation's interruption.
+const TURN_WAIT: Duration = Duration::from_millis(20);
 /// Most changes that are applied while writers wait: some ten milliseconds of work.
 const LAST_CHANGES_MAX: u64 = 2_000;
 /// Most rounds of catching up. Writers that are faster than the build wait after the last one.
@@ -69,19 +71,26 @@ impl Catalog {
         &self,
         namespace: &Namespace,
         descriptions: Vec<IndexDescription>,
+        operation: &Operation,
     ) -> Result<(), CatalogError> {
-        self.index_build_turn(namespace)?.create(descriptions)
+        self.index_build_turn(namespace, operation)?.create(descriptions)
     }
 
     /// Waits until no other build of the collection is under way, and keeps others from beginning. No index
     /// is added while this is held, so a caller that wants to know which exist looks afterwards.
-    pub fn index_build_turn(&self, namespace: &Namespace) -> Result<IndexBuildTurn<'_>, CatalogError> {
+    pub fn index_build_turn<'c>(
+        &'c self,
+        namespace: &Namespace,
+        operation: &'c Operation,
+    ) -> Result<IndexBuildTurn<'c>, CatalogError> {
         loop {
             let found = self.existing(namespace)?;
-            let turn = found.build_turn().lock_arc();
+            let turn = operation
+                .wait_for(OperationWait::IndexBuild, || found.build_turn().try_lock_arc_for(TURN_WAIT))?;
             // The collection may have been replaced by another of its name meanwhile.
             if Arc::ptr_eq(self.existing(namespace)?.build_turn(), found.build_turn()) {
-                return Ok(IndexBuildTurn { catalog: self, namespace: namespace.clone(), _turn: turn });
+                let namespace = namespace.clone();
+                return Ok(IndexBuildTurn { catalog: self, namespace, operation, _turn: turn });
             }
         }
     }
@@ -91,6 +100,8 @@ impl Catalog {
 pub struct IndexBuildTurn<'c> {
     catalog: &'c Catalog,
     namespace: Namespace,
+    /// The operation that the build is.
+    operation: &'c Operation,
     _turn: ArcMutexGuard<RawMutex, ()>,
 }
 
@@ -100,6 +111,7 @@ impl IndexBuildTurn<'_> {
         let mut build = Build {
             catalog: self.catalog,
             namespace: &self.namespace,
+            operation: self.operation,
             ticket: Arc::default(),
             indexes: Vec::with_capacity(descriptions.len()),
             surpluses: vec![0; descriptions.len()],
@@ -115,6 +127,7 @@ impl IndexBuildTurn<'_> {
 struct Build<'b> {
     catalog: &'b Catalog,
     namespace: &'b Namespace,
+    operation: &'b Operation,
     ticket: Arc<BuildTicket>,
     indexes: Vec<Arc<Index>>,
     /// Of each index: entries less documents in the snapshot. Statements that write add their own from the
@@ -173,7 +186,7 @@ impl Build<'_> {
         if !is_empty(&*self.catalog.existing(self.namespace)?)? {
             return Ok(false);
         }
-        let alone = self.catalog.exclusive(self.namespace)?;
+        let alone = self.catalog.exclusive(self.namespace, self.operation)?;
         let is_empty = is_empty(&alone.collection)?;
         if is_empty {
             self.publish(&alone)?;
@@ -184,7 +197,7 @@ impl Build<'_> {
     /// Has writers record their changes, and begins the snapshot that has everything before: step 1.
     fn announce(&mut self) -> Result<(Arc<Collection>, Box<dyn Transaction>), CatalogError> {
         let building = self.new_changes()?;
-        let alone = self.catalog.exclusive(self.namespace)?;
+        let alone = self.catalog.exclusive(self.namespace, self.operation)?;
         let mut parts = alone.collection.parts();
         parts.building.extend(building);
         let collection = self.catalog.show(parts);
@@ -221,7 +234,7 @@ impl Build<'_> {
 
     /// Sorts the entries in memory, and reduces the runs to as many as one merge reads.
     fn finish(&mut self, sorters: &mut [Sorter]) -> Result<(), CatalogError> {
-        let (store, mut check) = (self.catalog.store(), || self.ticket.check());
+        let (store, mut check) = (self.catalog.store(), || self.check());
         let finished = sorters.iter_mut().try_for_each(|sorter| sorter.finish(store, &mut check));
         self.scratch.extend(sorters.iter().flat_map(Sorter::runs));
         finished
@@ -251,6 +264,7 @@ impl Build<'_> {
                 }
             }
             documents += 1;
+            self.operation.check()?;
             if documents.is_multiple_of(CHECK_EVERY) {
                 self.ticket.check()?;
                 if self.is_time_to_report() {
@@ -268,7 +282,7 @@ impl Build<'_> {
         let (catalog, total, mut count) = (self.catalog, sorter.len(), 0);
         let mut check = || {
             count += CHECK_EVERY;
-            self.ticket.check()?;
+            self.check()?;
             if self.is_time_to_report() {
                 tracing::info!(collection = %self.namespace, index = index.name(), entries = count, total, "building indexes: writing entries");
             }
@@ -294,7 +308,7 @@ impl Build<'_> {
             tracing::info!(collection = %self.namespace, indexes = ?self.names(), round, noted, "building indexes: applying changes");
             let fresh = self.new_changes()?;
             let before = {
-                let alone = self.catalog.exclusive(self.namespace)?;
+                let alone = self.catalog.exclusive(self.namespace, self.operation)?;
                 let before = self.mine(&alone.collection)?;
                 let mut parts = alone.collection.parts();
                 parts.building.retain(|building| !Arc::ptr_eq(&building.ticket, &self.ticket));
@@ -308,7 +322,7 @@ impl Build<'_> {
                 let _dropped = self.catalog.engine().drop_tree(building.changes);
             }
         }
-        let alone = self.catalog.exclusive(self.namespace)?;
+        let alone = self.catalog.exclusive(self.namespace, self.operation)?;
         for building in self.mine(&alone.collection)? {
             self.apply_changes(&building)?;
         }
@@ -327,6 +341,7 @@ impl Build<'_> {
         {
             changes.take(&mut *transaction, key, value)?;
             count += 1;
+            self.operation.check()?;
             if count.is_multiple_of(CHANGES_PER_COMMIT) {
                 self.ticket.check()?;
                 // The next transaction begins after the commit: an earlier snapshot
@@ -368,6 +383,12 @@ impl Build<'_> {
         Ok(found)
     }
 
+    /// Fails if the build was ended from outside, or its operation has to end.
+    fn check(&self) -> Result<(), CatalogError> {
+        self.operation.check_now()?;
+        self.ticket.check()
+    }
+
     /// An error of a tree that is gone because the build was ended is the end of the build.
     fn or_end(&self, error: StorageError) -> CatalogError {
         match self.ticket.check() {
@@ -386,7 +407,8 @@ impl Build<'_> {
 
     /// Takes the build out of the description that writers see.
     fn withdraw(&self) {
-        let Ok(alone) = self.catalog.exclusive(self.namespace) else { return };
+        // The interruption that ended the build must not keep it from being taken back.
+        let Ok(alone) = self.catalog.exclusive(self.namespace, &Operation::default()) else { return };
         let mut parts = alone.collection.parts();
         let before = parts.building.len();
         parts.building.retain(|building| !Arc::ptr_eq(&building.ticket, &self.ticket));

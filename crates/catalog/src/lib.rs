@@ -108,6 +108,6 @@ pub use pando_storage::emulate::restore_backup as restore_emulated_backup;
 pub use pando_storage::{
     BackupExtent, BackupReport, BackupRequest, Begin, BlockingMode, Bytes, Caller, CheckRequest,
     CommitReceipt, Cursor, Direction, Durability, DurabilityWaker, Engine, ErrorKind, Estimate, HeldMemory,
-    Interruption, KeyRange, LiveTransaction, Lsn, Mode, Operation, Savepoint, SharedEngine,
+    Interruption, KeyRange, LiveTransaction, Lsn, Mode, Operation, OperationWait, Savepoint, SharedEngine,
     SnapshotTimestamp, Statistics, StorageError, Transaction, TreeOptions, Usage, UsageFigures, Wait,
 };

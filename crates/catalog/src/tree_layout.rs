@@ -5,7 +5,7 @@
 //! gives them their meaning.
 
 use pando_document::{RawDocument, RawValue};
-use pando_storage::{CheckReport, CheckRequest, ErrorKind, Statistics, StorageError, TreeOptions};
+use pando_storage::{CheckReport, CheckRequest, ErrorKind, Operation, Statistics, StorageError, TreeOptions};
 
 use crate::collection::Collection;
 
@@ -47,9 +47,14 @@ impl Collection {
         Ok(before.saturating_sub(self.engine().bytes_on_disk(None)?))
     }
 
-    /// Has the engine check every block of the collection's trees. Blocks; reads everything.
-    pub fn check_trees(&self) -> Result<CheckReport, StorageError> {
+    /// Has the engine check every block of the collection's trees. Blocks; reads everything, unless the
+    /// operation is interrupted.
+    pub fn check_trees(&self, operation: &Operation) -> Result<CheckReport, StorageError> {
         let trees: Vec<_> = self.trees().collect();
-        self.engine().check(&CheckRequest { trees: &trees, bytes_per_second: None })
+        self.engine().check(&CheckRequest {
+            trees: &trees,
+            bytes_per_second: None,
+            operation: Some(operation),
+        })
     }
 }

@@ -6,7 +6,7 @@
 //! 3. Compare the counters of the same snapshot. A collection that is not counted yet has none.
 
 use pando_document::RawDocument;
-use pando_storage::{BlockingMode, Direction, KeyRange, Transaction};
+use pando_storage::{BlockingMode, Direction, KeyRange, Operation, Transaction};
 
 use crate::{Collection, PrimaryKey, WriteError, index_entry};
 
@@ -38,15 +38,17 @@ impl CollectionReport {
     }
 }
 
-/// Checks a collection within one snapshot. Blocks; reads everything.
+/// Checks a collection within one snapshot. Blocks; reads everything, unless the operation is interrupted.
 pub fn verify_collection(
     collection: &Collection,
     transaction: &dyn Transaction,
+    operation: &Operation,
 ) -> Result<CollectionReport, WriteError> {
     let mut report = CollectionReport::default();
     let mut expected = vec![0_u64; collection.indexes().len()];
     let mut scan = collection.scan_documents(KeyRange::all(), Direction::Forward);
     while let Some((key, bytes)) = scan.next(transaction, BlockingMode::MayBlock)? {
+        operation.check()?;
         report.documents += 1;
         report.data_bytes += bytes.len() as u64;
         let document = match RawDocument::from_bytes(bytes) {
@@ -66,6 +68,7 @@ pub fn verify_collection(
         let mut entries = 0;
         let mut scan = collection.scan_index(index, KeyRange::all(), Direction::Forward);
         while scan.next(transaction, BlockingMode::MayBlock)?.is_some() {
+            operation.check()?;
             entries += 1;
         }
         if entries != expected {

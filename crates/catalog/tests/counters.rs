@@ -61,7 +61,9 @@ fn an_old_snapshot_has_the_counters_of_its_time() {
         for step in 0..150 {
             write_some(&catalog, &chance, 0..40);
             if step % 30 == 0 {
-                catalog.create_indexes(&namespace(NAMES[0]), vec![some_index(&chance)]).ok();
+                catalog
+                    .create_indexes(&namespace(NAMES[0]), vec![some_index(&chance)], &Operation::default())
+                    .ok();
             }
             if step % 20 == 0 {
                 let reader = catalog.begin(Begin::READ).unwrap();
@@ -79,7 +81,13 @@ fn an_old_snapshot_has_the_counters_of_its_time() {
 fn the_sums_of_a_collection_are_what_its_documents_are() {
     for (_, engine, _folder) in engines() {
         let catalog = with_collections(&engine);
-        catalog.create_indexes(&namespace("one"), vec![index(doc! { "a": 1 }, "a_1", &[])]).unwrap();
+        catalog
+            .create_indexes(
+                &namespace("one"),
+                vec![index(doc! { "a": 1 }, "a_1", &[])],
+                &Operation::default(),
+            )
+            .unwrap();
         let lease = lease(&catalog, "one").unwrap();
         let mut transaction = catalog.begin_write().unwrap();
         let first = doc! { "_id": 1, "a": [1, 2, 3] }.to_raw();
@@ -145,8 +153,8 @@ fn counters_stay_right_beside_threads_that_write_build_and_drop() {
                 while !ended.load(Ordering::Relaxed) {
                     let name = namespace(NAMES[chance.below(2) as usize]);
                     let wanted = some_index(&chance);
-                    catalog.drop_index(&name, &wanted.name).ok();
-                    catalog.create_indexes(&name, vec![wanted]).unwrap_or_default();
+                    catalog.drop_index(&name, &wanted.name, &Operation::default()).ok();
+                    catalog.create_indexes(&name, vec![wanted], &Operation::default()).unwrap_or_default();
                 }
             });
             let reader = scope.spawn(|| {
@@ -180,7 +188,7 @@ fn a_store_of_a_program_without_counters_is_counted_when_they_are_first_needed()
         {
             let catalog = with_collections(&engine);
             let wanted = [index(doc! { "a": 1 }, "a_1", &[]), index(doc! { "s": 1 }, "s_1", &["sparse"])];
-            catalog.create_indexes(&namespace("one"), wanted.to_vec()).unwrap();
+            catalog.create_indexes(&namespace("one"), wanted.to_vec(), &Operation::default()).unwrap();
             for _ in 0..60 {
                 write_some(&catalog, &chance, 0..40);
             }
@@ -229,7 +237,13 @@ fn the_first_count_is_right_beside_threads_that_write() {
             }
             transaction.commit(Durability::None).unwrap();
             drop(lease);
-            catalog.create_indexes(&namespace("one"), vec![index(doc! { "a": 1 }, "a_1", &[])]).unwrap();
+            catalog
+                .create_indexes(
+                    &namespace("one"),
+                    vec![index(doc! { "a": 1 }, "a_1", &[])],
+                    &Operation::default(),
+                )
+                .unwrap();
             drop_counters(&engine);
         }
         let catalog = Catalog::open(Arc::clone(&engine)).unwrap();
@@ -304,7 +318,7 @@ fn an_index_that_is_built_before_the_first_count_is_counted_with_it() {
         }
         let catalog = Catalog::open(Arc::clone(&engine)).unwrap();
         let wanted = [index(doc! { "a": 1 }, "a_1", &[]), index(doc! { "s": 1 }, "s_1", &["sparse"])];
-        catalog.create_indexes(&namespace("one"), wanted.to_vec()).unwrap();
+        catalog.create_indexes(&namespace("one"), wanted.to_vec(), &Operation::default()).unwrap();
         for name in NAMES {
             counts_of(&catalog, name);
         }
@@ -355,7 +369,7 @@ fn dropped_collections_and_indexes_leave_no_counters() {
             write_some(&catalog, &chance, 0..40);
         }
         for name in NAMES {
-            catalog.drop_collection(&namespace(name)).ok();
+            catalog.drop_collection(&namespace(name), &Operation::default(), &|_| {}).ok();
         }
         let trees = engine.list_trees().unwrap();
         let counters = trees.iter().find(|tree| tree.name == "counters").unwrap().id;
@@ -394,7 +408,7 @@ fn a_wrong_counter_is_found_by_the_check_and_one_below_zero_is_counted_anew() {
         let collection = catalog.collection(DATABASE, "one").unwrap();
         put(1_000);
         let reader = catalog.begin(Begin::READ).unwrap();
-        let report = verify_collection(&collection, &*reader).unwrap();
+        let report = verify_collection(&collection, &*reader, &Operation::default()).unwrap();
         assert_eq!(report.problem_count, 1, "{report:?}");
         assert!(report.problems[0].contains("the counter of documents says 1000"), "{report:?}");
         put(-1);

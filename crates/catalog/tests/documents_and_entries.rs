@@ -7,8 +7,8 @@ mod things;
 use std::sync::Arc;
 
 use pando_catalog::{
-    Begin, BlockingMode, Catalog, CatalogError, Direction, Durability, IndexDescription, KeyRange, Multikey,
-    Namespace, SharedEngine, WriteError,
+    Begin, BlockingMode, Caller, Catalog, CatalogError, Direction, Durability, IndexDescription, KeyRange,
+    Multikey, Namespace, Operation, SharedEngine, WriteError,
 };
 use pando_document::{RawDocument, RawDocumentBuf, RawValue, Value, doc};
 use pando_environment::{Environment, SeededRandom};
@@ -22,7 +22,7 @@ fn engine() -> SharedEngine {
 fn catalog_with(engine: &SharedEngine, indexes: Vec<IndexDescription>) -> Catalog {
     let catalog = Catalog::open(Arc::clone(engine)).unwrap();
     catalog.create_collection(&namespace(), RawDocumentBuf::new(), [7; 16]).unwrap();
-    catalog.create_indexes(&namespace(), indexes).unwrap();
+    catalog.create_indexes(&namespace(), indexes, &Operation::default()).unwrap();
     catalog
 }
 
@@ -67,7 +67,8 @@ fn random_inserts_replacements_and_removals_keep_every_index_in_step() {
     };
     for step in 0..600 {
         let id = chance.below(60) as i32;
-        let lease = catalog.lease("test", "things", BlockingMode::MayBlock).unwrap().unwrap();
+        let lease =
+            catalog.lease("test", "things", Caller::may_block(&Operation::default())).unwrap().unwrap();
         let mut transaction = catalog.begin_write().unwrap();
         let key = lease.primary_key_of(RawValue::Int32(id)).into_bytes();
         let old = lease.fetch(&*transaction, &key, BlockingMode::MayBlock).unwrap();
@@ -103,6 +104,7 @@ fn an_index_over_existing_documents_has_the_entries_of_one_that_was_there_before
         .create_indexes(
             &namespace(),
             vec![index(doc! { "a": 1 }, "a_1", &[]), index(doc! { "b": -1 }, "b", &["unique"])],
+            &Operation::default(),
         )
         .unwrap();
     assert_eq!(assert_sound(&catalog), 500);
@@ -120,7 +122,7 @@ fn a_build_that_meets_a_duplicate_leaves_neither_index_nor_tree() {
     let trees = engine.list_trees().unwrap().len();
     let wanted =
         vec![index(doc! { "_id": 1, "k": 1 }, "fine", &[]), index(doc! { "k": 1 }, "k_1", &["unique"])];
-    let refused = catalog.create_indexes(&namespace(), wanted);
+    let refused = catalog.create_indexes(&namespace(), wanted, &Operation::default());
     assert!(matches!(refused, Err(CatalogError::Write(WriteError::DuplicateKey { .. }))));
     assert_eq!(engine.list_trees().unwrap().len(), trees);
     assert!(catalog.collection("test", "things").unwrap().indexes().is_empty());
@@ -146,7 +148,9 @@ fn trees_that_no_collection_refers_to_are_dropped_when_the_catalog_is_opened() {
     engine.create_tree("index-99", &pando_catalog::TreeOptions::default()).unwrap();
     let again = Catalog::open(Arc::clone(&engine)).unwrap();
     assert!(engine.list_trees().unwrap().iter().all(|tree| tree.name != "index-99"));
-    again.create_indexes(&namespace(), vec![index(doc! { "a": 1 }, "a_1", &[])]).unwrap();
+    again
+        .create_indexes(&namespace(), vec![index(doc! { "a": 1 }, "a_1", &[])], &Operation::default())
+        .unwrap();
 }
 
 #[test]
@@ -155,21 +159,21 @@ fn a_renamed_collection_keeps_its_documents_and_a_dropped_one_does_not_come_back
     let catalog = catalog_with(&engine, vec![index(doc! { "a": 1 }, "a_1", &[])]);
     insert(&catalog, &doc! { "_id": 1, "a": 1 }).unwrap();
     let other = Namespace::new("elsewhere", "other").unwrap();
-    catalog.rename_collection(&namespace(), &other).unwrap();
+    catalog.rename_collection(&namespace(), &other, &Operation::default()).unwrap();
     assert!(catalog.collection("test", "things").is_none());
     assert_eq!(catalog.databases(), vec!["elsewhere".to_owned()]);
     let collection = catalog.collection("elsewhere", "other").unwrap();
     let transaction = catalog.begin(Begin::READ).unwrap();
     let mut scan = collection.scan_documents(KeyRange::all(), Direction::Forward);
     assert!(scan.next(&*transaction, BlockingMode::MayBlock).unwrap().is_some());
-    catalog.drop_collection(&other).unwrap();
+    catalog.drop_collection(&other, &Operation::default(), &|_| {}).unwrap();
     assert!(Catalog::open(engine).unwrap().databases().is_empty());
 }
 
 #[test]
 fn the_second_of_two_transactions_that_insert_one_unique_key_is_told_of_a_conflict() {
     let catalog = catalog_with(&engine(), vec![index(doc! { "u": 1 }, "u_1", &["unique"])]);
-    let lease = catalog.lease("test", "things", BlockingMode::MayBlock).unwrap().unwrap();
+    let lease = catalog.lease("test", "things", Caller::may_block(&Operation::default())).unwrap().unwrap();
     let mut first = catalog.begin_write().unwrap();
     let mut second = catalog.begin_write().unwrap();
     lease.insert(&mut first, &doc! { "_id": 1, "u": 5 }.to_raw(), BlockingMode::MayBlock).unwrap();

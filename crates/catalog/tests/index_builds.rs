@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hooked_engine::HookedEngine;
 use pando_catalog::{
-    Begin, BlockingMode, BuildEnd, Catalog, CatalogError, Durability, IndexDescription, Multikey, Namespace,
-    WriteError,
+    Begin, BlockingMode, BuildEnd, Caller, Catalog, CatalogError, Durability, IndexDescription, Interruption,
+    Multikey, Namespace, Operation, WriteError,
 };
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
 use pando_environment::SeededRandom;
@@ -30,7 +30,7 @@ fn filled(documents: i32) -> (Arc<HookedEngine>, Arc<Catalog>) {
 
 /// Replaces the document of this `_id`, or removes it; inserts it where it is not there.
 fn change(catalog: &Catalog, id: i32, new: Option<&Document>) -> Result<(), WriteError> {
-    let lease = catalog.lease("test", "things", BlockingMode::MayBlock).unwrap().unwrap();
+    let lease = catalog.lease("test", "things", Caller::may_block(&Operation::default())).unwrap().unwrap();
     let mut transaction = catalog.begin_write().unwrap();
     let key = lease.primary_key_of(RawValue::Int32(id)).into_bytes();
     let old = lease.fetch(&*transaction, &key, BlockingMode::MayBlock)?;
@@ -88,7 +88,7 @@ fn writes_during_a_build_are_in_the_index_that_it_makes() {
         }
     });
     let trees = engine.tree_names().len();
-    catalog.create_indexes(&namespace(), several_indexes()).unwrap();
+    catalog.create_indexes(&namespace(), several_indexes(), &Operation::default()).unwrap();
     assert!(assert_sound(&catalog, 4) > 1_000);
     assert_eq!(engine.tree_names().len(), trees + 4, "nothing is left but the indexes");
     assert_eq!(catalog.collection("test", "things").unwrap().names_being_built().count(), 0);
@@ -118,7 +118,7 @@ fn threads_that_write_all_the_time_and_small_memory_make_no_difference() {
             std::thread::yield_now();
         }
         let before = writes.load(Ordering::Relaxed);
-        let built = catalog.create_indexes(&namespace(), several_indexes());
+        let built = catalog.create_indexes(&namespace(), several_indexes(), &Operation::default());
         let during = writes.load(Ordering::Relaxed) - before;
         ended.store(true, Ordering::Relaxed);
         built.unwrap();
@@ -138,7 +138,7 @@ fn a_duplicate_that_comes_during_the_build_ends_it_and_writers_never_hear_of_it(
     engine.during_the_next_build(move || insert(&inside, &doc! { "_id": 1_000, "u": 17 }).unwrap());
     let trees = engine.tree_names();
     let wanted = vec![index(doc! { "a": 1 }, "a_1", &[]), index(doc! { "u": 1 }, "u_1", &["unique"])];
-    let refused = catalog.create_indexes(&namespace(), wanted.clone());
+    let refused = catalog.create_indexes(&namespace(), wanted.clone(), &Operation::default());
     match refused {
         Err(CatalogError::Write(WriteError::DuplicateKey { index, key, .. })) => {
             assert_eq!((index.as_str(), key), ("u_1", doc! { "u": 17 }.to_raw()));
@@ -149,7 +149,7 @@ fn a_duplicate_that_comes_during_the_build_ends_it_and_writers_never_hear_of_it(
     assert_eq!(assert_sound(&catalog, 0), 501);
     // With the duplicate gone it can be built, and from then on it is kept.
     change(&catalog, 1_000, None).unwrap();
-    catalog.create_indexes(&namespace(), wanted).unwrap();
+    catalog.create_indexes(&namespace(), wanted, &Operation::default()).unwrap();
     let refused = insert(&catalog, &doc! { "_id": 1_000, "u": 17 });
     assert!(matches!(refused, Err(WriteError::DuplicateKey { .. })));
     assert_eq!(assert_sound(&catalog, 2), 500);
@@ -171,7 +171,9 @@ fn a_unique_key_that_goes_from_one_document_to_another_during_the_build_is_no_du
         insert(&inside, &doc! { "_id": 205, "u": 5 }).unwrap();
         change(&inside, 205, None).unwrap();
     });
-    catalog.create_indexes(&namespace(), vec![index(doc! { "u": 1 }, "u_1", &["unique"])]).unwrap();
+    catalog
+        .create_indexes(&namespace(), vec![index(doc! { "u": 1 }, "u_1", &["unique"])], &Operation::default())
+        .unwrap();
     assert_eq!(assert_sound(&catalog, 1), 101);
 }
 
@@ -180,12 +182,12 @@ fn a_collection_dropped_during_the_build_ends_it() {
     let (engine, catalog) = filled(500);
     let inside = Arc::clone(&catalog);
     engine.during_the_next_build(move || {
-        inside.drop_collection(&namespace()).unwrap();
+        inside.drop_collection(&namespace(), &Operation::default(), &|_| {}).unwrap();
         // Another of its name has nothing to do with the build.
         inside.create_collection(&namespace(), RawDocumentBuf::new(), [8; 16]).unwrap();
         insert(&inside, &doc! { "_id": 1, "a": 1 }).unwrap();
     });
-    let ended = catalog.create_indexes(&namespace(), several_indexes());
+    let ended = catalog.create_indexes(&namespace(), several_indexes(), &Operation::default());
     let reason = BuildEnd::CollectionDropped;
     assert!(matches!(ended, Err(CatalogError::IndexBuildEnded { reason: found }) if found == reason));
     assert_eq!(engine.tree_names().len(), 1, "the new collection");
@@ -193,14 +195,56 @@ fn a_collection_dropped_during_the_build_ends_it() {
 }
 
 #[test]
+fn an_interrupted_build_leaves_nothing_and_another_begins_at_once() {
+    let (engine, catalog) = filled(500);
+    let operation = Arc::new(Operation::default());
+    let inside = Arc::clone(&operation);
+    engine.during_the_next_build(move || inside.interrupt(Interruption::Killed));
+    let ended = catalog.create_indexes(&namespace(), several_indexes(), &operation);
+    assert!(matches!(ended, Err(CatalogError::Interrupted(Interruption::Killed))), "{ended:?}");
+    assert_eq!(engine.tree_names().len(), 1);
+    assert_eq!(assert_sound(&catalog, 0), 500);
+    operation.begin();
+    catalog.create_indexes(&namespace(), several_indexes(), &operation).unwrap();
+    assert!(assert_sound(&catalog, 4) >= 500);
+}
+
+#[test]
+fn a_wait_for_a_collection_that_another_statement_holds_can_be_interrupted() {
+    let (_engine, catalog) = filled(1);
+    let operation = Operation::default();
+    let lease = catalog.lease("test", "things", Caller::may_block(&operation)).unwrap();
+    let mut asked = 0;
+    let dropped = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let operation = Operation::default();
+            let asked = std::sync::atomic::AtomicU64::new(0);
+            let dropped = catalog.drop_collection(&namespace(), &operation, &|_| {
+                if asked.fetch_add(1, Ordering::Relaxed) == 2 {
+                    operation.interrupt(Interruption::TimeLimit);
+                }
+            });
+            (dropped.map(|_| ()), asked.into_inner())
+        });
+        let (dropped, count) = waiting.join().unwrap();
+        asked += count;
+        dropped
+    });
+    assert!(matches!(dropped, Err(CatalogError::Interrupted(Interruption::TimeLimit))), "{dropped:?}");
+    assert_eq!(asked, 3, "it asks the statements to end before each wait");
+    drop(lease);
+    catalog.drop_collection(&namespace(), &operation, &|_| {}).unwrap();
+}
+
+#[test]
 fn an_index_dropped_during_the_build_ends_it_and_what_is_built_with_it() {
     let (engine, catalog) = filled(500);
     let inside = Arc::clone(&catalog);
     engine.during_the_next_build(move || {
-        inside.drop_index(&namespace(), "s_1").unwrap();
+        inside.drop_index(&namespace(), "s_1", &Operation::default()).unwrap();
         insert(&inside, &doc! { "_id": 1_000, "a": 1, "u": 1 }).unwrap();
     });
-    let ended = catalog.create_indexes(&namespace(), several_indexes());
+    let ended = catalog.create_indexes(&namespace(), several_indexes(), &Operation::default());
     let reason = BuildEnd::IndexDropped;
     assert!(matches!(ended, Err(CatalogError::IndexBuildEnded { reason: found }) if found == reason));
     assert_eq!(engine.tree_names().len(), 1);
@@ -217,10 +261,15 @@ fn a_crash_during_the_build_leaves_no_half_index() {
         let opened = Catalog::open(Arc::clone(&again)).unwrap();
         assert_eq!(assert_sound(&opened, 0), 501);
         assert_eq!(again.list_trees().unwrap().len(), 3, "the catalog, the counters and the collection");
-        opened.create_indexes(&namespace(), vec![index(doc! { "a": 1 }, "a_1", &[])]).unwrap();
+        opened
+            .create_indexes(&namespace(), vec![index(doc! { "a": 1 }, "a_1", &[])], &Operation::default())
+            .unwrap();
         assert_sound(&opened, 1);
     });
-    assert!(catalog.create_indexes(&namespace(), several_indexes()).is_err(), "its trees are gone");
+    assert!(
+        catalog.create_indexes(&namespace(), several_indexes(), &Operation::default()).is_err(),
+        "its trees are gone"
+    );
 }
 
 #[test]
@@ -231,7 +280,7 @@ fn arrays_that_come_during_the_build_are_known_of_the_index() {
         change(&inside, 7, Some(&doc! { "_id": 7, "a": [1, 2], "b": 1 })).unwrap();
     });
     let wanted = vec![index(doc! { "a": 1, "b": 1 }, "ab", &[]), index(doc! { "b": 1 }, "b_1", &[])];
-    catalog.create_indexes(&namespace(), wanted).unwrap();
+    catalog.create_indexes(&namespace(), wanted, &Operation::default()).unwrap();
     for catalog in [&catalog, &Arc::new(Catalog::open(engine.as_engine()).unwrap())] {
         let described = catalog.collection("test", "things").unwrap().describe_indexes();
         assert_eq!(described[1].multikey, [Multikey::at(0), Multikey::NO]);
@@ -249,10 +298,16 @@ fn readers_know_nothing_of_an_index_before_it_is_finished() {
         let collection = inside.collection("test", "things").unwrap();
         assert_eq!(collection.describe_indexes().len(), 1);
         assert_eq!(collection.names_being_built().collect::<Vec<_>>(), ["a_1"]);
-        let refused = inside.rename_collection(&namespace(), &Namespace::new("test", "other").unwrap());
+        let refused = inside.rename_collection(
+            &namespace(),
+            &Namespace::new("test", "other").unwrap(),
+            &Operation::default(),
+        );
         assert!(matches!(refused, Err(CatalogError::IndexBuildRunning { .. })));
     });
-    catalog.create_indexes(&namespace(), vec![index(doc! { "a": 1 }, "a_1", &[])]).unwrap();
+    catalog
+        .create_indexes(&namespace(), vec![index(doc! { "a": 1 }, "a_1", &[])], &Operation::default())
+        .unwrap();
     let collection = catalog.collection("test", "things").unwrap();
     assert_eq!(collection.describe_indexes().len(), 2);
     assert_eq!(
@@ -270,7 +325,7 @@ fn a_document_that_no_index_can_hold_ends_the_build_but_may_go_away_meanwhile() 
     insert(&catalog, &doc! { "_id": 100, "p": [1], "q": [2] }).unwrap();
     let wanted = vec![index(doc! { "p": 1, "q": 1 }, "pq", &[])];
     let trees = engine.tree_names();
-    let refused = catalog.create_indexes(&namespace(), wanted.clone());
+    let refused = catalog.create_indexes(&namespace(), wanted.clone(), &Operation::default());
     assert!(matches!(refused, Err(CatalogError::Write(WriteError::ParallelArrays { .. }))));
     assert_eq!(engine.tree_names(), trees);
     change(&catalog, 100, None).unwrap();
@@ -279,7 +334,7 @@ fn a_document_that_no_index_can_hold_ends_the_build_but_may_go_away_meanwhile() 
         let refused = insert(&inside, &doc! { "_id": 101, "p": [1], "q": [2] });
         assert!(matches!(refused, Err(WriteError::ParallelArrays { .. })));
     });
-    catalog.create_indexes(&namespace(), wanted).unwrap();
+    catalog.create_indexes(&namespace(), wanted, &Operation::default()).unwrap();
     assert_eq!(assert_sound(&catalog, 1), 10);
 }
 
@@ -290,12 +345,16 @@ fn one_build_of_a_collection_waits_for_another() {
     let (sender, receiver) = std::sync::mpsc::channel();
     engine.during_the_next_build(move || {
         let second = std::thread::spawn(move || {
-            inside.create_indexes(&namespace(), vec![index(doc! { "b": 1 }, "b_1", &[])]).unwrap();
+            inside
+                .create_indexes(&namespace(), vec![index(doc! { "b": 1 }, "b_1", &[])], &Operation::default())
+                .unwrap();
             inside.collection("test", "things").unwrap().indexes().len()
         });
         sender.send(second).unwrap();
     });
-    catalog.create_indexes(&namespace(), vec![index(doc! { "a": 1 }, "a_1", &[])]).unwrap();
+    catalog
+        .create_indexes(&namespace(), vec![index(doc! { "a": 1 }, "a_1", &[])], &Operation::default())
+        .unwrap();
     assert_eq!(receiver.recv().unwrap().join().unwrap(), 2, "the second began when the first had ended");
     assert_sound(&catalog, 2);
 }

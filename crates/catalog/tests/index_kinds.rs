@@ -12,7 +12,7 @@ use pando_catalog::index_kind::{
     OrdinaryIndexes,
 };
 use pando_catalog::{
-    BlockingMode, Catalog, CatalogError, Direction, Durability, IndexDescription, KeyRange, Multikey,
+    BlockingMode, Caller, Catalog, CatalogError, Direction, Durability, IndexDescription, KeyRange, Multikey,
     Operation, SharedEngine, WriteError,
 };
 use pando_document::{RawDocument, RawDocumentBuf, RawValue, doc};
@@ -118,7 +118,7 @@ fn some_document(chance: &SeededRandom, id: i32) -> RawDocumentBuf {
 
 /// Inserts, replaces or removes the document of this `_id`.
 fn write(catalog: &Catalog, chance: &SeededRandom, id: i32) {
-    let lease = catalog.lease("test", "things", BlockingMode::MayBlock).unwrap().unwrap();
+    let lease = catalog.lease("test", "things", Caller::may_block(&Operation::default())).unwrap().unwrap();
     let mut transaction = catalog.begin_write().unwrap();
     let blocking = BlockingMode::MayBlock;
     let key = lease.primary_key_of(RawValue::Int32(id)).into_bytes();
@@ -145,7 +145,7 @@ fn every_statement_a_build_and_the_check_ask_the_methods_of_an_index() {
     for id in 0..50 {
         write(&catalog, &chance, id);
     }
-    catalog.create_indexes(&namespace(), wanted(&catalog)).unwrap();
+    catalog.create_indexes(&namespace(), wanted(&catalog), &Operation::default()).unwrap();
     assert_sound(&catalog);
     for _ in 0..300 {
         write(&catalog, &chance, chance.below(60) as i32);
@@ -168,7 +168,7 @@ fn every_statement_a_build_and_the_check_ask_the_methods_of_an_index() {
 #[test]
 fn a_document_enters_and_leaves_a_partial_index_and_is_unique_only_within() {
     let (_, catalog) = engine_with_collection();
-    catalog.create_indexes(&namespace(), wanted(&catalog)).unwrap();
+    catalog.create_indexes(&namespace(), wanted(&catalog), &Operation::default()).unwrap();
     insert(&catalog, &doc! { "_id": 1, "b": 1, "u": 7 }).unwrap();
     insert(&catalog, &doc! { "_id": 2, "b": 8, "u": 7 }).unwrap();
     let refused = insert(&catalog, &doc! { "_id": 3, "b": 2, "u": 7 });
@@ -181,7 +181,7 @@ fn a_document_enters_and_leaves_a_partial_index_and_is_unique_only_within() {
 #[test]
 fn the_reader_of_an_entry_finds_the_primary_key_behind_the_parts_of_the_generator() {
     let (_, catalog) = engine_with_collection();
-    catalog.create_indexes(&namespace(), wanted(&catalog)).unwrap();
+    catalog.create_indexes(&namespace(), wanted(&catalog), &Operation::default()).unwrap();
     insert(&catalog, &doc! { "_id": 5, "text": "two one two" }).unwrap();
     let collection = catalog.collection("test", "things").unwrap();
     let reader = catalog.begin(pando_catalog::Begin::READ).unwrap();
@@ -203,11 +203,14 @@ fn a_specification_that_the_factory_refuses_builds_nothing_and_a_store_with_it_d
     assert!(matches!(refused, Err(CatalogError::IndexSpecification { .. })), "{refused:?}");
     let description = IndexDescription::from_specification(&bad).unwrap();
     let trees = engine.list_trees().unwrap().len();
-    let refused = catalog.create_indexes(&namespace(), vec![description.clone()]);
+    let refused = catalog.create_indexes(&namespace(), vec![description.clone()], &Operation::default());
     assert!(matches!(refused, Err(CatalogError::IndexSpecification { .. })), "{refused:?}");
     assert_eq!(engine.list_trees().unwrap().len(), trees);
     // A program whose factory takes it for an ordinary index.
-    Catalog::open(Arc::clone(&engine)).unwrap().create_indexes(&namespace(), vec![description]).unwrap();
+    Catalog::open(Arc::clone(&engine))
+        .unwrap()
+        .create_indexes(&namespace(), vec![description], &Operation::default())
+        .unwrap();
     let refused = Catalog::open_with(Arc::clone(&engine), Arc::new(Kinds)).map(drop);
     assert!(matches!(refused, Err(CatalogError::DamagedEntry { .. })), "{refused:?}");
 }
@@ -218,7 +221,7 @@ fn an_entry_of_a_program_that_knew_no_components_means_arrays_anywhere_on_the_pa
     let index = catalog
         .describe_index(&doc! { "v": 2, "key": doc! { "a.b.c": 1, "d": 1 }, "name": "i" }.to_raw())
         .unwrap();
-    catalog.create_indexes(&namespace(), vec![index]).unwrap();
+    catalog.create_indexes(&namespace(), vec![index], &Operation::default()).unwrap();
     insert(&catalog, &doc! { "_id": 1, "a": doc! { "b": [doc! { "c": 1 }] } }).unwrap();
     let flags = |catalog: &Catalog| {
         catalog.collection("test", "things").unwrap().describe_indexes()[1].multikey.clone()

@@ -11,6 +11,7 @@ mod existing_indexes;
 pub(crate) mod fsync;
 mod index_key_pattern;
 mod index_specification;
+pub(crate) mod kill_op;
 pub(crate) mod list_collections;
 pub(crate) mod list_databases;
 pub(crate) mod list_indexes;

@@ -1,34 +1,45 @@
 //! The entry of the crate: a request goes in, a reply document comes out.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pando_catalog::{
-    Begin, BlockingMode, Caller, Catalog, CatalogError, CollectionReport, CommitReceipt, Durability,
-    DurabilityWaker, SharedEngine, StorageError, WriteError, check_database, verify_collection,
+    Begin, BlockingMode, Catalog, CatalogError, CollectionReport, CommitReceipt, Durability, DurabilityWaker,
+    Interruption, Operation, SharedEngine, StorageError, WriteError, check_database, verify_collection,
 };
 use pando_document::{DocumentWriter, RawValue};
-use pando_environment::{Environment, MissedRead, Monotonic};
+use pando_environment::{Environment, MissedRead};
+use pando_query::QueryError;
+use pando_query::explain::PlanSummary;
 
 use crate::command_name::Scope;
-use crate::context::{Context, PendingCommit};
+use crate::context::{Addressed, Attempt, Context, PendingCommit};
 use crate::error::{CommandError, Failure};
 use crate::generic_arguments::GenericArguments;
+use crate::housekeeping::{self, Housekeeper};
 use crate::operation_counters::OperationKind;
+use crate::operations::{ConnectionRecord, RequestFacts, RunningRequest};
+use crate::profiler::ObservedRequest;
+use crate::request_notes::RequestNotes;
+use crate::session_id::SessionId;
 use crate::shared_state::{CommandsOptions, SharedState};
 use crate::suspended_find::SuspendedFind;
+use crate::system_profile::{self, PROFILE_COLLECTION};
 use crate::{ConnectionState, ErrorCode, Request, registry};
 
 /// All commands over one engine.
 pub struct Commands {
     shared: Arc<SharedState>,
+    housekeeper: Housekeeper,
 }
 
-/// An attempt to handle a request.
-#[derive(Clone, Copy)]
-struct Attempt<'a> {
-    caller: Caller<'a>,
-    /// The first attempt of the same request, from which its time counts.
-    began: Monotonic,
+/// What is left of a request beside its reply.
+#[derive(Default)]
+struct Aftermath {
+    /// The commit that the reply waits for.
+    pending: Option<PendingCommit>,
+    notes: RequestNotes,
+    failure: Option<Failure>,
 }
 
 /// The outcome of a request.
@@ -83,7 +94,10 @@ impl Commands {
     ) -> Result<Commands, CatalogError> {
         let catalog = Catalog::open(engine)?;
         let commands = registry::command_names();
-        Ok(Commands { shared: Arc::new(SharedState::new(catalog, environment, options, commands)) })
+        let chores = housekeeping::chore_names();
+        let shared = Arc::new(SharedState::new(catalog, environment, options, commands, chores));
+        let housekeeper = Housekeeper::start(&shared);
+        Ok(Commands { shared, housekeeper })
     }
 
     /// Handles one request. The reply document is appended to `reply`, unless this answers
@@ -96,16 +110,22 @@ impl Commands {
         reply: &mut Vec<u8>,
     ) -> Handled {
         let start = reply.len();
-        let mut pending = None;
-        connection.count_in(&self.shared.connections);
-        let (operation, began) = connection.begin_operation(self.shared.environment.clock());
-        let caller = Caller { blocking, operation: &operation };
-        match self.run(connection, request, Attempt { caller, began }, reply, &mut pending) {
+        let mut aftermath = Aftermath::default();
+        let (record, began) = connection.begin_request(&self.shared.running, self.shared.environment.clock());
+        let attempt = Attempt { blocking, record: &record, began };
+        let outcome = self.run(connection, request, attempt, reply, &mut aftermath);
+        // A request that did not get as far as to be listed is not listed here either.
+        let drop_text = if blocking == BlockingMode::MayBlock { record.end() } else { None };
+        match outcome {
             Ok(()) => {}
             Err(CommandError::WouldBlock(missed)) => {
                 reply.truncate(start);
                 if blocking == BlockingMode::CachedOnly {
                     connection.expect_attempt(began);
+                    // A `getMore` keeps the documents that it has fetched. All others begin once more.
+                    if !matches!(request.command(), Ok(("getMore", _))) {
+                        record.operation().forget_usage();
+                    }
                     return Handled::WouldBlock(missed);
                 }
                 let sentence = "a request that may block was told to wait for the device: report this defect";
@@ -113,10 +133,16 @@ impl Commands {
             }
             Err(CommandError::Failed(failure)) => {
                 reply.truncate(start);
+                let failure = interrupted_or(*failure, record.operation(), drop_text);
                 write_failure(reply, &failure);
+                aftermath.failure = Some(failure);
             }
         }
-        match pending {
+        let took = self.shared.environment.clock().monotonic().since(began);
+        if self.shared.profiler.is_of_interest(took) {
+            self.observe(request, &record, took, &aftermath, reply.len() - start);
+        }
+        match aftermath.pending {
             Some(PendingCommit { receipt, durability: Durability::Synced }) => {
                 Handled::ReplyLater(Box::new(DurabilityWait {
                     engine: Arc::clone(self.shared.catalog.engine()),
@@ -129,25 +155,52 @@ impl Commands {
         }
     }
 
-    /// Runs the command, or goes on with its suspended find. `pending` is set even if the command fails.
+    /// Hands a request that has ended to the profiler.
+    #[cold]
+    fn observe(
+        &self,
+        request: &Request<'_>,
+        record: &ConnectionRecord,
+        took: Duration,
+        aftermath: &Aftermath,
+        reply_bytes: usize,
+    ) {
+        let Ok(Some(RawValue::String(database))) = request.body.get("$db") else { return };
+        let observed = ObservedRequest {
+            request,
+            database,
+            record,
+            took,
+            now_ms: self.shared.now_ms(),
+            usage: record.operation().usage().figures(),
+            notes: &aftermath.notes,
+            failure: aftermath.failure.as_ref(),
+            reply_bytes,
+        };
+        self.shared.profiler.observe(&observed, &**self.shared.environment.random());
+    }
+
+    /// Runs the command, or goes on with its suspended find. `aftermath` is set even if the command fails.
     fn run(
         &self,
         connection: &mut ConnectionState,
         request: &Request<'_>,
         attempt: Attempt<'_>,
         reply: &mut Vec<u8>,
-        pending: &mut Option<PendingCommit>,
+        aftermath: &mut Aftermath,
     ) -> Result<(), CommandError> {
-        let caller = attempt.caller;
         if let Some(find) = connection.take_suspended(request) {
-            return self.resume(connection, find, caller, reply);
+            aftermath.notes = RequestNotes::of_point_lookup();
+            let returned = self.resume(connection, request, find, attempt, reply)?;
+            aftermath.notes.returned = Some(returned);
+            return Ok(());
         }
         let generic = GenericArguments::read(request)?;
-        let (name, _) = request.command()?;
+        let (name, value) = request.command()?;
         let command = registry::find(name).ok_or_else(|| {
             CommandError::failed(ErrorCode::CommandNotFound, format!("no such command: '{name}'"))
         })?;
-        let database = generic.database;
+        let (database, session) = (generic.database, generic.session);
         if command.scope == Scope::Admin && database != "admin" {
             return Err(CommandError::failed(
                 ErrorCode::Unauthorized,
@@ -158,14 +211,29 @@ impl Commands {
         let time_limit = generic.time_limit();
         let concern = generic.check(command.name, &command.generic)?;
         if let Some(limit) = time_limit {
-            caller.operation.limit_time(attempt.began, limit);
+            attempt.record.operation().limit_time(attempt.began, limit);
         }
-        let mut context = Context::new(&self.shared, connection, caller, database, concern);
+        if let Some(session) = session {
+            self.shared.cursors.touch_session(session, || self.shared.now_ms());
+        }
+        if attempt.blocking == BlockingMode::MayBlock {
+            let wants_answer = concern.wants_answer();
+            let facts = RequestFacts { database, session, began: attempt.began, wants_answer };
+            self.shared.running.list(attempt.record, RunningRequest::of(request.body, facts));
+        }
+        let addressed = Addressed { database, session, concern };
+        let mut context = Context::new(&self.shared, connection, attempt, addressed);
+        if value.as_str() == Some(PROFILE_COLLECTION) {
+            // Its reader sees the requests that have ended before.
+            context.require_may_block()?;
+            system_profile::write_queue(&self.shared);
+        }
         let mut writer = DocumentWriter::begin(reply);
         let outcome = (command.run)(&mut context, request, &mut writer);
         // The client hears of a failed statement only when the statements that committed before it are
         // durable.
-        *pending = context.take_pending_commit();
+        aftermath.pending = context.take_pending_commit();
+        aftermath.notes = context.take_notes();
         if let (Some(kind), Ok(()) | Err(CommandError::Failed(_))) = (command.counted, &outcome) {
             self.shared.operations.add(kind, 1);
         }
@@ -175,27 +243,37 @@ impl Commands {
         Ok(())
     }
 
-    /// Goes on with a find that waited for the device.
+    /// Goes on with a find that waited for the device. Gives the number of documents that it returns.
     fn resume(
         &self,
         connection: &mut ConnectionState,
+        request: &Request<'_>,
         find: Box<SuspendedFind>,
-        caller: Caller<'_>,
+        attempt: Attempt<'_>,
         reply: &mut Vec<u8>,
-    ) -> Result<(), CommandError> {
+    ) -> Result<u64, CommandError> {
+        if attempt.blocking == BlockingMode::MayBlock {
+            let database = find.lookup().collection.namespace().database();
+            let session = request.body.get("lsid").ok().flatten().and_then(|lsid| lsid.as_document());
+            let session = session.and_then(SessionId::of);
+            let facts = RequestFacts { database, session, began: attempt.began, wants_answer: true };
+            let listed =
+                RunningRequest { plan: PlanSummary::PrimaryKey, ..RunningRequest::of(request.body, facts) };
+            self.shared.running.list(attempt.record, listed);
+        }
         let mut writer = DocumentWriter::begin(reply);
-        let outcome = find.lookup().answer(caller, &mut writer);
+        let outcome = find.lookup().answer(attempt.caller(), &mut writer);
         match outcome {
             Err(CommandError::WouldBlock(missed)) => {
                 connection.suspend(find);
                 return Err(CommandError::WouldBlock(missed));
             }
-            Ok(()) | Err(CommandError::Failed(_)) => self.shared.operations.add(OperationKind::Query, 1),
+            Ok(_) | Err(CommandError::Failed(_)) => self.shared.operations.add(OperationKind::Query, 1),
         }
-        outcome?;
+        let returned = outcome?;
         writer.append("ok", RawValue::Double(1.0));
         writer.finish();
-        Ok(())
+        Ok(returned)
     }
 
     /// The catalog, for tools in the same process.
@@ -213,22 +291,36 @@ impl Commands {
         for database in catalog.databases() {
             for collection in catalog.collections(&database) {
                 let transaction = catalog.begin(Begin::READ)?;
-                let report = verify_collection(&collection, &*transaction)?;
+                let report = verify_collection(&collection, &*transaction, &Operation::default())?;
                 reports.push((collection.full_name().to_owned(), report));
             }
         }
         Ok(reports)
     }
 
-    /// Closes the cursors whose time-out is over. To be called every few seconds.
-    pub fn expire_cursors(&self) {
-        self.shared.cursors.expire(self.shared.now_ms());
+    /// Interrupts the requests under way and those that still come: the store is about to be closed.
+    pub fn interrupt_all(&self) {
+        self.shared.running.begin_closing();
     }
 
-    /// Closes the open cursors and then the engine, cleanly. Blocks.
+    /// Ends the periodic work, closes the open cursors and then the engine, cleanly. Blocks.
     pub fn close(&self) -> Result<(), StorageError> {
+        self.housekeeper.stop();
+        system_profile::write_queue(&self.shared);
         self.shared.cursors.clear();
         self.shared.catalog.engine().close()
+    }
+}
+
+/// The failure that the client is told. After an interruption, any other one comes from it.
+fn interrupted_or(failure: Failure, operation: &Operation, drop_text: Option<String>) -> Failure {
+    let Some(interruption) = operation.interruption() else { return failure };
+    match (interruption, drop_text) {
+        (Interruption::CollectionDropped, Some(text)) => Failure::new(ErrorCode::QueryPlanKilled, text),
+        _ => match CommandError::from(QueryError::from(interruption)) {
+            CommandError::Failed(told) => *told,
+            CommandError::WouldBlock(_) => failure,
+        },
     }
 }
 

@@ -1,13 +1,14 @@
 //! The state of a connection that outlives its requests.
 
+use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use pando_catalog::Operation;
 use pando_document::RawDocumentBuf;
 use pando_environment::{Clock, Monotonic};
 
 use crate::Request;
+use crate::operations::{ConnectionRecord, Entered, OperationTable};
 use crate::suspended_find::SuspendedFind;
 
 /// The state of one connection: made by the server at accept, handed to every request of it.
@@ -19,32 +20,31 @@ pub struct ConnectionState {
     client: Option<RawDocumentBuf>,
     /// The compressors that both sides speak, in the client's order.
     compressors: Vec<&'static str>,
-    /// Where it is counted, from its first request on.
-    counted: Option<Arc<ConnectionCounts>>,
     /// A find of it that waits for the device.
     suspended: Option<Box<SuspendedFind>>,
-    /// The operation of its requests, from its first one on.
-    operation: Option<Arc<Operation>>,
+    /// Its place in the table of operations, from its first request on.
+    entered: Option<Entered>,
     /// The first attempt of a request that is to be handled again.
     first_attempt: Option<Monotonic>,
 }
 
-/// The number of connections that have sent a request.
-#[derive(Debug, Default)]
-pub(crate) struct ConnectionCounts {
-    open: AtomicI64,
-    ever: AtomicI64,
+/// Tells the request of a connection that its client has closed the connection.
+#[derive(Clone)]
+pub struct ClientWatch {
+    record: Arc<ConnectionRecord>,
 }
 
-impl ConnectionCounts {
-    /// Those that are open.
-    pub fn open(&self) -> i64 {
-        self.open.load(Ordering::Relaxed)
+impl ClientWatch {
+    /// The client has closed the connection. Its request under way is interrupted unless it ends soon, and so
+    /// are those that still come. One whose client wants no answer goes on.
+    pub fn client_gone(&self) {
+        self.record.client_gone();
     }
+}
 
-    /// All since the start.
-    pub fn ever(&self) -> i64 {
-        self.ever.load(Ordering::Relaxed)
+impl fmt::Debug for ClientWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a watch of connection {}", self.record.id())
     }
 }
 
@@ -56,18 +56,9 @@ impl Clone for ConnectionState {
             peer: self.peer.clone(),
             client: self.client.clone(),
             compressors: self.compressors.clone(),
-            counted: None,
             suspended: None,
-            operation: None,
+            entered: None,
             first_attempt: None,
-        }
-    }
-}
-
-impl Drop for ConnectionState {
-    fn drop(&mut self) {
-        if let Some(counts) = &self.counted {
-            counts.open.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
@@ -82,31 +73,38 @@ impl ConnectionState {
             peer,
             client: None,
             compressors: Vec::new(),
-            counted: None,
             suspended: None,
-            operation: None,
+            entered: None,
             first_attempt: None,
         }
     }
 
-    /// Counts the connection, the first time.
-    pub(crate) fn count_in(&mut self, counts: &Arc<ConnectionCounts>) {
-        if self.counted.is_none() {
-            counts.open.fetch_add(1, Ordering::Relaxed);
-            counts.ever.fetch_add(1, Ordering::Relaxed);
-            self.counted = Some(Arc::clone(counts));
-        }
-    }
-
-    /// Begins the operation of a request, or goes on with that of a request which is handled again. Gives it
-    /// with the moment of the first attempt.
-    pub(crate) fn begin_operation(&mut self, clock: &Arc<dyn Clock>) -> (Arc<Operation>, Monotonic) {
-        let operation = Arc::clone(self.operation.get_or_insert_with(|| Arc::new(Operation::new(clock))));
+    /// Begins a request, or goes on with one that is handled again. Gives the record of the connection, whose
+    /// operation is the request, and the moment of the first attempt.
+    pub(crate) fn begin_request(
+        &mut self,
+        table: &Arc<OperationTable>,
+        clock: &Arc<dyn Clock>,
+    ) -> (Arc<ConnectionRecord>, Monotonic) {
+        let entered = self.entered.get_or_insert_with(|| {
+            let entered = table.enter(self.id, &self.peer, &Arc::new(Operation::new(clock)));
+            if let Some(client) = &self.client {
+                entered.record().remember_client(client);
+            }
+            entered
+        });
+        let record = Arc::clone(entered.record());
         let began = self.first_attempt.take().unwrap_or_else(|| {
-            operation.begin();
+            record.operation().begin();
             clock.monotonic()
         });
-        (operation, began)
+        (record, began)
+    }
+
+    /// A handle by which the caller tells that the client has closed the connection while a request of it is
+    /// under way. `None` before the first request.
+    pub fn client_watch(&self) -> Option<ClientWatch> {
+        self.entered.as_ref().map(|entered| ClientWatch { record: Arc::clone(entered.record()) })
     }
 
     /// Keeps the operation for the next attempt of its request.
@@ -156,6 +154,9 @@ impl ConnectionState {
 
     /// Remembers what the client says of itself, the first time.
     pub(crate) fn remember_client(&mut self, client: RawDocumentBuf) {
+        if let Some(entered) = &self.entered {
+            entered.record().remember_client(&client);
+        }
         self.client.get_or_insert(client);
     }
 }

@@ -1,30 +1,46 @@
 //! The surroundings of one request: the state of the store, the connection, and whether the caller may block.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use pando_catalog::{
-    Begin, BlockingMode, Caller, Catalog, CommitReceipt, Durability, Lease, Namespace, Operation,
-    StorageError, Transaction, WriteTransaction,
+    Begin, BlockingMode, Caller, Catalog, CatalogError, Collection, CommitReceipt, Durability, Interruption,
+    Lease, Namespace, Operation, StorageError, Transaction, WriteTransaction,
 };
-
+use pando_document::{RawDocument, RawDocumentBuf};
+use pando_environment::Monotonic;
 use pando_query::QueryError;
+use pando_query::explain::{PlanSummary, Purpose};
+use pando_query::plan::{Plan, point_lookup};
 
 use crate::cursors::Cursors;
+use crate::error::Failure;
 use crate::generic_arguments::WriteConcern;
+use crate::identity::uuid_text;
+use crate::operations::{ConnectionRecord, RunningRequest};
+use crate::request_notes::RequestNotes;
+use crate::session_id::SessionId;
 use crate::shared_state::SharedState;
-use crate::{CommandError, ConnectionState, Request};
+use crate::system_profile::{self, PROFILE_COLLECTION};
+use crate::{CommandError, ConnectionState, ErrorCode, Request};
 
 /// The surroundings of one request.
 pub(crate) struct Context<'c> {
     pub shared: &'c Arc<SharedState>,
     pub connection: &'c mut ConnectionState,
     pub blocking: BlockingMode,
+    /// The record of the connection in the table of operations.
+    pub record: &'c Arc<ConnectionRecord>,
     /// The operation that the request is.
     pub operation: &'c Operation,
+    /// The first attempt of the request.
+    pub began: Monotonic,
     pub database: &'c str,
+    pub session: Option<SessionId>,
     pub concern: WriteConcern,
     /// The last commit of this request.
     pending: Option<PendingCommit>,
+    notes: RefCell<RequestNotes>,
 }
 
 /// A commit, and the durability that it must reach before the client is answered.
@@ -34,16 +50,91 @@ pub(crate) struct PendingCommit {
     pub durability: Durability,
 }
 
+/// An attempt to handle a request.
+#[derive(Clone, Copy)]
+pub(crate) struct Attempt<'a> {
+    pub blocking: BlockingMode,
+    pub record: &'a Arc<ConnectionRecord>,
+    /// The first attempt of the same request, from which its time counts.
+    pub began: Monotonic,
+}
+
+impl<'a> Attempt<'a> {
+    /// The operation with its blocking mode.
+    pub fn caller(&self) -> Caller<'a> {
+        Caller { blocking: self.blocking, operation: self.record.operation() }
+    }
+}
+
+/// The generic fields of a request that commands look at.
+#[derive(Clone, Copy)]
+pub(crate) struct Addressed<'a> {
+    pub database: &'a str,
+    pub session: Option<SessionId>,
+    pub concern: WriteConcern,
+}
+
 impl<'c> Context<'c> {
     pub fn new(
         shared: &'c Arc<SharedState>,
         connection: &'c mut ConnectionState,
-        caller: Caller<'c>,
-        database: &'c str,
-        concern: WriteConcern,
+        attempt: Attempt<'c>,
+        addressed: Addressed<'c>,
     ) -> Context<'c> {
-        let Caller { blocking, operation } = caller;
-        Context { shared, connection, blocking, operation, database, concern, pending: None }
+        let Attempt { blocking, record, began } = attempt;
+        let Addressed { database, session, concern } = addressed;
+        let operation = record.operation();
+        let (pending, notes) = (None, RefCell::default());
+        Context {
+            shared,
+            connection,
+            blocking,
+            record,
+            operation,
+            began,
+            database,
+            session,
+            concern,
+            pending,
+            notes,
+        }
+    }
+
+    /// Takes notes of the work.
+    pub fn note(&self, take: impl FnOnce(&mut RequestNotes)) {
+        take(&mut self.notes.borrow_mut());
+    }
+
+    /// Notes the plan of the request, or of its statement under way. Lists of operations show it.
+    pub fn note_plan(&self, plan: &Plan, purpose: Purpose) {
+        let mut notes = self.notes.borrow_mut();
+        notes.note_plan(plan, purpose);
+        if self.blocking == BlockingMode::MayBlock {
+            self.record.change(|request| request.plan.clone_from(&notes.plan));
+        }
+    }
+
+    /// The summary of the last plan.
+    pub fn plan_summary(&self) -> PlanSummary {
+        self.notes.borrow().plan.clone()
+    }
+
+    /// Has lists of operations show a statement in the place of the command, unless its filter finds one
+    /// document by `_id`: that takes no longer than the list.
+    pub fn list_statement(&self, filter: &RawDocument, statement: impl FnOnce() -> RawDocumentBuf) {
+        if self.blocking == BlockingMode::MayBlock && point_lookup(filter).is_none() {
+            self.list_change(|request| request.command = statement());
+        }
+    }
+
+    /// Changes what lists of operations show of the request, if they show it.
+    pub fn list_change(&self, change: impl FnOnce(&mut RunningRequest)) {
+        self.record.change(change);
+    }
+
+    /// The notes.
+    pub fn take_notes(&mut self) -> RequestNotes {
+        self.notes.take()
     }
 
     /// The operation with its blocking mode.
@@ -97,11 +188,15 @@ impl<'c> Context<'c> {
         self.catalog().begin(Begin::READ)
     }
 
+    /// The collection for a statement that writes.
+    pub fn lease(&self, namespace: &Namespace) -> Result<Option<Lease>, CommandError> {
+        Ok(self.catalog().lease(namespace.database(), namespace.collection(), self.caller())?)
+    }
+
     /// The collection for a statement that writes; created if there is none.
     pub fn lease_or_create(&self, namespace: &Namespace) -> Result<Lease, CommandError> {
         loop {
-            let found = self.catalog().lease(namespace.database(), namespace.collection(), self.blocking)?;
-            if let Some(lease) = found {
+            if let Some(lease) = self.lease(namespace)? {
                 return Ok(lease);
             }
             // Creating waits for the device.
@@ -112,6 +207,34 @@ impl<'c> Context<'c> {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// Whether the operation has to end because its collection was dropped.
+    pub fn is_collection_dropped(&self) -> bool {
+        self.operation.interruption() == Some(Interruption::CollectionDropped)
+    }
+
+    /// The failure of a statement whose collection was dropped.
+    pub fn drop_failure(&self) -> Failure {
+        let mut sentence = None;
+        self.record.change(|request| sentence.clone_from(&request.drop_text));
+        let sentence = sentence.unwrap_or_else(|| Interruption::CollectionDropped.to_string());
+        Failure::new(ErrorCode::QueryPlanKilled, sentence)
+    }
+
+    /// Drops a collection. Requests and cursors that work on it end, and are told why.
+    pub fn drop_collection(&self, namespace: &Namespace) -> Result<Arc<Collection>, CatalogError> {
+        let sentence =
+            |collection: &Collection| format!("collection dropped. UUID {}", uuid_text(collection.uuid()));
+        let dropped = self.catalog().drop_collection(namespace, self.operation, &|collection| {
+            let sentence = sentence(collection);
+            self.shared.running.end_users_of(collection.full_name(), &sentence, self.record);
+        })?;
+        self.cursors().end_users_of(dropped.full_name(), &sentence(&dropped));
+        if namespace.collection() == PROFILE_COLLECTION {
+            system_profile::forget(self.shared, namespace.database());
+        }
+        Ok(dropped)
     }
 
     /// Commits as durably as the client wants it. The reply waits for the last of these commits.

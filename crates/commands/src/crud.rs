@@ -4,6 +4,7 @@ pub(crate) mod aggregate;
 mod coll_stats_stage;
 pub(crate) mod collation;
 pub(crate) mod count;
+mod current_op_stage;
 pub(crate) mod delete;
 pub(crate) mod distinct;
 pub(crate) mod explain;

@@ -8,11 +8,14 @@
 
 use pando_catalog::Caller;
 use pando_document::{DocumentWriter, RawDocument};
+use pando_query::QueryError;
 
 use crate::CommandError;
 use crate::arguments::Arguments;
 use crate::context::Context;
-use crate::cursors::{BatchPlace, CursorSource, OpenCursor};
+use crate::cursor_facts::{CursorFacts, Expiry};
+use crate::cursors::{BatchPlace, CursorSource, OpenCursor, Supply};
+use crate::operations::command_copy;
 
 /// Bytes of documents in one batch at most; one document always fits.
 const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -36,6 +39,11 @@ pub(crate) struct DocumentBatch {
 }
 
 impl DocumentBatch {
+    /// The number of documents.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
     fn push(&mut self, document: &[u8]) {
         self.bytes.extend_from_slice(document);
         self.ends.push(self.bytes.len());
@@ -47,37 +55,41 @@ impl DocumentBatch {
     }
 }
 
-/// Fetches a batch from a cursor.
+/// Fetches a batch.
 pub(crate) fn fetch(
-    cursor: &mut OpenCursor,
+    supply: &mut Supply,
     count_max: u64,
     place: BatchPlace,
     caller: Caller<'_>,
 ) -> Result<(DocumentBatch, BatchEnd), CommandError> {
     let mut batch = DocumentBatch::default();
-    let mut carried = std::mem::take(&mut cursor.carry).into_iter();
+    let mut carried = std::mem::take(&mut supply.carry).into_iter();
     let mut document = Vec::new();
     loop {
         if batch.ends.len() as u64 >= count_max {
-            cursor.carry.extend(carried);
-            let is_over = cursor.carry.is_empty() && cursor.source.is_exhausted(place);
+            supply.carry.extend(carried);
+            let is_over = supply.carry.is_empty() && supply.source.is_exhausted(place);
             return Ok((batch, if is_over { BatchEnd::Exhausted } else { BatchEnd::Full }));
+        }
+        // A sort in memory gives its documents without looking whether the operation has to end.
+        if let Err(interruption) = caller.operation.check() {
+            return Err(QueryError::from(interruption).into());
         }
         if let Some(next) = carried.next() {
             document = next;
         } else {
-            match cursor.source.next(caller, &mut document) {
+            match supply.source.next(caller, &mut document) {
                 Ok(true) => {}
                 Ok(false) => return Ok((batch, BatchEnd::Exhausted)),
                 Err(error) => {
-                    cursor.carry = batch.documents().map(<[u8]>::to_vec).collect();
+                    supply.carry = batch.documents().map(<[u8]>::to_vec).collect();
                     return Err(error);
                 }
             }
         }
         if !batch.ends.is_empty() && batch.bytes.len() + document.len() > BATCH_BYTES_MAX {
-            cursor.carry.push(std::mem::take(&mut document));
-            cursor.carry.extend(carried);
+            supply.carry.push(std::mem::take(&mut document));
+            supply.carry.extend(carried);
             return Ok((batch, BatchEnd::Full));
         }
         batch.push(&document);
@@ -109,25 +121,61 @@ pub(crate) enum Keeping {
     SingleBatch,
 }
 
+/// A cursor before its first batch.
+pub(crate) struct NewCursor<'a> {
+    /// The command that opens it.
+    pub command: &'a RawDocument,
+    pub namespace: String,
+    pub source: Box<dyn CursorSource>,
+    pub expiry: Expiry,
+    /// Documents in the first batch, where the client says.
+    pub first_batch: Option<u64>,
+    pub keeping: Keeping,
+}
+
+impl<'a> NewCursor<'a> {
+    /// A cursor that times out.
+    pub fn new(command: &'a RawDocument, namespace: String, source: Box<dyn CursorSource>) -> NewCursor<'a> {
+        let (expiry, keeping) = (Expiry::TimesOut, Keeping::Keep);
+        NewCursor { command, namespace, source, expiry, first_batch: None, keeping }
+    }
+}
+
 /// Answers a new cursor with its first batch.
 pub(crate) fn open(
     context: &Context<'_>,
-    mut cursor: OpenCursor,
-    first_batch: Option<u64>,
-    keeping: Keeping,
+    new: NewCursor<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    let count_max = first_batch.or(cursor.batch_size).unwrap_or(FIRST_BATCH_DEFAULT);
-    let (batch, end) = fetch(&mut cursor, count_max, BatchPlace::First, context.caller())?;
-    let namespace = cursor.namespace.clone();
+    let NewCursor { command, namespace, source, expiry, first_batch, keeping } = new;
+    let mut supply = Supply::new(source);
+    let count_max = first_batch.unwrap_or(FIRST_BATCH_DEFAULT);
+    let (batch, end) = fetch(&mut supply, count_max, BatchPlace::First, context.caller())?;
+    context.note(|notes| {
+        notes.returned = Some(batch.len() as u64);
+        notes.is_cursor_exhausted = end == BatchEnd::Exhausted;
+    });
     let id = match (end, keeping) {
         (BatchEnd::Full, Keeping::Keep) => {
-            cursor.hold_memory(context.catalog().engine());
-            context.cursors().open(cursor, context.shared.now_ms())
+            let mut facts = CursorFacts::new(namespace.clone(), expiry, context.shared.now_ms());
+            facts.session = context.session;
+            facts.command = command_copy(command);
+            facts.plan = context.plan_summary();
+            keep(context, OpenCursor::new(facts, supply), batch.len())
         }
         (BatchEnd::Exhausted, _) | (_, Keeping::SingleBatch) => 0,
     };
     write(reply, "firstBatch", &batch, id, &namespace)
+}
+
+/// Keeps a cursor after its first batch of this many documents. Gives its number.
+fn keep(context: &Context<'_>, mut cursor: OpenCursor, returned: usize) -> i64 {
+    cursor.facts.add_batch(returned);
+    cursor.time_left = context.operation.time_left();
+    cursor.hold_memory(context.catalog().engine());
+    let id = context.cursors().open(cursor, context.shared.now_ms());
+    context.note(|notes| notes.cursor = Some(id));
+    id
 }
 
 /// Writes the `cursor` field.

@@ -3,16 +3,26 @@
 //! A cursor is taken out of the table while a `getMore` works on it and put back afterwards, so that no lock
 //! is held while it runs, and a second `getMore` on the same cursor meanwhile is told that the cursor is in
 //! use.
+//!
+//! # Ends of a cursor
+//! - Its source is exhausted, or a `getMore` fails.
+//! - It is killed. A `getMore` under way is interrupted.
+//! - Its collection is dropped. The next `getMore` is told so.
+//! - It was not used for the time-out. One without a time-out ends with its session.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use pando_catalog::{Caller, HeldMemory, SharedEngine};
+use pando_catalog::{Caller, HeldMemory, Interruption, SharedEngine};
 use parking_lot::Mutex;
 
+use crate::cursor_facts::{CursorFacts, Expiry};
 use crate::error::Failure;
+use crate::operations::ConnectionRecord;
+use crate::session_id::SessionId;
 use crate::{CommandError, ErrorCode};
 
 /// The time after which an unused cursor is closed: ten minutes by default, as in MongoDB.
@@ -25,52 +35,44 @@ impl Default for CursorTimeout {
     }
 }
 
-/// Whether an unused cursor is closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expiry {
-    /// After the time-out.
-    TimesOut,
-    /// Never (`noCursorTimeout`).
-    Never,
-}
-
 /// An estimate of a waiting cursor's memory, without its undelivered documents: the plan, and one small batch
 /// of entries that the engine does not count.
 const WAITING_BYTES: usize = 32 << 10;
 
-/// An open cursor.
-pub(crate) struct OpenCursor {
-    /// `database.collection`.
-    pub namespace: String,
-    /// The source of the rest.
+/// The rest of a cursor's documents.
+pub(crate) struct Supply {
     pub source: Box<dyn CursorSource>,
-    /// Documents a batch, where `getMore` does not say.
-    pub batch_size: Option<u64>,
-    pub expiry: Expiry,
     /// Documents that were fetched and not delivered.
     pub carry: Vec<Vec<u8>>,
+}
+
+impl Supply {
+    pub fn new(source: Box<dyn CursorSource>) -> Supply {
+        Supply { source, carry: Vec::new() }
+    }
+}
+
+/// An open cursor.
+pub(crate) struct OpenCursor {
+    pub facts: Arc<CursorFacts>,
+    pub supply: Supply,
+    /// The rest of the time limit of the command that has opened the cursor.
+    pub time_left: Option<Duration>,
     /// Its memory while it waits, counted against the engine's limit.
     pub memory: Option<HeldMemory>,
 }
 
 impl OpenCursor {
-    /// A cursor that times out, before its first batch.
-    pub fn new(namespace: String, source: Box<dyn CursorSource>) -> OpenCursor {
-        OpenCursor {
-            namespace,
-            source,
-            batch_size: None,
-            expiry: Expiry::TimesOut,
-            carry: Vec::new(),
-            memory: None,
-        }
+    /// A cursor with its facts.
+    pub fn new(facts: CursorFacts, supply: Supply) -> OpenCursor {
+        OpenCursor { facts: Arc::new(facts), supply, time_left: None, memory: None }
     }
 
     /// Counts its memory while it waits for a `getMore`.
     pub fn hold_memory(&mut self, engine: &SharedEngine) {
         let memory = self.memory.get_or_insert_with(|| engine.lend_memory(WAITING_BYTES));
         // The documents are held in any case, even beyond the limit.
-        memory.set(WAITING_BYTES + self.carry.iter().map(Vec::capacity).sum::<usize>());
+        memory.set(WAITING_BYTES + self.supply.carry.iter().map(Vec::capacity).sum::<usize>());
     }
 }
 
@@ -97,13 +99,28 @@ pub(crate) trait CursorSource: Send {
 }
 
 enum Slot {
-    Free {
-        cursor: OpenCursor,
-        used_ms: i64,
+    Free(OpenCursor),
+    InUse {
+        facts: Arc<CursorFacts>,
+        user: Arc<ConnectionRecord>,
     },
-    InUse,
     /// Killed while in use: not put back.
     Killed,
+    /// Its collection was dropped; the sentence for the next `getMore`.
+    Dropped {
+        facts: Arc<CursorFacts>,
+        sentence: String,
+    },
+}
+
+impl Slot {
+    fn facts(&self) -> Option<&Arc<CursorFacts>> {
+        match self {
+            Slot::Free(cursor) => Some(&cursor.facts),
+            Slot::InUse { facts, .. } | Slot::Dropped { facts, .. } => Some(facts),
+            Slot::Killed => None,
+        }
+    }
 }
 
 /// All open cursors.
@@ -111,43 +128,67 @@ pub(crate) struct Cursors {
     slots: Mutex<HashMap<i64, Slot>>,
     next_id: AtomicI64,
     timeout: CursorTimeout,
+    /// Cursors without a time-out, whose sessions are watched.
+    watched: AtomicUsize,
+    /// When the sessions of those cursors were used last.
+    sessions: Mutex<HashMap<SessionId, i64>>,
 }
 
 impl Cursors {
     pub fn new(timeout: CursorTimeout) -> Cursors {
-        Cursors { slots: Mutex::new(HashMap::new()), next_id: AtomicI64::new(1), timeout }
+        Cursors {
+            slots: Mutex::default(),
+            next_id: AtomicI64::new(1),
+            timeout,
+            watched: AtomicUsize::new(0),
+            sessions: Mutex::default(),
+        }
     }
 
     /// Keeps a cursor and gives it a number. Numbers are scattered, so that a stale one does not hit a later
     /// cursor.
     pub fn open(&self, cursor: OpenCursor, now_ms: i64) -> i64 {
+        if let (Expiry::Never, Some(session)) = (cursor.facts.expiry, cursor.facts.session) {
+            self.sessions.lock().insert(session, now_ms);
+            self.watched.fetch_add(1, Ordering::Relaxed);
+        }
         let mut slots = self.slots.lock();
         loop {
             let id = scatter(self.next_id.fetch_add(1, Ordering::Relaxed));
             if let Entry::Vacant(vacant) = slots.entry(id) {
-                vacant.insert(Slot::Free { cursor, used_ms: now_ms });
+                cursor.facts.set_id(id);
+                cursor.facts.touch(now_ms);
+                vacant.insert(Slot::Free(cursor));
                 return id;
             }
         }
     }
 
-    /// Takes a cursor out for a `getMore`.
-    pub fn take(&self, id: i64) -> Result<OpenCursor, CommandError> {
+    /// Takes a cursor out for a `getMore` of this connection.
+    pub fn take(&self, id: i64, user: &Arc<ConnectionRecord>) -> Result<OpenCursor, CommandError> {
         let mut slots = self.slots.lock();
-        match slots.get_mut(&id) {
-            None | Some(Slot::Killed) => {
-                Err(Failure::new(ErrorCode::CursorNotFound, format!("cursor id {id} not found")).into())
+        let Some(slot) = slots.get_mut(&id) else { return Err(not_found(id)) };
+        let facts = match slot {
+            Slot::Free(cursor) => Arc::clone(&cursor.facts),
+            Slot::Killed => return Err(not_found(id)),
+            Slot::InUse { .. } => {
+                return Err(Failure::new(
+                    ErrorCode::Location(12051),
+                    format!("cursor id {id} is already in use"),
+                )
+                .into());
             }
-            Some(Slot::InUse) => {
-                Err(Failure::new(ErrorCode::Location(12051), format!("cursor id {id} is already in use"))
-                    .into())
+            Slot::Dropped { sentence, .. } => {
+                let failure = Failure::new(ErrorCode::QueryPlanKilled, std::mem::take(sentence));
+                slots.remove(&id);
+                return Err(failure.into());
             }
-            Some(slot @ Slot::Free { .. }) => match std::mem::replace(slot, Slot::InUse) {
-                Slot::Free { cursor, .. } => Ok(cursor),
-                Slot::InUse | Slot::Killed => {
-                    unreachable!("the slot was seen to be free under the same lock")
-                }
-            },
+        };
+        match std::mem::replace(slot, Slot::InUse { facts, user: Arc::clone(user) }) {
+            Slot::Free(cursor) => Ok(cursor),
+            Slot::InUse { .. } | Slot::Killed | Slot::Dropped { .. } => {
+                unreachable!("the slot was seen to be free under the same lock")
+            }
         }
     }
 
@@ -155,7 +196,12 @@ impl Cursors {
     pub fn put_back(&self, id: i64, cursor: OpenCursor, now_ms: i64) {
         let mut slots = self.slots.lock();
         match slots.get_mut(&id) {
-            Some(slot @ Slot::InUse) => *slot = Slot::Free { cursor, used_ms: now_ms },
+            Some(slot @ Slot::InUse { .. }) => {
+                cursor.facts.touch(now_ms);
+                *slot = Slot::Free(cursor);
+            }
+            // The next getMore is told of the drop.
+            Some(Slot::Dropped { .. }) => {}
             _ => {
                 slots.remove(&id);
             }
@@ -167,16 +213,45 @@ impl Cursors {
         self.slots.lock().remove(&id);
     }
 
-    /// Kills a cursor; false where there is none.
+    /// Kills a cursor, and interrupts a `getMore` that works on it; false where there is none.
     pub fn kill(&self, id: i64) -> bool {
         let mut slots = self.slots.lock();
         match slots.get_mut(&id) {
             None | Some(Slot::Killed) => false,
-            Some(slot @ Slot::InUse) => {
-                *slot = Slot::Killed;
+            Some(slot @ Slot::InUse { .. }) => {
+                kill_in_use(slot, id);
                 true
             }
-            Some(Slot::Free { .. }) => slots.remove(&id).is_some(),
+            Some(Slot::Free(_) | Slot::Dropped { .. }) => slots.remove(&id).is_some(),
+        }
+    }
+
+    /// Kills the cursors of the sessions that are wanted.
+    pub fn kill_sessions(&self, is_wanted: impl Fn(SessionId) -> bool) {
+        self.slots.lock().retain(|id, slot| {
+            let session = slot.facts().and_then(|facts| facts.session);
+            if !session.is_some_and(&is_wanted) {
+                return true;
+            }
+            match slot {
+                Slot::InUse { .. } => {
+                    kill_in_use(slot, *id);
+                    true
+                }
+                Slot::Free(_) | Slot::Killed | Slot::Dropped { .. } => false,
+            }
+        });
+    }
+
+    /// Ends the cursors over a collection that was dropped. The sentence tells their clients.
+    pub fn end_users_of(&self, namespace: &str, sentence: &str) {
+        for slot in self.slots.lock().values_mut() {
+            if let Slot::Free(cursor) = slot
+                && cursor.facts.namespace == namespace
+            {
+                let facts = Arc::clone(&cursor.facts);
+                *slot = Slot::Dropped { facts, sentence: sentence.to_owned() };
+            }
         }
     }
 
@@ -185,21 +260,76 @@ impl Cursors {
         self.slots.lock().len()
     }
 
+    /// The facts of the cursors that wait for a `getMore`.
+    pub fn idle(&self) -> Vec<Arc<CursorFacts>> {
+        let slots = self.slots.lock();
+        let idle = slots.values().filter_map(|slot| match slot {
+            Slot::Free(cursor) => Some(Arc::clone(&cursor.facts)),
+            Slot::InUse { .. } | Slot::Killed | Slot::Dropped { .. } => None,
+        });
+        idle.collect()
+    }
+
+    /// Notes that a session was used: cursors without a time-out end with their session.
+    pub fn touch_session(&self, session: SessionId, now_ms: impl FnOnce() -> i64) {
+        if self.watched.load(Ordering::Relaxed) > 0
+            && let Some(used_ms) = self.sessions.lock().get_mut(&session)
+        {
+            *used_ms = now_ms();
+        }
+    }
+
     /// Closes the cursors that were not used for the time-out.
     pub fn expire(&self, now_ms: i64) {
         let limit = i64::try_from(self.timeout.0.as_millis()).unwrap_or(i64::MAX);
         self.slots.lock().retain(|_, slot| match slot {
-            Slot::Free { cursor, used_ms } => {
-                cursor.expiry == Expiry::Never || now_ms.saturating_sub(*used_ms) < limit
+            Slot::Free(OpenCursor { facts, .. }) | Slot::Dropped { facts, .. } => {
+                facts.expiry == Expiry::Never || now_ms.saturating_sub(facts.figures().used_ms) < limit
             }
-            Slot::InUse | Slot::Killed => true,
+            Slot::InUse { .. } | Slot::Killed => true,
         });
+    }
+
+    /// Closes the cursors without a time-out whose session was not used for this time.
+    pub fn expire_sessions(&self, now_ms: i64, limit: Duration) {
+        let limit = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX);
+        let mut slots = self.slots.lock();
+        let mut sessions = self.sessions.lock();
+        let is_over = |session: &SessionId| {
+            sessions.get(session).is_none_or(|used_ms| now_ms.saturating_sub(*used_ms) >= limit)
+        };
+        slots.retain(|_, slot| match slot {
+            Slot::Free(OpenCursor { facts, .. }) | Slot::Dropped { facts, .. } => {
+                facts.expiry == Expiry::TimesOut || !facts.session.as_ref().is_some_and(is_over)
+            }
+            Slot::InUse { .. } | Slot::Killed => true,
+        });
+        let watched: Vec<SessionId> = slots
+            .values()
+            .filter_map(|slot| slot.facts().filter(|facts| facts.expiry == Expiry::Never)?.session)
+            .collect();
+        sessions.retain(|session, _| watched.contains(session));
+        self.watched.store(watched.len(), Ordering::Relaxed);
     }
 
     /// Closes every cursor.
     pub fn clear(&self) {
         self.slots.lock().clear();
     }
+}
+
+/// Interrupts the `getMore` that works on this cursor, and has the cursor not put back.
+fn kill_in_use(slot: &mut Slot, id: i64) {
+    if let Slot::InUse { user, .. } = slot {
+        user.interrupt_if(Interruption::CursorKilled, |request| {
+            request.cursor.as_ref().is_some_and(|cursor| cursor.figures().id == id)
+        });
+        *slot = Slot::Killed;
+    }
+}
+
+fn not_found(id: i64) -> CommandError {
+    CommandError::failed(ErrorCode::CursorNotFound, format!("cursor id {id} not found"))
 }
 
 /// Scatters consecutive numbers over the positive 63 bits.
@@ -213,6 +343,8 @@ fn scatter(sequence: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use pando_catalog::Operation;
+
     use super::*;
 
     struct Empty;
@@ -224,18 +356,22 @@ mod tests {
     }
 
     fn cursor(expiry: Expiry) -> OpenCursor {
-        OpenCursor { expiry, ..OpenCursor::new("a.b".to_owned(), Box::new(Empty)) }
+        OpenCursor::new(CursorFacts::new("a.b".to_owned(), expiry, 0), Supply::new(Box::new(Empty)))
+    }
+
+    fn user() -> Arc<ConnectionRecord> {
+        Arc::new(ConnectionRecord::new(1, "test", Arc::new(Operation::default())))
     }
 
     #[test]
     fn a_cursor_in_use_cannot_be_taken_twice_and_is_gone_when_killed_meanwhile() {
         let cursors = Cursors::new(CursorTimeout::default());
         let id = cursors.open(cursor(Expiry::TimesOut), 0);
-        let taken = cursors.take(id).unwrap();
-        assert!(cursors.take(id).is_err());
+        let taken = cursors.take(id, &user()).unwrap();
+        assert!(cursors.take(id, &user()).is_err());
         assert!(cursors.kill(id));
         cursors.put_back(id, taken, 0);
-        assert!(cursors.take(id).is_err());
+        assert!(cursors.take(id, &user()).is_err());
         assert_eq!(cursors.len(), 0);
     }
 
@@ -247,7 +383,37 @@ mod tests {
         cursors.expire(5);
         assert_eq!(cursors.len(), 2);
         cursors.expire(10);
-        assert!(cursors.take(short).is_err());
-        assert!(cursors.take(long).is_ok());
+        assert!(cursors.take(short, &user()).is_err());
+        assert!(cursors.take(long, &user()).is_ok());
+    }
+
+    #[test]
+    fn the_next_get_more_is_told_of_a_dropped_collection_once() {
+        let cursors = Cursors::new(CursorTimeout::default());
+        let id = cursors.open(cursor(Expiry::TimesOut), 0);
+        cursors.end_users_of("a.other", "gone");
+        cursors.end_users_of("a.b", "gone");
+        let code = |outcome: Result<OpenCursor, CommandError>| match outcome {
+            Err(CommandError::Failed(failure)) => failure.code.code(),
+            _ => 0,
+        };
+        assert_eq!(code(cursors.take(id, &user())), 175);
+        assert_eq!(code(cursors.take(id, &user())), 43);
+    }
+
+    #[test]
+    fn a_cursor_without_a_timeout_ends_with_its_session() {
+        let session = |byte: u8| SessionId::from_bytes([byte; 16]);
+        let cursors = Cursors::new(CursorTimeout::default());
+        let mut ids = Vec::new();
+        for byte in [1, 2] {
+            let mut facts = CursorFacts::new("a.b".to_owned(), Expiry::Never, 0);
+            facts.session = Some(session(byte));
+            ids.push(cursors.open(OpenCursor::new(facts, Supply::new(Box::new(Empty))), 0));
+        }
+        cursors.touch_session(session(2), || 20);
+        cursors.expire_sessions(30, Duration::from_millis(30));
+        assert!(cursors.take(ids[0], &user()).is_err());
+        assert!(cursors.take(ids[1], &user()).is_ok());
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod build_info;
 pub(crate) mod coll_stats;
 pub(crate) mod connection_status;
+pub(crate) mod current_op;
 pub(crate) mod data_size;
 pub(crate) mod db_stats;
 pub(crate) mod get_cmd_line_opts;

@@ -154,6 +154,7 @@ pub fn write_failure(error: WriteError, namespace: &str) -> CommandError {
         WriteError::DamagedEntry { .. } => {
             CommandError::failed(ErrorCode::DataCorruptionDetected, error.to_string())
         }
+        WriteError::Interrupted(interruption) => QueryError::from(interruption).into(),
         WriteError::Storage(error) => error.into(),
     }
 }

@@ -19,6 +19,7 @@ use pando_document::{RawBinary, RawDocument, RawValue};
 
 use crate::arguments::{unknown_field, whole, wrong_type};
 use crate::error::Failure;
+use crate::session_id::SessionId;
 use crate::{CommandError, ErrorCode, Request};
 
 /// Which levels of read concern a command takes.
@@ -75,6 +76,8 @@ pub(crate) struct GenericSupport {
 pub(crate) struct GenericArguments<'a> {
     /// The database that the request is for.
     pub database: &'a str,
+    /// The session, if it has one.
+    pub session: Option<SessionId>,
     time_limit: Option<RawValue<'a>>,
     read_concern: Option<RawValue<'a>>,
     write_concern: Option<RawValue<'a>>,
@@ -89,6 +92,7 @@ impl<'a> GenericArguments<'a> {
         let mut database = None;
         let mut generic = GenericArguments {
             database: "",
+            session: None,
             time_limit: None,
             read_concern: None,
             write_concern: None,
@@ -105,6 +109,10 @@ impl<'a> GenericArguments<'a> {
                 "maxTimeMS" => generic.time_limit = Some(value),
                 "readConcern" => generic.read_concern = Some(value),
                 "writeConcern" => generic.write_concern = Some(value),
+                "lsid" => {
+                    generic.note(check_session(value));
+                    generic.session = value.as_document().and_then(SessionId::of);
+                }
                 _ => generic.note(check_other(name, value)),
             }
         }
@@ -158,7 +166,6 @@ impl<'a> GenericArguments<'a> {
 /// Checks a field that has no effect on this server.
 fn check_other(name: &str, value: RawValue<'_>) -> Result<(), CommandError> {
     match name {
-        "lsid" => check_session(value),
         "txnNumber" | "startTransaction" | "autocommit" => Err(no_transactions()),
         "$readPreference" => check_read_preference(value),
         "apiVersion" => check_api_version(value),
@@ -260,7 +267,7 @@ fn database_name<'a>(value: Option<RawValue<'a>>) -> Result<&'a str, CommandErro
     Ok(name)
 }
 
-/// The session of a request. It is checked and has no effect yet.
+/// Checks the session of a request.
 fn check_session(value: RawValue<'_>) -> Result<(), CommandError> {
     let RawValue::Document(session) = value else {
         return Err(wrong_type("OperationSessionInfo.lsid", value, "type 'object'"));

@@ -19,3 +19,15 @@ pub const MESSAGE_BYTES_MAX: i32 = 48_000_000;
 pub const WRITE_BATCH_MAX: usize = 100_000;
 /// How long a session lives without use, in minutes.
 pub const SESSION_TIMEOUT_MINUTES: i32 = 30;
+
+/// A 16-byte identity in groups of hexadecimal digits.
+pub(crate) fn uuid_text(bytes: [u8; 16]) -> String {
+    let mut text = String::with_capacity(36);
+    for (at, byte) in bytes.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
+}

@@ -15,6 +15,8 @@
 //!    was made.
 //! 4. A write whose client asked for the device ([`Durability::Synced`]) answers [`Handled::ReplyLater`]. The
 //!    reply is ready, and is sent when the log has reached its commit. No thread sleeps for that.
+//! 5. A request that may wait is listed while it runs (`operations.rs`), and may be interrupted. One that was
+//!    slow, or whose database is profiled, is recorded when it ends (`profiler.rs`).
 //!
 //! # Where to look
 //! | folder | commands |
@@ -22,7 +24,7 @@
 //! | `crud/` | those that read and write documents, and `explain` of them |
 //! | `admin/` | those that create, list, change and drop databases, collections and indexes |
 //! | `diagnostic/` | those that tell what the server is and how it is |
-//! | `session/` | those that begin and end sessions |
+//! | `session/` | those that begin, end and kill sessions |
 //!
 //! # Invariants
 //! - A reply document is always complete: an error takes back the fields that a command had written before
@@ -38,48 +40,65 @@
 //! Between the modules of this folder; `cargo xtask layers` refuses any other.
 //!
 //! ```arrows
-//! commands -> connection, context, generic_arguments, registry, shared_state, suspended_find
+//! commands -> connection, context, generic_arguments, housekeeping, operations, profiler, registry
+//! commands -> request_notes, shared_state, suspended_find, system_profile
 //! registry -> admin, context, crud, diagnostic, generic_arguments, session
-//! crud -> context, cursor_reply, cursors, diagnostic, point_lookup, shared_state, suspended_find
-//! admin -> context, cursor_reply, cursors
-//! diagnostic -> context
+//! crud -> context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup
+//! crud -> request_notes, shared_state, suspended_find
+//! admin -> context, cursor_reply, system_profile
+//! diagnostic -> context, operations, profiler, system_profile
 //! session -> context, generic_arguments
-//! cursor_reply -> context, cursors
-//! context -> connection, cursors, generic_arguments, shared_state
-//! shared_state -> connection, cursors
-//! connection -> suspended_find
+//! cursor_reply -> context, cursor_facts, cursors, operations
+//! context -> connection, cursors, generic_arguments, operations, request_notes, shared_state, system_profile
+//! housekeeping -> shared_state, system_profile
+//! system_profile -> shared_state
+//! shared_state -> cursors, operations, profiler
+//! profiler -> operations, request_notes
+//! connection -> operations, suspended_find
+//! cursors -> cursor_facts, operations
+//! operations -> cursor_facts
+//! request_notes -> cursor_facts
 //! suspended_find -> point_lookup
 //! request -> arguments, error, error_code
 //! arguments -> error, error_code
 //! error -> error_code
-//! leaves: arguments, command_name, error, error_code, identity, operation_counters, request
+//! leaves: arguments, chore_figures, command_name, error, error_code, identity, operation_counters
+//! leaves: request, session_id
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod admin;
 pub mod arguments;
+mod chore_figures;
 mod command_name;
 mod commands;
 mod connection;
 mod context;
 mod crud;
+mod cursor_facts;
 mod cursor_reply;
 mod cursors;
 mod diagnostic;
 pub mod error;
 pub mod error_code;
 mod generic_arguments;
+mod housekeeping;
 mod identity;
 mod operation_counters;
+mod operations;
 mod point_lookup;
+mod profiler;
 mod registry;
 mod request;
+mod request_notes;
 mod session;
+mod session_id;
 mod shared_state;
 mod suspended_find;
+mod system_profile;
 
 pub use commands::{Commands, Handled, ReplyWait};
-pub use connection::ConnectionState;
+pub use connection::{ClientWatch, ConnectionState};
 pub use cursors::CursorTimeout;
 pub use error::{CommandError, Failure};
 pub use error_code::ErrorCode;

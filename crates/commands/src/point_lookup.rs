@@ -23,11 +23,11 @@ pub(crate) struct PointLookup {
 }
 
 impl PointLookup {
-    /// Writes the cursor with the document, or with none.
+    /// Writes the cursor with the document, or with none. Gives the number of documents.
     ///
     /// # Errors
     /// Before a `WouldBlock` nothing was written. An interruption is seen before the lookup.
-    pub fn answer(&self, caller: Caller<'_>, reply: &mut DocumentWriter<'_>) -> Result<(), CommandError> {
+    pub fn answer(&self, caller: Caller<'_>, reply: &mut DocumentWriter<'_>) -> Result<u64, CommandError> {
         caller.operation.check().map_err(QueryError::from)?;
         let found = self.collection.fetch(&*self.transaction, self.key.as_bytes(), caller.blocking)?;
         let mut cursor = reply.document("cursor");
@@ -48,6 +48,8 @@ impl PointLookup {
         cursor.append_i64("id", 0);
         cursor.append_str("ns", self.collection.full_name());
         cursor.finish();
-        Ok(())
+        let examined = u64::from(found.is_some());
+        caller.operation.usage().add_examined(examined, examined);
+        Ok(examined)
     }
 }

@@ -1,16 +1,20 @@
 //! The state of one open store: its catalog, its open cursors, its counters. Every request works with it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use pando_catalog::Catalog;
 use pando_document::ObjectId;
 use pando_environment::Environment;
+use parking_lot::Mutex;
 
+use crate::chore_figures::HousekeepingFigures;
 use crate::command_name::CommandName;
-use crate::connection::ConnectionCounts;
 use crate::cursors::{CursorTimeout, Cursors};
 use crate::operation_counters::OperationCounters;
+use crate::operations::OperationTable;
+use crate::profiler::Profiler;
 
 /// Facts about the surrounding process, for the commands that show them.
 #[derive(Clone, Debug, Default)]
@@ -33,8 +37,13 @@ pub(crate) struct SharedState {
     /// The commands that there are, for those that list or name them.
     pub commands: Vec<CommandName>,
     pub started_ms: i64,
-    pub connections: Arc<ConnectionCounts>,
+    /// The connections, and their requests under way.
+    pub running: Arc<OperationTable>,
     pub operations: OperationCounters,
+    pub profiler: Profiler,
+    /// The bytes of each collection of the profiler; held by the thread that writes them.
+    pub profile_bytes: Mutex<BTreeMap<String, usize>>,
+    pub housekeeping: HousekeepingFigures,
     /// The middle of every `_id` made here: random for each start.
     object_id_process: [u8; 5],
     object_id_counter: AtomicU32,
@@ -47,6 +56,7 @@ impl SharedState {
         environment: Environment,
         options: CommandsOptions,
         commands: Vec<CommandName>,
+        chores: impl Iterator<Item = &'static str>,
     ) -> SharedState {
         let cursors = Cursors::new(options.cursor_timeout);
         let started_ms = environment.clock().wall().millis().cast_signed();
@@ -61,8 +71,11 @@ impl SharedState {
             options,
             commands,
             started_ms,
-            connections: Arc::default(),
+            running: Arc::default(),
             operations: OperationCounters::default(),
+            profiler: Profiler::default(),
+            profile_bytes: Mutex::default(),
+            housekeeping: HousekeepingFigures::new(chores),
             object_id_process,
             object_id_counter,
         }

@@ -6,9 +6,11 @@
 //! scans are printed by `scan`.
 
 mod scan;
+mod summary;
 
 use pando_document::{Document, RawDocument, RawValue, Value};
 
+pub use self::summary::PlanSummary;
 use crate::execute::Counters;
 use crate::filter::{FieldTest, Filter, Node, Operator, Test};
 use crate::plan::{Access, Coverage, Plan};

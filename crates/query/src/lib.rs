@@ -63,4 +63,5 @@ pub mod sort;
 pub mod update;
 mod value_set;
 
+pub use date::calendar::iso_text;
 pub use error::{ErrorCode, QueryError};

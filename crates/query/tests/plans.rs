@@ -40,7 +40,7 @@ impl Store {
         let descriptions = indexes
             .iter()
             .map(|specification| IndexDescription::from_specification(&specification.to_raw()).unwrap());
-        catalog.create_indexes(&namespace, descriptions.collect()).unwrap();
+        catalog.create_indexes(&namespace, descriptions.collect(), &Operation::default()).unwrap();
         let collection = catalog.collection("test", "plans").unwrap();
         let mut transaction = catalog.begin_write().unwrap();
         for document in documents {

@@ -67,7 +67,7 @@ use std::time::{Duration, Instant};
 
 use acceptor::Acceptor;
 use blocking_pool::BlockingPool;
-pub use handler::{Form, Handler, WireRequest};
+pub use handler::{Form, Handler, HangUp, WireRequest};
 use inbox::{Inbox, Urgency};
 use io_thread::IoThread;
 pub use listener::{ListenError, Listener};
@@ -77,6 +77,11 @@ pub use stream::Peer;
 use thread_state::ThreadMessage;
 
 use crate::error_text::panic_text;
+
+/// The time that requests under way have before a stop asks them to end.
+const INTERRUPT_AFTER: Duration = Duration::from_millis(500);
+/// The time between two looks whether they are over.
+const STOP_POLL: Duration = Duration::from_millis(5);
 
 /// The limits of the network side.
 #[derive(Clone, Copy, Debug)]
@@ -145,14 +150,19 @@ impl<H: Handler> Network<H> {
     }
 
     /// Stops. Listeners and idle connections close at once. Requests under way have the time `grace` to be
-    /// answered.
-    pub fn stop(self, grace: Duration) {
+    /// answered. Those that are not over after a short time are asked to end: by `interrupt`.
+    pub fn stop(self, grace: Duration, interrupt: impl FnOnce()) {
         self.acceptor_inbox.push((), Urgency::Now);
         join(self.acceptor);
-        let stop_at = Instant::now() + grace;
+        let now = Instant::now();
         for inbox in &self.inboxes {
-            inbox.push(ThreadMessage::Stop(stop_at), Urgency::Now);
+            inbox.push(ThreadMessage::Stop(now + grace), Urgency::Now);
         }
+        let interrupt_at = now + INTERRUPT_AFTER.min(grace);
+        while Instant::now() < interrupt_at && !self.threads.iter().all(JoinHandle::is_finished) {
+            thread::sleep(STOP_POLL);
+        }
+        interrupt();
         self.threads.into_iter().for_each(join);
     }
 }

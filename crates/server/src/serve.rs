@@ -4,9 +4,9 @@
 //!    opened.
 //! 2. Open the store. After a crash this replays its log. Clients that connect meanwhile wait in the kernel.
 //! 3. Serve: the network side hands requests to [`CommandHandler`].
-//! 4. Wait for SIGTERM or SIGINT, and close the cursors that have timed out.
-//! 5. Stop: close the listeners, answer the requests under way, close the store. A second signal ends the
-//!    process at once, and no acknowledged write is lost.
+//! 4. Wait for SIGTERM or SIGINT.
+//! 5. Stop: close the listeners, answer the short requests under way and interrupt the long ones, close the
+//!    store. A second signal ends the process at once, and no acknowledged write is lost.
 
 mod banner;
 mod command_handler;
@@ -19,7 +19,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use command_handler::CommandHandler;
 pub use listening::ListenRefused;
@@ -32,9 +32,6 @@ use tracing::{error, info, warn};
 use crate::configuration::{Configuration, OpenToOthers};
 use crate::error_text::error_text;
 use crate::network::{Limits, ListenError, Network, Placement};
-
-/// The period in which timed-out cursors are closed.
-const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(5);
 
 /// Why a server does not start, or ends badly.
 #[derive(Debug, thiserror::Error)]
@@ -111,11 +108,9 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
         );
     }
     banner::print(configuration, &endpoints);
-    while !signal.came_within(HOUSEKEEPING_EVERY) {
-        handler.commands().expire_cursors();
-    }
+    signal.wait();
     info!(connections = network.connections(), "stopping");
-    network.stop(configuration.stop_grace);
+    network.stop(configuration.stop_grace, || handler.commands().interrupt_all());
     close(handler.commands(), &configuration.data)?;
     info!("stopped");
     Ok(())

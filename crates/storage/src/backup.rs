@@ -5,6 +5,7 @@ use std::path::Path;
 use pando_environment::Environment;
 
 use crate::identifiers::CommitTimestamp;
+use crate::operation::Operation;
 
 /// A backup to be made; see [`Engine::backup`](crate::Engine::backup).
 #[derive(Clone, Copy)]
@@ -15,6 +16,8 @@ pub struct BackupRequest<'a> {
     pub folder: &'a Path,
     /// The folder of an earlier backup of the same store. An engine that can leaves out its content.
     pub since: Option<&'a Path>,
+    /// The operation that the backup is; its interruption ends the backup between two steps.
+    pub operation: Option<&'a Operation>,
 }
 
 /// Whether a backup stands alone.

@@ -3,6 +3,7 @@
 use std::num::NonZeroU64;
 
 use crate::identifiers::TreeId;
+use crate::operation::Operation;
 
 /// A check to be made; see [`Engine::check`](crate::Engine::check).
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,6 +12,8 @@ pub struct CheckRequest<'a> {
     pub trees: &'a [TreeId],
     /// How much may be read in a second, about; `None`: as fast as it goes.
     pub bytes_per_second: Option<NonZeroU64>,
+    /// The operation that the check is; its interruption ends the check between two reads.
+    pub operation: Option<&'a Operation>,
 }
 
 /// The result of a check.

@@ -45,11 +45,13 @@
 //!
 //! # Modules
 //! ```arrows
+//! backup -> operation
+//! check -> operation
 //! checked -> backup, batch, check, durability, engine, limits, load, merge, statistics, transaction
 //! emulate -> engine, transaction
 //! snapshot_transaction -> batch, durability, intents, limits, merge, spill, statistics
 //! snapshot_transaction -> transaction, write_set
-//! engine -> backup, check, durability, limits, load, statistics, transaction
+//! engine -> backup, check, durability, limits, load, operation, statistics, transaction
 //! spill -> batch, fingerprint, merge, write_set
 //! transaction -> batch, durability, merge, statistics
 //! write_set -> batch, fingerprint, merge
@@ -104,7 +106,9 @@ pub use limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use load::{IteratorEntries, LoadDurability, SortedEntries};
 pub use memory::{HeldMemory, MemoryAccount};
 pub use merge::{ADDITION_BYTES, MERGE_OPERAND_BYTES_MAX, MERGES_BYTES_MAX, Merge, Merges};
-pub use operation::{CHECKS_A_CLOCK, Caller, Interruption, Operation, Usage, UsageFigures};
+pub use operation::{
+    CHECKS_A_CLOCK, Caller, Interruption, Operation, OperationWait, Usage, UsageFigures, Waiting,
+};
 pub use pando_environment::MissedRead;
 pub use snapshot_transaction::{DeletedRange, EngineSnapshot, OverlaidScan, OwnChanges, SnapshotTransaction};
 pub use spill::{MergedWrites, SpillFigures, SpillSpace, SpillingWrites};

@@ -3,6 +3,7 @@
 //! # Terms
 //! - *Interruption*: the reason why an operation ends before it is done ([`Interruption`]).
 //! - *Usage*: counters of what the operation has done so far ([`Usage`]).
+//! - *Wait*: what the operation waits for at the moment ([`OperationWait`]).
 //! - *Caller*: an operation and its blocking mode, as they go down together through the layers.
 //!
 //! # Steps
@@ -22,6 +23,7 @@
 
 mod interruption;
 mod usage;
+mod wait;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +34,8 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use crate::access::BlockingMode;
 pub use interruption::Interruption;
 pub use usage::{Usage, UsageFigures};
+use wait::CurrentWait;
+pub use wait::{OperationWait, Waiting};
 
 /// Checks between two looks at the clock.
 pub const CHECKS_A_CLOCK: u32 = 32;
@@ -48,9 +52,12 @@ pub struct Operation {
     interruption: AtomicU8,
     /// Nanoseconds of the monotonic clock; 0 while none was set, or [`NEVER`].
     deadline: AtomicU64,
+    /// The same for an operation whose client is gone.
+    client_deadline: AtomicU64,
     /// Checks since the last look at the clock. Only the working thread changes it.
     checks: AtomicU32,
     usage: Usage,
+    wait: CurrentWait,
 }
 
 impl Operation {
@@ -63,6 +70,7 @@ impl Operation {
     pub fn begin(&self) {
         self.interruption.store(0, Ordering::Relaxed);
         self.deadline.store(NEVER, Ordering::Relaxed);
+        self.client_deadline.store(NEVER, Ordering::Relaxed);
         self.checks.store(0, Ordering::Relaxed);
         self.usage.clear();
     }
@@ -73,9 +81,20 @@ impl Operation {
         self.deadline.store(u64::try_from(deadline).unwrap_or(NEVER), Ordering::Relaxed);
     }
 
+    /// Ends the operation after this time, because its client is gone. A short one is done before.
+    pub fn end_without_client(&self, patience: Duration) {
+        let Some(clock) = &self.clock else { return self.interrupt(Interruption::ClientGone) };
+        let deadline = clock.monotonic().plus(patience).since_start().as_nanos();
+        self.client_deadline.store(u64::try_from(deadline).unwrap_or(NEVER), Ordering::Relaxed);
+    }
+
     /// The rest of its time: `None` without a limit, zero when it is over.
     pub fn time_left(&self) -> Option<Duration> {
-        let deadline = self.deadline.load(Ordering::Relaxed);
+        self.left_until(&self.deadline)
+    }
+
+    fn left_until(&self, deadline: &AtomicU64) -> Option<Duration> {
+        let deadline = deadline.load(Ordering::Relaxed);
         let clock = self.clock.as_ref().filter(|_| deadline != NEVER && deadline != 0)?;
         Some(Duration::from_nanos(deadline).saturating_sub(clock.monotonic().since_start()))
     }
@@ -118,11 +137,19 @@ impl Operation {
         if self.time_left().is_some_and(|left| left.is_zero()) {
             self.interrupt(Interruption::TimeLimit);
         }
+        if self.left_until(&self.client_deadline).is_some_and(|left| left.is_zero()) {
+            self.interrupt(Interruption::ClientGone);
+        }
         self.fail()
     }
 
     fn fail(&self) -> Result<(), Interruption> {
         self.interruption().map_or(Ok(()), Err)
+    }
+
+    /// Sets its counters to zero, because the work is done once more from the beginning.
+    pub fn forget_usage(&self) {
+        self.usage.clear();
     }
 
     /// Its counters.
@@ -193,6 +220,20 @@ mod tests {
         let checks = (1..).find(|_| operation.check().is_err()).expect("the limit is over");
         assert!(checks <= CHECKS_A_CLOCK, "{checks} checks");
         assert_eq!(operation.interruption(), Some(Interruption::TimeLimit));
+    }
+
+    #[test]
+    fn an_operation_without_its_client_ends_after_a_while() {
+        let simulation = Environment::simulated(1);
+        let operation = Operation::new(simulation.environment.clock());
+        operation.begin();
+        operation.end_without_client(Duration::from_millis(30));
+        simulation.clock.advance(Duration::from_millis(29));
+        assert_eq!(operation.check_now(), Ok(()));
+        simulation.clock.advance(Duration::from_millis(1));
+        assert_eq!(operation.check_now(), Err(Interruption::ClientGone));
+        operation.begin();
+        assert_eq!(operation.check_now(), Ok(()), "the next request has its own time");
     }
 
     #[test]

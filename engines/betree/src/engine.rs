@@ -327,6 +327,9 @@ impl Engine for Betree {
             if let BackupProgress::Finished(report) = job.step()? {
                 return Ok(report);
             }
+            if let Some(operation) = request.operation {
+                operation.check_now()?;
+            }
         }
     }
 

@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pando_environment::{Access, Environment};
-use pando_storage::{CheckReport, CheckRequest, CommitTimestamp, StorageError, TreeId};
+use pando_storage::{CheckReport, CheckRequest, CommitTimestamp, Operation, StorageError, TreeId};
 
 use crate::base::{Extent, Pointer, extents_of};
 use crate::error::{BetreeError, KeyText};
@@ -164,6 +164,8 @@ struct Walk<'b> {
     /// The trees to check; empty for all.
     only: &'b [TreeId],
     throttle: Throttle,
+    /// The operation that the walk is.
+    operation: Option<&'b Operation>,
     /// Bytes of the blocks that were read.
     bytes: u64,
 }
@@ -173,11 +175,13 @@ pub(crate) fn check_open(store: &Store, request: &CheckRequest<'_>) -> Result<Ch
     store.gate.check_open()?;
     let pin = PinnedGeneration::newest(store.blocks.store());
     let throttle = Throttle::new(&store.environment, request.bytes_per_second);
-    let mut walk = Walk::new(pin.store(), request.trees, throttle);
+    let mut walk = Walk { operation: request.operation, ..Walk::new(pin.store(), request.trees, throttle) };
     if let Some(pointer) = pin.superblock().catalog() {
         walk.catalog(&pointer);
     }
     store.gate.check_open()?;
+    // Blocks that were not read for an interruption are no damage.
+    walk.check_operation()?;
     let Walk { mut report, reached, bytes, .. } = walk;
     if request.trees.is_empty()
         && report.is_sound()
@@ -205,7 +209,15 @@ impl Damage {
 
 impl<'b> Walk<'b> {
     fn new(store: &'b BlockStore, only: &'b [TreeId], throttle: Throttle) -> Walk<'b> {
-        Walk { store, report: VerifyReport::default(), reached: Vec::new(), only, throttle, bytes: 0 }
+        Walk {
+            store,
+            report: VerifyReport::default(),
+            reached: Vec::new(),
+            only,
+            throttle,
+            operation: None,
+            bytes: 0,
+        }
     }
 }
 
@@ -225,12 +237,19 @@ impl Walk<'_> {
         });
     }
 
+    /// Fails if the operation has to end.
+    fn check_operation(&self) -> Result<(), BetreeError> {
+        let interrupted = self.operation.map_or(Ok(()), Operation::check_now);
+        interrupted.map_err(|interruption| BetreeError::Substrate(interruption.into()))
+    }
+
     /// Reads and decodes a block.
     fn read<T>(
         &mut self,
         pointer: &Pointer,
         decode: impl FnOnce(bytes::Bytes) -> Result<T, crate::FormatError>,
     ) -> Result<T, BetreeError> {
+        self.check_operation()?;
         self.bytes += u64::from(pointer.disk_length());
         self.throttle.spend(u64::from(pointer.disk_length()));
         let bytes = self.store.read_block(pointer)?;

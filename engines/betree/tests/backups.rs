@@ -64,6 +64,7 @@ fn backup(history: &History, folder: &str, since: Option<&str>) -> Result<Backup
         environment,
         folder: Path::new(folder),
         since: since.map(Path::new),
+        operation: None,
     })
 }
 
@@ -201,6 +202,7 @@ fn backups_that_do_not_belong_together_are_refused() {
         environment: &simulation.environment,
         folder: Path::new("/of-the-restored"),
         since: Some(Path::new("/two")),
+        operation: None,
     };
     expect_error(restored.backup(&request), ErrorKind::InvalidInput, "another store");
 }
@@ -209,7 +211,8 @@ fn backups_that_do_not_belong_together_are_refused() {
 fn a_backup_ends_with_its_store_and_leaves_no_pin() {
     let mut history = store(11);
     let environment = Environment::clone(&history.simulation.environment);
-    let request = BackupRequest { environment: &environment, folder: Path::new("/full"), since: None };
+    let request =
+        BackupRequest { environment: &environment, folder: Path::new("/full"), since: None, operation: None };
     let mut job = history.engine().begin_backup(&request).expect("it begins");
     assert_eq!(job.step().expect("a piece is copied"), BackupProgress::Copying);
     let pins = |history: &History| history.engine().statistics().get("backup.pinned_generations");

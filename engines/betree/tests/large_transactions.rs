@@ -305,8 +305,12 @@ fn a_backup_beside_a_large_commit_has_all_of_it_or_nothing() {
         while !writer.is_finished() && made.len() < 6 {
             let to = folder.path().join(format!("backup-{}", made.len()));
             let environment = Environment::real();
-            let request =
-                pando_storage::BackupRequest { environment: &environment, folder: &to, since: None };
+            let request = pando_storage::BackupRequest {
+                environment: &environment,
+                folder: &to,
+                since: None,
+                operation: None,
+            };
             engine.backup(&request).expect("the backup is made");
             made.push(to);
         }

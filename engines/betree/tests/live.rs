@@ -266,7 +266,7 @@ fn an_open_store_is_checked_and_damage_is_named_with_its_tree() {
     fill(&engine, two, 0, 2_000);
     engine.checkpoint().expect("a checkpoint is made");
     let check = |trees: &[TreeId]| {
-        engine.check(&CheckRequest { trees, bytes_per_second: None }).expect("it is checked")
+        engine.check(&CheckRequest { trees, bytes_per_second: None, operation: None }).expect("it is checked")
     };
     let sound = check(&[]);
     assert!(sound.is_sound() && sound.trees == 2 && sound.entries >= 4_000, "{sound:?}");

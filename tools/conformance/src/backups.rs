@@ -22,7 +22,8 @@ pub fn a_backup_leaves_the_store_as_it_was(subject: &Subject) {
     fill(&engine, tree, 0);
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let environment = Environment::real();
-    let request = BackupRequest { environment: &environment, folder: folder.path(), since: None };
+    let request =
+        BackupRequest { environment: &environment, folder: folder.path(), since: None, operation: None };
     let report = engine.backup(&request).expect("a backup is made");
     assert!(report.extent == BackupExtent::Full && report.bytes > 0, "{report:?}");
     fill(&engine, tree, 500);
@@ -47,7 +48,7 @@ pub fn a_backup_may_be_made_since_an_earlier_one(subject: &Subject) {
     let (first, second) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let environment = Environment::real();
     let backup = |folder: &Path, since: Option<&Path>| {
-        engine.backup(&BackupRequest { environment: &environment, folder, since })
+        engine.backup(&BackupRequest { environment: &environment, folder, since, operation: None })
     };
     let earlier = backup(first.path(), None).expect("a backup is made");
     fill(&engine, tree, 500);
@@ -63,7 +64,8 @@ pub fn a_backup_is_restored_into_an_empty_engine(subject: &Subject) {
     fill(&engine, trees[1], 100);
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let environment = Environment::real();
-    let request = BackupRequest { environment: &environment, folder: folder.path(), since: None };
+    let request =
+        BackupRequest { environment: &environment, folder: folder.path(), since: None, operation: None };
     emulate::backup(&*engine, &request).expect("a backup is made");
     // Commits after the moment of the backup are not in it.
     let mut writer = engine.writer();
@@ -89,7 +91,8 @@ pub fn a_damaged_backup_of_the_emulation_is_refused(subject: &Subject) {
     fill(&engine, engine.tree("t"), 0);
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let environment = Environment::real();
-    let request = BackupRequest { environment: &environment, folder: folder.path(), since: None };
+    let request =
+        BackupRequest { environment: &environment, folder: folder.path(), since: None, operation: None };
     emulate::backup(&*engine, &request).expect("a backup is made");
     let path = folder.path().join("trees.backup");
     let whole = std::fs::read(&path).expect("the backup is a file");

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use pando_catalog::{
-    Begin, BlockingMode, Catalog, Direction, Durability, IndexDescription, KeyRange, Lease, Namespace,
-    SharedEngine, Transaction, WriteError, WriteTransaction, verify_collection,
+    Begin, BlockingMode, Caller, Catalog, Direction, Durability, IndexDescription, KeyRange, Lease,
+    Namespace, Operation, SharedEngine, Transaction, WriteError, WriteTransaction, verify_collection,
 };
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
 use pando_environment::{Environment, Random, SeededRandom};
@@ -108,7 +108,7 @@ pub fn write_one(
 }
 
 pub fn lease(catalog: &Catalog, name: &str) -> Option<Lease> {
-    catalog.lease(DATABASE, name, BlockingMode::MayBlock).unwrap()
+    catalog.lease(DATABASE, name, Caller::may_block(&Operation::default())).unwrap()
 }
 
 /// One transaction over both collections: committed, or rolled back.
@@ -154,18 +154,19 @@ pub fn write_some(catalog: &Catalog, chance: &SeededRandom, ids: std::ops::Range
 pub fn change_something(catalog: &Catalog, chance: &SeededRandom) {
     let name = namespace(NAMES[chance.below(2) as usize]);
     let other = namespace(NAMES[chance.below(2) as usize]);
+    let operation = &Operation::default();
     let uuid = [chance.next_u64() as u8; 16];
     let _may_be_refused = match chance.below(9) {
-        0 => catalog.drop_collection(&name).map(drop),
-        1 => catalog.rename_collection(&name, &other),
-        2 | 3 => catalog.drop_index(&name, &some_index(chance).name),
+        0 => catalog.drop_collection(&name, operation, &|_| {}).map(drop),
+        1 => catalog.rename_collection(&name, &other, operation),
+        2 | 3 => catalog.drop_index(&name, &some_index(chance).name, operation),
         4 | 5 => catalog.create_collection(&name, RawDocumentBuf::new(), uuid).map(drop),
         _ => {
             let wanted = some_index(chance);
             let exists = catalog
                 .collection(DATABASE, name.collection())
                 .is_some_and(|collection| collection.index(&wanted.name).is_some());
-            if exists { Ok(()) } else { catalog.create_indexes(&name, vec![wanted]) }
+            if exists { Ok(()) } else { catalog.create_indexes(&name, vec![wanted], operation) }
         }
     };
 }
@@ -203,7 +204,7 @@ pub fn assert_collection(collection: &pando_catalog::Collection, transaction: &d
 pub fn assert_sound(catalog: &Catalog) -> u64 {
     let reader = catalog.begin(Begin::READ).unwrap();
     for collection in catalog.collections(DATABASE) {
-        let report = verify_collection(&collection, &*reader).unwrap();
+        let report = verify_collection(&collection, &*reader, &Operation::default()).unwrap();
         assert_eq!(report.problems, Vec::<String>::new(), "{collection:?}");
     }
     assert_counted(catalog, &*reader)

@@ -2,7 +2,8 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use pando_catalog::{
-    Begin, BlockingMode, Catalog, Durability, IndexDescription, Namespace, WriteError, verify_collection,
+    Begin, BlockingMode, Caller, Catalog, Durability, IndexDescription, Namespace, Operation, WriteError,
+    verify_collection,
 };
 use pando_document::{Document, Value, doc};
 
@@ -20,7 +21,7 @@ pub fn index(keys: Document, name: &str, options: &[&str]) -> IndexDescription {
 
 /// One insert in a transaction of its own.
 pub fn insert(catalog: &Catalog, document: &Document) -> Result<(), WriteError> {
-    let lease = catalog.lease("test", "things", BlockingMode::MayBlock).unwrap().unwrap();
+    let lease = catalog.lease("test", "things", Caller::may_block(&Operation::default())).unwrap().unwrap();
     let mut transaction = catalog.begin_write().unwrap();
     lease.insert(&mut transaction, &document.to_raw(), BlockingMode::MayBlock)?;
     transaction.commit(Durability::None).unwrap();
@@ -31,7 +32,7 @@ pub fn insert(catalog: &Catalog, document: &Document) -> Result<(), WriteError> 
 pub fn assert_sound(catalog: &Catalog) -> u64 {
     let collection = catalog.collection("test", "things").unwrap();
     let transaction = catalog.begin(Begin::READ).unwrap();
-    let report = verify_collection(&collection, &*transaction).unwrap();
+    let report = verify_collection(&collection, &*transaction, &Operation::default()).unwrap();
     assert_eq!(report.problems, Vec::<String>::new());
     report.documents
 }

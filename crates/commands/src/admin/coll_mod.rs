@@ -80,7 +80,7 @@ pub(crate) fn run(
     let change = change.map(|change| parse(change, engine)).transpose()?;
     if let Some(layout) = layout {
         let options = storage_engine_options::merged(collection.options(), layout)?;
-        context.catalog().change_layout(&namespace, options)?;
+        context.catalog().change_layout(&namespace, options, context.operation)?;
     }
     match change {
         Some(change) => change_index(context, &collection, &namespace, &change, reply),
@@ -180,7 +180,12 @@ fn change_index(
         let specification = storage_engine_options::merged(index.specification(), layout)?;
         let engine = context.catalog().engine().name();
         let specification = normalise(&specification, UnknownOptions::Refused, engine)?;
-        context.catalog().change_index_layout(namespace, index.name(), specification.to_raw())?;
+        context.catalog().change_index_layout(
+            namespace,
+            index.name(),
+            specification.to_raw(),
+            context.operation,
+        )?;
     }
     let Some(hidden) = change.hidden else { return Ok(()) };
     let collection = context.catalog().collection(context.database, namespace.collection());
@@ -198,7 +203,12 @@ fn change_index(
     }
     let engine = context.catalog().engine().name();
     let specification = normalise(&specification.to_raw(), UnknownOptions::Refused, engine)?;
-    context.catalog().set_index_specification(namespace, index.name(), specification.to_raw())?;
+    context.catalog().set_index_specification(
+        namespace,
+        index.name(),
+        specification.to_raw(),
+        context.operation,
+    )?;
     reply.append("hidden_old", RawValue::Boolean(was));
     reply.append("hidden_new", RawValue::Boolean(hidden));
     Ok(())

@@ -17,6 +17,7 @@ use super::index_specification::{UnknownOptions, normalise};
 use crate::arguments::{Argument, Arguments, collection_name, missing, whole};
 use crate::context::Context;
 use crate::error::{Failure, write_failure};
+use crate::identity::uuid_text;
 use crate::{CommandError, ErrorCode, Request};
 
 /// Most indexes of a collection, `_id_` included.
@@ -129,7 +130,7 @@ impl Build<'_> {
     /// Builds the missing indexes once it is the turn of this build. Gives the number of indexes before and
     /// after.
     fn run(&self, context: &Context<'_>, wanted: &[RawDocumentBuf]) -> Result<(usize, usize), CommandError> {
-        let turn = context.catalog().index_build_turn(self.namespace)?;
+        let turn = context.catalog().index_build_turn(self.namespace, context.operation)?;
         // Another build may have built the same while this one waited.
         let (database, name) = (self.namespace.database(), self.namespace.collection());
         let have: Vec<RawDocumentBuf> = match context.catalog().collection(database, name) {
@@ -218,18 +219,6 @@ impl Build<'_> {
         );
         Failure { message, ..Failure::clone(failure) }.into()
     }
-}
-
-/// A random number in groups of hexadecimal digits.
-fn uuid_text(bytes: [u8; 16]) -> String {
-    let mut text = String::with_capacity(36);
-    for (at, byte) in bytes.iter().enumerate() {
-        if matches!(at, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        text.push_str(&format!("{byte:02x}"));
-    }
-    text
 }
 
 fn count(number: usize) -> RawValue<'static> {

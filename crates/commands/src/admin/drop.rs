@@ -4,6 +4,7 @@ use pando_document::{DocumentWriter, RawValue};
 
 use crate::arguments::{collection_name, no_more};
 use crate::context::Context;
+use crate::system_profile::PROFILE_COLLECTION;
 use crate::{CommandError, ErrorCode, Request};
 
 /// Drops the collection.
@@ -16,14 +17,22 @@ pub(crate) fn run(
     let name = collection_name(request.command()?.1)?;
     no_more("drop", request.body)?;
     let namespace = context.namespace(name)?;
+    let is_profile = name == PROFILE_COLLECTION;
+    if is_profile && context.shared.profiler.settings.of(context.database).level > 0 {
+        return Err(CommandError::failed(
+            ErrorCode::IllegalOperation,
+            "turn off profiling before dropping system.profile collection",
+        ));
+    }
     let found = context.catalog().collection(context.database, name).is_some();
-    if found && namespace.is_system() && !namespace.collection().starts_with("system.buckets.") {
+    if found && namespace.is_system() && !is_profile && !namespace.collection().starts_with("system.buckets.")
+    {
         return Err(CommandError::failed(
             ErrorCode::IllegalOperation,
             format!("can't drop system collection {namespace}"),
         ));
     }
-    let dropped = context.catalog().drop_collection(&namespace)?;
+    let dropped = context.drop_collection(&namespace)?;
     let indexes = i32::try_from(dropped.indexes().len() + 1).unwrap_or(i32::MAX);
     reply.append("nIndexesWas", RawValue::Int32(indexes));
     reply.append("ns", RawValue::String(&namespace.to_string()));

@@ -5,6 +5,7 @@ use pando_document::{DocumentWriter, RawValue};
 
 use crate::arguments::{Argument, missing, no_more};
 use crate::context::Context;
+use crate::system_profile;
 use crate::{CommandError, ErrorCode, Request};
 
 /// Drops one collection after the other. One that another client drops meanwhile is no error.
@@ -22,9 +23,13 @@ pub(crate) fn run(
             "Dropping the 'admin' database is prohibited.",
         ));
     }
+    // As in MongoDB, a dropped database is not profiled any more.
+    context.shared.profiler.settings.change(context.database, |settings| *settings = Default::default());
+    system_profile::forget(context.shared, context.database);
     let collections = context.catalog().collections(context.database);
     for collection in &collections {
-        match context.catalog().drop_collection(collection.namespace()) {
+        context.check()?;
+        match context.drop_collection(collection.namespace()) {
             Ok(_) | Err(CatalogError::CollectionNotFound { .. }) => {}
             Err(error) => return Err(error.into()),
         }

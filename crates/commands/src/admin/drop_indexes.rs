@@ -33,10 +33,10 @@ pub(crate) fn run(
     };
     let names = wanted.names(&collection)?;
     if matches!(wanted, Wanted::All) {
-        context.catalog().end_index_builds(&namespace)?;
+        context.catalog().end_index_builds(&namespace, context.operation)?;
     }
     for name in &names {
-        context.catalog().drop_index(&namespace, name)?;
+        context.catalog().drop_index(&namespace, name, context.operation)?;
     }
     let before = i32::try_from(collection.indexes().len() + 1).unwrap_or(i32::MAX);
     reply.append("nIndexesWas", RawValue::Int32(before));

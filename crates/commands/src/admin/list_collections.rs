@@ -7,8 +7,7 @@ use pando_query::filter::Filter;
 
 use crate::arguments::Arguments;
 use crate::context::Context;
-use crate::cursor_reply::{self, Keeping, ListSource, cursor_batch_size};
-use crate::cursors::OpenCursor;
+use crate::cursor_reply::{self, ListSource, NewCursor, cursor_batch_size};
 use crate::{CommandError, Request};
 
 /// How much is said of each collection.
@@ -50,6 +49,7 @@ pub(crate) fn run(
     }
     let mut descriptions = Vec::new();
     for collection in context.catalog().collections(context.database) {
+        context.check()?;
         let mut description = Vec::new();
         describe(&collection, detail, &mut description);
         let wanted = match &filter {
@@ -61,8 +61,10 @@ pub(crate) fn run(
         }
     }
     let namespace = format!("{}.$cmd.listCollections", context.database);
-    let cursor = OpenCursor::new(namespace, Box::new(ListSource::new(descriptions)));
-    cursor_reply::open(context, cursor, batch_size.or(Some(u64::MAX)), Keeping::Keep, reply)
+    let source = Box::new(ListSource::new(descriptions));
+    let first_batch = batch_size.or(Some(u64::MAX));
+    let cursor = NewCursor { first_batch, ..NewCursor::new(request.body, namespace, source) };
+    cursor_reply::open(context, cursor, reply)
 }
 
 fn describe(collection: &Collection, detail: Detail, out: &mut Vec<u8>) {

@@ -42,6 +42,7 @@ pub(crate) fn run(
     let mut total: i64 = 0;
     let mut list = reply.array("databases");
     for database in context.catalog().databases() {
+        context.check()?;
         let bytes = match detail {
             Detail::NameOnly => 0,
             Detail::Everything => bytes_on_disk(context, &database)?,

@@ -4,8 +4,7 @@ use pando_document::DocumentWriter;
 
 use crate::arguments::{Arguments, collection_name};
 use crate::context::Context;
-use crate::cursor_reply::{self, Keeping, ListSource, cursor_batch_size};
-use crate::cursors::OpenCursor;
+use crate::cursor_reply::{self, ListSource, NewCursor, cursor_batch_size};
 use crate::{CommandError, ErrorCode, Request};
 
 /// Answers a cursor over the specifications.
@@ -37,6 +36,8 @@ pub(crate) fn run(
     };
     let specifications =
         collection.describe_indexes().into_iter().map(|index| index.specification.into_vec()).collect();
-    let cursor = OpenCursor::new(namespace.to_string(), Box::new(ListSource::new(specifications)));
-    cursor_reply::open(context, cursor, batch_size.or(Some(u64::MAX)), Keeping::Keep, reply)
+    let source = Box::new(ListSource::new(specifications));
+    let first_batch = batch_size.or(Some(u64::MAX));
+    let cursor = NewCursor { first_batch, ..NewCursor::new(request.body, namespace.to_string(), source) };
+    cursor_reply::open(context, cursor, reply)
 }

@@ -34,7 +34,9 @@ pub(crate) fn run(
     let folder = absolute("to", to.ok_or_else(|| missing("pandoBackup", "to"))?)?;
     let since = since.map(|since| absolute("since", since)).transpose()?;
     let environment = &context.shared.environment;
-    let report = context.catalog().engine().backup(&BackupRequest { environment, folder, since })?;
+    let operation = Some(context.operation);
+    let report =
+        context.catalog().engine().backup(&BackupRequest { environment, folder, since, operation })?;
     reply.append_i64("moment", i64::try_from(report.moment.get()).unwrap_or(i64::MAX));
     reply.append_bool("incremental", report.extent == BackupExtent::Incremental);
     reply.append_i64("bytes", i64::try_from(report.bytes).unwrap_or(i64::MAX));

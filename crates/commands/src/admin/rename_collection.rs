@@ -5,6 +5,7 @@ use pando_document::{DocumentWriter, RawBinary, RawValue};
 
 use crate::arguments::{Argument, Arguments, collection_name, missing};
 use crate::context::Context;
+use crate::identity::uuid_text;
 use crate::{CommandError, ErrorCode, Request};
 
 /// The treatment of a collection that has the new name already.
@@ -51,13 +52,19 @@ pub(crate) fn run(
         return Err(source_missing(&from));
     }
     if target == Target::Drop {
-        match context.catalog().drop_collection(&to) {
+        match context.drop_collection(&to) {
             Ok(_) | Err(CatalogError::CollectionNotFound { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    match context.catalog().rename_collection(&from, &to) {
-        Ok(()) => Ok(()),
+    let identity = context.catalog().collection(from.database(), from.collection()).map(|found| found.uuid());
+    match context.catalog().rename_collection(&from, &to, context.operation) {
+        Ok(()) => {
+            let identity = uuid_text(identity.unwrap_or_default());
+            let sentence = format!("collection renamed from '{from}' to '{to}'. UUID {identity}");
+            context.cursors().end_users_of(&from.to_string(), &sentence);
+            Ok(())
+        }
         Err(CatalogError::CollectionExists { .. }) => {
             Err(CommandError::failed(ErrorCode::NamespaceExists, "target namespace exists"))
         }

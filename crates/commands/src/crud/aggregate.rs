@@ -10,6 +10,7 @@ use pando_catalog::{Bytes, Caller, Collection, SnapshotTimestamp, Transaction};
 use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
 use pando_query::QueryError;
 use pando_query::execute::{Executor, Revisits};
+use pando_query::explain::{PlanSummary, Purpose};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::pipeline::{Pipeline, PipelineRun, Pushdown, RunOptions, Source};
@@ -18,11 +19,11 @@ use pando_query::sort::{DiskUse, Sort};
 
 use super::coll_stats_stage;
 use super::collation::refuse_collation;
+use super::current_op_stage::{self, COLLECTIONLESS};
 use crate::arguments::{Arguments, missing};
 use crate::context::Context;
-use crate::cursor_reply::cursor_batch_size;
-use crate::cursor_reply::{self, Keeping};
-use crate::cursors::{CursorSource, OpenCursor};
+use crate::cursor_reply::{self, NewCursor, cursor_batch_size};
+use crate::cursors::CursorSource;
 use crate::shared_state::SharedState;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -108,6 +109,7 @@ fn array_of_stages(value: RawValue<'_>) -> Result<&RawArray, CommandError> {
 fn collection_of(body: &RawDocument) -> Result<&str, CommandError> {
     match body.get("aggregate")? {
         Some(RawValue::String(name)) => Ok(name),
+        Some(value) if value.is_number() && is_current_op(body)? => Ok(COLLECTIONLESS),
         Some(value) if value.is_number() => Err(without_collection(value, body.get("pipeline")?)?),
         other => {
             let found = other.unwrap_or(RawValue::Null).element_type().alias();
@@ -116,6 +118,15 @@ fn collection_of(body: &RawDocument) -> Result<&str, CommandError> {
                 format!("collection name has invalid type: {found}"),
             ))
         }
+    }
+}
+
+/// Whether the request is `{aggregate: 1}` with a pipeline over the operations.
+fn is_current_op(body: &RawDocument) -> Result<bool, CommandError> {
+    let is_one = body.get("aggregate")?.is_some_and(|value| value.as_i64_exact() == Some(1));
+    match body.get("pipeline")? {
+        Some(RawValue::Array(stages)) if is_one => current_op_stage::begins(stages),
+        _ => Ok(false),
     }
 }
 
@@ -143,12 +154,10 @@ fn without_collection(
     };
     let name = stage.iter().next().transpose()?.map_or("", |(name, _)| name);
     Ok(match name {
-        "$changeStream" | "$currentOp" | "$documents" | "$listLocalSessions" | "$queryStats" => {
-            CommandError::failed(
-                ErrorCode::CommandNotSupported,
-                "pipelines over a database are not supported yet",
-            )
-        }
+        "$changeStream" | "$documents" | "$listLocalSessions" | "$queryStats" => CommandError::failed(
+            ErrorCode::CommandNotSupported,
+            "pipelines over a database are not supported yet",
+        ),
         _ => CommandError::failed(
             ErrorCode::InvalidNamespace,
             format!("{{aggregate: 1}} is not valid for '{name}'; a collection is required."),
@@ -215,8 +224,11 @@ pub(crate) fn run(
     let aggregate = AggregateRequest::read(request.body, CursorField::Required)?;
     let namespace = context.namespace(aggregate.collection)?;
     let source = source_of(context, &aggregate)?;
-    let cursor = OpenCursor::new(namespace.to_string(), Box::new(source));
-    cursor_reply::open(context, cursor, aggregate.batch_size, Keeping::Keep, reply)
+    let cursor = NewCursor {
+        first_batch: aggregate.batch_size,
+        ..NewCursor::new(request.body, namespace.to_string(), Box::new(source))
+    };
+    cursor_reply::open(context, cursor, reply)
 }
 
 /// Parses, plans and starts the pipeline.
@@ -225,11 +237,10 @@ fn source_of(context: &Context<'_>, request: &AggregateRequest<'_>) -> Result<Ag
     let options =
         RunOptions { disk_use: request.disk_use, seed: context.shared.environment.random().next_u64() };
     let transaction = context.begin_read()?;
-    let (input, run) = match coll_stats_stage::split(request.pipeline)? {
-        Some((argument, rest)) => {
-            let document = coll_stats_stage::document(context, request.collection, argument)?;
+    let (input, run) = match given_input(context, request)? {
+        Some((documents, rest)) => {
             let rest = Pipeline::parse(RawArray::from_document(&rest), &scope)?;
-            (Input::One(Some(document)), rest.start(&options))
+            (Input::Given(documents.into_iter()), rest.start(&options))
         }
         None => {
             let pipeline = Pipeline::parse(request.pipeline, &scope)?;
@@ -237,13 +248,17 @@ fn source_of(context: &Context<'_>, request: &AggregateRequest<'_>) -> Result<Ag
                 Some(collection) => {
                     let planned =
                         PlannedPipeline::new(request, pipeline, &scope, &collection, transaction.snapshot())?;
+                    context.note_plan(&planned.plan, Purpose::Find);
                     let run = planned.rest.start(&options);
                     let executor =
                         Executor::new(collection, planned.plan, request.disk_use, Revisits::Impossible)?;
                     (Input::Collection(Box::new(executor)), run)
                 }
                 // Without documents some stages still answer, `$facet` for one.
-                None => (Input::One(None), pipeline.start(&options)),
+                None => {
+                    context.note(|notes| notes.plan = PlanSummary::Nothing);
+                    (Input::Given(Vec::new().into_iter()), pipeline.start(&options))
+                }
             }
         }
     };
@@ -251,12 +266,28 @@ fn source_of(context: &Context<'_>, request: &AggregateRequest<'_>) -> Result<Ag
     Ok(AggregateSource { shared, database, transaction, input, run })
 }
 
+/// The documents of a first stage that does not read its collection, and the stages behind it.
+fn given_input(
+    context: &Context<'_>,
+    request: &AggregateRequest<'_>,
+) -> Result<Option<(Vec<Bytes>, RawDocumentBuf)>, CommandError> {
+    if let Some((argument, rest)) = coll_stats_stage::split(request.pipeline)? {
+        return Ok(Some((vec![coll_stats_stage::document(context, request.collection, argument)?], rest)));
+    }
+    match current_op_stage::split(request.pipeline)? {
+        Some((argument, rest)) => {
+            Ok(Some((current_op_stage::documents(context, request.collection, argument)?, rest)))
+        }
+        None => Ok(None),
+    }
+}
+
 /// The input of the first stage.
 enum Input {
     /// The documents that the plan finds.
     Collection(Box<Executor>),
-    /// One document, or none.
-    One(Option<Bytes>),
+    /// These documents.
+    Given(std::vec::IntoIter<Bytes>),
 }
 
 /// The source of a pipeline's documents.
@@ -296,9 +327,9 @@ struct CollectionSource<'s> {
 impl Source for CollectionSource<'_> {
     fn next(&mut self) -> Result<Option<Bytes>, QueryError> {
         match self.input {
-            Input::One(document) => {
+            Input::Given(documents) => {
                 self.caller.operation.check()?;
-                Ok(document.take())
+                Ok(documents.next())
             }
             Input::Collection(executor) => {
                 let row = executor.next(self.transaction, self.caller)?;

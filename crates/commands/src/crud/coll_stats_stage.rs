@@ -11,11 +11,7 @@ use crate::{CommandError, ErrorCode};
 
 /// The argument of the stage, and the stages behind it, where a pipeline begins with it.
 pub(super) fn split(pipeline: &RawArray) -> Result<Option<(&RawDocument, RawDocumentBuf)>, CommandError> {
-    let mut stages = pipeline.iter();
-    let Some(first) = stages.next().transpose()?.and_then(|first| first.as_document()) else {
-        return Ok(None);
-    };
-    let Some(argument) = first.get("$collStats")? else { return Ok(None) };
+    let Some(argument) = first_stage(pipeline, "$collStats")? else { return Ok(None) };
     let RawValue::Document(argument) = argument else {
         return Err(CommandError::failed(
             ErrorCode::Location(40166),
@@ -25,13 +21,29 @@ pub(super) fn split(pipeline: &RawArray) -> Result<Option<(&RawDocument, RawDocu
             ),
         ));
     };
+    Ok(Some((argument, stages_behind_first(pipeline)?)))
+}
+
+/// The argument of the first stage of a pipeline, if it has this name.
+pub(super) fn first_stage<'p>(
+    pipeline: &'p RawArray,
+    name: &str,
+) -> Result<Option<RawValue<'p>>, CommandError> {
+    match pipeline.iter().next().transpose()?.and_then(|first| first.as_document()) {
+        Some(first) => Ok(first.get(name)?),
+        None => Ok(None),
+    }
+}
+
+/// A pipeline without its first stage.
+pub(super) fn stages_behind_first(pipeline: &RawArray) -> Result<RawDocumentBuf, CommandError> {
     let mut rest = Vec::new();
     let mut writer = DocumentWriter::begin(&mut rest);
-    for (at, stage) in stages.enumerate() {
+    for (at, stage) in pipeline.iter().skip(1).enumerate() {
         writer.append(&at.to_string(), stage?);
     }
     writer.finish();
-    Ok(Some((argument, RawDocumentBuf::from_vec(rest)?)))
+    Ok(RawDocumentBuf::from_vec(rest)?)
 }
 
 /// The one document that the stage gives.

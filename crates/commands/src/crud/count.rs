@@ -49,7 +49,7 @@ pub(crate) fn run(
         }
         Some(collection) => {
             let selection = Selection::new(filter, None, hint, reach)?;
-            selection::count(&selection, &collection, &*transaction, context.caller())?
+            selection::count(&selection, &collection, &*transaction, context)?
         }
         None => 0,
     };

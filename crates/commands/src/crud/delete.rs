@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pando_catalog::{Bytes, Collection, WriteTransaction};
-use pando_document::{DocumentWriter, Number, RawDocument, RawValue};
+use pando_document::{DocumentWriter, Number, RawDocument, RawDocumentBuf, RawValue};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 
@@ -21,6 +21,7 @@ use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::error::write_failure;
 use crate::operation_counters::OperationKind;
+use crate::operations::statement_of;
 use crate::{CommandError, ErrorCode, Request};
 
 /// A deletion as a request gives it.
@@ -57,8 +58,7 @@ pub(crate) fn run(
 
     let mut batch = StatementBatch::new(&parts, &scope, order);
     retry::on_conflict(context, |context| {
-        let lease =
-            context.catalog().lease(namespace.database(), namespace.collection(), context.blocking)?;
+        let lease = context.lease(&namespace)?;
         let Some(lease) = lease else {
             for part in &parts {
                 Filter::parse(part.query, &scope)?;
@@ -70,13 +70,23 @@ pub(crate) fn run(
     let outcome = batch.into_outcome();
     let tried = tried(parts.len(), order, &outcome.failed);
     context.shared.operations.add(OperationKind::Delete, tried);
+    let deleted = outcome.outcomes.iter().map(|statement| statement.outcome.documents).sum();
+    context.note(|notes| notes.deleted = Some(deleted));
     if context.concern.wants_answer() {
-        reply.append("n", count(outcome.outcomes.iter().map(|statement| statement.outcome.documents).sum()));
+        reply.append("n", count(deleted));
         write_errors(reply, &outcome.failed);
     } else {
         reply.append("n", count(0));
     }
     Ok(())
+}
+
+impl DeleteParts<'_> {
+    /// The delete as lists of operations show it.
+    fn shown(&self) -> RawDocumentBuf {
+        let limit = i32::from(self.reach == Reach::One);
+        statement_of(&[("q", RawValue::Document(self.query)), ("limit", RawValue::Int32(limit))])
+    }
 }
 
 fn parse_parts(delete: &RawDocument) -> Result<DeleteParts<'_>, CommandError> {
@@ -149,12 +159,13 @@ impl Statement for DeleteParts<'_> {
         transaction: &mut WriteTransaction,
         scope: &ParseScope,
     ) -> Result<StatementRun<Self>, CommandError> {
+        context.list_statement(self.query, || self.shown());
         let limit = match self.reach {
             Reach::One => Some(1),
             Reach::Many => None,
         };
         let selection = Selection::new(Filter::parse(self.query, scope)?, None, self.hint, limit)?;
-        let keys = selection::keys(&selection, collection, &**transaction, context.caller(), STEP_DOCUMENTS)?;
+        let keys = selection::keys(&selection, collection, &**transaction, context, STEP_DOCUMENTS)?;
         let Some(keys) = keys else { return Ok(StatementRun::TooLarge(Box::new(selection))) };
         let mut outcome = DeleteOutcome::default();
         let mut meter = Meter::default();

@@ -51,7 +51,7 @@ pub(crate) fn run(
     let mut values = Values::default();
     if let Some(collection) = context.catalog().collection(namespace.database(), namespace.collection()) {
         let selection = Selection::new(filter, None, hint, None)?;
-        selection::for_each(&selection, &collection, &*transaction, context.caller(), |document| {
+        selection::for_each(&selection, &collection, &*transaction, context, |document| {
             values.add_leaves(document, &path)
         })?;
     }

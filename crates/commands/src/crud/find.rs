@@ -11,6 +11,7 @@ use std::sync::Arc;
 use pando_catalog::{Caller, Collection, Transaction};
 use pando_document::{DocumentWriter, RawValue};
 use pando_query::execute::{Executor, Revisits};
+use pando_query::explain::{PlanSummary, Purpose};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::plan::{Access, plan, point_lookup};
@@ -19,9 +20,10 @@ use pando_query::projection::Projection;
 use super::find_request::{FindRequest, ParsedFind};
 use super::selection::project;
 use crate::context::Context;
-use crate::cursor_reply::{self, FIRST_BATCH_DEFAULT};
-use crate::cursors::{BatchPlace, CursorSource, OpenCursor};
+use crate::cursor_reply::{self, FIRST_BATCH_DEFAULT, NewCursor};
+use crate::cursors::{BatchPlace, CursorSource};
 use crate::point_lookup::PointLookup;
+use crate::request_notes::RequestNotes;
 use crate::suspended_find::SuspendedFind;
 use crate::{CommandError, Request};
 
@@ -43,12 +45,20 @@ pub(crate) fn run(
     {
         Some(collection) => {
             let transaction = context.begin_read()?;
-            Box::new(FindSource::new(collection, transaction, parsed, find.disk_use)?)
+            Box::new(FindSource::new(context, collection, transaction, parsed, find.disk_use)?)
         }
-        None => Box::new(cursor_reply::ListSource::new(Vec::new())),
+        None => {
+            context.note(|notes| notes.plan = PlanSummary::Nothing);
+            Box::new(cursor_reply::ListSource::new(Vec::new()))
+        }
     };
-    let cursor = OpenCursor { expiry: find.expiry, ..OpenCursor::new(namespace.to_string(), source) };
-    cursor_reply::open(context, cursor, find.batch_size, find.keeping, reply)
+    let cursor = NewCursor {
+        expiry: find.expiry,
+        first_batch: find.batch_size,
+        keeping: find.keeping,
+        ..NewCursor::new(request.body, namespace.to_string(), source)
+    };
+    cursor_reply::open(context, cursor, reply)
 }
 
 /// The `_id` of a request that one lookup can answer.
@@ -84,10 +94,13 @@ fn find_point(
     let transaction = context.begin_read()?;
     let lookup = PointLookup { collection, key, projection, transaction };
     let outcome = lookup.answer(context.caller(), reply);
+    context.note(|notes| {
+        *notes = RequestNotes { returned: outcome.as_ref().ok().copied(), ..RequestNotes::of_point_lookup() };
+    });
     if let Err(CommandError::WouldBlock(Some(_))) = &outcome {
         context.connection.suspend(Box::new(SuspendedFind::new(request.body, lookup)));
     }
-    outcome
+    outcome.map(|_| ())
 }
 
 /// The source of a find's documents.
@@ -113,12 +126,14 @@ enum Sorting {
 impl FindSource {
     /// Plans a find against the indexes of this moment; the transaction has begun before.
     pub fn new(
+        context: &Context<'_>,
         collection: Arc<Collection>,
         transaction: Box<dyn Transaction>,
         parsed: ParsedFind<'_>,
         disk_use: pando_query::sort::DiskUse,
     ) -> Result<FindSource, CommandError> {
         let plan = plan(&parsed.specification(), &collection.describe_indexes_at(transaction.snapshot()))?;
+        context.note_plan(&plan, Purpose::Find);
         let sorting = if plan.sort.is_some() { Sorting::InMemory } else { Sorting::ByAccess };
         let one_at_most = matches!(plan.access, Access::PrimaryKey(_)).then_some(1);
         let executor = Executor::new(collection, plan, disk_use, Revisits::Impossible)?;

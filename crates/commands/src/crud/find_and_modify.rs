@@ -51,6 +51,7 @@ struct Parts<'a> {
 struct Outcome {
     document: Option<RawDocumentBuf>,
     matched: u64,
+    modified: u64,
     upserted: Option<Value>,
 }
 
@@ -65,20 +66,27 @@ pub(crate) fn run(
     let namespace = context.writable(name)?;
     let scope = ParseScope::with_let(context.shared.now_ms(), parts.variables)?;
     let outcome = retry::on_conflict(context, |context| {
-        let lease =
-            match context.catalog().lease(namespace.database(), namespace.collection(), context.blocking)? {
-                Some(lease) => lease,
-                None if parts.upsert == Upsert::Yes => context.lease_or_create(&namespace)?,
-                None => {
-                    parts.check_alone(&scope)?;
-                    return Ok(Outcome::default());
-                }
-            };
+        let lease = match context.lease(&namespace)? {
+            Some(lease) => lease,
+            None if parts.upsert == Upsert::Yes => context.lease_or_create(&namespace)?,
+            None => {
+                parts.check_alone(&scope)?;
+                return Ok(Outcome::default());
+            }
+        };
         let mut transaction = context.catalog().begin_write()?;
         let outcome = modify(context, &lease, &mut transaction, &parts, &scope)?;
         context.commit(transaction)?;
         Ok(outcome)
     })?;
+    context.note(|notes| match parts.change {
+        Change::Remove => notes.deleted = Some(outcome.matched),
+        Change::Update(_) => {
+            notes.matched = Some(outcome.matched);
+            notes.modified = Some(outcome.modified);
+            notes.upserted = Some(u64::from(outcome.upserted.is_some()));
+        }
+    });
     write_reply(reply, &parts, &outcome, &scope)
 }
 
@@ -202,7 +210,7 @@ fn modify(
                     None => None,
                 },
             };
-            Ok(Outcome { document, matched: done.matched, upserted: done.upserted })
+            Ok(Outcome { document, matched: done.matched, modified: done.modified, upserted: done.upserted })
         }
     }
 }
@@ -215,7 +223,7 @@ fn remove(
     scope: &ParseScope,
 ) -> Result<Outcome, CommandError> {
     let selection = parts.selection(scope)?;
-    let keys = selection::keys(&selection, collection, &**transaction, context.caller(), usize::MAX - 1)?;
+    let keys = selection::keys(&selection, collection, &**transaction, context, usize::MAX - 1)?;
     let keys = keys.unwrap_or_default();
     let Some(key) = keys.first() else { return Ok(Outcome::default()) };
     let Some(old) = collection.fetch(&**transaction, key, context.blocking)? else {
@@ -225,7 +233,7 @@ fn remove(
     collection
         .remove(transaction, key, document, context.blocking)
         .map_err(|error| write_failure(error, &collection.namespace().to_string()))?;
-    Ok(Outcome { document: Some(document.to_owned()), matched: 1, upserted: None })
+    Ok(Outcome { document: Some(document.to_owned()), matched: 1, ..Outcome::default() })
 }
 
 fn write_reply(

@@ -9,8 +9,8 @@ use pando_query::sort::{DiskUse, Sort};
 
 use super::collation::refuse_collation;
 use crate::arguments::{Argument, Arguments, collection_name};
+use crate::cursor_facts::Expiry;
 use crate::cursor_reply::Keeping;
-use crate::cursors::Expiry;
 use crate::{CommandError, ErrorCode};
 
 /// A `find` as the client sent it: checked, not yet parsed.

@@ -1,11 +1,14 @@
 //! `getMore`: the next batch of an open cursor.
 
+use std::sync::Arc;
+
 use pando_document::{DocumentWriter, RawValue};
 
 use crate::arguments::{Arguments, missing, wrong_type};
 use crate::context::Context;
 use crate::cursor_reply::{self, BatchEnd};
 use crate::cursors::{BatchPlace, OpenCursor};
+use crate::error::Failure;
 use crate::{CommandError, ErrorCode, Request};
 
 /// Answers the next batch; the cursor is gone when it is exhausted.
@@ -32,27 +35,68 @@ pub(crate) fn run(
     }
     let collection = collection.ok_or_else(|| missing("getMore", "collection"))?;
     check_name(collection)?;
-    let mut cursor = context.cursors().take(id)?;
-    let answer = answer(context, id, collection, batch_size, &mut cursor, reply);
-    cursor.hold_memory(context.catalog().engine());
-    match answer {
-        Ok(BatchEnd::Exhausted) => {
-            context.cursors().close(id);
-            Ok(())
-        }
-        Ok(BatchEnd::Full) | Err(CommandError::WouldBlock(_)) => {
+    let cursor = context.cursors().take(id, context.record)?;
+    match check_request(context, request, collection, &cursor) {
+        Ok(()) => advance(context, id, batch_size, cursor, reply),
+        // A request that is refused does no harm to the cursor.
+        Err(failure) => {
             context.cursors().put_back(id, cursor, context.shared.now_ms());
-            answer.map(|_| ())
-        }
-        Err(error) => {
-            if error_keeps_cursor(&error) {
-                context.cursors().put_back(id, cursor, context.shared.now_ms());
-            } else {
-                context.cursors().close(id);
-            }
-            Err(error)
+            Err(failure.into())
         }
     }
+}
+
+/// Refuses a request that does not fit the cursor.
+fn check_request(
+    context: &Context<'_>,
+    request: &Request<'_>,
+    collection: &str,
+    cursor: &OpenCursor,
+) -> Result<(), Failure> {
+    let namespace = format!("{}.{collection}", context.database);
+    if namespace != cursor.facts.namespace {
+        return Err(Failure::new(
+            ErrorCode::Unauthorized,
+            format!(
+                "Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace {}",
+                cursor.facts.namespace
+            ),
+        ));
+    }
+    match request.body.get("maxTimeMS") {
+        Ok(Some(limit)) if !limit.is_null() => Err(Failure::new(
+            ErrorCode::BadValue,
+            "cannot set maxTimeMS on getMore command for a non-awaitData cursor",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Answers the next batch within the time that the command of the cursor has left.
+fn advance(
+    context: &Context<'_>,
+    id: i64,
+    batch_size: Option<u64>,
+    mut cursor: OpenCursor,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    context.list_change(|listed| {
+        listed.cursor = Some(Arc::clone(&cursor.facts));
+        listed.plan.clone_from(&cursor.facts.plan);
+    });
+    if let Some(left) = cursor.time_left {
+        context.operation.limit_time(context.began, left);
+    }
+    let answer = answer(context, id, batch_size, &mut cursor, reply);
+    cursor.time_left = context.operation.time_left();
+    cursor.hold_memory(context.catalog().engine());
+    match answer {
+        Ok(BatchEnd::Full) | Err(CommandError::WouldBlock(_)) => {
+            context.cursors().put_back(id, cursor, context.shared.now_ms());
+        }
+        Ok(BatchEnd::Exhausted) | Err(CommandError::Failed(_)) => context.cursors().close(id),
+    }
+    answer.map(|_| ())
 }
 
 fn check_name(collection: &str) -> Result<(), CommandError> {
@@ -65,32 +109,25 @@ fn check_name(collection: &str) -> Result<(), CommandError> {
     Err(CommandError::failed(ErrorCode::InvalidNamespace, reason))
 }
 
-/// A request that names the wrong collection does no harm to the cursor.
-fn error_keeps_cursor(error: &CommandError) -> bool {
-    matches!(error, CommandError::Failed(failure) if failure.code == ErrorCode::Unauthorized)
-}
-
 fn answer(
     context: &Context<'_>,
     id: i64,
-    collection: &str,
     batch_size: Option<u64>,
     cursor: &mut OpenCursor,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<BatchEnd, CommandError> {
-    let namespace = format!("{}.{collection}", context.database);
-    if namespace != cursor.namespace {
-        return Err(CommandError::failed(
-            ErrorCode::Unauthorized,
-            format!(
-                "Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace {}",
-                cursor.namespace
-            ),
-        ));
-    }
-    let count_max = batch_size.or(cursor.batch_size).filter(|size| *size > 0).unwrap_or(u64::MAX);
-    let (batch, end) = cursor_reply::fetch(cursor, count_max, BatchPlace::Later, context.caller())?;
+    let count_max = batch_size.filter(|size| *size > 0).unwrap_or(u64::MAX);
+    let (batch, end) =
+        cursor_reply::fetch(&mut cursor.supply, count_max, BatchPlace::Later, context.caller())?;
+    cursor.facts.add_batch(batch.len());
+    context.note(|notes| {
+        notes.plan.clone_from(&cursor.facts.plan);
+        notes.cursor_facts = Some(Arc::clone(&cursor.facts));
+        notes.returned = Some(batch.len() as u64);
+        notes.is_cursor_exhausted = end == BatchEnd::Exhausted;
+        notes.cursor = Some(id);
+    });
     let id = if end == BatchEnd::Exhausted { 0 } else { id };
-    cursor_reply::write(reply, "nextBatch", &batch, id, &namespace)?;
+    cursor_reply::write(reply, "nextBatch", &batch, id, &cursor.facts.namespace)?;
     Ok(end)
 }

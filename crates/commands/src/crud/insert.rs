@@ -61,6 +61,7 @@ pub(crate) fn run(
     })?;
     let tried = tried(documents.len(), order, &failed);
     context.shared.operations.add(OperationKind::Insert, tried);
+    context.note(|notes| notes.inserted = Some(inserted));
     if context.concern.wants_answer() {
         reply.append("n", count(inserted));
         write_errors(reply, &failed);

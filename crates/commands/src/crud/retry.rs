@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-use pando_catalog::BlockingMode;
+use pando_catalog::{BlockingMode, OperationWait};
+use pando_query::QueryError;
 
 use crate::CommandError;
 use crate::context::Context;
@@ -36,17 +37,18 @@ pub(super) fn on_conflict<T>(
                 if tries >= TRIES_MAX {
                     return Err(error);
                 }
-                pause(tries);
+                pause(context, tries)?;
             }
             other => return other,
         }
     }
 }
 
-fn pause(tries: u32) {
+fn pause(context: &Context<'_>, tries: u32) -> Result<(), CommandError> {
     if tries < QUICK_TRIES {
         std::thread::yield_now();
-    } else {
-        std::thread::sleep((Duration::from_micros(50) * (tries - QUICK_TRIES + 1)).min(PAUSE_MAX));
+        return Ok(());
     }
+    let time = (Duration::from_micros(50) * (tries - QUICK_TRIES + 1)).min(PAUSE_MAX);
+    Ok(context.operation.pause(OperationWait::Conflict, time).map_err(QueryError::from)?)
 }

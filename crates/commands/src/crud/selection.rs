@@ -5,12 +5,14 @@ use std::sync::Arc;
 use pando_catalog::{Caller, Collection, SnapshotTimestamp, Transaction};
 use pando_document::{RawDocument, RawValue};
 use pando_query::execute::{Executor, Revisits};
+use pando_query::explain::Purpose;
 use pando_query::filter::Filter;
 use pando_query::plan::{FindSpecification, Hint, ProjectionNeeds, plan};
 use pando_query::projection::Projection;
 use pando_query::sort::{DiskUse, Sort};
 
 use crate::CommandError;
+use crate::context::Context;
 
 /// A selection: which documents, in which order, how many.
 pub(super) struct Selection {
@@ -41,6 +43,7 @@ impl Selection {
 
     fn executor(
         &self,
+        context: &Context<'_>,
         collection: &Arc<Collection>,
         snapshot: SnapshotTimestamp,
         needs: ProjectionNeeds<'_>,
@@ -53,6 +56,11 @@ impl Selection {
             ..FindSpecification::matching(&self.filter)
         };
         let plan = plan(&specification, &collection.describe_indexes_at(snapshot))?;
+        let purpose = match needs {
+            ProjectionNeeds::Nothing => Purpose::Count,
+            _ => Purpose::Find,
+        };
+        context.note_plan(&plan, purpose);
         Ok(Executor::new(Arc::clone(collection), plan, DiskUse::Allowed, Revisits::Impossible)?)
     }
 }
@@ -63,10 +71,11 @@ pub(super) fn keys(
     selection: &Selection,
     collection: &Arc<Collection>,
     transaction: &dyn Transaction,
-    caller: Caller<'_>,
+    context: &Context<'_>,
     most: usize,
 ) -> Result<Option<Vec<Vec<u8>>>, CommandError> {
-    let found = KeyScan::new(selection, collection, transaction)?.next(transaction, caller, most + 1)?;
+    let mut scan = KeyScan::new(selection, collection, transaction, context)?;
+    let found = scan.next(transaction, context.caller(), most + 1)?;
     Ok((found.len() <= most).then_some(found))
 }
 
@@ -81,9 +90,10 @@ impl KeyScan {
         selection: &Selection,
         collection: &Arc<Collection>,
         transaction: &dyn Transaction,
+        context: &Context<'_>,
     ) -> Result<KeyScan, CommandError> {
         let needs = ProjectionNeeds::Everything;
-        Ok(KeyScan { executor: selection.executor(collection, transaction.snapshot(), needs)? })
+        Ok(KeyScan { executor: selection.executor(context, collection, transaction.snapshot(), needs)? })
     }
 
     /// At most `most` more keys; fewer only at the end. The transaction is always the same.
@@ -108,11 +118,11 @@ pub(super) fn count(
     selection: &Selection,
     collection: &Arc<Collection>,
     transaction: &dyn Transaction,
-    caller: Caller<'_>,
+    context: &Context<'_>,
 ) -> Result<u64, CommandError> {
     Ok(selection
-        .executor(collection, transaction.snapshot(), ProjectionNeeds::Nothing)?
-        .count(transaction, caller)?)
+        .executor(context, collection, transaction.snapshot(), ProjectionNeeds::Nothing)?
+        .count(transaction, context.caller())?)
 }
 
 /// Calls `visit` with each document.
@@ -120,11 +130,12 @@ pub(super) fn for_each(
     selection: &Selection,
     collection: &Arc<Collection>,
     transaction: &dyn Transaction,
-    caller: Caller<'_>,
+    context: &Context<'_>,
     mut visit: impl FnMut(&RawDocument) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
-    let mut executor = selection.executor(collection, transaction.snapshot(), ProjectionNeeds::Everything)?;
-    while let Some(row) = executor.next(transaction, caller)? {
+    let mut executor =
+        selection.executor(context, collection, transaction.snapshot(), ProjectionNeeds::Everything)?;
+    while let Some(row) = executor.next(transaction, context.caller())? {
         visit(row.document)?;
     }
     Ok(())

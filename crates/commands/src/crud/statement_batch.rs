@@ -13,6 +13,8 @@
 //!   committed.
 //! - A failure of the whole transaction (a conflict, a full device, a shutdown) ends the run and is no
 //!   statement's failure.
+//! - A statement whose collection is dropped meanwhile fails, and ends the run. Its client is told of that
+//!   statement, as in MongoDB.
 //! - `WouldBlock` ends the run before anything of the current transaction is committed.
 //!
 //! # Not here
@@ -154,6 +156,11 @@ impl<'a, S: Statement> StatementBatch<'a, S> {
                     transaction = context.catalog().begin_write()?;
                 }
                 Err(error @ CommandError::WouldBlock(_)) => return Err(error),
+                Err(CommandError::Failed(_)) if context.is_collection_dropped() => {
+                    // The statements of this transaction have changed documents that are gone.
+                    self.committed.fail(FailedWrite { index, failure: context.drop_failure() });
+                    return Ok(());
+                }
                 Err(CommandError::Failed(failure)) if ends_transaction(&failure) => {
                     return Err(CommandError::Failed(failure));
                 }
@@ -184,6 +191,9 @@ impl<'a, S: Statement> StatementBatch<'a, S> {
         let mut outcome = S::Outcome::default();
         match S::run_in_steps(large, context, collection, &mut outcome) {
             Ok(()) => {}
+            Err(CommandError::Failed(_)) if context.is_collection_dropped() => {
+                self.committed.failed.push(FailedWrite { index, failure: context.drop_failure() });
+            }
             Err(CommandError::Failed(failure)) if failure.code.is_interruption() => {
                 return Err(CommandError::Failed(failure));
             }

@@ -78,7 +78,7 @@ pub(super) fn in_steps<T: Default>(
     mut add: impl FnMut(T),
 ) -> Result<(), CommandError> {
     let reader = context.begin_read()?;
-    let mut scan = KeyScan::new(selection, collection, &*reader)?;
+    let mut scan = KeyScan::new(selection, collection, &*reader, context)?;
     let mut keys = Vec::new();
     loop {
         if keys.is_empty() {

@@ -51,20 +51,20 @@ pub(crate) fn run(
     let mut without_collection = None;
     retry::on_conflict(context, |context| {
         let upserts = parts.iter().any(|part| part.upsert == Upsert::Yes);
-        let lease =
-            match context.catalog().lease(namespace.database(), namespace.collection(), context.blocking)? {
-                Some(lease) => lease,
-                None if upserts => context.lease_or_create(&namespace)?,
-                None => {
-                    without_collection = Some(check_without_collection(&parts, &scope, order)?);
-                    return Ok(());
-                }
-            };
+        let lease = match context.lease(&namespace)? {
+            Some(lease) => lease,
+            None if upserts => context.lease_or_create(&namespace)?,
+            None => {
+                without_collection = Some(check_without_collection(&parts, &scope, order)?);
+                return Ok(());
+            }
+        };
         batch.run(context, &lease)
     })?;
     let outcome = without_collection.unwrap_or_else(|| batch.into_outcome());
     let tried = tried(parts.len(), order, &outcome.failed);
     context.shared.operations.add(OperationKind::Update, tried);
+    note_effect(context, &outcome);
     let shown = if context.concern.wants_answer() { outcome } else { BatchOutcome::default() };
     write_reply(reply, &shown);
     Ok(())
@@ -143,6 +143,7 @@ impl<'a> Statement for UpdateParts<'a> {
         transaction: &mut WriteTransaction,
         scope: &ParseScope,
     ) -> Result<StatementRun<UpdateParts<'a>>, CommandError> {
+        context.list_statement(self.query, || self.shown());
         let statement = UpdateStatement::parse(self.clone(), scope)?;
         Ok(match statement.run(context, collection, transaction)? {
             Some(outcome) => StatementRun::Done(outcome),
@@ -160,6 +161,17 @@ impl<'a> Statement for UpdateParts<'a> {
         *outcome = large.run_in_steps(context, collection)?;
         Ok(())
     }
+}
+
+fn note_effect(context: &Context<'_>, batch: &BatchOutcome<UpdateOutcome>) {
+    let sum = |count: fn(&UpdateOutcome) -> u64| {
+        Some(batch.outcomes.iter().map(|statement| count(&statement.outcome)).sum())
+    };
+    context.note(|notes| {
+        notes.matched = sum(|outcome| outcome.matched);
+        notes.modified = sum(|outcome| outcome.modified);
+        notes.upserted = sum(|outcome| u64::from(outcome.upserted.is_some()));
+    });
 }
 
 fn write_reply(reply: &mut DocumentWriter<'_>, batch: &BatchOutcome<UpdateOutcome>) {

@@ -21,6 +21,7 @@ use super::steps::{Meter, STEP_DOCUMENTS, Written, in_steps};
 use super::stored_document;
 use crate::context::Context;
 use crate::error::write_failure;
+use crate::operations::statement_of;
 use crate::{CommandError, ErrorCode};
 
 /// How many documents an update may change.
@@ -61,6 +62,18 @@ pub(super) struct UpdateParts<'a> {
     pub hint: Option<RawValue<'a>>,
     pub reach: Reach,
     pub upsert: Upsert,
+}
+
+impl UpdateParts<'_> {
+    /// The update as lists of operations show it.
+    pub fn shown(&self) -> RawDocumentBuf {
+        statement_of(&[
+            ("q", RawValue::Document(self.query)),
+            ("u", self.update),
+            ("multi", RawValue::Boolean(self.reach == Reach::Many)),
+            ("upsert", RawValue::Boolean(self.upsert == Upsert::Yes)),
+        ])
+    }
 }
 
 /// The effect of an update.
@@ -110,7 +123,7 @@ impl<'a> UpdateStatement<'a> {
         transaction: &mut WriteTransaction,
     ) -> Result<Option<UpdateOutcome>, CommandError> {
         let selection = &self.selection;
-        let keys = selection::keys(selection, collection, &**transaction, context.caller(), STEP_DOCUMENTS)?;
+        let keys = selection::keys(selection, collection, &**transaction, context, STEP_DOCUMENTS)?;
         let Some(keys) = keys else { return Ok(None) };
         let mut outcome = UpdateOutcome::default();
         let mut meter = Meter::default();

@@ -28,6 +28,7 @@ pub(crate) fn run(
     let collections = context.catalog().collections(context.database);
     let (mut objects, mut data, mut storage, mut indexes, mut index_bytes) = (0, 0, 0, 0, 0);
     for collection in &collections {
+        context.check()?;
         let size = CollectionSize::of(context, collection)?;
         objects += size.counts.documents;
         data += size.counts.data_bytes;

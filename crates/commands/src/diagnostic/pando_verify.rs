@@ -31,7 +31,9 @@ pub(crate) fn run(
             _ => argument.refuse_unless_generic()?,
         }
     }
-    let report = context.catalog().engine().check(&CheckRequest { trees: &[], bytes_per_second })?;
+    let operation = Some(context.operation);
+    let report =
+        context.catalog().engine().check(&CheckRequest { trees: &[], bytes_per_second, operation })?;
     for (name, number) in [("trees", report.trees), ("entries", report.entries), ("bytes", report.bytes)] {
         reply.append_i64(name, i64::try_from(number).unwrap_or(i64::MAX));
     }

@@ -22,11 +22,14 @@ pub(crate) fn run(
     reply.append_f64("uptime", (up / 1000) as f64);
     reply.append_i64("uptimeMillis", up);
     reply.append("localTime", RawValue::DateTime(now));
-    let counts = &context.shared.connections;
+    let running = &context.shared.running;
+    let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
     let mut connections = reply.document("connections");
-    for (name, number) in
-        [("current", counts.open()), ("active", counts.open()), ("totalCreated", counts.ever())]
-    {
+    for (name, number) in [
+        ("current", count(running.open())),
+        ("active", count(running.busy())),
+        ("totalCreated", running.ever()),
+    ] {
         connections.append_i32(name, i32::try_from(number).unwrap_or(i32::MAX));
     }
     connections.finish();
@@ -57,8 +60,26 @@ pub(crate) fn run(
         engine.append_i64(name, i64::try_from(value).unwrap_or(i64::MAX));
     }
     engine.finish();
+    write_housekeeping(context, &mut pando);
     let transactions = context.catalog().engine().live_transactions();
     pando.append_i64("liveTransactions", i64::try_from(transactions.len()).unwrap_or(i64::MAX));
     pando.finish();
     Ok(())
+}
+
+/// Writes the figures of the periodic work.
+fn write_housekeeping(context: &Context<'_>, pando: &mut DocumentWriter<'_>) {
+    let now = context.shared.environment.clock().monotonic();
+    let millis = |time: std::time::Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let mut chores = pando.document("housekeeping");
+    for figures in context.shared.housekeeping.iter() {
+        let mut chore = chores.document(figures.name);
+        chore.append_i64("runs", count(figures.runs()));
+        chore.append_i64("failures", count(figures.failures()));
+        chore.append_i64("lastMicroseconds", i64::try_from(figures.last().as_micros()).unwrap_or(i64::MAX));
+        chore.append_i64("nextInMillis", millis(figures.next().since(now)));
+        chore.finish();
+    }
+    chores.finish();
 }

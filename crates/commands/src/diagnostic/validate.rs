@@ -35,10 +35,11 @@ pub(crate) fn run(
     };
     reply.append_str("ns", &namespace.to_string());
     let mut report = CollectionReport::default();
-    let damage = if full && !metadata_only { collection.check_trees()?.problems } else { Vec::new() };
+    let damage =
+        if full && !metadata_only { collection.check_trees(context.operation)?.problems } else { Vec::new() };
     if !metadata_only && damage.is_empty() {
         let transaction = context.begin_read()?;
-        report = verify_collection(&collection, &*transaction)
+        report = verify_collection(&collection, &*transaction, context.operation)
             .map_err(|error| write_failure(error, &namespace.to_string()))?;
         transaction.rollback();
         write_counts(&collection, &report, reply);

@@ -1,36 +1,46 @@
-//! `endSessions` and `refreshSessions`: lists of sessions, checked and then forgotten.
+//! `endSessions` and `refreshSessions`: lists of sessions. The cursors of sessions that end are closed.
 
 use pando_document::{DocumentWriter, RawValue};
 
 use crate::arguments::{Argument, no_more, wrong_type};
 use crate::context::Context;
 use crate::generic_arguments::check_session_id;
+use crate::session_id::SessionId;
 use crate::{CommandError, Request};
 
 /// `endSessions`.
 pub(crate) fn run(
-    _context: &mut Context<'_>,
+    context: &mut Context<'_>,
     request: &Request<'_>,
     _reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    check("endSessions", request)
+    let sessions = read("endSessions", request)?;
+    if !sessions.is_empty() {
+        context.cursors().kill_sessions(|session| sessions.contains(&session));
+    }
+    Ok(())
 }
 
 /// `refreshSessions`.
 pub(crate) fn run_refresh(
-    _context: &mut Context<'_>,
+    context: &mut Context<'_>,
     request: &Request<'_>,
     _reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    check("refreshSessions", request)
+    for session in read("refreshSessions", request)? {
+        context.cursors().touch_session(session, || context.shared.now_ms());
+    }
+    Ok(())
 }
 
-fn check(command: &'static str, request: &Request<'_>) -> Result<(), CommandError> {
+fn read(command: &'static str, request: &Request<'_>) -> Result<Vec<SessionId>, CommandError> {
+    let mut read = Vec::new();
     let sessions = Argument::of_value(command, command, request.command()?.1).array()?;
     for (at, session) in sessions.iter().enumerate() {
         match session? {
             RawValue::Document(session) => {
-                check_session_id(&format!("{command}.{command}FromClient"), session)?
+                check_session_id(&format!("{command}.{command}FromClient"), session)?;
+                read.extend(SessionId::of(session));
             }
             RawValue::Null | RawValue::Undefined => {}
             other => {
@@ -39,5 +49,6 @@ fn check(command: &'static str, request: &Request<'_>) -> Result<(), CommandErro
             }
         }
     }
-    no_more(command, request.body)
+    no_more(command, request.body)?;
+    Ok(read)
 }

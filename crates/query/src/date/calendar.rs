@@ -118,8 +118,8 @@ pub(crate) fn days_in_month(year: i64, month: i64) -> i64 {
     }
 }
 
-/// `2020-02-29T13:14:15.678Z`.
-pub(crate) fn iso_text(millis: i64) -> String {
+/// A moment as text: `2020-02-29T13:14:15.678Z`.
+pub fn iso_text(millis: i64) -> String {
     let moment = Moment::from_millis(millis);
     let sign = if moment.year < 0 { "-" } else { "" };
     format!(

@@ -66,6 +66,7 @@ error_codes! {
     BadValue = 2, "BadValue";
     NoSuchKey = 4, "NoSuchKey";
     FailedToParse = 9, "FailedToParse";
+    UserNotFound = 11, "UserNotFound";
     Unauthorized = 13, "Unauthorized";
     TypeMismatch = 14, "TypeMismatch";
     Overflow = 15, "Overflow";

@@ -134,8 +134,8 @@ impl Shared {
     }
 }
 
-/// Runs a job. The panics of a handler are caught closer to it. One that comes here is a defect of the
-/// network side, and must not end the thread.
+/// Runs a job. The panics of a handler and of the network side are caught closer to it. One that comes here
+/// must not end the thread.
 fn run(job: Job, workspace: &mut Workspace) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| job(workspace))) {
         error!(

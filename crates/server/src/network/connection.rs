@@ -21,6 +21,8 @@
 //! - While output is pending, the connection reads nothing. A client that does not read its replies can make
 //!   the server buffer one burst of them at most.
 //! - The input never grows beyond one frame and one read.
+//! - While a request is in the pool nothing is read, but the end of the peer's side is seen: the poll reports
+//!   it by itself. The request is told, because nobody may be waiting for its answer.
 
 use std::io;
 use std::sync::Arc;
@@ -29,7 +31,7 @@ use pando_commands::{BlockingMode, StorageError};
 use pando_wire::frame_length;
 use tracing::{debug, warn};
 
-use super::handler::Handler;
+use super::handler::{Handler, HangUp};
 use super::permits::Permit;
 use super::pool_handoff::PoolHandoff;
 use super::pool_request::{PoolOutcome, PoolReply, PoolRequest, start_wait};
@@ -97,6 +99,8 @@ pub(crate) struct Connection<S> {
     /// The peer has ended its side. A short read then does not mean that the socket has no more to report.
     ended: bool,
     handoff: Arc<PoolHandoff>,
+    /// Tells the request in the pool that the peer is gone; called once.
+    hang_up: Option<HangUp>,
     _permit: Permit,
 }
 
@@ -113,6 +117,7 @@ impl<S: Send + 'static> Connection<S> {
             readable: false,
             ended: false,
             handoff: Arc::default(),
+            hang_up: None,
             _permit: accepted.permit,
         }
     }
@@ -190,6 +195,12 @@ impl<S: Send + 'static> Connection<S> {
                 Phase::Closing if self.output.is_empty() => return Ok(Next::Close),
                 Phase::Closing | Phase::Reading | Phase::Waiting(_) => return Ok(Next::Rest),
                 Phase::InPool => {
+                    if self.ended
+                        && let Some(hang_up) = self.hang_up.take()
+                    {
+                        debug!(peer = %self.peer, "the peer has closed the connection during a request");
+                        hang_up();
+                    }
                     if self.readable || !self.input.is_empty() {
                         self.handoff.await_return();
                     }
@@ -369,6 +380,7 @@ impl<S: Send + 'static> Connection<S> {
         thread: &mut ThreadState<H>,
     ) {
         let session = self.session.take().expect("a connection that serves has its session");
+        self.hang_up = thread.handler.on_hang_up(&session);
         let mut copy = thread.buffers.take(frame.len());
         copy.extend_from_slice(frame);
         let request = PoolRequest {
@@ -408,6 +420,7 @@ impl<S: Send + 'static> Connection<S> {
     ) {
         assert!(matches!(self.phase, Phase::InPool), "only a submitted request comes back");
         self.session = Some(reply.session);
+        self.hang_up = None;
         thread.buffers.put(reply.frame);
         match reply.outcome {
             PoolOutcome::Answered(unsent) => {

@@ -29,6 +29,9 @@ pub struct WireRequest<'a> {
     pub form: Form,
 }
 
+/// Tells a request that its peer has closed the connection.
+pub type HangUp = Box<dyn Fn() + Send>;
+
 /// Answers requests. One handler serves all connections from many threads.
 pub trait Handler: Send + Sync + 'static {
     /// The handler's state of one connection. It needs no lock: a connection has one request under way at a
@@ -49,6 +52,13 @@ pub trait Handler: Send + Sync + 'static {
         blocking: BlockingMode,
         reply: &mut Vec<u8>,
     ) -> Handled;
+
+    /// A function that tells the request of a session, while it is on another thread, that the peer has
+    /// closed the connection. The answer may not be needed any more.
+    fn on_hang_up(&self, session: &Self::Session) -> Option<HangUp> {
+        let _cannot_be_told = session;
+        None
+    }
 
     /// The peer does not read its replies, so the connection cannot go on for an unknown time. A request that
     /// [would have blocked](Handled::WouldBlock) is handled again only then, and must hold no resource

@@ -6,10 +6,11 @@
 //! 3. The session goes into the inbox; [`PoolHandoff`] says whether the I/O thread is woken for it.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use pando_commands::{BlockingMode, ReplyWait};
-use tracing::debug;
+use tracing::{debug, error};
 
 use super::blocking_pool::Workspace;
 use super::handler::Handler;
@@ -18,6 +19,7 @@ use super::pool_handoff::{PoolHandoff, Wakeup};
 use super::responder::{Exchange, LateReply, Response};
 use super::stream::{Peer, Stream, WriteOutcome};
 use super::thread_state::{Slot, ThreadMessage};
+use crate::error_text::panic_text;
 
 /// A request that comes back from the pool.
 pub(crate) struct PoolReply<S> {
@@ -61,15 +63,8 @@ pub(crate) struct PoolRequest<H: Handler> {
 impl<H: Handler> PoolRequest<H> {
     /// Handles the request, sends the reply, and leaves the session in the inbox.
     pub(crate) fn run(mut self, workspace: &mut Workspace) {
-        let Workspace { responder, out } = workspace;
-        let mut exchange = Exchange {
-            handler: &*self.handler,
-            session: &mut self.session,
-            peer: &self.peer,
-            blocking: BlockingMode::MayBlock,
-            out,
-        };
-        let response = responder.respond(&mut exchange, &self.frame);
+        let response = self.respond(workspace);
+        let out = &workspace.out;
         let mut wait_to_start = None;
         let (outcome, urgency) = match response {
             Response::Done => match self.write(out) {
@@ -97,6 +92,34 @@ impl<H: Handler> PoolRequest<H> {
         // After the push, because the end of the wait must find the late reply at its connection.
         if let Some(wait) = wait_to_start {
             start_wait(wait, self.slot, &self.inbox);
+        }
+    }
+
+    /// Asks the handler. A panic of the network side closes the connection; without an answer here it would
+    /// hang. (The panics of a handler are caught closer to it.)
+    fn respond(&mut self, workspace: &mut Workspace) -> Response {
+        let Workspace { responder, out } = workspace;
+        let mut exchange = Exchange {
+            handler: &*self.handler,
+            session: &mut self.session,
+            peer: &self.peer,
+            blocking: BlockingMode::MayBlock,
+            out,
+        };
+        let frame = &self.frame;
+        match catch_unwind(AssertUnwindSafe(|| responder.respond(&mut exchange, frame))) {
+            Ok(response) => response,
+            Err(panic) => {
+                error!(
+                    "closing connection {}: serving it in the blocking pool panicked ({}); report this defect with the \
+                     log line of the panic",
+                    self.peer,
+                    panic_text(panic.as_ref())
+                );
+                // Both may be half changed.
+                *workspace = Workspace::default();
+                Response::Close
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use pando_commands::{BlockingMode, Commands, ConnectionState, DocumentSequence, 
 use pando_document::{DocumentWriter, RawDocument, RawValue};
 use pando_wire::SEQUENCES_MAX;
 
-use crate::network::{Form, Handler, Peer, WireRequest};
+use crate::network::{Form, Handler, HangUp, Peer, WireRequest};
 
 /// Answers requests with the commands of a store.
 pub(super) struct CommandHandler {
@@ -60,6 +60,11 @@ impl Handler for CommandHandler {
             *slot = DocumentSequence { identifier: sequence.identifier(), documents: sequence.bytes() };
         }
         self.run(connection, request.body, &sequences[..request.sequences.len()], blocking, reply)
+    }
+
+    fn on_hang_up(&self, connection: &ConnectionState) -> Option<HangUp> {
+        let watch = connection.client_watch()?;
+        Some(Box::new(move || watch.client_gone()))
     }
 
     fn stalled(&self, connection: &mut ConnectionState) {

@@ -2,9 +2,8 @@
 
 use std::io;
 use std::process;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
-use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -36,11 +35,9 @@ impl ShutdownSignal {
         Ok(ShutdownSignal { came })
     }
 
-    /// Whether it came within this time.
-    pub(super) fn came_within(&self, time: Duration) -> bool {
-        match self.came.recv_timeout(time) {
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => true,
-            Err(RecvTimeoutError::Timeout) => false,
-        }
+    /// Waits until it comes.
+    pub(super) fn wait(&self) {
+        // Fails only if the thread that watches has ended, and then no signal comes any more.
+        let _came = self.came.recv();
     }
 }

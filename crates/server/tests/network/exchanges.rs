@@ -63,6 +63,32 @@ fn a_request_in_the_pool_delays_no_other_connection() {
 }
 
 #[test]
+fn a_request_in_the_pool_is_told_when_its_peer_closes_the_connection() {
+    let server = start(LIMITS);
+    let mut client = Client::connect(server.address);
+    client.send(&message(1, MsgFlags::NONE, &document("linger", 60_000)));
+    wait_until("the request is in the pool", || server.handler.handled.load(Ordering::SeqCst) == 1);
+    assert!(!server.handler.is_peer_gone.load(Ordering::SeqCst));
+    drop(client);
+    wait_until("the session ends", || server.handler.sessions.load(Ordering::SeqCst) == 0);
+    assert!(server.handler.is_peer_gone.load(Ordering::SeqCst));
+}
+
+#[test]
+fn a_panic_of_the_network_side_in_the_pool_closes_its_connection_only() {
+    let server = start(LIMITS);
+    let mut other = Client::connect(server.address);
+    for _ in 0..3 {
+        let mut client = Client::connect(server.address);
+        client.send(&message(1, MsgFlags::NONE, &document("decline", 1)));
+        client.expect_closed();
+    }
+    other.ask(1, &document("block", 0));
+    other.ask(2, &document("echo", 0));
+    wait_until("the sessions end", || server.handler.sessions.load(Ordering::SeqCst) == 1);
+}
+
+#[test]
 fn a_reply_that_waits_is_sent_when_the_wait_is_over() {
     let server = start(LIMITS);
     let mut client = Client::connect(server.address);

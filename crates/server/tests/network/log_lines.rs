@@ -136,7 +136,7 @@ fn a_stop_that_cuts_requests_off_is_logged_with_their_addresses() {
     let (mut client, address) = connect(server.address);
     client.send(&message(1, MsgFlags::NONE, &document("block", 1_000)));
     wait_until("it is under way", || server.handler.handled.load(std::sync::atomic::Ordering::SeqCst) == 1);
-    server.network.stop(Duration::from_millis(50));
+    server.network.stop(Duration::from_millis(50), || {});
     expect_line(&format!(
         "stopping without a reply to 1 connections, whose requests did not end in time (first: {address})"
     ));

@@ -10,19 +10,21 @@
 //! | `{never: 1}` | the reply waits, and will never be true |
 //! | `{panic: 1}` | the handler panics |
 //! | `{large: bytes}` | a reply of this length |
+//! | `{decline: 1}` | never; a handler that may block must not decline, so the network side panics |
+//! | `{linger: ms}` | on a thread that may block, after this time or when the peer is gone |
 //! | `{lack: blocks}` | at once, after this many blocks were read |
 //! | `{lose: 1}` | lacks a block that cannot be read |
 //! | `{burst: 1}` | lacks a block that panics when its bytes come |
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::scripted_reads::ScriptedReads;
 use pando_commands::{BlockingMode, DurabilityWaker, ErrorKind, Handled, ReplyWait, StorageError};
-use pando_server::network::{Handler, Limits, Listener, Network, Peer, Placement, WireRequest};
+use pando_server::network::{Handler, HangUp, Limits, Listener, Network, Peer, Placement, WireRequest};
 
 /// Counts what happened to it.
 #[derive(Default)]
@@ -31,6 +33,8 @@ pub struct ScriptedHandler {
     pub sessions: AtomicUsize,
     pub handled: AtomicUsize,
     pub retried: AtomicUsize,
+    /// A request was told, while it was on another thread, that its peer is gone.
+    pub is_peer_gone: Arc<AtomicBool>,
 }
 
 /// `{name: number}`.
@@ -78,7 +82,10 @@ impl Handler for ScriptedHandler {
         reply: &mut Vec<u8>,
     ) -> Handled {
         let (name, number) = script(request.body);
-        if name == "block" && blocking == BlockingMode::CachedOnly {
+        if name == "decline" {
+            return Handled::WouldBlock(None);
+        }
+        if matches!(name, "block" | "linger") && blocking == BlockingMode::CachedOnly {
             self.retried.fetch_add(1, Ordering::SeqCst);
             return Handled::WouldBlock(None);
         }
@@ -96,6 +103,12 @@ impl Handler for ScriptedHandler {
         self.handled.fetch_add(1, Ordering::SeqCst);
         match name {
             "block" | "stall" => thread::sleep(milliseconds(number)),
+            "linger" => {
+                let end = Instant::now() + milliseconds(number);
+                while Instant::now() < end && !self.is_peer_gone.load(Ordering::SeqCst) {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            }
             "panic" => panic!("as the request asked"),
             "large" => {
                 reply.extend_from_slice(&document_of_length(usize::try_from(number).unwrap()));
@@ -109,6 +122,11 @@ impl Handler for ScriptedHandler {
             "never" => Handled::ReplyLater(Box::new(ScriptedWait::Lost)),
             _ => Handled::Reply,
         }
+    }
+
+    fn on_hang_up(&self, _have: &Arc<AtomicUsize>) -> Option<HangUp> {
+        let is_peer_gone = Arc::clone(&self.is_peer_gone);
+        Some(Box::new(move || is_peer_gone.store(true, Ordering::SeqCst)))
     }
 
     fn disconnected(&self, _have: Arc<AtomicUsize>) {

@@ -24,7 +24,7 @@ fn requests_under_way_are_answered_and_idle_connections_close() {
         .collect();
     wait_until("both are under way", || server.handler.handled.load(Ordering::SeqCst) == 3);
     let begun = Instant::now();
-    server.network.stop(Duration::from_secs(5));
+    server.network.stop(Duration::from_secs(5), || {});
     assert!(begun.elapsed() < Duration::from_secs(2), "stopping took {:?}", begun.elapsed());
     idle.expect_closed();
     for client in &mut busy {
@@ -42,6 +42,6 @@ fn stopping_does_not_wait_longer_than_it_may() {
     client.send(&message(1, MsgFlags::NONE, &document("block", 2_000)));
     wait_until("it is under way", || server.handler.handled.load(Ordering::SeqCst) == 1);
     let begun = Instant::now();
-    server.network.stop(Duration::from_millis(200));
+    server.network.stop(Duration::from_millis(200), || {});
     assert!(begun.elapsed() < Duration::from_secs(1), "stopping took {:?}", begun.elapsed());
 }

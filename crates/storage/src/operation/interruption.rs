@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::error::{ErrorKind, StorageError};
+
 /// A reason. The layer that knows clients gives each a code and words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Interruption {
@@ -38,6 +40,14 @@ impl Interruption {
     /// The reason of a number; 0 and unknown ones have none.
     pub(super) fn of_code(code: u8) -> Option<Interruption> {
         ALL.get(usize::from(code.checked_sub(1)?)).copied()
+    }
+}
+
+/// An engine's call that was interrupted may be made again. The caller knows the reason better: it stands at
+/// the operation.
+impl From<Interruption> for StorageError {
+    fn from(interruption: Interruption) -> StorageError {
+        StorageError::new(ErrorKind::Busy, interruption.to_string())
     }
 }
 

@@ -60,8 +60,12 @@ impl History {
                 let environment = &self.simulation.environment;
                 let image = self.images[self.commits()].clone();
                 backups.lost = Some((folder.clone(), self.commits(), image.clone()));
-                let job =
-                    self.engine().begin_backup(&BackupRequest { environment, folder: &folder, since })?;
+                let job = self.engine().begin_backup(&BackupRequest {
+                    environment,
+                    folder: &folder,
+                    since,
+                    operation: None,
+                })?;
                 // Commits in a backup are as sure as synced ones.
                 (self.synced, self.logged) = (self.commits(), self.commits());
                 backups.job = Some(Begun { job, folder, commits: self.commits(), image });

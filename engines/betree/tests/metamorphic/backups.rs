@@ -43,7 +43,8 @@ impl Backups {
             Extent::Full => None,
             Extent::Incremental => self.chain.last().map(PathBuf::as_path),
         };
-        let job = engine.begin_backup(&BackupRequest { environment, folder: &folder, since });
+        let job =
+            engine.begin_backup(&BackupRequest { environment, folder: &folder, since, operation: None });
         let job = job.expect("a backup begins");
         self.under_way = Some(UnderWay { job, folder, finished: None });
     }

@@ -29,6 +29,7 @@ use crate::error::{ErrorKind, StorageError};
 use crate::identifiers::{CommitTimestamp, TreeId};
 use crate::key_range::{Direction, KeyRange};
 use crate::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::operation::Operation;
 use crate::transaction::{Cursor, Transaction};
 
 /// The file of an emulated backup.
@@ -94,7 +95,7 @@ fn write<E: Engine + ?Sized>(
     let mut entries = 0;
     for tree in trees {
         writer.frame(TREE, tree.name.as_bytes())?;
-        entries += write_tree(snapshot.as_ref(), tree.id, &mut writer)?;
+        entries += write_tree(snapshot.as_ref(), tree.id, request.operation, &mut writer)?;
     }
     let moment = snapshot.snapshot().get();
     writer.frame(END, &[moment.to_le_bytes(), entries.to_le_bytes()].concat())?;
@@ -111,6 +112,7 @@ fn write<E: Engine + ?Sized>(
 fn write_tree(
     snapshot: &dyn Transaction,
     tree: TreeId,
+    operation: Option<&Operation>,
     writer: &mut FrameWriter,
 ) -> Result<u64, StorageError> {
     let mut cursor = Cursor::new(tree, KeyRange::all(), Direction::Forward);
@@ -130,6 +132,9 @@ fn write_tree(
             entries += 1;
             if payload.len() < FRAME_BYTES {
                 continue;
+            }
+            if let Some(operation) = operation {
+                operation.check_now()?;
             }
         } else if payload.is_empty() {
             return Ok(entries);

@@ -7,6 +7,7 @@ use crate::check::{CheckReport, CheckRequest};
 use crate::engine::{Begin, Engine, TreeDescription};
 use crate::error::{ErrorKind, StorageError};
 use crate::key_range::{Direction, KeyRange};
+use crate::operation::Operation;
 use crate::transaction::{Cursor, Transaction};
 
 /// Bytes of a key that are told.
@@ -21,7 +22,7 @@ pub fn check<E: Engine + ?Sized>(
     let mut report = CheckReport::default();
     for tree in engine.list_trees()? {
         if request.trees.is_empty() || request.trees.contains(&tree.id) {
-            check_tree(snapshot.as_ref(), &tree, &mut report)?;
+            check_tree(snapshot.as_ref(), &tree, request.operation, &mut report)?;
         }
     }
     Ok(report)
@@ -30,12 +31,16 @@ pub fn check<E: Engine + ?Sized>(
 fn check_tree(
     snapshot: &dyn Transaction,
     tree: &TreeDescription,
+    operation: Option<&Operation>,
     report: &mut CheckReport,
 ) -> Result<(), StorageError> {
     report.trees += 1;
     let mut cursor = Cursor::new(tree.id, KeyRange::all(), Direction::Forward);
     let mut last: Option<Vec<u8>> = None;
     loop {
+        if let Some(operation) = operation {
+            operation.check()?;
+        }
         match cursor.next(snapshot, BlockingMode::MayBlock) {
             Ok(Some((key, value))) => {
                 report.entries += 1;

@@ -1,0 +1,51 @@
+//! `killOp`: interrupts an operation by its number. An operation that is not there is no error.
+
+use pando_document::{DocumentWriter, Number, RawValue};
+use pando_query::shell_text::value_text;
+
+use crate::context::Context;
+use crate::{CommandError, ErrorCode, Request};
+
+/// Interrupts the operation.
+pub(crate) fn run(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    // Other fields are passed over, as MongoDB does.
+    let Some(number) = request.body.get("op")? else {
+        return Err(CommandError::failed(ErrorCode::NoSuchKey, "Missing expected field \"op\""));
+    };
+    let number = operation_number(number)?;
+    reply.append_str("info", "attempting to kill op");
+    context.shared.running.kill(number);
+    Ok(())
+}
+
+fn operation_number(value: RawValue<'_>) -> Result<i32, CommandError> {
+    if !value.is_number() {
+        let found = value.element_type().alias();
+        return Err(CommandError::failed(
+            ErrorCode::TypeMismatch,
+            format!("Expected field \"op\" to have numeric type, but found {found}"),
+        ));
+    }
+    let Some(number) = Number::from_value(value).and_then(Number::to_i64_exact) else {
+        return Err(CommandError::failed(
+            ErrorCode::BadValue,
+            format!(
+                "Expected field \"op\" to have a value exactly representable as a 64-bit integer, but found op: {}",
+                value_text(value)
+            ),
+        ));
+    };
+    i32::try_from(number).or_else(|_| {
+        // MongoDB takes numbers of 32 bits without a sign, too.
+        u32::try_from(number).map(u32::cast_signed).map_err(|_| {
+            CommandError::failed(
+                ErrorCode::Location(26_823),
+                format!("invalid op : {number}. Op ID cannot be represented with 32 bits"),
+            )
+        })
+    })
+}

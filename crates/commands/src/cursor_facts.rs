@@ -1,0 +1,90 @@
+//! The facts of an open cursor that lists of cursors and operations show.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use pando_document::RawDocumentBuf;
+use pando_query::explain::PlanSummary;
+
+use crate::session_id::SessionId;
+
+/// Whether an unused cursor is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expiry {
+    /// After the time-out.
+    TimesOut,
+    /// Never (`noCursorTimeout`), but with its session.
+    Never,
+}
+
+/// The facts of a cursor. Only its figures change.
+#[derive(Debug)]
+pub(crate) struct CursorFacts {
+    /// `database.collection`.
+    pub namespace: String,
+    pub session: Option<SessionId>,
+    /// A copy of the command that has opened the cursor.
+    pub command: RawDocumentBuf,
+    pub plan: PlanSummary,
+    pub expiry: Expiry,
+    /// Milliseconds since 1970.
+    pub created_ms: i64,
+    id: AtomicI64,
+    used_ms: AtomicI64,
+    returned: AtomicI64,
+    batches: AtomicI64,
+}
+
+/// The figures of a cursor at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CursorFigures {
+    /// Its number; 0 before it is kept.
+    pub id: i64,
+    /// When it was used last, in milliseconds since 1970.
+    pub used_ms: i64,
+    /// Documents that were delivered.
+    pub returned: i64,
+    /// Batches that were delivered.
+    pub batches: i64,
+}
+
+impl CursorFacts {
+    /// The facts of a cursor of this collection that is opened now.
+    pub fn new(namespace: String, expiry: Expiry, created_ms: i64) -> CursorFacts {
+        CursorFacts {
+            namespace,
+            session: None,
+            command: RawDocumentBuf::new(),
+            plan: PlanSummary::None,
+            expiry,
+            created_ms,
+            id: AtomicI64::new(0),
+            used_ms: AtomicI64::new(created_ms),
+            returned: AtomicI64::new(0),
+            batches: AtomicI64::new(0),
+        }
+    }
+
+    pub fn figures(&self) -> CursorFigures {
+        CursorFigures {
+            id: self.id.load(Ordering::Relaxed),
+            used_ms: self.used_ms.load(Ordering::Relaxed),
+            returned: self.returned.load(Ordering::Relaxed),
+            batches: self.batches.load(Ordering::Relaxed),
+        }
+    }
+
+    pub fn set_id(&self, id: i64) {
+        self.id.store(id, Ordering::Relaxed);
+    }
+
+    /// Notes that the cursor was used.
+    pub fn touch(&self, now_ms: i64) {
+        self.used_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// Notes a batch of this many documents.
+    pub fn add_batch(&self, documents: usize) {
+        self.returned.fetch_add(i64::try_from(documents).unwrap_or(i64::MAX), Ordering::Relaxed);
+        self.batches.fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,74 @@
+//! `currentOp`: the operations under way. The aggregation stage `$currentOp` gives the same documents.
+//!
+//! Fields of the command beside `$all`, `$ownOps` and `$truncateOps` are a filter over the documents.
+
+use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf};
+use pando_query::expression::ParseScope;
+use pando_query::filter::Filter;
+
+use crate::arguments::is_generic;
+use crate::context::Context;
+use crate::operations::{Surroundings, connection_document, cursor_document};
+use crate::{CommandError, Request};
+
+/// Answers the list.
+pub(crate) fn run(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    // On a thread that may wait, where the command lists itself as MongoDB does.
+    context.require_may_block()?;
+    let mut wanted = WantedOperations::default();
+    let mut fields = Vec::new();
+    let mut filter = DocumentWriter::begin(&mut fields);
+    for field in request.body.iter().skip(1) {
+        match field? {
+            ("$all", value) => wanted.idle_connections = value.to_bool(),
+            // There are no users yet, so all operations are the client's own.
+            ("$ownOps" | "$truncateOps", _) => {}
+            (name, _) if is_generic(name) => {}
+            (name, value) => filter.append(name, value),
+        }
+    }
+    filter.finish();
+    let filter = Filter::parse(RawDocument::from_bytes(&fields)?, &ParseScope::at(context.shared.now_ms()))?;
+    let mut list = reply.array("inprog");
+    for document in wanted.list(context) {
+        if filter.matches(&document)? {
+            list.push_document(&document);
+        }
+    }
+    list.finish();
+    Ok(())
+}
+
+/// Which connections and cursors are listed beside the operations under way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WantedOperations {
+    pub idle_connections: bool,
+    pub idle_cursors: bool,
+}
+
+impl WantedOperations {
+    /// The documents.
+    pub fn list(self, context: &Context<'_>) -> Vec<RawDocumentBuf> {
+        let shared = context.shared;
+        let surroundings = Surroundings {
+            host: &shared.options.address,
+            now: shared.environment.clock().monotonic(),
+            now_ms: shared.now_ms(),
+        };
+        let connections = shared.running.connections();
+        let wanted = connections
+            .iter()
+            .filter(|connection| self.idle_connections || connection.running.is_some())
+            .map(|connection| connection_document(connection, &surroundings));
+        let mut documents: Vec<RawDocumentBuf> = wanted.collect();
+        if self.idle_cursors {
+            let idle = shared.cursors.idle();
+            documents.extend(idle.iter().map(|cursor| cursor_document(cursor, &surroundings)));
+        }
+        documents
+    }
+}

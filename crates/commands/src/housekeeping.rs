@@ -1,0 +1,105 @@
+//! Housekeeping: the periodic work of a store, in the server and in an application's own process alike.
+//!
+//! 1. [`CHORES`] lists the work, each with its period.
+//! 2. One background task runs the chores that are due, and sleeps until the next one is.
+//! 3. `serverStatus` shows the figures of each.
+//! 4. Closing the store stops the task, after the chore under way.
+//!
+//! A chore that panics is counted and logged, and runs again when it is due.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pando_environment::{Step, Task};
+use parking_lot::Mutex;
+
+use crate::identity::SESSION_TIMEOUT_MINUTES;
+use crate::shared_state::SharedState;
+use crate::system_profile;
+
+/// A piece of periodic work.
+struct Chore {
+    name: &'static str,
+    period: Duration,
+    run: fn(&SharedState),
+}
+
+/// All periodic work.
+const CHORES: &[Chore] = &[
+    Chore {
+        name: "cursorExpiry",
+        period: Duration::from_secs(5),
+        run: |shared| shared.cursors.expire(shared.now_ms()),
+    },
+    Chore { name: "profileWrites", period: Duration::from_secs(1), run: system_profile::write_queue },
+    Chore {
+        name: "sessionExpiry",
+        period: Duration::from_secs(60),
+        run: |shared| {
+            let minutes = u64::try_from(SESSION_TIMEOUT_MINUTES).unwrap_or(0);
+            shared.cursors.expire_sessions(shared.now_ms(), Duration::from_secs(60 * minutes));
+        },
+    },
+];
+
+/// The names of all chores.
+pub(crate) fn chore_names() -> impl Iterator<Item = &'static str> {
+    CHORES.iter().map(|chore| chore.name)
+}
+
+/// The task that runs the chores. Dropping it stops them.
+pub(crate) struct Housekeeper {
+    task: Mutex<Option<Task>>,
+}
+
+impl Housekeeper {
+    /// Starts the chores of a store.
+    pub fn start(shared: &Arc<SharedState>) -> Housekeeper {
+        let keeper = Arc::clone(shared);
+        let began = shared.environment.clock().monotonic();
+        for (chore, figures) in CHORES.iter().zip(shared.housekeeping.iter()) {
+            figures.set_next(began.plus(chore.period));
+        }
+        let started = shared.environment.spawner().spawn("pando-house", Box::new(move || step(&keeper)));
+        let task = started
+            .inspect_err(|error| {
+                tracing::error!(
+                    "cannot start the task that closes unused cursors ({error}); raise the limit of threads of this user \
+                     (ulimit -u) and restart"
+                );
+            })
+            .ok();
+        Housekeeper { task: Mutex::new(task) }
+    }
+
+    /// Stops the chores. When this returns, none runs any more.
+    pub fn stop(&self) {
+        let task = self.task.lock().take();
+        drop(task);
+    }
+}
+
+/// Runs the chores that are due.
+fn step(shared: &SharedState) -> Step {
+    let clock = shared.environment.clock();
+    let mut wait = Duration::MAX;
+    for (chore, figures) in CHORES.iter().zip(shared.housekeeping.iter()) {
+        let begun = clock.monotonic();
+        if figures.next() <= begun {
+            let outcome = catch_unwind(AssertUnwindSafe(|| (chore.run)(shared)));
+            let ended = clock.monotonic();
+            figures.add_run(ended.since(begun), ended.plus(chore.period));
+            if outcome.is_err() {
+                figures.add_failure();
+                tracing::error!(
+                    "the periodic work {} has panicked, and runs again later; report this defect with the log line of the \
+                     panic",
+                    chore.name
+                );
+            }
+        }
+        wait = wait.min(figures.next().since(clock.monotonic()));
+    }
+    Step::Wait(wait)
+}

@@ -1,0 +1,147 @@
+//! The copy of a command that lists of operations and logs show: without secrets, and cut to a size.
+//!
+//! 1. Documents to insert are left out, and the statements of updates and deletes if there are several.
+//! 2. The value of a field with a secret becomes `xxx`.
+//! 3. A longer rest becomes `{$truncated: "..."}`, the beginning of its text, beside the comment.
+
+use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue};
+use pando_query::shell_text::value_text;
+
+/// Bytes of a command that is shown whole.
+const COMMAND_BYTES_MAX: usize = 1024;
+/// Characters of a text that stands for a longer command.
+const TEXT_CHARACTERS_MAX: usize = 1000;
+/// Bytes of a value whose text is made. Of longer ones no text is shown.
+const VALUE_BYTES_MAX: usize = 16 * 1024;
+/// The text in the place of a secret.
+const HIDDEN: &str = "xxx";
+
+/// Fields with secrets, by command.
+const SECRETS: &[(&str, &[&str])] = &[
+    ("authenticate", &["key", "nonce", "pwd", "payload"]),
+    ("createUser", &["pwd", "digestPassword"]),
+    ("saslContinue", &["payload"]),
+    ("saslStart", &["payload"]),
+    ("updateUser", &["pwd", "digestPassword"]),
+];
+
+/// Fields that are left out, by command.
+const BULK: &[(&str, &str)] = &[("delete", "deletes"), ("insert", "documents"), ("update", "updates")];
+
+/// The copy of a command.
+pub(crate) fn command_copy(body: &RawDocument) -> RawDocumentBuf {
+    let name = body.iter().next().and_then(Result::ok).map_or("", |(name, _)| name);
+    let secrets = SECRETS.iter().find(|(command, _)| *command == name).map_or(&[][..], |(_, fields)| fields);
+    let bulk = BULK.iter().find(|(command, _)| *command == name).map_or("", |(_, field)| field);
+    let is_plain = secrets.is_empty() && bulk.is_empty();
+    if is_plain && body.as_bytes().len() <= COMMAND_BYTES_MAX {
+        return body.to_owned();
+    }
+    let shown = body.iter().map_while(Result::ok).filter(|(field, _)| *field != bulk);
+    let shown = shown.map(|(field, value)| match secrets.contains(&field) {
+        true => (field, RawValue::String(HIDDEN)),
+        false => (field, value),
+    });
+    cut(shown, body)
+}
+
+/// The copy of a document that stands for a command, such as one statement of an update.
+pub(crate) fn statement_copy(statement: &RawDocument) -> RawDocumentBuf {
+    if statement.as_bytes().len() <= COMMAND_BYTES_MAX {
+        return statement.to_owned();
+    }
+    cut(statement.iter().map_while(Result::ok), statement)
+}
+
+fn cut<'a>(fields: impl Iterator<Item = (&'a str, RawValue<'a>)>, body: &'a RawDocument) -> RawDocumentBuf {
+    let mut bytes = Vec::with_capacity(COMMAND_BYTES_MAX.min(body.as_bytes().len()));
+    let mut writer = DocumentWriter::begin(&mut bytes);
+    let mut text = String::from("{ ");
+    let mut is_whole = true;
+    for (field, value) in fields {
+        is_whole &= bytes_of(value) <= COMMAND_BYTES_MAX;
+        if is_whole {
+            writer.append(field, value);
+            is_whole = writer.bytes_so_far() <= COMMAND_BYTES_MAX;
+        }
+        if text.len() < TEXT_CHARACTERS_MAX {
+            let separator = if text.len() > 2 { ", " } else { "" };
+            let shown = if bytes_of(value) <= VALUE_BYTES_MAX { value_text(value) } else { "...".to_owned() };
+            text.push_str(&format!("{separator}{field}: {shown}"));
+        }
+    }
+    writer.finish();
+    if is_whole {
+        return RawDocumentBuf::from_vec(bytes).unwrap_or_default();
+    }
+    text.push_str(" }");
+    if text.chars().count() > TEXT_CHARACTERS_MAX {
+        text = text.chars().take(TEXT_CHARACTERS_MAX - 3).chain("...".chars()).collect();
+    }
+    bytes.clear();
+    let mut writer = DocumentWriter::begin(&mut bytes);
+    writer.append_str("$truncated", &text);
+    if let Ok(Some(comment)) = body.get("comment")
+        && bytes_of(comment) <= COMMAND_BYTES_MAX
+    {
+        writer.append("comment", comment);
+    }
+    writer.finish();
+    RawDocumentBuf::from_vec(bytes).unwrap_or_default()
+}
+
+/// The bytes of a value that may be long.
+fn bytes_of(value: RawValue<'_>) -> usize {
+    match value {
+        RawValue::Document(document) => document.as_bytes().len(),
+        RawValue::Array(array) => array.as_bytes().len(),
+        RawValue::String(text) => text.len(),
+        RawValue::Binary(binary) => binary.bytes.len(),
+        _ => 16,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pando_document::{Document, Value, doc};
+
+    use super::*;
+
+    fn copied(command: &Document) -> Document {
+        Document::from_raw(&command_copy(&command.to_raw())).unwrap()
+    }
+
+    #[test]
+    fn a_short_command_is_copied_whole() {
+        let find = doc! { "find": "c", "filter": { "a": 1 }, "$db": "d" };
+        assert_eq!(copied(&find), find);
+    }
+
+    #[test]
+    fn secrets_and_documents_to_insert_are_not_shown() {
+        let start = doc! { "saslStart": 1, "mechanism": "PLAIN", "payload": "secret", "$db": "admin" };
+        assert_eq!(
+            copied(&start),
+            doc! { "saslStart": 1, "mechanism": "PLAIN", "payload": "xxx", "$db": "admin" }
+        );
+        let insert = doc! { "insert": "c", "documents": [{ "a": 1 }], "$db": "d" };
+        assert_eq!(copied(&insert), doc! { "insert": "c", "$db": "d" });
+        // The same name is no secret in other commands.
+        let distinct = doc! { "distinct": "c", "key": "a", "$db": "d" };
+        assert_eq!(copied(&distinct), distinct);
+    }
+
+    #[test]
+    fn a_long_command_is_cut_and_keeps_its_comment() {
+        let long = doc! { "find": "c", "filter": { "a": "é".repeat(3000) }, "comment": "who", "$db": "d" };
+        let cut = copied(&long);
+        let Some(Value::String(text)) = cut.get("$truncated") else { panic!("{cut:?}") };
+        assert!(text.starts_with("{ find: \"c\", filter: { a: \""), "{text}");
+        assert!(text.chars().count() <= TEXT_CHARACTERS_MAX);
+        assert_eq!(cut.get("comment"), Some(&Value::String("who".to_owned())));
+        let huge = doc! { "find": "c", "filter": { "a": "x".repeat(1 << 20) }, "$db": "d" };
+        assert_eq!(copied(&huge), doc! { "$truncated": "{ find: \"c\", filter: ..., $db: \"d\" }" });
+        let many = doc! { "find": "c", "a": "x".repeat(600), "b": "x".repeat(600), "$db": "d" };
+        assert!(copied(&many).contains("$truncated"));
+    }
+}

@@ -1,0 +1,147 @@
+//! The documents that `currentOp` shows: one for each connection, one for each idle cursor.
+//!
+//! The fields and their order are MongoDB's. Behind them stand the fields that Pando alone has: the counters
+//! `keysExamined`, `docsExamined`, `writeConflicts` and `spilledBytes`, and `waitingFor`.
+
+use std::time::Duration;
+
+use pando_catalog::Interruption;
+use pando_document::{DocumentWriter, RawDocumentBuf};
+use pando_environment::Monotonic;
+use pando_query::explain::PlanSummary;
+use pando_query::iso_text;
+
+use super::{ListedConnection, RunningRequest};
+use crate::cursor_facts::{CursorFacts, Expiry};
+
+/// What all documents of one list share.
+pub(crate) struct Surroundings<'s> {
+    /// The server's address.
+    pub host: &'s str,
+    pub now: Monotonic,
+    /// Milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+/// The document of a connection.
+pub(crate) fn connection_document(
+    connection: &ListedConnection,
+    surroundings: &Surroundings<'_>,
+) -> RawDocumentBuf {
+    let mut bytes = Vec::with_capacity(1024);
+    let mut out = DocumentWriter::begin(&mut bytes);
+    let record = &connection.record;
+    out.append_str("type", "op");
+    out.append_str("host", surroundings.host);
+    out.append_str("desc", &format!("conn{}", record.id()));
+    out.append_i32("connectionId", i32::try_from(record.id()).unwrap_or(i32::MAX));
+    out.append_str("client", record.peer());
+    if let Some(application) = record.application() {
+        out.append_str("appName", application);
+    }
+    if let Some(client) = record.client() {
+        out.append_raw_document("clientMetadata", client);
+    }
+    out.append_bool("active", connection.running.is_some());
+    out.append_str("currentOpTime", &iso_text(surroundings.now_ms).replace('Z', "+00:00"));
+    out.append_bool("threaded", true);
+    if let Some(running) = &connection.running {
+        write_request(connection, running, surroundings, &mut out);
+    }
+    out.finish();
+    RawDocumentBuf::from_vec(bytes).unwrap_or_default()
+}
+
+fn write_request(
+    connection: &ListedConnection,
+    running: &RunningRequest,
+    surroundings: &Surroundings<'_>,
+    out: &mut DocumentWriter<'_>,
+) {
+    let operation = connection.record.operation();
+    out.append_i32("opid", running.number);
+    if operation.interruption().is_some_and(|reason| reason != Interruption::TimeLimit) {
+        out.append_bool("killPending", true);
+    }
+    if let Some(session) = &running.session {
+        session.write("lsid", out);
+    }
+    let ran = surroundings.now.since(running.began);
+    out.append_i64("secs_running", i64::try_from(ran.as_secs()).unwrap_or(i64::MAX));
+    out.append_i64("microsecs_running", microseconds(ran));
+    out.append_str("op", running.kind);
+    out.append_str("ns", &running.namespace);
+    out.append_raw_document("command", &running.command);
+    write_plan(&running.plan, out);
+    let usage = operation.usage().figures();
+    if usage.conflicts > 0 {
+        out.append_i64("writeConflicts", count(usage.conflicts));
+    }
+    if let Some(cursor) = &running.cursor {
+        write_cursor(cursor, Some(running.number), out);
+    }
+    let waits_for = operation.wait();
+    out.append_i32("numYields", 0);
+    out.document("locks").finish();
+    out.append_bool("waitingForLock", waits_for.is_some());
+    out.document("lockStats").finish();
+    out.append_bool("waitingForFlowControl", false);
+    out.document("flowControlStats").finish();
+    if let Some(wait) = waits_for {
+        out.append_str("waitingFor", wait.name());
+    }
+    out.append_i64("keysExamined", count(usage.keys_examined));
+    out.append_i64("docsExamined", count(usage.documents_examined));
+    if usage.spills > 0 {
+        out.append_i64("spills", count(usage.spills));
+        out.append_i64("spilledBytes", count(usage.spilled_bytes));
+    }
+}
+
+/// The document of a cursor that waits for its next `getMore`.
+pub(crate) fn cursor_document(cursor: &CursorFacts, surroundings: &Surroundings<'_>) -> RawDocumentBuf {
+    let mut bytes = Vec::with_capacity(1024);
+    let mut out = DocumentWriter::begin(&mut bytes);
+    out.append_str("type", "idleCursor");
+    out.append_str("host", surroundings.host);
+    out.append_str("ns", &cursor.namespace);
+    if let Some(session) = &cursor.session {
+        session.write("lsid", &mut out);
+    }
+    write_plan(&cursor.plan, &mut out);
+    write_cursor(cursor, None, &mut out);
+    out.finish();
+    RawDocumentBuf::from_vec(bytes).unwrap_or_default()
+}
+
+fn write_plan(plan: &PlanSummary, out: &mut DocumentWriter<'_>) {
+    if let Some(text) = plan.text() {
+        out.append_str("planSummary", text);
+    }
+}
+
+fn write_cursor(cursor: &CursorFacts, user: Option<i32>, out: &mut DocumentWriter<'_>) {
+    let figures = cursor.figures();
+    let mut inner = out.document("cursor");
+    inner.append_i64("cursorId", figures.id);
+    inner.append_date_time("createdDate", cursor.created_ms);
+    inner.append_date_time("lastAccessDate", figures.used_ms);
+    inner.append_i64("nDocsReturned", figures.returned);
+    inner.append_i64("nBatchesReturned", figures.batches);
+    inner.append_bool("noCursorTimeout", cursor.expiry == Expiry::Never);
+    inner.append_bool("tailable", false);
+    inner.append_bool("awaitData", false);
+    inner.append_raw_document("originatingCommand", &cursor.command);
+    if let Some(number) = user {
+        inner.append_i64("operationUsingCursorId", i64::from(number));
+    }
+    inner.finish();
+}
+
+fn microseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}
+
+fn count(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,41 @@
+//! Notes that a command takes of its work, for lists of operations, the log of slow requests and the
+//! profiler. They cost next to nothing, because every request takes them.
+
+use std::sync::Arc;
+
+use pando_query::explain::{PlanSummary, Purpose};
+use pando_query::plan::Plan;
+
+use crate::cursor_facts::CursorFacts;
+
+/// The notes of one request. A count that its command does not have is `None`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RequestNotes {
+    pub plan: PlanSummary,
+    pub has_sort_stage: bool,
+    /// The cursor that a `getMore` has worked on.
+    pub cursor_facts: Option<Arc<CursorFacts>>,
+    /// The number of the cursor that stays open.
+    pub cursor: Option<i64>,
+    /// Whether a cursor came to its end.
+    pub is_cursor_exhausted: bool,
+    pub returned: Option<u64>,
+    pub inserted: Option<u64>,
+    pub matched: Option<u64>,
+    pub modified: Option<u64>,
+    pub upserted: Option<u64>,
+    pub deleted: Option<u64>,
+}
+
+impl RequestNotes {
+    /// The notes of a find of one document by its `_id`.
+    pub fn of_point_lookup() -> RequestNotes {
+        RequestNotes { plan: PlanSummary::PrimaryKey, is_cursor_exhausted: true, ..RequestNotes::default() }
+    }
+
+    /// Notes the plan; the last one counts.
+    pub fn note_plan(&mut self, plan: &Plan, purpose: Purpose) {
+        self.plan = PlanSummary::of(plan, purpose);
+        self.has_sort_stage = plan.sort.is_some();
+    }
+}

@@ -1,0 +1,145 @@
+//! `killSessions`, `killAllSessions` and `killAllSessionsByPattern`: end the operations and cursors of
+//! sessions.
+//!
+//! There are no users yet: every session belongs to the same nameless one, and a pattern for another user
+//! matches none.
+
+use pando_document::{DocumentWriter, RawBinary, RawDocument, RawValue};
+
+use crate::arguments::{Argument, missing, unknown_field, wrong_type};
+use crate::context::Context;
+use crate::generic_arguments::check_session_id;
+use crate::session_id::SessionId;
+use crate::{CommandError, ErrorCode, Request};
+
+/// `killSessions`: the named ones; all if none is named.
+pub(crate) fn run(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    _reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let place = "KillSessionsCmd.killSessions";
+    let mut wanted = Vec::new();
+    for session in documents("KillSessionsCmd", "killSessions", request)? {
+        check_session_id(place, session)?;
+        wanted.extend(SessionId::of(session));
+    }
+    kill(context, |session| wanted.is_empty() || wanted.contains(&session));
+    Ok(())
+}
+
+/// `killAllSessions`: those of the named users; all if none is named.
+pub(crate) fn run_all(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    _reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let place = "KillAllSessionsCmd.killAllSessions";
+    if let Some(user) = documents("KillAllSessionsCmd", "killAllSessions", request)?.first() {
+        let (name, database) = user_of(place, user)?;
+        return Err(CommandError::failed(
+            ErrorCode::UserNotFound,
+            format!("Could not find user \"{name}\" for db \"{database}\""),
+        ));
+    }
+    kill(context, |_| true);
+    Ok(())
+}
+
+/// `killAllSessionsByPattern`: those that one of the patterns matches; all if there is no pattern.
+pub(crate) fn run_by_pattern(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    _reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let documents = documents("KillAllSessionsByPatternCmd", "killAllSessionsByPattern", request)?;
+    let patterns = documents.into_iter().map(Pattern::read).collect::<Result<Vec<_>, _>>()?;
+    kill(context, |session| patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(session)));
+    Ok(())
+}
+
+fn kill(context: &Context<'_>, is_wanted: impl Fn(SessionId) -> bool) {
+    context.shared.running.kill_sessions(context.record, &is_wanted);
+    context.cursors().kill_sessions(&is_wanted);
+}
+
+fn documents<'a>(
+    owner: &'static str,
+    field: &'static str,
+    request: &Request<'a>,
+) -> Result<Vec<&'a RawDocument>, CommandError> {
+    Argument::of_value(owner, field, request.command()?.1).documents()
+}
+
+/// The name and the database of a user.
+fn user_of<'a>(place: &str, user: &'a RawDocument) -> Result<(&'a str, &'a str), CommandError> {
+    let (mut name, mut database) = (None, None);
+    for field in user.iter() {
+        match field? {
+            ("user", RawValue::String(text)) => name = Some(text),
+            ("db", RawValue::String(text)) => database = Some(text),
+            (field @ ("user" | "db"), other) => {
+                return Err(wrong_type(&format!("{place}.{field}"), other, "type 'string'"));
+            }
+            (field, _) => return Err(unknown_field(place, field)),
+        }
+    }
+    Ok((name.ok_or_else(|| missing(place, "user"))?, database.ok_or_else(|| missing(place, "db"))?))
+}
+
+/// A pattern of sessions.
+#[derive(Clone, Copy, Debug)]
+enum Pattern {
+    /// All sessions.
+    All,
+    /// No session here: those of other users.
+    None,
+    /// One session.
+    One(SessionId),
+}
+
+impl Pattern {
+    fn read(pattern: &RawDocument) -> Result<Pattern, CommandError> {
+        let place = "KillAllSessionsByPatternCmd.killAllSessionsByPattern";
+        let mut read = Pattern::All;
+        for field in pattern.iter() {
+            match field? {
+                ("lsid", RawValue::Document(session)) => {
+                    let place = format!("{place}.lsid");
+                    check_session_id(&place, session)?;
+                    let digest = session.get("uid")?.ok_or_else(|| missing(&place, "uid"))?;
+                    read = SessionId::of(session)
+                        .filter(|_| is_of_user(digest))
+                        .map_or(Pattern::None, Pattern::One);
+                }
+                ("lsid", other) => {
+                    return Err(wrong_type(&format!("{place}.lsid"), other, "type 'object'"));
+                }
+                ("uid", digest @ RawValue::Binary(_)) if is_of_user(digest) => {}
+                ("uid", RawValue::Binary(_)) => read = Pattern::None,
+                ("uid", other) => {
+                    return Err(wrong_type(&format!("{place}.uid"), other, "type 'binData'"));
+                }
+                ("users" | "roles", RawValue::Array(users)) if users.is_empty() => {}
+                ("users" | "roles", RawValue::Array(_)) => read = Pattern::None,
+                (name @ ("users" | "roles"), other) => {
+                    return Err(wrong_type(&format!("{place}.{name}"), other, "type 'array'"));
+                }
+                (name, _) => return Err(unknown_field(place, name)),
+            }
+        }
+        Ok(read)
+    }
+
+    fn matches(self, session: SessionId) -> bool {
+        match self {
+            Pattern::All => true,
+            Pattern::None => false,
+            Pattern::One(wanted) => wanted == session,
+        }
+    }
+}
+
+fn is_of_user(digest: RawValue<'_>) -> bool {
+    matches!(digest, RawValue::Binary(RawBinary { bytes, .. }) if SessionId::is_of_user(bytes))
+}

@@ -1,0 +1,63 @@
+//! The summary of a plan in a few words, as lists of operations and the log of slow requests show it:
+//! `IDHACK`, `COLLSCAN`, `IXSCAN { a: 1 }`, `COUNT_SCAN { a: 1 }`.
+
+use pando_document::{RawDocument, RawValue};
+
+use super::{Purpose, count_scan};
+use crate::plan::{Access, IndexAccess, Plan};
+use crate::shell_text::document_text;
+
+/// A summary. Only that of an index takes memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PlanSummary {
+    /// There is no plan.
+    #[default]
+    None,
+    /// No document can match.
+    Nothing,
+    /// One document by its `_id`.
+    PrimaryKey,
+    /// All documents.
+    Collection,
+    /// Scans of indexes.
+    Indexes(String),
+}
+
+impl PlanSummary {
+    /// The summary of a plan.
+    pub fn of(plan: &Plan, purpose: Purpose) -> PlanSummary {
+        match &plan.access {
+            Access::Nothing => PlanSummary::Nothing,
+            Access::PrimaryKey(_) if plan.residual.is_none() => PlanSummary::PrimaryKey,
+            Access::PrimaryKey(_) => PlanSummary::Indexes("IXSCAN { _id: 1 }".to_owned()),
+            Access::Collection(_) => PlanSummary::Collection,
+            Access::Index(scan) => {
+                let counts = purpose == Purpose::Count && count_scan(plan).is_some();
+                PlanSummary::Indexes(scan_text(if counts { "COUNT_SCAN" } else { "IXSCAN" }, scan))
+            }
+            Access::Union(scans) => {
+                let texts: Vec<String> = scans.iter().map(|scan| scan_text("IXSCAN", scan)).collect();
+                PlanSummary::Indexes(texts.join(", "))
+            }
+        }
+    }
+
+    /// The text; `None` without a plan.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            PlanSummary::None => None,
+            PlanSummary::Nothing => Some("EOF"),
+            PlanSummary::PrimaryKey => Some("IDHACK"),
+            PlanSummary::Collection => Some("COLLSCAN"),
+            PlanSummary::Indexes(text) => Some(text),
+        }
+    }
+}
+
+fn scan_text(stage: &str, scan: &IndexAccess) -> String {
+    let pattern = match scan.index.specification.get("key") {
+        Ok(Some(RawValue::Document(pattern))) => pattern,
+        _ => RawDocument::empty(),
+    };
+    format!("{stage} {}", document_text(pattern))
+}

@@ -1,0 +1,148 @@
+//! The waits of an operation: what it waits for, and pauses that an interruption ends.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use super::{Interruption, Operation};
+
+/// The longest sleep between two looks at the interruption.
+const SLICE_MAX: Duration = Duration::from_millis(5);
+
+/// What an operation waits for: each is another operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OperationWait {
+    /// The end of a transaction that has changed the same document.
+    Conflict,
+    /// The latch of a collection, which another statement holds.
+    Collection,
+    /// The end of another index build of the collection.
+    IndexBuild,
+}
+
+/// All waits; the code of each is its place, from 1.
+const ALL: [OperationWait; 3] =
+    [OperationWait::Conflict, OperationWait::Collection, OperationWait::IndexBuild];
+
+impl OperationWait {
+    /// Its name, as lists of operations show it.
+    pub fn name(self) -> &'static str {
+        match self {
+            OperationWait::Conflict => "conflict",
+            OperationWait::Collection => "collection",
+            OperationWait::IndexBuild => "indexBuild",
+        }
+    }
+}
+
+/// The wait of an operation at the moment; written by its thread, read by any.
+#[derive(Debug, Default)]
+pub(super) struct CurrentWait {
+    code: AtomicU8,
+}
+
+impl CurrentWait {
+    pub(super) fn get(&self) -> Option<OperationWait> {
+        let code = self.code.load(Ordering::Relaxed);
+        ALL.get(usize::from(code.checked_sub(1)?)).copied()
+    }
+
+    fn set(&self, wait: Option<OperationWait>) {
+        self.code.store(wait.map_or(0, |wait| wait as u8 + 1), Ordering::Relaxed);
+    }
+}
+
+/// A wait under way; it is over when this is dropped.
+#[derive(Debug)]
+pub struct Waiting<'o> {
+    current: &'o CurrentWait,
+    before: Option<OperationWait>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.current.set(self.before);
+    }
+}
+
+impl Operation {
+    /// What it waits for at the moment.
+    pub fn wait(&self) -> Option<OperationWait> {
+        self.wait.get()
+    }
+
+    /// Notes that it waits, for as long as the answer lives.
+    pub fn waiting(&self, wait: OperationWait) -> Waiting<'_> {
+        let before = self.wait.get();
+        self.wait.set(Some(wait));
+        Waiting { current: &self.wait, before }
+    }
+
+    /// Sleeps. An interruption ends the sleep within a few milliseconds.
+    ///
+    /// # Errors
+    /// The interruption.
+    pub fn pause(&self, wait: OperationWait, time: Duration) -> Result<(), Interruption> {
+        let _waiting = self.waiting(wait);
+        let mut left = time;
+        while !left.is_zero() {
+            self.check_now()?;
+            let slice = left.min(SLICE_MAX);
+            std::thread::sleep(slice);
+            left -= slice;
+        }
+        self.check_now()
+    }
+
+    /// Calls `attempt` until it gives something; it waits for a few milliseconds at most each time. An
+    /// interruption ends the wait.
+    ///
+    /// # Errors
+    /// The interruption.
+    pub fn wait_for<T>(
+        &self,
+        wait: OperationWait,
+        mut attempt: impl FnMut() -> Option<T>,
+    ) -> Result<T, Interruption> {
+        let _waiting = self.waiting(wait);
+        loop {
+            if let Some(got) = attempt() {
+                return Ok(got);
+            }
+            self.check_now()?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_shown_while_it_lasts_and_the_outer_one_afterwards() {
+        let operation = Operation::default();
+        assert_eq!(operation.wait(), None);
+        let outer = operation.waiting(OperationWait::IndexBuild);
+        {
+            let _inner = operation.waiting(OperationWait::Collection);
+            assert_eq!(operation.wait(), Some(OperationWait::Collection));
+        }
+        assert_eq!(operation.wait(), Some(OperationWait::IndexBuild));
+        drop(outer);
+        assert_eq!(operation.wait(), None);
+        let names: std::collections::HashSet<_> = ALL.iter().map(|wait| wait.name()).collect();
+        assert_eq!(names.len(), ALL.len());
+    }
+
+    #[test]
+    fn an_interruption_ends_pauses_and_waits() {
+        let operation = Operation::default();
+        operation.begin();
+        assert_eq!(operation.pause(OperationWait::Conflict, Duration::from_millis(1)), Ok(()));
+        operation.interrupt(Interruption::Killed);
+        let long = Duration::from_secs(3600);
+        assert_eq!(operation.pause(OperationWait::Conflict, long), Err(Interruption::Killed));
+        let waited = operation.wait_for(OperationWait::Collection, || None::<()>);
+        assert_eq!(waited, Err(Interruption::Killed));
+        assert_eq!(operation.wait_for(OperationWait::Collection, || Some(7)), Ok(7));
+    }
+}
