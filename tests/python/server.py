@@ -53,6 +53,9 @@ class Server:
     def log(self):
         return (self.folder.parent / f"{self.folder.name}.log").read_text(errors="replace")[-4000:]
 
+    def whole_log(self):
+        return (self.folder.parent / f"{self.folder.name}.log").read_text(errors="replace")
+
     @property
     def uri(self):
         return f"mongodb://127.0.0.1:{self.port}/?directConnection=true"

@@ -1,0 +1,408 @@
+"""Operations under way: they are listed, and end when they are told to, with the right code and at once.
+
+The table of long operations is the core: each is ended by its time limit, by `killOp`, and by the end of its client. It has to end within
+a tenth of a second, counted from the moment at which it should. The machine of a test may be busy, so the quickest of a few tries counts.
+"""
+
+import json
+import socket
+import struct
+import threading
+import time
+
+import bson
+import pytest
+from bson import Int64
+from pymongo import MongoClient
+from pymongo.errors import OperationFailure, PyMongoError
+
+from server import Server
+
+DOCUMENTS = 40_000
+ENDS_WITHIN_S = 0.1
+TRIES = 4
+
+
+def size_of_range(numbers):
+    """An expression that makes a list of so many numbers for each document. It is no constant, which would be computed once."""
+    return {"$size": {"$range": [0, {"$add": [{"$mod": ["$_id", 7]}, numbers]}]}}
+
+
+# Every document takes some ten microseconds, and none matches.
+NEVER = {"$expr": {"$gt": [size_of_range(400), 1000]}}
+
+LONG = {
+    "scan": {"find": "a", "filter": NEVER},
+    "sort": {"find": "a", "filter": {"$or": [NEVER, {"_id": {"$gte": 0}}]}, "sort": {"s": 1, "b": 1}},
+    "count": {"count": "a", "query": NEVER},
+    "distinct": {"distinct": "a", "key": "b", "query": NEVER},
+    "group": {"aggregate": "a", "pipeline": [{"$group": {"_id": "$b", "n": {"$sum": size_of_range(400)}}}], "cursor": {}},
+    "lookup": {"aggregate": "a", "pipeline": [{"$lookup": {"from": "b", "localField": "b", "foreignField": "b", "as": "x"}}, {"$match": {"x": 1}}],
+               "cursor": {}},
+    "unwind": {"aggregate": "a", "pipeline": [{"$set": {"r": {"$range": [0, {"$add": [100, {"$mod": ["$_id", 7]}]}]}}}, {"$unwind": "$r"}, {"$match": {"r": -1}}], "cursor": {}},
+    "facet": {"aggregate": "a", "pipeline": [{"$facet": {"x": [{"$match": NEVER}], "y": [{"$sort": {"b": 1}}, {"$limit": 1}]}}], "cursor": {}},
+    "update": {"update": "a", "updates": [{"q": {}, "u": [{"$set": {"z": size_of_range(400)}}], "multi": True}]},
+    "delete": {"delete": "a", "deletes": [{"q": NEVER, "limit": 0}]},
+    "findAndModify": {"findAndModify": "a", "query": NEVER, "remove": True},
+    "index": {"createIndexes": "a", "indexes": [{"key": {"t": 1, field: 1}, "name": f"long_{field}"} for field in "bsuvwx"]},
+    "validate": {"validate": "a", "full": True},
+    "explain": {"explain": {"find": "a", "filter": NEVER}, "verbosity": "executionStats"},
+}
+
+
+@pytest.fixture(scope="module")
+def long_client(server):
+    with server.client(appname="long tests", retryReads=False, retryWrites=False) as client:
+        db = client.long
+        for name in ("a", "b"):
+            db[name].insert_many(
+                [{"_id": i, "b": (i * 7919) % DOCUMENTS, "t": list(range(i, i + 12)), "s": f"{i:040}", "u": i % 7} for i in range(DOCUMENTS)])
+        db.a.create_index("t")
+        yield client
+        client.drop_database("long")
+
+
+def running(client, **wanted):
+    """The listed operations on the collections of these tests."""
+    return list(client.admin.aggregate([{"$currentOp": {}}, {"$match": {"ns": {"$regex": r"^(long|test_)"}, **wanted}}]))
+
+
+def wait_for(found, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not (result := found()):
+        assert time.monotonic() < deadline, "it does not happen"
+        time.sleep(0.001)
+    return result
+
+
+def is_over(client):
+    return wait_for(lambda: not running(client))
+
+
+class Background(threading.Thread):
+    """A command on a thread of its own; `code` is that of its error, 0 if it has succeeded."""
+
+    def __init__(self, database, command):
+        super().__init__(daemon=True)
+        self.database, self.command = database, command
+        self.code, self.error, self.reply, self.ended = None, None, None, None
+        self.start()
+
+    def run(self):
+        try:
+            self.reply = self.database.command(self.command)
+            self.code = 0
+        except OperationFailure as error:
+            self.code, self.error = error.code, str(error)
+        except PyMongoError as error:
+            self.error = str(error)
+        self.ended = time.monotonic()
+
+
+def raw_request(database, command):
+    body = bson.encode({**command, "$db": database})
+    return struct.pack("<iiii", 16 + 5 + len(body), 1, 0, 2013) + struct.pack("<iB", 0, 0) + body
+
+
+def by_time_limit(client, command):
+    began = time.monotonic()
+    with pytest.raises(OperationFailure) as refused:
+        client.long.command({**command, "maxTimeMS": 50})
+    assert refused.value.code == 50, refused.value
+    return time.monotonic() - began - 0.05
+
+
+def by_kill(client, command):
+    background = Background(client.long, command)
+    operation = wait_for(lambda: running(client) or background.ended)
+    time.sleep(0.03)
+    assert background.ended is None, f"it is over too early: {background.reply}"
+    began = time.monotonic()
+    client.admin.command("killOp", op=operation[0]["opid"])
+    background.join()
+    assert background.code == 11601, background.error
+    return background.ended - began
+
+
+def by_closed_socket(client, command):
+    host, port = client.address
+    with socket.create_connection((host, port)) as connection:
+        connection.sendall(raw_request("long", command))
+        wait_for(lambda: running(client))
+        time.sleep(0.03)
+        assert running(client), "it is over too early"
+        began = time.monotonic()
+    is_over(client)
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize("end", [by_time_limit, by_kill, by_closed_socket], ids=lambda end: end.__name__)
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_operation_ends_at_once_when_it_has_to(long_client, name, end):
+    quickest = float("inf")
+    for _ in range(TRIES):
+        quickest = min(quickest, end(long_client, LONG[name]))
+        is_over(long_client)
+        # The connection serves on.
+        assert long_client.long.command("ping")["ok"] == 1
+        assert long_client.long.a.find_one({"_id": 7})["_id"] == 7
+        if quickest < ENDS_WITHIN_S:
+            break
+    print(f"{name} {end.__name__}: {quickest * 1000:.0f} ms")
+    assert quickest < ENDS_WITHIN_S
+    names = {index["name"] for index in long_client.long.a.list_indexes()}
+    assert names == {"_id_", "t_1"}, "an interrupted build leaves no index"
+
+
+def test_an_operation_is_listed_with_its_client_its_command_and_its_plan(long_client):
+    background = Background(long_client.long, {"find": "a", "filter": {"t": {"$gte": 0}, **NEVER}, "hint": "t_1", "comment": "who"})
+    [operation] = wait_for(lambda: [found for found in running(long_client) if found.get("planSummary") and found["docsExamined"] > 0])
+    assert operation["type"] == "op" and operation["active"] is True
+    assert operation["op"] == "query" and operation["ns"] == "long.a"
+    assert operation["command"]["comment"] == "who" and operation["command"]["$db"] == "long"
+    assert operation["planSummary"] == "IXSCAN { t: 1 }"
+    assert operation["appName"] == "long tests" and operation["clientMetadata"]["driver"]["name"].startswith("PyMongo")
+    assert operation["client"].startswith("127.0.0.1:") and operation["lsid"]["id"]
+    assert operation["microsecs_running"] > 0 and operation["keysExamined"] > 0
+    by_command = long_client.admin.command("currentOp", ns="long.a")["inprog"]
+    assert [found["opid"] for found in by_command] == [operation["opid"]]
+    assert long_client.admin.command("currentOp", ns="long.other")["inprog"] == []
+    counted = list(long_client.admin.aggregate([{"$currentOp": {}}, {"$match": {"ns": "long.a"}}, {"$count": "n"}]))
+    assert counted == [{"n": 1}]
+    idle = list(long_client.admin.aggregate([{"$currentOp": {"idleConnections": True, "allUsers": True, "localOps": True}}]))
+    assert any(found["active"] is False and "opid" not in found for found in idle)
+    long_client.admin.command("killOp", op=operation["opid"])
+    background.join()
+    assert background.code == 11601
+
+
+def test_a_long_command_is_cut_and_documents_to_insert_are_not_listed(long_client):
+    background = Background(long_client.long, {"find": "a", "filter": {"$or": [NEVER, {"s": {"$in": ["x" * 50] * 100}}]}, "comment": "long"})
+    [operation] = wait_for(lambda: running(long_client))
+    assert operation["command"]["$truncated"].startswith('{ find: "a", filter: { $or: [') and operation["command"]["comment"] == "long"
+    long_client.admin.command("killOp", op=operation["opid"])
+    background.join()
+
+
+def test_the_rest_of_a_time_limit_goes_over_to_get_more(long_client):
+    db = long_client.long
+    first = db.command({"find": "a", "batchSize": 2, "maxTimeMS": 10_000})["cursor"]
+    with pytest.raises(OperationFailure) as refused:
+        db.command({"getMore": Int64(first["id"]), "collection": "a", "maxTimeMS": 10})
+    assert refused.value.code == 2
+    assert len(db.command({"getMore": Int64(first["id"]), "collection": "a", "batchSize": 3})["cursor"]["nextBatch"]) == 3
+    first = db.command({"find": "a", "filter": {"$or": [{"_id": {"$lt": 2}}, NEVER]}, "batchSize": 2, "maxTimeMS": 100, "hint": {"$natural": 1}})["cursor"]
+    time.sleep(0.2)  # The time between two requests does not count.
+    began = time.monotonic()
+    with pytest.raises(OperationFailure) as refused:
+        db.command({"getMore": Int64(first["id"]), "collection": "a"})
+    assert refused.value.code == 50 and time.monotonic() - began < 5
+    with pytest.raises(OperationFailure) as refused:
+        db.command({"getMore": Int64(first["id"]), "collection": "a"})
+    assert refused.value.code == 43
+
+
+def test_killing_a_cursor_ends_the_get_more_that_works_on_it(long_client):
+    db = long_client.long
+    slow_rest = {"$or": [{"_id": {"$lt": 2}}, NEVER]}
+    first = db.command({"find": "a", "filter": slow_rest, "batchSize": 2, "hint": {"$natural": 1}})["cursor"]
+    idle = list(long_client.admin.aggregate([{"$currentOp": {"idleCursors": True}}, {"$match": {"type": "idleCursor"}}]))
+    [idle] = [found for found in idle if found["cursor"]["cursorId"] == first["id"]]
+    assert idle["cursor"]["nDocsReturned"] == 2 and idle["planSummary"] == "COLLSCAN"
+    background = Background(db, {"getMore": Int64(first["id"]), "collection": "a"})
+    [operation] = wait_for(lambda: running(long_client, op="getmore"))
+    assert operation["cursor"]["cursorId"] == first["id"] and operation["cursor"]["originatingCommand"]["find"] == "a"
+    killed = db.command("killCursors", "a", cursors=[Int64(first["id"])])
+    assert killed["cursorsKilled"] == [first["id"]]
+    background.join()
+    assert background.code == 237, background.error
+    with pytest.raises(OperationFailure) as refused:
+        db.command({"getMore": Int64(first["id"]), "collection": "a"})
+    assert refused.value.code == 43
+
+
+@pytest.mark.parametrize("command", [{"find": "d", "filter": NEVER}, {"count": "d", "query": NEVER},
+                                     {"aggregate": "d", "pipeline": [{"$match": NEVER}], "cursor": {}}], ids=lambda command: next(iter(command)))
+def test_a_dropped_collection_ends_its_readers_and_their_cursors(long_client, command):
+    db = long_client.long
+    db.d.insert_many([{"_id": i} for i in range(DOCUMENTS)])
+    first = db.command({"find": "d", "batchSize": 2})["cursor"]
+    background = Background(db, command)
+    wait_for(lambda: running(long_client, ns="long.d"))
+    db.d.drop()
+    background.join()
+    assert background.code == 175 and "collection dropped. UUID" in background.error, background.error
+    for code in (175, 43):
+        with pytest.raises(OperationFailure) as refused:
+            db.command({"getMore": Int64(first["id"]), "collection": "d"})
+        assert refused.value.code == code, refused.value
+
+
+def test_a_drop_does_not_wait_for_a_long_update(long_client):
+    db = long_client.long
+    db.d.insert_many([{"_id": i} for i in range(DOCUMENTS)])
+    background = Background(db, {"update": "d", "updates": [{"q": {}, "u": [{"$set": {"z": size_of_range(4000)}}], "multi": True}]})
+    wait_for(lambda: running(long_client, op="update"))
+    began = time.monotonic()
+    db.d.drop()
+    took = time.monotonic() - began
+    background.join()
+    assert background.code == 0 and background.reply["writeErrors"][0]["code"] == 175, background.reply
+    assert took < 2, took
+
+
+def test_sessions_end_with_their_operations_and_cursors(long_client):
+    db = long_client.long
+    with long_client.start_session() as session, long_client.start_session() as other:
+        cursors = [db.command({"find": "a", "batchSize": 2}, session=each)["cursor"]["id"] for each in (session, other)]
+        results = {}
+
+        def scan():
+            try:
+                db.command({"find": "a", "filter": NEVER}, session=session)
+            except OperationFailure as error:
+                results["code"] = error.code
+
+        thread = threading.Thread(target=scan)
+        thread.start()
+        wait_for(lambda: running(long_client, op="query"))
+        long_client.admin.command("killSessions", [session.session_id])
+        thread.join()
+        assert results["code"] == 11601
+        with pytest.raises(OperationFailure) as refused:
+            db.command({"getMore": Int64(cursors[0]), "collection": "a"}, session=session)
+        assert refused.value.code == 43
+        assert db.command({"getMore": Int64(cursors[1]), "collection": "a", "batchSize": 1}, session=other)["ok"] == 1
+        long_client.admin.command("killAllSessions", [])
+        with pytest.raises(OperationFailure) as refused:
+            db.command({"getMore": Int64(cursors[1]), "collection": "a"}, session=other)
+        assert refused.value.code == 43
+
+
+def test_an_unacknowledged_write_goes_on_when_its_client_is_gone(long_client):
+    host, port = long_client.address
+    db = long_client.long
+    documents = [{"_id": i} for i in range(5000)]
+    body = bson.encode({"insert": "left", "documents": documents, "writeConcern": {"w": 0}, "$db": "long"})
+    with socket.create_connection((host, port)) as connection:
+        connection.sendall(struct.pack("<iiii", 16 + 5 + len(body), 1, 0, 2013) + struct.pack("<iB", 2, 0) + body)
+    wait_for(lambda: db.left.count_documents({}) == len(documents))
+    db.left.drop()
+
+
+def test_no_operation_is_left_in_the_table(long_client):
+    is_over(long_client)
+    status = long_client.admin.command("serverStatus")
+    assert status["connections"]["current"] >= 1 and status["connections"]["active"] == 0
+
+
+# ---- stopping
+
+
+def test_a_server_that_is_told_to_stop_interrupts_long_operations(tmp_path):
+    server = Server(tmp_path / "data").start()
+    with server.client(retryReads=False) as client, MongoClient(server.uri) as watcher:
+        db = client.long
+        db.a.insert_many([{"_id": i} for i in range(DOCUMENTS)])
+        background = Background(db, {"aggregate": "a", "pipeline": [{"$set": {"r": {"$range": [0, {"$add": [3000, "$_id"]}]}}}, {"$unwind": "$r"}, {"$match": {"r": -1}}],
+                                     "cursor": {}})
+        wait_for(lambda: running(watcher))
+        began = time.monotonic()
+        assert server.stop() == 0, server.log()
+        assert time.monotonic() - began < 5
+        background.join()
+        # The driver looks for another server where it was told of the shutdown before it lost the connection.
+        assert background.code in (11600, None), background.error
+
+
+# ---- the profiler and the log of slow requests
+
+
+def test_profiled_requests_stand_in_system_profile(client, db):
+    db.c.insert_many([{"_id": i, "a": i % 5} for i in range(100)])
+    db.c.create_index("a")
+    assert db.command("profile", 2)["was"] == 0
+    db.c.find_one({"_id": 3})
+    list(db.c.find({"a": 3}).sort("b", 1).comment("sorted"))
+    db.c.update_many({"a": 1}, {"$set": {"b": 1}})
+    db.c.delete_many({"a": 4})
+    db.c.insert_one({"_id": 1000})
+    db.c.count_documents({"a": 2})
+    with pytest.raises(OperationFailure):
+        list(db.c.find({"$foo": 1}))
+    assert db.command("profile", 0)["was"] == 2
+    found = {(entry["op"], next(iter(entry["command"]))): entry for entry in db["system.profile"].find()}
+    point = list(db["system.profile"].find({"planSummary": "IDHACK"}))
+    assert len(point) == 1 and point[0]["keysExamined"] == 1 and point[0]["nreturned"] == 1 and point[0]["millis"] >= 0
+    [ordered] = db["system.profile"].find({"command.comment": "sorted"})
+    assert ordered["planSummary"] == "IXSCAN { a: 1 }" and ordered["hasSortStage"] is True and ordered["nreturned"] == 20
+    update = found["update", "q"]
+    assert update["command"] == {"q": {"a": 1}, "u": {"$set": {"b": 1}}, "multi": True, "upsert": False}
+    assert update["nMatched"] == update["nModified"] == 20 and update["ns"] == f"{db.name}.c"
+    assert found["remove", "q"]["ndeleted"] == 20 and found["insert", "insert"]["ninserted"] == 1
+    [failed] = db["system.profile"].find({"errCode": {"$exists": True}})
+    assert failed["errName"] == "BadValue" and failed["ok"] == 0.0
+    before = db["system.profile"].count_documents({})
+    db.c.find_one({"_id": 3})
+    assert db["system.profile"].count_documents({}) == before, "nothing is recorded any more"
+
+
+def test_slow_requests_are_recorded_at_level_one_and_filters_decide(client, db):
+    db.c.insert_many([{"_id": i} for i in range(2000)])
+    db.command("profile", 1, slowms=20)
+    db.c.find_one({"_id": 1})
+    list(db.c.find(NEVER))
+    entries = list(db["system.profile"].find({"ns": f"{db.name}.c"}))
+    assert [entry["planSummary"] for entry in entries] == ["COLLSCAN"] and entries[0]["docsExamined"] == 2000
+    db.command("profile", 1, filter={"command.comment": "wanted"})
+    db.c.find_one({"_id": 1}, comment="wanted")
+    assert db["system.profile"].count_documents({"command.comment": "wanted"}) == 1
+    was = db.command("profile", 0, filter="unset", slowms=100)
+    assert was["was"] == 1 and was["filter"] == {"command.comment": "wanted"} and "note" in was
+
+
+def test_system_profile_is_kept_by_the_server_and_bounded(client, db):
+    db.command("profile", 2)
+    with pytest.raises(OperationFailure) as refused:
+        db["system.profile"].drop()
+    assert refused.value.code == 20
+    with pytest.raises(OperationFailure) as refused:
+        db["system.profile"].insert_one({})
+    assert refused.value.code == 73
+    for at in range(3000):
+        db.c.find_one({"_id": at, "padding": "x" * 700})
+    sizes = [len(bson.encode(entry)) for entry in db["system.profile"].find()]
+    assert 500_000 < sum(sizes) <= 1_100_000, sum(sizes)
+    newest = db["system.profile"].find_one({"op": "query", "ns": f"{db.name}.c"}, sort=[("$natural", -1)])
+    assert newest["command"]["filter"]["_id"] == 2999
+    [described] = db.list_collections(filter={"name": "system.profile"})
+    assert described["options"] == {"capped": True, "size": 1048576}
+    db.command("profile", 0)
+    db["system.profile"].drop()
+    assert "system.profile" not in db.list_collection_names()
+
+
+def test_a_slow_request_is_one_json_line_in_the_log(tmp_path):
+    server = Server(tmp_path / "data", "--log-format", "json").start()
+    with server.client(appname="slow test") as client:
+        db = client.slow
+        db.c.insert_many([{"_id": i} for i in range(20_000)])
+        list(db.c.find(NEVER).comment("slow one"))
+        db.c.find_one({"_id": 1})
+    assert server.stop() == 0
+    lines = [json.loads(line) for line in server.whole_log().splitlines() if '"message":"slow query: ' in line]
+    entries = [json.loads(line["message"].removeprefix("slow query: ")) for line in lines]
+    [entry] = [entry for entry in entries if entry.get("command", {}).get("comment") == "slow one"]
+    assert entry["type"] == "query" and entry["ns"] == "slow.c" and entry["planSummary"] == "COLLSCAN"
+    assert entry["docsExamined"] == 20_000 and entry["nreturned"] == 0 and entry["durationMillis"] > 100
+    assert entry["appName"] == "slow test"
+
+
+# ---- housekeeping
+
+
+def test_periodic_work_is_shown(client):
+    chores = client.admin.command("serverStatus")["pando"]["housekeeping"]
+    assert set(chores) == {"cursorExpiry", "profileWrites", "sessionExpiry"}
+    wait_for(lambda: client.admin.command("serverStatus")["pando"]["housekeeping"]["profileWrites"]["runs"] > 0)
+    assert all(chore["failures"] == 0 and chore["nextInMillis"] >= 0 for chore in chores.values())
