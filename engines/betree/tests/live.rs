@@ -427,6 +427,29 @@ fn a_leaf_that_is_damaged_stays_where_it_is_and_all_others_move() {
 }
 
 #[test]
+fn an_interrupted_check_or_backup_ends_with_an_error_and_may_be_made_again() {
+    let simulation = Environment::simulated(11);
+    let engine = open(&simulation, tiny_options());
+    let tree = engine.create_tree("tree", &TreeOptions::default()).expect("a tree is made");
+    fill(&engine, tree, 0, 5_000);
+    engine.checkpoint().expect("a checkpoint is made");
+    let operation = pando_storage::Operation::default();
+    operation.interrupt(pando_storage::Interruption::Killed);
+    let request = CheckRequest { operation: Some(&operation), ..CheckRequest::default() };
+    let refused = engine.check(&request).expect_err("it is interrupted");
+    assert_eq!(refused.kind(), ErrorKind::Busy);
+    let environment = &simulation.environment;
+    let folder = Path::new("/interrupted");
+    let backup =
+        pando_storage::BackupRequest { environment, folder, since: None, operation: Some(&operation) };
+    assert_eq!(engine.backup(&backup).expect_err("it is interrupted").kind(), ErrorKind::Busy);
+    operation.begin();
+    assert!(engine.check(&request).expect("nothing interrupts it").is_sound());
+    engine.backup(&backup).expect("an unfinished backup is begun anew");
+    engine.close().expect("it closes");
+}
+
+#[test]
 fn a_history_goes_on_beneath_checks_and_changing_layouts() {
     for seed in 200..206 {
         let mut history = History::new(seed);

@@ -74,7 +74,7 @@ fn store() -> (Catalog, Arc<Collection>) {
         doc! { "v": 2, "key": { "m": 1 }, "name": "arrays" },
     ];
     let indexes = indexes.iter().map(|index| IndexDescription::from_specification(&index.to_raw()).unwrap());
-    catalog.create_indexes(&namespace, indexes.collect()).unwrap();
+    catalog.create_indexes(&namespace, indexes.collect(), &pando_catalog::Operation::default()).unwrap();
     let collection = catalog.collection("test", "slopes").unwrap();
     let mut transaction = catalog.begin_write().unwrap();
     for at in 0..100 {
