@@ -327,7 +327,7 @@ fn an_index_that_is_built_before_the_first_count_is_counted_with_it() {
 }
 
 #[test]
-fn what_an_interrupted_count_or_build_has_left_is_gone_when_the_catalog_is_opened_again() {
+fn counters_that_an_interrupted_count_or_build_has_left_are_gone_after_the_next_open() {
     for (_, engine, _folder) in engines() {
         let catalog = with_collections(&engine);
         let chance = SeededRandom::new(4);

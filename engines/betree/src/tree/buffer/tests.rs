@@ -349,7 +349,7 @@ fn the_chain_of_a_counter_stays_short_while_old_snapshots_live() {
 }
 
 #[test]
-fn as_many_snapshots_as_versions_are_looked_at_ever_more_seldom() {
+fn a_chain_with_a_snapshot_for_each_version_is_looked_at_ever_more_seldom() {
     let shared = SharedBuffer::new();
     let mut looks = 0;
     for time in 1..=20_000_u64 {
