@@ -29,6 +29,7 @@
 //!   [`Intents`] and [`SpillingWrites`].
 //! - The checking wrapper: [`CheckedEngine`].
 //! - The [`Operation`] that the layers above carry through their loops.
+//! - The memory of queries ([`QueryMemory`]), and the [`Sorter`] and [`KeySet`] by which they spill.
 //!
 //! # Invariants (each is a test of the conformance suite)
 //! - Snapshot isolation: a transaction never sees a commit later than its snapshot, and always its own
@@ -57,7 +58,11 @@
 //! write_set -> batch, fingerprint, merge
 //! intents -> fingerprint
 //! merge -> limits
-//! leaves: access, capabilities, error, identifiers, key_filter, key_range, memory
+//! sorter -> query_memory, run
+//! key_set -> query_memory, run
+//! query_memory -> engine, operation, scratch
+//! run -> scratch
+//! leaves: access, capabilities, error, identifiers, key_filter, key_range, memory, tournament
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![warn(missing_docs)]
@@ -76,14 +81,20 @@ mod identifiers;
 mod intents;
 mod key_filter;
 mod key_range;
+mod key_set;
 pub mod limits;
 mod load;
 mod memory;
 mod merge;
 mod operation;
+mod query_memory;
+mod run;
+mod scratch;
 mod snapshot_transaction;
+mod sorter;
 mod spill;
 mod statistics;
+mod tournament;
 mod transaction;
 mod write_set;
 
@@ -102,6 +113,7 @@ pub use error::{ErrorKind, StorageError};
 pub use identifiers::{CommitTimestamp, Lsn, Savepoint, SnapshotTimestamp, TreeId};
 pub use intents::{CLAIMS_MAX, Claims, Intent, Intents, RANGE_CLAIMS_MAX, TransactionId};
 pub use key_range::{Direction, KeyRange};
+pub use key_set::KeySet;
 pub use limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use load::{IteratorEntries, LoadDurability, SortedEntries};
 pub use memory::{HeldMemory, MemoryAccount};
@@ -110,7 +122,10 @@ pub use operation::{
     CHECKS_A_CLOCK, Caller, Interruption, Operation, OperationWait, Usage, UsageFigures, Waiting,
 };
 pub use pando_environment::MissedRead;
+pub use query_memory::{QUERY_MEMORY_MIN, QueryAccount, QueryMemory, QueryMemoryFigures, Reservation};
+pub use scratch::{ScratchFigures, ScratchSpace};
 pub use snapshot_transaction::{DeletedRange, EngineSnapshot, OverlaidScan, OwnChanges, SnapshotTransaction};
+pub use sorter::Sorter;
 pub use spill::{MergedWrites, SpillFigures, SpillSpace, SpillingWrites};
 pub use statistics::{Estimate, LiveTransaction, Statistics, Wait};
 pub use transaction::{Cursor, Transaction};

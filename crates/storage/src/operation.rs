@@ -19,7 +19,8 @@
 //! - An operation without a time limit never reads the clock.
 //!
 //! # Not here
-//! Numbers, clients and texts of operations: the layer that takes requests lists them. Memory: `memory`.
+//! Numbers, clients and texts of operations: the layer that takes requests lists them. The budget of memory:
+//! `query_memory`.
 
 mod interruption;
 mod usage;
@@ -242,7 +243,7 @@ mod tests {
         operation.begin();
         operation.usage().add_examined(3, 2);
         operation.usage().add_conflict();
-        operation.usage().add_spilled(10);
+        operation.usage().add_spilled(1, 10);
         let figures = operation.usage().figures();
         assert_eq!((figures.keys_examined, figures.documents_examined), (3, 2));
         assert_eq!((figures.conflicts, figures.spills, figures.spilled_bytes), (1, 1, 10));

@@ -10,6 +10,7 @@ pub struct Usage {
     conflicts: AtomicU64,
     spills: AtomicU64,
     spilled_bytes: AtomicU64,
+    memory_bytes: AtomicU64,
 }
 
 /// The counters at one moment.
@@ -25,6 +26,8 @@ pub struct UsageFigures {
     pub spills: u64,
     /// Bytes that stages wrote to the device for lack of memory.
     pub spilled_bytes: u64,
+    /// Bytes of memory that its query held when it last told.
+    pub memory_bytes: u64,
 }
 
 /// Adds to a counter that one thread writes: a load and a store, where `fetch_add` would lock the cache line.
@@ -44,10 +47,15 @@ impl Usage {
         add(&self.conflicts, 1);
     }
 
-    /// Counts a spill of so many bytes.
-    pub fn add_spilled(&self, bytes: u64) {
-        add(&self.spills, 1);
+    /// Counts spills of so many bytes together.
+    pub fn add_spilled(&self, spills: u64, bytes: u64) {
+        add(&self.spills, spills);
         add(&self.spilled_bytes, bytes);
+    }
+
+    /// Sets the bytes of memory that its query holds.
+    pub fn set_memory(&self, bytes: u64) {
+        self.memory_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// The counters.
@@ -58,6 +66,7 @@ impl Usage {
             conflicts: self.conflicts.load(Ordering::Relaxed),
             spills: self.spills.load(Ordering::Relaxed),
             spilled_bytes: self.spilled_bytes.load(Ordering::Relaxed),
+            memory_bytes: self.memory_bytes.load(Ordering::Relaxed),
         }
     }
 
@@ -69,6 +78,7 @@ impl Usage {
             &self.conflicts,
             &self.spills,
             &self.spilled_bytes,
+            &self.memory_bytes,
         ];
         all.into_iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
     }
