@@ -31,7 +31,8 @@ use arc_swap::ArcSwap;
 use pando_document::{RawDocument, RawDocumentBuf};
 use pando_storage::{
     Begin, BlockingMode, Caller, CheckedEngine, CommitTimestamp, Cursor, Direction, Durability, ErrorKind,
-    KeyRange, Operation, OperationWait, SharedEngine, StorageError, Transaction, TreeId, TreeOptions,
+    KeyRange, Operation, OperationWait, QueryMemory, SharedEngine, StorageError, Transaction, TreeId,
+    TreeOptions,
 };
 use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, RawRwLock, RwLock};
 
@@ -87,11 +88,20 @@ impl Catalog {
     /// In debug builds every call goes through [`CheckedEngine`], which panics at the first broken promise of
     /// the contract, by the catalog or by the engine.
     pub fn open(engine: SharedEngine) -> Result<Catalog, CatalogError> {
-        Catalog::open_with(engine, Arc::new(OrdinaryIndexes))
+        let memory = QueryMemory::new(&engine, usize::MAX, None);
+        Catalog::open_with(engine, memory, Arc::new(OrdinaryIndexes))
     }
 
-    /// The same with indexes of more kinds: the factory makes those of the store, and all new ones.
-    pub fn open_with(engine: SharedEngine, factory: Arc<dyn IndexFactory>) -> Result<Catalog, CatalogError> {
+    /// The same with a budget for the memory of queries and index builds, and with indexes of more kinds:
+    /// the factory makes those of the store, and all new ones.
+    ///
+    /// # Errors
+    /// As for [`open`](Catalog::open).
+    pub fn open_with(
+        engine: SharedEngine,
+        memory: QueryMemory,
+        factory: Arc<dyn IndexFactory>,
+    ) -> Result<Catalog, CatalogError> {
         let engine = if cfg!(debug_assertions) { CheckedEngine::shared(engine) } else { engine };
         let trees: HashMap<String, TreeId> =
             engine.list_trees()?.into_iter().map(|tree| (tree.name, tree.id)).collect();
@@ -102,7 +112,7 @@ impl Catalog {
         let own_trees = OwnTrees { catalog: own_tree(CATALOG_TREE)?, counters: own_tree(COUNTERS_TREE)? };
         let numbers = trees.keys().filter_map(|name| TreeNumber::of_name(name));
         let next_number = TreeNumber::new(numbers.max().map_or(1, |number| number.get() + 1));
-        let store = Arc::new(Store::new(engine, own_trees, factory, next_number));
+        let store = Arc::new(Store::new(engine, memory, own_trees, factory, next_number));
         let names = read_names(&store, &trees)?;
         drop_orphans(&store, &trees, &names)?;
         forget_counters_of_orphans(&store, &names)?;
@@ -120,6 +130,11 @@ impl Catalog {
     /// The engine below.
     pub fn engine(&self) -> &SharedEngine {
         &self.store.engine
+    }
+
+    /// The memory of queries.
+    pub fn query_memory(&self) -> &QueryMemory {
+        &self.store.query_memory
     }
 
     /// Begins a transaction. One that writes documents begins by [`begin_write`](Catalog::begin_write).

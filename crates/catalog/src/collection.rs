@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pando_document::{RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_keyorder::Direction;
 use pando_storage::{
-    BlockingMode, Bytes, SharedEngine, SnapshotTimestamp, StorageError, Transaction, TreeId,
+    BlockingMode, Bytes, QueryMemory, SharedEngine, SnapshotTimestamp, StorageError, Transaction, TreeId,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -89,6 +89,11 @@ impl Collection {
     /// See [`Parts::build_turn`].
     pub(crate) fn build_turn(&self) -> &Arc<Mutex<()>> {
         &self.parts.build_turn
+    }
+
+    /// The memory of queries of its store.
+    pub fn query_memory(&self) -> &QueryMemory {
+        &self.store.query_memory
     }
 
     /// Its name.

@@ -4,8 +4,8 @@
 //! 1. *Announce*: take the collection alone for an instant, and begin a snapshot. From then on, statements
 //!    that write record their changes of the new indexes in trees of changes (`building`). The snapshot has
 //!    everything before.
-//! 2. *Scan*: read the documents of the snapshot, and sort their entries (`sorter`) in memory that the engine
-//!    [lends](pando_storage::Engine::lend_memory).
+//! 2. *Scan*: read the documents of the snapshot, and sort their entries by the external sorter that queries
+//!    use, in their memory ([`pando_storage::Sorter`]).
 //! 3. *Load*: write the sorted entries as full leaves, without log and buffers
 //!    ([`Engine::load`](pando_storage::Engine::load)).
 //! 4. *Catch up*: give writers new trees of changes, apply the old ones to the indexes, and repeat until few
@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 use pando_document::RawDocument;
 use pando_storage::{
     Begin, BlockingMode, Cursor, Direction, Durability, ErrorKind, KeyRange, LoadDurability, Operation,
-    OperationWait, StorageError, Transaction, TreeId, TreeOptions,
+    OperationWait, Sorter, StorageError, Transaction, TreeId, TreeOptions,
 };
 use parking_lot::{ArcMutexGuard, RawMutex};
 
@@ -45,12 +45,9 @@ use crate::catalog::Exclusive;
 use crate::counters::{CounterChange, CounterKind};
 use crate::error::BuildEnd;
 use crate::index_kind::IndexDefinition;
-use crate::sorter::Sorter;
 use crate::tree_layout::tree_options;
 use crate::{Catalog, CatalogError, Collection, Index, IndexDescription, Namespace, WriteError};
 
-/// Memory that all sorters of one build ask for together. The engine lends what it can.
-const SORT_BYTES_MAX: usize = 64 << 20;
 /// How often the log reports the progress of a build.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 /// Documents or entries between two checks whether the build was ended.
@@ -155,8 +152,7 @@ impl Build<'_> {
         }
         let (collection, snapshot) = self.announce()?;
         tracing::info!(collection = %self.namespace, indexes = ?self.names(), "building indexes");
-        let lent = self.catalog.engine().lend_memory(SORT_BYTES_MAX);
-        let mut sorters = self.scan(&collection, &*snapshot, lent.bytes())?;
+        let mut sorters = self.scan(&collection, &*snapshot)?;
         // The rest of the sort reads no documents. A snapshot kept open would keep old
         // versions from being reclaimed.
         snapshot.rollback();
@@ -165,7 +161,7 @@ impl Build<'_> {
         for (at, sorter) in sorters.iter_mut().enumerate() {
             self.load(at, sorter)?;
         }
-        drop((sorters, lent));
+        drop(sorters);
         self.catch_up()?;
         let seconds = began.elapsed().as_secs_f64();
         tracing::info!(collection = %self.namespace, indexes = ?self.names(), ?entries, seconds, "built indexes");
@@ -216,28 +212,22 @@ impl Build<'_> {
         Ok(building)
     }
 
-    /// Reads all documents, and sorts their entries within `memory` bytes.
+    /// Reads all documents, and gives their entries to a sorter for each index.
     fn scan(
         &mut self,
         collection: &Collection,
         snapshot: &dyn Transaction,
-        memory: usize,
     ) -> Result<Vec<Sorter>, CatalogError> {
-        let memory_of_each = memory / self.indexes.len().max(1);
-        let mut sorters: Vec<Sorter> = self.indexes.iter().map(|_| Sorter::new(memory_of_each)).collect();
-        let scanned = self.scan_into(collection, snapshot, &mut sorters);
-        if scanned.is_err() {
-            self.scratch.extend(sorters.iter().flat_map(Sorter::runs));
-        }
-        scanned.map(|()| sorters)
+        let account = self.catalog.query_memory().account();
+        let mut sorters: Vec<Sorter> = self.indexes.iter().map(|_| Sorter::new(&account)).collect();
+        self.scan_into(collection, snapshot, &mut sorters)?;
+        Ok(sorters)
     }
 
     /// Sorts the entries in memory, and reduces the runs to as many as one merge reads.
     fn finish(&mut self, sorters: &mut [Sorter]) -> Result<(), CatalogError> {
-        let (store, mut check) = (self.catalog.store(), || self.check());
-        let finished = sorters.iter_mut().try_for_each(|sorter| sorter.finish(store, &mut check));
-        self.scratch.extend(sorters.iter().flat_map(Sorter::runs));
-        finished
+        let mut check = || self.check();
+        sorters.iter_mut().try_for_each(|sorter| sorter.finish(&mut check))
     }
 
     fn scan_into(
@@ -249,7 +239,8 @@ impl Build<'_> {
         let store = self.catalog.store();
         let expected = store.engine.tree_estimate(collection.primary_tree())?.entries;
         let mut scan = collection.scan_documents(KeyRange::all(), Direction::Forward);
-        let mut documents: u64 = 0;
+        let (mut documents, ticket) = (0_u64, Arc::clone(&self.ticket));
+        let mut check = || ticket.check();
         while let Some((primary_key, bytes)) = scan.next(snapshot, BlockingMode::MayBlock)? {
             let document = RawDocument::from_bytes(bytes).map_err(WriteError::from)?;
             let surpluses = &mut self.surpluses;
@@ -260,7 +251,7 @@ impl Build<'_> {
                 *surplus += derived.keys.len() as i64 - 1;
                 for key in &derived.keys {
                     let entry = entry_under_construction(index.uniqueness(), key, primary_key);
-                    sorter.push(store, &entry.key, &entry.value)?;
+                    sorter.push(&entry.key, &entry.value, &mut check)?;
                 }
             }
             documents += 1;
@@ -278,7 +269,6 @@ impl Build<'_> {
     /// Fills the tree of an index with its sorted entries.
     fn load(&mut self, at: usize, sorter: &mut Sorter) -> Result<(), CatalogError> {
         let index = Arc::clone(&self.indexes[at]);
-        let reader = self.catalog.begin(Begin::READ)?;
         let (catalog, total, mut count) = (self.catalog, sorter.len(), 0);
         let mut check = || {
             count += CHECK_EVERY;
@@ -288,7 +278,7 @@ impl Build<'_> {
             }
             Ok(())
         };
-        let mut entries = Entries::new(&index, sorter.merge(&*reader)?, &mut check);
+        let mut entries = Entries::new(&index, sorter, &mut check);
         let loaded = catalog.engine().load(index.tree(), &mut entries, LoadDurability::Durable);
         match (entries.into_failure(), loaded) {
             (Some(failure), _) => Err(failure),

@@ -40,11 +40,10 @@
 //! scans -> collection, index, index_entry
 //! documents -> building, collection, index, index_entry, index_keys, primary_key, write_transaction
 //! verify -> collection, index_entry, primary_key
-//! sorter -> store
 //! catalog -> catalog_entry, collection, counters, index, index_kind, store, tree_layout, write_transaction
 //! index_build -> building, catalog, collection, counters, documents, index, index_entry, index_keys
-//! index_build -> index_kind, sorter, tree_layout
-//! first_count -> catalog, collection, counters, store
+//! index_build -> index_kind, tree_layout
+//! first_count -> catalog, collection, counters
 //! leaves: error, expansion, index_description, multikey, namespace
 //! ```
 //!
@@ -83,7 +82,6 @@ mod multikey;
 mod namespace;
 mod primary_key;
 mod scans;
-mod sorter;
 mod store;
 mod tree_layout;
 mod verify;
@@ -108,6 +106,8 @@ pub use pando_storage::emulate::restore_backup as restore_emulated_backup;
 pub use pando_storage::{
     BackupExtent, BackupReport, BackupRequest, Begin, BlockingMode, Bytes, Caller, CheckRequest,
     CommitReceipt, Cursor, Direction, Durability, DurabilityWaker, Engine, ErrorKind, Estimate, HeldMemory,
-    Interruption, KeyRange, LiveTransaction, Lsn, Mode, Operation, OperationWait, Savepoint, SharedEngine,
-    SnapshotTimestamp, Statistics, StorageError, Transaction, TreeOptions, Usage, UsageFigures, Wait,
+    Interruption, KeyRange, KeySet, LiveTransaction, Lsn, Mode, Operation, OperationWait, QUERY_MEMORY_MIN,
+    QueryAccount, QueryMemory, QueryMemoryFigures, Reservation, Savepoint, ScratchFigures, ScratchSpace,
+    SharedEngine, SnapshotTimestamp, Sorter, Statistics, StorageError, Transaction, TreeOptions, Usage,
+    UsageFigures, Wait,
 };

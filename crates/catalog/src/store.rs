@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pando_storage::{SharedEngine, StorageError, TreeId, TreeOptions};
+use pando_storage::{QueryMemory, SharedEngine, StorageError, TreeId, TreeOptions};
 use parking_lot::Mutex;
 
 use crate::error::CatalogError;
@@ -51,6 +51,8 @@ pub(crate) struct OwnTrees {
 /// Shared by the catalog and by every description.
 pub(crate) struct Store {
     pub engine: SharedEngine,
+    /// The memory of queries, and of index builds.
+    pub query_memory: QueryMemory,
     /// The catalog tree.
     pub tree: TreeId,
     /// The tree of counters.
@@ -74,13 +76,14 @@ impl Store {
     /// A store whose new trees are numbered from `next_number`, above the numbers of all that are there.
     pub(crate) fn new(
         engine: SharedEngine,
+        query_memory: QueryMemory,
         trees: OwnTrees,
         factory: Arc<dyn IndexFactory>,
         next_number: TreeNumber,
     ) -> Store {
         let OwnTrees { catalog: tree, counters } = trees;
         let next_number = AtomicU64::new(next_number.get());
-        Store { engine, tree, counters, factory, changing: Mutex::new(()), next_number }
+        Store { engine, query_memory, tree, counters, factory, changing: Mutex::new(()), next_number }
     }
 
     /// A new tree with a name that was never used.

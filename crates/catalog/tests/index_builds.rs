@@ -5,27 +5,35 @@
 mod hooked_engine;
 mod things;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hooked_engine::HookedEngine;
+use pando_catalog::index_kind::OrdinaryIndexes;
 use pando_catalog::{
     Begin, BlockingMode, BuildEnd, Caller, Catalog, CatalogError, Durability, IndexDescription, Interruption,
-    Multikey, Namespace, Operation, WriteError,
+    Multikey, Namespace, Operation, QueryMemory, ScratchSpace, WriteError,
 };
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
-use pando_environment::SeededRandom;
+use pando_environment::{Environment, SeededRandom};
 use things::{index, insert, namespace};
 
 /// A collection of so many documents, `{_id: n, a: n % 97, u: n}`.
 fn filled(documents: i32) -> (Arc<HookedEngine>, Arc<Catalog>) {
     let engine = HookedEngine::shared();
-    let catalog = Arc::new(Catalog::open(engine.as_engine()).unwrap());
+    let catalog = Catalog::open(engine.as_engine()).unwrap();
+    (engine, filled_in(catalog, documents))
+}
+
+/// The same documents in a catalog that is empty.
+fn filled_in(catalog: Catalog, documents: i32) -> Arc<Catalog> {
+    let catalog = Arc::new(catalog);
     catalog.create_collection(&namespace(), RawDocumentBuf::new(), [7; 16]).unwrap();
     for id in 0..documents {
         insert(&catalog, &doc! { "_id": id, "a": id % 97, "u": id }).unwrap();
     }
-    (engine, catalog)
+    catalog
 }
 
 /// Replaces the document of this `_id`, or removes it; inserts it where it is not there.
@@ -96,9 +104,13 @@ fn writes_during_a_build_are_in_the_index_that_it_makes() {
 
 #[test]
 fn threads_that_write_all_the_time_and_small_memory_make_no_difference() {
-    let (engine, catalog) = filled(2_000);
+    let engine = HookedEngine::shared();
+    let simulation = Environment::simulated(1);
+    let scratch = ScratchSpace::open(&simulation.environment, Path::new("/scratch")).unwrap();
     // Dozens of runs for each index.
-    engine.lend_at_most(64 << 10);
+    let memory = QueryMemory::new(&engine.as_engine(), 64 << 10, Some(Arc::clone(&scratch)));
+    let catalog = Catalog::open_with(engine.as_engine(), memory.clone(), Arc::new(OrdinaryIndexes)).unwrap();
+    let catalog = filled_in(catalog, 2_000);
     let (ended, writes) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for thread in 0..3_u64 {
@@ -126,9 +138,13 @@ fn threads_that_write_all_the_time_and_small_memory_make_no_difference() {
     });
     assert_sound(&catalog, 4);
     assert_eq!(engine.tree_names().len(), 5);
-    let lending = engine.lending();
-    assert!(lending.runs > 16 && lending.held_while_sorting == 64 << 10, "{lending:?}");
-    assert_eq!(lending.held, 0, "all was given back");
+    let figures = memory.figures();
+    assert!(figures.spills > 16 && figures.peak_bytes <= 64 << 10, "{figures:?}");
+    assert_eq!(
+        (engine.lent_bytes(), figures.held_bytes, scratch.figures().files),
+        (0, 0, 0),
+        "all was given back"
+    );
 }
 
 #[test]

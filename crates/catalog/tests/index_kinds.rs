@@ -13,7 +13,7 @@ use pando_catalog::index_kind::{
 };
 use pando_catalog::{
     BlockingMode, Caller, Catalog, CatalogError, Direction, Durability, IndexDescription, KeyRange, Multikey,
-    Operation, SharedEngine, WriteError,
+    Operation, QueryMemory, SharedEngine, WriteError,
 };
 use pando_document::{RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_environment::{Environment, SeededRandom};
@@ -98,7 +98,8 @@ fn wanted(catalog: &Catalog) -> Vec<IndexDescription> {
 }
 
 fn open(engine: &SharedEngine) -> Catalog {
-    Catalog::open_with(Arc::clone(engine), Arc::new(Kinds)).unwrap()
+    Catalog::open_with(Arc::clone(engine), QueryMemory::new(engine, usize::MAX, None), Arc::new(Kinds))
+        .unwrap()
 }
 
 fn engine_with_collection() -> (SharedEngine, Catalog) {
@@ -211,7 +212,9 @@ fn a_specification_that_the_factory_refuses_builds_nothing_and_a_store_with_it_d
         .unwrap()
         .create_indexes(&namespace(), vec![description], &Operation::default())
         .unwrap();
-    let refused = Catalog::open_with(Arc::clone(&engine), Arc::new(Kinds)).map(drop);
+    let refused =
+        Catalog::open_with(Arc::clone(&engine), QueryMemory::new(&engine, usize::MAX, None), Arc::new(Kinds))
+            .map(drop);
     assert!(matches!(refused, Err(CatalogError::DamagedEntry { .. })), "{refused:?}");
 }
 

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pando_catalog::index_kind::OrdinaryIndexes;
 use pando_catalog::{
     Begin, BlockingMode, Catalog, CatalogError, CollectionReport, CommitReceipt, Durability, DurabilityWaker,
-    Interruption, Operation, SharedEngine, StorageError, WriteError, check_database, verify_collection,
+    Interruption, Operation, QueryMemory, ScratchSpace, SharedEngine, StorageError, WriteError,
+    check_database, verify_collection,
 };
 use pando_document::{DocumentWriter, RawValue};
 use pando_environment::{Environment, MissedRead};
@@ -92,7 +94,13 @@ impl Commands {
         environment: Environment,
         options: CommandsOptions,
     ) -> Result<Commands, CatalogError> {
-        let catalog = Catalog::open(engine)?;
+        let settings = &options.query_memory;
+        let scratch = match &settings.scratch_folder {
+            Some(folder) => Some(ScratchSpace::open(&environment, folder)?),
+            None => None,
+        };
+        let memory = QueryMemory::new(&engine, settings.limit_bytes, scratch);
+        let catalog = Catalog::open_with(engine, memory, Arc::new(OrdinaryIndexes))?;
         let commands = registry::command_names();
         let chores = housekeeping::chore_names();
         let shared = Arc::new(SharedState::new(catalog, environment, options, commands, chores));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pando_catalog::{
     Begin, BlockingMode, Caller, Catalog, CatalogError, Collection, CommitReceipt, Durability, Interruption,
-    Lease, Namespace, Operation, StorageError, Transaction, WriteTransaction,
+    Lease, Namespace, Operation, QueryAccount, StorageError, Transaction, WriteTransaction,
 };
 use pando_document::{RawDocument, RawDocumentBuf};
 use pando_environment::Monotonic;
@@ -149,6 +149,11 @@ impl<'c> Context<'c> {
 
     pub fn catalog(&self) -> &'c Catalog {
         &self.shared.catalog
+    }
+
+    /// The account of a new query.
+    pub fn query_account(&self) -> QueryAccount {
+        self.shared.catalog.query_memory().account()
     }
 
     pub fn cursors(&self) -> &'c Cursors {

@@ -2,11 +2,11 @@
 //!
 //! # Steps of a batch
 //! 1. Documents that an earlier, interrupted batch had fetched already (the *carry*) come first.
-//! 2. Documents are fetched until there are `count_max` of them or the reply is full. One that no longer fits
-//!    goes to the carry.
+//! 2. Documents are fetched until there are `count_max` of them or the reply is full: 16 MB, or less where
+//!    the memory of queries is used up. One that no longer fits goes to the carry.
 //! 3. If fetching would block, the fetched documents go to the carry, so that the next request loses none.
 
-use pando_catalog::Caller;
+use pando_catalog::{Caller, QueryAccount, Reservation};
 use pando_document::{DocumentWriter, RawDocument};
 use pando_query::QueryError;
 
@@ -14,7 +14,7 @@ use crate::CommandError;
 use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::cursor_facts::{CursorFacts, Expiry};
-use crate::cursors::{BatchPlace, CursorSource, OpenCursor, Supply};
+use crate::cursors::{BatchMemory, BatchPlace, CursorSource, OpenCursor, Supply};
 use crate::operations::command_copy;
 
 /// Bytes of documents in one batch at most; one document always fits.
@@ -31,17 +31,47 @@ pub(crate) enum BatchEnd {
     Exhausted,
 }
 
+/// A batch of this size counts in the memory of its query, and ends where no more is to be had.
+const BATCH_BYTES_COUNTED: usize = 1 << 20;
+
 /// A batch of documents, back to back.
-#[derive(Default)]
 pub(crate) struct DocumentBatch {
     bytes: Vec<u8>,
     ends: Vec<usize>,
+    reservation: Reservation,
+    memory: BatchMemory,
 }
 
 impl DocumentBatch {
     /// The number of documents.
     pub fn len(&self) -> usize {
         self.ends.len()
+    }
+
+    fn new(supply: &Supply) -> DocumentBatch {
+        DocumentBatch {
+            bytes: Vec::new(),
+            ends: Vec::new(),
+            reservation: supply.account.reserve(),
+            memory: supply.batch_memory,
+        }
+    }
+
+    /// Whether a document goes into the batch. The first one always does. The reply is a second copy.
+    fn has_room(&mut self, document: &[u8]) -> bool {
+        let bytes = self.bytes.len() + document.len();
+        if self.ends.is_empty() || bytes <= BATCH_BYTES_COUNTED {
+            return true;
+        }
+        if bytes > BATCH_BYTES_MAX {
+            return false;
+        }
+        let is_granted = self.reservation.grow_to(2 * bytes);
+        if !is_granted && self.memory == BatchMemory::WhatItTakes {
+            self.reservation.hold(2 * bytes);
+            return true;
+        }
+        is_granted
     }
 
     fn push(&mut self, document: &[u8]) {
@@ -62,7 +92,7 @@ pub(crate) fn fetch(
     place: BatchPlace,
     caller: Caller<'_>,
 ) -> Result<(DocumentBatch, BatchEnd), CommandError> {
-    let mut batch = DocumentBatch::default();
+    let mut batch = DocumentBatch::new(supply);
     let mut carried = std::mem::take(&mut supply.carry).into_iter();
     let mut document = Vec::new();
     loop {
@@ -87,7 +117,7 @@ pub(crate) fn fetch(
                 }
             }
         }
-        if !batch.ends.is_empty() && batch.bytes.len() + document.len() > BATCH_BYTES_MAX {
+        if !batch.has_room(&document) {
             supply.carry.push(std::mem::take(&mut document));
             supply.carry.extend(carried);
             return Ok((batch, BatchEnd::Full));
@@ -127,6 +157,8 @@ pub(crate) struct NewCursor<'a> {
     pub command: &'a RawDocument,
     pub namespace: String,
     pub source: Box<dyn CursorSource>,
+    /// The memory of its query.
+    pub account: QueryAccount,
     pub expiry: Expiry,
     /// Documents in the first batch, where the client says.
     pub first_batch: Option<u64>,
@@ -135,9 +167,14 @@ pub(crate) struct NewCursor<'a> {
 
 impl<'a> NewCursor<'a> {
     /// A cursor that times out.
-    pub fn new(command: &'a RawDocument, namespace: String, source: Box<dyn CursorSource>) -> NewCursor<'a> {
+    pub fn new(
+        command: &'a RawDocument,
+        namespace: String,
+        source: Box<dyn CursorSource>,
+        account: QueryAccount,
+    ) -> NewCursor<'a> {
         let (expiry, keeping) = (Expiry::TimesOut, Keeping::Keep);
-        NewCursor { command, namespace, source, expiry, first_batch: None, keeping }
+        NewCursor { command, namespace, source, account, expiry, first_batch: None, keeping }
     }
 }
 
@@ -147,8 +184,11 @@ pub(crate) fn open(
     new: NewCursor<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    let NewCursor { command, namespace, source, expiry, first_batch, keeping } = new;
-    let mut supply = Supply::new(source);
+    let NewCursor { command, namespace, source, account, expiry, first_batch, keeping } = new;
+    let mut supply = Supply::new(source, &account, command.as_bytes().len());
+    if keeping == Keeping::SingleBatch {
+        supply.batch_memory = BatchMemory::WhatItTakes;
+    }
     let count_max = first_batch.unwrap_or(FIRST_BATCH_DEFAULT);
     let (batch, end) = fetch(&mut supply, count_max, BatchPlace::First, context.caller())?;
     context.note(|notes| {
@@ -172,7 +212,7 @@ pub(crate) fn open(
 fn keep(context: &Context<'_>, mut cursor: OpenCursor, returned: usize) -> i64 {
     cursor.facts.add_batch(returned);
     cursor.time_left = context.operation.time_left();
-    cursor.hold_memory(context.catalog().engine());
+    cursor.supply.hold_memory();
     let id = context.cursors().open(cursor, context.shared.now_ms());
     context.note(|notes| notes.cursor = Some(id));
     id

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use pando_catalog::{Caller, HeldMemory, Interruption, SharedEngine};
+use pando_catalog::{Caller, Interruption, QueryAccount, Reservation};
 use parking_lot::Mutex;
 
 use crate::cursor_facts::{CursorFacts, Expiry};
@@ -39,16 +39,42 @@ impl Default for CursorTimeout {
 /// of entries that the engine does not count.
 const WAITING_BYTES: usize = 32 << 10;
 
-/// The rest of a cursor's documents.
+/// Parsed filters, plans and stages take so many times the bytes of their request, about.
+const PARSED_FACTOR: usize = 6;
+
+/// The rest of a cursor's documents, and the memory of its query.
 pub(crate) struct Supply {
     pub source: Box<dyn CursorSource>,
     /// Documents that were fetched and not delivered.
     pub carry: Vec<Vec<u8>>,
+    /// The memory of its query, from its first batch to its last.
+    pub account: QueryAccount,
+    /// The parts of that memory which are no stage's: the plan, and documents that wait.
+    waiting: Reservation,
+    /// An estimate of the parsed request.
+    request_bytes: usize,
+    pub batch_memory: BatchMemory,
 }
 
 impl Supply {
-    pub fn new(source: Box<dyn CursorSource>) -> Supply {
-        Supply { source, carry: Vec::new() }
+    /// A source, and the bytes of the request that it was parsed from: lists of values and stages count
+    /// where they are much.
+    pub fn new(source: Box<dyn CursorSource>, account: &QueryAccount, request_bytes: usize) -> Supply {
+        let request_bytes = request_bytes * PARSED_FACTOR;
+        let mut waiting = account.reserve();
+        if request_bytes > WAITING_BYTES {
+            waiting.hold(request_bytes);
+        }
+        let account = account.clone();
+        let batch_memory = BatchMemory::WhatIsThere;
+        Supply { source, carry: Vec::new(), account, waiting, request_bytes, batch_memory }
+    }
+
+    /// Counts its memory while it waits for a `getMore`.
+    pub fn hold_memory(&mut self) {
+        // The documents are held in any case, even beyond the limit.
+        let carried: usize = self.carry.iter().map(Vec::capacity).sum();
+        self.waiting.hold(WAITING_BYTES + self.request_bytes + carried);
     }
 }
 
@@ -58,22 +84,22 @@ pub(crate) struct OpenCursor {
     pub supply: Supply,
     /// The rest of the time limit of the command that has opened the cursor.
     pub time_left: Option<Duration>,
-    /// Its memory while it waits, counted against the engine's limit.
-    pub memory: Option<HeldMemory>,
 }
 
 impl OpenCursor {
     /// A cursor with its facts.
     pub fn new(facts: CursorFacts, supply: Supply) -> OpenCursor {
-        OpenCursor { facts: Arc::new(facts), supply, time_left: None, memory: None }
+        OpenCursor { facts: Arc::new(facts), supply, time_left: None }
     }
+}
 
-    /// Counts its memory while it waits for a `getMore`.
-    pub fn hold_memory(&mut self, engine: &SharedEngine) {
-        let memory = self.memory.get_or_insert_with(|| engine.lend_memory(WAITING_BYTES));
-        // The documents are held in any case, even beyond the limit.
-        memory.set(WAITING_BYTES + self.supply.carry.iter().map(Vec::capacity).sum::<usize>());
-    }
+/// How much of a batch is fetched where the memory of queries is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BatchMemory {
+    /// What fits: a `getMore` fetches the rest.
+    WhatIsThere,
+    /// All of it: there is no `getMore`.
+    WhatItTakes,
 }
 
 /// Which of a cursor's batches.
@@ -356,7 +382,8 @@ mod tests {
     }
 
     fn cursor(expiry: Expiry) -> OpenCursor {
-        OpenCursor::new(CursorFacts::new("a.b".to_owned(), expiry, 0), Supply::new(Box::new(Empty)))
+        let supply = Supply::new(Box::new(Empty), &QueryAccount::unlimited(), 0);
+        OpenCursor::new(CursorFacts::new("a.b".to_owned(), expiry, 0), supply)
     }
 
     fn user() -> Arc<ConnectionRecord> {
@@ -409,7 +436,10 @@ mod tests {
         for byte in [1, 2] {
             let mut facts = CursorFacts::new("a.b".to_owned(), Expiry::Never, 0);
             facts.session = Some(session(byte));
-            ids.push(cursors.open(OpenCursor::new(facts, Supply::new(Box::new(Empty))), 0));
+            ids.push(cursors.open(
+                OpenCursor::new(facts, Supply::new(Box::new(Empty), &QueryAccount::unlimited(), 0)),
+                0,
+            ));
         }
         cursors.touch_session(session(2), || 20);
         cursors.expire_sessions(30, Duration::from_millis(30));

@@ -125,6 +125,18 @@ impl From<CatalogError> for CommandError {
     }
 }
 
+/// An error of an execution. MongoDB puts words before that of a stage without memory: they name the command.
+pub(crate) fn memory_fault(words: &str, error: QueryError) -> CommandError {
+    use ErrorCode::{ExceededMemoryLimit, QueryExceededMemoryLimitNoDiskUseAllowed};
+    match error {
+        QueryError::Refused {
+            code: code @ (ExceededMemoryLimit | QueryExceededMemoryLimitNoDiskUseAllowed),
+            message,
+        } => CommandError::failed(code, format!("{words} :: caused by :: {message}")),
+        other => other.into(),
+    }
+}
+
 impl From<QueryError> for CommandError {
     fn from(error: QueryError) -> CommandError {
         match error {

@@ -106,7 +106,7 @@ pub use identity::{MAX_WIRE_VERSION, MONGODB_VERSION, PANDO_VERSION};
 pub use pando_catalog::restore_emulated_backup;
 pub use pando_catalog::{
     BlockingMode, CatalogError, CollectionReport, Durability, DurabilityWaker, Engine, ErrorKind,
-    SharedEngine, Statistics, StorageError, verify_collection,
+    QUERY_MEMORY_MIN, SharedEngine, Statistics, StorageError, verify_collection,
 };
 pub use request::{DocumentSequence, Request};
-pub use shared_state::CommandsOptions;
+pub use shared_state::{CommandsOptions, QueryMemoryOptions};

@@ -1,6 +1,7 @@
 //! The state of one open store: its catalog, its open cursors, its counters. Every request works with it.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -26,6 +27,25 @@ pub struct CommandsOptions {
     /// The address that clients reach the server at, as `serverStatus` shows it; empty in an application's
     /// own process.
     pub address: String,
+    /// The memory of queries.
+    pub query_memory: QueryMemoryOptions,
+}
+
+/// The memory of queries of a store.
+#[derive(Clone, Debug)]
+pub struct QueryMemoryOptions {
+    /// The bytes that all queries may hold together.
+    pub limit_bytes: usize,
+    /// The most that the limit can be changed to while the store is open.
+    pub limit_bytes_max: usize,
+    /// The folder of scratch files. Without one, queries cannot spill and take the memory that they need.
+    pub scratch_folder: Option<PathBuf>,
+}
+
+impl Default for QueryMemoryOptions {
+    fn default() -> QueryMemoryOptions {
+        QueryMemoryOptions { limit_bytes: usize::MAX, limit_bytes_max: usize::MAX, scratch_folder: None }
+    }
 }
 
 /// The state of one open store, shared by all its requests.

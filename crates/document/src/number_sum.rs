@@ -24,6 +24,9 @@ impl Default for NumberSum {
 }
 
 impl NumberSum {
+    /// Bytes of a saved sum.
+    pub const BYTES: usize = 49;
+
     /// The sum of nothing: Int32 zero.
     pub const fn new() -> Self {
         Self {
@@ -63,15 +66,51 @@ impl NumberSum {
         self.widen(other.widest);
     }
 
+    /// The sum as bytes, from which [`from_bytes`](NumberSum::from_bytes) makes the same sum.
+    pub fn to_bytes(&self) -> [u8; NumberSum::BYTES] {
+        let mut bytes = [0; NumberSum::BYTES];
+        bytes[..16].copy_from_slice(&self.integers.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.double.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.correction.to_le_bytes());
+        bytes[32..48].copy_from_slice(&self.decimals.to_le_bytes());
+        bytes[48] = Self::rank(self.widest);
+        bytes
+    }
+
+    /// The sum that [`to_bytes`](NumberSum::to_bytes) gave; `None` for other bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (integers, rest) = bytes.split_first_chunk()?;
+        let (double, rest) = rest.split_first_chunk()?;
+        let (correction, rest) = rest.split_first_chunk()?;
+        let (decimals, rest) = rest.split_first_chunk()?;
+        let widest = match rest {
+            [0] => ElementType::Int32,
+            [1] => ElementType::Int64,
+            [2] => ElementType::Double,
+            [3] => ElementType::Decimal128,
+            _ => return None,
+        };
+        Some(Self {
+            integers: i128::from_le_bytes(*integers),
+            double: f64::from_le_bytes(*double),
+            correction: f64::from_le_bytes(*correction),
+            decimals: Decimal128::from_le_bytes(*decimals),
+            widest,
+        })
+    }
+
     fn widen(&mut self, kind: ElementType) {
-        let rank = |kind| match kind {
+        if Self::rank(kind) > Self::rank(self.widest) {
+            self.widest = kind;
+        }
+    }
+
+    fn rank(kind: ElementType) -> u8 {
+        match kind {
             ElementType::Int32 => 0,
             ElementType::Int64 => 1,
             ElementType::Double => 2,
             _ => 3,
-        };
-        if rank(kind) > rank(self.widest) {
-            self.widest = kind;
         }
     }
 

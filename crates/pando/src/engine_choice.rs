@@ -5,7 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use pando_commands::{Commands, CommandsOptions, SharedEngine};
+use pando_commands::{Commands, CommandsOptions, QUERY_MEMORY_MIN, QueryMemoryOptions, SharedEngine};
 use pando_environment::Environment;
 
 use crate::EngineOptions;
@@ -54,18 +54,55 @@ impl FromStr for EngineName {
     }
 }
 
+/// The divisor of the cache for the memory of queries.
+const QUERY_MEMORY_SHARE: usize = 4;
+/// The folder of scratch files, in that of the store.
+const SCRATCH_FOLDER: &str = "scratch";
+
 type OpenError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Opens an engine over a folder and the commands over the engine. Blocks while the engine recovers.
+/// Opens an engine over a folder and the commands over the engine. `query_memory_bytes` is as in
+/// [`Options`](crate::Options::query_memory_bytes). Blocks while the engine recovers.
 pub fn open_commands(
     engine: EngineName,
     folder: &Path,
     options: &EngineOptions,
     environment: Environment,
     commands: CommandsOptions,
+    query_memory_bytes: Option<u64>,
 ) -> Result<Commands, OpenError> {
+    let query_memory = query_memory(engine, folder, options, query_memory_bytes)?;
     let engine = open_engine(engine, folder, options, &environment)?;
-    Ok(Commands::open(engine, environment, commands)?)
+    Ok(Commands::open(engine, environment, CommandsOptions { query_memory, ..commands })?)
+}
+
+/// The memory of queries: a quarter of the cache unless asked for otherwise. Write buffers take another
+/// quarter, and the rest is for inner nodes and pages.
+fn query_memory(
+    engine: EngineName,
+    folder: &Path,
+    options: &EngineOptions,
+    bytes: Option<u64>,
+) -> Result<QueryMemoryOptions, OpenError> {
+    if engine == EngineName::Memory {
+        // It has no limit of memory, and no folder.
+        return Ok(QueryMemoryOptions::default());
+    }
+    let to_usize = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    let most = to_usize(options.cache_bytes).max(QUERY_MEMORY_MIN);
+    let limit_bytes = bytes.map_or((most / QUERY_MEMORY_SHARE).max(QUERY_MEMORY_MIN), to_usize);
+    if !(QUERY_MEMORY_MIN..=most).contains(&limit_bytes) {
+        return Err(format!(
+            "the memory of queries cannot be {limit_bytes} bytes: choose from {QUERY_MEMORY_MIN} bytes to {most} \
+             bytes, the cache"
+        )
+        .into());
+    }
+    Ok(QueryMemoryOptions {
+        limit_bytes,
+        limit_bytes_max: most,
+        scratch_folder: Some(folder.join(SCRATCH_FOLDER)),
+    })
 }
 
 pub(crate) fn open_engine(

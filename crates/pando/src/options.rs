@@ -37,4 +37,7 @@ pub struct Options {
     pub engine_options: EngineOptions,
     /// The durability of a write when its call returns.
     pub durability: DurabilityChoice,
+    /// Bytes of memory that all queries may hold together, from a megabyte to the cache. Beyond, they use
+    /// scratch files in the folder. `None`: a quarter of the cache.
+    pub query_memory_bytes: Option<u64>,
 }

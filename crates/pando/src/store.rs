@@ -38,6 +38,7 @@ impl Pando {
             &options.engine_options,
             Environment::real(),
             CommandsOptions::default(),
+            options.query_memory_bytes,
         )
         .map_err(Error::Open)?;
         let connection = Mutex::new(ConnectionState::new(1, "embedded"));

@@ -78,7 +78,7 @@ fn sentence_of(damage: &pando_betree::Damage) -> String {
 fn check_collections(folder: &Path, environment: Environment, report: &mut StoreReport) -> Result<(), Error> {
     let options = EngineOptions::default();
     let commands =
-        open_commands(EngineName::Betree, folder, &options, environment, CommandsOptions::default())
+        open_commands(EngineName::Betree, folder, &options, environment, CommandsOptions::default(), None)
             .map_err(Error::Open)?;
     let found = commands.verify_collections().map_err(|error| Error::Stopped(Box::new(error)))?;
     commands.close().map_err(|error| Error::Stopped(Box::new(error)))?;

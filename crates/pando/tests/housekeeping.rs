@@ -21,6 +21,7 @@ fn opened() -> (Simulation, Commands) {
         &options,
         environment,
         CommandsOptions::default(),
+        None,
     );
     (simulation, commands.unwrap())
 }

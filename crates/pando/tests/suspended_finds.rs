@@ -24,8 +24,15 @@ fn cold(folder: &Path) -> Commands {
     pando.close().unwrap();
     let options = Options::default();
     let environment = Environment::real();
-    open_commands(options.engine, folder, &EngineOptions::default(), environment, CommandsOptions::default())
-        .unwrap()
+    open_commands(
+        options.engine,
+        folder,
+        &EngineOptions::default(),
+        environment,
+        CommandsOptions::default(),
+        None,
+    )
+    .unwrap()
 }
 
 fn find(id: i32) -> RawDocumentBuf {

@@ -19,9 +19,9 @@ use pando_memory::MemoryEngine;
 use pando_query::execute::{Executor, Revisits};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
+use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::plan::{FindSpecification, plan, plan_by_primary_key, point_lookup};
 use pando_query::projection::Projection;
-use pando_query::sort::DiskUse;
 
 const DOCUMENTS: i32 = 10_000;
 const QUERIES: u32 = 300_000;
@@ -64,7 +64,12 @@ fn main() -> Result<(), Failure> {
         let filter = Filter::parse(&filters[at], &ParseScope::default())?;
         let made = plan_by_primary_key(&FindSpecification::matching(&filter)).ok_or("a point")?;
         let collection = Arc::clone(&collection);
-        let executor = Executor::new(collection, made, DiskUse::Forbidden, Revisits::Impossible)?;
+        let executor = Executor::new(
+            collection,
+            made,
+            &StageMemory::unlimited(DiskUse::Forbidden),
+            Revisits::Impossible,
+        )?;
         project_first(executor, &*transaction, &shown)
     })?;
     measure("parsed, planned over all indexes, projected", |at| {
@@ -76,7 +81,12 @@ fn main() -> Result<(), Failure> {
         let filter = Filter::parse(&ranges[at], &ParseScope::default())?;
         let made = plan(&FindSpecification::matching(&filter), &collection.describe_indexes())?;
         let collection = Arc::clone(&collection);
-        let mut executor = Executor::new(collection, made, DiskUse::Forbidden, Revisits::Impossible)?;
+        let mut executor = Executor::new(
+            collection,
+            made,
+            &StageMemory::unlimited(DiskUse::Forbidden),
+            Revisits::Impossible,
+        )?;
         let mut bytes = 0;
         while let Some(row) = executor.next(&*transaction, Caller::may_block(&Operation::default()))? {
             bytes += row.document.as_bytes().len();
@@ -94,7 +104,12 @@ fn planned(
 ) -> Result<usize, Failure> {
     let filter = Filter::parse(filter, &ParseScope::default())?;
     let made = plan(&FindSpecification::matching(&filter), &collection.describe_indexes())?;
-    let executor = Executor::new(Arc::clone(collection), made, DiskUse::Forbidden, Revisits::Impossible)?;
+    let executor = Executor::new(
+        Arc::clone(collection),
+        made,
+        &StageMemory::unlimited(DiskUse::Forbidden),
+        Revisits::Impossible,
+    )?;
     project_first(executor, transaction, shown)
 }
 
@@ -138,8 +153,12 @@ fn scan(collection: &Arc<Collection>, transaction: &dyn Transaction) -> Result<(
     let started = processor_time()?;
     for _ in 0..rounds {
         let made = plan(&FindSpecification::matching(&filter), &collection.describe_indexes())?;
-        let mut executor =
-            Executor::new(Arc::clone(collection), made, DiskUse::Forbidden, Revisits::Impossible)?;
+        let mut executor = Executor::new(
+            Arc::clone(collection),
+            made,
+            &StageMemory::unlimited(DiskUse::Forbidden),
+            Revisits::Impossible,
+        )?;
         black_box(executor.count(transaction, Caller::may_block(&Operation::default()))?);
     }
     let each = (processor_time()? - started) / (rounds * u64::from(DOCUMENTS.unsigned_abs()));

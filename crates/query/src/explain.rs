@@ -13,8 +13,9 @@ use pando_document::{Document, RawDocument, RawValue, Value};
 pub use self::summary::PlanSummary;
 use crate::execute::Counters;
 use crate::filter::{FieldTest, Filter, Node, Operator, Test};
+use crate::memory::MEMORY_BYTES_MAX;
 use crate::plan::{Access, Coverage, Plan};
-use crate::sort::{MEMORY_BYTES_MAX, SortPattern};
+use crate::sort::SortPattern;
 
 /// How the projection of a find is shown.
 #[derive(Clone, Copy, Debug)]

@@ -17,15 +17,15 @@
 //! A room is a top module with what lies in its folder. `cargo xtask layers` holds the rooms to these arrows.
 //!
 //! ```arrows
-//! update -> array_sort, expression, filter, pipeline, sort
-//! explain -> execute, filter, plan, sort
-//! pipeline -> expression, filter, projection, sort
-//! execute -> filter, plan, sort
+//! update -> array_sort, expression, filter, memory, pipeline
+//! explain -> execute, filter, memory, plan, sort
+//! pipeline -> expression, filter, memory, projection, sort
+//! execute -> filter, memory, plan, sort
 //! plan -> filter, regular_expression, sort
 //! projection -> expression, filter
 //! filter -> expression, regular_expression
-//! sort -> expression
-//! expression -> array_sort, date, regular_expression
+//! sort -> expression, memory
+//! expression -> array_sort, date, memory, regular_expression
 //! path -> error, field_tables
 //! merged_fields -> literal
 //! leaves: array_build, error, field_tables, identity, literal, merged_fields, path, shell_text, value_set
@@ -52,6 +52,7 @@ mod field_tables;
 pub mod filter;
 mod identity;
 pub mod literal;
+pub mod memory;
 mod merged_fields;
 pub mod path;
 pub mod pipeline;

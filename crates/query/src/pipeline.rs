@@ -17,8 +17,8 @@
 //! holding a transaction.
 //!
 //! Invariants: a run is `Send`. An error of the source passes through without losing state, so after
-//! `WouldBlock` the call is simply repeated. A blocking stage holds at most
-//! [`MEMORY_BYTES_MAX`](crate::sort::MEMORY_BYTES_MAX) bytes unless disk use is allowed.
+//! `WouldBlock` the call is simply repeated. A blocking stage holds what its query's account has for it, and
+//! spills beyond ([`crate::memory`]).
 //!
 //! Not here: expressions and accumulators' arguments (`expression`), where documents come from (`execute`),
 //! `$out` and `$merge`, which write (`commands`).
@@ -38,7 +38,7 @@ use self::stage::{Definition, Stage};
 use crate::error::QueryError;
 use crate::expression::ParseScope;
 use crate::filter::Filter;
-use crate::sort::DiskUse;
+use crate::memory::StageMemory;
 
 /// Most stages of one pipeline, as in MongoDB.
 const STAGES_MAX: usize = 1000;
@@ -52,11 +52,12 @@ pub trait Source {
     /// where it was.
     fn next(&mut self) -> Result<Option<Bytes>, QueryError>;
 
-    /// All documents of another collection of the same database that match a filter.
+    /// Calls `take` with each document of another collection of the same database that matches a filter.
     ///
     /// # Errors
-    /// As for [`Source::next`]. A collection that does not exist is empty.
-    fn find_in(&mut self, collection: &str, filter: &Filter) -> Result<Vec<Bytes>, QueryError>;
+    /// As for [`Source::next`], but a repeated call begins anew; and the first error of `take`. A collection
+    /// that does not exist is empty.
+    fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError>;
 
     /// Fails if the operation has to end: for loops that draw no documents. Drawing one checks already.
     ///
@@ -64,6 +65,9 @@ pub trait Source {
     /// The operation was interrupted.
     fn check(&self) -> Result<(), QueryError>;
 }
+
+/// Takes the documents that a [`Source`] finds.
+pub type Take<'t> = &'t mut dyn FnMut(&RawDocument) -> Result<(), QueryError>;
 
 /// A parsed pipeline.
 #[derive(Clone, Debug, Default)]
@@ -94,10 +98,10 @@ pub struct Pushdown {
 }
 
 /// How a pipeline is run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// Whether blocking stages may hold more than their limit.
-    pub disk_use: DiskUse,
+    /// The memory of its blocking stages.
+    pub memory: StageMemory,
     /// Where `$sample` starts its choice.
     pub seed: u64,
 }
@@ -234,8 +238,8 @@ impl Source for Upstream<'_> {
         }
     }
 
-    fn find_in(&mut self, collection: &str, filter: &Filter) -> Result<Vec<Bytes>, QueryError> {
-        self.source.find_in(collection, filter)
+    fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
+        self.source.find_in(collection, filter, take)
     }
 
     fn check(&self) -> Result<(), QueryError> {

@@ -1,4 +1,4 @@
-//! Sorting: the pattern, the key of a document, and the sorter that holds documents in memory.
+//! Sorting: the pattern, the key of a document, and the sorter of documents.
 //!
 //! # Terms
 //! - *Pattern*: paths with directions, `{ a: 1, "b.c": -1 }`.
@@ -18,4 +18,5 @@ mod tests;
 pub use fault::SortFault;
 pub(crate) use pattern::natural_direction;
 pub use pattern::{Sort, SortPart, SortPattern};
-pub use sorter::{DiskUse, MEMORY_BYTES_MAX, Sorter};
+pub(crate) use sorter::Check;
+pub use sorter::{Sorted, Sorter};

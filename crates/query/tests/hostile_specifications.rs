@@ -12,9 +12,9 @@ use pando_document::{
 use pando_query::QueryError;
 use pando_query::expression::{Expression, ParseScope};
 use pando_query::filter::Filter;
-use pando_query::pipeline::{Pipeline, RunOptions, Source};
+use pando_query::memory::{DiskUse, StageMemory};
+use pando_query::pipeline::{Pipeline, RunOptions, Source, Take};
 use pando_query::projection::Projection;
-use pando_query::sort::DiskUse;
 use pando_query::update::{Applied, ApplyKind, Update, UpdateContext};
 
 const NAMES: [&str; 92] = [
@@ -220,8 +220,8 @@ impl Source for Once {
         Ok(self.0.take())
     }
 
-    fn find_in(&mut self, _: &str, _: &Filter) -> Result<Vec<Bytes>, QueryError> {
-        Ok(Vec::new())
+    fn find_in(&mut self, _: &str, _: &Filter, _: Take<'_>) -> Result<(), QueryError> {
+        Ok(())
     }
 
     fn check(&self) -> Result<(), QueryError> {
@@ -316,7 +316,8 @@ fn random_pipelines_are_run_or_refused() {
         let stages = pando_document::RawArray::from_document(&stages);
         let Ok(pipeline) = Pipeline::parse(stages, &ParseScope::at(0)) else { continue };
         let mut source = Once(Some(Bytes::copy_from_slice(document.as_bytes())));
-        let mut run = pipeline.start(&RunOptions { disk_use: DiskUse::Forbidden, seed });
+        let mut run =
+            pipeline.start(&RunOptions { memory: StageMemory::unlimited(DiskUse::Forbidden), seed });
         while let Ok(Some(bytes)) = run.next(&mut source) {
             check(&bytes, "the given document", seed);
             given += 1;

@@ -4,17 +4,21 @@
 mod corpus;
 
 use std::collections::VecDeque;
+use std::path::Path;
 
 use corpus::{Case, value_of};
-use pando_catalog::Bytes;
+use pando_catalog::{Bytes, QueryMemory, ScratchSpace};
 use pando_document::{ArrayWriter, RawArray, RawDocument, RawDocumentBuf};
+use pando_environment::Environment;
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
-use pando_query::pipeline::{Pipeline, RunOptions, Source};
-use pando_query::sort::DiskUse;
+use pando_query::memory::{DiskUse, StageMemory};
+use pando_query::pipeline::{Pipeline, RunOptions, Source, Take};
 use pando_query::{ErrorCode, QueryError};
 
-const OPTIONS: RunOptions = RunOptions { disk_use: DiskUse::Forbidden, seed: 7 };
+fn unlimited() -> RunOptions {
+    RunOptions { memory: StageMemory::unlimited(DiskUse::Forbidden), seed: 7 }
+}
 
 /// Documents in memory, and an action before each of them.
 struct Documents {
@@ -65,15 +69,15 @@ impl Source for Documents {
     }
 
     /// The only other collection is this one again.
-    fn find_in(&mut self, collection: &str, filter: &Filter) -> Result<Vec<Bytes>, QueryError> {
+    fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
         self.interrupt()?;
-        let mut found = Vec::new();
         for document in self.all.iter().filter(|_| collection == "c") {
-            if filter.matches(RawDocument::from_bytes(document)?)? {
-                found.push(document.clone());
+            let document = RawDocument::from_bytes(document)?;
+            if filter.matches(document)? {
+                take(document)?;
             }
         }
-        Ok(found)
+        Ok(())
     }
 
     fn check(&self) -> Result<(), QueryError> {
@@ -122,19 +126,26 @@ fn a_limit_before_a_skip_or_a_sort_is_left_in_the_pipeline() {
     assert_eq!((pushdown.skip, pushdown.limit, pushdown.rest.stages().count()), (0, Some(4), 2));
 }
 
+/// As on MongoDB 6.0.27: an array of more than 100 MB is refused with disk use and without.
+#[test]
+fn a_group_whose_array_exceeds_the_memory_limit_is_refused() {
+    let text = format!(r#"[{{"v": "{}"}}]"#, "x".repeat(1 << 20));
+    for disk_use in [DiskUse::Forbidden, DiskUse::Allowed] {
+        let stages = r#"[{"$group": {"_id": null, "all": {"$push": "$v"}}}, {"$project": {"n": "$_id"}}]"#;
+        let error =
+            run_repeated(stages, &text, StageMemory::unlimited(disk_use)).expect_err("it is too large");
+        assert_eq!(error.code(), Some(ErrorCode::ExceededMemoryLimit), "{error:?}");
+        let message = "$push used too much memory and cannot spill to disk. Memory limit: 104857600 bytes";
+        assert_eq!(error.message(), message);
+    }
+}
+
 #[test]
 fn groups_beyond_the_memory_limit_are_refused_unless_disk_use_is_allowed() {
-    let text = format!(r#"[{{"v": "{}"}}]"#, "x".repeat(1 << 20));
-    let documents = corpus::boxed(&text);
-    let stages =
-        corpus::boxed(r#"[{"$group": {"_id": null, "all": {"$push": "$v"}}}, {"$project": {"n": "$_id"}}]"#);
-    let pipeline = Pipeline::parse(value_of(&stages).as_array().expect("an array"), &ParseScope::at(0))
-        .expect("it parses");
-    let one = Documents::new(value_of(&documents).as_array().expect("an array"), Interruptions::None);
+    let text = format!(r#"[{{"v": "{}"}}, {{"v": "{}", "w": 1}}]"#, "x".repeat(1 << 20), "y".repeat(1 << 20));
     for (disk_use, is_refused) in [(DiskUse::Forbidden, true), (DiskUse::Allowed, false)] {
-        let waiting = std::iter::repeat_n(one.all[0].clone(), 120).collect();
-        let mut source = Documents { waiting, all: Vec::new(), interruptions: Interruptions::None };
-        let answer = pipeline.start(&RunOptions { disk_use, seed: 0 }).next(&mut source);
+        let stages = r#"[{"$group": {"_id": "$w", "all": {"$push": "$v"}}}, {"$project": {"n": "$_id"}}]"#;
+        let answer = run_repeated(stages, &text, StageMemory::unlimited(disk_use));
         assert_eq!(answer.is_err(), is_refused, "disk use {disk_use:?}");
         if let Err(error) = answer {
             assert_eq!(error.code(), Some(ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed), "{error:?}");
@@ -142,16 +153,70 @@ fn groups_beyond_the_memory_limit_are_refused_unless_disk_use_is_allowed() {
     }
 }
 
+/// The first document that a pipeline makes of 120 documents: these again and again.
+fn run_repeated(stages: &str, documents: &str, memory: StageMemory) -> Result<Option<Bytes>, QueryError> {
+    let (stages, documents) = (corpus::boxed(stages), corpus::boxed(documents));
+    let stages = value_of(&stages).as_array().expect("an array");
+    let pipeline = Pipeline::parse(stages, &ParseScope::at(0)).expect("it parses");
+    let all = Documents::new(value_of(&documents).as_array().expect("an array"), Interruptions::None).all;
+    let waiting = all.iter().cycle().take(120).cloned().collect();
+    let mut source = Documents { waiting, all: Vec::new(), interruptions: Interruptions::None };
+    pipeline.start(&RunOptions { memory, seed: 0 }).next(&mut source)
+}
+
+/// With no memory at all each document is spilled by itself.
+#[test]
+fn pipelines_without_memory_give_the_same_documents() {
+    let simulation = Environment::simulated(1);
+    let scratch = ScratchSpace::open(&simulation.environment, Path::new("/scratch")).expect("it opens");
+    let cases = corpus::read("pipelines");
+    let mut spills = 0;
+    for case in &cases {
+        let stages = case.boxed("pipeline").expect("a case has a pipeline");
+        let given = |memory: StageMemory| {
+            run_with(case, Interruptions::Due, &RunOptions { memory, seed: 7 })
+                .map(|documents| canonical(&documents, value_of(&stages)))
+                .map_err(|error| error.to_string())
+        };
+        let memory = QueryMemory::with_scratch(0, &scratch);
+        let spilled = given(StageMemory { account: memory.account(), disk_use: DiskUse::Allowed });
+        assert_eq!(spilled, given(StageMemory::unlimited(DiskUse::Allowed)), "{:?}", value_of(&stages));
+        spills += memory.figures().spills;
+        assert_eq!((memory.figures().held_bytes, scratch.figures().files), (0, 0));
+    }
+    assert!(spills > 100, "{spills}");
+}
+
+/// The documents in the order that the pipeline gives them, or, where groups have no order, sorted.
+fn canonical(documents: &RawDocumentBuf, stages: pando_document::RawValue<'_>) -> Vec<String> {
+    let array = RawArray::from_document(documents);
+    let mut texts: Vec<String> =
+        array.iter().map(|document| format!("{:?}", document.expect("just written").to_owned())).collect();
+    let text = format!("{stages:?}");
+    if ["$group", "$sortByCount", "$bucket", "$facet"].iter().any(|stage| text.contains(stage)) {
+        texts.sort();
+    }
+    texts
+}
+
 fn check(case: &Case, interruptions: Interruptions) -> Option<String> {
     corpus::check_documents(case, "pipeline", run(case, interruptions))
 }
 
 fn run(case: &Case, interruptions: Interruptions) -> Result<String, QueryError> {
+    Ok(corpus::canonical_array(&run_with(case, interruptions, &unlimited())?))
+}
+
+fn run_with(
+    case: &Case,
+    interruptions: Interruptions,
+    options: &RunOptions,
+) -> Result<RawDocumentBuf, QueryError> {
     let stages = case.boxed("pipeline").expect("a case has a pipeline");
     let stages = value_of(&stages).as_array().expect("a pipeline is an array");
     let documents = case.boxed("documents").expect("a case has documents");
     let mut source = Documents::new(value_of(&documents).as_array().expect("an array"), interruptions);
-    let mut run = Pipeline::parse(stages, &ParseScope::at(0))?.start(&OPTIONS);
+    let mut run = Pipeline::parse(stages, &ParseScope::at(0))?.start(options);
     let mut bytes = Vec::new();
     let mut given = ArrayWriter::begin(&mut bytes);
     loop {
@@ -163,5 +228,5 @@ fn run(case: &Case, interruptions: Interruptions) -> Result<String, QueryError> 
         }
     }
     given.finish();
-    Ok(corpus::canonical_array(&RawDocumentBuf::from_vec(bytes)?))
+    Ok(RawDocumentBuf::from_vec(bytes)?)
 }

@@ -21,9 +21,10 @@ use pando_query::execute::{Executor, Revisits};
 use pando_query::explain::{ExplainedProjection, winning_plan};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
+use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::plan::{FindSpecification, Hint, Plan, ProjectionNeeds, plan};
 use pando_query::shell_text::document_text;
-use pando_query::sort::{DiskUse, Sort};
+use pando_query::sort::Sort;
 
 /// A collection in memory.
 struct Store {
@@ -59,7 +60,13 @@ impl Store {
     fn run(&self, plan: Plan) -> Vec<i64> {
         let transaction = reluctant::Reluctant::new(self.catalog.begin(Begin::READ).unwrap());
         let collection = Arc::clone(&self.collection);
-        let mut executor = Executor::new(collection, plan, DiskUse::Forbidden, Revisits::Impossible).unwrap();
+        let mut executor = Executor::new(
+            collection,
+            plan,
+            &StageMemory::unlimited(DiskUse::Forbidden),
+            Revisits::Impossible,
+        )
+        .unwrap();
         let mut ids = Vec::new();
         let operation = Operation::default();
         let mut blocking = BlockingMode::CachedOnly;
@@ -417,7 +424,9 @@ fn covered_plans_give_the_indexed_fields_with_their_exact_types() {
     let made = plan(&find, &store.indexes()).unwrap();
     let transaction = store.catalog.begin(Begin::READ).unwrap();
     let collection = Arc::clone(&store.collection);
-    let mut executor = Executor::new(collection, made, DiskUse::Forbidden, Revisits::Impossible).unwrap();
+    let mut executor =
+        Executor::new(collection, made, &StageMemory::unlimited(DiskUse::Forbidden), Revisits::Impossible)
+            .unwrap();
     let mut seen = Vec::new();
     while let Some(row) = executor.next(&*transaction, Caller::may_block(&operation)).unwrap() {
         seen.push(Document::from_raw(row.document).unwrap());
@@ -447,7 +456,9 @@ fn a_long_scan_that_must_not_block_gives_its_thread_back_and_loses_nothing() {
     let filter = Filter::parse(&doc! { "n": 7 }.to_raw(), &ParseScope::default()).unwrap();
     let made = plan(&FindSpecification::matching(&filter), &store.indexes()).unwrap();
     let collection = Arc::clone(&store.collection);
-    let mut executor = Executor::new(collection, made, DiskUse::Forbidden, Revisits::Impossible).unwrap();
+    let mut executor =
+        Executor::new(collection, made, &StageMemory::unlimited(DiskUse::Forbidden), Revisits::Impossible)
+            .unwrap();
     let transaction = store.catalog.begin(Begin::READ).unwrap();
     let (mut rows, mut given_back) = (0, 0);
     loop {
@@ -473,8 +484,13 @@ fn a_scan_that_is_written_behind_gives_each_document_once() {
     let find = FindSpecification { hint: Some(&hint), ..FindSpecification::matching(&filter) };
     let made = plan(&find, &store.indexes()).unwrap();
     let collection = Arc::clone(&store.collection);
-    let mut executor =
-        Executor::new(Arc::clone(&collection), made, DiskUse::Forbidden, Revisits::Prevented).unwrap();
+    let mut executor = Executor::new(
+        Arc::clone(&collection),
+        made,
+        &StageMemory::unlimited(DiskUse::Forbidden),
+        Revisits::Prevented,
+    )
+    .unwrap();
     let mut transaction = store.catalog.begin_write().unwrap();
     let mut changed = 0;
     while let Some(row) = executor.next(&*transaction, Caller::may_block(&operation)).unwrap() {
@@ -495,7 +511,9 @@ fn a_count_over_an_index_fetches_no_document() {
     let find = FindSpecification { needs: ProjectionNeeds::Nothing, ..FindSpecification::matching(&filter) };
     let made = plan(&find, &store.indexes()).unwrap();
     let collection = Arc::clone(&store.collection);
-    let mut executor = Executor::new(collection, made, DiskUse::Forbidden, Revisits::Impossible).unwrap();
+    let mut executor =
+        Executor::new(collection, made, &StageMemory::unlimited(DiskUse::Forbidden), Revisits::Impossible)
+            .unwrap();
     let transaction = store.catalog.begin(Begin::READ).unwrap();
     assert_eq!(executor.count(&*transaction, Caller::may_block(&operation)).unwrap(), 30);
     assert_eq!((executor.counters().keys_examined, executor.counters().documents_examined), (31, 0));

@@ -74,6 +74,8 @@ pub struct Configuration {
     pub engine: EngineName,
     /// Memory for the engine's cache of pages.
     pub cache: ByteSize,
+    /// Memory of all queries together; `None` is a share of the cache.
+    pub query_memory: Option<ByteSize>,
     /// Options of the engine by name; the engine checks them when it opens.
     pub engine_options: Vec<(String, String)>,
     /// Whether addresses beyond loopback are allowed.
@@ -103,6 +105,7 @@ impl Configuration {
             unix_socket: UnixSocket::None,
             engine: EngineName::Betree,
             cache: ByteSize::from_bytes(0),
+            query_memory: None,
             engine_options: Vec::new(),
             open_to_others: OpenToOthers::Refused,
             io_threads: None,

@@ -29,7 +29,7 @@ use pandodb::{Commands, CommandsOptions, EngineName, EngineOptions, open_command
 use shutdown_signal::ShutdownSignal;
 use tracing::{error, info, warn};
 
-use crate::configuration::{Configuration, OpenToOthers};
+use crate::configuration::{ByteSize, Configuration, OpenToOthers};
 use crate::error_text::error_text;
 use crate::network::{Limits, ListenError, Network, Placement};
 
@@ -150,8 +150,17 @@ fn open_store(configuration: &Configuration, endpoints: &[String]) -> Result<Com
         address: endpoints.first().cloned().unwrap_or_default(),
         ..CommandsOptions::default()
     };
-    open_commands(configuration.engine, &configuration.data, &engine_options, Environment::real(), options)
-        .map_err(|source| ServeError::Open { folder: configuration.data.clone(), source })
+    let query_memory = configuration.query_memory.map(ByteSize::bytes);
+    let environment = Environment::real();
+    open_commands(
+        configuration.engine,
+        &configuration.data,
+        &engine_options,
+        environment,
+        options,
+        query_memory,
+    )
+    .map_err(|source| ServeError::Open { folder: configuration.data.clone(), source })
 }
 
 fn close(commands: &Commands, folder: &Path) -> Result<(), ServeError> {

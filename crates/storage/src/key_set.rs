@@ -24,7 +24,8 @@ const LAYER_KEYS: usize = 128 << 10;
 const LAYERS_MAX: usize = 16;
 /// Memory of a key in the table beside its bytes, about.
 const ENTRY_BYTES: usize = 48;
-const LAYOUT: RunLayout = RunLayout { block_bytes: 16 << 10, write_bytes: 64 << 10 };
+/// Blocks are short: a key that is asked for again costs the read of one.
+const LAYOUT: RunLayout = RunLayout { block_bytes: 4 << 10, write_bytes: 64 << 10 };
 
 /// See the module's head.
 pub struct KeySet {

@@ -222,7 +222,7 @@ impl QueryAccount {
 
     /// A stage's part, empty.
     pub fn reserve(&self) -> Reservation {
-        Reservation { account: self.clone(), bytes: 0, counted: self.0.memory.0.counted.clone() }
+        Reservation { account: self.clone(), bytes: 0, counted: None }
     }
 
     /// Bytes that the query holds.
@@ -238,6 +238,11 @@ impl QueryAccount {
     /// Whether stages can spill.
     pub fn can_spill(&self) -> bool {
         self.scratch().is_some()
+    }
+
+    /// Whether the query has data in scratch files, or had some: its next step may wait for the device.
+    pub fn has_spilled(&self) -> bool {
+        self.0.spilled.load(Ordering::Relaxed) > 0
     }
 
     /// Counts a spill of so many bytes.
@@ -274,8 +279,8 @@ impl std::fmt::Debug for QueryAccount {
 pub struct Reservation {
     account: QueryAccount,
     bytes: usize,
-    /// The same bytes in the engine's account.
-    counted: HeldMemory,
+    /// The same bytes in the engine's account, from the first byte on: most reservations stay empty.
+    counted: Option<HeldMemory>,
 }
 
 impl Reservation {
@@ -342,7 +347,8 @@ impl Reservation {
             None => self.account.0.held.fetch_sub(self.bytes - bytes, Ordering::Relaxed),
         };
         self.bytes = bytes;
-        self.counted.set(bytes);
+        let counted = &self.account.0.memory.0.counted;
+        self.counted.get_or_insert_with(|| counted.clone()).set(bytes);
     }
 }
 

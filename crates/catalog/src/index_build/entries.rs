@@ -1,19 +1,18 @@
 //! The sorted entries of an index under construction, in the form of the finished index. A duplicate of a
 //! unique key ends them with an error.
 
-use pando_storage::{ErrorKind, SortedEntries, StorageError};
+use pando_storage::{ErrorKind, SortedEntries, Sorter, StorageError};
 
 use super::CHECK_EVERY;
 use crate::building::UniqueParts;
 use crate::documents::{damaged, duplicate_key};
 use crate::index_description::Uniqueness;
-use crate::sorter::Merge;
 use crate::{CatalogError, Index};
 
 /// The entries of an index in order, from a sorter, as they stand in the finished index.
 pub(super) struct Entries<'e> {
     index: &'e Index,
-    merge: Merge<'e>,
+    sorter: &'e mut Sorter,
     /// Called once for every [`CHECK_EVERY`] entries. Its error ends the load.
     check: &'e mut dyn FnMut() -> Result<(), CatalogError>,
     count: u64,
@@ -26,14 +25,14 @@ pub(super) struct Entries<'e> {
 }
 
 impl<'e> Entries<'e> {
-    /// The entries of a sorter.
+    /// The entries of a sorter whose input has ended.
     pub(super) fn new(
         index: &'e Index,
-        merge: Merge<'e>,
+        sorter: &'e mut Sorter,
         check: &'e mut dyn FnMut() -> Result<(), CatalogError>,
     ) -> Entries<'e> {
         let (key, value) = (Vec::new(), Vec::new());
-        Entries { index, merge, check, count: 0, key, value, last_fields: None, failure: None }
+        Entries { index, sorter, check, count: 0, key, value, last_fields: None, failure: None }
     }
 
     /// Why the load failed, unless the engine or the sorter did.
@@ -48,6 +47,11 @@ impl<'e> Entries<'e> {
     }
 }
 
+/// The entries check by their number.
+fn no_check() -> Result<(), StorageError> {
+    Ok(())
+}
+
 impl SortedEntries for Entries<'_> {
     fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, StorageError> {
         self.count += 1;
@@ -57,9 +61,9 @@ impl SortedEntries for Entries<'_> {
             return Err(self.fail(ended));
         }
         if self.index.uniqueness() == Uniqueness::NotUnique {
-            return self.merge.next();
+            return self.sorter.next(&mut no_check);
         }
-        let Some((key, value)) = self.merge.next()? else { return Ok(None) };
+        let Some((key, value)) = self.sorter.next(&mut no_check)? else { return Ok(None) };
         let outcome =
             UniqueParts::of(key, value).map_err(|reason| damaged(self.index, reason)).and_then(|parts| {
                 if self.last_fields.as_deref() == Some(parts.fields) {

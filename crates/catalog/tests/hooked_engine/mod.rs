@@ -1,8 +1,7 @@
 //! An engine that calls the test back in the middle of an index build: when the documents have been read,
-//! before their entries are loaded. It lends as much memory as the test says.
+//! before their entries are loaded. It counts the memory that it lends.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pando_catalog::{
     Begin, CommitReceipt, Durability, DurabilityWaker, Engine, Estimate, LiveTransaction, SharedEngine,
@@ -15,26 +14,13 @@ use pando_storage::{
 };
 use parking_lot::Mutex;
 
-/// Called at the next load that is no run of a sorter.
+/// Called at the next load.
 type Hook = Box<dyn FnOnce() + Send>;
 
 pub struct HookedEngine {
     inner: MemoryEngine,
     hook: Mutex<Option<Hook>>,
     lent: MemoryAccount,
-    lend_at_most: AtomicUsize,
-    runs: AtomicUsize,
-    held_while_sorting: AtomicUsize,
-}
-
-/// The use of lent memory.
-#[derive(Debug)]
-pub struct Lending {
-    /// Runs that sorters wrote, and the bytes lent to them meanwhile.
-    pub runs: usize,
-    pub held_while_sorting: usize,
-    /// Bytes lent now.
-    pub held: usize,
 }
 
 impl HookedEngine {
@@ -43,23 +29,12 @@ impl HookedEngine {
             inner: MemoryEngine::new(&Environment::real()),
             hook: Mutex::new(None),
             lent: MemoryAccount::default(),
-            lend_at_most: AtomicUsize::new(usize::MAX),
-            runs: AtomicUsize::new(0),
-            held_while_sorting: AtomicUsize::new(0),
         })
     }
 
-    /// However much is wanted.
-    pub fn lend_at_most(&self, bytes: usize) {
-        self.lend_at_most.store(bytes, Ordering::Relaxed);
-    }
-
-    pub fn lending(&self) -> Lending {
-        Lending {
-            runs: self.runs.load(Ordering::Relaxed),
-            held_while_sorting: self.held_while_sorting.load(Ordering::Relaxed),
-            held: self.lent.bytes(),
-        }
+    /// Bytes lent now.
+    pub fn lent_bytes(&self) -> usize {
+        self.lent.bytes()
     }
 
     pub fn as_engine(self: &Arc<Self>) -> SharedEngine {
@@ -86,20 +61,15 @@ impl Engine for HookedEngine {
         entries: &mut dyn SortedEntries,
         durability: LoadDurability,
     ) -> Result<u64, StorageError> {
-        if durability == LoadDurability::Durable {
-            let hook = self.hook.lock().take();
-            if let Some(hook) = hook {
-                hook();
-            }
-        } else {
-            self.runs.fetch_add(1, Ordering::Relaxed);
-            self.held_while_sorting.fetch_max(self.lent.bytes(), Ordering::Relaxed);
+        let hook = self.hook.lock().take();
+        if let Some(hook) = hook {
+            hook();
         }
         self.inner.load(tree, entries, durability)
     }
 
     fn lend_memory(&self, wanted: usize) -> HeldMemory {
-        self.lent.hold(wanted.min(self.lend_at_most.load(Ordering::Relaxed)))
+        self.lent.hold(wanted)
     }
 
     fn name(&self) -> &'static str {

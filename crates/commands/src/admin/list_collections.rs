@@ -63,7 +63,8 @@ pub(crate) fn run(
     let namespace = format!("{}.$cmd.listCollections", context.database);
     let source = Box::new(ListSource::new(descriptions));
     let first_batch = batch_size.or(Some(u64::MAX));
-    let cursor = NewCursor { first_batch, ..NewCursor::new(request.body, namespace, source) };
+    let cursor =
+        NewCursor { first_batch, ..NewCursor::new(request.body, namespace, source, context.query_account()) };
     cursor_reply::open(context, cursor, reply)
 }
 

@@ -38,6 +38,9 @@ pub(crate) fn run(
         collection.describe_indexes().into_iter().map(|index| index.specification.into_vec()).collect();
     let source = Box::new(ListSource::new(specifications));
     let first_batch = batch_size.or(Some(u64::MAX));
-    let cursor = NewCursor { first_batch, ..NewCursor::new(request.body, namespace.to_string(), source) };
+    let cursor = NewCursor {
+        first_batch,
+        ..NewCursor::new(request.body, namespace.to_string(), source, context.query_account())
+    };
     cursor_reply::open(context, cursor, reply)
 }

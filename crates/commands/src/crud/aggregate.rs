@@ -6,16 +6,17 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Bytes, Caller, Collection, SnapshotTimestamp, Transaction};
+use pando_catalog::{BlockingMode, Bytes, Caller, Collection, QueryAccount, SnapshotTimestamp, Transaction};
 use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
 use pando_query::QueryError;
 use pando_query::execute::{Executor, Revisits};
 use pando_query::explain::{PlanSummary, Purpose};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
-use pando_query::pipeline::{Pipeline, PipelineRun, Pushdown, RunOptions, Source};
+use pando_query::memory::{DiskUse, StageMemory};
+use pando_query::pipeline::{Pipeline, PipelineRun, Pushdown, RunOptions, Source, Take};
 use pando_query::plan::{FindSpecification, Hint, Plan, plan};
-use pando_query::sort::{DiskUse, Sort};
+use pando_query::sort::Sort;
 
 use super::coll_stats_stage;
 use super::collation::refuse_collation;
@@ -24,6 +25,7 @@ use crate::arguments::{Arguments, missing};
 use crate::context::Context;
 use crate::cursor_reply::{self, NewCursor, cursor_batch_size};
 use crate::cursors::CursorSource;
+use crate::error::memory_fault;
 use crate::shared_state::SharedState;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -223,19 +225,24 @@ pub(crate) fn run(
     context.require_may_block()?;
     let aggregate = AggregateRequest::read(request.body, CursorField::Required)?;
     let namespace = context.namespace(aggregate.collection)?;
-    let source = source_of(context, &aggregate)?;
+    let account = context.query_account();
+    let source = source_of(context, &aggregate, &account)?;
     let cursor = NewCursor {
         first_batch: aggregate.batch_size,
-        ..NewCursor::new(request.body, namespace.to_string(), Box::new(source))
+        ..NewCursor::new(request.body, namespace.to_string(), Box::new(source), account)
     };
     cursor_reply::open(context, cursor, reply)
 }
 
 /// Parses, plans and starts the pipeline.
-fn source_of(context: &Context<'_>, request: &AggregateRequest<'_>) -> Result<AggregateSource, CommandError> {
+fn source_of(
+    context: &Context<'_>,
+    request: &AggregateRequest<'_>,
+    account: &QueryAccount,
+) -> Result<AggregateSource, CommandError> {
     let scope = ParseScope::with_let(context.shared.now_ms(), request.variables)?;
-    let options =
-        RunOptions { disk_use: request.disk_use, seed: context.shared.environment.random().next_u64() };
+    let memory = StageMemory { account: account.clone(), disk_use: request.disk_use };
+    let options = RunOptions { memory: memory.clone(), seed: context.shared.environment.random().next_u64() };
     let transaction = context.begin_read()?;
     let (input, run) = match given_input(context, request)? {
         Some((documents, rest)) => {
@@ -250,8 +257,7 @@ fn source_of(context: &Context<'_>, request: &AggregateRequest<'_>) -> Result<Ag
                         PlannedPipeline::new(request, pipeline, &scope, &collection, transaction.snapshot())?;
                     context.note_plan(&planned.plan, Purpose::Find);
                     let run = planned.rest.start(&options);
-                    let executor =
-                        Executor::new(collection, planned.plan, request.disk_use, Revisits::Impossible)?;
+                    let executor = Executor::new(collection, planned.plan, &memory, Revisits::Impossible)?;
                     (Input::Collection(Box::new(executor)), run)
                 }
                 // Without documents some stages still answer, `$facet` for one.
@@ -263,7 +269,7 @@ fn source_of(context: &Context<'_>, request: &AggregateRequest<'_>) -> Result<Ag
         }
     };
     let (shared, database) = (Arc::clone(context.shared), context.database.to_owned());
-    Ok(AggregateSource { shared, database, transaction, input, run })
+    Ok(AggregateSource { shared, database, transaction, input, run, account: account.clone() })
 }
 
 /// The documents of a first stage that does not read its collection, and the stages behind it.
@@ -297,18 +303,27 @@ struct AggregateSource {
     transaction: Box<dyn Transaction>,
     input: Input,
     run: PipelineRun,
+    account: QueryAccount,
 }
 
 impl CursorSource for AggregateSource {
     fn next(&mut self, caller: Caller<'_>, document: &mut Vec<u8>) -> Result<bool, CommandError> {
+        if caller.blocking == BlockingMode::CachedOnly && self.account.has_spilled() {
+            return Err(CommandError::WouldBlock(None));
+        }
         let mut source = CollectionSource {
             shared: &self.shared,
             database: &self.database,
             transaction: &*self.transaction,
             input: &mut self.input,
             caller,
+            account: &self.account,
+            drawn: 0,
         };
-        let Some(next) = self.run.next(&mut source)? else { return Ok(false) };
+        let next = self.run.next(&mut source);
+        self.account.report(caller.operation);
+        let next = next.map_err(|error| memory_fault("PlanExecutor error during aggregation", error));
+        let Some(next) = next? else { return Ok(false) };
         document.clear();
         document.extend_from_slice(&next);
         Ok(true)
@@ -322,6 +337,9 @@ struct CollectionSource<'s> {
     transaction: &'s dyn Transaction,
     input: &'s mut Input,
     caller: Caller<'s>,
+    account: &'s QueryAccount,
+    /// Documents that were drawn, to report now and then within a long call.
+    drawn: u8,
 }
 
 impl Source for CollectionSource<'_> {
@@ -332,24 +350,28 @@ impl Source for CollectionSource<'_> {
                 Ok(documents.next())
             }
             Input::Collection(executor) => {
+                self.drawn = self.drawn.wrapping_add(1);
+                if self.drawn == 0 {
+                    self.account.report(self.caller.operation);
+                }
                 let row = executor.next(self.transaction, self.caller)?;
                 Ok(row.map(|row| Bytes::copy_from_slice(row.document.as_bytes())))
             }
         }
     }
 
-    fn find_in(&mut self, collection: &str, filter: &Filter) -> Result<Vec<Bytes>, QueryError> {
+    fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
         let Some(collection) = self.shared.catalog.collection(self.database, collection) else {
-            return Ok(Vec::new());
+            return Ok(());
         };
         let indexes = collection.describe_indexes_at(self.transaction.snapshot());
         let plan = plan(&FindSpecification::matching(filter), &indexes)?;
-        let mut executor = Executor::new(collection, plan, DiskUse::Allowed, Revisits::Impossible)?;
-        let mut found = Vec::new();
+        let memory = StageMemory { account: self.account.clone(), disk_use: DiskUse::Allowed };
+        let mut executor = Executor::new(collection, plan, &memory, Revisits::Impossible)?;
         while let Some(row) = executor.next(self.transaction, self.caller)? {
-            found.push(Bytes::copy_from_slice(row.document.as_bytes()));
+            take(row.document)?;
         }
-        Ok(found)
+        Ok(())
     }
 
     fn check(&self) -> Result<(), QueryError> {

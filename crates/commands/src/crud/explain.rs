@@ -12,9 +12,10 @@ use pando_query::explain::{
 };
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
+use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::pipeline::Pipeline;
 use pando_query::plan::{Access, Coverage, FindSpecification, Hint, Plan, ProjectionNeeds, plan};
-use pando_query::sort::{DiskUse, Sort};
+use pando_query::sort::Sort;
 
 use super::aggregate::{AggregateRequest, CursorField, PlannedPipeline, stage_texts};
 use super::find_request::{FindRequest, ParsedFind};
@@ -343,8 +344,8 @@ fn execute(
     let mut counters = match collection {
         Some(collection) => {
             let plan = explained.carried_out();
-            let mut executor =
-                Executor::new(Arc::clone(collection), plan, DiskUse::Allowed, Revisits::Impossible)?;
+            let memory = StageMemory { account: context.query_account(), disk_use: DiskUse::Allowed };
+            let mut executor = Executor::new(Arc::clone(collection), plan, &memory, Revisits::Impossible)?;
             executor.count(transaction, context.caller())?;
             executor.counters()
         }

@@ -14,6 +14,7 @@ use pando_query::execute::{Executor, Revisits};
 use pando_query::explain::{PlanSummary, Purpose};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
+use pando_query::memory::StageMemory;
 use pando_query::plan::{Access, plan, point_lookup};
 use pando_query::projection::Projection;
 
@@ -22,6 +23,7 @@ use super::selection::project;
 use crate::context::Context;
 use crate::cursor_reply::{self, FIRST_BATCH_DEFAULT, NewCursor};
 use crate::cursors::{BatchPlace, CursorSource};
+use crate::error::memory_fault;
 use crate::point_lookup::PointLookup;
 use crate::request_notes::RequestNotes;
 use crate::suspended_find::SuspendedFind;
@@ -41,11 +43,12 @@ pub(crate) fn run(
     }
     let namespace = context.readable(find.collection)?;
     let parsed = ParsedFind::parse(&find, context.shared.now_ms())?;
+    let memory = StageMemory { account: context.query_account(), disk_use: find.disk_use };
     let source: Box<dyn CursorSource> = match context.catalog().collection(context.database, find.collection)
     {
         Some(collection) => {
             let transaction = context.begin_read()?;
-            Box::new(FindSource::new(context, collection, transaction, parsed, find.disk_use)?)
+            Box::new(FindSource::new(context, collection, transaction, parsed, &memory)?)
         }
         None => {
             context.note(|notes| notes.plan = PlanSummary::Nothing);
@@ -56,7 +59,7 @@ pub(crate) fn run(
         expiry: find.expiry,
         first_batch: find.batch_size,
         keeping: find.keeping,
-        ..NewCursor::new(request.body, namespace.to_string(), source)
+        ..NewCursor::new(request.body, namespace.to_string(), source, memory.account)
     };
     cursor_reply::open(context, cursor, reply)
 }
@@ -130,13 +133,13 @@ impl FindSource {
         collection: Arc<Collection>,
         transaction: Box<dyn Transaction>,
         parsed: ParsedFind<'_>,
-        disk_use: pando_query::sort::DiskUse,
+        memory: &StageMemory,
     ) -> Result<FindSource, CommandError> {
         let plan = plan(&parsed.specification(), &collection.describe_indexes_at(transaction.snapshot()))?;
         context.note_plan(&plan, Purpose::Find);
         let sorting = if plan.sort.is_some() { Sorting::InMemory } else { Sorting::ByAccess };
         let one_at_most = matches!(plan.access, Access::PrimaryKey(_)).then_some(1);
-        let executor = Executor::new(collection, plan, disk_use, Revisits::Impossible)?;
+        let executor = Executor::new(collection, plan, memory, Revisits::Impossible)?;
         let ParsedFind { projection, filter, limit, .. } = parsed;
         Ok(FindSource { transaction, executor, projection, filter, left: limit.or(one_at_most), sorting })
     }
@@ -144,7 +147,9 @@ impl FindSource {
 
 impl CursorSource for FindSource {
     fn next(&mut self, caller: Caller<'_>, document: &mut Vec<u8>) -> Result<bool, CommandError> {
-        let Some(row) = self.executor.next(&*self.transaction, caller)? else { return Ok(false) };
+        let next = self.executor.next(&*self.transaction, caller);
+        let next = next.map_err(|error| memory_fault("Executor error during find command", error));
+        let Some(row) = next? else { return Ok(false) };
         self.left = self.left.map(|left| left.saturating_sub(1));
         document.clear();
         match &self.projection {

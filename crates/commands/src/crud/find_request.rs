@@ -3,9 +3,10 @@
 use pando_document::{RawDocument, RawValue};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
+use pando_query::memory::DiskUse;
 use pando_query::plan::{FindSpecification, Hint, ProjectionNeeds};
 use pando_query::projection::Projection;
-use pando_query::sort::{DiskUse, Sort};
+use pando_query::sort::Sort;
 
 use super::collation::refuse_collation;
 use crate::arguments::{Argument, Arguments, collection_name};

@@ -89,7 +89,7 @@ fn advance(
     }
     let answer = answer(context, id, batch_size, &mut cursor, reply);
     cursor.time_left = context.operation.time_left();
-    cursor.hold_memory(context.catalog().engine());
+    cursor.supply.hold_memory();
     match answer {
         Ok(BatchEnd::Full) | Err(CommandError::WouldBlock(_)) => {
             context.cursors().put_back(id, cursor, context.shared.now_ms());

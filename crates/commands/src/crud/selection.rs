@@ -7,9 +7,10 @@ use pando_document::{RawDocument, RawValue};
 use pando_query::execute::{Executor, Revisits};
 use pando_query::explain::Purpose;
 use pando_query::filter::Filter;
+use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::plan::{FindSpecification, Hint, ProjectionNeeds, plan};
 use pando_query::projection::Projection;
-use pando_query::sort::{DiskUse, Sort};
+use pando_query::sort::Sort;
 
 use crate::CommandError;
 use crate::context::Context;
@@ -61,7 +62,9 @@ impl Selection {
             _ => Purpose::Find,
         };
         context.note_plan(&plan, purpose);
-        Ok(Executor::new(Arc::clone(collection), plan, DiskUse::Allowed, Revisits::Impossible)?)
+        let account = collection.query_memory().account();
+        let memory = StageMemory { account, disk_use: DiskUse::Allowed };
+        Ok(Executor::new(Arc::clone(collection), plan, &memory, Revisits::Impossible)?)
     }
 }
 

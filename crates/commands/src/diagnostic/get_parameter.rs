@@ -2,7 +2,7 @@
 
 use pando_document::{DocumentWriter, RawValue};
 
-use super::set_parameter::parameter_name;
+use super::set_parameter::{QUERY_MEMORY, parameter_name};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -30,6 +30,11 @@ pub(crate) fn run(
             found += 1;
             write_parameter(name, reply);
         }
+    }
+    if all || request.body.get(QUERY_MEMORY)?.is_some() {
+        found += 1;
+        let limit = context.catalog().query_memory().limit();
+        reply.append_i64(QUERY_MEMORY, i64::try_from(limit).unwrap_or(i64::MAX));
     }
     let engine = context.catalog().engine();
     for (setting, value) in engine.settings() {

@@ -1,5 +1,6 @@
 //! `serverStatus`: the counters of the server since its start, and every statistic of the engine.
 
+use pando_catalog::QueryMemoryFigures;
 use pando_document::{DocumentWriter, RawValue};
 
 use super::statistics_document::{write_statistics, write_waits};
@@ -61,6 +62,7 @@ pub(crate) fn run(
     }
     engine.finish();
     write_housekeeping(context, &mut pando);
+    write_query_memory(context.catalog().query_memory().figures(), &mut pando);
     let transactions = context.catalog().engine().live_transactions();
     pando.append_i64("liveTransactions", i64::try_from(transactions.len()).unwrap_or(i64::MAX));
     pando.finish();
@@ -82,4 +84,23 @@ fn write_housekeeping(context: &Context<'_>, pando: &mut DocumentWriter<'_>) {
         chore.finish();
     }
     chores.finish();
+}
+
+/// The budget of queries and their scratch files.
+fn write_query_memory(figures: QueryMemoryFigures, pando: &mut DocumentWriter<'_>) {
+    let mut memory = pando.document("queryMemory");
+    for (name, figure) in [
+        ("heldBytes", figures.held_bytes),
+        ("peakBytes", figures.peak_bytes),
+        ("limitBytes", figures.limit_bytes),
+        ("spills", figures.spills),
+        ("spilledBytes", figures.spilled_bytes),
+        ("scratchFiles", figures.scratch.files),
+        ("scratchBytes", figures.scratch.file_bytes),
+        ("scratchWrittenBytes", figures.scratch.written_bytes),
+        ("scratchReadBytes", figures.scratch.read_bytes),
+    ] {
+        memory.append_i64(name, i64::try_from(figure).unwrap_or(i64::MAX));
+    }
+    memory.finish();
 }

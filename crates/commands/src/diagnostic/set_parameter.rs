@@ -1,13 +1,17 @@
-//! `setParameter`: changes settings of the engine while the server runs.
+//! `setParameter`: changes settings while the server runs: `queryMemory`, and those of the engine.
 //!
 //! The engine's settings appear under its name and theirs: `cache` of `betree` is `betreeCache`. They hold
 //! until the server stops. Settings that hold from the start stand in the configuration.
 
+use pando_catalog::QUERY_MEMORY_MIN;
 use pando_document::{DocumentWriter, Number, RawValue};
 
 use crate::arguments::is_generic;
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
+
+/// The parameter of the memory of queries.
+pub(crate) const QUERY_MEMORY: &str = "queryMemory";
 
 /// The name of a parameter for a setting of an engine.
 pub(crate) fn parameter_name(engine: &str, setting: &str) -> String {
@@ -29,9 +33,16 @@ pub(crate) fn run(
     let settings = engine.settings();
     let mut changes = Vec::new();
     let mut first_was = None;
+    let mut query_memory = None;
     for field in request.body.iter().skip(1) {
         let (name, value) = field?;
         if is_generic(name) {
+            continue;
+        }
+        if name == QUERY_MEMORY {
+            let memory = context.catalog().query_memory();
+            query_memory = Some(parse_query_memory(context, value)?);
+            first_was.get_or_insert(memory.limit().to_string());
             continue;
         }
         let setting = settings.iter().find(|(setting, _)| parameter_name(engine.name(), setting) == name);
@@ -47,7 +58,7 @@ pub(crate) fn run(
                 format!("{name} must be a string or a whole number"),
             ));
         };
-        first_was.get_or_insert(was);
+        first_was.get_or_insert(was.clone());
         changes.push((*setting, value));
     }
     let Some(was) = first_was else {
@@ -58,8 +69,41 @@ pub(crate) fn run(
     };
     let changes: Vec<_> = changes.iter().map(|(setting, value)| (*setting, value.as_str())).collect();
     engine.change_settings(&changes)?;
-    reply.append_str("was", was);
+    if let Some(bytes) = query_memory {
+        context.catalog().query_memory().set_limit(bytes);
+    }
+    reply.append_str("was", &was);
     Ok(())
+}
+
+/// The memory of queries: a number of bytes, or text such as `64MB`.
+fn parse_query_memory(context: &Context<'_>, value: RawValue<'_>) -> Result<usize, CommandError> {
+    let most = context.shared.options.query_memory.limit_bytes_max;
+    let bytes = text_of(value).and_then(|text| parse_bytes(&text));
+    bytes.filter(|bytes| (QUERY_MEMORY_MIN..=most).contains(bytes)).ok_or_else(|| {
+        CommandError::failed(
+            ErrorCode::BadValue,
+            format!(
+                "{QUERY_MEMORY} must be a size such as 64MB, from {QUERY_MEMORY_MIN} bytes to {most} bytes (the cache)"
+            ),
+        )
+    })
+}
+
+fn parse_bytes(text: &str) -> Option<usize> {
+    const UNITS: [(&str, usize); 7] = [
+        ("kib", 1 << 10),
+        ("mib", 1 << 20),
+        ("gib", 1 << 30),
+        ("kb", 1_000),
+        ("mb", 1_000_000),
+        ("gb", 1_000_000_000),
+        ("b", 1),
+    ];
+    let text = text.trim().to_ascii_lowercase();
+    let with_unit = UNITS.iter().find_map(|(name, bytes)| Some((text.strip_suffix(name)?, *bytes)));
+    let (number, unit) = with_unit.unwrap_or((&text, 1));
+    number.trim_end().parse::<usize>().ok()?.checked_mul(unit)
 }
 
 fn text_of(value: RawValue<'_>) -> Option<String> {

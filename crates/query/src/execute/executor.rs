@@ -1,18 +1,20 @@
 //! The executor: steps through a plan, row by row.
 
 use std::cell::Cell;
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use pando_catalog::{BlockingMode, Bytes, Caller, Collection, Operation, StorageError, Transaction};
+use pando_catalog::{
+    BlockingMode, Bytes, Caller, Collection, KeySet, Operation, QueryAccount, StorageError, Transaction,
+};
 use pando_document::RawDocument;
 
 use super::Counters;
 use super::source::{Found, Source, Step, Surroundings};
 use crate::QueryError;
 use crate::filter::Filter;
+use crate::memory::StageMemory;
 use crate::plan::{Access, Plan};
-use crate::sort::{DiskUse, SortPattern, Sorter};
+use crate::sort::{SortPattern, Sorted, Sorter};
 
 /// Entries examined that must not block before the thread is given back.
 const WORK_BUDGET: u32 = 256;
@@ -43,7 +45,8 @@ pub struct Executor {
     source: Source,
     residual: Option<Filter>,
     /// Primary keys that have come already, where one may come again.
-    seen: Option<HashSet<Box<[u8]>>>,
+    seen: Option<KeySet>,
+    account: QueryAccount,
     sort: Option<Sorting>,
     skip: u64,
     skipping: Skipping,
@@ -96,7 +99,7 @@ impl Executor {
     pub fn new(
         collection: Arc<Collection>,
         plan: Plan,
-        disk_use: DiskUse,
+        memory: &StageMemory,
         revisits: Revisits,
     ) -> Result<Executor, QueryError> {
         let repeats = match &plan.access {
@@ -113,7 +116,7 @@ impl Executor {
         };
         let sort = plan.sort.map(|pattern| Sorting {
             pattern,
-            sorter: Sorter::new(sort_limit, disk_use),
+            sorter: Sorter::new(sort_limit, memory),
             key: Vec::new(),
             phase: Phase::Filling,
         });
@@ -121,7 +124,8 @@ impl Executor {
             source: Source::new(&collection, plan.access, plan.coverage)?,
             collection,
             residual: plan.residual,
-            seen: repeats.then(HashSet::new),
+            seen: repeats.then(|| KeySet::new(&memory.account)),
+            account: memory.account.clone(),
             sort,
             skip: plan.skip,
             skipping,
@@ -158,6 +162,9 @@ impl Executor {
 
     /// Moves to the next row; false at the end.
     fn step(&mut self, transaction: &dyn Transaction, caller: Caller<'_>) -> Result<bool, QueryError> {
+        if caller.blocking == BlockingMode::CachedOnly && self.account.has_spilled() {
+            return Err(StorageError::would_block().into());
+        }
         loop {
             if self.limit == Some(0) || !self.advance(transaction, caller)? {
                 return Ok(false);
@@ -182,6 +189,9 @@ impl Executor {
         if keys + documents > 0 {
             operation.usage().add_examined(keys, documents);
             self.reported = now;
+            if self.sort.is_some() || self.seen.is_some() {
+                self.account.report(operation);
+            }
         }
     }
 
@@ -213,24 +223,26 @@ impl Executor {
             Some(Phase::Filling) => self.fill(transaction, caller)?,
             Some(Phase::Emptying) => {}
         }
-        let next = self.sort.as_mut().and_then(|sort| sort.sorter.pop());
-        let Some((primary_key, document)) = next else { return Ok(false) };
-        self.found.primary_key = primary_key;
-        self.fetched = Some(document);
+        let Some(sort) = &mut self.sort else { unreachable!("only a sort is emptied") };
+        let next = sort.sorter.next(&mut || Ok(caller.operation.check_now()?))?;
+        let Some(Sorted { primary_key, document }) = next else { return Ok(false) };
+        self.fetched = None;
+        self.found.primary_key.clear();
+        self.found.primary_key.extend_from_slice(primary_key);
+        self.found.document.clear();
+        self.found.document.extend_from_slice(document);
         Ok(true)
     }
 
     /// Takes all candidates into the sorter. After `WouldBlock` it goes on where it was.
     fn fill(&mut self, transaction: &dyn Transaction, caller: Caller<'_>) -> Result<(), QueryError> {
         while self.find(transaction, caller)? {
-            let bytes = match self.fetched.take() {
-                Some(bytes) => bytes,
-                None => Bytes::copy_from_slice(&self.found.document),
-            };
+            let bytes = self.fetched.as_deref().unwrap_or(&self.found.document);
             let Some(sort) = &mut self.sort else { unreachable!("only a sort is filled") };
             sort.key.clear();
-            sort.pattern.append_key(RawDocument::from_bytes(&bytes)?, &mut sort.key)?;
-            sort.sorter.push(&sort.key, &self.found.primary_key, bytes)?;
+            sort.pattern.append_key(RawDocument::from_bytes(bytes)?, &mut sort.key)?;
+            let mut check = || Ok(caller.operation.check_now()?);
+            sort.sorter.push(&sort.key, &self.found.primary_key, bytes, &mut check)?;
         }
         if let Some(sort) = &mut self.sort {
             sort.phase = Phase::Emptying;
@@ -254,8 +266,8 @@ impl Executor {
                 match self.source.step(&surroundings, &mut self.found)? {
                     Step::End => return Ok(false),
                     Step::Nothing => continue,
-                    Step::Document if is_new(&mut self.seen, &self.found) => return Ok(true),
-                    Step::Key if is_new(&mut self.seen, &self.found) => {
+                    Step::Document if is_new(&mut self.seen, &self.found, caller)? => return Ok(true),
+                    Step::Key if is_new(&mut self.seen, &self.found, caller)? => {
                         if self.skip > 0 && self.skipping == Skipping::BeforeFetching {
                             self.skip -= 1;
                             continue;
@@ -303,9 +315,9 @@ impl Executor {
 }
 
 /// Whether a primary key comes for the first time.
-fn is_new(seen: &mut Option<HashSet<Box<[u8]>>>, found: &Found) -> bool {
+fn is_new(seen: &mut Option<KeySet>, found: &Found, caller: Caller<'_>) -> Result<bool, QueryError> {
     match seen {
-        Some(seen) => seen.insert(found.primary_key.as_slice().into()),
-        None => true,
+        Some(seen) => seen.insert(&found.primary_key, &mut || Ok(caller.operation.check_now()?)),
+        None => Ok(true),
     }
 }

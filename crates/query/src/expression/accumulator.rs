@@ -18,7 +18,7 @@ mod sum;
 
 use std::fmt::Debug;
 
-use pando_document::RawValue;
+use pando_document::{ArrayWriter, RawValue};
 
 pub(crate) use self::add_to_set::AddToSet;
 pub(crate) use self::avg::Avg;
@@ -32,7 +32,7 @@ pub(crate) use self::std_dev::{Deviation, StdDev};
 pub(crate) use self::sum::Sum;
 
 use super::evaluated::{Evaluated, array_of};
-use crate::error::QueryError;
+use crate::error::{ErrorCode, QueryError};
 use crate::literal::Literal;
 
 /// The state of one accumulator.
@@ -52,6 +52,33 @@ pub(crate) trait Accumulator: Debug + Send {
     fn held_bytes(&self) -> usize {
         0
     }
+
+    /// Appends the state as one value, of which [`merge`](Accumulator::merge) makes it again.
+    fn save(&self, out: &mut ArrayWriter<'_>);
+
+    /// Takes in a state that was saved: of values that come after those which this one has.
+    fn merge(&mut self, saved: RawValue<'_>) -> Result<(), QueryError>;
+}
+
+/// Appends kept values as a saved state.
+fn save_all<'k>(values: impl Iterator<Item = &'k Literal>, out: &mut ArrayWriter<'_>) {
+    let mut array = out.array();
+    values.for_each(|value| array.push(value.raw()));
+    array.finish();
+}
+
+/// Calls `take` with each value of a saved state.
+fn for_saved(
+    saved: RawValue<'_>,
+    mut take: impl FnMut(RawValue<'_>) -> Result<(), QueryError>,
+) -> Result<(), QueryError> {
+    let RawValue::Array(values) = saved else { return Err(not_saved()) };
+    values.iter().try_for_each(|value| take(value?))
+}
+
+/// The error of a value that is no saved state. Checksums find damage before, so it is a defect.
+fn not_saved() -> QueryError {
+    QueryError::new(ErrorCode::InternalError, "a group's saved state cannot be read: report this defect")
 }
 
 /// A copy that a state can keep; null for a missing value.

@@ -115,6 +115,8 @@ faults! {
         BucketNotObject = 40_201,
         /// `$bucket`: groupBy is neither path nor expression.
         BucketGroupByNotExpression = 40_202,
+        /// The documents of one `$lookup` are too large together.
+        LookupTooLarge = 4_568,
         /// `$sample` whose argument is no object.
         SampleNotObject = 28_745,
         /// `$sample` with a size that is no number.

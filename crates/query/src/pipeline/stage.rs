@@ -24,7 +24,7 @@ use std::sync::Arc;
 use pando_catalog::Bytes;
 use pando_document::{RawDocument, RawValue};
 
-use super::{PipelineFault, RunOptions, Source};
+use super::{PipelineFault, RunOptions, Source, Take};
 use crate::error::QueryError;
 use crate::expression::ParseScope;
 

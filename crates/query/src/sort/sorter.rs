@@ -1,42 +1,35 @@
-//! The sorter: holds documents in memory and gives them back in order.
+//! The sorter: takes documents with their sort keys, and gives them back in order.
 //!
-//! With a limit of k documents only the k least are held (a heap whose root is the greatest of them), so a
-//! sorted first page costs the memory of that page. Documents with equal keys come in the order in which they
-//! were pushed.
+//! 1. Without a limit all documents go into the external sorter ([`pando_catalog::Sorter`]), which stays in
+//!    memory while they fit.
+//! 2. With a limit of k documents only the k least are held: a heap whose root is the greatest of them. So a
+//!    sorted first page costs the memory of that page. Where they do not fit, they move to the external
+//!    sorter, and so do all later ones that may be among the k least.
 //!
 //! # Invariants
-//! - Without [`DiskUse::Allowed`], at most [`MEMORY_BYTES_MAX`] bytes are held, and more is an error rather
-//!   than a guess.
-//!
-//! # Not here
-//! Spilling to disk: with [`DiskUse::Allowed`] everything stays in memory for now.
+//! - Documents with equal keys come in the order in which they were pushed.
+//! - Without disk use, at most [`MEMORY_BYTES_MAX`] bytes are held, and more is an error rather than a guess.
 
 use std::collections::BinaryHeap;
 
-use pando_catalog::Bytes;
+use pando_catalog::{QueryAccount, Reservation};
 
+use crate::memory::{DiskUse, MEMORY_BYTES_MAX, StageMemory, USED_UP};
 use crate::{ErrorCode, QueryError};
 
-/// Bytes of documents and keys that a sort may hold, as MongoDB's
-/// `internalQueryMaxBlockingSortMemoryUsageBytes`.
-pub const MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
+/// Fails if the work has to end.
+pub(crate) type Check<'c> = &'c mut dyn FnMut() -> Result<(), QueryError>;
 
-/// Whether a sort may use the disk when memory runs out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DiskUse {
-    /// It may.
-    Allowed,
-    /// It may not: more than [`MEMORY_BYTES_MAX`] is an error.
-    Forbidden,
-}
+/// Bytes of memory of a document beside its own and its key's.
+const DOCUMENT_OVERHEAD: usize = 32;
 
 /// A document that waits, ordered by key and then by arrival.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
-    key: Vec<u8>,
+    key: Box<[u8]>,
     arrival: u64,
-    primary_key: Vec<u8>,
-    document: Bytes,
+    primary_key: Box<[u8]>,
+    document: Box<[u8]>,
 }
 
 impl Waiting {
@@ -45,38 +38,108 @@ impl Waiting {
     }
 }
 
+/// A document in its place.
+#[derive(Clone, Copy, Debug)]
+pub struct Sorted<'s> {
+    /// As it was pushed.
+    pub primary_key: &'s [u8],
+    /// As it was pushed.
+    pub document: &'s [u8],
+}
+
 /// Sorts documents by their keys.
 #[derive(Debug)]
 pub struct Sorter {
     /// `Some`: only so many are wanted.
-    limit: Option<usize>,
-    disk_use: DiskUse,
+    limit: Option<u64>,
+    memory: StageMemory,
     bytes_max: usize,
+    /// Bytes of documents and keys in memory, without disk use.
     bytes: usize,
-    arrivals: u64,
+    pushed: u64,
     held: Held,
     total_bytes: u64,
 }
 
 #[derive(Debug)]
 enum Held {
-    /// No order yet.
-    All(Vec<Waiting>),
     /// The greatest of the least is on top.
-    Least(BinaryHeap<Waiting>),
-    /// Sorted; the next is the last.
-    Sorted(Vec<Waiting>),
+    Least(BinaryHeap<Waiting>, Reservation),
+    /// The least, sorted, the next one last; and the one that was given.
+    SortedLeast(Vec<Waiting>, Option<Waiting>, Reservation),
+    External(Box<External>),
+}
+
+/// Documents in the external sorter.
+#[derive(Debug)]
+struct External {
+    sorter: pando_catalog::Sorter,
+    /// Documents with this key or a greater one are not among the least.
+    bound: Option<Box<[u8]>>,
+    /// Documents that may still be given.
+    left: u64,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Filling,
+    Emptying,
+}
+
+impl External {
+    fn new(account: &QueryAccount, limit: Option<u64>) -> External {
+        External {
+            sorter: pando_catalog::Sorter::new(account),
+            bound: None,
+            left: limit.unwrap_or(u64::MAX),
+            phase: Phase::Filling,
+        }
+    }
+
+    fn push(
+        &mut self,
+        key: &[u8],
+        primary_key: &[u8],
+        document: &[u8],
+        check: Check<'_>,
+    ) -> Result<(), QueryError> {
+        let length = u16::try_from(primary_key.len()).expect("a key of a tree is shorter than 64 KiB");
+        self.sorter.push_parts(key, &[&length.to_le_bytes(), primary_key, document], check)
+    }
+
+    fn next(&mut self, check: Check<'_>) -> Result<Option<Sorted<'_>>, QueryError> {
+        if self.phase == Phase::Filling {
+            self.sorter.finish(check)?;
+            self.phase = Phase::Emptying;
+        }
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        let Some((_, value)) = self.sorter.next(check)? else { return Ok(None) };
+        let (length, rest) = value.split_first_chunk().expect("each value begins with a length");
+        let (primary_key, document) = rest.split_at(usize::from(u16::from_le_bytes(*length)));
+        Ok(Some(Sorted { primary_key, document }))
+    }
 }
 
 impl Sorter {
     /// An empty sorter; `limit` is how many documents will be taken out at most.
-    pub fn new(limit: Option<u64>, disk_use: DiskUse) -> Sorter {
-        let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+    pub fn new(limit: Option<u64>, memory: &StageMemory) -> Sorter {
         let held = match limit {
-            Some(_) => Held::Least(BinaryHeap::new()),
-            None => Held::All(Vec::new()),
+            Some(_) => Held::Least(BinaryHeap::new(), memory.account.reserve()),
+            None => Held::External(Box::new(External::new(&memory.account, None))),
         };
-        Sorter { limit, disk_use, bytes_max: MEMORY_BYTES_MAX, bytes: 0, arrivals: 0, held, total_bytes: 0 }
+        Sorter {
+            limit,
+            memory: memory.clone(),
+            bytes_max: MEMORY_BYTES_MAX,
+            bytes: 0,
+            pushed: 0,
+            held,
+            total_bytes: 0,
+        }
     }
 
     /// The same with a smaller limit of memory.
@@ -85,70 +148,160 @@ impl Sorter {
         Sorter { bytes_max, ..self }
     }
 
-    /// Takes a document in.
+    /// Takes a document in. `check` is called between long steps.
     ///
     /// # Errors
-    /// [`ExceededMemoryLimitNoDiskUse`](ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed).
-    pub fn push(&mut self, key: &[u8], primary_key: &[u8], document: Bytes) -> Result<(), QueryError> {
-        let arrival = self.arrivals;
-        self.arrivals += 1;
+    /// [`QueryExceededMemoryLimitNoDiskUseAllowed`](ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed); the
+    /// device refused; `check` failed.
+    pub fn push(
+        &mut self,
+        key: &[u8],
+        primary_key: &[u8],
+        document: &[u8],
+        check: Check<'_>,
+    ) -> Result<(), QueryError> {
+        let arrival = self.pushed;
+        self.pushed += 1;
         self.total_bytes += document.len() as u64;
-        match (&mut self.held, self.limit) {
-            (Held::Least(_), Some(0)) => return Ok(()),
-            (Held::Least(heap), Some(limit)) if heap.len() == limit => {
-                // Equal keys keep the earlier document, so only a lesser key gets in.
-                if heap.peek().is_some_and(|greatest| key >= greatest.key.as_slice()) {
-                    return Ok(());
-                }
-                self.bytes -= heap.pop().map_or(0, |gone| gone.bytes());
+        let bytes = key.len() + primary_key.len() + document.len() + DOCUMENT_OVERHEAD;
+        if let Held::External(external) = &mut self.held {
+            if external.bound.as_ref().is_some_and(|bound| key >= &**bound) {
+                return Ok(());
             }
-            _ => {}
+            if self.memory.disk_use == DiskUse::Forbidden {
+                self.bytes += bytes;
+                if self.bytes > self.bytes_max {
+                    return Err(self.exceeded());
+                }
+                if !external.sorter.has_room(bytes) {
+                    return Err(self.used_up());
+                }
+            }
+            return external.push(key, primary_key, document, check);
         }
-        let waiting = Waiting { key: key.to_vec(), arrival, primary_key: primary_key.to_vec(), document };
-        self.bytes += waiting.bytes();
-        match &mut self.held {
-            Held::All(all) => all.push(waiting),
-            Held::Least(heap) => heap.push(waiting),
-            Held::Sorted(_) => unreachable!("nothing is pushed after the first document was taken out"),
-        }
-        self.check_memory()
+        self.push_to_least(Pushed { key, arrival, primary_key, document }, check)
     }
 
-    fn check_memory(&self) -> Result<(), QueryError> {
-        if self.bytes <= self.bytes_max || self.disk_use == DiskUse::Allowed {
+    fn push_to_least(&mut self, pushed: Pushed<'_>, check: Check<'_>) -> Result<(), QueryError> {
+        let Held::Least(heap, reservation) = &mut self.held else {
+            unreachable!("documents are pushed before the first one is taken out")
+        };
+        let is_full = heap.len() as u64 == self.limit.unwrap_or(u64::MAX);
+        if is_full {
+            // Equal keys keep the earlier document, so only a lesser key gets in.
+            if heap.peek().is_none_or(|greatest| pushed.key >= &*greatest.key) {
+                return Ok(());
+            }
+            self.bytes -= heap.pop().map_or(0, |gone| gone.bytes());
+        }
+        let waiting = Waiting {
+            key: pushed.key.into(),
+            arrival: pushed.arrival,
+            primary_key: pushed.primary_key.into(),
+            document: pushed.document.into(),
+        };
+        self.bytes += waiting.bytes();
+        heap.push(waiting);
+        if self.memory.disk_use == DiskUse::Forbidden && self.bytes > self.bytes_max {
+            return Err(self.exceeded());
+        }
+        if reservation.grow_to(self.bytes) {
             return Ok(());
         }
-        Err(QueryError::new(
-            ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
-            format!(
-                "Executor error during find command :: caused by :: Sort exceeded memory limit of {} bytes, but did \
-                 not opt in to external sorting.",
-                self.bytes_max
-            ),
-        ))
-    }
-
-    /// The next document in order, with its primary key. The first call sorts.
-    pub fn pop(&mut self) -> Option<(Vec<u8>, Bytes)> {
-        self.finish();
-        match &mut self.held {
-            Held::Sorted(sorted) => sorted.pop().map(|next| (next.primary_key, next.document)),
-            Held::All(_) | Held::Least(_) => unreachable!("sorted just before"),
+        match self.memory.disk_use {
+            DiskUse::Forbidden => Err(self.used_up()),
+            DiskUse::Allowed => self.move_to_external(check),
         }
     }
 
-    fn finish(&mut self) {
-        let mut sorted = match &mut self.held {
-            Held::Sorted(_) => return,
-            Held::All(all) => std::mem::take(all),
-            Held::Least(heap) => std::mem::take(heap).into_vec(),
+    /// Moves the least of all documents so far to the external sorter.
+    fn move_to_external(&mut self, check: Check<'_>) -> Result<(), QueryError> {
+        let mut external = Box::new(External::new(&self.memory.account, self.limit));
+        let Held::Least(heap, mut reservation) =
+            std::mem::replace(&mut self.held, Held::Least(BinaryHeap::new(), self.memory.account.reserve()))
+        else {
+            unreachable!("only the least move")
         };
-        sorted.sort_unstable_by(|a, b| b.cmp(a));
-        self.held = Held::Sorted(sorted);
+        if heap.len() as u64 == self.limit.unwrap_or(u64::MAX) {
+            external.bound = heap.peek().map(|greatest| greatest.key.clone());
+        }
+        let mut waiting = heap.into_vec();
+        waiting.sort_unstable_by_key(|waiting| waiting.arrival);
+        for document in waiting {
+            external.push(&document.key, &document.primary_key, &document.document, check)?;
+            self.bytes -= document.bytes();
+            reservation.shrink_to(self.bytes);
+        }
+        self.held = Held::External(external);
+        Ok(())
+    }
+
+    fn exceeded(&self) -> QueryError {
+        let bytes = self.bytes_max;
+        let more = match self.limit {
+            None => "",
+            Some(_) => " Aborting operation. Pass allowDiskUse:true to opt in.",
+        };
+        QueryError::new(
+            ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
+            format!(
+                "Sort exceeded memory limit of {bytes} bytes, but did not opt in to external sorting.{more}"
+            ),
+        )
+    }
+
+    fn used_up(&self) -> QueryError {
+        QueryError::new(
+            ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
+            format!("Sort did not opt in to external sorting, and {USED_UP}"),
+        )
+    }
+
+    /// The next document in order. The first call ends the input.
+    ///
+    /// # Errors
+    /// As for [`push`](Sorter::push).
+    pub fn next(&mut self, check: Check<'_>) -> Result<Option<Sorted<'_>>, QueryError> {
+        self.sort_least(check)?;
+        match &mut self.held {
+            Held::SortedLeast(sorted, given, reservation) => {
+                *given = sorted.pop();
+                if given.is_none() {
+                    reservation.hold(0);
+                }
+                let given = given.as_ref();
+                Ok(given.map(|given| Sorted { primary_key: &given.primary_key, document: &given.document }))
+            }
+            Held::External(external) => external.next(check),
+            Held::Least(..) => unreachable!("sorted just before"),
+        }
+    }
+
+    fn sort_least(&mut self, check: Check<'_>) -> Result<(), QueryError> {
+        if !matches!(self.held, Held::Least(..)) {
+            return Ok(());
+        }
+        check()?;
+        let spare = Held::SortedLeast(Vec::new(), None, self.memory.account.reserve());
+        if let Held::Least(heap, reservation) = std::mem::replace(&mut self.held, spare) {
+            let mut sorted = heap.into_vec();
+            sorted.sort_unstable_by(|one, other| other.cmp(one));
+            self.held = Held::SortedLeast(sorted, None, reservation);
+        }
+        Ok(())
     }
 
     /// Bytes of all documents that were pushed, for `explain`.
     pub fn total_bytes(&self) -> u64 {
         self.total_bytes
     }
+}
+
+/// A document on its way in.
+#[derive(Clone, Copy)]
+struct Pushed<'p> {
+    key: &'p [u8],
+    arrival: u64,
+    primary_key: &'p [u8],
+    document: &'p [u8],
 }

@@ -1,10 +1,31 @@
 //! Sort keys order documents as MongoDB does; the sorter keeps order, limit and memory.
 
-use pando_catalog::Bytes;
+use std::path::Path;
+
+use pando_catalog::{QueryMemory, ScratchSpace};
 use pando_document::{Document, Value, doc};
+use pando_environment::Environment;
 
 use super::*;
-use crate::ErrorCode;
+use crate::memory::{DiskUse, StageMemory};
+use crate::{ErrorCode, QueryError};
+
+fn no_check() -> Result<(), QueryError> {
+    Ok(())
+}
+
+fn in_memory(limit: Option<u64>) -> Sorter {
+    Sorter::new(limit, &StageMemory::unlimited(DiskUse::Forbidden))
+}
+
+/// Primary keys and documents, in order.
+fn all(sorter: &mut Sorter) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut all = Vec::new();
+    while let Some(next) = sorter.next(&mut no_check).unwrap() {
+        all.push((next.primary_key.to_vec(), next.document.to_vec()));
+    }
+    all
+}
 
 fn pattern(document: Document) -> SortPattern {
     SortPattern::parse(&document.to_raw()).unwrap()
@@ -13,16 +34,17 @@ fn pattern(document: Document) -> SortPattern {
 /// The `_id`s of the documents in order.
 fn order(sort: Document, documents: &[Document]) -> Vec<i32> {
     let pattern = pattern(sort);
-    let mut sorter = Sorter::new(None, DiskUse::Forbidden);
+    let mut sorter = in_memory(None);
     for document in documents {
         let raw = document.to_raw();
         let mut key = Vec::new();
         pattern.append_key(&raw, &mut key).unwrap();
-        sorter.push(&key, b"", Bytes::from(raw.into_vec())).unwrap();
+        sorter.push(&key, b"", raw.as_bytes(), &mut no_check).unwrap();
     }
-    std::iter::from_fn(|| sorter.pop())
+    all(&mut sorter)
+        .iter()
         .map(|(_, document)| {
-            let document = pando_document::RawDocument::from_bytes(&document).unwrap();
+            let document = pando_document::RawDocument::from_bytes(document).unwrap();
             i32::try_from(document.get("_id").unwrap().unwrap().as_i64_exact().unwrap()).unwrap()
         })
         .collect()
@@ -70,22 +92,72 @@ fn two_arrays_in_one_pattern_are_refused() {
 
 #[test]
 fn a_sorter_with_a_limit_gives_the_least_in_order_and_keeps_the_earlier_of_equals() {
-    let mut sorter = Sorter::new(Some(3), DiskUse::Forbidden);
+    let mut sorter = in_memory(Some(3));
     for (place, key) in [5u8, 1, 4, 1, 3, 1, 2].into_iter().enumerate() {
-        sorter.push(&[key], &[u8::try_from(place).unwrap()], Bytes::new()).unwrap();
+        sorter.push(&[key], &[u8::try_from(place).unwrap()], b"", &mut no_check).unwrap();
     }
-    let places: Vec<u8> = std::iter::from_fn(|| sorter.pop()).map(|(key, _)| key[0]).collect();
+    let places: Vec<u8> = all(&mut sorter).iter().map(|(key, _)| key[0]).collect();
     assert_eq!(places, [1, 3, 5]);
 }
 
 #[test]
 fn too_much_for_memory_is_an_error_unless_only_few_are_wanted() {
-    let document = Bytes::from(vec![0; 1000]);
-    let mut all = Sorter::new(None, DiskUse::Forbidden).with_memory(10_000);
-    let error = (0..100u8).find_map(|key| all.push(&[key], b"", document.clone()).err()).unwrap();
+    let document = vec![0; 1000];
+    let mut every = in_memory(None).with_memory(10_000);
+    let push = |sorter: &mut Sorter, key: u8| sorter.push(&[key], b"", &document, &mut no_check);
+    let error = (0..100).find_map(|key| push(&mut every, key).err()).unwrap();
     assert_eq!(error.code(), Some(ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed));
-    let mut few = Sorter::new(Some(2), DiskUse::Forbidden).with_memory(10_000);
-    assert!((0..100u8).all(|key| few.push(&[key], b"", document.clone()).is_ok()));
+    let mut few = in_memory(Some(2)).with_memory(10_000);
+    assert!((0..100).all(|key| push(&mut few, key).is_ok()));
+}
+
+#[test]
+fn with_and_without_a_limit_the_order_is_the_same_whatever_the_memory() {
+    let simulation = Environment::simulated(1);
+    let scratch = ScratchSpace::open(&simulation.environment, Path::new("/scratch")).unwrap();
+    for budget in [0, 10_000, 100_000, 10 << 20] {
+        let memory = QueryMemory::with_scratch(budget, &scratch);
+        let stage = StageMemory { account: memory.account(), disk_use: DiskUse::Allowed };
+        let sorted = |limit: Option<u64>| {
+            let mut sorter = Sorter::new(limit, &stage);
+            for number in 0..2_000u32 {
+                let key = (number.wrapping_mul(0x9E37_79B9) >> 24).to_be_bytes();
+                let document = vec![7; number as usize % 90];
+                sorter.push(&key, &number.to_be_bytes(), &document, &mut no_check).unwrap();
+            }
+            all(&mut sorter)
+        };
+        let whole = sorted(None);
+        assert_eq!(whole.len(), 2_000);
+        let key_of = |primary: &[u8]| {
+            let number = u32::from_be_bytes(primary.try_into().unwrap());
+            (number.wrapping_mul(0x9E37_79B9) >> 24, number)
+        };
+        assert!(whole.is_sorted_by_key(|(primary, _)| key_of(primary)));
+        for limit in [0, 1, 77, 1_999, 2_000, 5_000] {
+            let expected = &whole[..whole.len().min(limit as usize)];
+            assert_eq!(sorted(Some(limit)), expected, "{budget} bytes, limit {limit}");
+        }
+        assert_eq!(memory.figures().spills > 0, budget < 10 << 20, "{budget} bytes");
+        assert_eq!((memory.figures().held_bytes, scratch.figures().files), (0, 0));
+    }
+}
+
+#[test]
+fn without_disk_use_a_sort_ends_where_the_memory_of_queries_is_used_up() {
+    let simulation = Environment::simulated(1);
+    let scratch = ScratchSpace::open(&simulation.environment, Path::new("/scratch")).unwrap();
+    let memory = QueryMemory::with_scratch(100_000, &scratch);
+    let stage = StageMemory { account: memory.account(), disk_use: DiskUse::Forbidden };
+    for limit in [None, Some(10_000)] {
+        let mut sorter = Sorter::new(limit, &stage);
+        let refused = (0..1_000u32)
+            .find_map(|number| sorter.push(&number.to_be_bytes(), b"", &[7; 1_000], &mut no_check).err());
+        let error = refused.unwrap();
+        assert_eq!(error.code(), Some(ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed));
+        assert!(error.message().contains("the memory of all queries is used up"), "{error}");
+    }
+    assert_eq!((memory.figures().held_bytes, memory.figures().spills), (0, 0));
 }
 
 #[test]

@@ -11,8 +11,8 @@ use super::replacement::with_own_id_first;
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
 use crate::filter::Filter;
-use crate::pipeline::{Pipeline, RunOptions, Source};
-use crate::sort::DiskUse;
+use crate::memory::{DiskUse, StageMemory};
+use crate::pipeline::{Pipeline, RunOptions, Source, Take};
 
 const ALLOWED: [&str; 6] = ["$set", "$addFields", "$unset", "$project", "$replaceWith", "$replaceRoot"];
 
@@ -45,7 +45,7 @@ impl PipelineUpdate {
 
     pub(super) fn apply(&self, old: &RawDocument) -> Result<Applied, QueryError> {
         let mut source = One { document: Some(Bytes::copy_from_slice(old.as_bytes())) };
-        let options = RunOptions { disk_use: DiskUse::Forbidden, seed: 0 };
+        let options = RunOptions { memory: StageMemory::unlimited(DiskUse::Forbidden), seed: 0 };
         let Some(bytes) = self.pipeline.start(&options).next(&mut source)? else {
             unreachable!("the stages of updates give one document for each");
         };
@@ -74,7 +74,7 @@ impl Source for One {
         Ok(self.document.take())
     }
 
-    fn find_in(&mut self, _: &str, _: &Filter) -> Result<Vec<Bytes>, QueryError> {
+    fn find_in(&mut self, _: &str, _: &Filter, _: Take<'_>) -> Result<(), QueryError> {
         unreachable!("no stage of an update reads another collection")
     }
 

@@ -7,12 +7,14 @@ use pando_document::{Document, RawArray, Value, doc};
 use pando_query::QueryError;
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
-use pando_query::pipeline::{Pipeline, RunOptions, Source};
-use pando_query::sort::DiskUse;
+use pando_query::memory::{DiskUse, StageMemory};
+use pando_query::pipeline::{Pipeline, RunOptions, Source, Take};
 
 use super::{Held, Operation, number, numbers, single, wide};
 
-const OPTIONS: RunOptions = RunOptions { disk_use: DiskUse::Allowed, seed: 7 };
+fn unlimited() -> RunOptions {
+    RunOptions { memory: StageMemory::unlimited(DiskUse::Allowed), seed: 7 }
+}
 
 pub fn operations() -> Vec<Operation> {
     let of_numbers = |name, stage: fn(usize) -> Document| {
@@ -78,14 +80,14 @@ impl Source for Documents {
         Ok(self.waiting.pop_front())
     }
 
-    fn find_in(&mut self, _: &str, filter: &Filter) -> Result<Vec<Bytes>, QueryError> {
-        let mut found = Vec::new();
+    fn find_in(&mut self, _: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
         for document in &self.all {
-            if filter.matches(pando_document::RawDocument::from_bytes(document)?)? {
-                found.push(document.clone());
+            let document = pando_document::RawDocument::from_bytes(document)?;
+            if filter.matches(document)? {
+                take(document)?;
             }
         }
-        Ok(found)
+        Ok(())
     }
 
     fn check(&self) -> Result<(), QueryError> {
@@ -105,7 +107,7 @@ fn aggregated(
         move || {
             let stages: &RawArray = stages.value().as_array().unwrap();
             let pipeline = Pipeline::parse(stages, &ParseScope::at(0)).unwrap();
-            let mut run = pipeline.start(&OPTIONS);
+            let mut run = pipeline.start(&unlimited());
             let mut source = Documents { waiting: all.iter().cloned().collect(), all: all.clone() };
             while run.next(&mut source).unwrap().is_some() {}
         }

@@ -11,8 +11,8 @@ use pando_memory::MemoryEngine;
 use pando_query::execute::{Executor, Revisits};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
+use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::plan::{FindSpecification, Hint, plan};
-use pando_query::sort::DiskUse;
 
 use super::{Operation, number, numbers, single};
 
@@ -113,8 +113,13 @@ fn planned(
             let (transaction, operation) =
                 (catalog.begin(Begin::READ).unwrap(), pando_catalog::Operation::default());
             let collection = Arc::clone(&collection);
-            let mut executor =
-                Executor::new(collection, plan, DiskUse::Forbidden, Revisits::Impossible).unwrap();
+            let mut executor = Executor::new(
+                collection,
+                plan,
+                &StageMemory::unlimited(DiskUse::Forbidden),
+                Revisits::Impossible,
+            )
+            .unwrap();
             while executor.next(&*transaction, Caller::may_block(&operation)).unwrap().is_some() {}
             transaction.rollback();
         }

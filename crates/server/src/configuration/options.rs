@@ -43,6 +43,8 @@ impl OptionEntry {
 
 /// The smallest cache with which a tree of any height can be read and written.
 const CACHE_BYTES_MIN: ByteSize = ByteSize::from_bytes(16 * 1024 * 1024);
+/// The smallest memory of queries that makes sense.
+const QUERY_MEMORY_MIN: ByteSize = ByteSize::from_bytes(1 << 20);
 const THREADS_MAX: usize = 1024;
 const QUEUED_READS_MAX: usize = 4096;
 const CONNECTIONS_MAX: usize = 1_000_000;
@@ -102,6 +104,23 @@ pub const OPTIONS: &[OptionEntry] = &[
             configuration.cache = text.parse()?;
             if configuration.cache < CACHE_BYTES_MIN {
                 return Err(ValueError::TooSmall { min: CACHE_BYTES_MIN });
+            }
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "query-memory",
+        shape: Shape::Value("SIZE"),
+        default: "auto",
+        help: "Memory of sorts, groups and the like of all queries together, which counts as part of the cache. Beyond it they use \
+               temporary files in the data folder. A size from 1MiB to the cache, or 'auto' for a quarter of the cache.",
+        apply: |configuration, text| {
+            configuration.query_memory = match text {
+                "auto" => None,
+                _ => Some(text.parse()?),
+            };
+            if configuration.query_memory.is_some_and(|memory| memory < QUERY_MEMORY_MIN) {
+                return Err(ValueError::TooSmall { min: QUERY_MEMORY_MIN });
             }
             Ok(())
         },

@@ -35,7 +35,16 @@ fn the_defaults_are_valid_and_listen_on_loopback_only() {
     assert_eq!(configuration.engine, EngineName::Betree);
     assert_eq!(configuration.cache.bytes(), 256_000_000);
     assert_eq!(configuration.blocking_threads, 64);
+    assert_eq!(configuration.query_memory, None);
     assert_eq!(configuration.stop_grace, Duration::from_secs(10));
+}
+
+#[test]
+fn the_memory_of_queries_is_a_size_of_a_megabyte_at_least_or_chosen_by_the_cache() {
+    let memory_of = |text| resolve(&[("query-memory", text)], &[], None).map(|found| found.query_memory);
+    assert_eq!(memory_of("64MiB").unwrap().map(ByteSize::bytes), Some(64 << 20));
+    assert_eq!(memory_of("auto").unwrap(), None);
+    assert!(refusal(&[("query-memory", "1000")], &[], None).contains("expected at least 1MiB"));
 }
 
 #[test]

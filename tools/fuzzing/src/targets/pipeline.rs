@@ -10,8 +10,8 @@ use pando_document::RawDocument;
 use pando_query::QueryError;
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
-use pando_query::pipeline::{Pipeline, RunOptions, Source};
-use pando_query::sort::DiskUse;
+use pando_query::memory::{DiskUse, StageMemory};
+use pando_query::pipeline::{Pipeline, RunOptions, Source, Take};
 
 /// Documents that are drawn at most: `$unwind` of `$unwind` of … makes many.
 const DRAWN_MAX: usize = 200;
@@ -31,7 +31,7 @@ pub fn run(input: Input) {
     let all: Vec<Bytes> =
         documents.iter().map(|document| Bytes::copy_from_slice(document.as_bytes())).collect();
     let mut source = Collection { waiting: all.iter().cloned().collect(), all };
-    let mut run = pipeline.start(&RunOptions { disk_use: DiskUse::Forbidden, seed: 7 });
+    let mut run = pipeline.start(&RunOptions { memory: StageMemory::unlimited(DiskUse::Forbidden), seed: 7 });
     for _ in 0..DRAWN_MAX {
         let Ok(Some(bytes)) = run.next(&mut source) else { break };
         assert_sound(RawDocument::from_bytes(&bytes).expect("a document comes out"));
@@ -51,14 +51,14 @@ impl Source for Collection {
         Ok(self.waiting.pop_front())
     }
 
-    fn find_in(&mut self, _collection: &str, filter: &Filter) -> Result<Vec<Bytes>, QueryError> {
-        let mut found = Vec::new();
+    fn find_in(&mut self, _collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
         for document in &self.all {
-            if filter.matches(RawDocument::from_bytes(document)?)? {
-                found.push(document.clone());
+            let document = RawDocument::from_bytes(document)?;
+            if filter.matches(document)? {
+                take(document)?;
             }
         }
-        Ok(found)
+        Ok(())
     }
 
     fn check(&self) -> Result<(), QueryError> {

@@ -6,12 +6,14 @@
 
 use std::collections::HashSet;
 
+use pando_document::{ArrayWriter, RawValue};
 use pando_keyorder::{Direction, TypeBits, encode};
 
 use super::super::Evaluated;
-use super::{Accumulator, bytes_of, give_all, keep};
+use super::{Accumulator, bytes_of, for_saved, give_all, keep, save_all};
 use crate::error::QueryError;
 use crate::literal::Literal;
+use crate::memory::{MEMORY_BYTES_MAX, too_large};
 
 #[derive(Debug, Default)]
 pub(crate) struct AddToSet {
@@ -28,6 +30,9 @@ impl Accumulator for AddToSet {
         let key_bytes = key.len();
         if self.known.insert(key) {
             self.bytes += bytes_of(value) + key_bytes + size_of::<Literal>();
+            if self.bytes > MEMORY_BYTES_MAX {
+                return Err(too_large("$addToSet"));
+            }
             self.values.push(keep(value));
         }
         Ok(())
@@ -39,5 +44,13 @@ impl Accumulator for AddToSet {
 
     fn held_bytes(&self) -> usize {
         self.bytes
+    }
+
+    fn save(&self, out: &mut ArrayWriter<'_>) {
+        save_all(self.values.iter(), out);
+    }
+
+    fn merge(&mut self, saved: RawValue<'_>) -> Result<(), QueryError> {
+        for_saved(saved, |value| self.add(&Evaluated::Raw(value)))
     }
 }

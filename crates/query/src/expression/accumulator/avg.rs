@@ -1,9 +1,10 @@
 //! `$avg`: the mean of all numbers; null if there are none.
 
-use pando_document::NumberSum;
+use pando_document::{ArrayWriter, NumberSum, RawValue};
 
 use super::super::Evaluated;
-use super::Accumulator;
+use super::sum::{save_sum, saved_sum};
+use super::{Accumulator, for_saved};
 use crate::error::QueryError;
 
 #[derive(Debug, Default)]
@@ -25,6 +26,23 @@ impl Accumulator for Avg {
         Ok(match self.count {
             0 => Evaluated::NULL,
             count => Evaluated::number(self.sum.mean(count)),
+        })
+    }
+
+    fn save(&self, out: &mut ArrayWriter<'_>) {
+        let mut array = out.array();
+        save_sum(&self.sum, &mut array);
+        array.push(RawValue::Int64(self.count));
+        array.finish();
+    }
+
+    fn merge(&mut self, saved: RawValue<'_>) -> Result<(), QueryError> {
+        for_saved(saved, |part| {
+            match part {
+                RawValue::Int64(count) => self.count += count,
+                sum => self.sum.merge(&saved_sum(sum)?),
+            }
+            Ok(())
         })
     }
 }

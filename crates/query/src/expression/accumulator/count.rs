@@ -1,7 +1,9 @@
 //! `$count`: the number of documents.
 
+use pando_document::{ArrayWriter, RawValue};
+
 use super::super::{Evaluated, narrowed};
-use super::Accumulator;
+use super::{Accumulator, not_saved};
 use crate::error::QueryError;
 
 #[derive(Debug, Default)]
@@ -17,5 +19,14 @@ impl Accumulator for Count {
 
     fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
         Ok(Evaluated::number(narrowed(self.count)))
+    }
+
+    fn save(&self, out: &mut ArrayWriter<'_>) {
+        out.push(RawValue::Int64(self.count));
+    }
+
+    fn merge(&mut self, saved: RawValue<'_>) -> Result<(), QueryError> {
+        self.count += saved.as_i64_exact().ok_or_else(not_saved)?;
+        Ok(())
     }
 }

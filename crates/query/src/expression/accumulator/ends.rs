@@ -2,19 +2,25 @@
 
 use std::collections::VecDeque;
 
+use pando_document::{ArrayWriter, RawValue};
+
 use super::super::Evaluated;
-use super::{Accumulator, bytes_of, give, give_all, keep};
+use super::{Accumulator, bytes_of, for_saved, give, give_all, keep, save_all};
 use crate::error::QueryError;
 use crate::literal::Literal;
 
 #[derive(Debug, Default)]
 pub(crate) struct First {
     value: Option<Literal>,
+    bytes: usize,
 }
 
 impl Accumulator for First {
     fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError> {
-        self.value.get_or_insert_with(|| keep(value));
+        if self.value.is_none() {
+            self.bytes = bytes_of(value);
+            self.value = Some(keep(value));
+        }
         Ok(())
     }
 
@@ -25,21 +31,47 @@ impl Accumulator for First {
     fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
         Ok(self.value.take().map_or(Evaluated::NULL, give))
     }
+
+    fn held_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn save(&self, out: &mut ArrayWriter<'_>) {
+        save_all(self.value.iter(), out);
+    }
+
+    fn merge(&mut self, saved: RawValue<'_>) -> Result<(), QueryError> {
+        for_saved(saved, |value| self.add(&Evaluated::Raw(value)))
+    }
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Last {
     value: Option<Literal>,
+    bytes: usize,
 }
 
 impl Accumulator for Last {
     fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError> {
+        self.bytes = bytes_of(value);
         self.value = Some(keep(value));
         Ok(())
     }
 
     fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
         Ok(self.value.take().map_or(Evaluated::NULL, give))
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn save(&self, out: &mut ArrayWriter<'_>) {
+        save_all(self.value.iter(), out);
+    }
+
+    fn merge(&mut self, saved: RawValue<'_>) -> Result<(), QueryError> {
+        for_saved(saved, |value| self.add(&Evaluated::Raw(value)))
     }
 }
 
@@ -59,7 +91,7 @@ impl FirstN {
 impl Accumulator for FirstN {
     fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError> {
         if self.values.len() < self.n {
-            self.bytes += bytes_of(value);
+            self.bytes += bytes_of(value) + size_of::<Literal>();
             self.values.push(keep(value));
         }
         Ok(())
@@ -71,6 +103,14 @@ impl Accumulator for FirstN {
 
     fn held_bytes(&self) -> usize {
         self.bytes
+    }
+
+    fn save(&self, out: &mut ArrayWriter<'_>) {
+        save_all(self.values.iter(), out);
+    }
+
+    fn merge(&mut self, saved: RawValue<'_>) -> Result<(), QueryError> {
+        for_saved(saved, |value| self.add(&Evaluated::Raw(value)))
     }
 }
 
@@ -92,8 +132,9 @@ impl Accumulator for LastN {
         if self.values.len() == self.n {
             self.bytes -= self.values.pop_front().map_or(0, |(_, bytes)| bytes);
         }
-        self.bytes += bytes_of(value);
-        self.values.push_back((keep(value), bytes_of(value)));
+        let bytes = bytes_of(value) + size_of::<(Literal, usize)>();
+        self.bytes += bytes;
+        self.values.push_back((keep(value), bytes));
         Ok(())
     }
 
@@ -103,5 +144,13 @@ impl Accumulator for LastN {
 
     fn held_bytes(&self) -> usize {
         self.bytes
+    }
+
+    fn save(&self, out: &mut ArrayWriter<'_>) {
+        save_all(self.values.iter().map(|(value, _)| value), out);
+    }
+
+    fn merge(&mut self, saved: RawValue<'_>) -> Result<(), QueryError> {
+        for_saved(saved, |value| self.add(&Evaluated::Raw(value)))
     }
 }

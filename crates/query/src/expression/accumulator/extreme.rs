@@ -3,10 +3,10 @@
 
 use std::cmp::Ordering;
 
-use pando_document::compare_values;
+use pando_document::{ArrayWriter, RawValue, compare_values};
 
 use super::super::Evaluated;
-use super::{Accumulator, bytes_of, give, keep};
+use super::{Accumulator, bytes_of, for_saved, give, keep, save_all};
 use crate::error::QueryError;
 use crate::literal::Literal;
 
@@ -58,6 +58,14 @@ impl Accumulator for Extreme {
 
     fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
         Ok(self.best.take().map_or(Evaluated::NULL, give))
+    }
+
+    fn save(&self, out: &mut ArrayWriter<'_>) {
+        save_all(self.best.iter(), out);
+    }
+
+    fn merge(&mut self, saved: RawValue<'_>) -> Result<(), QueryError> {
+        for_saved(saved, |value| self.add(&Evaluated::Raw(value)))
     }
 
     fn held_bytes(&self) -> usize {

@@ -3,11 +3,11 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use pando_document::compare_values;
+use pando_document::{ArrayWriter, RawValue, compare_values};
 
 use super::super::Evaluated;
 use super::extreme::Wanted;
-use super::{Accumulator, bytes_of, give_all, keep};
+use super::{Accumulator, bytes_of, for_saved, give_all, keep, save_all};
 use crate::error::QueryError;
 use crate::literal::Literal;
 
@@ -79,7 +79,7 @@ impl Accumulator for ExtremeN {
             }
             self.bytes -= self.best.pop().map_or(0, |worst| worst.bytes);
         }
-        let bytes = bytes_of(value);
+        let bytes = bytes_of(value) + size_of::<Kept>();
         self.bytes += bytes;
         self.best.push(Kept { value: keep(value), better, age: self.taken, bytes });
         Ok(())
@@ -92,5 +92,15 @@ impl Accumulator for ExtremeN {
 
     fn held_bytes(&self) -> usize {
         self.bytes
+    }
+
+    fn save(&self, out: &mut ArrayWriter<'_>) {
+        let mut best: Vec<&Kept> = self.best.iter().collect();
+        best.sort_unstable();
+        save_all(best.iter().map(|kept| &kept.value), out);
+    }
+
+    fn merge(&mut self, saved: RawValue<'_>) -> Result<(), QueryError> {
+        for_saved(saved, |value| self.add(&Evaluated::Raw(value)))
     }
 }

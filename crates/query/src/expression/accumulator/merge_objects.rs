@@ -1,6 +1,8 @@
 //! `$mergeObjects`: one document of all fields; of two with one name, the later one counts, in the place of
 //! the earlier.
 
+use pando_document::{ArrayWriter, RawValue};
+
 use super::super::{Evaluated, ExpressionFault};
 use super::{Accumulator, bytes_of};
 use crate::error::QueryError;
@@ -38,5 +40,13 @@ impl Accumulator for MergeObjects {
 
     fn held_bytes(&self) -> usize {
         self.bytes
+    }
+
+    fn save(&self, out: &mut ArrayWriter<'_>) {
+        out.push_document(&self.merged.to_document());
+    }
+
+    fn merge(&mut self, saved: RawValue<'_>) -> Result<(), QueryError> {
+        self.add(&Evaluated::Raw(saved))
     }
 }

@@ -2,12 +2,12 @@
 //! too few.
 //!
 //! Computed in one pass by Welford's method (1962): mean and sum of squared differences are corrected with
-//! each number.
+//! each number. Two states are combined by the method of Chan, Golub and LeVeque (1979).
 
-use pando_document::RawValue;
+use pando_document::{ArrayWriter, RawValue};
 
 use super::super::Evaluated;
-use super::Accumulator;
+use super::{Accumulator, for_saved, not_saved};
 use crate::error::QueryError;
 
 /// Whether the numbers are all there are, or a sample of more.
@@ -52,5 +52,30 @@ impl Accumulator for StdDev {
             return Ok(Evaluated::NULL);
         }
         Ok(Evaluated::Raw(RawValue::Double((self.squares / divisor).sqrt())))
+    }
+
+    fn save(&self, out: &mut ArrayWriter<'_>) {
+        let mut array = out.array();
+        for part in [self.count, self.mean, self.squares] {
+            array.push(RawValue::Double(part));
+        }
+        array.finish();
+    }
+
+    fn merge(&mut self, saved: RawValue<'_>) -> Result<(), QueryError> {
+        let mut parts = Vec::with_capacity(3);
+        for_saved(saved, |part| {
+            let RawValue::Double(part) = part else { return Err(not_saved()) };
+            parts.push(part);
+            Ok(())
+        })?;
+        let [count, mean, squares] = parts.as_slice() else { return Err(not_saved()) };
+        if *count > 0.0 {
+            let (all, distance) = (self.count + count, mean - self.mean);
+            self.squares += squares + distance * distance * self.count * count / all;
+            self.mean += distance * count / all;
+            self.count = all;
+        }
+        Ok(())
     }
 }

@@ -1,9 +1,9 @@
 //! `$sum`: the sum of all numbers; other values count as nothing.
 
-use pando_document::NumberSum;
+use pando_document::{ArrayWriter, NumberSum, RawBinary, RawValue};
 
 use super::super::Evaluated;
-use super::Accumulator;
+use super::{Accumulator, not_saved};
 use crate::error::QueryError;
 
 #[derive(Debug, Default)]
@@ -21,5 +21,27 @@ impl Accumulator for Sum {
 
     fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
         Ok(Evaluated::number(self.sum.total()))
+    }
+
+    fn save(&self, out: &mut ArrayWriter<'_>) {
+        save_sum(&self.sum, out);
+    }
+
+    fn merge(&mut self, saved: RawValue<'_>) -> Result<(), QueryError> {
+        self.sum.merge(&saved_sum(saved)?);
+        Ok(())
+    }
+}
+
+/// Appends a sum as a saved state.
+pub(super) fn save_sum(sum: &NumberSum, out: &mut ArrayWriter<'_>) {
+    out.push(RawValue::Binary(RawBinary { subtype: 0, bytes: &sum.to_bytes() }));
+}
+
+/// The sum of a saved state.
+pub(super) fn saved_sum(saved: RawValue<'_>) -> Result<NumberSum, QueryError> {
+    match saved {
+        RawValue::Binary(sum) => NumberSum::from_bytes(sum.bytes).ok_or_else(not_saved),
+        _ => Err(not_saved()),
     }
 }

@@ -1,19 +1,27 @@
 //! `$facet`: several pipelines over the same documents, as arrays in one document.
 //!
-//! The input is read once and held; then each pipeline reads from what is held.
+//! The pipelines run side by side over one pass of the input:
+//! 1. A portion of the input is read.
+//! 2. Each pipeline reads the portion. At its end the source answers `WouldBlock`, which no stage loses state
+//!    by, and the next pipeline has its turn.
+//! 3. Portions follow until the input ends, or all pipelines have ended before it.
+//!
+//! # Memory
+//! The input takes a portion; the pipelines' own stages have reservations. The results together are bounded
+//! by the size of a document.
 
 use std::sync::Arc;
 
-use pando_catalog::Bytes;
+use pando_catalog::{Bytes, Reservation, StorageError};
 use pando_document::{DocumentWriter, RawValue};
 
-use super::{Definition, RunOptions, Source, Stage};
+use super::{Definition, RunOptions, Source, Stage, Take};
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
 use crate::filter::Filter;
+use crate::memory::hold_value;
 use crate::pipeline::{Pipeline, PipelineFault, PipelineRun};
 use crate::shell_text;
-use crate::sort::{DiskUse, MEMORY_BYTES_MAX};
 
 /// Stages that may not stand in a facet.
 const NOT_ALLOWED: [&str; 9] = [
@@ -28,6 +36,10 @@ const NOT_ALLOWED: [&str; 9] = [
     "$documents",
 ];
 
+/// A portion of the input has so many documents at most, and ends when it has so many bytes.
+const PORTION_DOCUMENTS: usize = 256;
+const PORTION_BYTES: usize = 256 << 10;
+
 #[derive(Clone, Debug)]
 struct Facet {
     facets: Vec<(String, Pipeline)>,
@@ -35,32 +47,51 @@ struct Facet {
 
 struct Run {
     facets: Vec<OneFacet>,
-    disk_use: DiskUse,
-    held: Vec<Bytes>,
-    bytes: usize,
+    portion: Vec<Bytes>,
+    portion_bytes: usize,
+    input: Input,
+    /// The facet that reads the portion.
+    turn: usize,
+    results_bytes: usize,
+    reservation: Reservation,
     phase: Phase,
 }
 
 struct OneFacet {
     name: String,
     run: PipelineRun,
+    /// Documents of the portion that it has read.
     read: usize,
     given: Vec<Bytes>,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Input {
+    HasMore,
+    AtEnd,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    Reading,
-    /// The facet under way.
-    Running(usize),
+    Running,
     Done,
 }
 
-/// The held documents, as the source of one facet.
-struct Held<'h> {
+/// The portion, as the source of one facet.
+struct Portion<'h> {
     documents: &'h [Bytes],
     read: &'h mut usize,
+    input: Input,
+    /// Whether it answered `WouldBlock` by itself.
+    reached: Reached,
     others: &'h mut dyn Source,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reached {
+    Within,
+    PortionEnd,
 }
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dyn Definition>, QueryError> {
@@ -106,27 +137,38 @@ impl Definition for Facet {
             run: pipeline.start(options),
             read: 0,
             given: Vec::new(),
+            phase: Phase::Running,
         });
         Box::new(Run {
             facets: facets.collect(),
-            disk_use: options.disk_use,
-            held: Vec::new(),
-            bytes: 0,
-            phase: Phase::Reading,
+            portion: Vec::new(),
+            portion_bytes: 0,
+            input: Input::HasMore,
+            turn: self.facets.len(),
+            results_bytes: 0,
+            reservation: options.memory.account.reserve(),
+            phase: Phase::Running,
         })
     }
 }
 
-impl Source for Held<'_> {
+impl Source for Portion<'_> {
     fn next(&mut self) -> Result<Option<Bytes>, QueryError> {
         self.others.check()?;
         let next = self.documents.get(*self.read).cloned();
-        *self.read += usize::from(next.is_some());
+        match (&next, self.input) {
+            (Some(_), _) => *self.read += 1,
+            (None, Input::AtEnd) => {}
+            (None, Input::HasMore) => {
+                self.reached = Reached::PortionEnd;
+                return Err(StorageError::would_block().into());
+            }
+        }
         Ok(next)
     }
 
-    fn find_in(&mut self, collection: &str, filter: &Filter) -> Result<Vec<Bytes>, QueryError> {
-        self.others.find_in(collection, filter)
+    fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
+        self.others.find_in(collection, filter, take)
     }
 
     fn check(&self) -> Result<(), QueryError> {
@@ -135,22 +177,67 @@ impl Source for Held<'_> {
 }
 
 impl Run {
+    /// Reads a portion, if all facets have read the one before.
     fn read(&mut self, input: &mut dyn Source) -> Result<(), QueryError> {
-        while let Some(bytes) = input.next()? {
-            self.bytes += bytes.len();
-            self.held.push(bytes);
-            if self.bytes > MEMORY_BYTES_MAX && self.disk_use == DiskUse::Forbidden {
-                return Err(QueryError::new(
-                    ErrorCode::ExceededMemoryLimit,
-                    format!("$facet holds more than {MEMORY_BYTES_MAX} bytes"),
-                ));
-            }
+        if self.turn < self.facets.len() {
+            return Ok(());
         }
+        // After `WouldBlock` in the middle of a portion it goes on there.
+        if self.facets.iter().any(|facet| facet.read > 0) {
+            self.portion.clear();
+            self.portion_bytes = 0;
+            self.facets.iter_mut().for_each(|facet| facet.read = 0);
+        }
+        while self.portion.len() < PORTION_DOCUMENTS && self.portion_bytes < PORTION_BYTES {
+            let Some(bytes) = input.next()? else {
+                self.input = Input::AtEnd;
+                break;
+            };
+            self.portion_bytes += bytes.len();
+            self.portion.push(bytes);
+        }
+        self.hold()?;
+        self.turn = 0;
         Ok(())
     }
 
+    /// Has the facets read the portion, each from where it stands.
+    fn run(&mut self, input: &mut dyn Source) -> Result<(), QueryError> {
+        while let Some(facet) = self.facets.get_mut(self.turn) {
+            while facet.phase == Phase::Running {
+                let mut source = Portion {
+                    documents: &self.portion,
+                    read: &mut facet.read,
+                    input: self.input,
+                    reached: Reached::Within,
+                    others: &mut *input,
+                };
+                match facet.run.next(&mut source) {
+                    Ok(Some(bytes)) => {
+                        self.results_bytes += bytes.len();
+                        facet.given.push(bytes);
+                        if self.results_bytes > pando_document::DOCUMENT_BYTES_MAX {
+                            return Err(too_large());
+                        }
+                    }
+                    Ok(None) => facet.phase = Phase::Done,
+                    Err(error) if error.is_would_block() && source.reached == Reached::PortionEnd => break,
+                    Err(error) => return Err(error),
+                }
+            }
+            // A facet that has ended needs no further portion; this one counts as read.
+            facet.read = facet.read.max(1);
+            self.turn += 1;
+        }
+        self.hold()
+    }
+
+    fn hold(&mut self) -> Result<(), QueryError> {
+        hold_value(&mut self.reservation, self.portion_bytes + self.results_bytes, "$facet")
+    }
+
     fn write(&mut self) -> Result<Bytes, QueryError> {
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(self.results_bytes);
         let mut writer = DocumentWriter::begin(&mut bytes);
         for facet in &self.facets {
             let mut array = writer.array(&facet.name);
@@ -158,34 +245,30 @@ impl Run {
             array.finish();
         }
         writer.finish();
+        self.facets = Vec::new();
+        self.portion = Vec::new();
+        self.reservation.hold(0);
         if bytes.len() > pando_document::DOCUMENT_BYTES_MAX {
-            return Err(QueryError::new(
-                ErrorCode::BsonObjectTooLarge,
-                "the result of $facet is larger than a document may be",
-            ));
+            return Err(too_large());
         }
         Ok(Bytes::from(bytes))
     }
 }
 
+fn too_large() -> QueryError {
+    QueryError::new(ErrorCode::BsonObjectTooLarge, "the result of $facet is larger than a document may be")
+}
+
 impl Stage for Run {
     fn next(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
-        if self.phase == Phase::Reading {
+        if self.phase == Phase::Done {
+            return Ok(None);
+        }
+        while self.facets.iter().any(|facet| facet.phase == Phase::Running) {
             self.read(input)?;
-            self.phase = Phase::Running(0);
+            self.run(input)?;
         }
-        while let Phase::Running(at) = self.phase {
-            let Some(facet) = self.facets.get_mut(at) else {
-                self.phase = Phase::Done;
-                self.held = Vec::new();
-                return self.write().map(Some);
-            };
-            let mut source = Held { documents: &self.held, read: &mut facet.read, others: &mut *input };
-            while let Some(bytes) = facet.run.next(&mut source)? {
-                facet.given.push(bytes);
-            }
-            self.phase = Phase::Running(at + 1);
-        }
-        Ok(None)
+        self.phase = Phase::Done;
+        self.write().map(Some)
     }
 }

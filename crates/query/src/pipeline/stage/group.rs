@@ -5,26 +5,25 @@
 //!    (observed on MongoDB 6.0).
 //! 2. The order-preserving key bytes of that value name the group, so 1, 1.0 and NumberLong(1) are one; the
 //!    group shows the value that it was made with.
-//! 3. Feed the accumulators. At the end of the input give the groups in the order in which they were met.
+//! 3. Feed the accumulators. At the end of the input give the groups ([`table`]).
 //!
-//! Invariants: groups and their accumulators together hold at most 100 MB, unless disk use is allowed.
+//! Invariants: without disk use, groups and their accumulators together hold at most 100 MB.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+mod table;
+
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
-use pando_document::{DocumentWriter, RawDocument, RawValue};
+use pando_document::{RawDocument, RawValue};
 use pando_keyorder::{Direction, TypeBits, encode};
 
+use self::table::Table;
 use super::{Definition, RunOptions, Source, Stage, document_in};
-use crate::error::{ErrorCode, QueryError};
+use crate::error::QueryError;
 use crate::expression::accumulator::Accumulator;
 use crate::expression::{Evaluated, Expression, Frame, ParseScope, document_of};
-use crate::literal::Literal;
 use crate::pipeline::PipelineFault;
 use crate::pipeline::accumulator::AccumulatorCall;
-use crate::sort::{DiskUse, MEMORY_BYTES_MAX};
 
 /// A parsed `$group`.
 #[derive(Clone, Debug)]
@@ -45,25 +44,7 @@ enum GroupId {
 }
 
 struct Run {
-    specification: Arc<Specification>,
-    disk_use: DiskUse,
-    places: HashMap<Vec<u8>, usize>,
-    groups: Vec<OneGroup>,
-    bytes: usize,
-    key: Vec<u8>,
-    phase: Phase,
-}
-
-struct OneGroup {
-    id: Literal,
-    states: Vec<Box<dyn Accumulator>>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Reading,
-    /// The group to give next.
-    Giving(usize),
+    table: Table,
 }
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dyn Definition>, QueryError> {
@@ -210,89 +191,27 @@ impl GroupId {
     }
 }
 
-impl Definition for Group {
-    fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
-        Box::new(Run {
-            specification: Arc::clone(&self.specification),
-            disk_use: options.disk_use,
-            places: HashMap::new(),
-            groups: Vec::new(),
-            bytes: 0,
-            key: Vec::new(),
-            phase: Phase::Reading,
-        })
+impl Specification {
+    /// The states of a new group.
+    fn start(&self) -> Vec<Box<dyn Accumulator>> {
+        self.fields.iter().map(|(_, call)| call.start()).collect()
     }
 }
 
-impl Run {
-    fn take(&mut self, root: &RawDocument) -> Result<(), QueryError> {
-        let specification = Arc::clone(&self.specification);
-        self.key.clear();
-        let mut frame = Frame::new(root);
-        let id = specification.id.evaluate(&mut frame, &mut self.key)?;
-        let id = id.raw_or_null();
-        let place = match self.places.get(&self.key) {
-            Some(place) => *place,
-            None => self.new_group(id),
-        };
-        let group = &mut self.groups[place];
-        for ((_, call), state) in specification.fields.iter().zip(&mut group.states) {
-            let before = state.held_bytes();
-            call.feed(state.as_mut(), &mut frame)?;
-            self.bytes = self.bytes + state.held_bytes() - before;
-        }
-        self.check_memory()
-    }
-
-    fn new_group(&mut self, id: RawValue<'_>) -> usize {
-        let place = self.groups.len();
-        let states: Vec<_> = self.specification.fields.iter().map(|(_, call)| call.start()).collect();
-        // The key stands for the size of the value as well.
-        self.bytes += 2 * self.key.len() + size_of::<OneGroup>() + 64 * (states.len() + 1);
-        self.groups.push(OneGroup { id: Literal::new(id), states });
-        if let Entry::Vacant(vacant) = self.places.entry(self.key.clone()) {
-            vacant.insert(place);
-        }
-        place
-    }
-
-    fn check_memory(&self) -> Result<(), QueryError> {
-        if self.bytes <= MEMORY_BYTES_MAX || self.disk_use == DiskUse::Allowed {
-            return Ok(());
-        }
-        Err(QueryError::new(
-            ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
-            "Exceeded memory limit for $group, but didn't allow external sort. Pass allowDiskUse:true to opt in.",
-        ))
-    }
-
-    fn write(&mut self, place: usize) -> Result<Bytes, QueryError> {
-        let group = &mut self.groups[place];
-        let mut bytes = Vec::with_capacity(64);
-        let mut writer = DocumentWriter::begin(&mut bytes);
-        writer.append("_id", group.id.raw());
-        for ((name, _), state) in self.specification.fields.iter().zip(&mut group.states) {
-            writer.append(name, state.finish()?.raw_or_null());
-        }
-        writer.finish();
-        Ok(Bytes::from(bytes))
+impl Definition for Group {
+    fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
+        Box::new(Run { table: Table::new(&self.specification, &options.memory) })
     }
 }
 
 impl Stage for Run {
     fn next(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
-        if self.phase == Phase::Reading {
+        if !self.table.is_giving() {
             while let Some(bytes) = input.next()? {
-                self.take(document_in(&bytes)?)?;
+                self.table.take(document_in(&bytes)?, &mut || input.check())?;
             }
-            self.places = HashMap::new();
-            self.phase = Phase::Giving(0);
+            self.table.finish(&mut || input.check())?;
         }
-        let Phase::Giving(place) = self.phase else { return Ok(None) };
-        if place == self.groups.len() {
-            return Ok(None);
-        }
-        self.phase = Phase::Giving(place + 1);
-        self.write(place).map(Some)
+        self.table.next(&mut || input.check())
     }
 }

@@ -9,20 +9,28 @@
 //! The other collection is asked once for each document, by a filter that its planner can use. The variables
 //! of `let` are constants while one document is at work, so the pipeline is parsed anew for each: simple, and
 //! measured to be little beside the query.
+//!
+//! The array of one document may have as many bytes as a stage without disk use may hold. The documents that
+//! a `pipeline` works on may spill.
 
 use std::sync::Arc;
 
-use pando_catalog::Bytes;
-use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
+use pando_catalog::{Bytes, Reservation};
+use pando_document::{ArrayWriter, DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
 
-use super::{Definition, RunOptions, Source, Stage, document_in};
+use super::{Definition, RunOptions, Source, Stage, Take, document_in};
 use crate::array_build::build_array;
 use crate::error::QueryError;
 use crate::expression::{Expression, FieldPath, Frame, ParseScope};
 use crate::filter::Filter;
 use crate::literal::Literal;
-use crate::pipeline::Pipeline;
+use crate::memory::{DiskUse, MEMORY_BYTES_MAX, StageMemory, hold_value};
+use crate::pipeline::{Pipeline, PipelineFault};
 use crate::projection::Projection;
+use crate::sort::Sorter;
+
+/// Bytes that stay reserved from one document to the next.
+const KEPT_BYTES: usize = 64 << 10;
 
 #[derive(Clone, Debug)]
 struct Lookup {
@@ -41,6 +49,7 @@ struct Specification {
 
 struct Run {
     specification: Arc<Specification>,
+    reservation: Reservation,
     options: RunOptions,
     /// Drawn, and not answered yet: the other collection may have said `WouldBlock`.
     pending: Option<Bytes>,
@@ -154,28 +163,60 @@ impl Specification {
         Ok(RawDocumentBuf::from_vec(bytes)?)
     }
 
+    /// Appends the documents of the other collection that belong to a document, as an array.
     fn answer(
         &self,
         root: &RawDocument,
-        options: &RunOptions,
+        run: Answering<'_>,
         input: &mut dyn Source,
-    ) -> Result<Vec<Bytes>, QueryError> {
+    ) -> Result<(), QueryError> {
+        let Answering { options, reservation, array } = run;
+        let mut answer = Answer { from: &self.from, writer: ArrayWriter::begin(array) };
         let Some(stages) = &self.pipeline else {
             let filter = Filter::parse(&self.filter_for(root, RawDocument::empty())?, &self.scope)?;
-            return input.find_in(&self.from, &filter);
+            input.find_in(&self.from, &filter, &mut |found| answer.push(found.as_bytes(), reservation))?;
+            answer.writer.finish();
+            return Ok(());
         };
         let scope = self.scope_for(root)?;
         let pipeline = Pipeline::parse(RawArray::from_document(stages), &scope)?;
         let pushed = pipeline.clone().split_pushdown().filter;
         let filter = Filter::parse(&self.filter_for(root, &pushed)?, &scope)?;
-        let mut documents =
-            Fetched { documents: input.find_in(&self.from, &filter)?.into_iter(), others: input };
-        let mut run = pipeline.start(options);
-        let mut answer = Vec::new();
-        while let Some(bytes) = run.next(&mut documents)? {
-            answer.push(bytes);
+        let mut documents = Fetched::of(&self.from, &filter, &options.memory, input)?;
+        let mut stages = pipeline.start(options);
+        while let Some(bytes) = stages.next(&mut documents)? {
+            answer.push(&bytes, reservation)?;
         }
-        Ok(answer)
+        answer.writer.finish();
+        Ok(())
+    }
+}
+
+/// The parts of a run that an answer needs.
+struct Answering<'r> {
+    options: &'r RunOptions,
+    reservation: &'r mut Reservation,
+    array: &'r mut Vec<u8>,
+}
+
+/// The array of an answer, as it grows.
+struct Answer<'a> {
+    from: &'a str,
+    writer: ArrayWriter<'a>,
+}
+
+impl Answer<'_> {
+    fn push(&mut self, document: &[u8], reservation: &mut Reservation) -> Result<(), QueryError> {
+        let bytes = self.writer.bytes_so_far() + document.len();
+        if bytes > MEMORY_BYTES_MAX {
+            return Err(PipelineFault::LookupTooLarge.error(format!(
+                "Total size of documents in {} matching pipeline's $lookup stage exceeds {MEMORY_BYTES_MAX} bytes",
+                self.from
+            )));
+        }
+        hold_value(reservation, bytes, "$lookup")?;
+        self.writer.push_document_bytes(document);
+        Ok(())
     }
 }
 
@@ -205,20 +246,41 @@ fn equality(foreign: &str, value: RawValue<'_>) -> Result<RawDocumentBuf, QueryE
     Ok(RawDocumentBuf::from_vec(bytes)?)
 }
 
-/// The documents found, as the source of the pipeline.
+/// The documents found, as the source of the pipeline. They wait in a sorter, without keys: it keeps their
+/// order, and spills.
 struct Fetched<'f> {
-    documents: std::vec::IntoIter<Bytes>,
+    documents: Sorter,
     others: &'f mut dyn Source,
+}
+
+impl<'f> Fetched<'f> {
+    fn of(
+        collection: &str,
+        filter: &Filter,
+        memory: &StageMemory,
+        others: &'f mut dyn Source,
+    ) -> Result<Fetched<'f>, QueryError> {
+        // MongoDB never holds these documents, so it does not ask whether the disk may be used.
+        let memory = StageMemory { disk_use: DiskUse::Allowed, ..memory.clone() };
+        let mut documents = Sorter::new(None, &memory);
+        // Each document that is found checks already.
+        let mut no_check = || Ok(());
+        others.find_in(collection, filter, &mut |found| {
+            documents.push(&[], &[], found.as_bytes(), &mut no_check)
+        })?;
+        Ok(Fetched { documents, others })
+    }
 }
 
 impl Source for Fetched<'_> {
     fn next(&mut self) -> Result<Option<Bytes>, QueryError> {
         self.others.check()?;
-        Ok(self.documents.next())
+        let next = self.documents.next(&mut || self.others.check())?;
+        Ok(next.map(|sorted| Bytes::copy_from_slice(sorted.document)))
     }
 
-    fn find_in(&mut self, collection: &str, filter: &Filter) -> Result<Vec<Bytes>, QueryError> {
-        self.others.find_in(collection, filter)
+    fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
+        self.others.find_in(collection, filter, take)
     }
 
     fn check(&self) -> Result<(), QueryError> {
@@ -228,7 +290,12 @@ impl Source for Fetched<'_> {
 
 impl Definition for Lookup {
     fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
-        Box::new(Run { specification: Arc::clone(&self.specification), options: *options, pending: None })
+        Box::new(Run {
+            specification: Arc::clone(&self.specification),
+            reservation: options.memory.account.reserve(),
+            options: options.clone(),
+            pending: None,
+        })
     }
 }
 
@@ -239,18 +306,18 @@ impl Stage for Run {
         }
         let Some(bytes) = self.pending.clone() else { return Ok(None) };
         let root = document_in(&bytes)?;
-        let found = self.specification.answer(root, &self.options, input)?;
+        let mut array = Vec::with_capacity(64);
+        let run = Answering { options: &self.options, reservation: &mut self.reservation, array: &mut array };
+        self.specification.answer(root, run, input)?;
         self.pending = None;
-        with_array(root, &self.specification.target, &found).map(Some)
+        let answer = with_array(root, &self.specification.target, array);
+        self.reservation.shrink_to(KEPT_BYTES);
+        answer.map(Some)
     }
 }
 
 /// The document with an array at a path.
-fn with_array(root: &RawDocument, target: &str, found: &[Bytes]) -> Result<Bytes, QueryError> {
-    let mut array = Vec::new();
-    let mut writer = pando_document::ArrayWriter::begin(&mut array);
-    found.iter().for_each(|document| writer.push_document_bytes(document));
-    writer.finish();
+fn with_array(root: &RawDocument, target: &str, array: Vec<u8>) -> Result<Bytes, QueryError> {
     let array = RawDocumentBuf::from_vec(array)?;
     let placed = Projection::placing(target, RawValue::Array(RawArray::from_document(&array)))?;
     Ok(Bytes::from(placed.project(root)?.into_vec()))

@@ -1,7 +1,7 @@
 //! `$sample`: a random choice of documents, without repetition.
 //!
-//! All documents are read; of n wanted ones, n are held (*reservoir sampling*): the k-th document takes a
-//! random place among k, and is held if that place is below n.
+//! Each document gets a random key. A choice of n documents is the n least keys. The sorter finds them in the
+//! memory of n documents, and gives them in random order.
 
 use std::sync::Arc;
 
@@ -9,22 +9,18 @@ use pando_catalog::Bytes;
 use pando_document::RawValue;
 
 use super::{Definition, RunOptions, Source, Stage};
-use crate::error::{ErrorCode, QueryError};
+use crate::error::QueryError;
 use crate::pipeline::PipelineFault;
-use crate::sort::{DiskUse, MEMORY_BYTES_MAX};
+use crate::sort::Sorter;
 
 #[derive(Clone, Debug)]
 struct Sample {
-    size: usize,
+    size: u64,
 }
 
 struct Run {
-    size: usize,
     state: u64,
-    seen: u64,
-    chosen: Vec<Bytes>,
-    bytes: usize,
-    disk_use: DiskUse,
+    sorter: Sorter,
     phase: Phase,
 }
 
@@ -59,7 +55,7 @@ pub(super) fn parse(argument: RawValue<'_>) -> Result<Arc<dyn Definition>, Query
     let Some(size) = size else {
         return Err(PipelineFault::SampleWithoutSize.error("$sample stage must specify a size"));
     };
-    let Ok(size) = usize::try_from(size) else {
+    let Ok(size) = u64::try_from(size) else {
         return Err(PipelineFault::SampleSizeNegative.error("size argument to $sample must not be negative"));
     };
     Ok(Arc::new(Sample { size }))
@@ -68,60 +64,21 @@ pub(super) fn parse(argument: RawValue<'_>) -> Result<Arc<dyn Definition>, Query
 impl Definition for Sample {
     fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
         Box::new(Run {
-            size: self.size,
             state: options.seed,
-            seen: 0,
-            chosen: Vec::new(),
-            bytes: 0,
-            disk_use: options.disk_use,
+            sorter: Sorter::new(Some(self.size), &options.memory),
             phase: Phase::Reading,
         })
     }
 }
 
 impl Run {
-    /// A random number below `bound`, by SplitMix64 (Steele, Lea and Flood, 2014).
-    fn random_below(&mut self, bound: u64) -> u64 {
+    /// A random number, by SplitMix64 (Steele, Lea and Flood, 2014).
+    fn random(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^= mixed >> 31;
-        u64::try_from((u128::from(mixed) * u128::from(bound)) >> 64)
-            .expect("the product's upper half is below the bound")
-    }
-
-    fn take(&mut self, bytes: Bytes) -> Result<(), QueryError> {
-        self.seen += 1;
-        if self.chosen.len() < self.size {
-            self.bytes += bytes.len();
-            self.chosen.push(bytes);
-            return self.check_memory();
-        }
-        let place = self.random_below(self.seen);
-        if let Some(slot) = usize::try_from(place).ok().and_then(|place| self.chosen.get_mut(place)) {
-            self.bytes = self.bytes + bytes.len() - slot.len();
-            *slot = bytes;
-        }
-        self.check_memory()
-    }
-
-    fn check_memory(&self) -> Result<(), QueryError> {
-        if self.bytes <= MEMORY_BYTES_MAX || self.disk_use == DiskUse::Allowed {
-            return Ok(());
-        }
-        Err(QueryError::new(
-            ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
-            format!("$sample holds more than {MEMORY_BYTES_MAX} bytes"),
-        ))
-    }
-
-    /// The reservoir still has the order of reading where few were replaced.
-    fn shuffle(&mut self) {
-        for last in (1..self.chosen.len()).rev() {
-            let other = self.random_below(last as u64 + 1);
-            self.chosen.swap(last, usize::try_from(other).expect("below the number of documents held"));
-        }
+        mixed ^ (mixed >> 31)
     }
 }
 
@@ -129,11 +86,12 @@ impl Stage for Run {
     fn next(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
         if self.phase == Phase::Reading {
             while let Some(bytes) = input.next()? {
-                self.take(bytes)?;
+                let key = self.random().to_be_bytes();
+                self.sorter.push(&key, &[], &bytes, &mut || input.check())?;
             }
-            self.shuffle();
             self.phase = Phase::Giving;
         }
-        Ok(self.chosen.pop())
+        let next = self.sorter.next(&mut || input.check())?;
+        Ok(next.map(|sorted| Bytes::copy_from_slice(sorted.document)))
     }
 }

@@ -61,7 +61,7 @@ impl Definition for Sort {
     fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
         Box::new(Run {
             pattern: Arc::clone(&self.pattern),
-            sorter: Sorter::new(None, options.disk_use),
+            sorter: Sorter::new(None, &options.memory),
             phase: Phase::Reading,
             key: Vec::new(),
         })
@@ -74,10 +74,11 @@ impl Stage for Run {
             while let Some(bytes) = input.next()? {
                 self.key.clear();
                 self.pattern.append_key(document_in(&bytes)?, &mut self.key)?;
-                self.sorter.push(&self.key, &[], bytes)?;
+                self.sorter.push(&self.key, &[], &bytes, &mut || input.check())?;
             }
             self.phase = Phase::Giving;
         }
-        Ok(self.sorter.pop().map(|(_, bytes)| bytes))
+        let next = self.sorter.next(&mut || input.check())?;
+        Ok(next.map(|sorted| Bytes::copy_from_slice(sorted.document)))
     }
 }

@@ -1,0 +1,80 @@
+//! The memory of the stages of one query: its account, and whether its stages may use the disk.
+//!
+//! # Rules
+//! - A stage that may spill does so when its reservation cannot grow.
+//! - Without disk use a stage holds at most [`MEMORY_BYTES_MAX`] bytes. More is an error. Less is one where
+//!   the memory of all queries is used up.
+//! - One value that has to be in memory as a whole, such as the array of a `$push`, may have
+//!   [`VALUE_BYTES_LEAST`] bytes in any case, and up to [`MEMORY_BYTES_MAX`] as far as there is memory.
+
+use pando_catalog::{QueryAccount, Reservation};
+
+use crate::{ErrorCode, QueryError};
+
+/// Bytes that a stage may hold without disk use, as MongoDB's
+/// `internalQueryMaxBlockingSortMemoryUsageBytes`.
+pub const MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
+/// Bytes that one value may have in any case: a document's.
+const VALUE_BYTES_LEAST: usize = pando_document::DOCUMENT_BYTES_MAX;
+
+/// Whether a stage may use the disk when memory runs out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskUse {
+    /// It may.
+    Allowed,
+    /// It may not: more than [`MEMORY_BYTES_MAX`] is an error.
+    Forbidden,
+}
+
+/// The memory of a query's stages.
+#[derive(Clone, Debug)]
+pub struct StageMemory {
+    /// The query's account.
+    pub account: QueryAccount,
+    /// Whether stages may use the disk.
+    pub disk_use: DiskUse,
+}
+
+impl StageMemory {
+    /// No account bounds it, for tools and tests.
+    pub fn unlimited(disk_use: DiskUse) -> StageMemory {
+        StageMemory { account: QueryAccount::unlimited(), disk_use }
+    }
+}
+
+/// The end of the message of a stage that may not use the disk and finds the memory of all queries used up.
+pub(crate) const USED_UP: &str = "the memory of all queries is used up: allow disk use, run fewer queries at once, or raise --query-memory";
+
+/// Counts a value that has to be in memory as a whole.
+///
+/// # Errors
+/// [`ExceededMemoryLimit`](ErrorCode::ExceededMemoryLimit).
+pub(crate) fn hold_value(reservation: &mut Reservation, bytes: usize, owner: &str) -> Result<(), QueryError> {
+    if bytes <= reservation.bytes() {
+        return Ok(());
+    }
+    if bytes > MEMORY_BYTES_MAX {
+        return Err(too_large(owner));
+    }
+    if !reservation.grow_to(bytes) {
+        if bytes > VALUE_BYTES_LEAST {
+            let message = format!(
+                "{owner} needs {bytes} bytes of memory and cannot spill to disk, and the memory of all queries is \
+                 used up: run fewer queries at once, or raise --query-memory"
+            );
+            return Err(QueryError::new(ErrorCode::ExceededMemoryLimit, message));
+        }
+        reservation.hold(bytes);
+    }
+    Ok(())
+}
+
+/// The error of a value beyond [`MEMORY_BYTES_MAX`].
+pub(crate) fn too_large(owner: &str) -> QueryError {
+    QueryError::new(
+        ErrorCode::ExceededMemoryLimit,
+        format!(
+            "{owner} used too much memory and cannot spill to disk. Memory limit: {MEMORY_BYTES_MAX} bytes"
+        ),
+    )
+}
