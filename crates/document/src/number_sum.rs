@@ -57,6 +57,18 @@ impl NumberSum {
         }
     }
 
+    /// Adds a term so many times. Integers are multiplied.
+    pub fn add_times(&mut self, number: Number, times: u64) {
+        match number {
+            Number::Int32(number) => self.integers += i128::from(number) * i128::from(times),
+            Number::Int64(number) => {
+                self.integers += i128::from(number) * i128::from(times);
+                self.widen(ElementType::Int64);
+            }
+            Number::Double(_) | Number::Decimal128(_) => (0..times).for_each(|_| self.add(number)),
+        }
+    }
+
     /// Adds all terms of another sum.
     pub fn merge(&mut self, other: &NumberSum) {
         self.integers += other.integers;

@@ -17,7 +17,7 @@ use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::ops::Deref;
 
-use crate::raw_element::Elements;
+use crate::raw_element::{self, Elements};
 use crate::{DocumentError, RawValue};
 
 /// Bytes of the empty document.
@@ -84,14 +84,10 @@ impl RawDocument {
     /// Malformed bytes up to that field; behind it nothing is looked at.
     #[inline]
     pub fn get(&self, name: &str) -> Result<Option<RawValue<'_>>, DocumentError> {
-        let mut elements = Elements::new(self);
-        while let Some(element) = elements.next_element() {
-            let element = element?;
-            if element.name == name.as_bytes() {
-                return element.decode().map(Some);
-            }
+        match raw_element::find(self, name.as_bytes()) {
+            Some(element) => element?.decode().map(Some),
+            None => Ok(None),
         }
-        Ok(None)
     }
 
     /// Whether there are no fields.

@@ -94,18 +94,103 @@ pub(crate) fn element_at(body: &[u8], offset: usize) -> Result<RawElement<'_>, D
 /// search.
 #[inline]
 pub(crate) fn find_zero(bytes: &[u8]) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
     let (words, tail) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        // The lowest set bit marks the first zero byte; carries only disturb bits above it.
-        let zeros = word.wrapping_sub(ONES) & !word & HIGH;
-        if zeros != 0 {
-            return Some(index * 8 + zeros.trailing_zeros() as usize / 8);
+        if let Some(at) = first_zero(u64::from_le_bytes(*word)) {
+            return Some(index * 8 + at);
         }
     }
     tail.iter().position(|byte| *byte == 0).map(|index| words.len() * 8 + index)
+}
+
+/// The first element with this name. Elements before it are stepped over: a name that ends within eight bytes
+/// is compared and measured as one word, and a value is as long as a table and at most one length say.
+/// Anything unusual goes the way of [`element_at`], which finds the faults.
+#[inline]
+pub(crate) fn find<'a>(
+    document: &'a RawDocument,
+    name: &[u8],
+) -> Option<Result<RawElement<'a>, DocumentError>> {
+    let bytes = document.as_bytes();
+    let body = &bytes[..bytes.len() - 1];
+    let wanted = Word::of(name);
+    let mut offset = 4;
+    while offset < body.len() {
+        if let Some(next) = step_over(bytes, offset, &wanted) {
+            offset = next;
+            continue;
+        }
+        match element_at(body, offset) {
+            Ok(element) if element.name == name => return Some(Ok(element)),
+            Ok(element) => offset = element.offset + element.value.len(),
+            Err(error) => return Some(Err(error)),
+        }
+    }
+    None
+}
+
+/// A name of at most seven bytes with its zero byte, as a word.
+struct Word {
+    bits: u64,
+    /// Ones where the name and its zero byte stand; none of a longer name, which no word equals.
+    mask: u64,
+}
+
+impl Word {
+    #[inline]
+    fn of(name: &[u8]) -> Word {
+        let mut bytes = [0; 8];
+        match bytes.get_mut(..name.len()) {
+            Some(start) if name.len() < 8 => {
+                start.copy_from_slice(name);
+                Word { bits: u64::from_le_bytes(bytes), mask: u64::MAX >> (56 - 8 * name.len()) }
+            }
+            _ => Word { bits: u64::MAX, mask: 0 },
+        }
+    }
+
+    #[inline]
+    fn is_at_the_start_of(&self, word: u64) -> bool {
+        word & self.mask == self.bits
+    }
+}
+
+/// The end of the element at `offset`; `None` where it may have the name, or is not a plain one.
+#[inline]
+fn step_over(bytes: &[u8], offset: usize, wanted: &Word) -> Option<usize> {
+    let (kind, rest) = bytes.get(offset..)?.split_first()?;
+    let word = u64::from_le_bytes(*rest.first_chunk()?);
+    if wanted.is_at_the_start_of(word) {
+        return None;
+    }
+    let name = match first_zero(word) {
+        Some(name) => name,
+        // Both names are longer than a word, and may be one.
+        None if wanted.mask == 0 => return None,
+        None => find_zero(rest)?,
+    };
+    let value = name + 1;
+    let length = match *FIXED.get(usize::from(*kind))? {
+        VARIABLE => match kind {
+            0x02 => prefixed(rest.get(value..)?, 1, 4)?,
+            0x03 | 0x04 => prefixed(rest.get(value..)?, 5, 0)?,
+            _ => return None,
+        },
+        length => usize::from(length),
+    };
+    let next = offset + 1 + value + length;
+    // Also refuses a value that reaches beyond the document.
+    (next < bytes.len()).then_some(next)
+}
+
+/// The index of the first zero byte of a word.
+#[inline]
+fn first_zero(word: u64) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    // The lowest set bit marks the first zero byte; carries only disturb bits above it.
+    let zeros = word.wrapping_sub(ONES) & !word & HIGH;
+    (zeros != 0).then(|| zeros.trailing_zeros() as usize / 8)
 }
 
 #[inline]

@@ -22,6 +22,49 @@ fn every_type() -> Document {
     }
 }
 
+/// The field as a walk over all finds it.
+fn found_by_walk<'d>(
+    document: &'d RawDocument,
+    wanted: &str,
+) -> Result<Option<pando_document::RawValue<'d>>, DocumentError> {
+    for field in document {
+        let (name, value) = field?;
+        if name == wanted {
+            return Ok(Some(value));
+        }
+    }
+    Ok(None)
+}
+
+#[test]
+fn a_field_is_found_by_its_name_whatever_the_lengths_of_names_are() {
+    let mut document = every_type();
+    for length in 0..12 {
+        document.push("n".repeat(length), i32::try_from(length).unwrap());
+    }
+    let raw = document.to_raw();
+    for (name, _) in document.iter() {
+        for name in [name.to_owned(), format!("{name}n"), format!("{name}\0"), name.chars().skip(1).collect()]
+        {
+            let (found, walked) = (raw.get(&name).unwrap(), found_by_walk(&raw, &name).unwrap());
+            assert_eq!(found.map(|value| value.to_owned()), walked.map(|value| value.to_owned()), "{name:?}");
+        }
+    }
+    // A changed byte may be a fault that only the walk looks at; but a found value is the same one.
+    for at in 4..raw.as_bytes().len() - 1 {
+        for byte in [0, 1, 2, 3, 4, 8, 16, 127, 255] {
+            let mut bytes = raw.as_bytes().to_vec();
+            bytes[at] = byte;
+            let changed = RawDocument::from_bytes(&bytes).unwrap();
+            for name in ["", "int", "nnnnnnn", "nnnnnnnn", "nnnnnnnnn", "max", "document"] {
+                if let (Ok(found), Ok(walked)) = (changed.get(name), found_by_walk(changed, name)) {
+                    assert_eq!(found.is_some(), walked.is_some(), "{name} after {byte} at {at}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn every_type_survives_the_way_to_bytes_and_back() {
     let document = every_type();
