@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use pando_storage::{BlockingMode, Cursor, Direction, ErrorKind, KeyRange, StorageError, Transaction};
+use pando_storage::{
+    BlockingMode, Cursor, Direction, ErrorKind, KeyRange, RunValues, StorageError, Transaction,
+};
 
+use crate::index::Uniqueness;
 use crate::index_entry::{self, DecodedEntry};
 use crate::{Collection, Index};
 
@@ -26,17 +29,49 @@ impl DocumentScan {
         self.cursor.next(transaction, blocking)
     }
 
+    /// The primary key and document that [`next`](DocumentScan::next) gave last.
+    #[inline]
+    pub fn current(&self) -> Option<(&[u8], &[u8])> {
+        self.cursor.current()
+    }
+
+    /// Passes over a batch of documents; their number, which is zero at the end only. Repeatable after
+    /// `WouldBlock`.
+    pub fn pass_batch(
+        &mut self,
+        transaction: &dyn Transaction,
+        blocking: BlockingMode,
+    ) -> Result<usize, StorageError> {
+        self.cursor.pass_batch(transaction, blocking)
+    }
+
+    /// Passes over the documents that are left of the batch in hand; their number.
+    pub fn pass_rest(&mut self) -> usize {
+        self.cursor.pass_rest()
+    }
+
+    /// Begins again with another range of primary keys.
+    pub fn restart(&mut self, range: KeyRange) {
+        self.cursor.restart(range);
+    }
+
     /// Jumps to the first document at or beyond a primary key, in the scan's direction.
     pub fn seek(&mut self, primary_key: &[u8]) {
         self.cursor.seek(primary_key);
     }
 }
 
+/// Entries of a run that are stepped over before the scan jumps: a jump costs as much as some of them.
+const STEPPED_OVER: usize = 24;
+/// A byte that no part of a key begins with, above all that do.
+const BEYOND_EVERY_CONTINUATION: u8 = 0xFF;
+
 /// Entries of an index in the order of their keys.
 #[derive(Clone, Debug)]
 pub struct IndexScan {
     cursor: Cursor,
     index: Arc<Index>,
+    direction: Direction,
 }
 
 impl IndexScan {
@@ -57,6 +92,59 @@ impl IndexScan {
         )
     }
 
+    /// Passes over a batch of entries; their number, which is zero at the end only. Repeatable after
+    /// `WouldBlock`.
+    pub fn pass_batch(
+        &mut self,
+        transaction: &dyn Transaction,
+        blocking: BlockingMode,
+    ) -> Result<usize, StorageError> {
+        self.cursor.pass_batch(transaction, blocking)
+    }
+
+    /// Passes over the entries that are left of the batch in hand; their number.
+    pub fn pass_rest(&mut self) -> usize {
+        self.cursor.pass_rest()
+    }
+
+    /// Passes over the entries right behind the last one that have the same field bytes, `field_bytes` long,
+    /// and the same type bits; their number. It looks no further than the batch in hand.
+    pub fn pass_equal(&mut self, field_bytes: usize) -> usize {
+        match self.index.uniqueness() {
+            // Equal field bytes stand once.
+            Uniqueness::Unique => 0,
+            Uniqueness::NotUnique => self.cursor.pass_prefix(field_bytes, RunValues::Equal, usize::MAX),
+        }
+    }
+
+    /// Passes over all entries whose first fields, so many of them, have the same bytes as those of the last
+    /// entry. A short run is stepped over and a long one jumped over.
+    pub fn skip_fields(&mut self, fields: usize) {
+        let Some((key, _)) = self.cursor.current() else { return };
+        let Some(first) = self.index.directions().get(..fields) else { return };
+        // A cut key does not decode; its neighbours are then stepped through one by one.
+        let Ok(bytes) = pando_keyorder::parts_length(key, first) else { return };
+        let mut beyond = key[..bytes].to_vec();
+        let passed = self.cursor.pass_prefix(bytes, RunValues::Any, STEPPED_OVER);
+        let is_long = passed == STEPPED_OVER;
+        if !is_long && !self.cursor.is_at_batch_end() {
+            return;
+        }
+        if self.direction == Direction::Forward {
+            beyond.push(BEYOND_EVERY_CONTINUATION);
+        }
+        match is_long {
+            true => self.cursor.seek(&beyond),
+            // The run may go on in the next batch.
+            false => self.cursor.seek_nearby(&beyond),
+        }
+    }
+
+    /// Begins again with another range of keys.
+    pub fn restart(&mut self, range: KeyRange) {
+        self.cursor.restart(range);
+    }
+
     /// Jumps to the first entry whose field bytes are at or beyond `field_bytes`, in the scan's direction.
     pub fn seek(&mut self, field_bytes: &[u8]) {
         self.cursor.seek(field_bytes);
@@ -72,6 +160,6 @@ impl Collection {
     /// A scan of the entries of an index whose keys (field bytes, and primary key behind them where the index
     /// is not unique) lie in a range.
     pub fn scan_index(&self, index: &Arc<Index>, range: KeyRange, direction: Direction) -> IndexScan {
-        IndexScan { cursor: Cursor::new(index.tree(), range, direction), index: Arc::clone(index) }
+        IndexScan { cursor: Cursor::new(index.tree(), range, direction), index: Arc::clone(index), direction }
     }
 }

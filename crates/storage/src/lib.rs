@@ -128,7 +128,7 @@ pub use snapshot_transaction::{DeletedRange, EngineSnapshot, OverlaidScan, OwnCh
 pub use sorter::Sorter;
 pub use spill::{MergedWrites, SpillFigures, SpillSpace, SpillingWrites};
 pub use statistics::{Estimate, LiveTransaction, Statistics, Wait};
-pub use transaction::{Cursor, Transaction};
+pub use transaction::{Cursor, RunValues, Transaction};
 pub use write_set::{Change, Write, WriteSet};
 
 /// The defaults of methods that an engine need not have, done with the methods that every engine has.

@@ -5,7 +5,7 @@ pub(crate) mod emulate;
 
 use bytes::Bytes;
 
-pub use cursor::Cursor;
+pub use cursor::{Cursor, RunValues};
 
 use crate::access::{BlockingMode, Claim};
 use crate::batch::{Batch, BatchLimits, ScanEnd};

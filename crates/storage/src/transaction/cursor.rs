@@ -18,6 +18,15 @@ const EXPECTED_BYTES: usize = 1024;
 /// The assumed bytes of an entry, which bound the entries of a batch for a cursor with little memory.
 const SHORT_ENTRY_BYTES: usize = 64;
 
+/// Which values the entries of a run have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunValues {
+    /// The same as the first.
+    Equal,
+    /// Any.
+    Any,
+}
+
 /// Steps through a range in batches that grow from [`BatchLimits::FIRST`] to [`BatchLimits::LARGEST`].
 #[derive(Clone, Debug)]
 pub struct Cursor {
@@ -71,11 +80,61 @@ impl Cursor {
         transaction: &dyn Transaction,
         blocking: BlockingMode,
     ) -> Result<Option<(&'c [u8], &'c [u8])>, StorageError> {
-        if self.at >= self.batch.len() && !self.refill(transaction, blocking)? {
+        if self.is_at_batch_end() && !self.refill(transaction, blocking)? {
             return Ok(None);
         }
         self.at += 1;
         Ok(self.batch.get(self.at - 1))
+    }
+
+    /// The entry that [`next`](Cursor::next) gave last; none before the first and after a failure.
+    #[inline]
+    pub fn current(&self) -> Option<(&[u8], &[u8])> {
+        self.batch.get(self.at.checked_sub(1)?)
+    }
+
+    /// Passes over the entries of the batch in hand, or of the next batch; their number, which is zero at the
+    /// end only. Repeatable after `WouldBlock`.
+    pub fn pass_batch(
+        &mut self,
+        transaction: &dyn Transaction,
+        blocking: BlockingMode,
+    ) -> Result<usize, StorageError> {
+        if self.is_at_batch_end() && !self.refill(transaction, blocking)? {
+            return Ok(0);
+        }
+        Ok(self.pass_rest())
+    }
+
+    /// Passes over the entries that are left of the batch in hand; their number.
+    pub fn pass_rest(&mut self) -> usize {
+        let passed = self.batch.len().saturating_sub(self.at);
+        self.at += passed;
+        passed
+    }
+
+    /// Passes over the entries right behind the current one whose keys begin with the same `prefix_bytes`
+    /// bytes; their number. It looks no further than the batch in hand, and passes `most` at most.
+    pub fn pass_prefix(&mut self, prefix_bytes: usize, values: RunValues, most: usize) -> usize {
+        let Some((key, value)) = self.current() else { return 0 };
+        let Some(prefix) = key.get(..prefix_bytes) else { return 0 };
+        let is_equal = |at: usize| {
+            self.batch.get(at).is_some_and(|(next_key, next_value)| {
+                next_key.starts_with(prefix) && (values == RunValues::Any || next_value == value)
+            })
+        };
+        let passed = (0..most).take_while(|passed| is_equal(self.at + passed)).count();
+        self.at += passed;
+        passed
+    }
+
+    /// Begins again with another range of the same tree. The memory of the batch stays.
+    pub fn restart(&mut self, range: KeyRange) {
+        self.end = if range.is_empty() { ScanEnd::Done } else { ScanEnd::More };
+        self.range = range;
+        self.limits = BatchLimits::FIRST.within(self.largest);
+        self.batch.clear();
+        self.at = 0;
     }
 
     /// Jumps forward (in the scan's direction) to the first entry at or beyond `key`. Never goes back.
@@ -106,6 +165,19 @@ impl Cursor {
         if self.range.is_empty() {
             self.end = ScanEnd::Done;
         }
+    }
+
+    /// As [`seek`](Cursor::seek), for a key that is thought to lie nearby: the next batch is as large as without
+    /// the jump.
+    pub fn seek_nearby(&mut self, key: &[u8]) {
+        let limits = self.limits;
+        self.seek(key);
+        self.limits = limits;
+    }
+
+    /// Whether [`next`](Cursor::next) has to fetch a batch.
+    pub fn is_at_batch_end(&self) -> bool {
+        self.at >= self.batch.len()
     }
 
     /// Fetches the next batch; false at the end of the range.
