@@ -6,7 +6,7 @@ use pando_storage::{
     BlockingMode, Cursor, Direction, ErrorKind, KeyRange, RunValues, StorageError, Transaction,
 };
 
-use crate::index::Uniqueness;
+use crate::index_description::Uniqueness;
 use crate::index_entry::{self, DecodedEntry};
 use crate::{Collection, Index};
 

@@ -22,7 +22,7 @@ fn catalog() -> (Catalog, Arc<Collection>) {
         index(doc! { "a": 1 }, "a_1", &[]),
         index(doc! { "a": -1, "_id": 1 }, "a_-1__id_1", &["unique"]),
     ];
-    catalog.create_indexes(&namespace(), indexes).unwrap();
+    catalog.create_indexes(&namespace(), indexes, &pando_catalog::Operation::default()).unwrap();
     let collection = catalog.collection(namespace().database(), namespace().collection()).unwrap();
     for id in 0..DOCUMENTS {
         insert(&catalog, &doc! { "_id": id, "a": (id % VALUES) }).unwrap();

@@ -57,10 +57,10 @@ impl DocumentBatch {
         }
     }
 
-    /// Whether a document goes into the batch. The first one always does. The reply is a second copy.
-    fn has_room(&mut self, document: &[u8]) -> bool {
-        let bytes = self.bytes.len() + document.len();
-        if self.ends.is_empty() || bytes <= BATCH_BYTES_COUNTED {
+    /// Whether the last document may stay in the batch. The first one always does. The reply is a second copy.
+    fn is_within_limits(&mut self) -> bool {
+        let bytes = self.bytes.len();
+        if self.ends.len() <= 1 || bytes <= BATCH_BYTES_COUNTED {
             return true;
         }
         if bytes > BATCH_BYTES_MAX {
@@ -79,6 +79,12 @@ impl DocumentBatch {
         self.ends.push(self.bytes.len());
     }
 
+    /// Takes the last document out again.
+    fn pop(&mut self) -> Vec<u8> {
+        self.ends.pop();
+        self.bytes.split_off(self.ends.last().copied().unwrap_or(0))
+    }
+
     fn documents(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end])
@@ -94,7 +100,6 @@ pub(crate) fn fetch(
 ) -> Result<(DocumentBatch, BatchEnd), CommandError> {
     let mut batch = DocumentBatch::new(supply);
     let mut carried = std::mem::take(&mut supply.carry).into_iter();
-    let mut document = Vec::new();
     loop {
         if batch.ends.len() as u64 >= count_max {
             supply.carry.extend(carried);
@@ -106,10 +111,10 @@ pub(crate) fn fetch(
             return Err(QueryError::from(interruption).into());
         }
         if let Some(next) = carried.next() {
-            document = next;
+            batch.push(&next);
         } else {
-            match supply.source.next(caller, &mut document) {
-                Ok(true) => {}
+            match supply.source.next(caller, &mut batch.bytes) {
+                Ok(true) => batch.ends.push(batch.bytes.len()),
                 Ok(false) => return Ok((batch, BatchEnd::Exhausted)),
                 Err(error) => {
                     supply.carry = batch.documents().map(<[u8]>::to_vec).collect();
@@ -117,12 +122,11 @@ pub(crate) fn fetch(
                 }
             }
         }
-        if !batch.has_room(&document) {
-            supply.carry.push(std::mem::take(&mut document));
+        if !batch.is_within_limits() {
+            supply.carry.push(batch.pop());
             supply.carry.extend(carried);
             return Ok((batch, BatchEnd::Full));
         }
-        batch.push(&document);
     }
 }
 
@@ -250,10 +254,10 @@ impl ListSource {
 }
 
 impl CursorSource for ListSource {
-    fn next(&mut self, _caller: Caller<'_>, document: &mut Vec<u8>) -> Result<bool, CommandError> {
+    fn next(&mut self, _caller: Caller<'_>, out: &mut Vec<u8>) -> Result<bool, CommandError> {
         match self.documents.next() {
             Some(next) => {
-                *document = next;
+                out.extend_from_slice(&next);
                 Ok(true)
             }
             None => Ok(false),

@@ -113,9 +113,9 @@ pub(crate) enum BatchPlace {
 
 /// The source of a cursor's documents.
 pub(crate) trait CursorSource: Send {
-    /// The next document, copied into `document` (emptied first); false at the end. After `WouldBlock` it may
-    /// be called again with `MayBlock` and goes on where it stood.
-    fn next(&mut self, caller: Caller<'_>, document: &mut Vec<u8>) -> Result<bool, CommandError>;
+    /// The next document, appended to `out`; false at the end, and then as after an error nothing is appended.
+    /// After `WouldBlock` it may be called again with `MayBlock` and goes on where it stood.
+    fn next(&mut self, caller: Caller<'_>, out: &mut Vec<u8>) -> Result<bool, CommandError>;
 
     /// Whether the source is known to be exhausted, without asking it for another document, when this batch
     /// is full.
@@ -376,7 +376,7 @@ mod tests {
     struct Empty;
 
     impl CursorSource for Empty {
-        fn next(&mut self, _caller: Caller<'_>, _document: &mut Vec<u8>) -> Result<bool, CommandError> {
+        fn next(&mut self, _caller: Caller<'_>, _out: &mut Vec<u8>) -> Result<bool, CommandError> {
             Ok(false)
         }
     }

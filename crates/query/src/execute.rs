@@ -3,12 +3,15 @@
 //! # Terms
 //! - *Candidate*: a document (or, of a covered plan, an index entry made into one) that the access has found.
 //! - *Row*: a candidate that is part of the answer: primary key and document.
+//! - *Run*: a row that stands for equal rows behind it as well. Equal they are in what the plan looks at:
+//!   entries with the same field bytes of a covered plan; all documents, where only their number is wanted.
 //! - *Work budget*: the number of entries that a call with `CachedOnly` examines before it gives the thread
 //!   back.
 //!
 //! # Steps of [`Executor::next`]
 //! 1. The [`source`] steps to the next document or index entry; a document that came already is passed over.
-//! 2. An entry's document is fetched, unless the plan is covered.
+//! 2. An entry's document is fetched, unless the plan is covered. Where the order does not matter, some
+//!    thousand documents are fetched in the order of their keys ([`gathered_keys`]).
 //! 3. The residual filter is asked.
 //! 4. With a sort in memory, all candidates go into the sorter first, and rows come out of it.
 //! 5. `skip` and `limit` are counted.
@@ -25,8 +28,9 @@
 mod counters;
 mod entry_document;
 mod executor;
+mod gathered_keys;
 mod key_ranges;
 mod source;
 
 pub use counters::Counters;
-pub use executor::{Executor, Revisits, Row};
+pub use executor::{Executor, Revisits, Row, Run};

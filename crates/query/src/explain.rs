@@ -108,6 +108,10 @@ pub fn execution_stats(
 fn displayed(filter: &Filter, plan: &Plan, display: Display<'_>) -> Document {
     let mut stage = match display.purpose {
         Purpose::Count => count_scan(plan).unwrap_or_else(|| access(plan).0),
+        // A pipeline that counts.
+        Purpose::Find if plan.limit.is_none() && plan.skip == 0 => {
+            count_scan(plan).unwrap_or_else(|| winning_plan(plan, display.projection))
+        }
         Purpose::Find | Purpose::Update | Purpose::Delete => winning_plan(plan, display.projection),
     };
     let is_found = !matches!(plan.access, Access::Nothing);
@@ -253,11 +257,12 @@ fn access(plan: &Plan) -> (Document, bool) {
             (stage, false)
         }
         Access::Index(scan) => match plan.coverage {
-            Coverage::Entry | Coverage::Nothing => {
+            Coverage::Entry(_) | Coverage::Nothing => {
                 let mut stage = scan::index_scan(scan);
                 push_filter(&mut stage, plan);
                 (stage, false)
             }
+            Coverage::Distinct(_) => (scan::distinct_scan(scan), false),
             Coverage::Document => fetch(plan, scan::index_scan(scan)),
         },
         Access::Union(scans) => {

@@ -45,6 +45,7 @@ pub(crate) use self::scope::{Conditions, check_user_name};
 use self::call::Call;
 use crate::error::QueryError;
 use crate::literal::Literal;
+use crate::needs::Needs;
 
 /// A parsed expression.
 #[derive(Clone, Debug)]
@@ -112,6 +113,11 @@ impl Expression {
         }
     }
 
+    /// Whether this is a path of the root or a constant.
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(&self.node, Node::Path(_) | Node::Constant(_))
+    }
+
     /// Collects the top-level fields of the root that are read; `None` stands for the whole root.
     pub fn collect_fields<'e>(&'e self, fields: &mut Vec<Option<&'e str>>) {
         match &self.node {
@@ -120,6 +126,18 @@ impl Expression {
             Node::Object(members) => members.iter().for_each(|(_, member)| member.collect_fields(fields)),
             Node::Array(elements) => elements.iter().for_each(|element| element.collect_fields(fields)),
             Node::Call(call) => call.arguments().for_each(|argument| argument.collect_fields(fields)),
+            Node::Constant(_) | Node::Variable { .. } | Node::Remove => {}
+        }
+    }
+
+    /// Adds the fields of the root that are read.
+    pub(crate) fn add_needs(&self, needs: &mut Needs) {
+        match &self.node {
+            Node::Path(path) => needs.add(&path.text()),
+            Node::Root => needs.add_everything(),
+            Node::Object(members) => members.iter().for_each(|(_, member)| member.add_needs(needs)),
+            Node::Array(elements) => elements.iter().for_each(|element| element.add_needs(needs)),
+            Node::Call(call) => call.arguments().for_each(|argument| argument.add_needs(needs)),
             Node::Constant(_) | Node::Variable { .. } | Node::Remove => {}
         }
     }

@@ -59,6 +59,7 @@ use pando_document::{Document, RawDocument};
 use self::subject::{Subject, TestCount};
 use crate::QueryError;
 use crate::expression::ParseScope;
+use crate::needs::Needs;
 
 /// A parsed filter.
 #[derive(Clone, Debug)]
@@ -110,6 +111,11 @@ impl Filter {
         let mut position = None;
         let matched = self.root.matches(&Subject::new(document, self.tests), &mut position)?;
         Ok((matched, if matched { position } else { None }))
+    }
+
+    /// Adds the fields that are asked about.
+    pub(crate) fn add_needs(&self, needs: &mut Needs) {
+        self.root.add_needs(needs);
     }
 
     /// The filter as `explain` prints it: every operator spelled out.

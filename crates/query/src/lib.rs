@@ -26,9 +26,10 @@
 //! filter -> expression, regular_expression
 //! sort -> expression, memory
 //! expression -> array_sort, date, memory, regular_expression
+//! needs -> path
 //! path -> error, field_tables
 //! merged_fields -> literal
-//! leaves: array_build, error, field_tables, identity, literal, merged_fields, path, shell_text, value_set
+//! leaves: array_build, error, field_tables, identity, literal, merged_fields, needs, path, shell_text, value_set
 //! ```
 //!
 //! # Invariants
@@ -54,6 +55,7 @@ mod identity;
 pub mod literal;
 pub mod memory;
 mod merged_fields;
+pub mod needs;
 pub mod path;
 pub mod pipeline;
 pub mod plan;

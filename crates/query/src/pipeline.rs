@@ -5,7 +5,8 @@
 //!        <── next   <── next   <── next  <── next
 //! ```
 //!
-//! 1. [`Pipeline::parse`] checks all stages before any document is read.
+//! 1. [`Pipeline::parse`] checks all stages before any document is read, and moves those forward that leave
+//!    less to do for the others.
 //! 2. [`Pipeline::split_pushdown`] takes off the front the stages that a plan does better: filter, sort, skip
 //!    and limit.
 //! 3. [`Pipeline::start`] gives a [`PipelineRun`], which owns the state of all stages. [`PipelineRun::next`]
@@ -25,6 +26,7 @@
 
 mod accumulator;
 mod fault;
+mod rewrite;
 mod stage;
 
 use std::sync::Arc;
@@ -39,9 +41,28 @@ use crate::error::QueryError;
 use crate::expression::ParseScope;
 use crate::filter::Filter;
 use crate::memory::StageMemory;
+use crate::needs::Needs;
 
 /// Most stages of one pipeline, as in MongoDB.
 const STAGES_MAX: usize = 1000;
+
+/// Whether a sink takes more documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// It does.
+    More,
+    /// It has had enough for now.
+    Enough,
+}
+
+/// Takes one document after the other, borrowed for the call.
+pub type Sink<'s> = dyn FnMut(&RawDocument, Check<'_>) -> Result<Flow, QueryError> + 's;
+
+/// Fails if the operation has to end. A sink calls it between long steps, because its source is lent out.
+pub type Check<'c> = &'c mut dyn FnMut() -> Result<(), QueryError>;
+
+/// Takes documents together with how many of them are equal in all that the pipeline looks at.
+pub type RunSink<'s> = dyn FnMut(&RawDocument, u64, Check<'_>) -> Result<(), QueryError> + 's;
 
 /// Where the documents of a pipeline come from.
 pub trait Source {
@@ -51,6 +72,27 @@ pub trait Source {
     /// Any; after one that [is retryable](QueryError::is_would_block) the call may be repeated and must go on
     /// where it was.
     fn next(&mut self) -> Result<Option<Bytes>, QueryError>;
+
+    /// Gives documents to a sink until it has enough or there are no more.
+    ///
+    /// # Errors
+    /// Those of the sink, and as for [`Source::next`]: a document that the sink took is not given again.
+    fn for_each(&mut self, sink: &mut Sink<'_>) -> Result<(), QueryError> {
+        while let Some(bytes) = self.next()? {
+            if sink(RawDocument::from_bytes(&bytes)?, &mut || self.check())? == Flow::Enough {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives all documents to a sink, equal ones together where they come so.
+    ///
+    /// # Errors
+    /// As for [`Source::for_each`].
+    fn for_each_run(&mut self, sink: &mut RunSink<'_>) -> Result<(), QueryError> {
+        self.for_each(&mut |document, check| sink(document, 1, check).map(|()| Flow::More))
+    }
 
     /// Calls `take` with each document of another collection of the same database that matches a filter.
     ///
@@ -136,7 +178,7 @@ impl Pipeline {
                 "Pipeline length must be no longer than {STAGES_MAX} stages"
             )));
         }
-        Ok(pipeline)
+        Ok(Pipeline { stages: rewrite::rewrite(pipeline.stages, scope)? })
     }
 
     /// Whether there are no stages.
@@ -144,7 +186,7 @@ impl Pipeline {
         self.stages.is_empty()
     }
 
-    /// The stages as they were written, for `explain`.
+    /// The stages as they were written, in the order in which they are carried out, for `explain`.
     pub fn stages(&self) -> impl Iterator<Item = &RawDocument> {
         self.stages.iter().map(|stage| &*stage.text)
     }
@@ -158,20 +200,42 @@ impl Pipeline {
         }
         let sort =
             stages.next_if(|stage| stage.name() == "$sort").and_then(|stage| stage.argument_document());
-        let skip = stages.next_if(|stage| stage.name() == "$skip").and_then(|stage| stage.argument_count());
-        let limit = stages.next_if(|stage| stage.name() == "$limit").and_then(|stage| stage.argument_count());
-        Pushdown {
-            filter: all_of(&filters),
-            sort,
-            skip: skip.unwrap_or(0),
-            limit,
-            rest: Pipeline { stages: stages.collect() },
+        let (mut skip, mut limit) = (0_u64, None::<u64>);
+        while let Some(stage) = stages.next_if(|stage| matches!(stage.name(), "$skip" | "$limit")) {
+            let count = stage.argument_count().unwrap_or(0);
+            match stage.name() {
+                "$skip" => {
+                    skip = skip.saturating_add(count);
+                    limit = limit.map(|limit| limit.saturating_sub(count));
+                }
+                _ => limit = Some(limit.map_or(count, |limit| limit.min(count))),
+            }
         }
+        Pushdown { filter: all_of(&filters), sort, skip, limit, rest: Pipeline { stages: stages.collect() } }
+    }
+
+    /// The fields that the stages look at. Of a pipeline without stages that is everything: its documents are
+    /// the answer.
+    pub fn needs(&self) -> Needs {
+        self.stages.iter().rev().fold(Needs::Everything, |behind, stage| stage.definition.needs(behind))
+    }
+
+    /// Whether the first stage gives the same result in whatever order the documents come, and whether a
+    /// missing field of them is null.
+    pub fn sees_values_only(&self) -> bool {
+        self.stages.first().is_some_and(|stage| stage.definition.sees_values_only())
     }
 
     /// Starts a run.
     pub fn start(&self, options: &RunOptions) -> PipelineRun {
-        PipelineRun { stages: self.stages.iter().map(|stage| stage.definition.start(options)).collect() }
+        let mut behind = Needs::Everything;
+        let mut stages = Vec::with_capacity(self.stages.len());
+        for stage in self.stages.iter().rev() {
+            stages.push(stage.definition.start_for(options, &behind));
+            behind = stage.definition.needs(behind);
+        }
+        stages.reverse();
+        PipelineRun { stages }
     }
 }
 
@@ -222,6 +286,11 @@ impl PipelineRun {
     pub fn next(&mut self, source: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
         Upstream { stages: &mut self.stages, source }.next()
     }
+
+    /// Gives documents of the result to a sink until it has enough or there are no more.
+    pub fn for_each(&mut self, source: &mut dyn Source, sink: &mut Sink<'_>) -> Result<(), QueryError> {
+        Upstream { stages: &mut self.stages, source }.for_each(sink)
+    }
 }
 
 /// The stages before one stage, as that stage's source.
@@ -235,6 +304,20 @@ impl Source for Upstream<'_> {
         match self.stages.split_last_mut() {
             None => self.source.next(),
             Some((last, stages)) => last.next(&mut Upstream { stages, source: self.source }),
+        }
+    }
+
+    fn for_each(&mut self, sink: &mut Sink<'_>) -> Result<(), QueryError> {
+        match self.stages.split_last_mut() {
+            None => self.source.for_each(sink),
+            Some((last, stages)) => last.for_each(&mut Upstream { stages, source: self.source }, sink),
+        }
+    }
+
+    fn for_each_run(&mut self, sink: &mut RunSink<'_>) -> Result<(), QueryError> {
+        match self.stages {
+            [] => self.source.for_each_run(sink),
+            _ => self.for_each(&mut |document, check| sink(document, 1, check).map(|()| Flow::More)),
         }
     }
 

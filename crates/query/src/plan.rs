@@ -39,13 +39,13 @@ mod predicates;
 mod specification;
 mod union;
 
-use pando_catalog::{IndexDescription, Truncation};
+use pando_catalog::{Collection, IndexDescription, SnapshotTimestamp, Truncation};
 use pando_keyorder::Direction;
 
 pub use fault::PlanFault;
 pub use interval::{Cut, Interval, Intervals, Side};
 pub use point_lookup::{plan_by_primary_key, point_lookup};
-pub use specification::{FindSpecification, Hint, ProjectionNeeds};
+pub use specification::{Consumer, FindSpecification, Hint, ProjectionNeeds};
 
 use crate::QueryError;
 use crate::filter::Filter;
@@ -102,9 +102,20 @@ pub enum Coverage {
     /// From the document.
     Document,
     /// From the index entry.
-    Entry,
+    Entry(Nulls),
+    /// From the index entry, of which one is enough for each combination of values of so many first fields.
+    Distinct(usize),
     /// No field is needed, only that there is a document: rows have an empty one.
     Nothing,
+}
+
+/// What becomes of entries with null, which stands for missing fields as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nulls {
+    /// Their documents are fetched.
+    Fetched,
+    /// They are taken as null.
+    Taken,
 }
 
 /// A scan of an index.
@@ -202,6 +213,22 @@ pub fn plan(find: &FindSpecification<'_>, indexes: &[IndexDescription]) -> Resul
         .into_iter()
         .reduce(|best, next| if next.cost(matching) < best.cost(matching) { next } else { best });
     Ok(best.expect("the collection itself is always a candidate").plan)
+}
+
+/// Plans a find against the indexes of a collection that a snapshot may use. A search by `_id` needs no
+/// description of them.
+///
+/// # Errors
+/// As for [`plan`].
+pub fn plan_at(
+    find: &FindSpecification<'_>,
+    collection: &Collection,
+    snapshot: SnapshotTimestamp,
+) -> Result<Plan, QueryError> {
+    match plan_by_primary_key(find) {
+        Some(plan) => Ok(plan),
+        None => plan(find, &collection.describe_indexes_at(snapshot)),
+    }
 }
 
 /// The direction in which a collection scan goes for a `$natural` sort or hint.

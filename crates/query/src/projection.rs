@@ -27,6 +27,7 @@ use self::finish::Finish;
 use self::tree::{Child, Fallback, Fields};
 use crate::error::QueryError;
 use crate::expression::{FAILED_TO_FOLD, FieldPath, Frame, ParseScope};
+use crate::needs::Needs;
 
 /// A parsed projection.
 #[derive(Clone, Debug)]
@@ -124,6 +125,37 @@ impl Projection {
         let mut paths = Vec::new();
         collect_paths(&self.tree, "", &mut paths)?;
         Some(paths)
+    }
+
+    /// Whether the values at a path are the same in the result.
+    pub(crate) fn passes(&self, path: &str) -> bool {
+        let mut fields = &self.tree;
+        if !self.finish.is_empty() {
+            return false;
+        }
+        for name in path.split('.') {
+            match fields.child(name) {
+                None => return self.fallback == Fallback::Keep,
+                Some(Child::Keep) => return true,
+                Some(Child::Nested(below)) => fields = below,
+                Some(Child::Drop | Child::Computed(_)) => return false,
+            }
+        }
+        // Something below the path is dropped or computed.
+        false
+    }
+
+    /// The fields that are read, where `behind` are looked at in the result.
+    pub(crate) fn needs(&self, behind: Needs) -> Needs {
+        if !self.finish.is_empty() {
+            return Needs::Everything;
+        }
+        let mut needs = match self.fallback {
+            Fallback::Keep => behind,
+            Fallback::Drop => Needs::nothing(),
+        };
+        self.tree.add_needs("", &mut needs);
+        needs
     }
 
     /// Appends the projected document to `out`.

@@ -15,7 +15,7 @@ use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc
 use pando_query::explain::{ExplainedProjection, winning_plan};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
-use pando_query::plan::{FindSpecification, Hint, ProjectionNeeds, plan};
+use pando_query::plan::{Consumer, FindSpecification, Hint, ProjectionNeeds, plan};
 use pando_query::projection::Projection;
 use pando_query::shell_text::document_text;
 use pando_query::sort::Sort;
@@ -60,6 +60,7 @@ fn planned(find: &RawDocument, indexes: &[IndexDescription]) -> Result<Document,
         filter: &filter,
         sort: &sort,
         needs: paths.as_deref().map_or(ProjectionNeeds::Everything, ProjectionNeeds::Paths),
+        consumer: Consumer::Documents,
         skip: number("skip").unwrap_or(0),
         limit: number("limit"),
         hint: hint.as_ref(),

@@ -5,18 +5,15 @@
 
 mod extended_json;
 mod reluctant;
+mod store;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pando_catalog::{
-    Begin, BlockingMode, Caller, Catalog, Collection, Durability, IndexDescription, Namespace, Operation,
-    SharedEngine,
-};
-use pando_document::{Document, RawDocument, RawDocumentBuf, Value, doc};
-use pando_environment::{Environment, SeededRandom};
+use pando_catalog::{Begin, BlockingMode, Caller, Operation};
+use pando_document::{Document, RawDocumentBuf, Value, doc};
+use pando_environment::SeededRandom;
 use pando_keyorder::Direction;
-use pando_memory::MemoryEngine;
 use pando_query::execute::{Executor, Revisits};
 use pando_query::explain::{ExplainedProjection, winning_plan};
 use pando_query::expression::ParseScope;
@@ -25,79 +22,7 @@ use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::plan::{FindSpecification, Hint, Plan, ProjectionNeeds, plan};
 use pando_query::shell_text::document_text;
 use pando_query::sort::Sort;
-
-/// A collection in memory.
-struct Store {
-    catalog: Catalog,
-    collection: Arc<Collection>,
-}
-
-impl Store {
-    fn new(documents: &[RawDocumentBuf], indexes: &[Document]) -> Store {
-        let engine: SharedEngine = Arc::new(MemoryEngine::new(&Environment::real()));
-        let catalog = Catalog::open(engine).unwrap();
-        let namespace = Namespace::new("test", "plans").unwrap();
-        catalog.create_collection(&namespace, RawDocumentBuf::new(), [7; 16]).unwrap();
-        let descriptions = indexes
-            .iter()
-            .map(|specification| IndexDescription::from_specification(&specification.to_raw()).unwrap());
-        catalog.create_indexes(&namespace, descriptions.collect(), &Operation::default()).unwrap();
-        let collection = catalog.collection("test", "plans").unwrap();
-        let mut transaction = catalog.begin_write().unwrap();
-        for document in documents {
-            collection.insert(&mut transaction, document, BlockingMode::MayBlock).unwrap();
-        }
-        transaction.commit(Durability::None).unwrap();
-        Store { catalog, collection }
-    }
-
-    fn indexes(&self) -> Vec<IndexDescription> {
-        self.collection.describe_indexes()
-    }
-
-    /// The `_id`s that a plan gives, in its order. Every third read that must not block would block, and the
-    /// executor is then asked again, which must change nothing.
-    fn run(&self, plan: Plan) -> Vec<i64> {
-        let transaction = reluctant::Reluctant::new(self.catalog.begin(Begin::READ).unwrap());
-        let collection = Arc::clone(&self.collection);
-        let mut executor = Executor::new(
-            collection,
-            plan,
-            &StageMemory::unlimited(DiskUse::Forbidden),
-            Revisits::Impossible,
-        )
-        .unwrap();
-        let mut ids = Vec::new();
-        let operation = Operation::default();
-        let mut blocking = BlockingMode::CachedOnly;
-        loop {
-            match executor.next(&transaction, Caller { blocking, operation: &operation }) {
-                Ok(Some(row)) => {
-                    ids.push(id_of(row.document));
-                    blocking = BlockingMode::CachedOnly;
-                }
-                Ok(None) => return ids,
-                Err(error) => {
-                    assert!(error.is_would_block() && blocking == BlockingMode::CachedOnly, "{error:?}");
-                    blocking = BlockingMode::MayBlock;
-                }
-            }
-        }
-    }
-}
-
-fn id_of(document: &RawDocument) -> i64 {
-    document.get("_id").unwrap().unwrap().as_i64_exact().unwrap()
-}
-
-fn index(keys: Document, options: &[&str]) -> Document {
-    let name = format!("{keys:?}{options:?}");
-    let mut specification = doc! { "v": 2, "key": keys, "name": name };
-    for option in options {
-        specification.push(*option, Value::Boolean(true));
-    }
-    specification
-}
+use store::{Store, id_of, index, numbered};
 
 fn explained(plan: &Plan) -> String {
     document_text(&winning_plan(plan, ExplainedProjection::Whole).to_raw())
@@ -443,10 +368,6 @@ fn covered_plans_give_the_indexed_fields_with_their_exact_types() {
     assert_eq!(bytes(&seen), bytes(&expected));
     assert_eq!(executor.counters().documents_examined, 1);
     assert_eq!(executor.counters().keys_examined, 4);
-}
-
-fn numbered(count: i32) -> Vec<RawDocumentBuf> {
-    (0..count).map(|id| doc! { "_id": id, "n": (id % 10) }.to_raw()).collect()
 }
 
 #[test]

@@ -14,8 +14,9 @@ use pando_query::explain::{PlanSummary, Purpose};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
-use pando_query::pipeline::{Pipeline, PipelineRun, Pushdown, RunOptions, Source, Take};
-use pando_query::plan::{FindSpecification, Hint, Plan, plan};
+use pando_query::needs::Needs;
+use pando_query::pipeline::{Flow, Pipeline, PipelineRun, Pushdown, RunOptions, RunSink, Sink, Source, Take};
+use pando_query::plan::{Consumer, FindSpecification, Hint, Plan, ProjectionNeeds, plan_at};
 use pando_query::sort::Sort;
 
 use super::coll_stats_stage;
@@ -201,14 +202,28 @@ impl PlannedPipeline {
         let filter = Filter::parse(&filter, scope)?;
         let sort = sort.as_deref().map_or(Ok(Sort::Unordered), Sort::parse)?;
         let hint = request.hint.map_or(Ok(None), Hint::parse)?;
+        let needs = rest.needs();
+        let paths: Option<Vec<String>> = match &needs {
+            Needs::Everything => None,
+            Needs::Paths(paths) => Some(paths.iter().cloned().collect()),
+        };
         let specification = FindSpecification {
             sort: &sort,
+            needs: match &paths {
+                None => ProjectionNeeds::Everything,
+                Some(paths) if paths.is_empty() => ProjectionNeeds::Nothing,
+                Some(paths) => ProjectionNeeds::Paths(paths),
+            },
+            consumer: match rest.sees_values_only() {
+                true => Consumer::Groups,
+                false => Consumer::Documents,
+            },
             skip,
             limit,
             hint: hint.as_ref(),
             ..FindSpecification::matching(&filter)
         };
-        let plan = plan(&specification, &collection.describe_indexes_at(snapshot))?;
+        let plan = plan_at(&specification, collection, snapshot)?;
         Ok(PlannedPipeline { filter, plan, rest })
     }
 }
@@ -257,7 +272,11 @@ fn source_of(
                         PlannedPipeline::new(request, pipeline, &scope, &collection, transaction.snapshot())?;
                     context.note_plan(&planned.plan, Purpose::Find);
                     let run = planned.rest.start(&options);
-                    let executor = Executor::new(collection, planned.plan, &memory, Revisits::Impossible)?;
+                    let mut executor =
+                        Executor::new(collection, planned.plan, &memory, Revisits::Impossible)?;
+                    if planned.rest.sees_values_only() {
+                        executor = executor.in_any_order();
+                    }
                     (Input::Collection(Box::new(executor)), run)
                 }
                 // Without documents some stages still answer, `$facet` for one.
@@ -307,7 +326,7 @@ struct AggregateSource {
 }
 
 impl CursorSource for AggregateSource {
-    fn next(&mut self, caller: Caller<'_>, document: &mut Vec<u8>) -> Result<bool, CommandError> {
+    fn next(&mut self, caller: Caller<'_>, out: &mut Vec<u8>) -> Result<bool, CommandError> {
         if caller.blocking == BlockingMode::CachedOnly && self.account.has_spilled() {
             return Err(CommandError::WouldBlock(None));
         }
@@ -320,13 +339,14 @@ impl CursorSource for AggregateSource {
             account: &self.account,
             drawn: 0,
         };
-        let next = self.run.next(&mut source);
+        let start = out.len();
+        let next = self.run.for_each(&mut source, &mut |next, _| {
+            out.extend_from_slice(next.as_bytes());
+            Ok(Flow::Enough)
+        });
         self.account.report(caller.operation);
-        let next = next.map_err(|error| memory_fault("PlanExecutor error during aggregation", error));
-        let Some(next) = next? else { return Ok(false) };
-        document.clear();
-        document.extend_from_slice(&next);
-        Ok(true)
+        next.map_err(|error| memory_fault("PlanExecutor error during aggregation", error))?;
+        Ok(out.len() > start)
     }
 }
 
@@ -360,12 +380,46 @@ impl Source for CollectionSource<'_> {
         }
     }
 
+    fn for_each(&mut self, sink: &mut Sink<'_>) -> Result<(), QueryError> {
+        let caller = self.caller;
+        let mut check = || Ok(caller.operation.check_now()?);
+        let executor = match self.input {
+            Input::Collection(executor) => executor,
+            Input::Given(documents) => {
+                for document in documents {
+                    caller.operation.check()?;
+                    if sink(RawDocument::from_bytes(&document)?, &mut check)? == Flow::Enough {
+                        break;
+                    }
+                }
+                return Ok(());
+            }
+        };
+        while let Some(row) = executor.next(self.transaction, self.caller)? {
+            if sink(row.document, &mut check)? == Flow::Enough {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn for_each_run(&mut self, sink: &mut RunSink<'_>) -> Result<(), QueryError> {
+        let Input::Collection(executor) = self.input else {
+            return self.for_each(&mut |document, check| sink(document, 1, check).map(|()| Flow::More));
+        };
+        let caller = self.caller;
+        let mut check = || Ok(caller.operation.check_now()?);
+        while let Some(run) = executor.next_run(self.transaction, self.caller)? {
+            sink(run.row.document, run.documents, &mut check)?;
+        }
+        Ok(())
+    }
+
     fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
         let Some(collection) = self.shared.catalog.collection(self.database, collection) else {
             return Ok(());
         };
-        let indexes = collection.describe_indexes_at(self.transaction.snapshot());
-        let plan = plan(&FindSpecification::matching(filter), &indexes)?;
+        let plan = plan_at(&FindSpecification::matching(filter), &collection, self.transaction.snapshot())?;
         let memory = StageMemory { account: self.account.clone(), disk_use: DiskUse::Allowed };
         let mut executor = Executor::new(collection, plan, &memory, Revisits::Impossible)?;
         while let Some(row) = executor.next(self.transaction, self.caller)? {

@@ -9,7 +9,7 @@ use pando_query::path::Path;
 
 use self::values::Values;
 use super::collation::refuse_collation;
-use super::selection::{self, Selection};
+use super::selection::{self, Reader, Selection};
 use crate::arguments::{Arguments, collection_name_or, missing};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
@@ -49,7 +49,8 @@ pub(crate) fn run(
     let check = || context.check();
     if let Some(collection) = context.catalog().collection(namespace.database(), namespace.collection()) {
         let selection = Selection::new(filter, None, hint, None)?;
-        selection::for_each(&selection, &collection, &*transaction, context, |document| {
+        let reader = Reader { collection: &collection, transaction: &*transaction, context };
+        selection::for_each_value(&selection, key, &reader, |document| {
             values.add_leaves(document, &path, &mut || check())
         })?;
     }

@@ -13,8 +13,9 @@ use pando_query::explain::{
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
+use pando_query::needs::Needs;
 use pando_query::pipeline::Pipeline;
-use pando_query::plan::{Access, Coverage, FindSpecification, Hint, Plan, ProjectionNeeds, plan};
+use pando_query::plan::{Access, Consumer, Coverage, FindSpecification, Hint, Plan, ProjectionNeeds, plan};
 use pando_query::sort::Sort;
 
 use super::aggregate::{AggregateRequest, CursorField, PlannedPipeline, stage_texts};
@@ -146,7 +147,11 @@ fn explained(
             answer: Answer::Effect,
             ..Sought::of(command, Purpose::Count)?
         },
-        "distinct" => Sought { filter: filter_in(command, "query")?, ..Sought::of(command, Purpose::Find)? },
+        "distinct" => Sought {
+            filter: filter_in(command, "query")?,
+            values: command.get("key")?.and_then(|key| key.as_str()),
+            ..Sought::of(command, Purpose::Find)?
+        },
         "update" | "delete" => sought_by_write(name, command)?,
         "findAndModify" | "findandmodify" => {
             let removes = command.get("remove")?.is_some_and(|remove| remove.to_bool());
@@ -172,6 +177,8 @@ struct Sought<'c> {
     filter: &'c RawDocument,
     sort: Option<&'c RawDocument>,
     hint: Option<RawValue<'c>>,
+    /// The path whose different values are asked for.
+    values: Option<&'c str>,
     purpose: Purpose,
     reach: (u64, Option<u64>),
     answer: Answer,
@@ -184,6 +191,7 @@ impl<'c> Sought<'c> {
             filter: RawDocument::empty(),
             sort: None,
             hint: options.get("hint")?,
+            values: None,
             purpose,
             reach: (0, None),
             answer: Answer::Documents,
@@ -274,13 +282,29 @@ fn explained_aggregate(
                 PlannedPipeline::new(&request, pipeline, &scope, collection, SnapshotTimestamp::MAX)?;
             let stages = stage_texts(&planned.rest);
             let choice = choice_of(command.get("hint")?);
-            Ok(Explained { stages, choice, ..Explained::of(planned.filter, planned.plan) })
+            let projection = projection_of(&planned.rest.needs());
+            Ok(Explained { stages, projection, choice, ..Explained::of(planned.filter, planned.plan) })
         }
         None => Ok(Explained {
             stages: stage_texts(&pipeline),
             ..Explained::of(Filter::everything(), no_documents())
         }),
     }
+}
+
+/// The fields that a pipeline looks at as a projection, where they are some and not all.
+fn projection_of(needs: &Needs) -> Option<(RawDocumentBuf, Shape)> {
+    let Needs::Paths(paths) = needs else { return None };
+    if paths.is_empty() {
+        return None;
+    }
+    let mut shown = Document::new();
+    paths.iter().for_each(|path| shown.push(path.as_str(), 1));
+    if !paths.contains("_id") {
+        shown.push("_id", 0);
+    }
+    let is_simple = paths.iter().all(|path| !path.contains('.'));
+    Some((shown.to_raw(), if is_simple { Shape::Simple } else { Shape::General }))
 }
 
 fn explained_search(
@@ -291,12 +315,19 @@ fn explained_search(
     let filter = Filter::parse(sought.filter, scope)?;
     let hint = sought.hint.map_or(Ok(None), Hint::parse)?;
     let sort = Sort::parse(sought.sort.unwrap_or(RawDocument::empty()))?;
-    let needs = match sought.purpose {
-        Purpose::Count => ProjectionNeeds::Nothing,
-        Purpose::Find | Purpose::Update | Purpose::Delete => ProjectionNeeds::Everything,
+    let values: Vec<String> = sought.values.iter().map(|path| (*path).to_owned()).collect();
+    let (needs, consumer) = match (sought.purpose, sought.values) {
+        (Purpose::Count, _) => (ProjectionNeeds::Nothing, Consumer::Documents),
+        (Purpose::Find, Some(path)) => (ProjectionNeeds::Paths(&values), Consumer::Values(path)),
+        _ => (ProjectionNeeds::Everything, Consumer::Documents),
     };
-    let specification =
-        FindSpecification { hint: hint.as_ref(), needs, sort: &sort, ..FindSpecification::matching(&filter) };
+    let specification = FindSpecification {
+        hint: hint.as_ref(),
+        needs,
+        consumer,
+        sort: &sort,
+        ..FindSpecification::matching(&filter)
+    };
     let plan = plan_for(&specification, collection)?;
     Ok(Explained {
         purpose: sought.purpose,

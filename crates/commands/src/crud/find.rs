@@ -15,7 +15,7 @@ use pando_query::explain::{PlanSummary, Purpose};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::memory::StageMemory;
-use pando_query::plan::{Access, plan, point_lookup};
+use pando_query::plan::{Access, plan_at, point_lookup};
 use pando_query::projection::Projection;
 
 use super::find_request::{FindRequest, ParsedFind};
@@ -135,7 +135,7 @@ impl FindSource {
         parsed: ParsedFind<'_>,
         memory: &StageMemory,
     ) -> Result<FindSource, CommandError> {
-        let plan = plan(&parsed.specification(), &collection.describe_indexes_at(transaction.snapshot()))?;
+        let plan = plan_at(&parsed.specification(), &collection, transaction.snapshot())?;
         context.note_plan(&plan, Purpose::Find);
         let sorting = if plan.sort.is_some() { Sorting::InMemory } else { Sorting::ByAccess };
         let one_at_most = matches!(plan.access, Access::PrimaryKey(_)).then_some(1);
@@ -146,15 +146,14 @@ impl FindSource {
 }
 
 impl CursorSource for FindSource {
-    fn next(&mut self, caller: Caller<'_>, document: &mut Vec<u8>) -> Result<bool, CommandError> {
+    fn next(&mut self, caller: Caller<'_>, out: &mut Vec<u8>) -> Result<bool, CommandError> {
         let next = self.executor.next(&*self.transaction, caller);
         let next = next.map_err(|error| memory_fault("Executor error during find command", error));
         let Some(row) = next? else { return Ok(false) };
         self.left = self.left.map(|left| left.saturating_sub(1));
-        document.clear();
         match &self.projection {
-            None => document.extend_from_slice(row.document.as_bytes()),
-            Some(projection) => project(projection, &self.filter, row.document, document)?,
+            None => out.extend_from_slice(row.document.as_bytes()),
+            Some(projection) => project(projection, &self.filter, row.document, out)?,
         }
         Ok(true)
     }

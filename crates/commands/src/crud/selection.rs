@@ -8,7 +8,9 @@ use pando_query::execute::{Executor, Revisits};
 use pando_query::explain::Purpose;
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
-use pando_query::plan::{FindSpecification, Hint, ProjectionNeeds, plan};
+use pando_query::plan::{
+    Access, Consumer, FindSpecification, Hint, Plan, ProjectionNeeds, plan_at, plan_by_primary_key,
+};
 use pando_query::projection::Projection;
 use pando_query::sort::Sort;
 
@@ -42,6 +44,25 @@ impl Selection {
         Ok(Selection { filter, sort, hint, limit })
     }
 
+    fn specification(&self) -> FindSpecification<'_> {
+        FindSpecification {
+            sort: &self.sort,
+            hint: self.hint.as_ref(),
+            limit: self.limit,
+            ..FindSpecification::matching(&self.filter)
+        }
+    }
+
+    /// The primary key of the only document that can match, where the filter asks for nothing else.
+    fn only_key(&self, collection: &Collection) -> Option<Vec<u8>> {
+        match plan_by_primary_key(&self.specification())? {
+            Plan { access: Access::PrimaryKey(id), residual: None, .. } => {
+                Some(collection.primary_key_of(id.raw()).into_bytes())
+            }
+            _ => None,
+        }
+    }
+
     fn executor(
         &self,
         context: &Context<'_>,
@@ -49,27 +70,35 @@ impl Selection {
         snapshot: SnapshotTimestamp,
         needs: ProjectionNeeds<'_>,
     ) -> Result<Executor, CommandError> {
-        let specification = FindSpecification {
-            sort: &self.sort,
-            hint: self.hint.as_ref(),
-            limit: self.limit,
-            needs,
-            ..FindSpecification::matching(&self.filter)
-        };
-        let plan = plan(&specification, &collection.describe_indexes_at(snapshot))?;
-        let purpose = match needs {
-            ProjectionNeeds::Nothing => Purpose::Count,
-            _ => Purpose::Find,
-        };
-        context.note_plan(&plan, purpose);
-        let account = collection.query_memory().account();
-        let memory = StageMemory { account, disk_use: DiskUse::Allowed };
-        Ok(Executor::new(Arc::clone(collection), plan, &memory, Revisits::Impossible)?)
+        executor_of(context, &FindSpecification { needs, ..self.specification() }, collection, snapshot)
     }
 }
 
+/// The place where a selection is carried out.
+pub(super) struct Reader<'r> {
+    pub collection: &'r Arc<Collection>,
+    pub transaction: &'r dyn Transaction,
+    pub context: &'r Context<'r>,
+}
+
+fn executor_of(
+    context: &Context<'_>,
+    specification: &FindSpecification<'_>,
+    collection: &Arc<Collection>,
+    snapshot: SnapshotTimestamp,
+) -> Result<Executor, CommandError> {
+    let plan = plan_at(specification, collection, snapshot)?;
+    let purpose = match specification.needs {
+        ProjectionNeeds::Nothing => Purpose::Count,
+        _ => Purpose::Find,
+    };
+    context.note_plan(&plan, purpose);
+    let memory = StageMemory { account: collection.query_memory().account(), disk_use: DiskUse::Allowed };
+    Ok(Executor::new(Arc::clone(collection), plan, &memory, Revisits::Impossible)?)
+}
+
 /// The primary keys of all selected documents, before any of them is changed. `None` where there are more
-/// than `most`.
+/// than `most`. One key may be that of no document, where the filter is its `_id` alone.
 pub(super) fn keys(
     selection: &Selection,
     collection: &Arc<Collection>,
@@ -77,6 +106,11 @@ pub(super) fn keys(
     context: &Context<'_>,
     most: usize,
 ) -> Result<Option<Vec<Vec<u8>>>, CommandError> {
+    if let Some(key) = selection.only_key(collection) {
+        // Whether there is a document, its caller finds out when it fetches it.
+        context.operation.usage().add_examined(1, 1);
+        return Ok(Some(vec![key]));
+    }
     let mut scan = KeyScan::new(selection, collection, transaction, context)?;
     let found = scan.next(transaction, context.caller(), most + 1)?;
     Ok((found.len() <= most).then_some(found))
@@ -95,7 +129,8 @@ impl KeyScan {
         transaction: &dyn Transaction,
         context: &Context<'_>,
     ) -> Result<KeyScan, CommandError> {
-        let needs = ProjectionNeeds::Everything;
+        // The documents are read when they are changed; only a filter that is left may need them before.
+        let needs = ProjectionNeeds::Nothing;
         Ok(KeyScan { executor: selection.executor(context, collection, transaction.snapshot(), needs)? })
     }
 
@@ -128,17 +163,22 @@ pub(super) fn count(
         .count(transaction, context.caller())?)
 }
 
-/// Calls `visit` with each document.
-pub(super) fn for_each(
+/// Calls `visit` with documents that have every value which stands at a path in any selected document.
+pub(super) fn for_each_value(
     selection: &Selection,
-    collection: &Arc<Collection>,
-    transaction: &dyn Transaction,
-    context: &Context<'_>,
+    path: &str,
+    reader: &Reader<'_>,
     mut visit: impl FnMut(&RawDocument) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
+    let paths = [path.to_owned()];
+    let specification = FindSpecification {
+        needs: ProjectionNeeds::Paths(&paths),
+        consumer: Consumer::Values(path),
+        ..selection.specification()
+    };
     let mut executor =
-        selection.executor(context, collection, transaction.snapshot(), ProjectionNeeds::Everything)?;
-    while let Some(row) = executor.next(transaction, context.caller())? {
+        executor_of(reader.context, &specification, reader.collection, reader.transaction.snapshot())?;
+    while let Some(row) = executor.next(reader.transaction, reader.context.caller())? {
         visit(row.document)?;
     }
     Ok(())

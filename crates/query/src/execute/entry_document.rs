@@ -1,24 +1,28 @@
 //! A document made from an index entry, for covered plans: the indexed fields and nothing else.
 //!
-//! In a key, a missing field and null are alike. So where a key holds null (or anything that is not a plain
-//! value) the document itself has to be looked at.
+//! In a key, a missing field and null are alike. So where a key holds null the document itself has to be
+//! looked at, unless the plan takes both as null. A key of undefined may be that of an empty array, and its
+//! document is looked at in any case.
 
 use pando_catalog::IndexDescription;
 use pando_document::{Document, DocumentWriter, Value};
 use pando_keyorder::Direction;
 
 use crate::QueryError;
+use crate::plan::Nulls;
 
 /// Makes documents of entries.
 #[derive(Clone, Debug)]
 pub(super) struct EntryDocument {
+    nulls: Nulls,
     directions: Vec<Direction>,
     paths: Vec<Vec<String>>,
 }
 
 impl EntryDocument {
-    pub fn new(index: &IndexDescription) -> EntryDocument {
+    pub fn new(index: &IndexDescription, nulls: Nulls) -> EntryDocument {
         EntryDocument {
+            nulls,
             directions: index.fields.iter().map(|field| field.direction).collect(),
             paths: index
                 .fields
@@ -33,7 +37,11 @@ impl EntryDocument {
         let Ok(values) = pando_keyorder::decode(fields, type_bits, &self.directions) else {
             return Ok(false);
         };
-        if values.iter().any(|value| matches!(value, Value::Null | Value::Undefined)) {
+        let is_unclear = |value: &Value| match value {
+            Value::Null => self.nulls == Nulls::Fetched,
+            value => matches!(value, Value::Undefined),
+        };
+        if values.iter().any(is_unclear) {
             return Ok(false);
         }
         out.clear();

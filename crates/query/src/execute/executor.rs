@@ -9,6 +9,7 @@ use pando_catalog::{
 use pando_document::RawDocument;
 
 use super::Counters;
+use super::gathered_keys::GatheredKeys;
 use super::source::{Found, Source, Step, Surroundings};
 use crate::QueryError;
 use crate::filter::Filter;
@@ -18,6 +19,9 @@ use crate::sort::{SortPattern, Sorted, Sorter};
 
 /// Entries examined that must not block before the thread is given back.
 const WORK_BUDGET: u32 = 256;
+
+/// Entries that are passed over at the cost of one that is examined.
+const PASSED_A_PIECE: u64 = 16;
 
 /// Whether the caller's writes may put documents it has seen in the way of the scan again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +42,15 @@ pub struct Row<'e> {
     pub document: &'e RawDocument,
 }
 
+/// A row that stands for several.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'e> {
+    /// The first of them.
+    pub row: Row<'e>,
+    /// How many documents it stands for: as far as the plan looks at them they are equal.
+    pub documents: u64,
+}
+
 /// A plan under way.
 #[derive(Debug)]
 pub struct Executor {
@@ -54,6 +67,8 @@ pub struct Executor {
     found: Found,
     /// A key whose document is still to be fetched.
     pending: Pending,
+    /// Keys that wait for others, where the order of the rows does not matter.
+    gathered: Option<GatheredKeys>,
     /// A document that needs no copy of its own.
     fetched: Option<Bytes>,
     counters: Cell<Counters>,
@@ -132,12 +147,22 @@ impl Executor {
             limit: plan.limit,
             found: Found::default(),
             pending: Pending::Nothing,
+            gathered: None,
             fetched: None,
             counters: Cell::new(Counters::default()),
             reported: Counters::default(),
             pieces: 0,
             budget: WORK_BUDGET,
         })
+    }
+
+    /// The same executor, whose rows may come in any order: it then fetches documents in the order of their
+    /// keys. Rows that are sorted or counted are left as they are.
+    #[must_use]
+    pub fn in_any_order(mut self) -> Executor {
+        let is_free = self.sort.is_none() && self.limit.is_none() && self.skip == 0;
+        self.gathered = (is_free && self.source.fetches_entries()).then(GatheredKeys::default);
+        self
     }
 
     /// The next row; `None` at the end.
@@ -156,6 +181,41 @@ impl Executor {
         self.report(caller.operation);
         match outcome? {
             true => Ok(Some(self.row()?)),
+            false => Ok(None),
+        }
+    }
+
+    /// The next row, which stands for the rows behind it as well that are equal and at hand; `None` at the
+    /// end.
+    ///
+    /// # Errors
+    /// As for [`next`](Executor::next).
+    pub fn next_run<'e>(
+        &'e mut self,
+        transaction: &dyn Transaction,
+        caller: Caller<'_>,
+    ) -> Result<Option<Run<'e>>, QueryError> {
+        let outcome = self.step(transaction, caller);
+        let mut documents = 1;
+        // Behind a sort, and where rows are counted or looked up one by one, each row stands for itself.
+        let is_alone =
+            self.sort.is_some() || self.limit.is_some() || self.seen.is_some() || self.fetched.is_some();
+        if matches!(outcome, Ok(true)) && !is_alone {
+            let surroundings = Surroundings {
+                collection: &self.collection,
+                transaction,
+                blocking: caller.blocking,
+                filter: self.residual.as_ref(),
+                counters: &self.counters,
+            };
+            let passed = self.source.pass_run(&surroundings);
+            self.counters.get_mut().returned += passed;
+            self.budget = self.budget.saturating_sub((passed / PASSED_A_PIECE) as u32);
+            documents += passed;
+        }
+        self.report(caller.operation);
+        match outcome? {
+            true => Ok(Some(Run { row: self.row()?, documents })),
             false => Ok(None),
         }
     }
@@ -197,7 +257,7 @@ impl Executor {
 
     /// Counts the rows that are left, skip and limit applied.
     pub fn count(&mut self, transaction: &dyn Transaction, caller: Caller<'_>) -> Result<u64, QueryError> {
-        while self.next(transaction, caller)?.is_some() {}
+        while self.next_run(transaction, caller)?.is_some() {}
         Ok(self.counters.get().returned)
     }
 
@@ -212,8 +272,12 @@ impl Executor {
     }
 
     fn row(&self) -> Result<Row<'_>, QueryError> {
-        let bytes = self.fetched.as_deref().unwrap_or(&self.found.document);
-        Ok(Row { primary_key: &self.found.primary_key, document: RawDocument::from_bytes(bytes)? })
+        let found = (self.found.primary_key.as_slice(), self.found.document.as_slice());
+        let (primary_key, document) = match &self.fetched {
+            Some(document) => (found.0, &**document),
+            None => self.source.scanned().unwrap_or(found),
+        };
+        Ok(Row { primary_key, document: RawDocument::from_bytes(document)? })
     }
 
     /// Moves to the next candidate in the order of the answer; false at the end.
@@ -237,12 +301,10 @@ impl Executor {
     /// Takes all candidates into the sorter. After `WouldBlock` it goes on where it was.
     fn fill(&mut self, transaction: &dyn Transaction, caller: Caller<'_>) -> Result<(), QueryError> {
         while self.find(transaction, caller)? {
-            let bytes = self.fetched.as_deref().unwrap_or(&self.found.document);
-            let Some(sort) = &mut self.sort else { unreachable!("only a sort is filled") };
-            sort.key.clear();
-            sort.pattern.append_key(RawDocument::from_bytes(bytes)?, &mut sort.key)?;
-            let mut check = || Ok(caller.operation.check_now()?);
-            sort.sorter.push(&sort.key, &self.found.primary_key, bytes, &mut check)?;
+            let Some(mut sort) = self.sort.take() else { unreachable!("only a sort is filled") };
+            let outcome = self.sort_in(&mut sort, caller);
+            self.sort = Some(sort);
+            outcome?;
         }
         if let Some(sort) = &mut self.sort {
             sort.phase = Phase::Emptying;
@@ -250,10 +312,31 @@ impl Executor {
         Ok(())
     }
 
+    /// Takes the candidate into the sorter, unless it is too late in the order to be among the first.
+    fn sort_in(&self, sort: &mut Sorting, caller: Caller<'_>) -> Result<(), QueryError> {
+        let row = self.row()?;
+        sort.key.clear();
+        sort.pattern.append_key(row.document, &mut sort.key)?;
+        if !sort.sorter.admits(&sort.key) {
+            return Ok(());
+        }
+        let mut check = || Ok(caller.operation.check_now()?);
+        sort.sorter.push(&sort.key, row.primary_key, row.document.as_bytes(), &mut check)
+    }
+
     /// Moves to the next candidate that passes the filter, in the order of the access; false at the end.
     fn find(&mut self, transaction: &dyn Transaction, caller: Caller<'_>) -> Result<bool, QueryError> {
         loop {
             self.spend(caller)?;
+            if let Some(gathered) = &mut self.gathered
+                && self.pending == Pending::Nothing
+                && let Some(key) = gathered.current()
+            {
+                self.found.primary_key.clear();
+                self.found.primary_key.extend_from_slice(key);
+                gathered.advance();
+                self.pending = Pending::Fetch;
+            }
             let surroundings = Surroundings {
                 collection: &self.collection,
                 transaction,
@@ -263,16 +346,33 @@ impl Executor {
             };
             if self.pending == Pending::Nothing {
                 self.fetched = None;
+                if self.gathered.as_ref().is_some_and(|gathered| !gathered.is_gathering()) {
+                    return Ok(false);
+                }
                 match self.source.step(&surroundings, &mut self.found)? {
-                    Step::End => return Ok(false),
+                    Step::End => match &mut self.gathered {
+                        Some(gathered) => {
+                            gathered.end();
+                            continue;
+                        }
+                        None => return Ok(false),
+                    },
                     Step::Nothing => continue,
-                    Step::Document if is_new(&mut self.seen, &self.found, caller)? => return Ok(true),
-                    Step::Key if is_new(&mut self.seen, &self.found, caller)? => {
+                    Step::Document if is_new(&mut self.seen, &self.source, &self.found, caller)? => {
+                        return Ok(true);
+                    }
+                    Step::Key if is_new(&mut self.seen, &self.source, &self.found, caller)? => {
                         if self.skip > 0 && self.skipping == Skipping::BeforeFetching {
                             self.skip -= 1;
                             continue;
                         }
-                        self.pending = Pending::Fetch;
+                        match &mut self.gathered {
+                            Some(gathered) => {
+                                gathered.push(&self.found.primary_key);
+                                continue;
+                            }
+                            None => self.pending = Pending::Fetch,
+                        }
                     }
                     Step::Document | Step::Key => continue,
                 }
@@ -283,7 +383,7 @@ impl Executor {
                 surroundings.forget_key();
                 continue;
             };
-            surroundings.count_document();
+            surroundings.count_documents(1);
             if let Some(filter) = &self.residual
                 && !filter.matches(RawDocument::from_bytes(&document)?)?
             {
@@ -314,10 +414,14 @@ impl Executor {
     }
 }
 
-/// Whether a primary key comes for the first time.
-fn is_new(seen: &mut Option<KeySet>, found: &Found, caller: Caller<'_>) -> Result<bool, QueryError> {
-    match seen {
-        Some(seen) => seen.insert(&found.primary_key, &mut || Ok(caller.operation.check_now()?)),
-        None => Ok(true),
-    }
+/// Whether the primary key of the last step comes for the first time.
+fn is_new(
+    seen: &mut Option<KeySet>,
+    source: &Source,
+    found: &Found,
+    caller: Caller<'_>,
+) -> Result<bool, QueryError> {
+    let Some(seen) = seen else { return Ok(true) };
+    let key = source.scanned().map_or(found.primary_key.as_slice(), |(key, _)| key);
+    seen.insert(key, &mut || Ok(caller.operation.check_now()?))
 }

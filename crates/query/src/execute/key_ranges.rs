@@ -79,6 +79,32 @@ impl KeyRanges {
         Some(range)
     }
 
+    /// Whether the ranges are single keys, of at most so many bytes, of an index of one field.
+    pub fn is_points_within(&self, bytes_max: usize) -> bool {
+        matches!(self.fields.as_slice(), [field] if field.is_points()
+            && field.list().iter().all(|point| point.lower.bytes.len() <= bytes_max))
+    }
+
+    /// The next single key in the scan's direction; see [`is_points_within`](KeyRanges::is_points_within).
+    pub fn next_point(&mut self) -> Option<Vec<u8>> {
+        let mut next = self.next.take()?;
+        let point = self.fields.first()?.list().get(*next.first()?)?.lower.bytes.clone();
+        if self.turn(&mut next) {
+            self.next = Some(next);
+        }
+        Some(point)
+    }
+
+    /// Whether the ranges settle all bounds.
+    pub fn admits_all(&self) -> bool {
+        self.checked() <= self.ranged + 1
+    }
+
+    /// The fields up to the last that is bounded.
+    fn checked(&self) -> usize {
+        self.fields.iter().rposition(|field| !field.is_all()).map_or(0, |last| last + 1)
+    }
+
     /// The range of a combination: an interval of each field up to `ranged`.
     fn range_at(&self, places: &[usize]) -> KeyRange {
         let mut prefix = Vec::with_capacity(32);
@@ -189,7 +215,7 @@ impl KeyRanges {
     /// Whether the fields that ranges do not settle lie within their bounds. Field bytes that do not decode
     /// do not.
     pub fn admits(&self, field_bytes: &[u8]) -> bool {
-        let checked = self.fields.iter().rposition(|field| !field.is_all()).map_or(0, |last| last + 1);
+        let checked = self.checked();
         if checked <= self.ranged + 1 {
             return true;
         }

@@ -7,17 +7,19 @@ use pando_catalog::{
     StorageError, Transaction, Truncation, index_entry,
 };
 
+use pando_document::RawDocument;
+
 use super::Counters;
 use super::entry_document::EntryDocument;
 use super::key_ranges::KeyRanges;
 use crate::QueryError;
 use crate::filter::Filter;
-use crate::plan::{Access, Coverage, IndexAccess, ScanBounds, ScanDirection};
+use crate::plan::{Access, Coverage, IndexAccess, Nulls, ScanBounds, ScanDirection};
 
 /// The result of a step of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// A document stands in the buffers.
+    /// A document stands in the scan or, where it was made of an entry, in the buffers.
     Document,
     /// A primary key stands in its buffer; its document is to be fetched.
     Key,
@@ -37,8 +39,8 @@ pub(super) struct Found {
 /// An access under way.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// One primary key, or none (any more).
-    Point(Option<Vec<u8>>),
+    /// Primary keys, looked up one by one.
+    Points(Points),
     /// Documents in the order of their keys.
     Documents(Documents),
     /// Entries of an index.
@@ -47,13 +49,39 @@ pub(super) enum Source {
     Several(Vec<Source>),
 }
 
+/// Primary keys to look up.
+#[derive(Debug)]
+pub(super) enum Points {
+    /// One, or none (any more).
+    One(Option<Vec<u8>>),
+    /// Those of a list.
+    Listed(KeyRanges),
+}
+
 /// A scan of documents within ranges of primary keys.
 #[derive(Debug)]
 pub(super) struct Documents {
     /// `None`: the scan is of the whole collection, and under way or done.
     ranges: Option<KeyRanges>,
     scan: Option<DocumentScan>,
+    phase: ScanPhase,
     direction: Direction,
+    /// Whether anything of a document is looked at.
+    contents: Contents,
+}
+
+/// Whether a scan stands within a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ScanPhase {
+    Within,
+    Between,
+}
+
+/// Whether the documents of a scan are looked at, or only that they are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Contents {
+    Needed,
+    Unneeded,
 }
 
 /// A scan of index entries.
@@ -63,11 +91,14 @@ pub(super) struct Entries {
     /// `None`: one range of keys, under way or done.
     ranges: Option<KeyRanges>,
     scan: Option<IndexScan>,
+    phase: ScanPhase,
     direction: Direction,
     coverage: EntryCoverage,
     /// Ranges that ended without an entry, one after the other.
     empty_ranges: u32,
     scanning: Scanning,
+    /// The length of the field bytes of the entry that a document was made of last.
+    field_bytes: usize,
 }
 
 /// The purpose of a scan of entries.
@@ -87,8 +118,8 @@ const EMPTY_RANGES_MAX: u32 = 8;
 enum EntryCoverage {
     /// They are fetched.
     Fetched,
-    /// They are made of the entries.
-    Made(EntryDocument),
+    /// They are made of the entries, of which one is enough for each combination of values of so many fields.
+    Made { maker: EntryDocument, distinct_fields: Option<usize> },
     /// There is no need of them.
     Unneeded,
 }
@@ -100,12 +131,14 @@ impl Source {
     /// The index is gone since the plan was made.
     pub fn new(collection: &Collection, access: Access, coverage: Coverage) -> Result<Source, QueryError> {
         Ok(match access {
-            Access::Nothing => Source::Point(None),
-            Access::PrimaryKey(id) => Source::Point(Some(collection.primary_key_of(id.raw()).into_bytes())),
+            Access::Nothing => Source::Points(Points::One(None)),
+            Access::PrimaryKey(id) => {
+                Source::Points(Points::One(Some(collection.primary_key_of(id.raw()).into_bytes())))
+            }
             Access::Collection(direction) => {
                 let direction = storage_direction(direction);
-                let scan = Some(collection.scan_documents(KeyRange::all(), direction));
-                Source::Documents(Documents { ranges: None, scan, direction })
+                let scan = collection.scan_documents(KeyRange::all(), direction);
+                Source::Documents(Documents::new(None, Some(scan), direction, coverage))
             }
             Access::Index(access) => Source::of_index(collection, access, coverage)?,
             Access::Union(accesses) => {
@@ -135,8 +168,17 @@ impl Source {
             ScanBounds::Keys { min, max } => (None, Some(between(min, max))),
         };
         if is_primary {
-            let scan = one_range.map(|range| collection.scan_documents(range, direction));
-            return Ok(Source::Documents(Documents { ranges, scan, direction }));
+            return Ok(match ranges {
+                Some(ranges)
+                    if whole_bytes.is_none() && ranges.is_points_within(PrimaryKey::CUT_PREFIX_BYTES) =>
+                {
+                    Source::Points(Points::Listed(ranges))
+                }
+                ranges => {
+                    let scan = one_range.map(|range| collection.scan_documents(range, direction));
+                    Source::Documents(Documents::new(ranges, scan, direction, coverage))
+                }
+            });
         }
         let index = collection.index(&access.index.name).ok_or_else(|| {
             let message = format!("index {} was dropped while it was to be read", access.index.name);
@@ -145,15 +187,24 @@ impl Source {
         let scan = one_range.map(|range| collection.scan_index(index, range, direction));
         let coverage = match coverage {
             Coverage::Document => EntryCoverage::Fetched,
-            Coverage::Entry => EntryCoverage::Made(EntryDocument::new(&access.index)),
+            Coverage::Entry(nulls) => {
+                EntryCoverage::Made { maker: EntryDocument::new(&access.index, nulls), distinct_fields: None }
+            }
+            Coverage::Distinct(fields) => EntryCoverage::Made {
+                maker: EntryDocument::new(&access.index, Nulls::Taken),
+                distinct_fields: Some(fields),
+            },
             Coverage::Nothing => EntryCoverage::Unneeded,
         };
+        let phase = if scan.is_some() { ScanPhase::Within } else { ScanPhase::Between };
         Ok(Source::Entries(Entries {
             index: Arc::clone(index),
             ranges,
             scan,
+            phase,
             direction,
             coverage,
+            field_bytes: 0,
             empty_ranges: 0,
             scanning: Scanning::Range,
         }))
@@ -162,15 +213,8 @@ impl Source {
     /// Looks at the next document or entry. A document that does not pass `filter` is [`Step::Nothing`].
     pub fn step(&mut self, surroundings: &Surroundings<'_>, found: &mut Found) -> Result<Step, QueryError> {
         match self {
-            Source::Point(key) => match key.take() {
-                Some(key) => {
-                    found.primary_key = key;
-                    surroundings.count_key();
-                    Ok(Step::Key)
-                }
-                None => Ok(Step::End),
-            },
-            Source::Documents(documents) => documents.step(surroundings, found),
+            Source::Points(points) => points.step(surroundings, found),
+            Source::Documents(documents) => documents.step(surroundings),
             Source::Entries(entries) => entries.step(surroundings, found),
             Source::Several(sources) => {
                 let Some(current) = sources.last_mut() else { return Ok(Step::End) };
@@ -186,6 +230,34 @@ impl Source {
     }
 }
 
+impl Source {
+    /// The primary key and document of the last step, where they stand in a scan.
+    pub fn scanned(&self) -> Option<(&[u8], &[u8])> {
+        match self {
+            Source::Documents(documents) => documents.scan.as_ref()?.current(),
+            Source::Several(sources) => sources.last()?.scanned(),
+            Source::Points(_) | Source::Entries(_) => None,
+        }
+    }
+
+    /// Whether documents are fetched for the entries of an index.
+    pub fn fetches_entries(&self) -> bool {
+        match self {
+            Source::Entries(entries) => matches!(entries.coverage, EntryCoverage::Fetched),
+            Source::Points(_) | Source::Documents(_) | Source::Several(_) => false,
+        }
+    }
+
+    /// Passes over what stands at hand and gives the same document as the last step; how many.
+    pub fn pass_run(&mut self, surroundings: &Surroundings<'_>) -> u64 {
+        match self {
+            Source::Documents(documents) => documents.pass_run(surroundings),
+            Source::Entries(entries) => entries.pass_run(surroundings),
+            Source::Points(_) | Source::Several(_) => 0,
+        }
+    }
+}
+
 /// The surroundings of a step.
 pub(super) struct Surroundings<'s> {
     pub collection: &'s Collection,
@@ -196,9 +268,9 @@ pub(super) struct Surroundings<'s> {
 }
 
 impl Surroundings<'_> {
-    fn count_key(&self) {
+    fn count_keys(&self, keys: u64) {
         let mut counters = self.counters.get();
-        counters.keys_examined += 1;
+        counters.keys_examined += keys;
         self.counters.set(counters);
     }
 
@@ -209,45 +281,134 @@ impl Surroundings<'_> {
         self.counters.set(counters);
     }
 
-    pub fn count_document(&self) {
+    pub fn count_documents(&self, documents: u64) {
         let mut counters = self.counters.get();
-        counters.documents_examined += 1;
+        counters.documents_examined += documents;
         self.counters.set(counters);
     }
 }
 
-impl Documents {
+impl Points {
     fn step(&mut self, surroundings: &Surroundings<'_>, found: &mut Found) -> Result<Step, QueryError> {
-        let Some(scan) = &mut self.scan else {
+        let key = match self {
+            Points::One(key) => key.take(),
+            Points::Listed(ranges) => ranges.next_point(),
+        };
+        let Some(key) = key else { return Ok(Step::End) };
+        found.primary_key = key;
+        surroundings.count_keys(1);
+        Ok(Step::Key)
+    }
+}
+
+impl Documents {
+    fn new(
+        ranges: Option<KeyRanges>,
+        scan: Option<DocumentScan>,
+        direction: Direction,
+        coverage: Coverage,
+    ) -> Documents {
+        let contents = match coverage {
+            Coverage::Document | Coverage::Entry(_) | Coverage::Distinct(_) => Contents::Needed,
+            Coverage::Nothing => Contents::Unneeded,
+        };
+        let phase = if scan.is_some() { ScanPhase::Within } else { ScanPhase::Between };
+        Documents { ranges, scan, phase, direction, contents }
+    }
+
+    fn step(&mut self, surroundings: &Surroundings<'_>) -> Result<Step, QueryError> {
+        let Some(scan) = self.scan.as_mut().filter(|_| self.phase == ScanPhase::Within) else {
             let Some(range) = self.ranges.as_mut().and_then(KeyRanges::next_range) else {
                 return Ok(Step::End);
             };
-            self.scan = Some(surroundings.collection.scan_documents(range, self.direction));
+            match &mut self.scan {
+                Some(scan) => scan.restart(range),
+                none => *none = Some(surroundings.collection.scan_documents(range, self.direction)),
+            }
+            self.phase = ScanPhase::Within;
             return Ok(Step::Nothing);
         };
-        let Some((key, document)) = scan.next(surroundings.transaction, surroundings.blocking)? else {
-            self.scan = None;
+        let Some((_, document)) = scan.next(surroundings.transaction, surroundings.blocking)? else {
+            self.phase = ScanPhase::Between;
             return Ok(Step::Nothing);
         };
-        surroundings.count_document();
+        surroundings.count_documents(1);
         if self.ranges.is_some() {
-            surroundings.count_key();
+            surroundings.count_keys(1);
         }
-        let document = pando_document::RawDocument::from_bytes(document)?;
-        if let Some(filter) = surroundings.filter
-            && !filter.matches(document)?
-        {
-            return Ok(Step::Nothing);
+        match surroundings.filter {
+            Some(filter) if !filter.matches(RawDocument::from_bytes(document)?)? => Ok(Step::Nothing),
+            _ => Ok(Step::Document),
         }
-        found.primary_key.clear();
-        found.primary_key.extend_from_slice(key);
-        found.document.clear();
-        found.document.extend_from_slice(document.as_bytes());
-        Ok(Step::Document)
+    }
+
+    /// Passes over the documents at hand, where none is looked at.
+    fn pass_run(&mut self, surroundings: &Surroundings<'_>) -> u64 {
+        let Some(scan) = self.scan.as_mut().filter(|_| self.contents == Contents::Unneeded) else {
+            return 0;
+        };
+        let passed = scan.pass_rest() as u64;
+        surroundings.count_documents(passed);
+        if self.ranges.is_some() {
+            surroundings.count_keys(passed);
+        }
+        passed
     }
 }
 
 impl Entries {
+    fn step(&mut self, surroundings: &Surroundings<'_>, found: &mut Found) -> Result<Step, QueryError> {
+        let Some(scan) = self.scan.as_mut().filter(|_| self.phase == ScanPhase::Within) else {
+            return Ok(self.begin_range(surroundings.collection));
+        };
+        let Some(entry) = scan.next(surroundings.transaction, surroundings.blocking)? else {
+            self.phase = ScanPhase::Between;
+            self.empty_ranges += 1;
+            if let (Scanning::NextEntry, Some(ranges)) = (self.scanning, &mut self.ranges) {
+                ranges.end();
+            }
+            if matches!(self.coverage, EntryCoverage::Unneeded) {
+                // A count looks one entry beyond its range, and MongoDB shows that.
+                surroundings.count_keys(1);
+            }
+            return Ok(Step::Nothing);
+        };
+        surroundings.count_keys(1);
+        self.empty_ranges = 0;
+        if let (Scanning::NextEntry, Some(ranges)) = (self.scanning, &mut self.ranges) {
+            ranges.skip_to(entry.fields);
+            self.phase = ScanPhase::Between;
+            return Ok(Step::Nothing);
+        }
+        // The bytes of a cut key are lost: its document is tested instead.
+        let is_whole = entry.truncated == Truncation::Whole;
+        if is_whole && self.ranges.as_ref().is_some_and(|ranges| !ranges.admits(entry.fields)) {
+            return Ok(Step::Nothing);
+        }
+        found.primary_key.clear();
+        found.primary_key.extend_from_slice(entry.primary_key);
+        self.field_bytes = entry.fields.len();
+        match &self.coverage {
+            EntryCoverage::Made { maker, distinct_fields } if is_whole => {
+                if !maker.write(entry.fields, entry.type_bits, &mut found.document)? {
+                    return Ok(Step::Key);
+                }
+                if let Some(fields) = distinct_fields {
+                    scan.skip_fields(*fields);
+                }
+            }
+            EntryCoverage::Made { .. } | EntryCoverage::Fetched => return Ok(Step::Key),
+            EntryCoverage::Unneeded => {
+                found.document.clear();
+                found.document.extend_from_slice(RawDocument::empty().as_bytes());
+            }
+        }
+        match surroundings.filter {
+            Some(filter) if !filter.matches(RawDocument::from_bytes(&found.document)?)? => Ok(Step::Nothing),
+            _ => Ok(Step::Document),
+        }
+    }
+
     /// The range to scan next.
     fn next_range(&mut self) -> Option<KeyRange> {
         let ranges = self.ranges.as_mut()?;
@@ -259,57 +420,32 @@ impl Entries {
         ranges.next_range()
     }
 
-    fn step(&mut self, surroundings: &Surroundings<'_>, found: &mut Found) -> Result<Step, QueryError> {
-        let Some(scan) = &mut self.scan else {
-            let Some(range) = self.next_range() else { return Ok(Step::End) };
-            self.scan = Some(surroundings.collection.scan_index(&self.index, range, self.direction));
-            return Ok(Step::Nothing);
+    /// Begins the next range, in the memory of the scan before.
+    fn begin_range(&mut self, collection: &Collection) -> Step {
+        let Some(range) = self.next_range() else { return Step::End };
+        match &mut self.scan {
+            Some(scan) => scan.restart(range),
+            none => *none = Some(collection.scan_index(&self.index, range, self.direction)),
+        }
+        self.phase = ScanPhase::Within;
+        Step::Nothing
+    }
+
+    /// Passes over the entries at hand that give the same document as the last one did.
+    fn pass_run(&mut self, surroundings: &Surroundings<'_>) -> u64 {
+        let Some(scan) = &mut self.scan else { return 0 };
+        let passed = match &self.coverage {
+            EntryCoverage::Fetched => 0,
+            EntryCoverage::Made { distinct_fields: None, .. } => scan.pass_equal(self.field_bytes),
+            // The others were skipped.
+            EntryCoverage::Made { distinct_fields: Some(_), .. } => 0,
+            EntryCoverage::Unneeded if self.ranges.as_ref().is_none_or(KeyRanges::admits_all) => {
+                scan.pass_rest()
+            }
+            EntryCoverage::Unneeded => 0,
         };
-        let Some(entry) = scan.next(surroundings.transaction, surroundings.blocking)? else {
-            self.scan = None;
-            self.empty_ranges += 1;
-            if let (Scanning::NextEntry, Some(ranges)) = (self.scanning, &mut self.ranges) {
-                ranges.end();
-            }
-            if matches!(self.coverage, EntryCoverage::Unneeded) {
-                // A count looks one entry beyond its range, and MongoDB shows that.
-                surroundings.count_key();
-            }
-            return Ok(Step::Nothing);
-        };
-        self.empty_ranges = 0;
-        if let (Scanning::NextEntry, Some(ranges)) = (self.scanning, &mut self.ranges) {
-            ranges.skip_to(entry.fields);
-            surroundings.count_key();
-            self.scan = None;
-            return Ok(Step::Nothing);
-        }
-        surroundings.count_key();
-        // The bytes of a cut key are lost: its document is tested instead.
-        let is_whole = entry.truncated == Truncation::Whole;
-        if is_whole && self.ranges.as_ref().is_some_and(|ranges| !ranges.admits(entry.fields)) {
-            return Ok(Step::Nothing);
-        }
-        found.primary_key.clear();
-        found.primary_key.extend_from_slice(entry.primary_key);
-        match &self.coverage {
-            EntryCoverage::Made(maker) if is_whole => {
-                if !maker.write(entry.fields, entry.type_bits, &mut found.document)? {
-                    return Ok(Step::Key);
-                }
-            }
-            EntryCoverage::Made(_) | EntryCoverage::Fetched => return Ok(Step::Key),
-            EntryCoverage::Unneeded => {
-                found.document.clear();
-                found.document.extend_from_slice(pando_document::RawDocument::empty().as_bytes());
-            }
-        }
-        match surroundings.filter {
-            Some(filter) if !filter.matches(pando_document::RawDocument::from_bytes(&found.document)?)? => {
-                Ok(Step::Nothing)
-            }
-            _ => Ok(Step::Document),
-        }
+        surroundings.count_keys(passed as u64);
+        passed as u64
     }
 }
 

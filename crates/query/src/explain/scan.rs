@@ -29,8 +29,20 @@ pub(super) fn primary_point(id: RawValue<'_>) -> Document {
 }
 
 pub(super) fn index_scan(scan: &IndexAccess) -> Document {
+    entry_scan("IXSCAN", scan)
+}
+
+/// A scan that steps from value to value, covered as it always is.
+pub(super) fn distinct_scan(scan: &IndexAccess) -> Document {
+    let mut outer = named("PROJECTION_COVERED");
+    outer.push("transformBy", Document::new());
+    outer.push("inputStage", entry_scan("DISTINCT_SCAN", scan));
+    outer
+}
+
+fn entry_scan(name: &str, scan: &IndexAccess) -> Document {
     let index = &scan.index;
-    let mut stage = named("IXSCAN");
+    let mut stage = named(name);
     push_index(&mut stage, index);
     stage.push("direction", direction_name(scan.direction));
     let mut bounds = Document::new();

@@ -40,6 +40,17 @@ pub(crate) trait Accumulator: Debug + Send {
     /// Takes one value in.
     fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError>;
 
+    /// Takes one value in so many times.
+    fn add_times(&mut self, value: &Evaluated<'_>, times: u64) -> Result<(), QueryError> {
+        for _ in 0..times {
+            if self.is_full() {
+                break;
+            }
+            self.add(value)?;
+        }
+        Ok(())
+    }
+
     /// The result.
     fn finish(&mut self) -> Result<Evaluated<'static>, QueryError>;
 

@@ -8,6 +8,7 @@ use super::subject::Subject;
 use super::{BitsTest, Comparison, ElementTest, InList, Modulo, TypeSet};
 use crate::QueryError;
 use crate::expression::Expression;
+use crate::needs::Needs;
 use crate::path::{Leaves, Path};
 use crate::regular_expression::RegularExpression;
 
@@ -83,6 +84,19 @@ impl Node {
             }
         }
         if flat.len() == 1 { flat.swap_remove(0) } else { Node::And(flat) }
+    }
+
+    /// Adds the fields that are asked about.
+    pub(crate) fn add_needs(&self, needs: &mut Needs) {
+        match self {
+            Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
+                nodes.iter().for_each(|node| node.add_needs(needs));
+            }
+            Node::Not(node) => node.add_needs(needs),
+            Node::Field(field) => needs.add(field.path.as_str()),
+            Node::Expression(expression) => expression.add_needs(needs),
+            Node::Never => {}
+        }
     }
 
     /// Whether it holds for everything.

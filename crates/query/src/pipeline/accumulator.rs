@@ -9,6 +9,7 @@ use crate::expression::accumulator::{
     MergeObjects, Push, StdDev, Sum, Wanted,
 };
 use crate::expression::{Expression, ExpressionFault, Frame, ParseScope};
+use crate::needs::Needs;
 use crate::shell_text;
 
 /// Which accumulator, with what is fixed for all groups.
@@ -109,17 +110,46 @@ impl AccumulatorCall {
         }
     }
 
-    /// Feeds the document of a frame to a state.
+    /// Whether the result is the same in whatever order the values come, and whether a missing one is null.
+    pub(crate) fn sees_values_only(&self) -> bool {
+        let is_symmetric = match self.kind {
+            Kind::Sum
+            | Kind::Avg
+            | Kind::Min
+            | Kind::Max
+            | Kind::Count
+            | Kind::StdDevPop
+            | Kind::StdDevSamp => true,
+            Kind::First
+            | Kind::Last
+            | Kind::Push
+            | Kind::AddToSet
+            | Kind::MergeObjects
+            | Kind::FirstN(_)
+            | Kind::LastN(_)
+            | Kind::MinN(_)
+            | Kind::MaxN(_) => false,
+        };
+        is_symmetric && self.argument.is_plain()
+    }
+
+    /// Adds the fields that the argument reads.
+    pub(crate) fn add_needs(&self, needs: &mut Needs) {
+        self.argument.add_needs(needs);
+    }
+
+    /// Feeds the document of a frame to a state, as often as it stands for.
     pub(crate) fn feed<'a>(
         &'a self,
         state: &mut dyn Accumulator,
         frame: &mut Frame<'a>,
+        times: u64,
     ) -> Result<(), QueryError> {
         // A full state takes no more values, so they are not evaluated either: an evaluation may fail.
         if state.is_full() {
             return Ok(());
         }
-        state.add(&self.argument.run(frame)?)
+        state.add_times(&self.argument.run(frame)?, times)
     }
 }
 

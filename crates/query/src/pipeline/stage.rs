@@ -24,20 +24,79 @@ use std::sync::Arc;
 use pando_catalog::Bytes;
 use pando_document::{RawDocument, RawValue};
 
-use super::{PipelineFault, RunOptions, Source, Take};
+use super::{Flow, PipelineFault, RunOptions, Sink, Source, Take};
 use crate::error::QueryError;
 use crate::expression::ParseScope;
+use crate::needs::Needs;
 
 /// A parsed stage.
 pub(super) trait Definition: Debug + Send + Sync {
     /// The state of a new run.
     fn start(&self, options: &RunOptions) -> Box<dyn Stage>;
+
+    /// The state of a new run of which only some fields are looked at.
+    fn start_for(&self, options: &RunOptions, _behind: &Needs) -> Box<dyn Stage> {
+        self.start(options)
+    }
+
+    /// Whether a filter of the documents in front of the stage is the same as one behind it, for fields that
+    /// the stage [passes](Definition::passes).
+    fn is_transparent(&self) -> bool {
+        false
+    }
+
+    /// Whether the values at a path come through the stage as they are.
+    fn passes(&self, _path: &str) -> bool {
+        false
+    }
+
+    /// Whether the stage makes one document of each.
+    fn is_one_to_one(&self) -> bool {
+        false
+    }
+
+    /// The same stage where only so many documents are drawn from it; `None` where that is no gain.
+    fn limited(&self, _wanted: u64) -> Option<Box<dyn Definition>> {
+        None
+    }
+
+    /// Whether the result is the same in whatever order the documents come, and whether a missing field of them
+    /// is null.
+    fn sees_values_only(&self) -> bool {
+        false
+    }
+
+    /// The fields that the stage looks at, where `behind` are looked at in what it gives.
+    fn needs(&self, _behind: Needs) -> Needs {
+        Needs::Everything
+    }
 }
 
 /// A stage at work.
 pub(super) trait Stage: Send {
     /// The next document, drawn from `input`. An error of the input leaves the state as it was.
     fn next(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError>;
+
+    /// Gives documents to a sink until it has enough or there are no more; the next call goes on behind the
+    /// last. An error of the input leaves the state as it was.
+    fn for_each(&mut self, input: &mut dyn Source, sink: &mut Sink<'_>) -> Result<(), QueryError> {
+        while let Some(bytes) = self.next(input)? {
+            if sink(document_in(&bytes)?, &mut || input.check())? == Flow::Enough {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The next document of a stage that gives its documents to sinks.
+fn pulled(stage: &mut dyn Stage, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
+    let mut next = None;
+    stage.for_each(input, &mut |document, _| {
+        next = Some(Bytes::copy_from_slice(document.as_bytes()));
+        Ok(Flow::Enough)
+    })?;
+    Ok(next)
 }
 
 /// Stages that MongoDB has and this server does not yet.

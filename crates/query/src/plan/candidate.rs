@@ -4,12 +4,14 @@ use pando_catalog::{IndexDescription, Sparseness, Visibility};
 
 use super::cost::{self, DocumentAccess, Order, Work};
 use super::index_bounds::{self, IndexBounds};
+use super::interval::Intervals;
 use super::predicates::Predicate;
 use super::{
-    Access, Coverage, FindSpecification, IndexAccess, PRIMARY_INDEX, Plan, ProjectionNeeds, ScanBounds,
-    ScanDirection, from_index,
+    Access, Consumer, Coverage, FindSpecification, IndexAccess, Nulls, PRIMARY_INDEX, Plan, ProjectionNeeds,
+    ScanBounds, ScanDirection, from_index,
 };
 use crate::filter::{Filter, Node};
+use crate::path::Path;
 
 /// A plan that could be taken.
 #[derive(Clone, Debug)]
@@ -46,7 +48,10 @@ pub(super) fn of_index(
     let bounds = index_bounds::of_index(index, predicates);
     let candidate = through_index(find, nodes, index, bounds);
     let gives_order = find.sort_pattern().is_some() && candidate.plan.sort.is_none();
-    (candidate.narrows || gives_order).then_some(candidate)
+    // Groups and distinct values are cheaper of entries than of documents, even of all entries.
+    let replaces_documents =
+        matches!(candidate.plan.coverage, Coverage::Entry(Nulls::Taken) | Coverage::Distinct(_));
+    (candidate.narrows || gives_order || replaces_documents).then_some(candidate)
 }
 
 /// The plan through an index with these bounds, be it a good idea or not.
@@ -77,13 +82,27 @@ pub(super) fn through_index(
         Some(None) => Order::Sorted,
         Some(Some(_)) | None => Order::AsFound(find.limit_before_skip()),
     };
+    let distinct = distinct_fields(find, index, &bounds).filter(|_| residual.is_empty());
+    let coverage = match (document_access, find.needs, distinct) {
+        (DocumentAccess::Covered, _, Some(fields)) => Coverage::Distinct(fields),
+        (DocumentAccess::Covered | DocumentAccess::Clustered, ProjectionNeeds::Nothing, _)
+            if residual.is_empty() && direction != Some(None) =>
+        {
+            Coverage::Nothing
+        }
+        (DocumentAccess::Covered, _, _) => match find.consumer {
+            Consumer::Groups if residual.is_empty() => Coverage::Entry(Nulls::Taken),
+            _ => Coverage::Entry(Nulls::Fetched),
+        },
+        (DocumentAccess::Fetched | DocumentAccess::Clustered, _, _) => Coverage::Document,
+    };
+    let work = match coverage {
+        Coverage::Distinct(_) => Work { entries: work.entries * cost::DISTINCT, ..work },
+        _ => work,
+    };
     let plan = Plan {
         residual: residual_of(&residual),
-        coverage: match (document_access, find.needs) {
-            (DocumentAccess::Covered, ProjectionNeeds::Nothing) if residual.is_empty() => Coverage::Nothing,
-            (DocumentAccess::Covered, _) => Coverage::Entry,
-            (DocumentAccess::Fetched | DocumentAccess::Clustered, _) => Coverage::Document,
-        },
+        coverage,
         sort: match direction {
             Some(None) => find.sort_pattern().cloned(),
             Some(Some(_)) | None => None,
@@ -99,6 +118,23 @@ pub(super) fn through_index(
     Candidate { plan, work, document_access, order, narrows }
 }
 
+/// The first fields of an index of which each combination of values is wanted once: the one that is asked for,
+/// behind fields with a single value each.
+fn distinct_fields(
+    find: &FindSpecification<'_>,
+    index: &IndexDescription,
+    bounds: &IndexBounds,
+) -> Option<usize> {
+    let Consumer::Values(path) = find.consumer else { return None };
+    if Path::new(path).has_index() {
+        // In an index a number is what it was for each document.
+        return None;
+    }
+    let at = index.fields.iter().position(|field| field.path == path)?;
+    let is_single = |intervals: &Intervals| intervals.is_points() && intervals.list().len() == 1;
+    bounds.fields[..at].iter().all(is_single).then_some(at + 1)
+}
+
 /// The plan that looks at every document.
 pub(super) fn of_collection(find: &FindSpecification<'_>) -> Candidate {
     let nodes = super::predicates::conjunction(find.filter);
@@ -110,8 +146,13 @@ pub(super) fn of_collection(find: &FindSpecification<'_>) -> Candidate {
     let never = nodes.iter().any(|node| matches!(node, Node::Never));
     let plan = Plan {
         access: if never { Access::Nothing } else { Access::Collection(super::natural_of(find.sort)) },
+        coverage: match find.needs {
+            ProjectionNeeds::Nothing if residual.is_empty() && find.sort_pattern().is_none() => {
+                Coverage::Nothing
+            }
+            _ => Coverage::Document,
+        },
         residual: residual_of(&residual),
-        coverage: Coverage::Document,
         sort: find.sort_pattern().cloned(),
         skip: find.skip,
         limit: find.limit,

@@ -13,6 +13,9 @@ pub(super) const DOCUMENTS_ASSUMED: f64 = 10_000.0;
 /// Which share of the documents a sparse index has.
 const SPARSE: f64 = 0.1;
 
+/// The share of the entries that a search for distinct values steps on.
+pub(super) const DISTINCT: f64 = 0.1;
+
 /// One document by its primary key, away from its neighbours.
 const FETCH: f64 = 4.0;
 /// One document of a scan in the order of primary keys.

@@ -16,6 +16,8 @@ pub struct FindSpecification<'a> {
     pub sort: &'a Sort,
     /// Which fields are looked at once documents are found.
     pub needs: ProjectionNeeds<'a>,
+    /// The use of the documents.
+    pub consumer: Consumer<'a>,
     /// How many of the first are left out.
     pub skip: u64,
     /// How many are wanted at most; `None` for all.
@@ -35,6 +37,7 @@ impl<'a> FindSpecification<'a> {
             filter,
             sort: &Sort::Unordered,
             needs: ProjectionNeeds::Everything,
+            consumer: Consumer::Documents,
             skip: 0,
             limit: None,
             hint: None,
@@ -63,6 +66,17 @@ pub enum ProjectionNeeds<'a> {
     Paths(&'a [String]),
     /// Nothing: a count.
     Nothing,
+}
+
+/// The use of the documents that a plan finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consumer<'a> {
+    /// They are the answer, or something whose answer depends on each and on their order.
+    Documents,
+    /// Groups of them, in any order, to which a missing field is the same as null.
+    Groups,
+    /// The different values at this path: one document with each is enough.
+    Values(&'a str),
 }
 
 /// Which index a request asks for.

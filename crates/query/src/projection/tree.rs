@@ -20,6 +20,7 @@ use pando_document::{ArrayWriter, DocumentWriter, RawArray, RawDocument, RawDocu
 use crate::error::QueryError;
 use crate::expression::{Evaluated, Expression, Frame};
 use crate::filter::Filter;
+use crate::needs::Needs;
 
 /// The rule for the fields that a node does not name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +81,11 @@ impl Fields {
     /// The children in their order.
     pub(super) fn children(&self) -> &[(String, Child)] {
         &self.children
+    }
+
+    /// The child of a name.
+    pub(super) fn child(&self, name: &str) -> Option<&Child> {
+        self.place(name).map(|at| &self.children[at].1)
     }
 
     /// Whether there is a child of a name.
@@ -166,6 +172,21 @@ impl Fields {
     /// Whether every child is kept whole: a projection of plain top-level fields.
     pub(super) fn is_plain(&self) -> bool {
         self.children.iter().all(|(_, child)| matches!(child, Child::Keep))
+    }
+
+    /// Adds the fields that are kept or computed from; `prefix` is the way down to this node, with its dot.
+    pub(super) fn add_needs(&self, prefix: &str, needs: &mut Needs) {
+        for (name, child) in &self.children {
+            match child {
+                Child::Keep => needs.add(&format!("{prefix}{name}")),
+                Child::Drop => {}
+                // Below an array or a scalar a computed field makes documents of the elements.
+                Child::Nested(fields) if fields.computes() => needs.add_everything(),
+                Child::Nested(fields) => fields.add_needs(&format!("{prefix}{name}."), needs),
+                Child::Computed(Computed::Expression(expression)) => expression.add_needs(needs),
+                Child::Computed(Computed::ElementMatch { .. }) => needs.add_everything(),
+            }
+        }
     }
 
     /// Writes the projected document's fields.

@@ -148,6 +148,18 @@ impl Sorter {
         Sorter { bytes_max, ..self }
     }
 
+    /// Whether a document with this key would be held: not where as many as are wanted come before it.
+    pub fn admits(&self, key: &[u8]) -> bool {
+        match (&self.held, self.limit) {
+            (Held::Least(..), Some(0)) => false,
+            (Held::Least(heap, _), Some(limit)) if heap.len() as u64 == limit => {
+                // Equal keys keep the earlier document, so only a lesser key gets in.
+                heap.peek().is_none_or(|greatest| key < &*greatest.key)
+            }
+            _ => true,
+        }
+    }
+
     /// Takes a document in. `check` is called between long steps.
     ///
     /// # Errors

@@ -22,6 +22,14 @@ impl Accumulator for Avg {
         Ok(())
     }
 
+    fn add_times(&mut self, value: &Evaluated<'_>, times: u64) -> Result<(), QueryError> {
+        if let Some(number) = value.as_number() {
+            self.sum.add_times(number, times);
+            self.count = self.count.saturating_add_unsigned(times);
+        }
+        Ok(())
+    }
+
     fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
         Ok(match self.count {
             0 => Evaluated::NULL,

@@ -17,6 +17,11 @@ impl Accumulator for Count {
         Ok(())
     }
 
+    fn add_times(&mut self, _: &Evaluated<'_>, times: u64) -> Result<(), QueryError> {
+        self.count = self.count.saturating_add_unsigned(times);
+        Ok(())
+    }
+
     fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
         Ok(Evaluated::number(narrowed(self.count)))
     }

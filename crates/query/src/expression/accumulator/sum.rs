@@ -19,6 +19,13 @@ impl Accumulator for Sum {
         Ok(())
     }
 
+    fn add_times(&mut self, value: &Evaluated<'_>, times: u64) -> Result<(), QueryError> {
+        if let Some(number) = value.as_number() {
+            self.sum.add_times(number, times);
+        }
+        Ok(())
+    }
+
     fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
         Ok(Evaluated::number(self.sum.total()))
     }

@@ -8,6 +8,7 @@ use pando_document::{DocumentWriter, RawValue};
 use super::{Definition, RunOptions, Source, Stage};
 use crate::error::QueryError;
 use crate::expression::narrowed;
+use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
 
 #[derive(Clone, Debug)]
@@ -54,6 +55,10 @@ impl Definition for Count {
     fn start(&self, _: &RunOptions) -> Box<dyn Stage> {
         Box::new(Run { name: self.name.clone(), counted: 0, is_given: Given::No })
     }
+
+    fn needs(&self, _behind: Needs) -> Needs {
+        Needs::nothing()
+    }
 }
 
 impl Stage for Run {
@@ -61,9 +66,10 @@ impl Stage for Run {
         if self.is_given == Given::Yes {
             return Ok(None);
         }
-        while input.next()?.is_some() {
-            self.counted += 1;
-        }
+        input.for_each_run(&mut |_, times, _| {
+            self.counted = self.counted.saturating_add_unsigned(times);
+            Ok(())
+        })?;
         self.is_given = Given::Yes;
         if self.counted == 0 {
             return Ok(None);

@@ -18,10 +18,11 @@ use pando_document::{RawDocument, RawValue};
 use pando_keyorder::{Direction, TypeBits, encode};
 
 use self::table::Table;
-use super::{Definition, RunOptions, Source, Stage, document_in};
+use super::{Definition, RunOptions, Source, Stage};
 use crate::error::QueryError;
 use crate::expression::accumulator::Accumulator;
 use crate::expression::{Evaluated, Expression, Frame, ParseScope, document_of};
+use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
 use crate::pipeline::accumulator::AccumulatorCall;
 
@@ -199,6 +200,31 @@ impl Specification {
 }
 
 impl Definition for Group {
+    fn sees_values_only(&self) -> bool {
+        let id = match &self.specification.id {
+            GroupId::Expression(expression) => Some(expression),
+            // Of an object of several members a missing one is left out.
+            GroupId::Members(members) => match members.as_slice() {
+                [(_, only)] => Some(only),
+                _ => None,
+            },
+        };
+        id.is_some_and(Expression::is_plain)
+            && self.specification.fields.iter().all(|(_, call)| call.sees_values_only())
+    }
+
+    fn needs(&self, _behind: Needs) -> Needs {
+        let mut needs = Needs::nothing();
+        match &self.specification.id {
+            GroupId::Expression(expression) => expression.add_needs(&mut needs),
+            GroupId::Members(members) => {
+                members.iter().for_each(|(_, member)| member.add_needs(&mut needs));
+            }
+        }
+        self.specification.fields.iter().for_each(|(_, call)| call.add_needs(&mut needs));
+        needs
+    }
+
     fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
         Box::new(Run { table: Table::new(&self.specification, &options.memory) })
     }
@@ -207,9 +233,8 @@ impl Definition for Group {
 impl Stage for Run {
     fn next(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
         if !self.table.is_giving() {
-            while let Some(bytes) = input.next()? {
-                self.table.take(document_in(&bytes)?, &mut || input.check())?;
-            }
+            let table = &mut self.table;
+            input.for_each_run(&mut |document, times, check| table.take(document, times, check))?;
             self.table.finish(&mut || input.check())?;
         }
         self.table.next(&mut || input.check())

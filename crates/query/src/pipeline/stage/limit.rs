@@ -5,8 +5,9 @@ use std::sync::Arc;
 use pando_catalog::Bytes;
 use pando_document::RawValue;
 
-use super::{Definition, RunOptions, Source, Stage};
+use super::{Definition, Flow, RunOptions, Sink, Source, Stage};
 use crate::error::QueryError;
+use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
 use crate::shell_text;
 
@@ -40,6 +41,10 @@ impl Definition for Limit {
     fn start(&self, _: &RunOptions) -> Box<dyn Stage> {
         Box::new(self.clone())
     }
+
+    fn needs(&self, behind: Needs) -> Needs {
+        behind
+    }
 }
 
 impl Stage for Limit {
@@ -50,5 +55,16 @@ impl Stage for Limit {
         let next = input.next()?;
         self.left -= 1;
         Ok(next)
+    }
+
+    fn for_each(&mut self, input: &mut dyn Source, sink: &mut Sink<'_>) -> Result<(), QueryError> {
+        if self.left == 0 {
+            return Ok(());
+        }
+        input.for_each(&mut |document, check| {
+            self.left -= 1;
+            let flow = sink(document, check)?;
+            Ok(if self.left == 0 { Flow::Enough } else { flow })
+        })
     }
 }

@@ -25,6 +25,8 @@ use crate::expression::{Expression, FieldPath, Frame, ParseScope};
 use crate::filter::Filter;
 use crate::literal::Literal;
 use crate::memory::{DiskUse, MEMORY_BYTES_MAX, StageMemory, hold_value};
+use crate::needs::Needs;
+use crate::pipeline::rewrite::lie_apart;
 use crate::pipeline::{Pipeline, PipelineFault};
 use crate::projection::Projection;
 use crate::sort::Sorter;
@@ -289,6 +291,26 @@ impl Source for Fetched<'_> {
 }
 
 impl Definition for Lookup {
+    fn is_transparent(&self) -> bool {
+        true
+    }
+
+    fn passes(&self, path: &str) -> bool {
+        lie_apart(&self.specification.target, path)
+    }
+
+    fn is_one_to_one(&self) -> bool {
+        true
+    }
+
+    fn needs(&self, mut behind: Needs) -> Needs {
+        if let Some((local, _)) = &self.specification.fields {
+            behind.add(&local.text());
+        }
+        self.specification.variables.iter().for_each(|(_, variable)| variable.add_needs(&mut behind));
+        behind
+    }
+
     fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
         Box::new(Run {
             specification: Arc::clone(&self.specification),

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use pando_catalog::Bytes;
 use pando_document::RawValue;
 
-use super::{Definition, RunOptions, Source, Stage, document_in};
+use super::{Definition, Flow, RunOptions, Sink, Source, Stage, document_in};
 use crate::error::QueryError;
 use crate::expression::ParseScope;
 use crate::filter::Filter;
+use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
 
 #[derive(Clone, Debug)]
@@ -29,6 +30,11 @@ impl Definition for Match {
     fn start(&self, _: &RunOptions) -> Box<dyn Stage> {
         Box::new(self.clone())
     }
+
+    fn needs(&self, mut behind: Needs) -> Needs {
+        self.filter.add_needs(&mut behind);
+        behind
+    }
 }
 
 impl Stage for Match {
@@ -39,5 +45,12 @@ impl Stage for Match {
             }
         }
         Ok(None)
+    }
+
+    fn for_each(&mut self, input: &mut dyn Source, sink: &mut Sink<'_>) -> Result<(), QueryError> {
+        input.for_each(&mut |document, check| match self.filter.matches(document)? {
+            true => sink(document, check),
+            false => Ok(Flow::More),
+        })
     }
 }

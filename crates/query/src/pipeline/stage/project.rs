@@ -3,18 +3,25 @@
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
-use pando_document::{RawArray, RawValue};
+use pando_document::{RawArray, RawDocument, RawValue};
 
-use super::{Definition, RunOptions, Source, Stage, document_in};
+use super::{Definition, RunOptions, Sink, Source, Stage, document_in};
 use crate::array_build::build_array;
 use crate::error::QueryError;
 use crate::expression::ParseScope;
+use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
 use crate::projection::{Projection, in_stage};
 
 #[derive(Clone, Debug)]
 struct Project {
     projection: Arc<Projection>,
+}
+
+struct Run {
+    projection: Arc<Projection>,
+    /// The document at hand; one buffer for all.
+    projected: Vec<u8>,
 }
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dyn Definition>, QueryError> {
@@ -71,15 +78,39 @@ fn definition(projection: Projection) -> Result<Arc<dyn Definition>, QueryError>
 
 impl Definition for Project {
     fn start(&self, _: &RunOptions) -> Box<dyn Stage> {
-        Box::new(self.clone())
+        Box::new(Run { projection: Arc::clone(&self.projection), projected: Vec::new() })
+    }
+
+    fn is_transparent(&self) -> bool {
+        true
+    }
+
+    fn passes(&self, path: &str) -> bool {
+        self.projection.passes(path)
+    }
+
+    fn is_one_to_one(&self) -> bool {
+        true
+    }
+
+    fn needs(&self, behind: Needs) -> Needs {
+        self.projection.needs(behind)
     }
 }
 
-impl Stage for Project {
+impl Stage for Run {
     fn next(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
         let Some(bytes) = input.next()? else { return Ok(None) };
         let mut projected = Vec::with_capacity(bytes.len());
         self.projection.apply(document_in(&bytes)?, None, &mut projected)?;
         Ok(Some(Bytes::from(projected)))
+    }
+
+    fn for_each(&mut self, input: &mut dyn Source, sink: &mut Sink<'_>) -> Result<(), QueryError> {
+        input.for_each(&mut |document, check| {
+            self.projected.clear();
+            self.projection.apply(document, None, &mut self.projected)?;
+            sink(RawDocument::from_bytes(&self.projected)?, check)
+        })
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
-use pando_document::RawValue;
+use pando_document::{RawDocument, RawValue};
 
-use super::{Definition, RunOptions, Source, Stage, document_in};
+use super::{Definition, Flow, RunOptions, Sink, Source, Stage, pulled};
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::{Expression, ParseScope};
 use crate::pipeline::PipelineFault;
@@ -66,11 +66,23 @@ impl Definition for ReplaceRoot {
 
 impl Stage for ReplaceRoot {
     fn next(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
-        let Some(bytes) = input.next()? else { return Ok(None) };
-        let root = document_in(&bytes)?;
+        pulled(self, input)
+    }
+
+    fn for_each(&mut self, input: &mut dyn Source, sink: &mut Sink<'_>) -> Result<(), QueryError> {
+        input.for_each(&mut |root, check| self.replace(root, &mut |document| sink(document, &mut *check)))
+    }
+}
+
+impl ReplaceRoot {
+    fn replace(
+        &self,
+        root: &RawDocument,
+        sink: &mut dyn FnMut(&RawDocument) -> Result<Flow, QueryError>,
+    ) -> Result<Flow, QueryError> {
         let value = self.new_root.evaluate(root)?;
         match value.raw() {
-            Some(RawValue::Document(document)) => Ok(Some(Bytes::copy_from_slice(document.as_bytes()))),
+            Some(RawValue::Document(document)) => sink(document),
             other => Err(PipelineFault::NewRootNotObject.error(format!(
                 "{} must evaluate to an object, but resulting value was: {}. Type of resulting value: '{}'. Input \
                  document: {}",

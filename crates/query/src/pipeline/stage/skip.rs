@@ -6,8 +6,9 @@ use pando_catalog::Bytes;
 use pando_document::RawValue;
 
 use super::limit::count;
-use super::{Definition, RunOptions, Source, Stage};
+use super::{Definition, Flow, RunOptions, Sink, Source, Stage};
 use crate::error::QueryError;
+use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
 
 #[derive(Clone, Debug)]
@@ -24,6 +25,10 @@ impl Definition for Skip {
     fn start(&self, _: &RunOptions) -> Box<dyn Stage> {
         Box::new(self.clone())
     }
+
+    fn needs(&self, behind: Needs) -> Needs {
+        behind
+    }
 }
 
 impl Stage for Skip {
@@ -36,5 +41,15 @@ impl Stage for Skip {
             self.left -= 1;
         }
         input.next()
+    }
+
+    fn for_each(&mut self, input: &mut dyn Source, sink: &mut Sink<'_>) -> Result<(), QueryError> {
+        input.for_each(&mut |document, check| match self.left {
+            0 => sink(document, check),
+            _ => {
+                self.left -= 1;
+                Ok(Flow::More)
+            }
+        })
     }
 }

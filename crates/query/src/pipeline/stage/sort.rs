@@ -1,14 +1,15 @@
-//! `$sort`: all documents are read, then given in the order of a pattern. A `$limit` right behind it is not
-//! folded in here; at the front of a pipeline the plan does that.
+//! `$sort`: all documents are read, then given in the order of a pattern. With a `$limit` right behind it,
+//! only so many are held. At the front of a pipeline the plan does both.
 
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
 use pando_document::RawValue;
 
-use super::{Definition, RunOptions, Source, Stage, document_in};
+use super::{Definition, Flow, RunOptions, Source, Stage};
 use crate::error::QueryError;
 use crate::expression::FieldPath;
+use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
 use crate::shell_text;
 use crate::sort::{SortFault, SortPattern, Sorter};
@@ -16,6 +17,8 @@ use crate::sort::{SortFault, SortPattern, Sorter};
 #[derive(Debug)]
 pub(super) struct Sort {
     pattern: Arc<SortPattern>,
+    /// How many of the first are drawn; `None` for all.
+    limit: Option<u64>,
 }
 
 struct Run {
@@ -48,20 +51,37 @@ pub(super) fn parse(argument: RawValue<'_>) -> Result<Arc<dyn Definition>, Query
             )));
         }
     }
-    Ok(Arc::new(Sort { pattern: Arc::new(SortPattern::parse(pattern)?) }))
+    Ok(Arc::new(Sort::by(SortPattern::parse(pattern)?)))
 }
 
 impl Sort {
     pub(super) fn by(pattern: SortPattern) -> Sort {
-        Sort { pattern: Arc::new(pattern) }
+        Sort { pattern: Arc::new(pattern), limit: None }
     }
 }
 
 impl Definition for Sort {
+    fn is_transparent(&self) -> bool {
+        true
+    }
+
+    fn passes(&self, _path: &str) -> bool {
+        true
+    }
+
+    fn limited(&self, wanted: u64) -> Option<Box<dyn Definition>> {
+        Some(Box::new(Sort { pattern: Arc::clone(&self.pattern), limit: Some(wanted) }))
+    }
+
+    fn needs(&self, mut behind: Needs) -> Needs {
+        self.pattern.parts().iter().for_each(|part| behind.add(part.path.as_str()));
+        behind
+    }
+
     fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
         Box::new(Run {
             pattern: Arc::clone(&self.pattern),
-            sorter: Sorter::new(None, &options.memory),
+            sorter: Sorter::new(self.limit, &options.memory),
             phase: Phase::Reading,
             key: Vec::new(),
         })
@@ -71,11 +91,14 @@ impl Definition for Sort {
 impl Stage for Run {
     fn next(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
         if self.phase == Phase::Reading {
-            while let Some(bytes) = input.next()? {
+            input.for_each(&mut |document, check| {
                 self.key.clear();
-                self.pattern.append_key(document_in(&bytes)?, &mut self.key)?;
-                self.sorter.push(&self.key, &[], &bytes, &mut || input.check())?;
-            }
+                self.pattern.append_key(document, &mut self.key)?;
+                if self.sorter.admits(&self.key) {
+                    self.sorter.push(&self.key, &[], document.as_bytes(), check)?;
+                }
+                Ok(Flow::More)
+            })?;
             self.phase = Phase::Giving;
         }
         let next = self.sorter.next(&mut || input.check())?;

@@ -6,13 +6,14 @@
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
-use pando_document::{DocumentWriter, RawDocument, RawValue};
+use pando_document::{DocumentWriter, RawArray, RawDocument, RawValue};
 
-use super::{Definition, RunOptions, Source, Stage, document_in};
+use super::{Definition, Flow, RunOptions, Sink, Source, Stage, document_in, pulled};
 use crate::error::QueryError;
 use crate::expression::FieldPath;
-use crate::literal::Literal;
+use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
+use crate::pipeline::rewrite::lie_apart;
 
 /// The rule for documents without elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,15 +31,33 @@ struct Unwind {
 
 struct Run {
     definition: Unwind,
+    /// The top-level fields that are looked at behind this stage; `None` for all.
+    kept: Option<Vec<String>>,
     current: Option<Unwinding>,
+    /// The document at hand; one buffer for all.
+    written: Vec<u8>,
 }
 
-/// A document whose elements are given one by one.
+/// A document of which some elements were given.
 struct Unwinding {
     bytes: Bytes,
-    elements: Vec<Literal>,
-    /// Elements that were given.
-    given: usize,
+    given: Given,
+}
+
+/// How far the elements of an array were given.
+#[derive(Clone, Copy, Debug, Default)]
+struct Given {
+    elements: i64,
+    /// Where the next element begins in the array's bytes; zero for the first.
+    offset: usize,
+}
+
+/// The outcome of giving a document's elements to a sink.
+enum Outcome {
+    /// All were given.
+    All(Flow),
+    /// The sink had enough before the last.
+    Some(Given),
 }
 
 pub(super) fn parse(argument: RawValue<'_>) -> Result<Arc<dyn Definition>, QueryError> {
@@ -112,52 +131,70 @@ fn parse_index_path(value: RawValue<'_>) -> Result<FieldPath, QueryError> {
 }
 
 impl Definition for Unwind {
-    fn start(&self, _: &RunOptions) -> Box<dyn Stage> {
-        Box::new(Run { definition: self.clone(), current: None })
+    fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
+        self.start_for(options, &Needs::Everything)
+    }
+
+    fn start_for(&self, _: &RunOptions, behind: &Needs) -> Box<dyn Stage> {
+        let kept = behind.fields().map(|fields| fields.into_iter().map(str::to_owned).collect());
+        Box::new(Run { definition: self.clone(), kept, current: None, written: Vec::new() })
+    }
+
+    fn is_transparent(&self) -> bool {
+        true
+    }
+
+    fn passes(&self, path: &str) -> bool {
+        lie_apart(&self.path.text(), path)
+            && self.index_path.as_ref().is_none_or(|index| lie_apart(&index.text(), path))
+    }
+
+    fn needs(&self, mut behind: Needs) -> Needs {
+        behind.add(&self.path.text());
+        behind
     }
 }
 
 impl Stage for Run {
     fn next(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
-        loop {
-            if let Some(current) = &mut self.current {
-                if let Some(element) = current.elements.get(current.given) {
-                    let index = i64::try_from(current.given).unwrap_or(i64::MAX);
-                    current.given += 1;
-                    let root = document_in(&current.bytes)?;
-                    return self
-                        .definition
-                        .write(root, Some(element.raw()), RawValue::Int64(index))
-                        .map(Some);
+        pulled(self, input)
+    }
+
+    fn for_each(&mut self, input: &mut dyn Source, sink: &mut Sink<'_>) -> Result<(), QueryError> {
+        let Run { definition, kept, current, written } = self;
+        if let Some(begun) = current {
+            let root = document_in(&begun.bytes)?;
+            match definition.unwind(root, kept.as_deref(), begun.given, written, &mut |document| {
+                sink(document, &mut || input.check())
+            })? {
+                Outcome::Some(given) => {
+                    begun.given = given;
+                    return Ok(());
                 }
-                self.current = None;
-            }
-            let Some(bytes) = input.next()? else { return Ok(None) };
-            let root = document_in(&bytes)?;
-            let value = value_at(root, self.definition.path.names())?;
-            match value {
-                Some(RawValue::Array(array)) if !array.is_empty() => {
-                    let mut elements = Vec::new();
-                    for element in array.iter() {
-                        elements.push(Literal::new(element?));
-                    }
-                    self.current = Some(Unwinding { bytes, elements, given: 0 });
-                }
-                None | Some(RawValue::Array(_) | RawValue::Null | RawValue::Undefined) => {
-                    if self.definition.without_elements == WithoutElements::Preserve {
-                        let kept = value.filter(|value| value.as_array().is_none());
-                        // Where the path leads nowhere, what stands in its way stays as it is.
-                        return match value {
-                            None => self.definition.write_index(bytes.to_vec(), RawValue::Null).map(Some),
-                            Some(_) => self.definition.write(root, kept, RawValue::Null).map(Some),
-                        };
+                Outcome::All(flow) => {
+                    *current = None;
+                    if flow == Flow::Enough {
+                        return Ok(());
                     }
                 }
-                Some(single) => return self.definition.write(root, Some(single), RawValue::Null).map(Some),
             }
         }
+        input.for_each(&mut |root, check| {
+            let mut give = |document: &RawDocument| sink(document, &mut *check);
+            match definition.unwind(root, kept.as_deref(), Given::default(), written, &mut give)? {
+                Outcome::All(flow) => Ok(flow),
+                Outcome::Some(given) => {
+                    // The rest is wanted later, when the input has moved on.
+                    *current = Some(Unwinding { bytes: Bytes::copy_from_slice(root.as_bytes()), given });
+                    Ok(Flow::Enough)
+                }
+            }
+        })
     }
 }
+
+/// Gives a document on.
+type Give<'g> = dyn FnMut(&RawDocument) -> Result<Flow, QueryError> + 'g;
 
 /// The value at a path through documents only.
 fn value_at<'d>(root: &'d RawDocument, names: &[String]) -> Result<Option<RawValue<'d>>, QueryError> {
@@ -173,21 +210,125 @@ fn value_at<'d>(root: &'d RawDocument, names: &[String]) -> Result<Option<RawVal
 }
 
 impl Unwind {
-    fn write(
+    /// Gives the documents of one document, from some element on, to a sink. `written` is a buffer.
+    fn unwind(
+        &self,
+        root: &RawDocument,
+        kept: Option<&[String]>,
+        from: Given,
+        written: &mut Vec<u8>,
+        sink: &mut Give<'_>,
+    ) -> Result<Outcome, QueryError> {
+        let value = value_at(root, self.path.names())?;
+        let alone =
+            |bytes: Vec<u8>, sink: &mut Give<'_>| sink(RawDocument::from_bytes(&bytes)?).map(Outcome::All);
+        match value {
+            Some(RawValue::Array(array)) if !array.is_empty() => {
+                self.unwind_array(root, array, kept, from, written, sink)
+            }
+            None | Some(RawValue::Array(_) | RawValue::Null | RawValue::Undefined) => {
+                if self.without_elements == WithoutElements::Drop {
+                    return Ok(Outcome::All(Flow::More));
+                }
+                let kept = value.filter(|value| value.as_array().is_none());
+                match value {
+                    // Where the path leads nowhere, what stands in its way stays as it is.
+                    None => alone(self.with_index(root.as_bytes().to_vec(), RawValue::Null)?, sink),
+                    Some(_) => alone(self.with_value(root, kept, RawValue::Null)?, sink),
+                }
+            }
+            Some(single) => alone(self.with_value(root, Some(single), RawValue::Null)?, sink),
+        }
+    }
+
+    /// Gives a document for each element. Where the array is a top-level field and no index is wanted, the
+    /// fields before and behind it are put together once, and each element between them.
+    fn unwind_array(
+        &self,
+        root: &RawDocument,
+        array: &RawArray,
+        kept: Option<&[String]>,
+        from: Given,
+        written: &mut Vec<u8>,
+        sink: &mut Give<'_>,
+    ) -> Result<Outcome, QueryError> {
+        let frame = match (self.path.names(), &self.index_path) {
+            ([name], None) => Some((name, Frame::around(root, name, kept)?)),
+            _ => None,
+        };
+        let mut elements = match from.offset {
+            0 => array.as_document().iter(),
+            offset => array.as_document().iter_from(offset),
+        };
+        let mut given = from;
+        while let Some(element) = elements.next() {
+            let (_, element) = element?;
+            match &frame {
+                Some((name, frame)) => frame.write(name, element, written),
+                None => *written = self.with_value(root, Some(element), RawValue::Int64(given.elements))?,
+            }
+            given = Given { elements: given.elements + 1, offset: elements.offset() };
+            if sink(RawDocument::from_bytes(written)?)? == Flow::Enough {
+                // The last element may have been the last of all; then the next call finds that out.
+                return Ok(Outcome::Some(given));
+            }
+        }
+        Ok(Outcome::All(Flow::More))
+    }
+
+    fn with_value(
         &self,
         root: &RawDocument,
         value: Option<RawValue<'_>>,
         index: RawValue<'_>,
-    ) -> Result<Bytes, QueryError> {
-        self.write_index(put(root, self.path.names(), value)?, index)
+    ) -> Result<Vec<u8>, QueryError> {
+        self.with_index(put(root, self.path.names(), value)?, index)
     }
 
     /// The document with the index of its element, where that is asked for.
-    fn write_index(&self, mut bytes: Vec<u8>, index: RawValue<'_>) -> Result<Bytes, QueryError> {
-        if let Some(path) = &self.index_path {
-            bytes = put(RawDocument::from_bytes(&bytes)?, path.names(), Some(index))?;
+    fn with_index(&self, bytes: Vec<u8>, index: RawValue<'_>) -> Result<Vec<u8>, QueryError> {
+        match &self.index_path {
+            Some(path) => put(RawDocument::from_bytes(&bytes)?, path.names(), Some(index)),
+            None => Ok(bytes),
         }
-        Ok(Bytes::from(bytes))
+    }
+}
+
+/// The fields of a document around the one that is unwound, as far as they are looked at.
+#[derive(Default)]
+struct Frame {
+    before: Vec<u8>,
+    behind: Vec<u8>,
+}
+
+impl Frame {
+    fn around(root: &RawDocument, name: &str, kept: Option<&[String]>) -> Result<Frame, QueryError> {
+        let (mut frame, mut is_behind) = (Frame::default(), false);
+        if kept.is_some_and(|kept| kept.iter().all(|kept| kept == name)) {
+            return Ok(frame);
+        }
+        let bytes = root.as_bytes();
+        let mut fields = root.iter();
+        loop {
+            let start = fields.offset();
+            let Some(field) = fields.next() else { return Ok(frame) };
+            let (known, _) = field?;
+            if known == name && !is_behind {
+                is_behind = true;
+            } else if kept.is_none_or(|kept| kept.iter().any(|kept| kept == known)) {
+                let side = if is_behind { &mut frame.behind } else { &mut frame.before };
+                side.extend_from_slice(&bytes[start..fields.offset()]);
+            }
+        }
+    }
+
+    fn write(&self, name: &str, element: RawValue<'_>, out: &mut Vec<u8>) {
+        out.clear();
+        let mut writer = DocumentWriter::begin(out);
+        writer.append_raw_fields(&self.before);
+        writer.append(name, element);
+        writer.append_raw_fields(&self.behind);
+        writer.finish();
     }
 }
 

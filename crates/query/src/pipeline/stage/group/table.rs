@@ -78,7 +78,7 @@ impl Table {
     }
 
     /// Takes a document into its group.
-    pub fn take(&mut self, root: &RawDocument, check: Check<'_>) -> Result<(), QueryError> {
+    pub fn take(&mut self, root: &RawDocument, times: u64, check: Check<'_>) -> Result<(), QueryError> {
         let specification = Arc::clone(&self.specification);
         self.key.clear();
         let mut frame = Frame::new(root);
@@ -91,7 +91,7 @@ impl Table {
         let group = &mut self.groups[place];
         for ((_, call), state) in specification.fields.iter().zip(&mut group.states) {
             let before = state.held_bytes();
-            call.feed(state.as_mut(), &mut frame)?;
+            call.feed(state.as_mut(), &mut frame, times)?;
             self.bytes = self.bytes + state.held_bytes() - before;
         }
         if self.bytes > self.reservation.bytes() || self.bytes > MEMORY_BYTES_MAX {

@@ -1,0 +1,193 @@
+//! Rows that stand for several, distinct values, and rows in any order.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+mod reluctant;
+mod store;
+
+use std::sync::Arc;
+
+use pando_catalog::{Begin, BlockingMode, Caller, Operation};
+use pando_document::{RawDocumentBuf, Value, doc};
+use pando_query::execute::{Counters, Executor, Revisits};
+use pando_query::expression::ParseScope;
+use pando_query::filter::Filter;
+use pando_query::memory::{DiskUse, StageMemory};
+use pando_query::plan::{Consumer, FindSpecification, Hint, ProjectionNeeds, plan};
+use pando_query::shell_text::document_text;
+use pando_query::sort::Sort;
+use store::{Store, id_of, index, numbered};
+
+/// Runs of a plan: their documents as text, and how many documents each stands for, equal ones together.
+fn runs_of(store: &Store, find: &FindSpecification<'_>) -> (Vec<(String, u64)>, Counters) {
+    let operation = Operation::default();
+    let made = plan(find, &store.indexes()).unwrap();
+    let collection = Arc::clone(&store.collection);
+    let mut executor =
+        Executor::new(collection, made, &StageMemory::unlimited(DiskUse::Forbidden), Revisits::Impossible)
+            .unwrap();
+    let transaction = store.catalog.begin(Begin::READ).unwrap();
+    let mut runs: Vec<(String, u64)> = Vec::new();
+    while let Some(run) = executor.next_run(&*transaction, Caller::may_block(&operation)).unwrap() {
+        let shown = document_text(run.row.document);
+        match runs.last_mut() {
+            Some((last, documents)) if *last == shown => *documents += run.documents,
+            _ => runs.push((shown, run.documents)),
+        }
+    }
+    (runs, executor.counters())
+}
+
+#[test]
+fn a_run_stands_for_all_entries_with_its_value_and_only_for_those() {
+    let mut documents = numbered(1_000);
+    documents.extend([
+        doc! { "_id": 1_000, "n": (3.0) }.to_raw(),
+        doc! { "_id": 1_001 }.to_raw(),
+        doc! { "_id": 1_002, "n": (Value::Null) }.to_raw(),
+    ]);
+    let store = Store::new(&documents, &[index(doc! { "n": 1 }, &[])]);
+    let filter = Filter::everything();
+    let paths = ["n".to_owned()];
+    let groups = FindSpecification {
+        needs: ProjectionNeeds::Paths(&paths),
+        consumer: Consumer::Groups,
+        ..FindSpecification::matching(&filter)
+    };
+    let (runs, counters) = runs_of(&store, &groups);
+    let expected = |n: i32| (format!("{{ n: {n} }}"), 100);
+    assert_eq!(runs[0], ("{ n: null }".to_owned(), 2), "a missing field is null to a group");
+    assert_eq!(runs[1..5], [expected(0), expected(1), expected(2), expected(3)]);
+    assert_eq!(runs[5], ("{ n: 3.0 }".to_owned(), 1), "a number of another type shows as itself");
+    assert_eq!(runs.iter().map(|(_, documents)| documents).sum::<u64>(), 1_003);
+    assert_eq!((counters.keys_examined, counters.documents_examined, counters.returned), (1_003, 0, 1_003));
+
+    let counted =
+        FindSpecification { needs: ProjectionNeeds::Nothing, ..FindSpecification::matching(&filter) };
+    let (runs, counters) = runs_of(&store, &counted);
+    assert_eq!(runs.iter().map(|(_, documents)| documents).sum::<u64>(), 1_003);
+    assert_eq!((counters.documents_examined, counters.returned), (1_003, 1_003));
+}
+
+#[test]
+fn distinct_values_jump_over_long_runs_forwards_and_backwards() {
+    let store = Store::new(&numbered(5_000), &[index(doc! { "n": 1, "_id": 1 }, &[])]);
+    let paths = ["n".to_owned()];
+    for (filter, values) in [
+        (doc! {}, (0..10).collect::<Vec<i32>>()),
+        (doc! { "n": { "$gt": 3, "$lte": 7 } }, (4..=7).collect()),
+        (doc! { "n": { "$in": [1, 5, 77] } }, vec![1, 5]),
+    ] {
+        let filter = Filter::parse(&filter.to_raw(), &ParseScope::default()).unwrap();
+        for direction in [1, -1] {
+            let sort = Sort::parse(&doc! { "n": direction }.to_raw()).unwrap();
+            let find = FindSpecification {
+                sort: &sort,
+                needs: ProjectionNeeds::Paths(&paths),
+                consumer: Consumer::Values("n"),
+                ..FindSpecification::matching(&filter)
+            };
+            let (runs, counters) = runs_of(&store, &find);
+            let shown: Vec<i32> = runs
+                .iter()
+                .map(|(text, _)| text.split(&[' ', ','][..]).nth(2).unwrap().parse().unwrap())
+                .collect();
+            let mut wanted = values.clone();
+            if direction < 0 {
+                wanted.reverse();
+            }
+            assert_eq!(shown, wanted);
+            assert!(
+                counters.keys_examined <= 20,
+                "{} keys for {} values",
+                counters.keys_examined,
+                values.len()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_count_of_the_first_in_a_sort_in_memory_sorts_the_fields_of_entries() {
+    let store = Store::new(&numbered(50), &[index(doc! { "n": 1, "_id": 1 }, &[])]);
+    let filter = Filter::parse(&doc! { "n": { "$gte": 0 } }.to_raw(), &ParseScope::default()).unwrap();
+    let sort = Sort::parse(&doc! { "_id": -1 }.to_raw()).unwrap();
+    let hint = Hint::Pattern(doc! { "n": 1, "_id": 1 }.to_raw());
+    let find = FindSpecification {
+        sort: &sort,
+        limit: Some(1),
+        hint: Some(&hint),
+        needs: ProjectionNeeds::Nothing,
+        ..FindSpecification::matching(&filter)
+    };
+    let (runs, _) = runs_of(&store, &find);
+    assert_eq!(runs, [("{ n: 9, _id: 49 }".to_owned(), 1)]);
+}
+
+#[test]
+fn a_list_of_ids_is_looked_up_key_by_key() {
+    let store = Store::new(&numbered(100), &[]);
+    for (ids, found) in [(vec![7, 3, 200, 3, 99], vec![3, 7, 99]), (vec![], vec![])] {
+        let list = Value::Array(ids.iter().map(|id| Value::Int32(*id)).collect());
+        let filter =
+            Filter::parse(&doc! { "_id": { "$in": list } }.to_raw(), &ParseScope::default()).unwrap();
+        let find = FindSpecification::matching(&filter);
+        let (runs, counters) = runs_of(&store, &find);
+        assert_eq!(runs.len(), found.len());
+        assert_eq!(
+            (counters.keys_examined, counters.documents_examined),
+            (found.len() as u64, found.len() as u64)
+        );
+        let sort = Sort::parse(&doc! { "_id": -1 }.to_raw()).unwrap();
+        let backwards: Vec<i64> = found.iter().rev().map(|id| i64::from(*id)).collect();
+        let made = plan(&FindSpecification { sort: &sort, ..find }, &store.indexes()).unwrap();
+        assert_eq!(store.run(made), backwards);
+    }
+}
+
+#[test]
+fn rows_in_any_order_are_fetched_in_the_order_of_their_keys_and_none_is_lost() {
+    let documents: Vec<RawDocumentBuf> = (0..10_000)
+        .map(|id: i32| doc! { "_id": id, "n": ((id * 7_919) % 10_007), "t": [(id % 3), 5] }.to_raw())
+        .collect();
+    let store = Store::new(&documents, &[index(doc! { "n": 1 }, &[]), index(doc! { "t": 1 }, &[])]);
+    let operation = Operation::default();
+    for (filter, wanted) in
+        [(doc! { "n": { "$lt": 9_000 } }, None), (doc! { "t": { "$gte": 0 } }, Some(10_000))]
+    {
+        let filter = Filter::parse(&filter.to_raw(), &ParseScope::default()).unwrap();
+        let made = plan(&FindSpecification::matching(&filter), &store.indexes()).unwrap();
+        let mut expected = store.run(made.clone());
+        expected.sort_unstable();
+        assert!(wanted.is_none_or(|wanted| wanted == expected.len()));
+        let collection = Arc::clone(&store.collection);
+        let executor = Executor::new(
+            collection,
+            made,
+            &StageMemory::unlimited(DiskUse::Forbidden),
+            Revisits::Impossible,
+        )
+        .unwrap();
+        let mut executor = executor.in_any_order();
+        let transaction = reluctant::Reluctant::new(store.catalog.begin(Begin::READ).unwrap());
+        let (mut ids, mut turns) = (Vec::new(), 0);
+        let mut blocking = BlockingMode::CachedOnly;
+        loop {
+            match executor.next(&transaction, Caller { blocking, operation: &operation }) {
+                Ok(Some(row)) => {
+                    let id = id_of(row.document);
+                    turns += usize::from(ids.last().is_some_and(|last| *last > id));
+                    ids.push(id);
+                    blocking = BlockingMode::CachedOnly;
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    assert!(error.is_would_block() && blocking == BlockingMode::CachedOnly, "{error:?}");
+                    blocking = BlockingMode::MayBlock;
+                }
+            }
+        }
+        assert!(turns <= 3, "{turns} times a lesser key came behind a greater one");
+        ids.sort_unstable();
+        assert_eq!(ids, expected);
+    }
+}

@@ -1,0 +1,93 @@
+//! A collection in memory, and plans carried out on it.
+
+use std::sync::Arc;
+
+use pando_catalog::{
+    Begin, BlockingMode, Caller, Catalog, Collection, Durability, IndexDescription, Namespace, Operation,
+    SharedEngine,
+};
+use pando_document::{Document, RawDocument, RawDocumentBuf, Value, doc};
+use pando_environment::Environment;
+use pando_memory::MemoryEngine;
+use pando_query::execute::{Executor, Revisits};
+use pando_query::memory::{DiskUse, StageMemory};
+use pando_query::plan::Plan;
+
+use crate::reluctant;
+
+/// A collection in memory.
+pub struct Store {
+    pub catalog: Catalog,
+    pub collection: Arc<Collection>,
+}
+
+impl Store {
+    pub fn new(documents: &[RawDocumentBuf], indexes: &[Document]) -> Store {
+        let engine: SharedEngine = Arc::new(MemoryEngine::new(&Environment::real()));
+        let catalog = Catalog::open(engine).unwrap();
+        let namespace = Namespace::new("test", "plans").unwrap();
+        catalog.create_collection(&namespace, RawDocumentBuf::new(), [7; 16]).unwrap();
+        let descriptions = indexes
+            .iter()
+            .map(|specification| IndexDescription::from_specification(&specification.to_raw()).unwrap());
+        catalog.create_indexes(&namespace, descriptions.collect(), &Operation::default()).unwrap();
+        let collection = catalog.collection("test", "plans").unwrap();
+        let mut transaction = catalog.begin_write().unwrap();
+        for document in documents {
+            collection.insert(&mut transaction, document, BlockingMode::MayBlock).unwrap();
+        }
+        transaction.commit(Durability::None).unwrap();
+        Store { catalog, collection }
+    }
+
+    pub fn indexes(&self) -> Vec<IndexDescription> {
+        self.collection.describe_indexes()
+    }
+
+    /// The `_id`s that a plan gives, in its order. Every third read that must not block would block, and the
+    /// executor is then asked again, which must change nothing.
+    pub fn run(&self, plan: Plan) -> Vec<i64> {
+        let transaction = reluctant::Reluctant::new(self.catalog.begin(Begin::READ).unwrap());
+        let collection = Arc::clone(&self.collection);
+        let mut executor = Executor::new(
+            collection,
+            plan,
+            &StageMemory::unlimited(DiskUse::Forbidden),
+            Revisits::Impossible,
+        )
+        .unwrap();
+        let mut ids = Vec::new();
+        let operation = Operation::default();
+        let mut blocking = BlockingMode::CachedOnly;
+        loop {
+            match executor.next(&transaction, Caller { blocking, operation: &operation }) {
+                Ok(Some(row)) => {
+                    ids.push(id_of(row.document));
+                    blocking = BlockingMode::CachedOnly;
+                }
+                Ok(None) => return ids,
+                Err(error) => {
+                    assert!(error.is_would_block() && blocking == BlockingMode::CachedOnly, "{error:?}");
+                    blocking = BlockingMode::MayBlock;
+                }
+            }
+        }
+    }
+}
+
+pub fn id_of(document: &RawDocument) -> i64 {
+    document.get("_id").unwrap().unwrap().as_i64_exact().unwrap()
+}
+
+pub fn index(keys: Document, options: &[&str]) -> Document {
+    let name = format!("{keys:?}{options:?}");
+    let mut specification = doc! { "v": 2, "key": keys, "name": name };
+    for option in options {
+        specification.push(*option, Value::Boolean(true));
+    }
+    specification
+}
+
+pub fn numbered(count: i32) -> Vec<RawDocumentBuf> {
+    (0..count).map(|id| doc! { "_id": id, "n": (id % 10) }.to_raw()).collect()
+}
