@@ -408,6 +408,8 @@ PLANS = {
     "count by index": {"count": "c", "query": {"a": 1}},
     "count by index range": {"count": "c", "query": {"a": {"$gt": 1}}},
     "count by scan": {"count": "c", "query": {"x": 1}},
+    "distinct": {"distinct": "c", "key": "a", "query": {}},
+    "distinct of a range": {"distinct": "c", "key": "a", "query": {"a": {"$gt": 1}}},
     "distinct by scan": {"distinct": "c", "key": "x", "query": {}},
     "update": {"update": "c", "updates": [{"q": {"a": 1}, "u": {"$set": {"x": 1}}}]},
     "update by id": {"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"x": 1}}}]},
@@ -420,17 +422,30 @@ PLANS = {
     "aggregate sort": {"aggregate": "c", "pipeline": [{"$sort": {"a": 1}}], "cursor": {}},
     "aggregate match sort limit": {"aggregate": "c", "pipeline": [{"$match": {"a": 1}}, {"$sort": {"x": 1}}, {"$limit": 3}], "cursor": {}},
     "aggregate unwind": {"aggregate": "c", "pipeline": [{"$match": {"a": 1}}, {"$unwind": "$c"}, {"$limit": 2}], "cursor": {}},
+    "aggregate count": {"aggregate": "c", "pipeline": [{"$match": {"a": {"$gt": 1}}}, {"$group": {"_id": 1, "n": {"$sum": 1}}}], "cursor": {}},
+    "aggregate group": {"aggregate": "c", "pipeline": [{"$group": {"_id": "$x", "n": {"$sum": 1}}}], "cursor": {}},
+    "aggregate match behind unwind": {"aggregate": "c", "pipeline": [{"$unwind": "$c"}, {"$match": {"a": 1, "c": 5}}], "cursor": {}},
+    "aggregate match behind unset": {"aggregate": "c", "pipeline": [{"$unset": "b"}, {"$match": {"a": 2}}], "cursor": {}},
+    "aggregate match behind lookup": {
+        "aggregate": "c",
+        "pipeline": [{"$lookup": {"from": "d", "localField": "a", "foreignField": "_id", "as": "l"}}, {"$match": {"a": 2}}],
+        "cursor": {},
+    },
+    "aggregate match behind sort": {"aggregate": "c", "pipeline": [{"$sort": {"x": 1}}, {"$match": {"a": 2}}, {"$limit": 3}], "cursor": {}},
+    "aggregate limits": {"aggregate": "c", "pipeline": [{"$skip": 3}, {"$skip": 2}, {"$limit": 4}, {"$limit": 2}], "cursor": {}},
+    "aggregate limit and skip": {"aggregate": "c", "pipeline": [{"$limit": 9}, {"$skip": 2}], "cursor": {}},
+    "aggregate sort behind unwind": {"aggregate": "c", "pipeline": [{"$unwind": "$c"}, {"$match": {"a": 1}}, {"$sort": {"a": 1}}], "cursor": {}},
 }
 
 
-# Plans that are other ones in Pando: a scan where an index would not narrow the search, no stored count, no scan of distinct keys, no
-# covered pipelines.
+# Plans that are other ones in Pando: a scan where an index would not narrow the search, no stored count, no projection of a pipeline
+# within the plan, groups over an index.
 OTHER_PLANS = {
     "not": {"find": "c", "filter": {"a": {"$ne": 1}}},
     "exists": {"find": "c", "filter": {"a": {"$exists": True}}},
     "count": {"count": "c"},
-    "distinct": {"distinct": "c", "key": "a", "query": {}},
     "aggregate project": {"aggregate": "c", "pipeline": [{"$match": {"a": 1}}, {"$project": {"a": 1, "_id": 0}}], "cursor": {}},
+    "aggregate group by an index": {"aggregate": "c", "pipeline": [{"$group": {"_id": "$a", "n": {"$sum": 1}}}], "cursor": {}},
 }
 
 

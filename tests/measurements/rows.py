@@ -20,6 +20,7 @@ from urllib.parse import quote
 import bson
 from pymongo import WriteConcern
 
+import everyday as operations
 from servers import (
     BENCH,
     MONGOD,
@@ -385,7 +386,32 @@ def entries(record):
     record.add("scan.reads", float(re.search(r"^scan of ten entries: .*?([\d.]+) reads", ended.stdout, re.M)[1]))
 
 
+def everyday(record):
+    """Thirty-three everyday operations on 1 million documents, all in the cache, by one client each."""
+    kinds = {"pando": Pando} | ({"mongodb": Mongod} if mongod_program() else {})
+    servers = {side: kind(f"everyday-{side}", 2000).start() for side, kind in kinds.items()}
+    try:
+        sides = {side: client_of(server.port).everyday for side, server in servers.items()}
+        for database in sides.values():
+            operations.fill(database)
+        ratios = []
+        for name, times in operations.take_turns(list(operations.OPERATIONS), sides):
+            for side, milliseconds in times.items():
+                for sample in milliseconds:
+                    record.add(f"{side}.{name}.ms", sample)
+            if "mongodb" in times:
+                ratios.append(operations.ratio(times["pando"], times["mongodb"]))
+                print(f"  {name}: {ratios[-1]:.2f}", flush=True)
+        if ratios:
+            record.add("ratios.mean", operations.geometric_mean(ratios))
+            record.add("ratios.lowest", min(ratios))
+    finally:
+        for server in servers.values():
+            server.end()
+            server.remove()
+
+
 MEASURES = {
     measure.__name__: measure
-    for measure in (load, point, sysbench, iibench, chart, cold, growth, replay, idle, flushes, kill, entries)
+    for measure in (load, point, sysbench, iibench, everyday, chart, cold, growth, replay, idle, flushes, kill, entries)
 }
