@@ -425,7 +425,7 @@ PLANS = {
     "aggregate count": {"aggregate": "c", "pipeline": [{"$match": {"a": {"$gt": 1}}}, {"$group": {"_id": 1, "n": {"$sum": 1}}}], "cursor": {}},
     "aggregate group": {"aggregate": "c", "pipeline": [{"$group": {"_id": "$x", "n": {"$sum": 1}}}], "cursor": {}},
     "aggregate match behind unwind": {"aggregate": "c", "pipeline": [{"$unwind": "$c"}, {"$match": {"a": 1, "c": 5}}], "cursor": {}},
-    "aggregate match behind unset": {"aggregate": "c", "pipeline": [{"$unset": "b"}, {"$match": {"a": 2}}], "cursor": {}},
+    "aggregate match behind a new field": {"aggregate": "c", "pipeline": [{"$addFields": {"z": 1}}, {"$match": {"a": 2}}], "cursor": {}},
     "aggregate match behind lookup": {
         "aggregate": "c",
         "pipeline": [{"$lookup": {"from": "d", "localField": "a", "foreignField": "_id", "as": "l"}}, {"$match": {"a": 2}}],

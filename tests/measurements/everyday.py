@@ -151,7 +151,7 @@ def count_all(database):
 
 @operation()
 def count_estimated(database):
-    for _ in range(200):
+    for _ in range(50):
         database.items.estimated_document_count()
 
 

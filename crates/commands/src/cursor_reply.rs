@@ -17,6 +17,11 @@ use crate::cursor_facts::{CursorFacts, Expiry};
 use crate::cursors::{BatchMemory, BatchPlace, CursorSource, OpenCursor, Supply};
 use crate::operations::command_copy;
 
+/// Bytes of documents from which on a batch takes the memory of a full one: growing step by step, it would be
+/// copied and its memory given back several times.
+const LARGE_BATCH_BYTES: usize = 1024 * 1024;
+/// Bytes of the name and the type of a document in the array of a reply, at most.
+const ELEMENT_BYTES: usize = 12;
 /// Bytes of documents in one batch at most; one document always fits.
 const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Documents in a first batch where the client does not say.
@@ -127,6 +132,9 @@ pub(crate) fn fetch(
             supply.carry.extend(carried);
             return Ok((batch, BatchEnd::Full));
         }
+        if batch.bytes.len() > LARGE_BATCH_BYTES && batch.bytes.capacity() < BATCH_BYTES_MAX {
+            batch.bytes.reserve_exact(BATCH_BYTES_MAX - batch.bytes.len() + LARGE_BATCH_BYTES);
+        }
     }
 }
 
@@ -230,6 +238,7 @@ pub(crate) fn write(
     id: i64,
     namespace: &str,
 ) -> Result<(), CommandError> {
+    reply.reserve(batch.bytes.len() + batch.ends.len() * ELEMENT_BYTES);
     let mut cursor = reply.document("cursor");
     let mut documents = cursor.array(batch_name);
     for document in batch.documents() {

@@ -25,6 +25,11 @@ impl<'a> DocumentWriter<'a> {
         Self { out, start }
     }
 
+    /// Makes room for so many more bytes, so that the buffer does not grow step by step.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.out.reserve(bytes);
+    }
+
     #[inline]
     fn header(&mut self, kind: ElementType, name: &str) {
         assert!(!name.as_bytes().contains(&0), "a field name has no NUL byte");
