@@ -113,7 +113,8 @@ pub(crate) enum BatchPlace {
 
 /// The source of a cursor's documents.
 pub(crate) trait CursorSource: Send {
-    /// The next document, appended to `out`; false at the end, and then as after an error nothing is appended.
+    /// The next document, appended to `out`; false at the end. At the end and after an error nothing is
+    /// appended.
     /// After `WouldBlock` it may be called again with `MayBlock` and goes on where it stood.
     fn next(&mut self, caller: Caller<'_>, out: &mut Vec<u8>) -> Result<bool, CommandError>;
 

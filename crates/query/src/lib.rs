@@ -29,7 +29,8 @@
 //! needs -> path
 //! path -> error, field_tables
 //! merged_fields -> literal
-//! leaves: array_build, error, field_tables, identity, literal, merged_fields, needs, path, shell_text, value_set
+//! leaves: array_build, error, field_tables, identity, literal, merged_fields, needs, path, shell_text
+//! leaves: value_set
 //! ```
 //!
 //! # Invariants

@@ -1,8 +1,8 @@
 //! Primary keys that wait for their documents to be fetched in the order of the keys.
 //!
-//! Entries of an index give primary keys in an order that has nothing to do with where the documents are. Where
-//! the order of the documents does not matter, some thousand keys are gathered and sorted first, so that
-//! neighbours are fetched one after the other, from pages that are at hand.
+//! Entries of an index give primary keys in an order that has nothing to do with where the documents are.
+//! Where the order of the documents does not matter, some thousand keys are gathered and sorted first, so
+//! that neighbours are fetched one after the other, from pages that are at hand.
 
 use std::ops::Range;
 

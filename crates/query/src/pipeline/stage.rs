@@ -60,8 +60,8 @@ pub(super) trait Definition: Debug + Send + Sync {
         None
     }
 
-    /// Whether the result is the same in whatever order the documents come, and whether a missing field of them
-    /// is null.
+    /// Whether the result is the same in whatever order the documents come, and whether a missing field of
+    /// them is null.
     fn sees_values_only(&self) -> bool {
         false
     }

@@ -118,8 +118,8 @@ pub(super) fn through_index(
     Candidate { plan, work, document_access, order, narrows }
 }
 
-/// The first fields of an index of which each combination of values is wanted once: the one that is asked for,
-/// behind fields with a single value each.
+/// The first fields of an index of which each combination of values is wanted once: the one that is asked
+/// for, behind fields with a single value each.
 fn distinct_fields(
     find: &FindSpecification<'_>,
     index: &IndexDescription,

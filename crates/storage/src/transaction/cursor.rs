@@ -167,8 +167,8 @@ impl Cursor {
         }
     }
 
-    /// As [`seek`](Cursor::seek), for a key that is thought to lie nearby: the next batch is as large as without
-    /// the jump.
+    /// As [`seek`](Cursor::seek), for a key that is thought to lie nearby: the next batch is as large as
+    /// without the jump.
     pub fn seek_nearby(&mut self, key: &[u8]) {
         let limits = self.limits;
         self.seek(key);

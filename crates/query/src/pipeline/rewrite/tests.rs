@@ -1,3 +1,5 @@
+//! Stages move as far as their rules let them, and no further.
+
 use pando_document::{ArrayWriter, Document, RawArray, RawDocumentBuf, doc};
 
 use crate::expression::ParseScope;
