@@ -22,29 +22,32 @@
 //! - A description in the map agrees with the catalog tree, with two exceptions. A flag is in the tree before
 //!   it is raised in memory, and an index under construction is in memory only.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod opening;
+
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use pando_document::{RawDocument, RawDocumentBuf};
 use pando_storage::{
-    Begin, BlockingMode, Caller, CheckedEngine, CommitTimestamp, Cursor, Direction, Durability, ErrorKind,
-    KeyRange, Operation, OperationWait, QueryMemory, SharedEngine, StorageError, Transaction, TreeId,
-    TreeOptions,
+    Begin, BlockingMode, Caller, CheckedEngine, CommitTimestamp, Durability, Operation, OperationWait,
+    QueryMemory, SharedEngine, StorageError, Transaction, TreeId, TreeOptions,
 };
 use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, RawRwLock, RwLock};
 
-use crate::catalog_entry::{self, CATALOG_TREE, Entry};
+use opening::{drop_orphans, forget_counters_of_orphans, read_names};
+
+use crate::catalog_entry::{self, CATALOG_TREE};
 use crate::collection::{Collection, Parts};
-use crate::counters::{self, COUNTERS_TREE, CounterChange};
+use crate::counters::{COUNTERS_TREE, CounterChange};
 use crate::error::{BuildEnd, CatalogError};
 use crate::index::Index;
-use crate::index_description::{IndexDescription, Truncation};
+use crate::index_description::IndexDescription;
 use crate::index_kind::{IndexDefinition, IndexFactory, OrdinaryIndexes};
 use crate::namespace::Namespace;
-use crate::store::{NamedTree, OwnTrees, Store, TreeNumber};
+use crate::store::{OwnTrees, Store, TreeNumber};
 use crate::tree_layout::tree_options;
 use crate::write_transaction::WriteTransaction;
 
@@ -531,90 +534,4 @@ fn commit_entries(store: &Store, change: EntryChange<'_>) -> Result<CommitTimest
     let receipt = transaction.commit(Durability::Logged)?;
     store.engine.wait_durable(receipt, Durability::Synced)?;
     Ok(receipt.timestamp)
-}
-
-/// Reads every entry of the catalog tree.
-fn read_names(store: &Arc<Store>, trees: &HashMap<String, TreeId>) -> Result<Names, CatalogError> {
-    let mut names = Names::new();
-    let transaction = store.engine.begin(Begin::READ)?;
-    let marked = counters::marked(&*transaction, store.counters)?;
-    let mut cursor = Cursor::new(store.tree, KeyRange::all(), Direction::Forward);
-    while let Some((key, value)) = cursor.next(&*transaction, BlockingMode::MayBlock)? {
-        let full = catalog_entry::namespace_of(key).unwrap_or_default();
-        let damaged = |reason: &str| CatalogError::DamagedEntry {
-            namespace: full.to_owned(),
-            reason: reason.to_owned(),
-        };
-        let (database, name) = full.split_once('.').ok_or_else(|| damaged("its key is not a namespace"))?;
-        let namespace = Namespace::new(database, name)?;
-        let entry = catalog_entry::decode(full, value, &*store.factory)?;
-        let parts = parts_of(namespace, entry, trees)?;
-        if marked.contains(&parts.primary.number) {
-            parts.counters_kept.store(true, Ordering::Release);
-        }
-        let collection = Arc::new(Collection::new(parts, Arc::clone(store)));
-        names.entry(database.to_owned()).or_default().insert(name.to_owned(), collection);
-    }
-    transaction.rollback();
-    Ok(names)
-}
-
-fn parts_of(
-    namespace: Namespace,
-    entry: Entry,
-    trees: &HashMap<String, TreeId>,
-) -> Result<Parts, CatalogError> {
-    let damaged = |reason: String| CatalogError::DamagedEntry { namespace: namespace.to_string(), reason };
-    let find = |name: String| {
-        let id = trees.get(&name).copied().ok_or_else(|| damaged(format!("its tree {name} is missing")))?;
-        let number = TreeNumber::of_name(&name);
-        let number = number.ok_or_else(|| damaged(format!("the name of its tree {name} has no number")))?;
-        Ok::<_, CatalogError>(NamedTree { id, name, number })
-    };
-    let mut indexes = Vec::with_capacity(entry.indexes.len());
-    for (definition, tree_name) in entry.indexes {
-        indexes.push(Arc::new(Index::new(definition, find(tree_name)?)));
-    }
-    Ok(Parts {
-        uuid: entry.uuid,
-        options: entry.options,
-        primary: find(entry.tree)?,
-        primary_truncated: Arc::new(AtomicBool::new(entry.id_truncated == Truncation::Truncated)),
-        indexes,
-        building: Vec::new(),
-        latch: Arc::new(RwLock::new(())),
-        build_turn: Arc::default(),
-        counters_kept: Arc::default(),
-        namespace,
-    })
-}
-
-/// Drops trees that a crash has left between their creation and their entry, or between
-/// their entry's end and theirs.
-fn drop_orphans(store: &Store, trees: &HashMap<String, TreeId>, names: &Names) -> Result<(), StorageError> {
-    let wanted: HashSet<&str> =
-        names.values().flat_map(BTreeMap::values).flat_map(|collection| collection.tree_names()).collect();
-    for (name, tree) in trees {
-        if name != CATALOG_TREE && name != COUNTERS_TREE && !wanted.contains(name.as_str()) {
-            tracing::info!(tree = %name, "dropping a tree that no collection refers to, left by an interrupted statement");
-            match store.engine.drop_tree(*tree) {
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                other => other?,
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Removes the counters that belong to no collection that is counted, and to none of its indexes.
-fn forget_counters_of_orphans(store: &Store, names: &Names) -> Result<(), StorageError> {
-    let counted = names.values().flat_map(BTreeMap::values).filter(|collection| collection.keeps_counters());
-    let wanted = counted.flat_map(|collection| {
-        std::iter::once(collection.number()).chain(collection.indexes().iter().map(|index| index.number()))
-    });
-    let wanted: HashSet<TreeNumber> = wanted.collect();
-    let mut transaction = store.engine.begin(Begin::WRITE)?;
-    counters::remove_others(&mut *transaction, store.counters, &wanted)?;
-    transaction.commit(Durability::None)?;
-    Ok(())
 }

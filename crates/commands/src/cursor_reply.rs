@@ -62,7 +62,8 @@ impl DocumentBatch {
         }
     }
 
-    /// Whether the last document may stay in the batch. The first one always does. The reply is a second copy.
+    /// Whether the last document may stay in the batch. The first one always does. The reply is
+    /// a second copy.
     fn is_within_limits(&mut self) -> bool {
         let bytes = self.bytes.len();
         if self.ends.len() <= 1 || bytes <= BATCH_BYTES_COUNTED {
