@@ -497,3 +497,17 @@ fn products_of_long_lists_find_the_same_through_every_index() {
         check(&store, &filter, &sort(-1), &backwards, &context);
     }
 }
+
+#[test]
+fn a_sort_in_memory_gives_its_own_order_and_not_the_document_where_the_scan_stands() {
+    let store = Store::new(&numbered(20), &[]);
+    let filter = Filter::parse(&doc! {}.to_raw(), &ParseScope::default()).unwrap();
+    let sort = Sort::parse(&doc! { "n": -1 }.to_raw()).unwrap();
+    for limit in [None, Some(4)] {
+        let find = FindSpecification { sort: &sort, limit, ..FindSpecification::matching(&filter) };
+        let ids = store.run(plan(&find, &store.indexes()).unwrap());
+        let wanted: Vec<i64> =
+            (0..10).rev().flat_map(|n| [n, n + 10]).take(limit.unwrap_or(20) as usize).collect();
+        assert_eq!(ids, wanted, "limit {limit:?}");
+    }
+}

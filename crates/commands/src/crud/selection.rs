@@ -53,24 +53,26 @@ impl Selection {
         }
     }
 
-    /// The primary key of the only document that can match, where the filter asks for nothing else.
-    fn only_key(&self, collection: &Collection) -> Option<Vec<u8>> {
-        match plan_by_primary_key(&self.specification())? {
-            Plan { access: Access::PrimaryKey(id), residual: None, .. } => {
-                Some(collection.primary_key_of(id.raw()).into_bytes())
-            }
-            _ => None,
-        }
+    /// The primary key of the only document that can match, where the filter asks for nothing else. Notes the
+    /// plan.
+    fn only_key(&self, context: &Context<'_>, collection: &Collection) -> Option<Vec<u8>> {
+        let plan = plan_by_primary_key(&self.specification())?;
+        let Plan { access: Access::PrimaryKey(id), residual: None, .. } = &plan else { return None };
+        context.note_plan(&plan, Purpose::Find);
+        Some(collection.primary_key_of(id.raw()).into_bytes())
     }
 
+    /// An executor that gives primary keys, and documents only where a filter is left.
     fn executor(
         &self,
         context: &Context<'_>,
         collection: &Arc<Collection>,
         snapshot: SnapshotTimestamp,
-        needs: ProjectionNeeds<'_>,
+        purpose: Purpose,
     ) -> Result<Executor, CommandError> {
-        executor_of(context, &FindSpecification { needs, ..self.specification() }, collection, snapshot)
+        let needs = ProjectionNeeds::Nothing;
+        let specification = FindSpecification { needs, ..self.specification() };
+        executor_of(context, &specification, collection, snapshot, purpose)
     }
 }
 
@@ -86,12 +88,9 @@ fn executor_of(
     specification: &FindSpecification<'_>,
     collection: &Arc<Collection>,
     snapshot: SnapshotTimestamp,
+    purpose: Purpose,
 ) -> Result<Executor, CommandError> {
     let plan = plan_at(specification, collection, snapshot)?;
-    let purpose = match specification.needs {
-        ProjectionNeeds::Nothing => Purpose::Count,
-        _ => Purpose::Find,
-    };
     context.note_plan(&plan, purpose);
     let memory = StageMemory { account: collection.query_memory().account(), disk_use: DiskUse::Allowed };
     Ok(Executor::new(Arc::clone(collection), plan, &memory, Revisits::Impossible)?)
@@ -106,7 +105,7 @@ pub(super) fn keys(
     context: &Context<'_>,
     most: usize,
 ) -> Result<Option<Vec<Vec<u8>>>, CommandError> {
-    if let Some(key) = selection.only_key(collection) {
+    if let Some(key) = selection.only_key(context, collection) {
         // Whether there is a document, its caller finds out when it fetches it.
         context.operation.usage().add_examined(1, 1);
         return Ok(Some(vec![key]));
@@ -130,8 +129,8 @@ impl KeyScan {
         context: &Context<'_>,
     ) -> Result<KeyScan, CommandError> {
         // The documents are read when they are changed; only a filter that is left may need them before.
-        let needs = ProjectionNeeds::Nothing;
-        Ok(KeyScan { executor: selection.executor(context, collection, transaction.snapshot(), needs)? })
+        let executor = selection.executor(context, collection, transaction.snapshot(), Purpose::Find)?;
+        Ok(KeyScan { executor })
     }
 
     /// At most `most` more keys; fewer only at the end. The transaction is always the same.
@@ -159,7 +158,7 @@ pub(super) fn count(
     context: &Context<'_>,
 ) -> Result<u64, CommandError> {
     Ok(selection
-        .executor(context, collection, transaction.snapshot(), ProjectionNeeds::Nothing)?
+        .executor(context, collection, transaction.snapshot(), Purpose::Count)?
         .count(transaction, context.caller())?)
 }
 
@@ -176,8 +175,13 @@ pub(super) fn for_each_value(
         consumer: Consumer::Values(path),
         ..selection.specification()
     };
-    let mut executor =
-        executor_of(reader.context, &specification, reader.collection, reader.transaction.snapshot())?;
+    let mut executor = executor_of(
+        reader.context,
+        &specification,
+        reader.collection,
+        reader.transaction.snapshot(),
+        Purpose::Find,
+    )?;
     while let Some(row) = executor.next(reader.transaction, reader.context.caller())? {
         visit(row.document)?;
     }

@@ -273,8 +273,11 @@ impl Executor {
 
     fn row(&self) -> Result<Row<'_>, QueryError> {
         let found = (self.found.primary_key.as_slice(), self.found.document.as_slice());
+        let is_sorted = self.sort.as_ref().is_some_and(|sort| sort.phase == Phase::Emptying);
         let (primary_key, document) = match &self.fetched {
             Some(document) => (found.0, &**document),
+            // The scan still stands at its last document, which is not the next one in order.
+            None if is_sorted => found,
             None => self.source.scanned().unwrap_or(found),
         };
         Ok(Row { primary_key, document: RawDocument::from_bytes(document)? })
