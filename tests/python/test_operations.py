@@ -348,12 +348,12 @@ def test_profiled_requests_stand_in_system_profile(client, db):
 
 
 def test_slow_requests_are_recorded_at_level_one_and_filters_decide(client, db):
-    db.c.insert_many([{"_id": i} for i in range(2000)])
+    db.c.insert_many([{"_id": i} for i in range(40_000)])
     db.command("profile", 1, slowms=20)
     db.c.find_one({"_id": 1})
     list(db.c.find(NEVER))
     entries = list(db["system.profile"].find({"ns": f"{db.name}.c"}))
-    assert [entry["planSummary"] for entry in entries] == ["COLLSCAN"] and entries[0]["docsExamined"] == 2000
+    assert [entry["planSummary"] for entry in entries] == ["COLLSCAN"] and entries[0]["docsExamined"] == 40_000
     db.command("profile", 1, filter={"command.comment": "wanted"})
     db.c.find_one({"_id": 1}, comment="wanted")
     assert db["system.profile"].count_documents({"command.comment": "wanted"}) == 1
@@ -386,7 +386,7 @@ def test_a_slow_request_is_one_json_line_in_the_log(tmp_path):
     server = Server(tmp_path / "data", "--log-format", "json").start()
     with server.client(appname="slow test") as client:
         db = client.slow
-        db.c.insert_many([{"_id": i} for i in range(20_000)])
+        db.c.insert_many([{"_id": i} for i in range(60_000)])
         list(db.c.find(NEVER).comment("slow one"))
         db.c.find_one({"_id": 1})
     assert server.stop() == 0
@@ -394,7 +394,7 @@ def test_a_slow_request_is_one_json_line_in_the_log(tmp_path):
     entries = [json.loads(line["message"].removeprefix("slow query: ")) for line in lines]
     [entry] = [entry for entry in entries if entry.get("command", {}).get("comment") == "slow one"]
     assert entry["type"] == "query" and entry["ns"] == "slow.c" and entry["planSummary"] == "COLLSCAN"
-    assert entry["docsExamined"] == 20_000 and entry["nreturned"] == 0 and entry["durationMillis"] > 100
+    assert entry["docsExamined"] == 60_000 and entry["nreturned"] == 0 and entry["durationMillis"] > 100
     assert entry["appName"] == "slow test"
 
 
