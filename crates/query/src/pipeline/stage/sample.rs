@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use pando_catalog::Bytes;
 use pando_document::RawValue;
+use pando_environment::{Random, SeededRandom};
 
 use super::{Definition, RunOptions, Source, Stage};
 use crate::error::QueryError;
@@ -19,7 +20,7 @@ struct Sample {
 }
 
 struct Run {
-    state: u64,
+    random: SeededRandom,
     sorter: Sorter,
     phase: Phase,
 }
@@ -64,21 +65,10 @@ pub(super) fn parse(argument: RawValue<'_>) -> Result<Arc<dyn Definition>, Query
 impl Definition for Sample {
     fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
         Box::new(Run {
-            state: options.seed,
+            random: SeededRandom::new(options.seed),
             sorter: Sorter::new(Some(self.size), &options.memory),
             phase: Phase::Reading,
         })
-    }
-}
-
-impl Run {
-    /// A random number, by SplitMix64 (Steele, Lea and Flood, 2014).
-    fn random(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
     }
 }
 
@@ -86,7 +76,7 @@ impl Stage for Run {
     fn next(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
         if self.phase == Phase::Reading {
             while let Some(bytes) = input.next()? {
-                let key = self.random().to_be_bytes();
+                let key = self.random.next_u64().to_be_bytes();
                 self.sorter.push(&key, &[], &bytes, &mut || input.check())?;
             }
             self.phase = Phase::Giving;
