@@ -122,7 +122,7 @@ pub enum CatalogError {
     IndexSpecification {
         /// The index.
         name: String,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// A catalog entry cannot be read.

@@ -46,7 +46,7 @@ fn counters_equal_a_scan_after_every_step_of_a_random_history() {
         for seed in 0..3 {
             let catalog = Catalog::open(Arc::clone(&engine)).unwrap();
             run(&catalog, &SeededRandom::new(seed), steps);
-            // What is counted is there again when the catalog is opened again.
+            // The counters are the same when the catalog is opened again.
             assert_sound(&Catalog::open(Arc::clone(&engine)).unwrap());
         }
     }

@@ -35,7 +35,7 @@ pub struct Commands {
     housekeeper: Housekeeper,
 }
 
-/// What is left of a request beside its reply.
+/// The remains of a request beside its reply.
 #[derive(Default)]
 struct Aftermath {
     /// The commit that the reply waits for.

@@ -73,7 +73,7 @@ impl DocumentBatch {
             return false;
         }
         let is_granted = self.reservation.grow_to(2 * bytes);
-        if !is_granted && self.memory == BatchMemory::WhatItTakes {
+        if !is_granted && self.memory == BatchMemory::Exceeded {
             self.reservation.hold(2 * bytes);
             return true;
         }
@@ -200,7 +200,7 @@ pub(crate) fn open(
     let NewCursor { command, namespace, source, account, expiry, first_batch, keeping } = new;
     let mut supply = Supply::new(source, &account, command.as_bytes().len());
     if keeping == Keeping::SingleBatch {
-        supply.batch_memory = BatchMemory::WhatItTakes;
+        supply.batch_memory = BatchMemory::Exceeded;
     }
     let count_max = first_batch.unwrap_or(FIRST_BATCH_DEFAULT);
     let (batch, end) = fetch(&mut supply, count_max, BatchPlace::First, context.caller())?;

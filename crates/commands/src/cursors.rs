@@ -66,7 +66,7 @@ impl Supply {
             waiting.hold(request_bytes);
         }
         let account = account.clone();
-        let batch_memory = BatchMemory::WhatIsThere;
+        let batch_memory = BatchMemory::Available;
         Supply { source, carry: Vec::new(), account, waiting, request_bytes, batch_memory }
     }
 
@@ -96,10 +96,10 @@ impl OpenCursor {
 /// How much of a batch is fetched where the memory of queries is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BatchMemory {
-    /// What fits: a `getMore` fetches the rest.
-    WhatIsThere,
-    /// All of it: there is no `getMore`.
-    WhatItTakes,
+    /// The documents that fit: a `getMore` fetches the rest.
+    Available,
+    /// All of the batch: there is no `getMore`.
+    Exceeded,
 }
 
 /// Which of a cursor's batches.

@@ -72,7 +72,7 @@ fn write_entries(
         Some(bytes) => *bytes,
         None => bytes_of(&lease, &*transaction)?,
     };
-    // As many as the collection holds at most; older ones would be deleted at once.
+    // Entries beyond the size of the collection would be deleted at once.
     let kept = newest_that_fit(entries);
     for entry in kept {
         let document = with_id(shared, entry);

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 pub enum Needs {
     /// Whole documents.
     Everything,
-    /// What stands at these dotted paths; without any only the number of documents counts.
+    /// The values at these dotted paths. Without a path only the number of documents counts.
     Paths(BTreeSet<String>),
 }
 

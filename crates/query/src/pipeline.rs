@@ -10,8 +10,8 @@
 //! 2. [`Pipeline::split_pushdown`] takes off the front the stages that a plan does better: filter, sort, skip
 //!    and limit.
 //! 3. [`Pipeline::start`] gives a [`PipelineRun`], which owns the state of all stages. [`PipelineRun::next`]
-//!    pulls one document through them. Blocking stages (`$group`, `$sort`) read their whole input at the
-//!    first call.
+//!    pulls one document through them, and [`PipelineRun::for_each`] pushes borrowed documents into a *sink*.
+//!    Blocking stages (`$group`, `$sort`) read their whole input at the first call.
 //!
 //! Terms: a *source* gives the documents of the collection, and of other collections for `$lookup`; it
 //! belongs to the caller and is lent to each call, so that a run can wait for days in a cursor without

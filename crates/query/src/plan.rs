@@ -109,7 +109,7 @@ pub enum Coverage {
     Nothing,
 }
 
-/// What becomes of entries with null, which stands for missing fields as well.
+/// The use of entries with null, which stands for missing fields as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nulls {
     /// Their documents are fetched.

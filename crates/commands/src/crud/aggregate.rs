@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{BlockingMode, Bytes, Caller, Collection, QueryAccount, SnapshotTimestamp, Transaction};
+use pando_catalog::{
+    BlockingMode, Bytes, Caller, Collection, Operation, QueryAccount, SnapshotTimestamp, Transaction,
+};
 use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
 use pando_query::QueryError;
 use pando_query::execute::{Executor, Revisits};
@@ -337,7 +339,7 @@ impl CursorSource for AggregateSource {
             input: &mut self.input,
             caller,
             account: &self.account,
-            drawn: 0,
+            memory: MemoryReport { account: &self.account, operation: caller.operation, documents: 0 },
         };
         let start = out.len();
         let next = self.run.for_each(&mut source, &mut |next, _| {
@@ -358,8 +360,25 @@ struct CollectionSource<'s> {
     input: &'s mut Input,
     caller: Caller<'s>,
     account: &'s QueryAccount,
-    /// Documents that were drawn, to report now and then within a long call.
-    drawn: u8,
+    memory: MemoryReport<'s>,
+}
+
+/// Tells the operation about the memory of its query now and then within a long call.
+struct MemoryReport<'s> {
+    account: &'s QueryAccount,
+    operation: &'s Operation,
+    /// Documents since the last report.
+    documents: u8,
+}
+
+impl MemoryReport<'_> {
+    /// Counts a document that is drawn.
+    fn note(&mut self) {
+        self.documents = self.documents.wrapping_add(1);
+        if self.documents == 0 {
+            self.account.report(self.operation);
+        }
+    }
 }
 
 impl Source for CollectionSource<'_> {
@@ -370,10 +389,7 @@ impl Source for CollectionSource<'_> {
                 Ok(documents.next())
             }
             Input::Collection(executor) => {
-                self.drawn = self.drawn.wrapping_add(1);
-                if self.drawn == 0 {
-                    self.account.report(self.caller.operation);
-                }
+                self.memory.note();
                 let row = executor.next(self.transaction, self.caller)?;
                 Ok(row.map(|row| Bytes::copy_from_slice(row.document.as_bytes())))
             }
@@ -396,6 +412,7 @@ impl Source for CollectionSource<'_> {
             }
         };
         while let Some(row) = executor.next(self.transaction, self.caller)? {
+            self.memory.note();
             if sink(row.document, &mut check)? == Flow::Enough {
                 break;
             }
@@ -410,6 +427,7 @@ impl Source for CollectionSource<'_> {
         let caller = self.caller;
         let mut check = || Ok(caller.operation.check_now()?);
         while let Some(run) = executor.next_run(self.transaction, self.caller)? {
+            self.memory.note();
             sink(run.row.document, run.documents, &mut check)?;
         }
         Ok(())

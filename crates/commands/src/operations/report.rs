@@ -14,7 +14,7 @@ use pando_query::iso_text;
 use super::{ListedConnection, RunningRequest};
 use crate::cursor_facts::{CursorFacts, Expiry};
 
-/// What all documents of one list share.
+/// The values that all documents of one list share.
 pub(crate) struct Surroundings<'s> {
     /// The server's address.
     pub host: &'s str,

@@ -8,7 +8,7 @@ use super::{Interruption, Operation};
 /// The longest sleep between two looks at the interruption.
 const SLICE_MAX: Duration = Duration::from_millis(5);
 
-/// What an operation waits for: each is another operation.
+/// The cause of a wait: each is another operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OperationWait {
     /// The end of a transaction that has changed the same document.
@@ -65,7 +65,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl Operation {
-    /// What it waits for at the moment.
+    /// The cause of its wait at the moment.
     pub fn wait(&self) -> Option<OperationWait> {
         self.wait.get()
     }

@@ -133,7 +133,7 @@ impl Arena {
                 let wanted = (2 * piece.capacity()).min(PIECE_SLOTS).max(piece.len() + 1);
                 (wanted, wanted - piece.capacity())
             }
-            // As many as the piece before, which is full, or few at the beginning.
+            // A later piece begins larger, because the one before it was filled.
             None if self.pieces.is_empty() => (FIRST_SLOTS, FIRST_SLOTS),
             None => (PIECE_SLOTS / 8, PIECE_SLOTS / 8),
         }

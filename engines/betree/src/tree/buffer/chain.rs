@@ -125,7 +125,7 @@ pub(super) struct Older {
     state: ChainState,
 }
 
-/// What is known of the older versions of a chain, so that a commit need not walk along them.
+/// The state of the older versions of a chain, so that a commit need not walk along them.
 #[derive(Clone, Copy, Debug)]
 struct ChainState {
     /// The oldest snapshot for which the chain was pruned last; `None`: it has to be pruned.

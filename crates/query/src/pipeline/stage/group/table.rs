@@ -205,7 +205,7 @@ impl Table {
     }
 }
 
-/// What the merge of partial states needs beside them.
+/// The surroundings of a merge of partial states.
 struct Merge<'t> {
     specification: &'t Specification,
     reservation: &'t mut Reservation,
