@@ -133,8 +133,12 @@ impl Wire {
             if let Some(frame) = self.input.next_frame()? {
                 return Ok(frame.to_vec());
             }
-            if self.input.fill_from(&mut self.stream).map_err(BenchError::Connection)? == 0 {
-                return Err(BenchError::Closed);
+            match self.input.fill_from(&mut self.stream) {
+                Ok(0) => return Err(BenchError::Closed),
+                Ok(_) => {}
+                // Ctrl-C interrupts a read that has a time limit. The run ends where it looks for that.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(BenchError::Connection(error)),
             }
         }
     }
