@@ -28,6 +28,20 @@ const WEAK_CONTRASTS: &str = r#"(() => {
     return Object.keys(least).filter(name => !(contrast(name) >= least[name])).map(name => name + ' ' + contrast(name)).join(', ');
 })()"#;
 
+/// Texts of charts that stand out of their drawing.
+const CUT_TEXTS: &str = r#"(() => {
+    const inside = text => {
+        const box = text.getBBox(), view = text.ownerSVGElement.viewBox.baseVal;
+        return box.x >= view.x - 0.5 && box.x + box.width <= view.x + view.width + 0.5;
+    };
+    return [...page.querySelectorAll('svg text')].filter(text => !inside(text)).map(text => text.textContent).join(' | ');
+})()"#;
+
+/// How many parts are wider than their room without a background that says so.
+const SCROLLING_WITHOUT_SIGN: &str = r#"[...page.querySelectorAll('.wide')]
+    .filter(part => part.scrollWidth > part.clientWidth)
+    .filter(part => !page.defaultView.getComputedStyle(part).backgroundImage.includes('gradient')).length"#;
+
 fn bench(arguments: &[&str], folder: &Path) {
     let output = Command::new(env!("CARGO_BIN_EXE_pando-bench")).args(arguments).current_dir(folder).output();
     let output = output.expect("the tool starts");
@@ -94,6 +108,15 @@ fn a_report_page_reads_well_on_phones_screens_and_paper() {
     let page = page(folder.path());
     let width = found_in(folder.path(), &page, PHONE, "page.documentElement.scrollWidth");
     assert_eq!(width, PHONE.to_string(), "nothing sticks out on a phone");
+    assert_eq!(
+        found_in(folder.path(), &page, PHONE, CUT_TEXTS),
+        "",
+        "no number of a chart is cut off on a phone"
+    );
+    let script = "page.querySelector('h1 + section .verdict').getBoundingClientRect().bottom < 800";
+    assert_eq!(found_in(folder.path(), &page, PHONE, script), "true", "the verdict is on the first screen");
+    let signs: u32 = found_in(folder.path(), &page, PHONE, SCROLLING_WITHOUT_SIGN).parse().expect("a number");
+    assert_eq!(signs, 0, "a table that scrolls has a shadow at its edge");
     // A drawn line has an extent; charts that could not be drawn have none.
     let script = "[...page.querySelectorAll('polyline')].filter(line => line.getBBox().width > 100).length";
     let lines: u32 = found_in(folder.path(), &page, 1200, script).parse().expect("a number");

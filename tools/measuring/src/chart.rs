@@ -3,13 +3,13 @@
 //! [`Chart::render`] makes an element of a page, whose style has the classes `c0` to `c5`, `grid`, `tick`,
 //! `mark` and `checkpoint`. [`Chart::render_file`] makes a file of its own, with the style that it is given.
 
-use crate::number::{number, round_up};
+use crate::number::{number, tick_step};
 use std::fmt::Write as _;
 
 /// The size of a chart in its own units; the page scales it.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 260.0;
-const LEFT: f64 = 64.0;
+const LEFT: f64 = 72.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 34.0;
@@ -17,6 +17,10 @@ const BOTTOM: f64 = 34.0;
 const COLOURS: usize = 6;
 /// The most points that are drawn of a line: more than there are dots on a screen say nothing.
 const POINTS_MAX: usize = 1500;
+/// About how many parts the ticks divide an axis into.
+const TICKS: f64 = 5.0;
+/// A tick so near to the right end stands left of it, so that its number is not cut off.
+const EDGE: f64 = 30.0;
 /// The room of a name in the legend of a file.
 const LEGEND_WIDTH: f64 = 96.0;
 
@@ -38,7 +42,9 @@ impl Line {
     }
 
     fn class_at(&self, place: usize) -> String {
-        self.class.map_or_else(|| format!("c{}", place % COLOURS), str::to_owned)
+        // The second six are dashed.
+        let dash = if place / COLOURS % 2 == 1 { " dashed" } else { "" };
+        self.class.map_or_else(|| format!("c{}{dash}", place % COLOURS), str::to_owned)
     }
 }
 
@@ -87,6 +93,8 @@ pub struct Chart {
     pub lines: Vec<Line>,
     /// The marks.
     pub marks: Vec<Mark>,
+    /// A value that the vertical axis reaches at least, so that several charts share a scale; 0 for its own.
+    pub y_least: f64,
 }
 
 impl Chart {
@@ -171,8 +179,12 @@ impl Chart {
         let x_from = points().map(|(x, _)| *x).fold(f64::INFINITY, f64::min);
         let x_to = points().map(|(x, _)| *x).fold(f64::NEG_INFINITY, f64::max);
         let y_to = points().map(|(_, y)| *y).fold(0.0, f64::max);
-        let frame = Frame { axis: self.x_axis, x_from, x_to, y_to: round_up(y_to) };
-        (x_from.is_finite() && y_to > 0.0).then_some(frame)
+        if !x_from.is_finite() || y_to <= 0.0 {
+            return None;
+        }
+        let y_to = y_to.max(self.y_least);
+        let y_step = tick_step(y_to, TICKS);
+        Some(Frame { axis: self.x_axis, x_from, x_to, y_to: (y_to / y_step - 1e-9).ceil() * y_step, y_step })
     }
 
     fn is_on_axis(&self, x: f64) -> bool {
@@ -200,6 +212,7 @@ struct Frame {
     x_from: f64,
     x_to: f64,
     y_to: f64,
+    y_step: f64,
 }
 
 impl Frame {
@@ -218,8 +231,8 @@ impl Frame {
     }
 
     fn draw_axes(&self, svg: &mut String, x_name: &str) {
-        for step in 0..=4 {
-            let value = self.y_to * f64::from(step) / 4.0;
+        for step in 0..=(self.y_to / self.y_step).round() as u32 {
+            let value = self.y_step * f64::from(step);
             let y = self.y(value);
             let _ = write!(
                 svg,
@@ -235,10 +248,11 @@ impl Frame {
             );
         }
         for (x, text) in self.x_ticks() {
+            let place = self.x(x);
+            let (place, anchor) = if place > WIDTH - EDGE { (WIDTH - 2.0, "end") } else { (place, "middle") };
             let _ = write!(
                 svg,
-                "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{text}</text>",
-                self.x(x),
+                "<text class=\"tick\" x=\"{place:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{text}</text>",
                 HEIGHT - BOTTOM + 15.0
             );
         }
@@ -252,10 +266,12 @@ impl Frame {
 
     fn x_ticks(&self) -> Vec<(f64, String)> {
         match self.axis {
-            Axis::Linear => (0..=5)
-                .map(|step| self.x_from + (self.x_to - self.x_from) * f64::from(step) / 5.0)
-                .map(|x| (x, number(x)))
-                .collect(),
+            Axis::Linear => {
+                let step = tick_step(self.x_to - self.x_from, TICKS);
+                let (first, last) =
+                    ((self.x_from / step).ceil() as i64, (self.x_to / step + 1e-9).floor() as i64);
+                (first..=last).map(|tick| tick as f64 * step).map(|x| (x, number(x))).collect()
+            }
             Axis::Logarithmic => {
                 let powers = (self.x_from.log10().floor() as i32)..=(self.x_to.log10().ceil() as i32);
                 let within = |x: &f64| (self.x_from..=self.x_to).contains(x);
@@ -283,7 +299,7 @@ mod tests {
 
     fn chart(points: Vec<(f64, f64)>, x_axis: Axis) -> String {
         let lines = vec![Line::new("<a>", points)];
-        Chart { title: "t".into(), x_name: "s", x_axis, lines, marks: Vec::new() }.render()
+        Chart { title: "t".into(), x_name: "s", x_axis, lines, marks: Vec::new(), y_least: 0.0 }.render()
     }
 
     #[test]
@@ -299,6 +315,27 @@ mod tests {
         assert_eq!(chart(vec![], Axis::Linear), "");
         assert_eq!(chart(vec![(0.0, 0.0)], Axis::Linear), "");
         assert_eq!(chart(vec![(0.0, 5.0)], Axis::Logarithmic), "", "0 is not on a logarithmic axis");
+    }
+
+    #[test]
+    fn ticks_are_round_numbers_and_charts_share_a_scale() {
+        let svg = chart(vec![(1.0, 10.0), (61.0, 123.0)], Axis::Linear);
+        for tick in [">0<", ">50<", ">100<", ">150<", ">20<", ">40<", ">60<"] {
+            assert!(svg.contains(tick), "{tick}: {svg}");
+        }
+        let lines = vec![Line::new("a", vec![(0.0, 1.0), (1.0, 2.0)])];
+        let (title, marks) = ("t".to_owned(), Vec::new());
+        let shared =
+            Chart { title, x_name: "s", x_axis: Axis::Linear, lines, marks, y_least: 900.0 }.render();
+        assert!(shared.contains(">1,000<"), "{shared}");
+    }
+
+    #[test]
+    fn the_seventh_line_is_dashed() {
+        let lines = (0..7).map(|name| Line::new(name.to_string(), vec![(0.0, 1.0), (1.0, 2.0)])).collect();
+        let (title, marks) = ("t".to_owned(), Vec::new());
+        let svg = Chart { title, x_name: "s", x_axis: Axis::Linear, lines, marks, y_least: 0.0 }.render();
+        assert_eq!(svg.matches("class=\"line c0 dashed\"").count(), 1, "{svg}");
     }
 
     #[test]

@@ -39,6 +39,7 @@ pub fn render(results: &Results) -> Option<String> {
         x_axis: Axis::Linear,
         lines: capped.map(line).filter(|line| line.points.len() > 1).collect(),
         marks: Vec::new(),
+        y_least: 0.0,
     };
     chart.render_file(STYLE)
 }

@@ -15,6 +15,7 @@ use crate::counters::{Sample, Usage};
 use crate::data::DOCUMENT_BYTES;
 use crate::error::BenchError;
 use crate::figures::{Figures, Second};
+use pando_measuring::number::median;
 
 /// How long inserts go on.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +107,7 @@ fn second_half(bench: &Bench, marks: &[Mark], figures: &mut Figures) {
     figures.set("late.rate", count / usage.seconds);
     costs(&usage, count, "late", figures);
     figures.set("late.longest_ms", rest.iter().map(|mark| mark.second.longest_ms).fold(0.0, f64::max));
-    let mut rates: Vec<f64> = window
+    let rates: Vec<f64> = window
         .windows(2)
         .filter(|pair| pair[1].second.at - pair[0].second.at > 0.9)
         .map(|pair| {
@@ -114,9 +115,9 @@ fn second_half(bench: &Bench, marks: &[Mark], figures: &mut Figures) {
             count / (pair[1].second.at - pair[0].second.at)
         })
         .collect();
-    rates.sort_by(f64::total_cmp);
-    if let Some(lowest) = rates.first() {
-        figures.set("late.min_of_median", lowest / rates[rates.len() / 2]);
+    if let Some(median) = median(rates.clone()) {
+        let lowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
+        figures.set("late.min_of_median", lowest / median);
         figures.set("late.seconds", rates.len() as f64);
     }
 }

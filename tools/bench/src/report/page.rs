@@ -1,25 +1,33 @@
 //! The report of a folder of runs: one HTML page with nothing from outside, for screens light and dark,
 //! phones and paper.
 //!
-//! 1. The machine, and what makes figures of this page not comparable ([`caveats`]).
-//! 2. For each workload: the post's tables with ours beside them ([`posts`]), rates by clients, the engine by
-//!    cache matrix ([`matrix`]), all figures, I/O per operation, throughput over time with dips marked,
-//!    latencies, and why ([`why`]).
-//! 3. Doubts about a figure stand with its run.
+//! 1. The verdict: a sentence and a chart ([`verdict`]). Behind it, what makes figures of this page not
+//!    comparable ([`caveats`]).
+//! 2. For each workload: rates by clients, the post's tables with ours beside them ([`posts`]), the engine by
+//!    cache matrix ([`matrix`]), all figures, I/O per operation, throughput over time with dips marked and
+//!    latencies ([`timeline`]), and why ([`why`]).
+//! 3. Doubts about a figure stand with its run ([`remarks`]).
+//! 4. The machine ([`machine`]).
+//!
+//! All numbers have one format (`pando_measuring::number`), except those of the posts, which stand as they
+//! were published.
 
-use super::dips::{Steadiness, steadiness};
 use super::figures::KindFigures;
 use super::file::RunFile;
 use super::table::{COLUMNS, Column, PER_SECOND, Row};
-use pando_measuring::chart::{Axis, Chart, Line, Mark, MarkKind, escape};
-use pando_measuring::number::{median, number};
+use pando_measuring::chart::escape;
+use pando_measuring::number::{median, number, size, time};
 use pando_measuring::table::{self, optional};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 mod caveats;
+mod machine;
 mod matrix;
 mod posts;
+mod remarks;
+mod timeline;
+mod verdict;
 mod why;
 
 const STYLE: &str = include_str!("page.css");
@@ -29,13 +37,14 @@ pub fn render(files: &[RunFile]) -> String {
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
          <title>Benchmark report</title><style>{STYLE}</style></head><body><main><h1>Benchmark report</h1>"
     );
-    html.push_str(&environment(files));
+    html.push_str(&verdict::render(files));
     html.push_str(&caveats::render(files));
     let mut workloads: BTreeMap<&str, Vec<&RunFile>> = BTreeMap::new();
     files.iter().for_each(|file| workloads.entry(&file.workload).or_default().push(file));
     for (workload, files) in workloads {
         html.push_str(&section(workload, &files));
     }
+    html.push_str(&machine::render(files));
     html.push_str("</main></body></html>\n");
     html
 }
@@ -73,32 +82,6 @@ fn under(heading: &str, html: String) -> String {
     if html.is_empty() { html } else { format!("<h3>{heading}</h3>{html}") }
 }
 
-fn environment(files: &[RunFile]) -> String {
-    let Some(first) = files.first() else { return String::new() };
-    let machine = &first.machine;
-    let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
-    let memory = machine
-        .memory_kb
-        .map_or_else(|| "unknown".to_owned(), |kb| format!("{:.1} GB", kb as f64 * 1024.0 / 1e9));
-    let readahead = machine.read_ahead_kb.map_or_else(|| "unknown".to_owned(), |kb| format!("{kb} KB"));
-    let rows = [
-        ("cores", format!("{} x {}", machine.cores, known(&machine.cpu_model))),
-        ("memory", memory),
-        ("kernel", known(&machine.kernel)),
-        ("governor", known(&machine.governor)),
-        ("huge pages", known(&machine.huge_pages)),
-        ("file system", known(&machine.file_system)),
-        ("scheduler", known(&machine.scheduler)),
-        ("readahead", readahead),
-    ];
-    let mut html = "<section><h2>Machine</h2><dl>".to_owned();
-    for (name, value) in rows {
-        let _ = write!(html, "<dt>{name}</dt><dd>{}</dd>", escape(&value));
-    }
-    html.push_str("</dl></section>");
-    html
-}
-
 fn section(workload: &str, files: &[&RunFile]) -> String {
     let mut html = format!("<section><h2>{}</h2>", escape(workload));
     let mut summaries: Vec<&str> = files.iter().map(|file| file.summary.as_str()).collect();
@@ -116,11 +99,11 @@ fn section(workload: &str, files: &[&RunFile]) -> String {
     if workload == "iibench" || workload.ends_with(" load") {
         html.push_str(&matrix::rate_by_size(files));
     }
-    html.push_str(&throughput(files));
-    html.push_str(&latencies(files));
+    html.push_str(&timeline::throughput(files));
+    html.push_str(&timeline::latencies(files));
     html.push_str(&kinds(files));
     html.push_str(&why::render(files));
-    html.push_str(&remarks(files));
+    html.push_str(&remarks::render(files));
     html.push_str("</section>");
     html
 }
@@ -160,14 +143,15 @@ fn clients_table<const N: usize>(
 
 /// The median of some rates, and from where to where they go.
 fn rates(files: &[&RunFile]) -> String {
-    let mut rates: Vec<f64> = files.iter().map(|file| file.figures.rate).collect();
-    rates.sort_by(f64::total_cmp);
-    let median = format!("{:.0}", rates[rates.len() / 2]);
+    let rates = || files.iter().map(|file| file.figures.rate);
+    let (least, most) = (rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max));
     let flag = if files.iter().any(|file| file.flagged) { " <b class=\"flag\">flagged</b>" } else { "" };
-    match rates.as_slice() {
-        [least, .., most] => format!("{median} <small>{least:.0} to {most:.0}</small>{flag}"),
-        _ => format!("{median}{flag}"),
-    }
+    let spread = if files.len() > 1 {
+        format!(" <small>{} to {}</small>", number(least), number(most))
+    } else {
+        String::new()
+    };
+    format!("{}{spread}{flag}", median_rate(files))
 }
 
 /// A column that only the page has.
@@ -182,19 +166,32 @@ const BEFORE: [PageColumn; 3] = [
 
 /// Those behind them.
 const BEHIND: [PageColumn; 4] = [
-    ("data MB", |file| megabytes(file.why.comparable_sizes().and_then(|sizes| sizes.data))),
-    ("indexes MB", |file| megabytes(file.why.comparable_sizes().and_then(|sizes| sizes.indexes))),
-    ("log MB", |file| megabytes(file.why.comparable_sizes().and_then(|sizes| sizes.log))),
+    ("data", |file| bytes(file.why.comparable_sizes().and_then(|sizes| sizes.data))),
+    ("indexes", |file| bytes(file.why.comparable_sizes().and_then(|sizes| sizes.indexes))),
+    ("log", |file| bytes(file.why.comparable_sizes().and_then(|sizes| sizes.log))),
     ("durability", |file| file.durability.clone()),
 ];
 
 fn all_figures(files: &[&RunFile]) -> String {
-    format!("<h3>All figures</h3>{}", figures_table(&BEFORE, &COLUMNS, &BEHIND, files))
+    format!("<h3>All figures</h3>{}{}", figures_table(&BEFORE, &COLUMNS, &BEHIND, files), meanings(&COLUMNS))
 }
 
 /// The same costs by second; CPU in percent of a core.
 fn per_second(files: &[&RunFile]) -> String {
-    format!("<h3>Per second</h3>{}", figures_table(&BEFORE[..1], &PER_SECOND, &[], files))
+    format!(
+        "<h3>Per second</h3>{}{}",
+        figures_table(&BEFORE[..1], &PER_SECOND, &[], files),
+        meanings(&PER_SECOND)
+    )
+}
+
+/// What columns count, in words.
+fn meanings(columns: &[Column]) -> String {
+    let mut html = "<details><summary>What the columns count</summary><dl>".to_owned();
+    for column in columns {
+        let _ = write!(html, "<dt>{}</dt><dd>{}</dd>", escape(&column.name()), escape(column.meaning));
+    }
+    html + "</dl></details>"
 }
 
 /// The columns of the terminal between those of the page.
@@ -210,7 +207,7 @@ fn figures_table(
         let run = Row { clients: file.plan.clients, figures: &file.figures, ceiling: file.ceiling };
         let before = before.iter().map(|(_, cell)| cell(file));
         let behind = behind.iter().map(|(_, cell)| cell(file));
-        before.chain(columns.iter().map(|column| (column.cell)(&run))).chain(behind).collect()
+        before.chain(columns.iter().map(|column| column.cell(&run))).chain(behind).collect()
     };
     table::html(&headings, &files.iter().map(row).collect::<Vec<Vec<String>>>())
 }
@@ -221,113 +218,21 @@ fn state(file: &RunFile) -> String {
     state.split(':').next().unwrap_or(state).to_owned()
 }
 
-fn megabytes(bytes: Option<u64>) -> String {
-    optional(bytes, |bytes| format!("{:.0}", bytes as f64 / 1e6))
+fn bytes(bytes: Option<u64>) -> String {
+    optional(bytes, |bytes| size(bytes as f64))
 }
 
 fn run_name(file: &RunFile) -> String {
-    format!("{}, {} clients", server_name(file), file.plan.clients)
-}
-
-fn throughput(files: &[&RunFile]) -> String {
-    let mut html = String::new();
-    for file in files.iter().filter(|file| file.figures.timeline.len() > 1) {
-        let found = steadiness(&file.figures);
-        let Steadiness { dips, variation, idle_seconds, .. } = &found;
-        let points = |of: &dyn Fn(usize) -> f64| -> Vec<(f64, f64)> {
-            (0..file.figures.timeline.len()).map(|second| (second as f64 + 1.0, of(second))).collect()
-        };
-        let operations = points(&|second| file.figures.timeline[second].operations as f64);
-        let chart = Chart {
-            title: format!("{} per second over time, {}", file.operations, run_name(file)),
-            x_name: "seconds",
-            x_axis: Axis::Linear,
-            lines: vec![Line::new(file.operations.clone(), operations)],
-            marks: marks(&found, file),
-        };
-        let _ = write!(
-            html,
-            "<h4>{} per second: {}</h4>{}<p>{} dips below 0.7 of the median around them{}, variation {variation:.2}{}, \
-             {idle_seconds} seconds without work{}</p>",
-            escape(&file.operations),
-            escape(&run_name(file)),
-            chart.render(),
-            dips.len(),
-            dips_in_words(&found),
-            intervals_in_words(&found),
-            found.line().map_or_else(String::new, |line| format!(". Checkpoints: {line}"))
-        );
-    }
-    under("Over time", html)
-}
-
-/// Dips and checkpoints, where the points of their seconds are.
-fn marks(found: &Steadiness, file: &RunFile) -> Vec<Mark> {
-    let dips = found.dips.iter().map(|dip| Mark {
-        kind: MarkKind::Dip,
-        from: dip.from_s as f64 + 0.5,
-        to: (dip.from_s + dip.seconds) as f64 + 0.5,
-    });
-    let checkpoints = file.figures.checkpoints.iter().flatten().map(|checkpoint| Mark {
-        kind: MarkKind::Checkpoint,
-        // A second's point is at its end.
-        from: checkpoint.from_s.max(0.0) + 0.5,
-        to: checkpoint.to_s.min(file.figures.seconds) + 0.5,
-    });
-    dips.chain(checkpoints).collect()
-}
-
-fn dips_in_words(found: &Steadiness) -> String {
-    let mut text = String::new();
-    if let (Some(depth), Some(length)) = (found.mean_depth(), found.mean_length_s()) {
-        let _ = write!(text, " ({:.0} % of it and {length:.1} s long on average)", depth * 100.0);
-    }
-    if let Some(period) = found.period_s {
-        let _ = write!(text, ", again every {period} s");
-    }
-    text
-}
-
-fn intervals_in_words(found: &Steadiness) -> String {
-    found.intervals.map_or_else(String::new, |spread| {
-        format!(
-            ", of intervals of 10 s {:.2} (a hundredth of them below {}, a twentieth below {})",
-            spread.variation,
-            number(spread.p1),
-            number(spread.p5)
-        )
-    })
-}
-
-/// Share of units that took longer, over latency: the curves of all runs in one chart.
-fn latencies(files: &[&RunFile]) -> String {
-    let line = |file: &&RunFile| {
-        let buckets = &file.figures.histogram_us;
-        let all: u64 = buckets.iter().map(|bucket| bucket.1).sum();
-        let mut so_far = 0;
-        let points = buckets
-            .iter()
-            .map(|(us, count)| {
-                so_far += count;
-                (*us, so_far as f64 * 100.0 / all.max(1) as f64)
-            })
-            .collect();
-        Line::new(run_name(file), points)
-    };
-    let lines: Vec<Line> = files.iter().map(line).collect();
-    let title = "percent of units that took at most so long".to_owned();
-    let heading = format!("Latency: {title}");
-    let chart = Chart { title, x_name: "microseconds", x_axis: Axis::Logarithmic, lines, marks: Vec::new() };
-    under(&heading, chart.render())
+    let plural = if file.plan.clients == 1 { "" } else { "s" };
+    format!("{}, {} client{plural}", server_name(file), file.plan.clients)
 }
 
 fn kinds(files: &[&RunFile]) -> String {
-    const HEADINGS: [&str; 9] =
-        ["statement", "done", "missed", "failed", "mean us", "p50 us", "p95 us", "p99 us", "max us"];
+    const HEADINGS: [&str; 9] = ["statement", "done", "missed", "failed", "mean", "p50", "p95", "p99", "max"];
     let row = |kind: &KindFigures| {
         let latency = &kind.latency_us;
-        let counts = [kind.done, kind.missed, kind.failed].map(|count| count.to_string());
-        let latencies = [latency.mean, latency.p50, latency.p95, latency.p99, latency.max].map(number);
+        let counts = [kind.done, kind.missed, kind.failed].map(|count| number(count as f64));
+        let latencies = [latency.mean, latency.p50, latency.p95, latency.p99, latency.max].map(time);
         [vec![kind.name.clone()], counts.to_vec(), latencies.to_vec()].concat()
     };
     let mut html = String::new();
@@ -336,38 +241,6 @@ fn kinds(files: &[&RunFile]) -> String {
         let _ = write!(html, "<h4>{}</h4>{}", escape(&run_name(file)), table::html(&HEADINGS, &rows));
     }
     under("By kind of statement", html)
-}
-
-fn remarks(files: &[&RunFile]) -> String {
-    let mut html = String::new();
-    for file in files {
-        let findings = file.findings.iter().map(|finding| format!("verified: {finding}"));
-        let notes = file
-            .figures
-            .notes
-            .iter()
-            .filter(|(_, count)| **count > 0)
-            .map(|(name, count)| format!("{name}: {count}"));
-        let source = file.figures.disk_source.iter().map(|source| format!("disk I/O from {source}"));
-        let loop_kind = (file.plan.loop_kind == "closed")
-            .then(|| "closed loop: a stall of the server shows once per client".to_owned());
-        let labels = file.labels.iter().map(|(name, text)| format!("{name}: {text}"));
-        let machine = &file.machine;
-        let files = machine.open_files.map(|files| files.line());
-        let all =
-            file.warnings.iter().cloned().chain(findings).chain(file.lines.iter().cloned()).chain(notes);
-        let _ = write!(html, "<details><summary>{}", escape(&run_name(file)));
-        if file.flagged {
-            html.push_str(" <b class=\"flag\">flagged</b>");
-        }
-        let _ = write!(html, " ({} warnings)</summary><ul>", file.warnings.len());
-        all.chain(labels).chain(files).chain(source).chain(loop_kind).for_each(|remark| {
-            let _ = write!(html, "<li>{}</li>", escape(&remark));
-        });
-        let parameters = serde_json::to_string_pretty(&file.parameters).unwrap_or_default();
-        let _ = write!(html, "</ul><pre>{}</pre></details>", escape(&parameters));
-    }
-    format!("<h3>What to know of each run</h3>{html}")
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ use crate::run::Measured;
 use crate::target::Target;
 use loading::KvLoad;
 use pando_document::{Document, RawDocument, doc};
+use pando_measuring::number;
 use pando_measuring::random::{Generator, Random};
 use pando_wire::RequestTemplate;
 use rows::{Row, Rows};
@@ -243,7 +244,7 @@ impl Workload for KeyValue {
         lines.push(format!("reads/s by round: {}", each.join(" ")));
         rates.sort_by(f64::total_cmp);
         if let (Some(least), Some(most)) = (rates.first(), rates.last()) {
-            let median = rates[rates.len() / 2];
+            let median = number::median(rates.clone()).unwrap_or(*least);
             lines.push(format!("rounds: least {least:.0}, median {median:.0}, most {most:.0} reads/s"));
         }
         let disk = measured.usage.as_ref().and_then(|usage| usage.disk.as_ref()?.counts.reads);

@@ -8,13 +8,6 @@ use pando_measuring::table::{self, optional};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// The size of a bar chart in its own units.
-const WIDTH: f64 = 720.0;
-const BAR: f64 = 22.0;
-const GAP: f64 = 10.0;
-const MIDDLE: f64 = 440.0;
-const LABELS: f64 = 250.0;
-
 /// The run, the size in its cache's name, the cache, and the clients.
 type CacheRow = (String, u64, String, u32);
 
@@ -60,38 +53,28 @@ pub fn io_per_operation(files: &[&RunFile]) -> String {
     if most <= 0.0 {
         return String::new();
     }
-    let height = values.len() as f64 * (BAR + GAP) + GAP;
-    let mut svg = format!(
-        "<figure><svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"KB read and written per operation\">\
-         <line class=\"grid\" x1=\"{MIDDLE}\" x2=\"{MIDDLE}\" y1=\"0\" y2=\"{height:.0}\"/>"
-    );
-    // The numbers stand beyond the ends of the bars.
-    let (left, right) = ((MIDDLE - LABELS - 50.0) / most, (WIDTH - MIDDLE - 60.0) / most);
-    for (place, (name, read, written)) in values.iter().enumerate() {
-        let y = GAP + place as f64 * (BAR + GAP);
-        let text = y + BAR * 0.7;
-        let (from, to) = (MIDDLE - read * left, MIDDLE + written * right);
-        let short: String = name.chars().take(40).collect();
+    let bar = |value: f64, colour: u32| {
+        let width = value / most * 100.0;
+        format!(
+            "<span class=\"track\"><span class=\"bar key c{colour}\" style=\"width:{width:.1}%\"></span></span>"
+        )
+    };
+    let mut bars = String::new();
+    for (name, read, written) in &values {
         let _ = write!(
-            svg,
-            "<text class=\"tick\" x=\"0\" y=\"{text:.0}\">{}</text>\
-             <rect class=\"bar c0\" x=\"{from:.1}\" y=\"{y:.0}\" width=\"{:.1}\" height=\"{BAR}\"/>\
-             <rect class=\"bar c1\" x=\"{MIDDLE}\" y=\"{y:.0}\" width=\"{:.1}\" height=\"{BAR}\"/>\
-             <text class=\"tick\" x=\"{:.1}\" y=\"{text:.0}\" text-anchor=\"end\">{}</text>\
-             <text class=\"tick\" x=\"{:.1}\" y=\"{text:.0}\">{}</text>",
-            escape(&short),
-            MIDDLE - from,
-            to - MIDDLE,
-            from - 4.0,
+            bars,
+            "<span>{}</span><span>{}</span>{}{}<span>{}</span>",
+            escape(name),
             number(*read),
-            to + 4.0,
+            bar(*read, 0),
+            bar(*written, 1),
             number(*written)
         );
     }
-    svg.push_str(
-        "</svg><figcaption><span class=\"key c0\"></span>KB read <span class=\"key c1\"></span>KB written</figcaption></figure>",
-    );
-    format!("<h3>Disk I/O per operation</h3>{svg}")
+    format!(
+        "<h3>Disk I/O per operation</h3><figure><div class=\"bars both\">{bars}</div><figcaption>\
+         <span class=\"key c0\"></span>KB read <span class=\"key c1\"></span>KB written</figcaption></figure>"
+    )
 }
 
 /// Documents per second over documents that are in: the curve that shows when indexes do not fit in the cache
@@ -108,6 +91,7 @@ pub fn rate_by_size(files: &[&RunFile]) -> String {
     let lines: Vec<Line> = files.iter().map(line).filter(|line| line.points.len() > 2).collect();
     let title = "documents per second by documents that are in".to_owned();
     let heading = format!("Insert rate: {title}");
-    let chart = Chart { title, x_name: "documents", x_axis: Axis::Linear, lines, marks: Vec::new() };
+    let chart =
+        Chart { title, x_name: "documents", x_axis: Axis::Linear, lines, marks: Vec::new(), y_least: 0.0 };
     under(&heading, chart.render())
 }

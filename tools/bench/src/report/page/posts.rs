@@ -5,6 +5,7 @@ use crate::report::file::RunFile;
 use crate::report::posts::{Post, posts};
 use crate::report::verdicts::Verdict;
 use pando_measuring::chart::escape;
+use pando_measuring::number::{number, size};
 use pando_measuring::table::{self, optional, short};
 use std::fmt::Write as _;
 
@@ -31,9 +32,12 @@ pub fn render(workload: &str, files: &[&RunFile]) -> String {
     for theirs in &post.tables {
         let _ = write!(
             html,
-            "<div class=\"beside\"><div><h4>The post: {}</h4>{}<p><small>{}</small></p></div><div><h4>Here</h4>{}</div></div>",
+            "<div class=\"beside\"><div class=\"elsewhere\"><h4>Another machine: {}</h4>{}<p><small>From the post “{}”: {}. \
+             Its rates do not compare with those of this machine, the order of its engines does.</small></p></div>\
+             <div><h4>This machine</h4>{}</div></div>",
             escape(&theirs.title),
             table::html(&theirs.headings, &theirs.rows),
+            escape(&post.title),
             escape(&theirs.note),
             ours.next().unwrap_or_default()
         );
@@ -100,7 +104,7 @@ fn by_cache(files: &[&RunFile]) -> String {
                 .map_or_else(|| plain_server_name(file), |run| format!("{}, {run}", plain_server_name(file))),
             optional(file.labels.get("cache"), String::clone),
             file.plan.clients.to_string(),
-            format!("{:.1}", file.figures.rate),
+            number(file.figures.rate),
             short(each.read_kb),
             short(each.written_kb),
             crate::report::dips::steadiness(&file.figures).dips.len().to_string(),
@@ -115,7 +119,7 @@ fn reads(files: &[&RunFile]) -> String {
         let rounds: Vec<f64> = file.figures.kinds.iter().map(|kind| kind.done as f64).collect();
         vec![
             server_name(file),
-            format!("{:.0}", file.figures.rate),
+            number(file.figures.rate),
             rounds.len().to_string(),
             short(file.figures.per_operation.disk_reads),
         ]
@@ -145,13 +149,13 @@ fn per_documents(files: &[&RunFile]) -> String {
         let folder = file.why.sizes.and_then(|sizes| sizes.folder);
         vec![
             server_name(file),
-            format!("{:.0}", figures.rate),
+            number(figures.rate),
             norm(each.machine_switches),
             norm(cpu),
             norm(each.written_kb),
             norm(each.read_kb),
             norm(each.disk_reads),
-            optional(folder, |bytes| format!("{:.1} MB", bytes as f64 / 1e6)),
+            optional(folder, |bytes| size(bytes as f64)),
         ]
     };
     table::html(&headings, &files.iter().map(row).collect::<Vec<_>>())

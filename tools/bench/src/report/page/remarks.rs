@@ -1,0 +1,39 @@
+//! The remarks on each run: its warnings, what was verified, its labels and its parameters.
+
+use super::run_name;
+use crate::report::file::RunFile;
+use pando_measuring::chart::escape;
+use std::fmt::Write as _;
+
+/// A folded part for each run.
+pub fn render(files: &[&RunFile]) -> String {
+    let mut html = String::new();
+    for file in files {
+        let findings = file.findings.iter().map(|finding| format!("verified: {finding}"));
+        let notes = file
+            .figures
+            .notes
+            .iter()
+            .filter(|(_, count)| **count > 0)
+            .map(|(name, count)| format!("{name}: {count}"));
+        let source = file.figures.disk_source.iter().map(|source| format!("disk I/O from {source}"));
+        let loop_kind = (file.plan.loop_kind == "closed")
+            .then(|| "closed loop: a stall of the server shows once per client".to_owned());
+        let labels = file.labels.iter().map(|(name, text)| format!("{name}: {text}"));
+        let machine = &file.machine;
+        let files = machine.open_files.map(|files| files.line());
+        let all =
+            file.warnings.iter().cloned().chain(findings).chain(file.lines.iter().cloned()).chain(notes);
+        let _ = write!(html, "<details><summary>{}", escape(&run_name(file)));
+        if file.flagged {
+            html.push_str(" <b class=\"flag\">flagged</b>");
+        }
+        let _ = write!(html, " ({} warnings)</summary><ul>", file.warnings.len());
+        all.chain(labels).chain(files).chain(source).chain(loop_kind).for_each(|remark| {
+            let _ = write!(html, "<li>{}</li>", escape(&remark));
+        });
+        let parameters = serde_json::to_string_pretty(&file.parameters).unwrap_or_default();
+        let _ = write!(html, "</ul><pre>{}</pre></details>", escape(&parameters));
+    }
+    format!("<h3>What to know of each run</h3>{html}")
+}

@@ -1,0 +1,134 @@
+//! Charts of runs over time, and of the latencies of their units.
+
+use super::{run_name, under};
+use crate::report::dips::{Steadiness, steadiness};
+use crate::report::file::RunFile;
+use pando_measuring::chart::{Axis, Chart, Line, Mark, MarkKind, escape};
+use pando_measuring::number::number;
+use std::fmt::Write as _;
+
+/// Operations per second over time: all runs over each other, then each with its dips and checkpoints, all on
+/// one scale.
+pub fn throughput(files: &[&RunFile]) -> String {
+    let timed: Vec<&RunFile> = files.iter().copied().filter(|file| file.figures.timeline.len() > 1).collect();
+    let y_least = timed
+        .iter()
+        .flat_map(|file| &file.figures.timeline)
+        .map(|second| second.operations as f64)
+        .fold(0.0, f64::max);
+    let mut html = overlaid(&timed);
+    for file in timed {
+        let found = steadiness(&file.figures);
+        let Steadiness { dips, variation, idle_seconds, .. } = &found;
+        let chart = Chart {
+            title: format!("{} per second over time, {}", file.operations, run_name(file)),
+            x_name: "seconds",
+            x_axis: Axis::Linear,
+            lines: vec![Line::new(file.operations.clone(), rates_of(file))],
+            marks: marks(&found, file),
+            y_least,
+        };
+        let _ = write!(
+            html,
+            "<h4>{} per second: {}</h4>{}<p>{} dips below 0.7 of the median around them{}, variation {variation:.2}{}, \
+             {idle_seconds} seconds without work{}</p>",
+            escape(&file.operations),
+            escape(&run_name(file)),
+            chart.render(),
+            dips.len(),
+            dips_in_words(&found),
+            intervals_in_words(&found),
+            found.line().map_or_else(String::new, |line| format!(". Checkpoints: {line}"))
+        );
+    }
+    under("Over time", html)
+}
+
+/// The rates of all runs in one chart; nothing if there is one run.
+fn overlaid(files: &[&RunFile]) -> String {
+    if files.len() < 2 {
+        return String::new();
+    }
+    let chart = Chart {
+        title: "rates of all runs over time".to_owned(),
+        x_name: "seconds",
+        x_axis: Axis::Linear,
+        lines: files.iter().map(|file| Line::new(run_name(file), rates_of(file))).collect(),
+        marks: Vec::new(),
+        y_least: 0.0,
+    };
+    format!("<h4>{} per second, all runs</h4>{}", escape(&files[0].operations), chart.render())
+}
+
+/// The end of each second, and the operations of the second.
+fn rates_of(file: &RunFile) -> Vec<(f64, f64)> {
+    let ends = (1_u32..).map(f64::from);
+    ends.zip(file.figures.timeline.iter().map(|second| second.operations as f64)).collect()
+}
+
+/// Dips and checkpoints, where the points of their seconds are.
+fn marks(found: &Steadiness, file: &RunFile) -> Vec<Mark> {
+    let dips = found.dips.iter().map(|dip| Mark {
+        kind: MarkKind::Dip,
+        from: dip.from_s as f64 + 0.5,
+        to: (dip.from_s + dip.seconds) as f64 + 0.5,
+    });
+    let checkpoints = file.figures.checkpoints.iter().flatten().map(|checkpoint| Mark {
+        kind: MarkKind::Checkpoint,
+        // A second's point is at its end.
+        from: checkpoint.from_s.max(0.0) + 0.5,
+        to: checkpoint.to_s.min(file.figures.seconds) + 0.5,
+    });
+    dips.chain(checkpoints).collect()
+}
+
+fn dips_in_words(found: &Steadiness) -> String {
+    let mut text = String::new();
+    if let (Some(depth), Some(length)) = (found.mean_depth(), found.mean_length_s()) {
+        let _ = write!(text, " ({:.0} % of it and {length:.1} s long on average)", depth * 100.0);
+    }
+    if let Some(period) = found.period_s {
+        let _ = write!(text, ", again every {period} s");
+    }
+    text
+}
+
+fn intervals_in_words(found: &Steadiness) -> String {
+    found.intervals.map_or_else(String::new, |spread| {
+        format!(
+            ", of intervals of 10 s {:.2} (a hundredth of them below {}, a twentieth below {})",
+            spread.variation,
+            number(spread.p1),
+            number(spread.p5)
+        )
+    })
+}
+
+/// Share of units that took longer, over latency: the curves of all runs in one chart.
+pub fn latencies(files: &[&RunFile]) -> String {
+    let line = |file: &&RunFile| {
+        let buckets = &file.figures.histogram_us;
+        let all: u64 = buckets.iter().map(|bucket| bucket.1).sum();
+        let mut so_far = 0;
+        let points = buckets
+            .iter()
+            .map(|(us, count)| {
+                so_far += count;
+                (*us, so_far as f64 * 100.0 / all.max(1) as f64)
+            })
+            .collect();
+        Line::new(run_name(file), points)
+    };
+    let lines: Vec<Line> = files.iter().map(line).collect();
+    let title = "percent of units that took at most so long".to_owned();
+    let heading = format!("Latency: {title}");
+    let chart = Chart {
+        title,
+        x_name: "microseconds",
+        x_axis: Axis::Logarithmic,
+        lines,
+        marks: Vec::new(),
+        y_least: 0.0,
+    };
+    under(&heading, chart.render())
+}

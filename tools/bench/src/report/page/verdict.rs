@@ -1,0 +1,243 @@
+//! The verdict of a page: one sentence, and one chart of bars.
+//!
+//! # Terms
+//! - *Comparison*: the runs of one workload with the same cache and the most clients, a median rate for each
+//!   server. A server whose run is flagged has no part in it.
+//!
+//! # Not here
+//! Whether the posts' conclusions hold: [`posts`](super::posts).
+
+use super::{plain_server_name, run_label};
+use crate::report::file::RunFile;
+use pando_measuring::chart::escape;
+use pando_measuring::number::{median, number, time};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Rates that differ by less than this share are about the same.
+const SAME: f64 = 0.05;
+/// Comparisons in the chart; those beyond have their tables below.
+const SHOWN_MAX: usize = 12;
+/// How many colours there are.
+const COLOURS: usize = 6;
+
+struct Comparison<'f> {
+    /// The workload, the clients, and what else tells it from others.
+    name: String,
+    operations: &'f str,
+    /// Servers and their rates, the fastest first.
+    rates: Vec<(String, f64)>,
+    /// The median latency of the fastest.
+    p50_us: f64,
+}
+
+/// The section; nothing without runs.
+pub fn render(files: &[RunFile]) -> String {
+    if files.is_empty() {
+        return String::new();
+    }
+    let all = comparisons(files);
+    format!("<section><p class=\"verdict\">{}</p>{}</section>", escape(&sentence(&all)), bars(&all))
+}
+
+fn comparisons(files: &[RunFile]) -> Vec<Comparison<'_>> {
+    let mut alike: BTreeMap<(&str, &str, &str), Vec<&RunFile>> = BTreeMap::new();
+    for file in files.iter().filter(|file| !file.flagged) {
+        let cache = file.labels.get("cache").map_or("", String::as_str);
+        let key = (file.workload.as_str(), run_label(file).unwrap_or_default(), cache);
+        alike.entry(key).or_default().push(file);
+    }
+    alike.into_iter().filter_map(|(key, files)| comparison(key, &files)).collect()
+}
+
+fn comparison<'f>(key: (&str, &str, &str), files: &[&'f RunFile]) -> Option<Comparison<'f>> {
+    let (workload, run, cache) = key;
+    let clients = files.iter().map(|file| file.plan.clients).max()?;
+    let mut by_server: BTreeMap<String, Vec<&RunFile>> = BTreeMap::new();
+    for file in files.iter().filter(|file| file.plan.clients == clients) {
+        by_server.entry(plain_server_name(file)).or_default().push(file);
+    }
+    let of = |files: &[&RunFile], figure: fn(&RunFile) -> f64| {
+        median(files.iter().map(|file| figure(file)).collect()).unwrap_or(0.0)
+    };
+    let mut rates: Vec<(String, f64)> = by_server
+        .iter()
+        .map(|(server, files)| (server.clone(), of(files, |file| file.figures.rate)))
+        .collect();
+    rates.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let fastest = by_server.get(&rates.first()?.0)?;
+    let plural = if clients == 1 { "client" } else { "clients" };
+    let name = [workload, run, cache, &format!("{clients} {plural}")]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(", ");
+    let p50_us = of(fastest, |file| file.figures.latency_us.p50);
+    Some(Comparison { name, operations: &files[0].operations, rates, p50_us })
+}
+
+fn sentence(all: &[Comparison<'_>]) -> String {
+    let contests: Vec<&Comparison<'_>> = all.iter().filter(|one| one.rates.len() > 1).collect();
+    match (all, contests.as_slice()) {
+        ([], _) => "No run of this page is a measurement: all of them are flagged.".to_owned(),
+        ([first, ..], []) => alone(first, all.len()),
+        (_, [only]) => contest(only),
+        (_, contests) => wins(contests),
+    }
+}
+
+/// One server's own rate.
+fn alone(one: &Comparison<'_>, workloads: usize) -> String {
+    let (server, rate) = &one.rates[0];
+    let further = if workloads > 1 { format!(" Below are {workloads} workloads.") } else { String::new() };
+    format!(
+        "{server} does {} {} per second ({}); half of them take at most {}.{further}",
+        number(*rate),
+        one.operations,
+        one.name,
+        time(one.p50_us)
+    )
+}
+
+/// The fastest beside the next.
+fn contest(one: &Comparison<'_>) -> String {
+    let [(first, rate), (second, next), ..] = one.rates.as_slice() else { return String::new() };
+    let (what, name) = (one.operations, &one.name);
+    if *next > 0.0 && rate / next - 1.0 < SAME {
+        return format!(
+            "{first} and {second} are about as fast: {} and {} {what} per second ({name}).",
+            number(*rate),
+            number(*next)
+        );
+    }
+    let times =
+        if *next > 0.0 { format!("{} times as many as", number(rate / next)) } else { "before".into() };
+    format!(
+        "{first} does {} {what} per second, {times} {second} with {} ({name}).",
+        number(*rate),
+        number(*next)
+    )
+}
+
+/// How often each server is the fastest.
+fn wins(contests: &[&Comparison<'_>]) -> String {
+    let mut won: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for one in contests {
+        won.entry(one.rates[0].0.as_str()).or_default().push(one.rates[0].1 / one.rates[1].1.max(1e-9));
+    }
+    let mut won: Vec<(&str, Vec<f64>)> = won.into_iter().collect();
+    won.sort_by_key(|(_, times)| std::cmp::Reverse(times.len()));
+    let (first, ratios) = &won[0];
+    let (least, most) =
+        (ratios.iter().copied().fold(f64::INFINITY, f64::min), ratios.iter().copied().fold(0.0, f64::max));
+    let times =
+        if ratios.len() > 1 { format!("{} to {}", number(least), number(most)) } else { number(most) };
+    let mut text = format!(
+        "{first} is the fastest in {} of {} comparisons, {times} times as fast as the next",
+        ratios.len(),
+        contests.len()
+    );
+    for (server, ratios) in &won[1..] {
+        let _ = write!(text, "; {server} is it in {}", ratios.len());
+    }
+    text + "."
+}
+
+/// A group of bars for each comparison, in parts of its fastest server. A server has one colour.
+fn bars(all: &[Comparison<'_>]) -> String {
+    let mut servers: Vec<&str> =
+        all.iter().flat_map(|one| &one.rates).map(|(server, _)| server.as_str()).collect();
+    servers.sort_unstable();
+    servers.dedup();
+    let mut html = String::new();
+    for one in all.iter().take(SHOWN_MAX) {
+        let most = one.rates[0].1.max(1e-9);
+        let _ = write!(
+            html,
+            "<h4>{}, {} per second</h4><div class=\"bars\">",
+            escape(&one.name),
+            escape(one.operations)
+        );
+        for (server, rate) in &one.rates {
+            let colour = servers.iter().position(|name| name == server).unwrap_or(0) % COLOURS;
+            let _ = write!(
+                html,
+                "<span>{}</span><span class=\"track\"><span class=\"bar key c{colour}\" style=\"width:{:.1}%\"></span></span>\
+                 <span>{}</span>",
+                escape(server),
+                (rate / most * 100.0).max(0.5),
+                number(*rate)
+            );
+        }
+        html.push_str("</div>");
+    }
+    if all.len() > SHOWN_MAX {
+        let _ = write!(html, "<p>{} more are below.</p>", all.len() - SHOWN_MAX);
+    }
+    if html.is_empty() { html } else { format!("<figure>{html}</figure>") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::file::tests::file;
+
+    fn run(workload: &str, server: &str, rate: f64) -> RunFile {
+        let mut run = file(workload, 8, rate);
+        run.labels.insert("server".to_owned(), server.to_owned());
+        run
+    }
+
+    fn said(files: &[RunFile]) -> String {
+        sentence(&comparisons(files))
+    }
+
+    #[test]
+    fn two_servers_are_compared_by_the_medians_of_their_repeats() {
+        let files = [run("point", "a", 100.0), run("point", "a", 300.0), run("point", "b", 50.0)];
+        assert_eq!(
+            said(&files),
+            "a does 200 queries per second, 4 times as many as b with 50 (point, 8 clients)."
+        );
+        let files = [run("point", "a", 100.0), run("point", "b", 98.0)];
+        assert!(said(&files).starts_with("a and b are about as fast: 100 and 98 "), "{}", said(&files));
+    }
+
+    #[test]
+    fn several_comparisons_are_counted() {
+        let files = [
+            run("kv", "a", 1.0),
+            run("kv", "b", 2.0),
+            run("point", "a", 4.0),
+            run("point", "b", 2.0),
+            run("iibench", "b", 1.0),
+        ];
+        assert_eq!(
+            said(&files),
+            "a is the fastest in 1 of 2 comparisons, 2 times as fast as the next; b is it in 1."
+        );
+    }
+
+    #[test]
+    fn one_server_says_its_rate_and_flagged_runs_do_not_count() {
+        let mut files = [run("point", "a", 12_345.0), run("point", "b", 99_999.0)];
+        files[1].flagged = true;
+        assert!(
+            said(&files).starts_with("a does 12.3k queries per second (point, 8 clients)"),
+            "{}",
+            said(&files)
+        );
+        files[0].flagged = true;
+        assert!(said(&files).contains("all of them are flagged"));
+        assert_eq!(render(&[]), "");
+    }
+
+    #[test]
+    fn bars_are_parts_of_the_fastest_and_a_server_keeps_its_colour() {
+        let files =
+            [run("kv", "a", 1.0), run("kv", "b", 2.0), run("point", "a", 4.0), run("point", "b", 2.0)];
+        let html = render(&files);
+        assert_eq!(html.matches("c0\" style=\"width:50.0%\"").count(), 1, "{html}");
+        assert_eq!(html.matches("c1\" style=\"width:100.0%\"").count(), 1, "{html}");
+    }
+}
