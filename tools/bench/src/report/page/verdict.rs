@@ -21,6 +21,15 @@ const SHOWN_MAX: usize = 12;
 /// How many colours there are.
 const COLOURS: usize = 6;
 
+/// What the runs of a comparison have in common, beside their clients.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Work<'f> {
+    workload: &'f str,
+    /// The name of the run in its suite, if that says more.
+    run: &'f str,
+    cache: &'f str,
+}
+
 struct Comparison<'f> {
     /// The workload, the clients, and what else tells it from others.
     name: String,
@@ -41,17 +50,16 @@ pub fn render(files: &[RunFile]) -> String {
 }
 
 fn comparisons(files: &[RunFile]) -> Vec<Comparison<'_>> {
-    let mut alike: BTreeMap<(&str, &str, &str), Vec<&RunFile>> = BTreeMap::new();
+    let mut alike: BTreeMap<Work<'_>, Vec<&RunFile>> = BTreeMap::new();
     for file in files.iter().filter(|file| !file.flagged) {
         let cache = file.labels.get("cache").map_or("", String::as_str);
-        let key = (file.workload.as_str(), run_label(file).unwrap_or_default(), cache);
-        alike.entry(key).or_default().push(file);
+        let work = Work { workload: &file.workload, run: run_label(file).unwrap_or_default(), cache };
+        alike.entry(work).or_default().push(file);
     }
-    alike.into_iter().filter_map(|(key, files)| comparison(key, &files)).collect()
+    alike.into_iter().filter_map(|(work, files)| comparison(work, &files)).collect()
 }
 
-fn comparison<'f>(key: (&str, &str, &str), files: &[&'f RunFile]) -> Option<Comparison<'f>> {
-    let (workload, run, cache) = key;
+fn comparison<'f>(work: Work<'_>, files: &[&'f RunFile]) -> Option<Comparison<'f>> {
     let clients = files.iter().map(|file| file.plan.clients).max()?;
     let mut by_server: BTreeMap<String, Vec<&RunFile>> = BTreeMap::new();
     for file in files.iter().filter(|file| file.plan.clients == clients) {
@@ -67,7 +75,7 @@ fn comparison<'f>(key: (&str, &str, &str), files: &[&'f RunFile]) -> Option<Comp
     rates.sort_by(|a, b| b.1.total_cmp(&a.1));
     let fastest = by_server.get(&rates.first()?.0)?;
     let plural = if clients == 1 { "client" } else { "clients" };
-    let name = [workload, run, cache, &format!("{clients} {plural}")]
+    let name = [work.workload, work.run, work.cache, &format!("{clients} {plural}")]
         .into_iter()
         .filter(|part| !part.is_empty())
         .collect::<Vec<_>>()
