@@ -65,8 +65,8 @@ pub fn median(mut values: Vec<f64>) -> Option<f64> {
     Some(f64::midpoint(lower, upper))
 }
 
-/// The distance between the ticks of an axis of this length, of which there are about so many. It is 1, 2 or 5
-/// times a power of ten, so that every tick is a round number.
+/// The distance between the ticks of an axis of this length, of which there are about so many. It is 1, 2
+/// or 5 times a power of ten, so that every tick is a round number.
 pub fn tick_step(length: f64, ticks: f64) -> f64 {
     let least = (length / ticks).max(1e-9);
     let unit = 10_f64.powf(least.log10().floor());
