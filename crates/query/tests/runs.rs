@@ -6,7 +6,7 @@ mod store;
 
 use std::sync::Arc;
 
-use pando_catalog::{Begin, BlockingMode, Caller, Operation};
+use pando_catalog::{Begin, BlockingMode, Caller, Interruption, Operation};
 use pando_document::{RawDocumentBuf, Value, doc};
 use pando_query::execute::{Counters, Executor, Revisits};
 use pando_query::expression::ParseScope;
@@ -190,4 +190,22 @@ fn rows_in_any_order_are_fetched_in_the_order_of_their_keys_and_none_is_lost() {
         ids.sort_unstable();
         assert_eq!(ids, expected);
     }
+}
+
+#[test]
+fn a_sort_in_memory_ends_while_it_gives_its_rows() {
+    let store = Store::new(&numbered(100), &[]);
+    let filter = Filter::everything();
+    let sort = Sort::parse(&doc! { "n": -1 }.to_raw()).unwrap();
+    let find = FindSpecification { sort: &sort, ..FindSpecification::matching(&filter) };
+    let made = plan(&find, &store.indexes()).unwrap();
+    let memory = StageMemory::unlimited(DiskUse::Forbidden);
+    let mut executor =
+        Executor::new(Arc::clone(&store.collection), made, &memory, Revisits::Impossible).unwrap();
+    let transaction = store.catalog.begin(Begin::READ).unwrap();
+    let operation = Operation::default();
+    operation.begin();
+    assert!(executor.next(&*transaction, Caller::may_block(&operation)).unwrap().is_some());
+    operation.interrupt(Interruption::Killed);
+    assert!(executor.next(&*transaction, Caller::may_block(&operation)).is_err());
 }

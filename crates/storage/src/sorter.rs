@@ -309,8 +309,8 @@ impl Sorter {
         }
     }
 
-    /// Lets memory and files go.
-    fn release(&mut self) {
+    /// Lets memory and files go. It has no entries afterwards.
+    pub fn release(&mut self) {
         self.merge = None;
         self.arena = Arena::default();
         self.runs = Vec::new();

@@ -288,7 +288,8 @@ impl Executor {
         match self.sort.as_ref().map(|sort| sort.phase) {
             None => return self.find(transaction, caller),
             Some(Phase::Filling) => self.fill(transaction, caller)?,
-            Some(Phase::Emptying) => {}
+            // Neither the sorter nor its caller looks at the operation for each document.
+            Some(Phase::Emptying) => caller.operation.check()?,
         }
         let Some(sort) = &mut self.sort else { unreachable!("only a sort is emptied") };
         let next = sort.sorter.next(&mut || Ok(caller.operation.check_now()?))?;

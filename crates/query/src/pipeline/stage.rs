@@ -24,7 +24,7 @@ use std::sync::Arc;
 use pando_catalog::Bytes;
 use pando_document::{RawDocument, RawValue};
 
-use super::{Flow, PipelineFault, RunOptions, Sink, Source, Take};
+use super::{Check, Flow, PipelineFault, RunOptions, Sink, Source, Take};
 use crate::error::QueryError;
 use crate::expression::ParseScope;
 use crate::needs::Needs;
@@ -74,7 +74,9 @@ pub(super) trait Definition: Debug + Send + Sync {
 
 /// A stage at work.
 pub(super) trait Stage: Send {
-    /// The next document, drawn from `input`. An error of the input leaves the state as it was.
+    /// The next document, drawn from `input`. An error of the input leaves the state as it was. Drawing a
+    /// document checks whether the operation has to end; a stage that gives documents without drawing one
+    /// calls [`Source::check`].
     fn next(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError>;
 
     /// Gives documents to a sink until it has enough or there are no more; the next call goes on behind the

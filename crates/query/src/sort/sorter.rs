@@ -114,6 +114,8 @@ impl External {
             self.phase = Phase::Emptying;
         }
         if self.left == 0 {
+            // Those behind the limit are let go: the sorter may wait in a cursor.
+            self.sorter.release();
             return Ok(None);
         }
         self.left -= 1;

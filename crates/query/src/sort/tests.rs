@@ -125,7 +125,9 @@ fn with_and_without_a_limit_the_order_is_the_same_whatever_the_memory() {
                 let document = vec![7; number as usize % 90];
                 sorter.push(&key, &number.to_be_bytes(), &document, &mut no_check).unwrap();
             }
-            all(&mut sorter)
+            let all = all(&mut sorter);
+            assert_eq!(stage.account.bytes(), 0, "a sorter at its end may wait in a cursor");
+            all
         };
         let whole = sorted(None);
         assert_eq!(whole.len(), 2_000);

@@ -237,6 +237,7 @@ impl Stage for Run {
             input.for_each_run(&mut |document, times, check| table.take(document, times, check))?;
             self.table.finish(&mut || input.check())?;
         }
+        input.check()?;
         self.table.next(&mut || input.check())
     }
 }

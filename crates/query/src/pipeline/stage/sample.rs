@@ -81,6 +81,7 @@ impl Stage for Run {
             }
             self.phase = Phase::Giving;
         }
+        input.check()?;
         let next = self.sorter.next(&mut || input.check())?;
         Ok(next.map(|sorted| Bytes::copy_from_slice(sorted.document)))
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pando_catalog::Bytes;
 use pando_document::{DocumentWriter, RawArray, RawDocument, RawValue};
 
-use super::{Definition, Flow, RunOptions, Sink, Source, Stage, document_in, pulled};
+use super::{Check, Definition, Flow, RunOptions, Sink, Source, Stage, document_in, pulled};
 use crate::error::QueryError;
 use crate::expression::FieldPath;
 use crate::needs::Needs;
@@ -36,7 +36,13 @@ struct Run {
     current: Option<Unwinding>,
     /// The document at hand; one buffer for all.
     written: Vec<u8>,
+    /// Documents given since the last check.
+    unchecked: u32,
 }
+
+/// Documents that are given between two checks whether the operation has to end. A document of several arrays
+/// may become billions of documents.
+const GIVEN_A_CHECK: u32 = 64;
 
 /// A document of which some elements were given.
 struct Unwinding {
@@ -137,7 +143,7 @@ impl Definition for Unwind {
 
     fn start_for(&self, _: &RunOptions, behind: &Needs) -> Box<dyn Stage> {
         let kept = behind.fields().map(|fields| fields.into_iter().map(str::to_owned).collect());
-        Box::new(Run { definition: self.clone(), kept, current: None, written: Vec::new() })
+        Box::new(Run { definition: self.clone(), kept, current: None, written: Vec::new(), unchecked: 0 })
     }
 
     fn is_transparent(&self) -> bool {
@@ -161,10 +167,11 @@ impl Stage for Run {
     }
 
     fn for_each(&mut self, input: &mut dyn Source, sink: &mut Sink<'_>) -> Result<(), QueryError> {
-        let Run { definition, kept, current, written } = self;
+        let Run { definition, kept, current, written, unchecked } = self;
         if let Some(begun) = current {
             let root = document_in(&begun.bytes)?;
             match definition.unwind(root, kept.as_deref(), begun.given, written, &mut |document| {
+                check_sometimes(unchecked, &mut || input.check())?;
                 sink(document, &mut || input.check())
             })? {
                 Outcome::Some(given) => {
@@ -180,7 +187,10 @@ impl Stage for Run {
             }
         }
         input.for_each(&mut |root, check| {
-            let mut give = |document: &RawDocument| sink(document, &mut *check);
+            let mut give = |document: &RawDocument| {
+                check_sometimes(unchecked, &mut *check)?;
+                sink(document, &mut *check)
+            };
             match definition.unwind(root, kept.as_deref(), Given::default(), written, &mut give)? {
                 Outcome::All(flow) => Ok(flow),
                 Outcome::Some(given) => {
@@ -191,6 +201,16 @@ impl Stage for Run {
             }
         })
     }
+}
+
+/// Checks before each [`GIVEN_A_CHECK`]th document.
+fn check_sometimes(unchecked: &mut u32, check: Check<'_>) -> Result<(), QueryError> {
+    *unchecked += 1;
+    if *unchecked < GIVEN_A_CHECK {
+        return Ok(());
+    }
+    *unchecked = 0;
+    check()
 }
 
 /// Gives a document on.
