@@ -270,16 +270,24 @@ impl Cursors {
         });
     }
 
-    /// Ends the cursors over a collection that was dropped. The sentence tells their clients.
+    /// Ends the cursors over a collection that was dropped. The sentence tells their clients. A `getMore` that
+    /// has not ended by now gives its batch; the next one is told.
     pub fn end_users_of(&self, namespace: &str, sentence: &str) {
         for slot in self.slots.lock().values_mut() {
-            if let Slot::Free(cursor) = slot
-                && cursor.facts.namespace == namespace
-            {
-                let facts = Arc::clone(&cursor.facts);
+            let facts = match slot {
+                Slot::Free(OpenCursor { facts, .. }) | Slot::InUse { facts, .. } => Arc::clone(facts),
+                Slot::Killed | Slot::Dropped { .. } => continue,
+            };
+            if facts.namespace == namespace {
                 *slot = Slot::Dropped { facts, sentence: sentence.to_owned() };
             }
         }
+    }
+
+    /// Whether a cursor was killed while it is in use. The interruption may have come before its user was
+    /// listed with it.
+    pub fn is_killed(&self, id: i64) -> bool {
+        matches!(self.slots.lock().get(&id), Some(Slot::Killed))
     }
 
     /// Cursors that are open.
@@ -427,6 +435,25 @@ mod tests {
         };
         assert_eq!(code(cursors.take(id, &user())), 175);
         assert_eq!(code(cursors.take(id, &user())), 43);
+        // The same where a `getMore` has the cursor when the collection is dropped.
+        let id = cursors.open(cursor(Expiry::TimesOut), 0);
+        let taken = cursors.take(id, &user()).unwrap();
+        cursors.end_users_of("a.b", "gone");
+        cursors.put_back(id, taken, 0);
+        assert_eq!(code(cursors.take(id, &user())), 175);
+        assert_eq!(cursors.len(), 0);
+    }
+
+    #[test]
+    fn a_kill_before_its_user_is_listed_is_seen_afterwards() {
+        let cursors = Cursors::new(CursorTimeout::default());
+        let id = cursors.open(cursor(Expiry::TimesOut), 0);
+        let _taken = cursors.take(id, &user()).unwrap();
+        assert!(!cursors.is_killed(id));
+        assert!(cursors.kill(id));
+        assert!(cursors.is_killed(id));
+        cursors.close(id);
+        assert!(!cursors.is_killed(id));
     }
 
     #[test]

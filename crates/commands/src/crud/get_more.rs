@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pando_catalog::Interruption;
 use pando_document::{DocumentWriter, RawValue};
 
 use crate::arguments::{Arguments, missing, wrong_type};
@@ -84,6 +85,9 @@ fn advance(
         listed.cursor = Some(Arc::clone(&cursor.facts));
         listed.plan.clone_from(&cursor.facts.plan);
     });
+    if context.cursors().is_killed(id) {
+        context.operation.interrupt(Interruption::CursorKilled);
+    }
     if let Some(left) = cursor.time_left {
         context.operation.limit_time(context.began, left);
     }
