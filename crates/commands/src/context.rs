@@ -11,6 +11,7 @@ use pando_document::{RawDocument, RawDocumentBuf};
 use pando_environment::Monotonic;
 use pando_query::QueryError;
 use pando_query::explain::{PlanSummary, Purpose};
+use pando_query::expression::{EvaluationWatch, ParseScope};
 use pando_query::plan::{Plan, point_lookup};
 
 use crate::cursors::Cursors;
@@ -149,6 +150,16 @@ impl<'c> Context<'c> {
 
     pub fn catalog(&self) -> &'c Catalog {
         &self.shared.catalog
+    }
+
+    /// The scope of the request's expressions, whose evaluations end with its operation.
+    pub fn parse_scope(&self) -> ParseScope {
+        self.watched_scope(&EvaluationWatch::of(self.record.operation()))
+    }
+
+    /// The same with a watch that a cursor keeps.
+    pub fn watched_scope(&self, watch: &EvaluationWatch) -> ParseScope {
+        ParseScope::at(self.shared.now_ms()).watched_by(watch)
     }
 
     /// The account of a new query.

@@ -9,6 +9,7 @@
 use pando_catalog::{Caller, QueryAccount, Reservation};
 use pando_document::{DocumentWriter, RawDocument};
 use pando_query::QueryError;
+use pando_query::expression::EvaluationWatch;
 
 use crate::CommandError;
 use crate::arguments::Arguments;
@@ -176,6 +177,8 @@ pub(crate) struct NewCursor<'a> {
     /// Documents in the first batch, where the client says.
     pub first_batch: Option<u64>,
     pub keeping: Keeping,
+    /// The watch of its expressions.
+    pub watch: Option<EvaluationWatch>,
 }
 
 impl<'a> NewCursor<'a> {
@@ -187,7 +190,7 @@ impl<'a> NewCursor<'a> {
         account: QueryAccount,
     ) -> NewCursor<'a> {
         let (expiry, keeping) = (Expiry::TimesOut, Keeping::Keep);
-        NewCursor { command, namespace, source, account, expiry, first_batch: None, keeping }
+        NewCursor { command, namespace, source, account, expiry, first_batch: None, keeping, watch: None }
     }
 }
 
@@ -197,8 +200,9 @@ pub(crate) fn open(
     new: NewCursor<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    let NewCursor { command, namespace, source, account, expiry, first_batch, keeping } = new;
+    let NewCursor { command, namespace, source, account, expiry, first_batch, keeping, watch } = new;
     let mut supply = Supply::new(source, &account, command.as_bytes().len());
+    supply.watch = watch;
     if keeping == Keeping::SingleBatch {
         supply.batch_memory = BatchMemory::Exceeded;
     }

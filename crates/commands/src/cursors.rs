@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pando_catalog::{Caller, Interruption, QueryAccount, Reservation};
+use pando_query::expression::EvaluationWatch;
 use parking_lot::Mutex;
 
 use crate::cursor_facts::{CursorFacts, Expiry};
@@ -54,6 +55,8 @@ pub(crate) struct Supply {
     /// An estimate of the parsed request.
     request_bytes: usize,
     pub batch_memory: BatchMemory,
+    /// The watch of its expressions, which follows the operation that works on it.
+    pub watch: Option<EvaluationWatch>,
 }
 
 impl Supply {
@@ -67,7 +70,7 @@ impl Supply {
         }
         let account = account.clone();
         let batch_memory = BatchMemory::Available;
-        Supply { source, carry: Vec::new(), account, waiting, request_bytes, batch_memory }
+        Supply { source, carry: Vec::new(), account, waiting, request_bytes, batch_memory, watch: None }
     }
 
     /// Counts its memory while it waits for a `getMore`.

@@ -10,6 +10,9 @@ use pando_document::{RawValue, compare_values};
 use crate::error::{ErrorCode, QueryError};
 use crate::field_tables::{FieldSource, FieldTables};
 
+/// Elements that are sorted or merged between two checks: some milliseconds.
+const PIECE_ELEMENTS: usize = 8 << 10;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
     Ascending,
@@ -54,6 +57,47 @@ impl ArraySort {
     pub(crate) fn sort(&self, elements: &mut [RawValue<'_>]) {
         let fields = FieldTables::default();
         elements.sort_by(|a, b| self.compare(*a, *b, &fields));
+    }
+
+    /// Sorts stably, and checks between pieces of a long array.
+    ///
+    /// # Errors
+    /// That of the check.
+    pub(crate) fn sort_checked(
+        &self,
+        elements: &mut Vec<RawValue<'_>>,
+        check: &mut dyn FnMut() -> Result<(), QueryError>,
+    ) -> Result<(), QueryError> {
+        let fields = FieldTables::default();
+        for piece in elements.chunks_mut(PIECE_ELEMENTS) {
+            check()?;
+            piece.sort_by(|a, b| self.compare(*a, *b, &fields));
+        }
+        let mut sorted = PIECE_ELEMENTS;
+        while sorted < elements.len() {
+            let mut merged = Vec::with_capacity(elements.len());
+            for pair in elements.chunks(2 * sorted) {
+                let (mut left, mut right) = pair.split_at(sorted.min(pair.len()));
+                while let ([first, rest_of_left @ ..], [second, rest_of_right @ ..]) = (left, right) {
+                    let is_left = self.compare(*first, *second, &fields) != Ordering::Greater;
+                    let next = if is_left { first } else { second };
+                    if is_left {
+                        left = rest_of_left
+                    } else {
+                        right = rest_of_right
+                    }
+                    merged.push(*next);
+                    if merged.len().is_multiple_of(PIECE_ELEMENTS) {
+                        check()?;
+                    }
+                }
+                merged.extend_from_slice(left);
+                merged.extend_from_slice(right);
+            }
+            *elements = merged;
+            sorted *= 2;
+        }
+        Ok(())
     }
 
     fn compare<'v>(&self, a: RawValue<'v>, b: RawValue<'v>, fields: &FieldTables<'v>) -> Ordering {
@@ -105,4 +149,37 @@ fn value_at<'v>(value: RawValue<'v>, path: &[String], fields: &FieldTables<'v>) 
 
 fn bad_value(message: String) -> QueryError {
     QueryError::new(ErrorCode::BadValue, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use pando_document::doc;
+
+    use super::*;
+
+    #[test]
+    fn a_sort_in_pieces_gives_the_same_order_and_ends_at_a_failed_check() {
+        let pattern = doc! { "p": { "n": 1 } }.to_raw();
+        let sort = ArraySort::parse(pattern.get("p").unwrap().unwrap()).unwrap();
+        for count in [0, 1, PIECE_ELEMENTS, PIECE_ELEMENTS + 1, 5 * PIECE_ELEMENTS + 3] {
+            let count = i32::try_from(count).unwrap();
+            let documents: Vec<_> =
+                (0..count).map(|i| doc! { "n": (i * 7919 % 1009), "i": i }.to_raw()).collect();
+            let mut whole: Vec<RawValue<'_>> =
+                documents.iter().map(|document| RawValue::Document(document)).collect();
+            let mut pieces = whole.clone();
+            sort.sort(&mut whole);
+            sort.sort_checked(&mut pieces, &mut || Ok(())).unwrap();
+            let shown = |elements: &[RawValue<'_>]| -> Vec<String> {
+                elements.iter().map(|element| crate::shell_text::value_text(*element)).collect()
+            };
+            assert_eq!(shown(&pieces), shown(&whole), "{count} elements");
+            let mut checks = 0;
+            let outcome = sort.sort_checked(&mut pieces, &mut || {
+                checks += 1;
+                if checks < 7 { Ok(()) } else { Err(bad_value("stop".to_owned())) }
+            });
+            assert_eq!(outcome.is_err(), checks == 7, "{count} elements");
+        }
+    }
 }

@@ -27,6 +27,7 @@ mod frame;
 mod integer;
 mod operator;
 mod scope;
+mod watch;
 
 use pando_document::{RawArray, RawDocument, RawValue};
 
@@ -41,6 +42,7 @@ pub(crate) use self::operator::interval_of;
 pub(crate) use self::operator::is_known;
 pub use self::scope::ParseScope;
 pub(crate) use self::scope::{Conditions, check_user_name};
+pub use self::watch::EvaluationWatch;
 
 use self::call::Call;
 use crate::error::QueryError;
@@ -158,6 +160,14 @@ impl Expression {
 
     fn from_call(call: Call) -> Expression {
         Expression { node: Node::Call(Box::new(call)) }
+    }
+
+    /// The same expression; if it is a call, this watch may end its evaluation.
+    fn watched_by(self, watch: Option<&EvaluationWatch>) -> Expression {
+        match (self.node, watch) {
+            (Node::Call(call), Some(watch)) => Expression::from_call(call.watched_by(watch)),
+            (node, _) => Expression { node },
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use pando_catalog::Collection;
 use pando_document::{DocumentWriter, RawBinary, RawDocument, RawValue};
-use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 
 use crate::arguments::Arguments;
@@ -31,7 +30,7 @@ pub(crate) fn run(
         match argument.name {
             "filter" => {
                 if let Some(given) = argument.document()? {
-                    filter = Some(Filter::parse(given, &ParseScope::at(context.shared.now_ms()))?);
+                    filter = Some(Filter::parse(given, &context.parse_scope())?);
                 }
             }
             "nameOnly" if argument.boolean()? == Some(true) => detail = Detail::NameOnly,

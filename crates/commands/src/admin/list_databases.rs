@@ -1,7 +1,6 @@
 //! `listDatabases`: the databases that have a collection, and what they take on the device.
 
 use pando_document::{DocumentWriter, RawDocument};
-use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 
 use crate::arguments::Arguments;
@@ -28,7 +27,7 @@ pub(crate) fn run(
         match argument.name {
             "filter" => {
                 if let Some(given) = argument.document()? {
-                    filter = Some(Filter::parse(given, &ParseScope::at(context.shared.now_ms()))?);
+                    filter = Some(Filter::parse(given, &context.parse_scope())?);
                 }
             }
             "nameOnly" if argument.lenient_boolean()? == Some(true) => detail = Detail::NameOnly,

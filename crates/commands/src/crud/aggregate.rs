@@ -13,7 +13,7 @@ use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawV
 use pando_query::QueryError;
 use pando_query::execute::{Executor, Revisits};
 use pando_query::explain::{PlanSummary, Purpose};
-use pando_query::expression::ParseScope;
+use pando_query::expression::{EvaluationWatch, ParseScope};
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::needs::Needs;
@@ -243,8 +243,11 @@ pub(crate) fn run(
     let aggregate = AggregateRequest::read(request.body, CursorField::Required)?;
     let namespace = context.namespace(aggregate.collection)?;
     let account = context.query_account();
-    let source = source_of(context, &aggregate, &account)?;
+    let watch = EvaluationWatch::of(context.record.operation());
+    let scope = context.watched_scope(&watch).with_let(aggregate.variables)?;
+    let source = source_of(context, &aggregate, &scope, &account)?;
     let cursor = NewCursor {
+        watch: Some(watch),
         first_batch: aggregate.batch_size,
         ..NewCursor::new(request.body, namespace.to_string(), Box::new(source), account)
     };
@@ -255,23 +258,23 @@ pub(crate) fn run(
 fn source_of(
     context: &Context<'_>,
     request: &AggregateRequest<'_>,
+    scope: &ParseScope,
     account: &QueryAccount,
 ) -> Result<AggregateSource, CommandError> {
-    let scope = ParseScope::with_let(context.shared.now_ms(), request.variables)?;
     let memory = StageMemory { account: account.clone(), disk_use: request.disk_use };
     let options = RunOptions { memory: memory.clone(), seed: context.shared.environment.random().next_u64() };
     let transaction = context.begin_read()?;
     let (input, run) = match given_input(context, request)? {
         Some((documents, rest)) => {
-            let rest = Pipeline::parse(RawArray::from_document(&rest), &scope)?;
+            let rest = Pipeline::parse(RawArray::from_document(&rest), scope)?;
             (Input::Given(documents.into_iter()), rest.start(&options))
         }
         None => {
-            let pipeline = Pipeline::parse(request.pipeline, &scope)?;
+            let pipeline = Pipeline::parse(request.pipeline, scope)?;
             match context.catalog().collection(context.database, request.collection) {
                 Some(collection) => {
                     let planned =
-                        PlannedPipeline::new(request, pipeline, &scope, &collection, transaction.snapshot())?;
+                        PlannedPipeline::new(request, pipeline, scope, &collection, transaction.snapshot())?;
                     context.note_plan(&planned.plan, Purpose::Find);
                     let run = planned.rest.start(&options);
                     let mut executor =

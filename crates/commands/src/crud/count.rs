@@ -3,7 +3,6 @@
 
 use pando_catalog::Collection;
 use pando_document::{DocumentWriter, Number, RawDocument, RawValue};
-use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::shell_text::value_text;
 
@@ -38,7 +37,7 @@ pub(crate) fn run(
         }
     }
     let namespace = context.readable(name)?;
-    let filter = Filter::parse(query, &ParseScope::at(context.shared.now_ms()))?;
+    let filter = Filter::parse(query, &context.parse_scope())?;
     let transaction = context.begin_read()?;
     let reach = limit.map(|limit| limit.saturating_add(skip));
     let matched = match context.catalog().collection(namespace.database(), namespace.collection()) {

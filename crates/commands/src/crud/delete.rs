@@ -54,7 +54,7 @@ pub(crate) fn run(
     check_batch_length(deletes.len())?;
     let parts = deletes.iter().map(|delete| parse_parts(delete)).collect::<Result<Vec<_>, _>>()?;
     let namespace = context.writable(name)?;
-    let scope = ParseScope::with_let(context.shared.now_ms(), variables)?;
+    let scope = context.parse_scope().with_let(variables)?;
 
     let mut batch = StatementBatch::new(&parts, &scope, order);
     retry::on_conflict(context, |context| {

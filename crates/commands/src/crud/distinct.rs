@@ -3,7 +3,6 @@
 mod values;
 
 use pando_document::{DocumentWriter, RawDocument};
-use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::path::Path;
 
@@ -43,10 +42,14 @@ pub(crate) fn run(
     }
     let path = Path::new(key);
     let namespace = context.readable(name)?;
-    let filter = Filter::parse(query, &ParseScope::at(context.shared.now_ms()))?;
+    let filter = Filter::parse(query, &context.parse_scope())?;
     let transaction = context.begin_read()?;
-    let mut values = Values::new(&context.query_account());
-    let check = || context.check();
+    let account = context.query_account();
+    let mut values = Values::new(&account);
+    let check = || {
+        account.report(context.operation);
+        context.check()
+    };
     if let Some(collection) = context.catalog().collection(namespace.database(), namespace.collection()) {
         let selection = Selection::new(filter, None, hint, None)?;
         let reader = Reader { collection: &collection, transaction: &*transaction, context };
@@ -55,5 +58,7 @@ pub(crate) fn run(
         })?;
     }
     transaction.rollback();
-    values.write(&mut reply.array("values"), &mut || check())
+    let outcome = values.write(&mut reply.array("values"), &mut || check());
+    account.report(context.operation);
+    outcome
 }

@@ -169,7 +169,7 @@ fn explained(
             ));
         }
     };
-    explained_search(&sought, &ParseScope::at(context.shared.now_ms()), collection)
+    explained_search(&sought, &context.parse_scope(), collection)
 }
 
 /// The search of a command that is not a find.
@@ -260,7 +260,7 @@ fn explained_find(
     collection: Option<&Arc<Collection>>,
 ) -> Result<Explained, CommandError> {
     let request = FindRequest::read(command)?;
-    let parsed = ParsedFind::parse(&request, context.shared.now_ms())?;
+    let parsed = ParsedFind::parse(&request, &context.parse_scope())?;
     let plan = plan_for(&parsed.specification(), collection)?;
     let shape = if parsed.is_simple_inclusion() { Shape::Simple } else { Shape::General };
     let projection = request.projection.map(|projection| (projection.to_owned(), shape));
@@ -274,7 +274,7 @@ fn explained_aggregate(
     collection: Option<&Arc<Collection>>,
 ) -> Result<Explained, CommandError> {
     let request = AggregateRequest::read(command, CursorField::Optional)?;
-    let scope = ParseScope::with_let(context.shared.now_ms(), request.variables)?;
+    let scope = context.parse_scope().with_let(request.variables)?;
     let pipeline = Pipeline::parse(request.pipeline, &scope)?;
     match collection {
         Some(collection) => {

@@ -12,7 +12,7 @@ use pando_catalog::{Caller, Collection, Transaction};
 use pando_document::{DocumentWriter, RawValue};
 use pando_query::execute::{Executor, Revisits};
 use pando_query::explain::{PlanSummary, Purpose};
-use pando_query::expression::ParseScope;
+use pando_query::expression::EvaluationWatch;
 use pando_query::filter::Filter;
 use pando_query::memory::StageMemory;
 use pando_query::plan::{Access, plan_at, point_lookup};
@@ -42,7 +42,8 @@ pub(crate) fn run(
         return find_point(context, request, &find, collection, id, reply);
     }
     let namespace = context.readable(find.collection)?;
-    let parsed = ParsedFind::parse(&find, context.shared.now_ms())?;
+    let watch = EvaluationWatch::of(context.record.operation());
+    let parsed = ParsedFind::parse(&find, &context.watched_scope(&watch))?;
     let memory = StageMemory { account: context.query_account(), disk_use: find.disk_use };
     let source: Box<dyn CursorSource> = match context.catalog().collection(context.database, find.collection)
     {
@@ -59,6 +60,7 @@ pub(crate) fn run(
         expiry: find.expiry,
         first_batch: find.batch_size,
         keeping: find.keeping,
+        watch: Some(watch),
         ..NewCursor::new(request.body, namespace.to_string(), source, memory.account)
     };
     cursor_reply::open(context, cursor, reply)
@@ -88,7 +90,7 @@ fn find_point(
     // Parsed first, so that a wrong projection is refused even if there is no document.
     let projection = match find.projection {
         Some(projection) => {
-            let scope = ParseScope::with_let(context.shared.now_ms(), find.variables)?;
+            let scope = context.parse_scope().with_let(find.variables)?;
             Some(Projection::parse(projection, &scope)?)
         }
         None => None,

@@ -64,7 +64,7 @@ pub(crate) fn run(
     let name = collection_name(request.command()?.1)?;
     let parts = parse(request.body)?;
     let namespace = context.writable(name)?;
-    let scope = ParseScope::with_let(context.shared.now_ms(), parts.variables)?;
+    let scope = context.parse_scope().with_let(parts.variables)?;
     let outcome = retry::on_conflict(context, |context| {
         let lease = match context.lease(&namespace)? {
             Some(lease) => lease,

@@ -131,8 +131,8 @@ pub(crate) struct ParsedFind<'a> {
 
 impl<'a> ParsedFind<'a> {
     /// Parses filter, sort, projection and hint.
-    pub fn parse(request: &FindRequest<'a>, now_ms: i64) -> Result<ParsedFind<'a>, CommandError> {
-        let scope = ParseScope::with_let(now_ms, request.variables)?;
+    pub fn parse(request: &FindRequest<'a>, scope: &ParseScope) -> Result<ParsedFind<'a>, CommandError> {
+        let scope = scope.with_let(request.variables)?;
         let filter = match request.projection.is_some_and(Projection::is_positional) {
             true => Filter::parse(request.filter, &scope.beside_positional())?,
             false => Filter::parse(request.filter, &scope)?,

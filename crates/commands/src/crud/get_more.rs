@@ -88,6 +88,9 @@ fn advance(
     if context.cursors().is_killed(id) {
         context.operation.interrupt(Interruption::CursorKilled);
     }
+    if let Some(watch) = &cursor.supply.watch {
+        watch.follow(context.record.operation());
+    }
     if let Some(left) = cursor.time_left {
         context.operation.limit_time(context.began, left);
     }

@@ -45,7 +45,7 @@ pub(crate) fn run(
     check_batch_length(updates.len())?;
     let parts = updates.iter().map(|update| parse_parts(update)).collect::<Result<Vec<_>, _>>()?;
     let namespace = context.writable(name)?;
-    let scope = ParseScope::with_let(context.shared.now_ms(), variables)?;
+    let scope = context.parse_scope().with_let(variables)?;
 
     let mut batch = StatementBatch::new(&parts, &scope, order);
     let mut without_collection = None;

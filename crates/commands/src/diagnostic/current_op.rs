@@ -3,7 +3,6 @@
 //! Fields of the command beside `$all`, `$ownOps` and `$truncateOps` are a filter over the documents.
 
 use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf};
-use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 
 use crate::arguments::is_generic;
@@ -32,7 +31,7 @@ pub(crate) fn run(
         }
     }
     filter.finish();
-    let filter = Filter::parse(RawDocument::from_bytes(&fields)?, &ParseScope::at(context.shared.now_ms()))?;
+    let filter = Filter::parse(RawDocument::from_bytes(&fields)?, &context.parse_scope())?;
     let mut list = reply.array("inprog");
     for document in wanted.list(context) {
         if filter.matches(&document)? {

@@ -14,7 +14,7 @@ use super::evaluated::Evaluated;
 use super::fault::ExpressionFault;
 use super::frame::Frame;
 use super::scope::ParseScope;
-use super::{Expression, parse_each};
+use super::{EvaluationWatch, Expression, parse_each};
 use crate::error::QueryError;
 use crate::regular_expression::RegularExpression;
 
@@ -49,12 +49,13 @@ pub(super) struct Call {
     pattern: Option<RegularExpression>,
     /// Of the operators that look things up in an array, if the array is constant.
     table: TableOnDemand,
+    watch: Option<EvaluationWatch>,
 }
 
 impl Call {
     /// A call whose arguments were parsed by name.
     pub(super) fn named(definition: &'static Definition, arguments: Vec<Option<Expression>>) -> Call {
-        Call { definition, arguments, first_slot: 0, pattern: None, table: TableOnDemand::default() }
+        Call::binding(definition, arguments, 0)
     }
 
     /// A call that binds variables, from this slot on.
@@ -63,7 +64,13 @@ impl Call {
         arguments: Vec<Option<Expression>>,
         first_slot: usize,
     ) -> Call {
-        Call { definition, arguments, first_slot, pattern: None, table: TableOnDemand::default() }
+        let table = TableOnDemand::default();
+        Call { definition, arguments, first_slot, pattern: None, table, watch: None }
+    }
+
+    /// The same call, whose evaluation this watch may end.
+    pub(super) fn watched_by(self, watch: &EvaluationWatch) -> Call {
+        Call { watch: Some(watch.clone()), ..self }
     }
 
     /// The same call with a compiled pattern.
@@ -133,9 +140,21 @@ impl Call {
         frame: &mut Frame<'a>,
     ) -> Result<Evaluated<'a>, QueryError> {
         match self.arguments.get(index) {
-            Some(Some(expression)) => expression.run(frame),
+            Some(Some(expression)) => {
+                let value = expression.run(frame)?;
+                if frame.count_step(&value) {
+                    self.check()?;
+                }
+                Ok(value)
+            }
             _ => Ok(Evaluated::Missing),
         }
+    }
+
+    /// Fails if the operation that the evaluation works for has to end.
+    #[cold]
+    pub(super) fn check(&self) -> Result<(), QueryError> {
+        self.watch.as_ref().map_or(Ok(()), EvaluationWatch::check)
     }
 
     /// The table of the array that an argument has given, where it is asked for often. An operator asks for
@@ -189,6 +208,7 @@ impl Call {
             first_slot: self.first_slot,
             pattern: self.pattern.clone(),
             table: TableOnDemand::default(),
+            watch: self.watch.clone(),
         }
     }
 

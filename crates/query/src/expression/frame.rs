@@ -7,6 +7,7 @@ use pando_document::{DocumentError, RawDocument, RawValue};
 use super::array_table::{ArrayTable, ArrayTables};
 use super::evaluated::Evaluated;
 use super::field_path::FieldPath;
+use super::watch::Steps;
 use crate::error::QueryError;
 use crate::field_tables::{Direct, FieldSource, FieldTables};
 
@@ -18,12 +19,25 @@ pub struct Frame<'a> {
     slots: Vec<Evaluated<'a>>,
     fields: FieldTables<'a>,
     arrays: ArrayTables<'a>,
+    steps: Steps,
 }
 
 impl<'a> Frame<'a> {
     /// A frame without variables.
     pub fn new(root: &'a RawDocument) -> Frame<'a> {
-        Frame { root, slots: Vec::new(), fields: FieldTables::default(), arrays: ArrayTables::default() }
+        Frame {
+            root,
+            slots: Vec::new(),
+            fields: FieldTables::default(),
+            arrays: ArrayTables::default(),
+            steps: Steps::default(),
+        }
+    }
+
+    /// Counts the work on a value. True: it is time to check the operation.
+    #[inline]
+    pub(super) fn count_step(&mut self, value: &Evaluated<'_>) -> bool {
+        self.steps.count(value)
     }
 
     /// The document that expressions start from.

@@ -97,6 +97,10 @@ pub(super) fn parse(
     argument: RawValue<'_>,
     scope: &ParseScope,
 ) -> Result<Expression, QueryError> {
+    Ok(parse_unwatched(name, argument, scope)?.watched_by(scope.watch()))
+}
+
+fn parse_unwatched(name: &str, argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
     match find(name) {
         Some(Syntax::Listed(definition)) => {
             Ok(Expression::from_call(Call::listed(definition, argument, scope)?))

@@ -7,7 +7,7 @@ use pando_document::RawDocument;
 
 use super::fault::ExpressionFault;
 use super::field_path::FieldPath;
-use super::{Expression, Node};
+use super::{EvaluationWatch, Expression, Node};
 use crate::error::QueryError;
 use crate::field_tables::Direct;
 use crate::literal::Literal;
@@ -23,6 +23,8 @@ pub struct ParseScope {
     now_millis: i64,
     folding: Folding,
     conditions: Conditions,
+    /// `None`: evaluations are not interrupted.
+    watch: Option<EvaluationWatch>,
 }
 
 /// Whether a filter may hold `$expr`.
@@ -65,18 +67,28 @@ impl ParseScope {
         ParseScope { now_millis, ..ParseScope::default() }
     }
 
-    /// A scope with the variables of a command's `let`, whose values are expressions without fields.
-    pub fn with_let(now_millis: i64, variables: &RawDocument) -> Result<ParseScope, QueryError> {
-        let outer = ParseScope::at(now_millis);
+    /// The same scope, in which this watch may end evaluations.
+    #[must_use]
+    pub fn watched_by(self, watch: &EvaluationWatch) -> ParseScope {
+        ParseScope { watch: Some(watch.clone()), ..self }
+    }
+
+    /// The watch of evaluations.
+    pub(super) fn watch(&self) -> Option<&EvaluationWatch> {
+        self.watch.as_ref()
+    }
+
+    /// This scope with the variables of a command's `let`, whose values are expressions without fields.
+    pub fn with_let(&self, variables: &RawDocument) -> Result<ParseScope, QueryError> {
         let mut constants = Vec::new();
         for variable in variables.iter() {
             let (name, value) = variable?;
             check_user_name(name)?;
-            let expression = Expression::parse(value, &outer)?;
+            let expression = Expression::parse(value, self)?;
             let value = expression.evaluate(RawDocument::empty())?;
             constants.push((name, value.raw().map(Literal::new)));
         }
-        Ok(outer.with_constants(constants))
+        Ok(self.with_constants(constants))
     }
 
     /// A scope in which `names` are variables as well; gives the slot of the first, the others follow.

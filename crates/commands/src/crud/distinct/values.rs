@@ -23,6 +23,9 @@ const ENTRY_BYTES: usize = 112;
 /// Values between two looks at the reservation while the table is emptied.
 const VALUES_A_LOOK: usize = 256;
 
+/// Elements of one array between two checks.
+const ELEMENTS_A_CHECK: u32 = 1024;
+
 type Check<'c> = &'c mut dyn FnMut() -> Result<(), CommandError>;
 
 /// See the module's head.
@@ -35,6 +38,8 @@ pub(super) struct Values {
     /// Bytes of the keys in the table.
     keys_bytes: usize,
     key: Vec<u8>,
+    /// Values since the last check: one document may have a million.
+    unchecked: u32,
 }
 
 impl Values {
@@ -46,6 +51,7 @@ impl Values {
             sorter: Sorter::new(account),
             keys_bytes: 0,
             key: Vec::new(),
+            unchecked: 0,
         }
     }
 
@@ -73,6 +79,11 @@ impl Values {
 
     /// Adds a value that is equal to none in the table.
     fn add(&mut self, value: RawValue<'_>, check: Check<'_>) -> Result<(), CommandError> {
+        self.unchecked += 1;
+        if self.unchecked >= ELEMENTS_A_CHECK {
+            self.unchecked = 0;
+            check()?;
+        }
         self.key.clear();
         pando_keyorder::encode(value, Direction::Ascending, &mut self.key, &mut TypeBits::new());
         if self.table.contains_key(self.key.as_slice()) {

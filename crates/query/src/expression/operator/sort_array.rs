@@ -55,7 +55,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
     let pattern = call.argument(1, frame)?;
     let sort = parse_pattern(pattern.raw_or_null())?;
     let mut elements = array.iter().collect::<Result<Vec<_>, _>>()?;
-    sort.sort(&mut elements);
+    sort.sort_checked(&mut elements, &mut || call.check())?;
     array_of(|writer| {
         elements.iter().for_each(|element| writer.push(*element));
         Ok(())
