@@ -33,6 +33,15 @@ enum Kind {
     MaxN(usize),
 }
 
+/// The shape of an accumulator's states, where they can stand in a list as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StateShape {
+    Count,
+    Sum,
+    Average,
+    Other,
+}
+
 /// An accumulator of a `$group`, with its argument.
 #[derive(Clone, Debug)]
 pub(crate) struct AccumulatorCall {
@@ -78,14 +87,29 @@ impl AccumulatorCall {
         Ok(AccumulatorCall { kind, argument })
     }
 
-    /// The same call with its argument folded.
+    /// The same call with its argument folded. The sum of ones is a count.
     pub(crate) fn folded_in(self, scope: &ParseScope) -> Result<AccumulatorCall, QueryError> {
-        Ok(AccumulatorCall { argument: self.argument.folded_in(scope)?, ..self })
+        let argument = self.argument.folded_in(scope)?;
+        let is_one = matches!(argument.as_constant(), Some(RawValue::Int32(1)));
+        match self.kind {
+            Kind::Sum if is_one => Ok(AccumulatorCall::counting()),
+            kind => Ok(AccumulatorCall { kind, argument }),
+        }
     }
 
     /// The count of documents, as `$sortByCount` and `$bucket` need it.
     pub(crate) fn counting() -> AccumulatorCall {
         AccumulatorCall { kind: Kind::Count, argument: Expression::constant(RawValue::Null) }
+    }
+
+    /// The shape of its states.
+    pub(crate) fn state_shape(&self) -> StateShape {
+        match self.kind {
+            Kind::Count => StateShape::Count,
+            Kind::Sum => StateShape::Sum,
+            Kind::Avg => StateShape::Average,
+            _ => StateShape::Other,
+        }
     }
 
     /// The state for a new group.

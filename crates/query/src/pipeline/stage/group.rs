@@ -9,6 +9,8 @@
 //!
 //! Invariants: without disk use, groups and their accumulators together hold at most 100 MB.
 
+mod columns;
+mod keys;
 mod table;
 
 use std::sync::Arc;

@@ -8,14 +8,14 @@
 //!
 //! Without a spill the groups come in the order in which they were met; else in the order of their keys.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use pando_catalog::{Bytes, Reservation, Sorter};
 use pando_document::{ArrayWriter, DocumentWriter, RawArray, RawDocument, RawValue};
 
 use super::Specification;
+use super::columns::{self, Column};
+use super::keys::GroupKeys;
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::Frame;
 use crate::expression::accumulator::Accumulator;
@@ -23,11 +23,6 @@ use crate::literal::Literal;
 use crate::memory::{DiskUse, MEMORY_BYTES_MAX, StageMemory, USED_UP, hold_value};
 use crate::sort::Check;
 
-/// Memory of a group beside its key and its states, about: its places in table and list, which are half empty
-/// after they have grown.
-const GROUP_BYTES: usize = 96 + size_of::<OneGroup>() * 3 / 2;
-/// Memory of a state beside its own bytes: its allocation and the pointer to it.
-const STATE_BYTES: usize = 32;
 /// Groups between two looks at the reservation while the table is emptied.
 const GROUPS_A_LOOK: usize = 256;
 
@@ -36,13 +31,20 @@ pub(super) struct Table {
     specification: Arc<Specification>,
     memory: StageMemory,
     reservation: Reservation,
-    places: HashMap<Vec<u8>, usize>,
-    groups: Vec<OneGroup>,
+    groups: Groups,
     bytes: usize,
     key: Vec<u8>,
     phase: Phase,
 }
 
+/// The groups in memory. They go by numbers in the order in which they were met.
+struct Groups {
+    keys: GroupKeys,
+    ids: Vec<Literal>,
+    columns: Vec<Column>,
+}
+
+/// A group that is put together of partial states.
 struct OneGroup {
     id: Literal,
     states: Vec<Box<dyn Accumulator>>,
@@ -64,8 +66,7 @@ impl Table {
             specification: Arc::clone(specification),
             memory: memory.clone(),
             reservation: memory.account.reserve(),
-            places: HashMap::new(),
-            groups: Vec::new(),
+            groups: Groups::new(specification),
             bytes: 0,
             key: Vec::new(),
             phase: Phase::Filling,
@@ -79,38 +80,29 @@ impl Table {
 
     /// Takes a document into its group.
     pub fn take(&mut self, root: &RawDocument, times: u64, check: Check<'_>) -> Result<(), QueryError> {
-        let specification = Arc::clone(&self.specification);
-        self.key.clear();
+        let Table { specification, groups, key, bytes, .. } = self;
+        key.clear();
         let mut frame = Frame::new(root);
-        let id = specification.id.evaluate(&mut frame, &mut self.key)?;
-        let id = id.raw_or_null();
-        let place = match self.places.get(&self.key) {
-            Some(place) => *place,
-            None => self.new_group(id),
+        let id = specification.id.evaluate(&mut frame, key)?;
+        let group = match groups.keys.find(key) {
+            Some(group) => group,
+            None => groups.add(key, id.raw_or_null(), specification, bytes),
         };
-        let group = &mut self.groups[place];
-        for ((_, call), state) in specification.fields.iter().zip(&mut group.states) {
+        for ((_, call), column) in specification.fields.iter().zip(&mut groups.columns) {
+            let holds_values = column.holds_values();
+            let state = column.state(group);
+            if !holds_values {
+                call.feed(state, &mut frame, times)?;
+                continue;
+            }
             let before = state.held_bytes();
-            call.feed(state.as_mut(), &mut frame, times)?;
-            self.bytes = self.bytes + state.held_bytes() - before;
+            call.feed(state, &mut frame, times)?;
+            *bytes = *bytes + state.held_bytes() - before;
         }
         if self.bytes > self.reservation.bytes() || self.bytes > MEMORY_BYTES_MAX {
             return self.make_room(check);
         }
         Ok(())
-    }
-
-    fn new_group(&mut self, id: RawValue<'_>) -> usize {
-        let place = self.groups.len();
-        let states = self.specification.start();
-        // The key stands for the size of the value as well.
-        let states_bytes: usize = states.iter().map(|state| STATE_BYTES + size_of_val(&**state)).sum();
-        self.bytes += 2 * self.key.len() + GROUP_BYTES + states_bytes;
-        self.groups.push(OneGroup { id: Literal::new(id), states });
-        if let Entry::Vacant(vacant) = self.places.entry(self.key.clone()) {
-            vacant.insert(place);
-        }
-        place
     }
 
     /// Reserves what the table has, or empties it.
@@ -151,19 +143,17 @@ impl Table {
                 Box::new(Sorter::new(&self.memory.account))
             }
         };
-        let places = std::mem::take(&mut self.places);
-        let mut groups = std::mem::take(&mut self.groups);
-        let bytes_a_group = self.bytes / groups.len().max(1);
+        let mut groups = std::mem::replace(&mut self.groups, Groups::new(&self.specification));
+        let keys = std::mem::take(&mut groups.keys).into_descending();
+        let bytes_a_group = self.bytes / keys.len().max(1);
         let mut saved = Vec::new();
-        for (count, (key, place)) in places.into_iter().enumerate() {
-            let group = &mut groups[place];
+        for rank in 0..keys.len() {
             saved.clear();
-            group.save(&mut saved);
-            group.states = Vec::new();
-            sorter.push(&key, &saved, check)?;
-            if count.is_multiple_of(GROUPS_A_LOOK) {
+            groups.pop(&mut saved);
+            keys.with_key(rank, |key| sorter.push(key, &saved, check))?;
+            if rank.is_multiple_of(GROUPS_A_LOOK) {
                 check()?;
-                self.reservation.shrink_to(self.bytes.saturating_sub(count * bytes_a_group));
+                self.reservation.shrink_to(self.bytes.saturating_sub(rank * bytes_a_group));
             }
         }
         self.bytes = 0;
@@ -180,7 +170,7 @@ impl Table {
                 Phase::Merging(sorter, None)
             }
             Phase::Filling | Phase::Giving(_) | Phase::Merging(..) => {
-                self.places = HashMap::new();
+                self.groups.keys = GroupKeys::default();
                 Phase::Giving(0)
             }
         };
@@ -191,10 +181,10 @@ impl Table {
     pub fn next(&mut self, check: Check<'_>) -> Result<Option<Bytes>, QueryError> {
         let mut finished = match &mut self.phase {
             Phase::Filling | Phase::Spilling(_) => return Ok(None),
-            Phase::Giving(place) => {
-                let Some(group) = self.groups.get_mut(*place) else { return Ok(None) };
-                *place += 1;
-                return group.write(&self.specification).map(Some);
+            Phase::Giving(group) => {
+                let given = *group;
+                *group += 1;
+                return self.groups.write(given, &self.specification);
             }
             Phase::Merging(sorter, under_way) => {
                 let merge = Merge { specification: &self.specification, reservation: &mut self.reservation };
@@ -253,14 +243,6 @@ impl OneGroup {
         self.states.iter().map(|state| state.held_bytes()).sum()
     }
 
-    /// Appends an array of the `_id` and the states.
-    fn save(&self, out: &mut Vec<u8>) {
-        let mut array = ArrayWriter::begin(out);
-        array.push(self.id.raw());
-        self.states.iter().for_each(|state| state.save(&mut array));
-        array.finish();
-    }
-
     /// Takes in the states of a saved group, which are later ones.
     fn merge(&mut self, saved: &[u8]) -> Result<(), QueryError> {
         let saved = RawArray::from_document(RawDocument::from_bytes(saved)?);
@@ -271,13 +253,68 @@ impl OneGroup {
     }
 
     fn write(&mut self, specification: &Specification) -> Result<Bytes, QueryError> {
-        let mut bytes = Vec::with_capacity(64);
-        let mut writer = DocumentWriter::begin(&mut bytes);
-        writer.append("_id", self.id.raw());
-        for ((name, _), state) in specification.fields.iter().zip(&mut self.states) {
-            writer.append(name, state.finish()?.raw_or_null());
-        }
-        writer.finish();
-        Ok(Bytes::from(bytes))
+        let states = self.states.iter_mut().map(|state| &mut **state as &mut dyn Accumulator);
+        document_of_group(&self.id, specification, states)
     }
+}
+
+impl Groups {
+    fn new(specification: &Specification) -> Groups {
+        Groups {
+            keys: GroupKeys::default(),
+            ids: Vec::new(),
+            columns: specification.fields.iter().map(|(_, call)| Column::of(call)).collect(),
+        }
+    }
+
+    /// Adds a group, and its memory to `bytes`; its number.
+    fn add(
+        &mut self,
+        key: &[u8],
+        id: RawValue<'_>,
+        specification: &Specification,
+        bytes: &mut usize,
+    ) -> usize {
+        let group = self.ids.len();
+        // The key is about as long as the value.
+        *bytes += key.len() + self.keys.insert(key, group) + columns::push(&mut self.ids, Literal::new(id));
+        for ((_, call), column) in specification.fields.iter().zip(&mut self.columns) {
+            *bytes += column.push(call);
+        }
+        group
+    }
+
+    /// Removes the last group. Appends an array of its `_id` and its states.
+    fn pop(&mut self, out: &mut Vec<u8>) {
+        let Some(last) = self.ids.len().checked_sub(1) else { return };
+        let mut array = ArrayWriter::begin(out);
+        array.push(self.ids[last].raw());
+        self.columns.iter_mut().for_each(|column| column.state(last).save(&mut array));
+        array.finish();
+        columns::truncate(&mut self.ids, last);
+        self.columns.iter_mut().for_each(|column| column.truncate(last));
+    }
+
+    /// The document of a group; `None` behind the last.
+    fn write(&mut self, group: usize, specification: &Specification) -> Result<Option<Bytes>, QueryError> {
+        let Some(id) = self.ids.get(group) else { return Ok(None) };
+        let states = self.columns.iter_mut().map(|column| column.state(group));
+        document_of_group(id, specification, states).map(Some)
+    }
+}
+
+/// The document of a group that is whole.
+fn document_of_group<'s>(
+    id: &Literal,
+    specification: &Specification,
+    states: impl Iterator<Item = &'s mut dyn Accumulator>,
+) -> Result<Bytes, QueryError> {
+    let mut bytes = Vec::with_capacity(64);
+    let mut writer = DocumentWriter::begin(&mut bytes);
+    writer.append("_id", id.raw());
+    for ((name, _), state) in specification.fields.iter().zip(states) {
+        writer.append(name, state.finish()?.raw_or_null());
+    }
+    writer.finish();
+    Ok(Bytes::from(bytes))
 }

@@ -1,0 +1,149 @@
+//! The keys of groups, each with the number of its group: a hash table that compares without following a
+//! pointer.
+//!
+//! A key of up to 16 bytes stands in its slot; that is a number, a date, an ObjectId, a short string. Of a
+//! longer one the slot has the first eight bytes, and its place among all long keys.
+
+use std::hash::{BuildHasher, RandomState};
+
+use hashbrown::HashTable;
+
+/// Bytes of a key that a slot has room for.
+const SLOT_KEY_BYTES: usize = 16;
+/// Memory of a slot: the table is between seven sixteenths and seven eighths full.
+const SLOT_BYTES: usize = (size_of::<Slot>() + 1) * 16 / 9;
+
+/// See the module's head.
+#[derive(Default)]
+pub(super) struct GroupKeys {
+    slots: HashTable<Slot>,
+    /// The long keys, one behind the other.
+    long: Vec<u8>,
+    /// Seeded anew for each table, so that nobody can choose keys that collide.
+    hashing: RandomState,
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    number: u32,
+    key_bytes: u32,
+    /// The key and zeros; of a long one its first eight bytes, and where it begins in `long`.
+    words: [u64; 2],
+}
+
+impl GroupKeys {
+    /// The number of the group with a key.
+    #[inline]
+    pub fn find(&self, key: &[u8]) -> Option<usize> {
+        let words = words_of(key);
+        let found = self.slots.find(self.hashing.hash_one(key), |slot| {
+            slot.key_bytes as usize == key.len()
+                && slot.words[0] == words[0]
+                && match key.len() <= SLOT_KEY_BYTES {
+                    true => slot.words[1] == words[1],
+                    false => slot.long_key(&self.long) == key,
+                }
+        });
+        found.map(|slot| slot.number as usize)
+    }
+
+    /// Adds a key that is not there; the memory that it takes.
+    pub fn insert(&mut self, key: &[u8], number: usize) -> usize {
+        let mut words = words_of(key);
+        let mut bytes = SLOT_BYTES;
+        if key.len() > SLOT_KEY_BYTES {
+            words[1] = self.long.len() as u64;
+            self.long.extend_from_slice(key);
+            // The list of long keys is doubled when it is full.
+            bytes += key.len() * 3 / 2;
+        }
+        let slot = Slot {
+            number: u32::try_from(number).expect("groups are fewer than four thousand million"),
+            key_bytes: u32::try_from(key.len()).expect("a key is about as long as a document at most"),
+            words,
+        };
+        let (long, hashing) = (&self.long, &self.hashing);
+        let hash_of = |slot: &Slot| slot.with_key(long, |key| hashing.hash_one(key));
+        self.slots.insert_unique(hashing.hash_one(key), slot, hash_of);
+        bytes
+    }
+
+    /// All keys, those of the last groups first.
+    pub fn into_descending(self) -> DescendingKeys {
+        let mut slots: Vec<Slot> = self.slots.into_iter().collect();
+        slots.sort_unstable_by_key(|slot| std::cmp::Reverse(slot.number));
+        DescendingKeys { slots, long: self.long }
+    }
+}
+
+/// Keys that leave their table.
+pub(super) struct DescendingKeys {
+    slots: Vec<Slot>,
+    long: Vec<u8>,
+}
+
+impl DescendingKeys {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Calls a function with the key at a rank.
+    pub fn with_key<T>(&self, rank: usize, take: impl FnOnce(&[u8]) -> T) -> T {
+        self.slots[rank].with_key(&self.long, take)
+    }
+}
+
+impl Slot {
+    fn long_key<'l>(&self, long: &'l [u8]) -> &'l [u8] {
+        &long[self.words[1] as usize..][..self.key_bytes as usize]
+    }
+
+    fn with_key<T>(&self, long: &[u8], take: impl FnOnce(&[u8]) -> T) -> T {
+        let length = self.key_bytes as usize;
+        if length > SLOT_KEY_BYTES {
+            return take(self.long_key(long));
+        }
+        let mut bytes = [0; SLOT_KEY_BYTES];
+        bytes[..8].copy_from_slice(&self.words[0].to_le_bytes());
+        bytes[8..].copy_from_slice(&self.words[1].to_le_bytes());
+        take(&bytes[..length])
+    }
+}
+
+/// The first bytes of a key, and zeros behind a short one.
+#[inline]
+fn words_of(key: &[u8]) -> [u64; 2] {
+    let mut bytes = [0; SLOT_KEY_BYTES];
+    let length = key.len().min(SLOT_KEY_BYTES);
+    bytes[..length].copy_from_slice(&key[..length]);
+    let (words, _) = bytes.as_chunks::<8>();
+    [u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_every_length_are_found_and_leave_in_descending_order() {
+        let key = |number: usize| {
+            let mut key = vec![0; number % 40];
+            key.extend_from_slice(&number.to_be_bytes()[4..]);
+            key
+        };
+        let mut keys = GroupKeys::default();
+        for number in 0..3_000 {
+            assert_eq!(keys.find(&key(number)), None, "{number}");
+            assert!(keys.insert(&key(number), number) >= size_of::<Slot>());
+        }
+        assert!((0..3_000).all(|number| keys.find(&key(number)) == Some(number)));
+        let zeros = keys.find(&[0; 16]);
+        assert_eq!((zeros, keys.find(b"")), (None, None), "a length tells keys with zeros apart");
+        let keys = keys.into_descending();
+        assert_eq!(keys.len(), 3_000);
+        for rank in 0..3_000 {
+            keys.with_key(rank, |found| assert_eq!(found, key(2_999 - rank)));
+        }
+    }
+}
