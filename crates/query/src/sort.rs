@@ -10,6 +10,7 @@
 
 mod fault;
 mod key;
+mod least;
 mod pattern;
 mod sorter;
 #[cfg(test)]

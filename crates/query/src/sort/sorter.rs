@@ -2,18 +2,17 @@
 //!
 //! 1. Without a limit all documents go into the external sorter ([`pando_catalog::Sorter`]), which stays in
 //!    memory while they fit.
-//! 2. With a limit of k documents only the k least are held: a heap whose root is the greatest of them. So a
-//!    sorted first page costs the memory of that page. Where they do not fit, they move to the external
-//!    sorter, and so do all later ones that may be among the k least.
+//! 2. With a limit of k documents only the k least are held ([`Least`]), or some more while there is memory. So
+//!    a sorted first page costs the memory of that page. Where the k least do not fit, they move to the
+//!    external sorter, and so do all later ones that may be among them.
 //!
 //! # Invariants
 //! - Documents with equal keys come in the order in which they were pushed.
 //! - Without disk use, at most [`MEMORY_BYTES_MAX`] bytes are held, and more is an error rather than a guess.
 
-use std::collections::BinaryHeap;
-
 use pando_catalog::{QueryAccount, Reservation};
 
+use super::least::{Least, Pushed, Waiting};
 use crate::memory::{DiskUse, MEMORY_BYTES_MAX, StageMemory, USED_UP};
 use crate::{ErrorCode, QueryError};
 
@@ -22,21 +21,6 @@ pub(crate) type Check<'c> = &'c mut dyn FnMut() -> Result<(), QueryError>;
 
 /// Bytes of memory of a document beside its own and its key's.
 const DOCUMENT_OVERHEAD: usize = 32;
-
-/// A document that waits, ordered by key and then by arrival.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Waiting {
-    key: Box<[u8]>,
-    arrival: u64,
-    primary_key: Box<[u8]>,
-    document: Box<[u8]>,
-}
-
-impl Waiting {
-    fn bytes(&self) -> usize {
-        size_of::<Waiting>() + self.key.len() + self.primary_key.len() + self.document.len()
-    }
-}
 
 /// A document in its place.
 #[derive(Clone, Copy, Debug)]
@@ -63,8 +47,7 @@ pub struct Sorter {
 
 #[derive(Debug)]
 enum Held {
-    /// The greatest of the least is on top.
-    Least(BinaryHeap<Waiting>, Reservation),
+    Least(Least, Reservation),
     /// The least, sorted, the next one last; and the one that was given.
     SortedLeast(Vec<Waiting>, Option<Waiting>, Reservation),
     External(Box<External>),
@@ -130,7 +113,7 @@ impl Sorter {
     /// An empty sorter; `limit` is how many documents will be taken out at most.
     pub fn new(limit: Option<u64>, memory: &StageMemory) -> Sorter {
         let held = match limit {
-            Some(_) => Held::Least(BinaryHeap::new(), memory.account.reserve()),
+            Some(limit) => Held::Least(Least::new(limit), memory.account.reserve()),
             None => Held::External(Box::new(External::new(&memory.account, None))),
         };
         Sorter {
@@ -151,14 +134,11 @@ impl Sorter {
     }
 
     /// Whether a document with this key would be held: not where as many as are wanted come before it.
+    #[inline]
     pub fn admits(&self, key: &[u8]) -> bool {
-        match (&self.held, self.limit) {
-            (Held::Least(..), Some(0)) => false,
-            (Held::Least(heap, _), Some(limit)) if heap.len() as u64 == limit => {
-                // Equal keys keep the earlier document, so only a lesser key gets in.
-                heap.peek().is_none_or(|greatest| key < &*greatest.key)
-            }
-            _ => true,
+        match &self.held {
+            Held::Least(least, _) => least.admits(key),
+            Held::SortedLeast(..) | Held::External(_) => true,
         }
     }
 
@@ -197,29 +177,20 @@ impl Sorter {
     }
 
     fn push_to_least(&mut self, pushed: Pushed<'_>, check: Check<'_>) -> Result<(), QueryError> {
-        let Held::Least(heap, reservation) = &mut self.held else {
+        let Held::Least(least, reservation) = &mut self.held else {
             unreachable!("documents are pushed before the first one is taken out")
         };
-        let is_full = heap.len() as u64 == self.limit.unwrap_or(u64::MAX);
-        if is_full {
-            // Equal keys keep the earlier document, so only a lesser key gets in.
-            if heap.peek().is_none_or(|greatest| pushed.key >= &*greatest.key) {
-                return Ok(());
-            }
-            self.bytes -= heap.pop().map_or(0, |gone| gone.bytes());
+        least.push(&pushed);
+        let forbids_disk = self.memory.disk_use == DiskUse::Forbidden;
+        let is_within = |least: &Least| !forbids_disk || least.bytes() <= self.bytes_max;
+        if is_within(least) && reservation.grow_to(least.bytes()) {
+            return Ok(());
         }
-        let waiting = Waiting {
-            key: pushed.key.into(),
-            arrival: pushed.arrival,
-            primary_key: pushed.primary_key.into(),
-            document: pushed.document.into(),
-        };
-        self.bytes += waiting.bytes();
-        heap.push(waiting);
-        if self.memory.disk_use == DiskUse::Forbidden && self.bytes > self.bytes_max {
+        least.hold_least_alone();
+        if !is_within(least) {
             return Err(self.exceeded());
         }
-        if reservation.grow_to(self.bytes) {
+        if reservation.grow_to(least.bytes()) {
             return Ok(());
         }
         match self.memory.disk_use {
@@ -231,20 +202,16 @@ impl Sorter {
     /// Moves the least of all documents so far to the external sorter.
     fn move_to_external(&mut self, check: Check<'_>) -> Result<(), QueryError> {
         let mut external = Box::new(External::new(&self.memory.account, self.limit));
-        let Held::Least(heap, mut reservation) =
-            std::mem::replace(&mut self.held, Held::Least(BinaryHeap::new(), self.memory.account.reserve()))
-        else {
+        let emptied = Held::Least(Least::new(0), self.memory.account.reserve());
+        let Held::Least(least, mut reservation) = std::mem::replace(&mut self.held, emptied) else {
             unreachable!("only the least move")
         };
-        if heap.len() as u64 == self.limit.unwrap_or(u64::MAX) {
-            external.bound = heap.peek().map(|greatest| greatest.key.clone());
-        }
-        let mut waiting = heap.into_vec();
-        waiting.sort_unstable_by_key(|waiting| waiting.arrival);
-        for document in waiting {
-            external.push(&document.key, &document.primary_key, &document.document, check)?;
-            self.bytes -= document.bytes();
-            reservation.shrink_to(self.bytes);
+        external.bound = least.bound().map(Box::from);
+        let mut bytes = least.bytes();
+        for waiting in least.into_arrivals() {
+            external.push(waiting.key(), waiting.primary_key(), waiting.document(), check)?;
+            bytes -= waiting.held_bytes();
+            reservation.shrink_to(bytes);
         }
         self.held = Held::External(external);
         Ok(())
@@ -284,7 +251,7 @@ impl Sorter {
                     reservation.hold(0);
                 }
                 let given = given.as_ref();
-                Ok(given.map(|given| Sorted { primary_key: &given.primary_key, document: &given.document }))
+                Ok(given.map(|given| Sorted { primary_key: given.primary_key(), document: given.document() }))
             }
             Held::External(external) => external.next(check),
             Held::Least(..) => unreachable!("sorted just before"),
@@ -297,10 +264,8 @@ impl Sorter {
         }
         check()?;
         let spare = Held::SortedLeast(Vec::new(), None, self.memory.account.reserve());
-        if let Held::Least(heap, reservation) = std::mem::replace(&mut self.held, spare) {
-            let mut sorted = heap.into_vec();
-            sorted.sort_unstable_by(|one, other| other.cmp(one));
-            self.held = Held::SortedLeast(sorted, None, reservation);
+        if let Held::Least(least, reservation) = std::mem::replace(&mut self.held, spare) {
+            self.held = Held::SortedLeast(least.into_descending(), None, reservation);
         }
         Ok(())
     }
@@ -309,13 +274,4 @@ impl Sorter {
     pub fn total_bytes(&self) -> u64 {
         self.total_bytes
     }
-}
-
-/// A document on its way in.
-#[derive(Clone, Copy)]
-struct Pushed<'p> {
-    key: &'p [u8],
-    arrival: u64,
-    primary_key: &'p [u8],
-    document: &'p [u8],
 }
