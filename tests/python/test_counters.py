@@ -90,6 +90,56 @@ def test_count_without_a_filter_keeps_skip_limit_and_hint(db):
     assert db.command("count", "nothing")["n"] == 0
 
 
+def test_a_pipeline_that_only_counts_asks_the_counter(db):
+    c = db.c
+    c.create_index("s")
+    c.insert_many([{"_id": n, "s": n % 3} for n in range(30)])
+    number = {"$group": {"_id": 1, "n": {"$sum": 1}}}
+
+    def explained(pipeline, **options):
+        command = {"aggregate": "c", "pipeline": pipeline, "cursor": {}, **options}
+        stages = db.command("explain", command, verbosity="executionStats")["stages"][0]["$cursor"]
+        return stages["queryPlanner"]["winningPlan"]["stage"], stages["executionStats"]["totalDocsExamined"]
+
+    for pipeline, expected in [
+        ([number], [{"_id": 1, "n": 30}]),
+        ([{"$match": {}}, number], [{"_id": 1, "n": 30}]),
+        ([{"$count": "all"}], [{"all": 30}]),
+        ([{"$group": {"_id": None, "n": {"$sum": 2}, "m": {"$count": {}}, "a": {"$avg": 4}}}], [{"_id": None, "n": 60, "m": 30, "a": 4.0}]),
+    ]:
+        assert list(c.aggregate(pipeline)) == expected
+        assert explained(pipeline) == ("RECORD_STORE_FAST_COUNT", 0), pipeline
+    for pipeline, expected, stage in [
+        ([{"$skip": 25}, number], [{"_id": 1, "n": 5}], "SKIP"),
+        ([{"$skip": 5}, {"$limit": 7}, {"$count": "n"}], [{"n": 7}], "LIMIT"),
+        ([{"$skip": 40}, {"$count": "n"}], [], "SKIP"),
+    ]:
+        assert list(c.aggregate(pipeline)) == expected
+        assert explained(pipeline) == (stage, 0), pipeline
+    assert explained([number], hint={"$natural": 1}) == ("COLLSCAN", 30)
+    assert explained([{"$group": {"_id": None, "all": {"$push": 1}}}]) == ("COLLSCAN", 30)
+    assert list(c.aggregate([{"$group": {"_id": None, "all": {"$push": 1}}}])) == [{"_id": None, "all": [1] * 30}]
+    assert [c.count_documents({}), c.count_documents({}, skip=4), c.count_documents({}, skip=4, limit=3)] == [30, 26, 3]
+    assert db.nothing.count_documents({}) == 0
+    c.delete_many({"s": 1})
+    assert c.count_documents({}) == 20 and list(c.aggregate([number])) == [{"_id": 1, "n": 20}]
+    c.drop()
+    assert c.count_documents({}) == 0
+
+
+def test_a_count_is_explained_as_mongodb_does(db):
+    db.c.insert_many([{"_id": n, "a": n} for n in range(50)])
+    winning = lambda **command: db.command("explain", {"count": "c", **command}, verbosity="executionStats")
+    for command in ({}, {"query": {}}, {"skip": 5, "limit": 7}):
+        explained = winning(**command)
+        assert explained["queryPlanner"]["winningPlan"] == {"stage": "RECORD_STORE_FAST_COUNT"}
+        figures = explained["executionStats"]
+        assert (figures["nReturned"], figures["totalKeysExamined"], figures["totalDocsExamined"]) == (0, 0, 0)
+    explained = winning(hint={"$natural": 1})
+    assert explained["queryPlanner"]["winningPlan"]["stage"] == "COUNT"
+    assert explained["executionStats"]["totalDocsExamined"] == 50
+
+
 def test_counts_go_with_a_collection_that_is_renamed_and_end_with_one_that_is_dropped(db):
     db.c.insert_many([{"_id": n} for n in range(10)])
     db.d.insert_many([{"_id": n, "a": n} for n in range(3)])

@@ -1,7 +1,7 @@
 //! Plans as `explain` prints them, in the shape that MongoDB's shell, drivers and Compass know.
 //!
 //! The stages are MongoDB's: IDHACK, COLLSCAN, IXSCAN, FETCH, OR, SORT, SKIP, LIMIT, PROJECTION_…, EOF, and
-//! around them SUBPLAN, COUNT, UPDATE, DELETE. `_id_` is shown as the index that it is to users, though its
+//! around them SUBPLAN, COUNT, UPDATE, DELETE; RECORD_STORE_FAST_COUNT is that of counters. `_id_` is shown as the index that it is to users, though its
 //! entries are the documents themselves. The order of SKIP, LIMIT and PROJECTION_… is that of MongoDB 6.0;
 //! scans are printed by `scan`.
 
@@ -16,6 +16,9 @@ use crate::filter::{FieldTest, Filter, Node, Operator, Test};
 use crate::memory::MEMORY_BYTES_MAX;
 use crate::plan::{Access, Coverage, Plan};
 use crate::sort::SortPattern;
+
+/// The stage that takes the number of all documents from the collection's counter.
+pub(crate) const FAST_COUNT: &str = "RECORD_STORE_FAST_COUNT";
 
 /// How the projection of a find is shown.
 #[derive(Clone, Copy, Debug)]
@@ -119,6 +122,7 @@ fn displayed(filter: &Filter, plan: &Plan, display: Display<'_>) -> Document {
         stage = around(named("SUBPLAN"), stage);
     }
     match display.purpose {
+        Purpose::Count if plan.coverage == Coverage::Counter => stage,
         Purpose::Count => around(named("COUNT"), stage),
         Purpose::Update if is_found => around(named("UPDATE"), stage),
         Purpose::Delete if is_found => around(named("DELETE"), stage),
@@ -250,6 +254,7 @@ fn access(plan: &Plan) -> (Document, bool) {
             None => (named("IDHACK"), false),
             Some(_) => fetch(plan, scan::primary_point(id.raw())),
         },
+        Access::Collection(_) if plan.coverage == Coverage::Counter => (named(FAST_COUNT), false),
         Access::Collection(direction) => {
             let mut stage = named("COLLSCAN");
             push_filter(&mut stage, plan);
@@ -257,7 +262,7 @@ fn access(plan: &Plan) -> (Document, bool) {
             (stage, false)
         }
         Access::Index(scan) => match plan.coverage {
-            Coverage::Entry(_) | Coverage::Nothing => {
+            Coverage::Entry(_) | Coverage::Nothing | Coverage::Counter => {
                 let mut stage = scan::index_scan(scan);
                 push_filter(&mut stage, plan);
                 (stage, false)

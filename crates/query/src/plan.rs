@@ -107,6 +107,8 @@ pub enum Coverage {
     Distinct(usize),
     /// No field is needed, only that there is a document: rows have an empty one.
     Nothing,
+    /// As [`Nothing`](Coverage::Nothing), of all documents: the collection's counter has their number.
+    Counter,
 }
 
 /// The use of entries with null, which stands for missing fields as well.

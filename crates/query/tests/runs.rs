@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use pando_catalog::{Begin, BlockingMode, Caller, Interruption, Operation};
 use pando_document::{RawDocumentBuf, Value, doc};
+use pando_keyorder::Direction;
 use pando_query::execute::{Counters, Executor, Revisits};
+use pando_query::explain::{PlanSummary, Purpose};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
@@ -66,6 +68,70 @@ fn a_run_stands_for_all_entries_with_its_value_and_only_for_those() {
     let (runs, counters) = runs_of(&store, &counted);
     assert_eq!(runs.iter().map(|(_, documents)| documents).sum::<u64>(), 1_003);
     assert_eq!((counters.documents_examined, counters.returned), (1_003, 1_003));
+}
+
+#[test]
+fn the_number_of_all_documents_is_the_counters_and_no_document_is_read() {
+    let store = Store::new(&numbered(1_000), &[index(doc! { "n": 1 }, &[])]);
+    let (everything, some) = (
+        Filter::everything(),
+        Filter::parse(&doc! { "n": { "$ne": 3 } }.to_raw(), &ParseScope::default()).unwrap(),
+    );
+    let number = |filter| FindSpecification {
+        needs: ProjectionNeeds::Nothing,
+        consumer: Consumer::Groups,
+        ..FindSpecification::matching(filter)
+    };
+    let all = number(&everything);
+    for (skip, limit, rows) in [
+        (0, None, 1_000),
+        (7, None, 993),
+        (0, Some(5), 5),
+        (997, Some(5), 3),
+        (2_000, None, 0),
+        (0, Some(0), 0),
+    ] {
+        let find = FindSpecification { skip, limit, ..all };
+        let (runs, counters) = runs_of(&store, &find);
+        let expected: Vec<(String, u64)> = (rows > 0).then(|| ("{}".to_owned(), rows)).into_iter().collect();
+        assert_eq!(runs, expected, "{skip} skipped, limit {limit:?}");
+        assert_eq!((counters.keys_examined, counters.documents_examined, counters.returned), (0, 0, rows));
+        let made = plan(&find, &store.indexes()).unwrap();
+        assert_eq!(PlanSummary::of(&made, Purpose::Count).text(), Some("RECORD_STORE_FAST_COUNT"));
+    }
+    // Where each document counts, by a hint, or behind a filter, documents are stepped through.
+    let natural = Hint::Natural(Direction::Ascending);
+    for (find, examined) in [
+        (FindSpecification { consumer: Consumer::Documents, ..all }, 1_000),
+        (FindSpecification { hint: Some(&natural), ..all }, 1_000),
+        (FindSpecification { hint: Some(&natural), ..number(&some) }, 1_000),
+    ] {
+        let (runs, counters) = runs_of(&store, &find);
+        assert_eq!(runs.iter().map(|(_, documents)| documents).sum::<u64>(), counters.returned);
+        assert_eq!(counters.documents_examined, examined);
+    }
+}
+
+#[test]
+fn a_transaction_that_has_written_counts_its_own_documents() {
+    let store = Store::new(&numbered(20), &[]);
+    let everything = Filter::everything();
+    let find = FindSpecification {
+        needs: ProjectionNeeds::Nothing,
+        consumer: Consumer::Groups,
+        ..FindSpecification::matching(&everything)
+    };
+    let operation = Operation::default();
+    let mut transaction = store.catalog.begin_write().unwrap();
+    for expected in 20..23 {
+        let made = plan(&find, &store.indexes()).unwrap();
+        let memory = StageMemory::unlimited(DiskUse::Forbidden);
+        let collection = Arc::clone(&store.collection);
+        let mut executor = Executor::new(collection, made, &memory, Revisits::Impossible).unwrap();
+        assert_eq!(executor.count(&*transaction, Caller::may_block(&operation)).unwrap(), expected);
+        let document = doc! { "_id": (expected as i32) }.to_raw();
+        store.collection.insert(&mut transaction, &document, BlockingMode::MayBlock).unwrap();
+    }
 }
 
 #[test]

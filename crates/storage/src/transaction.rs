@@ -114,6 +114,9 @@ pub trait Transaction: Send {
         emulate::delete_range(self.as_dyn_mut(), tree, range, blocking)
     }
 
+    /// Whether it has writes of its own. Those that were undone may count.
+    fn has_writes(&self) -> bool;
+
     /// A point for [`rollback_to`](Transaction::rollback_to): the number of writes so far.
     fn savepoint(&mut self) -> Savepoint;
 

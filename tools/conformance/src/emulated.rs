@@ -133,6 +133,10 @@ impl Transaction for Emulated {
         self.0.estimate(tree, range, blocking)
     }
 
+    fn has_writes(&self) -> bool {
+        self.0.has_writes()
+    }
+
     fn savepoint(&mut self) -> Savepoint {
         self.0.savepoint()
     }

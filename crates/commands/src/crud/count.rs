@@ -3,6 +3,7 @@
 
 use pando_catalog::Collection;
 use pando_document::{DocumentWriter, Number, RawDocument, RawValue};
+use pando_query::explain::PlanSummary;
 use pando_query::filter::Filter;
 use pando_query::shell_text::value_text;
 
@@ -42,6 +43,7 @@ pub(crate) fn run(
     let reach = limit.map(|limit| limit.saturating_add(skip));
     let matched = match context.catalog().collection(namespace.database(), namespace.collection()) {
         Some(collection) if query.is_empty() && hint.is_none() => {
+            context.note(|notes| notes.plan = PlanSummary::Counter);
             let all = collection.document_count(&*transaction, context.blocking)?;
             let all = all.map_or_else(|| first_count(context, &collection), Ok)?;
             reach.map_or(all, |reach| all.min(reach))

@@ -317,7 +317,7 @@ fn explained_search(
     let sort = Sort::parse(sought.sort.unwrap_or(RawDocument::empty()))?;
     let values: Vec<String> = sought.values.iter().map(|path| (*path).to_owned()).collect();
     let (needs, consumer) = match (sought.purpose, sought.values) {
-        (Purpose::Count, _) => (ProjectionNeeds::Nothing, Consumer::Documents),
+        (Purpose::Count, _) => (ProjectionNeeds::Nothing, Consumer::Groups),
         (Purpose::Find, Some(path)) => (ProjectionNeeds::Paths(&values), Consumer::Values(path)),
         _ => (ProjectionNeeds::Everything, Consumer::Documents),
     };

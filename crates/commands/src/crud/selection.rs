@@ -71,7 +71,11 @@ impl Selection {
         purpose: Purpose,
     ) -> Result<Executor, CommandError> {
         let needs = ProjectionNeeds::Nothing;
-        let specification = FindSpecification { needs, ..self.specification() };
+        let consumer = match purpose {
+            Purpose::Count => Consumer::Groups,
+            Purpose::Find | Purpose::Update | Purpose::Delete => Consumer::Documents,
+        };
+        let specification = FindSpecification { needs, consumer, ..self.specification() };
         executor_of(context, &specification, collection, snapshot, purpose)
     }
 }
@@ -159,6 +163,7 @@ pub(super) fn count(
 ) -> Result<u64, CommandError> {
     Ok(selection
         .executor(context, collection, transaction.snapshot(), Purpose::Count)?
+        .in_any_order()
         .count(transaction, context.caller())?)
 }
 

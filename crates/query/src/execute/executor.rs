@@ -14,7 +14,7 @@ use super::source::{Found, Source, Step, Surroundings};
 use crate::QueryError;
 use crate::filter::Filter;
 use crate::memory::StageMemory;
-use crate::plan::{Access, Plan};
+use crate::plan::{Access, Coverage, Plan};
 use crate::sort::{SortPattern, Sorted, Sorter};
 
 /// Entries examined that must not block before the thread is given back.
@@ -42,6 +42,13 @@ pub struct Row<'e> {
     pub document: &'e RawDocument,
 }
 
+impl Row<'static> {
+    /// A row of which nothing is looked at.
+    fn empty() -> Row<'static> {
+        Row { primary_key: &[], document: RawDocument::empty() }
+    }
+}
+
 /// A row that stands for several.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'e> {
@@ -64,6 +71,8 @@ pub struct Executor {
     skip: u64,
     skipping: Skipping,
     limit: Option<u64>,
+    /// Whether the collection's counter is still to be asked for the number of all rows.
+    counter: CounterUse,
     found: Found,
     /// A key whose document is still to be fetched.
     pending: Pending,
@@ -83,6 +92,15 @@ pub struct Executor {
 enum Pending {
     Nothing,
     Fetch,
+}
+
+/// Whether the collection's counter tells the number of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CounterUse {
+    /// It was not asked yet.
+    Wanted,
+    /// Rows are counted one by one, or all of them have been given.
+    Over,
 }
 
 /// When `skip` passes over candidates.
@@ -129,6 +147,10 @@ impl Executor {
             true => Skipping::BeforeFetching,
             false => Skipping::AfterFiltering,
         };
+        let counter = match plan.coverage {
+            Coverage::Counter => CounterUse::Wanted,
+            _ => CounterUse::Over,
+        };
         let sort = plan.sort.map(|pattern| Sorting {
             pattern,
             sorter: Sorter::new(sort_limit, memory),
@@ -145,6 +167,7 @@ impl Executor {
             skip: plan.skip,
             skipping,
             limit: plan.limit,
+            counter,
             found: Found::default(),
             pending: Pending::Nothing,
             gathered: None,
@@ -195,6 +218,10 @@ impl Executor {
         transaction: &dyn Transaction,
         caller: Caller<'_>,
     ) -> Result<Option<Run<'e>>, QueryError> {
+        if self.counter == CounterUse::Wanted && self.take_counter(transaction, caller)? {
+            let documents = self.counters.get().returned;
+            return Ok((documents > 0).then(|| Run { row: Row::empty(), documents }));
+        }
         let outcome = self.step(transaction, caller);
         let mut documents = 1;
         // Behind a sort, and where rows are counted or looked up one by one, each row stands for itself.
@@ -218,6 +245,25 @@ impl Executor {
             true => Ok(Some(Run { row: self.row()?, documents })),
             false => Ok(None),
         }
+    }
+
+    /// Takes all rows at once, where the counter has their number.
+    fn take_counter(
+        &mut self,
+        transaction: &dyn Transaction,
+        caller: Caller<'_>,
+    ) -> Result<bool, QueryError> {
+        // The counter does not have the writes of a transaction that is not committed.
+        let all = match transaction.has_writes() {
+            true => None,
+            false => self.collection.document_count(transaction, caller.blocking)?,
+        };
+        self.counter = CounterUse::Over;
+        let Some(all) = all else { return Ok(false) };
+        let rows = all.saturating_sub(self.skip);
+        self.counters.get_mut().returned = self.limit.map_or(rows, |limit| rows.min(limit));
+        self.limit = Some(0);
+        Ok(true)
     }
 
     /// Moves to the next row; false at the end.
@@ -272,15 +318,12 @@ impl Executor {
     }
 
     fn row(&self) -> Result<Row<'_>, QueryError> {
-        let found = (self.found.primary_key.as_slice(), self.found.document.as_slice());
         let is_sorted = self.sort.as_ref().is_some_and(|sort| sort.phase == Phase::Emptying);
-        let (primary_key, document) = match &self.fetched {
-            Some(document) => (found.0, &**document),
+        match is_sorted {
             // The scan still stands at its last document, which is not the next one in order.
-            None if is_sorted => found,
-            None => self.source.scanned().unwrap_or(found),
-        };
-        Ok(Row { primary_key, document: RawDocument::from_bytes(document)? })
+            true => self.found.row(),
+            false => found_row(&self.source, &self.found, self.fetched.as_ref()),
+        }
     }
 
     /// Moves to the next candidate in the order of the answer; false at the end.
@@ -302,30 +345,23 @@ impl Executor {
         Ok(true)
     }
 
-    /// Takes all candidates into the sorter. After `WouldBlock` it goes on where it was.
+    /// Takes all candidates into the sorter, unless they are too late in the order to be among the first. After
+    /// `WouldBlock` it goes on where it was.
     fn fill(&mut self, transaction: &dyn Transaction, caller: Caller<'_>) -> Result<(), QueryError> {
+        let mut check = || Ok(caller.operation.check_now()?);
         while self.find(transaction, caller)? {
-            let Some(mut sort) = self.sort.take() else { unreachable!("only a sort is filled") };
-            let outcome = self.sort_in(&mut sort, caller);
-            self.sort = Some(sort);
-            outcome?;
+            let row = found_row(&self.source, &self.found, self.fetched.as_ref())?;
+            let Some(sort) = &mut self.sort else { unreachable!("only a sort is filled") };
+            sort.key.clear();
+            sort.pattern.append_key(row.document, &mut sort.key)?;
+            if sort.sorter.admits(&sort.key) {
+                sort.sorter.push(&sort.key, row.primary_key, row.document.as_bytes(), &mut check)?;
+            }
         }
         if let Some(sort) = &mut self.sort {
             sort.phase = Phase::Emptying;
         }
         Ok(())
-    }
-
-    /// Takes the candidate into the sorter, unless it is too late in the order to be among the first.
-    fn sort_in(&self, sort: &mut Sorting, caller: Caller<'_>) -> Result<(), QueryError> {
-        let row = self.row()?;
-        sort.key.clear();
-        sort.pattern.append_key(row.document, &mut sort.key)?;
-        if !sort.sorter.admits(&sort.key) {
-            return Ok(());
-        }
-        let mut check = || Ok(caller.operation.check_now()?);
-        sort.sorter.push(&sort.key, row.primary_key, row.document.as_bytes(), &mut check)
     }
 
     /// Moves to the next candidate that passes the filter, in the order of the access; false at the end.
@@ -415,6 +451,30 @@ impl Executor {
             BlockingMode::CachedOnly => self.budget -= 1,
         }
         Ok(())
+    }
+}
+
+/// The candidate of the last step.
+fn found_row<'e>(
+    source: &'e Source,
+    found: &'e Found,
+    fetched: Option<&'e Bytes>,
+) -> Result<Row<'e>, QueryError> {
+    match (fetched, source.scanned()) {
+        (Some(document), _) => {
+            Ok(Row { primary_key: &found.primary_key, document: RawDocument::from_bytes(document)? })
+        }
+        (None, Some((primary_key, document))) => {
+            Ok(Row { primary_key, document: RawDocument::from_bytes(document)? })
+        }
+        (None, None) => found.row(),
+    }
+}
+
+impl Found {
+    /// The candidate in the buffers.
+    fn row(&self) -> Result<Row<'_>, QueryError> {
+        Ok(Row { primary_key: &self.primary_key, document: RawDocument::from_bytes(&self.document)? })
     }
 }
 

@@ -194,7 +194,7 @@ impl Source {
                 maker: EntryDocument::new(&access.index, Nulls::Taken),
                 distinct_fields: Some(fields),
             },
-            Coverage::Nothing => EntryCoverage::Unneeded,
+            Coverage::Nothing | Coverage::Counter => EntryCoverage::Unneeded,
         };
         let phase = if scan.is_some() { ScanPhase::Within } else { ScanPhase::Between };
         Ok(Source::Entries(Entries {
@@ -310,7 +310,7 @@ impl Documents {
     ) -> Documents {
         let contents = match coverage {
             Coverage::Document | Coverage::Entry(_) | Coverage::Distinct(_) => Contents::Needed,
-            Coverage::Nothing => Contents::Unneeded,
+            Coverage::Nothing | Coverage::Counter => Contents::Unneeded,
         };
         let phase = if scan.is_some() { ScanPhase::Within } else { ScanPhase::Between };
         Documents { ranges, scan, phase, direction, contents }

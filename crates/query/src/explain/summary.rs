@@ -3,8 +3,8 @@
 
 use pando_document::{RawDocument, RawValue};
 
-use super::{Purpose, count_scan};
-use crate::plan::{Access, IndexAccess, Plan};
+use super::{FAST_COUNT, Purpose, count_scan};
+use crate::plan::{Access, Coverage, IndexAccess, Plan};
 use crate::shell_text::document_text;
 
 /// A summary. Only that of an index takes memory.
@@ -19,6 +19,8 @@ pub enum PlanSummary {
     PrimaryKey,
     /// All documents.
     Collection,
+    /// The collection's counter.
+    Counter,
     /// Scans of indexes.
     Indexes(String),
 }
@@ -30,6 +32,7 @@ impl PlanSummary {
             Access::Nothing => PlanSummary::Nothing,
             Access::PrimaryKey(_) if plan.residual.is_none() => PlanSummary::PrimaryKey,
             Access::PrimaryKey(_) => PlanSummary::Indexes("IXSCAN { _id: 1 }".to_owned()),
+            Access::Collection(_) if plan.coverage == Coverage::Counter => PlanSummary::Counter,
             Access::Collection(_) => PlanSummary::Collection,
             Access::Index(scan) => {
                 let counts = purpose == Purpose::Count && count_scan(plan).is_some();
@@ -49,6 +52,7 @@ impl PlanSummary {
             PlanSummary::Nothing => Some("EOF"),
             PlanSummary::PrimaryKey => Some("IDHACK"),
             PlanSummary::Collection => Some("COLLSCAN"),
+            PlanSummary::Counter => Some(FAST_COUNT),
             PlanSummary::Indexes(text) => Some(text),
         }
     }

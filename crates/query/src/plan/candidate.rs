@@ -146,10 +146,15 @@ pub(super) fn of_collection(find: &FindSpecification<'_>) -> Candidate {
     let never = nodes.iter().any(|node| matches!(node, Node::Never));
     let plan = Plan {
         access: if never { Access::Nothing } else { Access::Collection(super::natural_of(find.sort)) },
-        coverage: match find.needs {
-            ProjectionNeeds::Nothing if residual.is_empty() && find.sort_pattern().is_none() => {
-                Coverage::Nothing
+        coverage: match (find.needs, find.consumer) {
+            (ProjectionNeeds::Nothing, _) if !residual.is_empty() || find.sort_pattern().is_some() => {
+                Coverage::Document
             }
+            // A hint asks for the documents themselves.
+            (ProjectionNeeds::Nothing, Consumer::Groups) if find.hint.is_none() && !never => {
+                Coverage::Counter
+            }
+            (ProjectionNeeds::Nothing, _) => Coverage::Nothing,
             _ => Coverage::Document,
         },
         residual: residual_of(&residual),

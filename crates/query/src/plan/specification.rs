@@ -73,7 +73,8 @@ pub enum ProjectionNeeds<'a> {
 pub enum Consumer<'a> {
     /// They are the answer, or something whose answer depends on each and on their order.
     Documents,
-    /// Groups of them, in any order, to which a missing field is the same as null.
+    /// Groups of them, in any order, to which a missing field is the same as null. The number of all is one
+    /// group.
     Groups,
     /// The different values at this path: one document with each is enough.
     Values(&'a str),

@@ -70,6 +70,10 @@ impl Transaction for Reluctant {
         self.inner.estimate(tree, range, BlockingMode::MayBlock)
     }
 
+    fn has_writes(&self) -> bool {
+        self.inner.has_writes()
+    }
+
     fn savepoint(&mut self) -> Savepoint {
         self.inner.savepoint()
     }

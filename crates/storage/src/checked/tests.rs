@@ -126,6 +126,9 @@ impl Transaction for BreakingTransaction {
     fn estimate(&self, _: TreeId, _: &KeyRange, _: BlockingMode) -> Result<Estimate, StorageError> {
         Ok(Estimate::default())
     }
+    fn has_writes(&self) -> bool {
+        false
+    }
     fn savepoint(&mut self) -> Savepoint {
         Savepoint::new(0)
     }

@@ -170,6 +170,11 @@ impl Transaction for CheckedTransaction {
         self.checked_update(update(blocking), outcome)
     }
 
+    fn has_writes(&self) -> bool {
+        self.assert_live();
+        self.inner.has_writes()
+    }
+
     fn savepoint(&mut self) -> Savepoint {
         self.assert_live();
         self.inner.savepoint()

@@ -104,6 +104,10 @@ impl<S: EngineSnapshot> Transaction for SnapshotTransaction<S> {
         emulate::delete_range(self, tree, range, blocking)
     }
 
+    fn has_writes(&self) -> bool {
+        !self.writes.is_empty() || !self.ranges.is_empty()
+    }
+
     fn savepoint(&mut self) -> Savepoint {
         Savepoint::new(self.writes.savepoint().writes() + self.ranges.len())
     }

@@ -56,6 +56,10 @@ impl Definition for Count {
         Box::new(Run { name: self.name.clone(), counted: 0, is_given: Given::No })
     }
 
+    fn sees_values_only(&self) -> bool {
+        true
+    }
+
     fn needs(&self, _behind: Needs) -> Needs {
         Needs::nothing()
     }
