@@ -8,7 +8,8 @@ use std::sync::Arc;
 use pando_commands::{Commands, CommandsOptions, QUERY_MEMORY_MIN, QueryMemoryOptions, SharedEngine};
 use pando_environment::Environment;
 
-use crate::EngineOptions;
+use crate::store_folder::inspect;
+use crate::{EngineOptions, MissingStore};
 
 /// An engine, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -62,7 +63,8 @@ const SCRATCH_FOLDER: &str = "scratch";
 type OpenError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Opens an engine over a folder and the commands over the engine. `query_memory_bytes` is as in
-/// [`Options`](crate::Options::query_memory_bytes). Blocks while the engine recovers.
+/// [`Options`](crate::Options::query_memory_bytes). Blocks while the engine recovers. Makes a store in a
+/// folder that is missing or empty ([`inspect_folder`](crate::inspect_folder)).
 pub fn open_commands(
     engine: EngineName,
     folder: &Path,
@@ -111,6 +113,7 @@ pub(crate) fn open_engine(
     options: &EngineOptions,
     environment: &Environment,
 ) -> Result<SharedEngine, OpenError> {
+    inspect(environment, engine, folder, MissingStore::Create)?;
     if engine != EngineName::Betree
         && let Some((name, _)) = options.named.first()
     {

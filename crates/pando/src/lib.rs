@@ -44,6 +44,7 @@ mod options;
 mod raw_session;
 mod restore;
 mod store;
+mod store_folder;
 mod verify;
 
 pub use bson::{self, doc};
@@ -56,4 +57,5 @@ pub use pando_commands::{Commands, CommandsOptions, DocumentSequence, Request};
 pub use raw_session::RawSession;
 pub use restore::restore_store;
 pub use store::Pando;
+pub use store_folder::{FolderError, FolderState, MissingStore, inspect_folder};
 pub use verify::{StoreReport, VerifyDepth, verify_store};

@@ -1,6 +1,6 @@
 //! The options of a store.
 
-use crate::EngineName;
+use crate::{EngineName, MissingStore};
 
 /// The durability of a write when its call returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -40,4 +40,6 @@ pub struct Options {
     /// Bytes of memory that all queries may hold together, from a megabyte to the cache. Beyond, they use
     /// scratch files in the folder. `None`: a quarter of the cache.
     pub query_memory_bytes: Option<u64>,
+    /// The step for a folder without a store: by default one is made in a missing or empty folder.
+    pub missing_store: MissingStore,
 }

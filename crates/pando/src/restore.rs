@@ -6,6 +6,7 @@ use pando_commands::restore_emulated_backup;
 use pando_environment::Environment;
 
 use crate::engine_choice::open_engine;
+use crate::store_folder::check_restore_target;
 use crate::{EngineName, EngineOptions, Error};
 
 /// Makes a store in the folder `to` from a full backup and the incremental ones behind it, in order. The
@@ -16,6 +17,7 @@ use crate::{EngineName, EngineOptions, Error};
 /// device. Then there is no store in the folder.
 pub fn restore_store(engine: EngineName, backups: &[PathBuf], to: &Path) -> Result<(), Error> {
     let environment = Environment::real();
+    check_restore_target(&environment, engine, to).map_err(|error| Error::Restore(error.into()))?;
     let outcome = match engine {
         EngineName::Betree => pando_betree::restore(&environment, backups, to).map(drop),
         other => {

@@ -9,7 +9,7 @@ use pando_document::RawDocument;
 use pando_environment::Environment;
 use parking_lot::Mutex;
 
-use crate::{Database, DurabilityChoice, Error, Options, RawSession, open_commands};
+use crate::{Database, DurabilityChoice, Error, Options, RawSession, inspect_folder, open_commands};
 
 /// An open store. Clones are cheap and are all the same store, which stays open until [`Pando::close`] or
 /// until the last clone is dropped.
@@ -25,16 +25,19 @@ struct Shared {
 }
 
 impl Pando {
-    /// Opens the store in a folder, making both where there are none, with the default options.
+    /// Opens the store in a folder with the default options. Makes one in a folder that is missing or empty.
     pub fn open(folder: impl AsRef<Path>) -> Result<Pando, Error> {
         Pando::open_with(folder, &Options::default())
     }
 
     /// Opens the store in a folder.
     pub fn open_with(folder: impl AsRef<Path>, options: &Options) -> Result<Pando, Error> {
+        let folder = folder.as_ref();
+        inspect_folder(options.engine, folder, options.missing_store)
+            .map_err(|error| Error::Open(error.into()))?;
         let commands = open_commands(
             options.engine,
-            folder.as_ref(),
+            folder,
             &options.engine_options,
             Environment::real(),
             CommandsOptions::default(),

@@ -9,7 +9,8 @@ use std::path::Path;
 use pando_commands::{CollectionReport, CommandsOptions};
 use pando_environment::Environment;
 
-use crate::{EngineName, EngineOptions, Error, open_commands};
+use crate::store_folder::inspect;
+use crate::{EngineName, EngineOptions, Error, MissingStore, open_commands};
 
 /// The depth of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,8 @@ impl StoreReport {
 /// Checks the store of the default engine in a folder. Nobody may have it open.
 pub fn verify_store(folder: &Path, depth: VerifyDepth) -> Result<StoreReport, Error> {
     let environment = Environment::real();
+    inspect(&environment, EngineName::Betree, folder, MissingStore::Refuse)
+        .map_err(|error| Error::Open(error.into()))?;
     let blocks = pando_betree::verify(&environment, folder).map_err(|error| Error::Open(Box::new(error)))?;
     let mut report = StoreReport {
         file_bytes: blocks.file_bytes,

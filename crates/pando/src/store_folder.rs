@@ -1,0 +1,263 @@
+//! The folder of a store before it is opened: whether a store is in it, and whether one may be made in it.
+//!
+//! A store is made only in a folder that is missing or empty. So a mistyped path makes no empty store beside
+//! the data that was meant, and no file of another program is ever mixed with a store.
+//!
+//! | the folder holds | a store is |
+//! |---|---|
+//! | the data file of the engine | opened |
+//! | nothing, or only leftovers of a creation that was interrupted | made, where the caller allows it |
+//! | a log without its data file | refused: the data file is missing |
+//! | any other file | refused by the name of the file |
+//!
+//! # Not here
+//! The content of the files: each engine checks its own.
+
+use std::path::{Path, PathBuf};
+
+use pando_environment::{Environment, EnvironmentError};
+
+use crate::EngineName;
+
+/// The step for a folder without a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum MissingStore {
+    /// Make one, if the folder is missing or empty.
+    #[default]
+    Create,
+    /// Refuse.
+    Refuse,
+}
+
+/// The store of a folder, as far as names of files tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FolderState {
+    /// There is a store.
+    Store,
+    /// There is none, and one can be made.
+    Vacant,
+}
+
+/// Why a folder cannot be opened as a store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FolderError {
+    /// There is no store, and none is to be made.
+    #[error("there is no store in {}: {state}; correct the path", folder.display())]
+    NoStore {
+        /// The folder.
+        folder: PathBuf,
+        /// The reason, such as `the folder is empty`.
+        state: String,
+    },
+    /// The folder holds files of another program, or of another engine.
+    #[error("no store can be made in {}: it holds '{file}'{owner}; choose an empty or a new folder", folder.display())]
+    Foreign {
+        /// The folder.
+        folder: PathBuf,
+        /// The file.
+        file: String,
+        /// Where the file is from, such as `, a file of MongoDB`; empty if that is not known.
+        owner: &'static str,
+    },
+    /// The log is there without the data file.
+    #[error(
+        "the store in {} has a log ('wal') and no data file ('{file}'): put the data file back, or restore a backup \
+         into another folder",
+        folder.display()
+    )]
+    DataFileMissing {
+        /// The folder.
+        folder: PathBuf,
+        /// The name of the data file.
+        file: &'static str,
+    },
+    /// A restore into the folder was interrupted.
+    #[error("the restore into {} was interrupted: run it again", folder.display())]
+    RestoreUnfinished {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The path is not a folder, or cannot be read.
+    #[error("cannot look into {}: {source}", folder.display())]
+    Unreadable {
+        /// The folder.
+        folder: PathBuf,
+        /// The error of the system.
+        source: EnvironmentError,
+    },
+}
+
+/// Files that tell where a foreign folder comes from.
+const OWNERS: [(&str, &str); 11] = [
+    ("WiredTiger", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
+    ("WiredTiger.wt", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
+    ("mongod.lock", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
+    ("storage.bson", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
+    ("ibdata1", ", a file of MySQL or MariaDB"),
+    ("PG_VERSION", ", a file of PostgreSQL"),
+    ("CURRENT", ", a file of RocksDB or LevelDB"),
+    ("MANIFEST", ", a file of a backup (restore it with 'pando restore')"),
+    ("data.0000", ", the data file of the engine betree"),
+    ("data.mdb", ", the data file of LMDB"),
+    ("dump.rdb", ", a file of Redis"),
+];
+/// Names that say nothing of an owner: the lock and the socket of a server, sorted files of queries and
+/// transactions, and the folder that some file systems have at their root.
+const LEFTOVERS: [&str; 5] = ["LOCK", "pando.sock", "scratch", "spill", "lost+found"];
+const LOG: &str = "wal";
+/// The suffix of a data file that is being made.
+const UNFINISHED_SUFFIX: &str = ".new";
+
+impl EngineName {
+    /// The file without which there is no store; `None` for an engine that keeps no file.
+    const fn data_file(self) -> Option<&'static str> {
+        match self {
+            EngineName::Betree => Some("data.0000"),
+            EngineName::Memory => None,
+            #[cfg(feature = "engine-lmdb")]
+            EngineName::Lmdb => Some("data.mdb"),
+        }
+    }
+}
+
+/// Looks whether there is a store of an engine in a folder, or whether one can be made. Changes nothing.
+///
+/// # Errors
+/// The folder cannot be opened as a store.
+pub fn inspect_folder(
+    engine: EngineName,
+    folder: &Path,
+    missing: MissingStore,
+) -> Result<FolderState, FolderError> {
+    inspect(&Environment::real(), engine, folder, missing)
+}
+
+pub(crate) fn inspect(
+    environment: &Environment,
+    engine: EngineName,
+    folder: &Path,
+    missing: MissingStore,
+) -> Result<FolderState, FolderError> {
+    let Some(data_file) = engine.data_file() else { return Ok(FolderState::Vacant) };
+    let unreadable = |source| FolderError::Unreadable { folder: folder.to_owned(), source };
+    let no_store = |state: &str| FolderError::NoStore { folder: folder.to_owned(), state: state.to_owned() };
+    if !environment.files().exists(folder).map_err(unreadable)? {
+        return match missing {
+            MissingStore::Create => Ok(FolderState::Vacant),
+            MissingStore::Refuse => Err(no_store("the folder does not exist")),
+        };
+    }
+    let names = environment.files().list(folder).map_err(unreadable)?;
+    if names.iter().any(|name| name == data_file) {
+        return Ok(FolderState::Store);
+    }
+    match (check_vacant(folder, data_file, &names), missing) {
+        (Err(FolderError::Foreign { file, owner, .. }), MissingStore::Refuse) => {
+            Err(no_store(&format!("the folder holds '{file}'{owner}")))
+        }
+        (Err(error), _) => Err(error),
+        (Ok(()), MissingStore::Create) => Ok(FolderState::Vacant),
+        (Ok(()), MissingStore::Refuse) => Err(no_store("the folder is empty")),
+    }
+}
+
+/// Refuses the target of a restore that holds anything of value. The engine refuses a store that is there.
+pub(crate) fn check_restore_target(
+    environment: &Environment,
+    engine: EngineName,
+    folder: &Path,
+) -> Result<(), FolderError> {
+    match inspect(environment, engine, folder, MissingStore::Create) {
+        Ok(_) | Err(FolderError::RestoreUnfinished { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Refuses a folder without a data file that holds anything of value.
+fn check_vacant(folder: &Path, data_file: &'static str, names: &[String]) -> Result<(), FolderError> {
+    let unfinished = format!("{data_file}{UNFINISHED_SUFFIX}");
+    let foreign: Vec<&String> = names
+        .iter()
+        .filter(|name| !LEFTOVERS.contains(&name.as_str()) && **name != unfinished && *name != LOG)
+        .collect();
+    // A file whose owner is known says more than one that comes first in the alphabet.
+    let known = foreign.iter().find_map(|name| Some((*name, owner_of(name)?)));
+    if let Some((file, owner)) = known.or_else(|| foreign.first().map(|name| (*name, ""))) {
+        return Err(FolderError::Foreign { folder: folder.to_owned(), file: (*file).clone(), owner });
+    }
+    let has = |wanted: &str| names.iter().any(|name| name == wanted);
+    match (has(LOG), has(&unfinished)) {
+        (true, true) => Err(FolderError::RestoreUnfinished { folder: folder.to_owned() }),
+        (true, false) => Err(FolderError::DataFileMissing { folder: folder.to_owned(), file: data_file }),
+        (false, _) => Ok(()),
+    }
+}
+
+fn owner_of(name: &str) -> Option<&'static str> {
+    OWNERS.iter().find(|(file, _)| *file == name).map(|(_, owner)| *owner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks into a folder with these files, after which nothing else may be in it.
+    fn look(files: &[&str], missing: MissingStore) -> Result<FolderState, String> {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for file in files {
+            std::fs::write(folder.path().join(file), b"x").expect("a file");
+        }
+        let found = inspect_folder(EngineName::Betree, folder.path(), missing);
+        let left = std::fs::read_dir(folder.path()).expect("the folder").count();
+        assert_eq!(left, files.len(), "a look changes nothing");
+        found.map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_store_is_made_only_where_nothing_is() {
+        assert_eq!(look(&[], MissingStore::Create), Ok(FolderState::Vacant));
+        assert_eq!(look(&["LOCK", "data.0000.new"], MissingStore::Create), Ok(FolderState::Vacant));
+        assert_eq!(look(&["data.0000", "wal", "notes.txt"], MissingStore::Create), Ok(FolderState::Store));
+        let refused = look(&[], MissingStore::Refuse).expect_err("there is no store");
+        assert!(refused.contains("there is no store in") && refused.contains("empty"), "{refused}");
+    }
+
+    #[test]
+    fn a_foreign_file_is_named_with_its_owner() {
+        for (files, words) in [
+            (&["collection-0.wt", "WiredTiger"][..], ["'WiredTiger'", "MongoDB"]),
+            (&["mongod.lock"], ["'mongod.lock'", "MongoDB"]),
+            (&["ibdata1", "aria_log"], ["'ibdata1'", "MySQL"]),
+            (&["000004.log", "CURRENT"], ["'CURRENT'", "RocksDB"]),
+            (&["MANIFEST", "extents"], ["'MANIFEST'", "pando restore"]),
+            (&["letter.odt"], ["'letter.odt'", "holds"]),
+        ] {
+            for missing in [MissingStore::Create, MissingStore::Refuse] {
+                let refused = look(files, missing).expect_err("a foreign folder");
+                assert!(words.iter().all(|word| refused.contains(word)), "{refused}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_log_without_its_data_file_is_not_taken_for_an_empty_folder() {
+        for missing in [MissingStore::Create, MissingStore::Refuse] {
+            let refused = look(&["LOCK", "wal"], missing).expect_err("half a store");
+            assert!(refused.contains("'data.0000'") && refused.contains("restore"), "{refused}");
+            let refused = look(&["data.0000.new", "wal"], missing).expect_err("half a restore");
+            assert!(refused.contains("was interrupted"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_missing_stays_missing() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let missing = folder.path().join("typo");
+        let refused = inspect_folder(EngineName::Betree, &missing, MissingStore::Refuse);
+        assert!(refused.expect_err("no folder").to_string().contains("does not exist"));
+        let found = inspect_folder(EngineName::Betree, &missing, MissingStore::Create);
+        assert_eq!(found.expect("it can be made"), FolderState::Vacant);
+        assert!(!missing.exists());
+    }
+}
