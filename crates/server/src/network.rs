@@ -46,6 +46,7 @@ mod blocking_pool;
 mod buffer_pool;
 mod connection;
 mod error_document;
+mod foreign_protocol;
 mod handler;
 mod inbox;
 mod io_thread;

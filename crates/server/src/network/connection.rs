@@ -31,6 +31,7 @@ use pando_commands::{BlockingMode, StorageError};
 use pando_wire::frame_length;
 use tracing::{debug, warn};
 
+use super::foreign_protocol::{self, ForeignProtocol};
 use super::handler::{Handler, HangUp};
 use super::permits::Permit;
 use super::pool_handoff::PoolHandoff;
@@ -96,6 +97,8 @@ pub(crate) struct Connection<S> {
     block_reads: u8,
     /// The socket has reported bytes, and no read since came back short.
     readable: bool,
+    /// Bytes have come that are a message, or a part of one. Before that the peer may speak another protocol.
+    speaks_wire: bool,
     /// The peer has ended its side. A short read then does not mean that the socket has no more to report.
     ended: bool,
     handoff: Arc<PoolHandoff>,
@@ -115,6 +118,7 @@ impl<S: Send + 'static> Connection<S> {
             phase: Phase::Serving,
             block_reads: 0,
             readable: false,
+            speaks_wire: false,
             ended: false,
             handoff: Arc::default(),
             hang_up: None,
@@ -277,6 +281,7 @@ impl<S: Send + 'static> Connection<S> {
     ) -> io::Result<()> {
         // An impossible length goes on, so that it is reported.
         let waits_for_more = match frame_length(&self.input) {
+            _ if self.foreign_protocol(&self.input).is_some() => false,
             Ok(length) => length.is_none_or(|length| length > self.input.len()),
             Err(_) => false,
         };
@@ -294,6 +299,11 @@ impl<S: Send + 'static> Connection<S> {
         Ok(())
     }
 
+    /// The protocol of a peer that has not sent a message yet, if its first bytes are of another one.
+    fn foreign_protocol(&self, bytes: &[u8]) -> Option<ForeignProtocol> {
+        if self.speaks_wire { None } else { foreign_protocol::recognise(bytes) }
+    }
+
     /// Handles the whole frames at the front of `bytes` as far as the phase allows, and sends their replies.
     /// Gives the number of bytes that are handled.
     fn serve_frames<H: Handler<Session = S>>(
@@ -303,6 +313,12 @@ impl<S: Send + 'static> Connection<S> {
         thread: &mut ThreadState<H>,
     ) -> io::Result<usize> {
         let mut at = 0;
+        if let Some(protocol) = self.foreign_protocol(bytes) {
+            warn!("closing connection {}: {protocol}", self.peer);
+            thread.out.extend_from_slice(&protocol.answer());
+            self.phase = Phase::Closing;
+            at = bytes.len();
+        }
         while matches!(self.phase, Phase::Serving) && self.output.is_empty() {
             let end = match frame_length(&bytes[at..]) {
                 Ok(Some(length)) if at + length <= bytes.len() => at + length,
@@ -314,6 +330,7 @@ impl<S: Send + 'static> Connection<S> {
                     break;
                 }
             };
+            self.speaks_wire = true;
             if self.serve_frame(slot, &bytes[at..end], thread)? == Served::NotYet {
                 break;
             }

@@ -80,3 +80,32 @@ fn ipv6_is_listened_on_where_the_machine_has_it() {
     let server = Server::start(&["--engine", "memory", "--listen", "[::1]:0"]);
     Connection::tcp(&server).ping();
 }
+
+#[test]
+fn a_client_that_speaks_http_or_tls_is_told_at_once_and_so_is_the_log() {
+    use std::io::{Read, Write};
+    let server = Server::in_memory();
+    let ask = |pieces: &[&[u8]]| {
+        let mut stream = std::net::TcpStream::connect(&server.address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+        for piece in pieces {
+            stream.write_all(piece).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        answer
+    };
+    let answer = String::from_utf8(ask(&[b"GET /status HTTP/1.1\r\nHost: x\r\n\r\n"])).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("mongosh mongodb://"), "{answer}");
+    let mut hello = vec![0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xFC, 0x03, 0x03];
+    hello.extend([0xAB; 506]);
+    let alert = [0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x28];
+    assert_eq!(ask(&[&hello]), alert);
+    assert_eq!(ask(&[&hello[..7], &hello[7..]]), alert, "in two pieces");
+    Connection::tcp(&server).ping();
+    server.signal(rustix::process::Signal::TERM);
+    let (_, log) = server.ended();
+    assert!(log.contains("it speaks HTTP") && log.contains("TLS handshake"), "{log}");
+}
