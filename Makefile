@@ -24,28 +24,42 @@ CC_CHECK   := command -v cc >/dev/null || { echo "a C compiler is needed: instal
 help: ## The list of targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 24
 
+# Always the same packages: another choice would have other features of what they share, and build it a second time.
+BUILD_RELEASE := cargo build --release --package pando-server --package pando-bench
+
 .PHONY: run
 run: ## Build the server and run it on a local folder (DATA=…, LISTEN=…)
 	@$(CC_CHECK)
-	cargo build --release --package pando-server
+	$(BUILD_RELEASE)
 	exec $(PANDO) serve --data "$(DATA)" --listen "$(LISTEN)"
 
 .PHONY: demo
-demo: $(PYTHON) ## Start a server, import real data, ask it things, measure a little, end
+demo: $(PYTHON) ## Five short steps: a server, real data, questions, a small measurement, what to do next
 	@$(CC_CHECK)
-	cargo build --release --package pando-server --package pando-bench
-	PANDO="$(PANDO)" PANDO_BENCH="$(TARGET)/release/pando-bench" PYTHON="$(PYTHON)" CACHE="$(CACHE)" bash tests/shell/demo.sh
+	$(BUILD_RELEASE)
+	PANDO="$(PANDO)" PANDO_BENCH="$(TARGET)/release/pando-bench" PYTHON="$(PYTHON)" CACHE="$(CACHE)" ORACLE="$(SHARED)/oracle/mongod" \
+		bash tests/shell/demo.sh
 
 # ---- tests
 
 .PHONY: test
-test: lint test-clients test-rust test-schedules ## All tests, real clients included
+test: ## All tests, real clients included; says first what it does, takes and installs
+	@$(CC_CHECK)
+	bash tests/shell/test_plan.sh "$(CACHE)" "$(TARGET)"
+	begun=$$SECONDS; step=0
+	for target in lint test-rust test-clients test-schedules; do
+		step=$$((step + 1)); since=$$SECONDS
+		printf '\n\033[1m[%d/4] make %s\033[0m\n' "$$step" "$$target"
+		$(MAKE) --no-print-directory "$$target" BUILD_DEV="cargo test --no-run"
+		printf '[%d/4] make %s passed after %d min %d s\n' "$$step" "$$target" "$$(((SECONDS - since) / 60))" "$$(((SECONDS - since) % 60))"
+	done
+	printf '\nall tests passed in %d min %d s\n' "$$(((SECONDS - begun) / 60))" "$$(((SECONDS - begun) % 60))"
 
 .PHONY: lint
 lint: ## Format, lints, layers, tidy
 	@$(CC_CHECK)
 	cargo fmt --all --check
-	cargo clippy --quiet --all-targets -- -D warnings
+	cargo clippy --all-targets -- -D warnings
 	cargo xtask layers
 	cargo xtask tidy
 
@@ -60,6 +74,7 @@ browser:
 
 .PHONY: test-rust
 test-rust: browser ## Unit, property, conformance, crash and kill tests
+	cargo test --no-run
 	cargo test --quiet
 	cargo test --quiet --package pando-lmdb
 	cargo test --quiet --package pando-bench-engine
@@ -90,9 +105,11 @@ test-mysql: ## The benchmark lab against a real MariaDB with InnoDB and MyRocks,
 	@for program in mariadbd mariadb-install-db; do command -v $$program >/dev/null || { echo "there is no $$program: install mariadb-server and mariadb-plugin-rocksdb"; exit 1; }; done
 	cargo test --quiet --package pando-bench-mysql
 
+# `make test` has built the programs with the tests, whose features differ from those of the programs alone.
+BUILD_DEV ?= cargo build --package pando-server --package pando-bench
 .PHONY: test-clients
 test-clients: $(PYTHON) $(NODE_TESTS)/.installed ## PyMongo, the Node driver, mongosh and the Rust driver against a real server
-	cargo build --package pando-server --package pando-bench
+	$(BUILD_DEV)
 	PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q tests/python
 	cd $(NODE_TESTS) && PANDO="$(PANDO_DEV)" node --test
 	cd $(CURDIR)
