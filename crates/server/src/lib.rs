@@ -15,9 +15,10 @@
 //! ```arrows
 //! program -> configuration, serve, transfer
 //! serve -> configuration, network
-//! leaves: error_text
+//! leaves: amounts, error_text
 //! ```
 
+mod amounts;
 pub mod configuration;
 mod error_text;
 pub mod network;

@@ -1,9 +1,11 @@
 //! The command line of the program, with one file for each subcommand.
 
 mod backup_command;
+mod completions_command;
 mod export_command;
 mod failure;
 mod import_command;
+mod import_report;
 mod options_page;
 mod serve_command;
 mod target_arguments;
@@ -24,7 +26,12 @@ const EXAMPLES: &str = "Examples:
   pando serve --config /etc/pando.toml --cache 4GiB
       options from a file, one of them overruled
   mongosh mongodb://127.0.0.1:27017
-      talk to it";
+      talk to it
+
+Exit codes: 0 done; 1 an error, and the message says what; 2 a wrong command line; 130 interrupted (Ctrl-C).";
+
+/// The exit code for a wrong command line.
+const EXIT_CODE_USAGE: u8 = 2;
 
 /// Runs the program with these arguments, the first of which is its own name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -32,7 +39,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(matches) => matches,
         Err(error) => {
             // Help and version come here, too, and go to standard output with a code of 0.
-            let code = u8::try_from(error.exit_code()).unwrap_or(2);
+            let code = u8::try_from(error.exit_code()).unwrap_or(EXIT_CODE_USAGE);
             let _ = error.print();
             return ExitCode::from(code);
         }
@@ -54,6 +61,8 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn std::error::Error>
         Some(("backup", matches)) => backup_command::run_backup(matches),
         Some(("restore", matches)) => backup_command::run_restore(matches),
         Some(("verify", matches)) => verify_command::run(matches),
+        Some(("completions", matches)) => completions_command::run_completions(&command_line(), matches),
+        Some(("man", matches)) => completions_command::run_man(command_line(), matches),
         Some(("options", matches)) => options_page::run(matches),
         other => unreachable!("clap lets no other subcommand through: {other:?}"),
     }
@@ -72,5 +81,7 @@ fn command_line() -> Command {
         .subcommand(backup_command::backup())
         .subcommand(backup_command::restore())
         .subcommand(verify_command::command())
+        .subcommand(completions_command::completions())
+        .subcommand(completions_command::man())
         .subcommand(options_page::command())
 }

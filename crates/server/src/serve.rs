@@ -25,7 +25,10 @@ use command_handler::CommandHandler;
 pub use listening::ListenRefused;
 use listening::listen;
 use pando_environment::Environment;
-use pandodb::{Commands, CommandsOptions, EngineName, EngineOptions, open_commands};
+use pandodb::{
+    Commands, CommandsOptions, EngineName, EngineOptions, FolderError, FolderState, MissingStore,
+    inspect_folder, open_commands,
+};
 use shutdown_signal::ShutdownSignal;
 use tracing::{error, info, warn};
 
@@ -50,6 +53,9 @@ pub enum ServeError {
         /// The error of the system.
         source: std::io::Error,
     },
+    /// The data folder has no store, and none can be made there.
+    #[error(transparent)]
+    NoStore(#[from] FolderError),
     /// The store cannot be opened.
     #[error("cannot open the store in {}", folder.display())]
     Open {
@@ -81,6 +87,8 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     logging::start(configuration);
     let begun = Instant::now();
     file_limit::raise();
+    // Before the folder is made, and before the socket is in it.
+    let found = look_into_folder(configuration)?;
     if configuration.engine != EngineName::Memory {
         prepare_folder(&configuration.data)?;
     }
@@ -88,6 +96,9 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     let endpoints: Vec<String> = listeners.iter().map(|listener| listener.endpoint()).collect();
     let signal = ShutdownSignal::watch().map_err(ServeError::Start)?;
     let commands = open_store(configuration, &endpoints)?;
+    if found == FolderState::Vacant && configuration.engine != EngineName::Memory {
+        info!("made a new store in {}", configuration.data.display());
+    }
     let handler = Arc::new(CommandHandler::new(commands));
     let network =
         Network::start(Arc::clone(&handler), listeners, limits(configuration)).map_err(ServeError::Start)?;
@@ -107,7 +118,7 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
             endpoints.join(" or ")
         );
     }
-    banner::print(configuration, &endpoints);
+    banner::print(configuration, &endpoints, found);
     signal.wait();
     info!(connections = network.connections(), "stopping");
     network.stop(configuration.stop_grace, || handler.commands().interrupt_all());
@@ -129,6 +140,16 @@ fn limits(configuration: &Configuration) -> Limits {
         queued_reads: configuration.queued_reads,
         connections: configuration.max_connections,
     }
+}
+
+/// Looks whether there is a store, or one can be made.
+fn look_into_folder(configuration: &Configuration) -> Result<FolderState, ServeError> {
+    let found = inspect_folder(configuration.engine, &configuration.data, MissingStore::Create);
+    if matches!(found, Err(FolderError::Unreadable { .. })) {
+        // This says best what is wrong with the folder.
+        prepare_folder(&configuration.data)?;
+    }
+    Ok(found?)
 }
 
 /// Creates the data folder and checks that it can be written, so that a refusal names the folder and not a

@@ -2,38 +2,66 @@
 //! data folder.
 //!
 //! # The life of an import
-//! 1. [`input`] opens the file, unpacks gzip, and counts bytes for the progress bar.
-//! 2. [`format`] looks at the first bytes and chooses a [`record`] reader: JSON lines, one JSON array, or CSV
-//!    with a header.
-//! 3. The reader gives documents with the number of the line that each began on. Unreadable records are
-//!    counted and reported with their line; the rest goes on.
-//! 4. [`batch`] collects them; [`target`] inserts each batch, unordered, so that one refused document stops
-//!    no other.
+//! 1. [`import_plan`] finds the collections of the import: one, or those of a dump ([`dump`]).
+//! 2. [`input`] opens a file, unpacks gzip, and counts bytes for the progress line.
+//! 3. [`format`] looks at the name and the first bytes and chooses a [`record`] reader: JSON objects, one
+//!    JSON array, CSV, TSV or BSON.
+//! 4. The reader gives documents with the number of the line that each began on, in a thread of its own
+//!    ([`batch`]). Unreadable records are counted and reported with their line; the rest goes on.
+//! 5. [`write_mode`] makes statements of them; [`target`] carries out each batch, unordered, so that one
+//!    refused document stops no other.
+//! 6. [`import`] counts ([`import_counts`]), and says at the end where it stopped ([`resume_point`]).
+//!
+//! # Invariants
+//! - However an import ends, the result says how many documents are in, and from where it can go on.
+//! - Going on puts no document in twice.
+//! - An export makes no store, and leaves no file behind for a query that is refused.
 //!
 //! JSON is Extended JSON, canonical or relaxed, read and written by the `bson` crate.
 
 mod address;
 mod batch;
+mod bson_file;
+mod column_type;
 mod command;
 mod csv_rows;
+mod dump;
 mod embedded_target;
 mod error;
 mod export;
+mod export_format;
 mod format;
 mod import;
+mod import_counts;
+mod import_plan;
 mod input;
+mod interrupt;
 mod json_array;
 mod json_lines;
+mod progress;
 mod record;
 mod remote_target;
+mod resume_point;
 mod target;
+mod write_mode;
 
+pub use address::database_of;
+pub use column_type::{ColumnType, TypedColumn};
 pub use command::run_command;
+pub use csv_rows::{Blanks, RowOptions, TypeMismatch, TypedNames};
 pub use error::TransferError;
-pub use export::{Export, export};
-pub use format::InputFormat;
-pub use import::{Import, Imported, import};
+pub use export::{Export, ExportEnd, Exported, export};
+pub use export_format::{CsvHeader, ExportFormat, JsonDialect, JsonFrame, JsonLayout, JsonStyle};
+pub use format::{FormatError, InputFormat};
+pub use import::{End, Existing, FormatChoice, Import, Imported, StoppedAt, Talk, import};
+pub use import_counts::ImportCounts;
+pub use input::Source;
+pub use interrupt::EXIT_CODE_INTERRUPTED;
+pub use resume_point::ResumePoint;
 pub use target::TargetChoice;
+pub use write_mode::{AfterFault, WriteMode, Writing};
 
+#[cfg(test)]
+mod import_tests;
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 use super::error::ValueError;
 use super::{ByteSize, Configuration, LogFormat, OpenToOthers, UnixSocket};
@@ -207,7 +208,7 @@ pub const OPTIONS: &[OptionEntry] = &[
         default: "info",
         help: "Level of the log: error, warn, info, debug, trace, or a filter such as 'info,pando_server=debug'.",
         apply: |configuration, text| {
-            EnvFilter::try_new(text).map_err(|_| ValueError::LogLevel)?;
+            check_log_filter(text)?;
             configuration.log_level = text.to_owned();
             Ok(())
         },
@@ -227,6 +228,17 @@ pub const OPTIONS: &[OptionEntry] = &[
         },
     },
 ];
+
+/// Checks a filter of log lines. `EnvFilter` takes any word for the name of a module, a mistyped level
+/// included, so that a word by itself has to be a level here.
+fn check_log_filter(text: &str) -> Result<(), ValueError> {
+    let is_level = |word: &str| !word.trim().is_empty() && word.trim().parse::<LevelFilter>().is_ok();
+    let words = || text.split(',').map(|part| part.rsplit_once('=').map_or(part, |(_, level)| level));
+    if !words().all(is_level) || EnvFilter::try_new(text).is_err() {
+        return Err(ValueError::LogLevel);
+    }
+    Ok(())
+}
 
 fn path(text: &str) -> Result<PathBuf, ValueError> {
     if text.is_empty() { Err(ValueError::Empty) } else { Ok(PathBuf::from(text)) }

@@ -94,6 +94,9 @@ fn a_wrong_value_is_refused_with_its_origin_and_what_would_be_right() {
         (refusal(&[("data", "")], &[], None), ["--data", "found none"]),
         (refusal(&[("stop-grace", "soon")], &[], None), ["--stop-grace", "10s"]),
         (refusal(&[("log-level", "info=,=")], &[], None), ["--log-level", "debug"]),
+        (refusal(&[("log-level", "verbose")], &[], None), ["--log-level", "debug"]),
+        (refusal(&[("log-level", "info,pando_server=loud")], &[], None), ["--log-level", "debug"]),
+        (refusal(&[("log-level", "")], &[], None), ["--log-level", "debug"]),
         (refusal(&[("log-format", "xml")], &[], None), ["--log-format", "json"]),
         (refusal(&[], &[], Some("data = 1.5")), ["'data' must be text", ""]),
         (refusal(&[], &[], Some("data = ")), ["not a valid TOML file", ""]),
@@ -150,6 +153,13 @@ fn sizes_are_read_in_decimal_and_binary_units() {
 fn a_size_is_shown_in_the_unit_that_keeps_it_whole() {
     for text in ["256MB", "1GiB", "64KiB", "5B", "1GB"] {
         assert_eq!(text.parse::<ByteSize>().unwrap().to_string(), text);
+    }
+}
+
+#[test]
+fn levels_and_filters_of_the_log_are_taken() {
+    for text in ["error", "INFO", "off", "info,pando_server=debug", "warn,pando_betree::log=trace"] {
+        assert_eq!(resolve(&[("log-level", text)], &[], None).unwrap().log_level, text);
     }
 }
 

@@ -7,9 +7,11 @@ use std::process::ExitCode;
 use bson::{Document, doc};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use pandodb::{EngineName, restore_store};
+use serde_json::json;
 
-use super::target_arguments::{required, store_arguments, target_of};
-use crate::transfer::{TargetChoice, run_command};
+use super::target_arguments::{json_argument, required, store_arguments, target_of};
+use crate::amounts::bytes_text;
+use crate::transfer::run_command;
 
 const BACKUP_EXAMPLES: &str = "Examples:
   pando backup --uri mongodb://127.0.0.1:27017 --to /backups/sunday
@@ -20,14 +22,18 @@ const BACKUP_EXAMPLES: &str = "Examples:
       of a folder that no server has open
 
 The server writes the backup, so that it must run on this machine. A backup that is interrupted is none: its folder has no
-MANIFEST, and the same command begins anew.";
+MANIFEST, and the same command begins anew.
+
+Exit codes: 0 the backup is whole; 1 it is not; 2 a wrong command line.";
 
 const RESTORE_EXAMPLES: &str = "Examples:
   pando restore /backups/sunday --to ./data
   pando restore /backups/sunday /backups/monday /backups/tuesday --to ./data
       a full backup and what was added to it, in the order in which they were made
 
-The first start of the restored store replays its log up to the moment of the last backup.";
+The first start of the restored store replays its log up to the moment of the last backup.
+
+Exit codes: 0 the store is whole; 1 there is none; 2 a wrong command line.";
 
 pub(super) fn backup() -> Command {
     Command::new("backup")
@@ -40,6 +46,7 @@ pub(super) fn backup() -> Command {
                 .value_name("BACKUP")
                 .help("The folder of an earlier backup: what it has is left out"),
         )
+        .arg(json_argument())
         .after_help(BACKUP_EXAMPLES)
 }
 
@@ -62,31 +69,26 @@ pub(super) fn restore() -> Command {
                 .default_value(EngineName::default().as_str())
                 .help("The engine that the backup was made of"),
         )
+        .arg(json_argument())
         .after_help(RESTORE_EXAMPLES)
 }
 
 pub(super) fn run_backup(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
-    let target = target_of(matches);
-    if let TargetChoice::Data(folder) = &target
-        && !folder.is_dir()
-    {
-        return Err(format!(
-            "{} is no folder; name the data folder of a store with --data",
-            folder.display()
-        )
-        .into());
-    }
-    let mut command: Document = doc! { "pandoBackup": 1, "to": whole(&required(matches, "to"))? };
+    let target = target_of(matches)?;
+    let to = whole(&required(matches, "to"))?;
+    let mut command: Document = doc! { "pandoBackup": 1, "to": &to };
     if let Some(since) = matches.get_one::<String>("since") {
         command.insert("since", whole(since)?);
     }
     let reply = run_command(&target, "admin", command)?;
     let extent = if reply.get_bool("incremental").unwrap_or(false) { "incremental" } else { "full" };
-    println!(
-        "{extent} backup of everything up to commit {}; {} bytes written",
-        reply.get_i64("moment").unwrap_or(0),
-        reply.get_i64("bytes").unwrap_or(0)
-    );
+    let (moment, bytes) = (reply.get_i64("moment").unwrap_or(0), reply.get_i64("bytes").unwrap_or(0));
+    if matches.get_flag("json") {
+        println!("{}", json!({ "extent": extent, "moment": moment, "bytes": bytes, "to": to }));
+    } else {
+        let size = bytes_text(u64::try_from(bytes).unwrap_or(0));
+        println!("{extent} backup of everything up to commit {moment}; {size} written to {to}");
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -96,7 +98,11 @@ pub(super) fn run_restore(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Erro
         matches.get_many::<String>("backups").into_iter().flatten().map(PathBuf::from).collect();
     let to = PathBuf::from(required(matches, "to"));
     restore_store(engine, &backups, &to)?;
-    println!("{} holds the store as it was at the moment of the last backup", to.display());
+    if matches.get_flag("json") {
+        println!("{}", json!({ "to": to.display().to_string(), "backups": backups.len() }));
+    } else {
+        println!("{} holds the store as it was at the moment of the last backup", to.display());
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,40 +4,267 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Arg, ArgMatches, Command};
+use bson::Document;
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use serde_json::json;
 
-use super::target_arguments::{required, target_arguments, target_of};
-use crate::transfer::{Export, export};
+use super::failure::error_lines;
+use super::target_arguments::{json_argument, target_arguments, target_or_default};
+use crate::amounts::{bytes_text, count_text, rate, time_text};
+use crate::error_text::error_text;
+use crate::transfer::{
+    CsvHeader, EXIT_CODE_INTERRUPTED, Export, ExportEnd, ExportFormat, Exported, JsonDialect, JsonFrame,
+    JsonLayout, JsonStyle, Talk, TargetChoice, database_of, export,
+};
 
 const EXAMPLES: &str = "Examples:
-  pando export --db atlas --collection cities --uri mongodb://127.0.0.1:27017 --out cities.jsonl
-  pando export --db atlas --collection cities --data ./data --query '{\"country\": \"NL\"}'";
+  pando export --db atlas --collection cities --out cities.jsonl.gz
+      from the server on this machine; a name that ends in .gz is packed
+  pando export --db atlas --collection cities --data ./data --query '{\"country\": \"NL\"}'
+      from a folder that no server has open, to standard output
+  pando export -d atlas -c cities --format csv --fields name,place.lat --sort '{\"name\": 1}' --limit 100
+
+The flags of mongoexport are accepted, too.
+
+Exit codes: 0 every document is in the output, or its reader has seen enough (| head); 1 an error, and the message
+says how far the output goes; 2 a wrong command line; 130 interrupted (Ctrl-C).";
 
 pub(super) fn command() -> Command {
     Command::new("export")
-        .about("Write the documents of a collection as JSON lines (relaxed Extended JSON)")
-        .args(target_arguments())
-        .arg(Arg::new("out").long("out").value_name("FILE").help("Where to [default: standard output]"))
-        .arg(
-            Arg::new("query")
-                .long("query")
-                .value_name("JSON")
-                .default_value("{}")
-                .help("Which documents: a filter"),
+        .about(
+            "Write the documents of a collection as JSON lines (relaxed Extended JSON), a JSON array, or CSV",
         )
+        .args(target_arguments())
+        .args(query_arguments())
+        .args(output_arguments())
+        .arg(json_argument().help("Print the result to standard error as one JSON object"))
+        .arg(Arg::new("quiet").long("quiet").action(ArgAction::SetTrue).help("No progress, no summary"))
         .after_help(EXAMPLES)
 }
 
+fn query_arguments() -> Vec<Arg> {
+    vec![
+        Arg::new("query")
+            .long("query")
+            .short('q')
+            .value_name("JSON")
+            .help("Which documents: a filter [default: all]"),
+        Arg::new("query-file")
+            .long("query-file")
+            .alias("queryFile")
+            .value_name("FILE")
+            .hide(true)
+            .conflicts_with("query"),
+        Arg::new("sort").long("sort").value_name("JSON").help("Their order, such as '{\"name\": 1}'"),
+        Arg::new("skip")
+            .long("skip")
+            .value_name("COUNT")
+            .value_parser(clap::value_parser!(i64).range(0..))
+            .help("Pass over so many"),
+        Arg::new("limit")
+            .long("limit")
+            .value_name("COUNT")
+            .value_parser(clap::value_parser!(i64).range(0..))
+            .help("No more than so many; 0 is no limit"),
+        hidden_switch("allowDiskUse"),
+        hidden_switch("assertExists"),
+        hidden_switch("forceTableScan"),
+        hidden_switch("slaveOk").short('k'),
+    ]
+}
+
+fn output_arguments() -> Vec<Arg> {
+    vec![
+        Arg::new("out").long("out").short('o').value_name("FILE").help("Where to [default: standard output]"),
+        Arg::new("format")
+            .long("format")
+            .alias("type")
+            .value_name("FORMAT")
+            .value_parser(PossibleValuesParser::new(["json", "jsonl", "json-array", "csv"]))
+            .help("The form of the output [default: jsonl]"),
+        Arg::new("fields")
+            .long("fields")
+            .short('f')
+            .value_name("FIELD,…")
+            .value_delimiter(',')
+            .help("The fields to write; needed for CSV"),
+        Arg::new("field-file")
+            .long("field-file")
+            .alias("fieldFile")
+            .value_name("FILE")
+            .hide(true)
+            .conflicts_with("fields"),
+        hidden_switch("csv"),
+        hidden_switch("jsonArray"),
+        Arg::new("pretty").long("pretty").action(ArgAction::SetTrue).help("JSON on several lines, indented"),
+        Arg::new("json-format")
+            .long("json-format")
+            .alias("jsonFormat")
+            .value_name("DIALECT")
+            .value_parser(PossibleValuesParser::new(["relaxed", "canonical"]))
+            .help("Extended JSON: canonical keeps the type of every number [default: relaxed]"),
+        hidden_switch("noHeaderLine"),
+    ]
+}
+
+fn hidden_switch(name: &'static str) -> Arg {
+    Arg::new(name).long(name).hide(true).action(ArgAction::SetTrue)
+}
+
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
-    let query: serde_json::Map<String, serde_json::Value> =
-        serde_json::from_str(&required(matches, "query"))?;
-    let count = export(&Export {
-        file: matches.get_one::<String>("out").map(PathBuf::from),
-        target: target_of(matches),
-        database: required(matches, "db"),
-        collection: required(matches, "collection"),
-        filter: query.try_into()?,
+    let text = |name| matches.get_one::<String>(name);
+    let target = target_or_default(matches)?;
+    let from_uri = match &target {
+        TargetChoice::Uri(uri) => database_of(uri),
+        TargetChoice::Data(_) => None,
+    };
+    let quiet = matches.get_flag("quiet");
+    let fields = fields_of(matches)?;
+    let request = Export {
+        file: text("out").filter(|path| *path != "-").map(PathBuf::from),
+        format: format_of(matches, fields.clone())?,
+        target,
+        database: text("db").cloned().or(from_uri).unwrap_or_else(|| "test".to_owned()),
+        collection: text("collection").cloned().ok_or("name the collection with --collection")?,
+        filter: filter_of(matches)?,
+        find_fields: find_fields(matches, fields.as_deref())?,
+        talk: if quiet { Talk::Quiet } else { Talk::All },
+    };
+    let exported = export(&request)?;
+    let namespace = format!("{}.{}", request.database, request.collection);
+    if matches.get_flag("json") {
+        eprintln!("{}", as_json(&exported, &namespace));
+    } else {
+        report(&exported, &namespace, quiet_of(quiet));
+    }
+    if !exported.collection_exists && matches.get_flag("assertExists") {
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(match exported.end {
+        ExportEnd::Complete | ExportEnd::ReaderGone => ExitCode::SUCCESS,
+        ExportEnd::Interrupted => ExitCode::from(EXIT_CODE_INTERRUPTED),
+        ExportEnd::Failed(_) => ExitCode::FAILURE,
+    })
+}
+
+fn quiet_of(quiet: bool) -> Talk {
+    if quiet { Talk::Quiet } else { Talk::All }
+}
+
+fn report(exported: &Exported, namespace: &str, talk: Talk) {
+    let Exported { documents, bytes, elapsed, .. } = *exported;
+    if !exported.collection_exists {
+        eprintln!("there is no collection {namespace}");
+    }
+    match &exported.end {
+        ExportEnd::Complete if talk == Talk::All => eprintln!(
+            "{documents} documents exported from {namespace}; {} in {}: {} documents/s, {}/s",
+            bytes_text(bytes),
+            time_text(elapsed),
+            count_text(rate(documents, elapsed)),
+            bytes_text(rate(bytes, elapsed))
+        ),
+        ExportEnd::Complete | ExportEnd::ReaderGone => {}
+        ExportEnd::Interrupted => {
+            eprintln!("pando: interrupted; the output has the first {documents} documents of {namespace}");
+        }
+        ExportEnd::Failed(error) => {
+            error_lines(error).iter().for_each(|line| eprintln!("{line}"));
+            eprintln!(
+                "  the output is not complete: it has at most the first {documents} documents of {namespace}"
+            );
+        }
+    }
+}
+
+fn as_json(exported: &Exported, namespace: &str) -> serde_json::Value {
+    let error = match &exported.end {
+        ExportEnd::Complete | ExportEnd::ReaderGone => None,
+        ExportEnd::Interrupted => Some("interrupted".to_owned()),
+        ExportEnd::Failed(error) => Some(error_text(error)),
+    };
+    json!({
+        "complete": matches!(exported.end, ExportEnd::Complete),
+        "namespace": namespace,
+        "collectionExists": exported.collection_exists,
+        "documents": exported.documents,
+        "bytes": exported.bytes,
+        "seconds": exported.elapsed.as_secs_f64(),
+        "error": error,
+    })
+}
+
+fn fields_of(matches: &ArgMatches) -> Result<Option<Vec<String>>, String> {
+    match matches.get_one::<String>("field-file") {
+        Some(path) => {
+            let text =
+                std::fs::read_to_string(path).map_err(|error| format!("cannot read {path}: {error}"))?;
+            Ok(Some(text.lines().map(str::to_owned).filter(|line| !line.is_empty()).collect()))
+        }
+        None => Ok(matches.get_many::<String>("fields").map(|fields| fields.cloned().collect())),
+    }
+}
+
+fn format_of(matches: &ArgMatches, fields: Option<Vec<String>>) -> Result<ExportFormat, String> {
+    let name = matches.get_one::<String>("format").map(String::as_str);
+    if name == Some("csv") || matches.get_flag("csv") {
+        let fields = fields
+            .ok_or("CSV needs its columns: name them with --fields, such as --fields name,place.lat")?;
+        let header = if matches.get_flag("noHeaderLine") { CsvHeader::LeftOut } else { CsvHeader::Written };
+        return Ok(ExportFormat::Csv { fields, header });
+    }
+    let array = name == Some("json-array") || matches.get_flag("jsonArray");
+    let canonical = matches.get_one::<String>("json-format").is_some_and(|dialect| dialect == "canonical");
+    Ok(ExportFormat::Json {
+        layout: JsonLayout {
+            frame: if array { JsonFrame::Array } else { JsonFrame::Lines },
+            style: if matches.get_flag("pretty") { JsonStyle::Pretty } else { JsonStyle::Compact },
+        },
+        dialect: if canonical { JsonDialect::Canonical } else { JsonDialect::Relaxed },
+    })
+}
+
+fn filter_of(matches: &ArgMatches) -> Result<Document, Box<dyn Error>> {
+    match (matches.get_one::<String>("query"), matches.get_one::<String>("query-file")) {
+        (Some(text), _) => json_document("--query", text),
+        (None, Some(path)) => {
+            let text =
+                std::fs::read_to_string(path).map_err(|error| format!("cannot read {path}: {error}"))?;
+            json_document(path, &text)
+        }
+        (None, None) => Ok(Document::new()),
+    }
+}
+
+fn find_fields(matches: &ArgMatches, fields: Option<&[String]>) -> Result<Document, Box<dyn Error>> {
+    let mut find = Document::new();
+    if let Some(sort) = matches.get_one::<String>("sort") {
+        find.insert("sort", json_document("--sort", sort)?);
+    }
+    for name in ["skip", "limit"] {
+        if let Some(count) = matches.get_one::<i64>(name).filter(|count| **count > 0) {
+            find.insert(name, *count);
+        }
+    }
+    if matches.get_flag("allowDiskUse") {
+        find.insert("allowDiskUse", true);
+    }
+    if let Some(fields) = fields {
+        let columns = fields.iter().map(|field| (without_positions(field), bson::Bson::Int32(1)));
+        find.insert("projection", columns.collect::<Document>());
+    }
+    Ok(find)
+}
+
+/// A field without the numbers of array elements, which a projection does not know.
+fn without_positions(field: &str) -> String {
+    field.split('.').filter(|step| step.parse::<usize>().is_err()).collect::<Vec<_>>().join(".")
+}
+
+fn json_document(name: &str, text: &str) -> Result<Document, Box<dyn Error>> {
+    let fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).map_err(|error| {
+        format!("{name}: expected a JSON object with quoted names, such as {{\"country\": \"NL\"}}: {error}")
     })?;
-    eprintln!("{count} documents exported");
-    Ok(ExitCode::SUCCESS)
+    Ok(Document::try_from(fields).map_err(|error| format!("{name}: {error}"))?)
 }

@@ -1,52 +1,268 @@
 //! `pando import`.
 
 use std::error::Error;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use bson::{Document, doc};
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use super::target_arguments::{required, target_arguments, target_of};
-use crate::transfer::{Import, InputFormat, import};
+use super::import_report::{as_json, destination, stopped_lines, summary};
+use super::target_arguments::{json_argument, target_arguments, target_or_default};
+use crate::transfer::{
+    AfterFault, Blanks, ColumnType, EXIT_CODE_INTERRUPTED, End, Existing, FormatChoice, Import, InputFormat,
+    ResumePoint, RowOptions, Source, Talk, TypeMismatch, TypedColumn, TypedNames, WriteMode, Writing, import,
+};
 
 const EXAMPLES: &str = "Examples:
-  pando import cities.jsonl.gz --db atlas --collection cities --uri mongodb://127.0.0.1:27017
-  pando import cities.csv --db atlas --collection cities --data ./data
+  pando import cities.jsonl.gz --db atlas
+      into the collection atlas.cities of the server on this machine
+  pando import cities.csv --db atlas --collection places --types zip=string --data ./data
+      into a folder that no server has open; the column zip stays text
+  zcat cities.json.gz | pando import - -d atlas -c cities --mode upsert --upsert-fields name,country
+      from standard input; documents with the same name and country are replaced
+  pando import ./dump
+      what mongodump has written: all databases, with options and indexes
 
 Lines that cannot be read and documents that are refused are reported with their line and counted; the rest is
-imported, and the exit code is 1.";
+imported. However the import ends, it says how many documents are in, where it stopped, and the command that goes on
+from there without doubles. The flags of mongoimport are accepted, too.
+
+Exit codes: 0 everything is in; 1 something is not, and the messages say what; 2 a wrong command line;
+130 interrupted (Ctrl-C).";
 
 pub(super) fn command() -> Command {
     Command::new("import")
         .about(
-            "Insert the documents of a file (JSON lines, JSON array or CSV, possibly gzip) into a collection",
+            "Bring documents into a collection: JSON, CSV, TSV, BSON, or a dump of mongodump; possibly gzip",
         )
-        .arg(Arg::new("file").value_name("FILE").required(true).help("The file; gzip is recognised"))
-        .args(target_arguments())
         .arg(
-            Arg::new("format")
-                .long("format")
-                .value_name("FORMAT")
-                .value_parser(PossibleValuesParser::new(InputFormat::NAMES))
-                .help("The file's format [default: found out from its name and first byte]"),
+            Arg::new("file")
+                .value_name("FILE")
+                .help("A file, a folder of mongodump, or - for standard input; gzip is recognised"),
         )
+        .args(target_arguments())
+        .args(input_arguments())
+        .args(row_arguments())
+        .args(write_arguments())
+        .arg(json_argument())
+        .arg(Arg::new("quiet").long("quiet").action(ArgAction::SetTrue).help("No progress, no summary"))
         .after_help(EXAMPLES)
 }
 
+fn input_arguments() -> Vec<Arg> {
+    vec![
+        Arg::new("format")
+            .long("format")
+            .alias("type")
+            .value_name("FORMAT")
+            .value_parser(PossibleValuesParser::new(InputFormat::NAMES))
+            .help("The input's format [default: found out from its name and its content]"),
+        Arg::new("file-flag").long("file").value_name("FILE").hide(true).conflicts_with("file"),
+        hidden_switch("jsonArray").help("The input is a JSON array"),
+        Arg::new("resume")
+            .long("resume")
+            .value_name("POINT")
+            .conflicts_with("drop")
+            .help("Go on where an import of the same input stopped; it has named the point"),
+    ]
+}
+
+fn row_arguments() -> Vec<Arg> {
+    vec![
+        Arg::new("types")
+            .long("types")
+            .value_name("COLUMN=TYPE,…")
+            .value_delimiter(',')
+            .help(format!("CSV and TSV: types of columns [types: {}]", ColumnType::NAMES)),
+        Arg::new("fields")
+            .long("fields")
+            .short('f')
+            .value_name("COLUMN,…")
+            .value_delimiter(',')
+            .help("CSV and TSV: the columns, for an input whose first line does not name them"),
+        Arg::new("field-file")
+            .long("field-file")
+            .alias("fieldFile")
+            .value_name("FILE")
+            .hide(true)
+            .conflicts_with("fields"),
+        hidden_switch("headerline"),
+        hidden_switch("columnsHaveTypes"),
+        Arg::new("ignore-blanks")
+            .long("ignore-blanks")
+            .alias("ignoreBlanks")
+            .action(ArgAction::SetTrue)
+            .help("CSV and TSV: no field for an empty text"),
+        Arg::new("type-mismatch").long("parseGrace").hide(true).value_parser(PossibleValuesParser::new([
+            "autoCast",
+            "skipField",
+            "skipRow",
+            "stop",
+        ])),
+    ]
+}
+
+fn write_arguments() -> Vec<Arg> {
+    vec![
+        Arg::new("mode")
+            .long("mode")
+            .value_name("MODE")
+            .value_parser(PossibleValuesParser::new(WriteMode::NAMES))
+            .help("insert [default]; upsert: insert or replace; merge: insert or set fields; delete"),
+        hidden_switch("upsert").conflicts_with("mode"),
+        Arg::new("upsert-fields")
+            .long("upsert-fields")
+            .alias("upsertFields")
+            .value_name("FIELD,…")
+            .value_delimiter(',')
+            .help("The fields by which upsert, merge and delete find a document [default: _id]"),
+        Arg::new("drop")
+            .long("drop")
+            .action(ArgAction::SetTrue)
+            .help("Drop the collection before the first document"),
+        Arg::new("stop-on-error")
+            .long("stop-on-error")
+            .alias("stopOnError")
+            .action(ArgAction::SetTrue)
+            .help("Stop at the first document that is refused or unreadable"),
+        Arg::new("write-concern")
+            .long("write-concern")
+            .alias("writeConcern")
+            .value_name("CONCERN")
+            .hide(true),
+        hidden_switch("bypassDocumentValidation"),
+        hidden_switch("maintainInsertionOrder"),
+        Arg::new("numInsertionWorkers").long("numInsertionWorkers").short('j').hide(true),
+        Arg::new("numDecodingWorkers").long("numDecodingWorkers").hide(true),
+        Arg::new("batch-size")
+            .long("batch-size")
+            .alias("batchSize")
+            .hide(true)
+            .value_parser(clap::value_parser!(u16).range(1..)),
+    ]
+}
+
+fn hidden_switch(name: &'static str) -> Arg {
+    Arg::new(name).long(name).hide(true).action(ArgAction::SetTrue)
+}
+
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
-    let format = matches.get_one::<String>("format").and_then(|name| InputFormat::of_name(name));
+    let text = |name| matches.get_one::<String>(name).cloned();
+    let writing = writing_of(matches)?;
+    let quiet = matches.get_flag("quiet");
     let imported = import(&Import {
-        file: PathBuf::from(required(matches, "file")),
-        format,
-        target: target_of(matches),
-        database: required(matches, "db"),
-        collection: required(matches, "collection"),
+        source: source_of(matches)?,
+        format: format_of(matches),
+        target: target_or_default(matches)?,
+        database: text("db"),
+        collection: text("collection"),
+        rows: rows_of(matches)?,
+        writing: writing.clone(),
+        existing: if matches.get_flag("drop") { Existing::Dropped } else { Existing::Kept },
+        resume: text("resume").map(|point| point.parse::<ResumePoint>()).transpose()?,
+        batch_records: matches.get_one::<u16>("batch-size").map(|size| usize::from(*size)),
+        talk: if quiet { Talk::Quiet } else { Talk::All },
     })?;
-    println!(
-        "{} documents imported, {} lines unreadable, {} documents refused",
-        imported.inserted, imported.unreadable, imported.refused
-    );
-    let complete = imported.unreadable == 0 && imported.refused == 0;
-    Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    for remark in &imported.remarks {
+        eprintln!("{remark}");
+    }
+    if matches.get_flag("json") {
+        println!("{}", as_json(&imported));
+    } else if !quiet {
+        println!("{} {}", summary(&imported, writing.mode), destination(&imported));
+    }
+    let command_line: Vec<String> = std::env::args().collect();
+    for line in stopped_lines(&imported, &command_line) {
+        eprintln!("{line}");
+    }
+    Ok(match imported.end {
+        End::Interrupted => ExitCode::from(EXIT_CODE_INTERRUPTED),
+        _ if imported.is_complete() => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    })
+}
+
+fn source_of(matches: &ArgMatches) -> Result<Source, String> {
+    let file = matches.get_one::<String>("file").or_else(|| matches.get_one::<String>("file-flag"));
+    match file.map(String::as_str) {
+        Some("-") => Ok(Source::Standard),
+        Some(path) => Ok(Source::File(PathBuf::from(path))),
+        None if std::io::stdin().is_terminal() => {
+            Err("name a file, a folder of mongodump, or - for standard input".to_owned())
+        }
+        None => Ok(Source::Standard),
+    }
+}
+
+fn format_of(matches: &ArgMatches) -> Option<FormatChoice> {
+    if matches.get_flag("jsonArray") {
+        return Some(FormatChoice::Exact(InputFormat::JsonArray));
+    }
+    let name = matches.get_one::<String>("format")?;
+    Some(InputFormat::of_name(name).map_or(FormatChoice::Json, FormatChoice::Exact))
+}
+
+fn rows_of(matches: &ArgMatches) -> Result<RowOptions, Box<dyn Error>> {
+    let named = match matches.get_one::<String>("field-file") {
+        Some(path) => {
+            let text =
+                std::fs::read_to_string(path).map_err(|error| format!("cannot read {path}: {error}"))?;
+            Some(text.lines().map(str::to_owned).filter(|line| !line.is_empty()).collect())
+        }
+        None => matches.get_many::<String>("fields").map(|fields| fields.cloned().collect()),
+    };
+    let typed = |text: &String| -> Result<TypedColumn, String> {
+        let (name, of_type) = text.split_once('=').ok_or_else(|| {
+            format!("--types: expected COLUMN=TYPE, such as zip=string, and found '{text}'")
+        })?;
+        let column_type = ColumnType::of_name(of_type).map_err(|reason| format!("--types: {reason}"))?;
+        Ok(TypedColumn { name: name.to_owned(), column_type })
+    };
+    let types = matches.get_many::<String>("types").unwrap_or_default();
+    Ok(RowOptions {
+        names: named.filter(|_| !matches.get_flag("headerline")),
+        types: types.map(typed).collect::<Result<_, _>>()?,
+        typed_names: if matches.get_flag("columnsHaveTypes") { TypedNames::Yes } else { TypedNames::No },
+        blanks: if matches.get_flag("ignore-blanks") { Blanks::LeftOut } else { Blanks::Kept },
+        mismatch: match matches.get_one::<String>("type-mismatch").map(String::as_str) {
+            Some("autoCast") => TypeMismatch::Detect,
+            Some("skipField") => TypeMismatch::SkipField,
+            Some("stop") => TypeMismatch::Stop,
+            _ => TypeMismatch::SkipRow,
+        },
+    })
+}
+
+fn writing_of(matches: &ArgMatches) -> Result<Writing, Box<dyn Error>> {
+    let mut writing = Writing::default();
+    let fields: Option<Vec<String>> =
+        matches.get_many::<String>("upsert-fields").map(|fields| fields.cloned().collect());
+    let named = matches.get_one::<String>("mode").and_then(|name| WriteMode::of_name(name));
+    // As with mongoimport, fields to find a document by mean that it is replaced.
+    let implied = matches.get_flag("upsert") || fields.is_some();
+    writing.mode = named.unwrap_or(if implied { WriteMode::Upsert } else { WriteMode::Insert });
+    writing.key_fields = fields.unwrap_or(writing.key_fields);
+    if let Some(concern) = matches.get_one::<String>("write-concern") {
+        writing.write_concern = write_concern(concern)?;
+    }
+    if matches.get_flag("bypassDocumentValidation") {
+        writing.command_fields.insert("bypassDocumentValidation", true);
+    }
+    if matches.get_flag("stop-on-error") {
+        writing.after_fault = AfterFault::Stop;
+    }
+    Ok(writing)
+}
+
+/// `majority`, a number, or a document.
+fn write_concern(text: &str) -> Result<Document, Box<dyn Error>> {
+    if text.trim_start().starts_with('{') {
+        let fields: serde_json::Map<_, _> = serde_json::from_str(text)
+            .map_err(|error| format!("--write-concern: expected a JSON object: {error}"))?;
+        return Ok(fields.try_into()?);
+    }
+    Ok(text.parse::<i32>().map_or_else(|_| doc! { "w": text }, |nodes| doc! { "w": nodes }))
 }

@@ -1,34 +1,49 @@
-//! The arguments that commands share: which store, which collection.
+//! The arguments that commands share: which store, which collection; and those of MongoDB's tools that are
+//! taken in their own spelling.
 
 use std::path::PathBuf;
 
-use clap::{Arg, ArgMatches};
+use clap::{Arg, ArgAction, ArgMatches};
 
 use crate::transfer::TargetChoice;
 
-pub(super) fn target_arguments() -> [Arg; 4] {
+/// The server of a command that names none.
+const URI_DEFAULT: &str = "mongodb://127.0.0.1:27017";
+const PORT_DEFAULT: u16 = 27017;
+
+/// The arguments that name a collection and its store. Without any, the store is the server of this machine.
+pub(super) fn target_arguments() -> Vec<Arg> {
     let [uri, data] = store_arguments();
-    [
-        Arg::new("db").long("db").value_name("DATABASE").required(true).help("The database"),
-        Arg::new("collection")
-            .long("collection")
-            .value_name("COLLECTION")
-            .required(true)
-            .help("The collection"),
-        uri,
+    let mut arguments = vec![
+        Arg::new("db")
+            .long("db")
+            .short('d')
+            .value_name("DATABASE")
+            .help("The database [default: the one that --uri names, or test]"),
+        Arg::new("collection").long("collection").short('c').value_name("COLLECTION").help("The collection"),
+        uri.help(format!("A running server [default: {URI_DEFAULT}]")),
         data,
-    ]
+        Arg::new("host").long("host").value_name("HOST").hide(true).conflicts_with_all(["uri", "data"]),
+        Arg::new("port")
+            .long("port")
+            .value_name("PORT")
+            .hide(true)
+            .value_parser(clap::value_parser!(u16))
+            .conflicts_with_all(["uri", "data"]),
+    ];
+    arguments.extend(arguments_without_effect());
+    arguments.extend(arguments_not_yet_supported());
+    arguments
 }
 
-/// The arguments that name the store.
+/// The arguments that name the store, for commands that want it said.
 pub(super) fn store_arguments() -> [Arg; 2] {
     [
         Arg::new("uri")
             .long("uri")
             .value_name("URI")
-            .required_unless_present("data")
             .conflicts_with("data")
-            .help("A running server, such as mongodb://127.0.0.1:27017"),
+            .help(format!("A running server, such as {URI_DEFAULT}")),
         Arg::new("data")
             .long("data")
             .value_name("DIR")
@@ -36,15 +51,114 @@ pub(super) fn store_arguments() -> [Arg; 2] {
     ]
 }
 
+/// Flags of MongoDB's tools that change nothing here: a script that has them need not be changed.
+fn arguments_without_effect() -> Vec<Arg> {
+    let switch = |name: &'static str| Arg::new(name).long(name).hide(true).action(ArgAction::SetTrue);
+    let value = |name: &'static str| Arg::new(name).long(name).hide(true);
+    vec![
+        switch("verbose").short('v').action(ArgAction::Count),
+        value("readPreference"),
+        value("compressors"),
+        value("networkCompressors"),
+        value("serverSelectionTimeout"),
+        value("dialTimeout"),
+        value("socketTimeout"),
+    ]
+}
+
+/// Flags of MongoDB's tools that cannot be ignored, because they would do less than the user believes.
+const NOT_YET: [(&str, &str); 12] = [
+    ("username", "users and passwords are not supported yet"),
+    ("password", "users and passwords are not supported yet"),
+    ("authenticationDatabase", "users and passwords are not supported yet"),
+    ("authenticationMechanism", "users and passwords are not supported yet"),
+    ("ssl", "TLS is not supported yet"),
+    ("tls", "TLS is not supported yet"),
+    ("sslCAFile", "TLS is not supported yet"),
+    ("sslPEMKeyFile", "TLS is not supported yet"),
+    ("tlsCAFile", "TLS is not supported yet"),
+    ("tlsCertificateKeyFile", "TLS is not supported yet"),
+    ("legacy", "the Extended JSON of version 1 is not read or written; leave the flag out"),
+    ("useArrayIndexFields", "numbers in names of columns make documents, not arrays; leave the flag out"),
+];
+
+fn arguments_not_yet_supported() -> impl Iterator<Item = Arg> {
+    NOT_YET.iter().map(|(name, _)| {
+        let argument = Arg::new(*name).long(*name).hide(true).num_args(0..=1).default_missing_value("true");
+        match *name {
+            "username" => argument.short('u'),
+            "password" => argument.short('p'),
+            _ => argument,
+        }
+    })
+}
+
+/// The store that was chosen; the server of this machine if none was.
+pub(super) fn target_or_default(matches: &ArgMatches) -> Result<TargetChoice, String> {
+    let not_yet = NOT_YET.iter().find(|(name, _)| matches.contains_id(name));
+    if let Some((name, reason)) = not_yet {
+        return Err(format!("--{name}: {reason}"));
+    }
+    let text = |name| matches.get_one::<String>(name).map(String::as_str);
+    if text("uri").is_some() || text("data").is_some() {
+        return target_of(matches);
+    }
+    let port = matches.get_one::<u16>("port").copied();
+    let uri = match (text("host"), port) {
+        (None, None) => URI_DEFAULT.to_owned(),
+        (host, port) => address_uri(host.unwrap_or("127.0.0.1"), port),
+    };
+    Ok(TargetChoice::Uri(uri))
+}
+
+/// The connection string of a host, which may have its port.
+fn address_uri(host: &str, port: Option<u16>) -> String {
+    let has_port = host.rsplit_once(':').is_some_and(|(name, port)| {
+        port.parse::<u16>().is_ok() && (!name.contains(':') || name.ends_with(']'))
+    });
+    match (has_port, port) {
+        (true, None) => format!("mongodb://{host}"),
+        (_, port) => format!("mongodb://{host}:{}", port.unwrap_or(PORT_DEFAULT)),
+    }
+}
+
 /// The store that was chosen.
-pub(super) fn target_of(matches: &ArgMatches) -> TargetChoice {
+pub(super) fn target_of(matches: &ArgMatches) -> Result<TargetChoice, String> {
     match (matches.get_one::<String>("uri"), matches.get_one::<String>("data")) {
-        (Some(uri), _) => TargetChoice::Uri(uri.clone()),
-        (None, data) => TargetChoice::Data(data.map(PathBuf::from).expect("clap requires one of the two")),
+        (Some(uri), _) => Ok(TargetChoice::Uri(uri.clone())),
+        (None, Some(data)) => Ok(TargetChoice::Data(PathBuf::from(data))),
+        (None, None) => Err(format!(
+            "name the store: --uri for a running server, such as --uri {URI_DEFAULT}, or --data for a data folder that no \
+             server has open"
+        )),
     }
 }
 
 /// The value of an argument that clap requires.
 pub(super) fn required(matches: &ArgMatches, name: &str) -> String {
     matches.get_one::<String>(name).expect("clap requires it").clone()
+}
+
+/// Results as one JSON object, for scripts.
+pub(super) fn json_argument() -> Arg {
+    Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print the result as one JSON object")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_may_have_its_port() {
+        let cases = [
+            ("db", None, "mongodb://db:27017"),
+            ("db", Some(5), "mongodb://db:5"),
+            ("db:7", None, "mongodb://db:7"),
+            ("[::1]", None, "mongodb://[::1]:27017"),
+            ("[::1]:7", None, "mongodb://[::1]:7"),
+        ];
+        for (host, port, uri) in cases {
+            assert_eq!(address_uri(host, port), uri);
+        }
+    }
 }

@@ -7,7 +7,11 @@ use std::process::ExitCode;
 use bson::doc;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use pandodb::{StoreReport, VerifyDepth, verify_store};
+use serde_json::json;
 
+use super::target_arguments::json_argument;
+use crate::amounts::bytes_text;
+use crate::configuration::{ByteSize, ByteSizeError};
 use crate::transfer::{TargetChoice, run_command};
 
 const EXAMPLES: &str = "Examples:
@@ -18,27 +22,28 @@ const EXAMPLES: &str = "Examples:
   pando verify --uri mongodb://127.0.0.1:27017 --bytes-per-second 50000000
       read every block of a running server's store, at most 50 MB of it a second
 
-Ends with 0 where nothing is wrong, with 1 where something is, and says what.";
+Exit codes: 0 nothing is wrong; 1 something is, and the messages say what; 2 a wrong command line.";
 
 pub(super) fn command() -> Command {
     Command::new("verify")
         .about("Check every pointer, checksum, count and extent of a store")
         .arg(Arg::new("folder").value_name("DIR").help("The data folder of a store that is not open"))
+        // As the other commands have it.
+        .arg(Arg::new("data").long("data").value_name("DIR").hide(true).conflicts_with_all(["folder", "uri"]))
         .arg(
             Arg::new("uri")
                 .long("uri")
                 .value_name("URI")
-                .required_unless_present("folder")
                 .conflicts_with_all(["folder", "collections"])
                 .help("A running server, such as mongodb://127.0.0.1:27017"),
         )
         .arg(
             Arg::new("rate")
                 .long("bytes-per-second")
-                .value_name("COUNT")
+                .value_name("SIZE")
                 .requires("uri")
-                .value_parser(clap::value_parser!(i64).range(1..))
-                .help("How much a server reads in a second at most"),
+                .value_parser(bytes_per_second)
+                .help("Bytes that a server reads in a second at most, such as 50MB"),
         )
         .arg(
             Arg::new("collections")
@@ -46,39 +51,89 @@ pub(super) fn command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Compare documents with index entries, too; replays the log"),
         )
+        .arg(json_argument())
         .after_help(EXAMPLES)
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     if let Some(uri) = matches.get_one::<String>("uri") {
-        return verify_server(uri, matches.get_one::<i64>("rate").copied());
+        return verify_server(matches, uri);
     }
-    let folder = PathBuf::from(matches.get_one::<String>("folder").map_or("", String::as_str));
+    let folder = matches.get_one::<String>("folder").or_else(|| matches.get_one::<String>("data"));
+    let folder = folder.map(PathBuf::from).ok_or(
+        "name the store: a data folder that no server has open, as in 'pando verify ./data', or --uri for a running server, \
+         such as --uri mongodb://127.0.0.1:27017",
+    )?;
     let depth = if matches.get_flag("collections") { VerifyDepth::Collections } else { VerifyDepth::Blocks };
     let report = verify_store(&folder, depth)?;
-    print(&report);
+    if matches.get_flag("json") {
+        println!("{}", as_json(&report));
+    } else {
+        print(&report);
+    }
     Ok(if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// A size of at least a byte.
+fn bytes_per_second(text: &str) -> Result<i64, String> {
+    let size: ByteSize = text.parse().map_err(|error: ByteSizeError| error.to_string())?;
+    match i64::try_from(size.bytes()) {
+        Ok(bytes) if bytes > 0 => Ok(bytes),
+        _ => Err("expected at least a byte".to_owned()),
+    }
+}
+
 /// Has a running server check its own store.
-fn verify_server(uri: &str, bytes_per_second: Option<i64>) -> Result<ExitCode, Box<dyn Error>> {
+fn verify_server(matches: &ArgMatches, uri: &str) -> Result<ExitCode, Box<dyn Error>> {
     let mut command = doc! { "pandoVerify": 1 };
-    if let Some(bytes_per_second) = bytes_per_second {
-        command.insert("bytesPerSecond", bytes_per_second);
+    if let Some(bytes_per_second) = matches.get_one::<i64>("rate") {
+        command.insert("bytesPerSecond", *bytes_per_second);
     }
     let reply = run_command(&TargetChoice::Uri(uri.to_owned()), "admin", command)?;
-    let number = |name| reply.get_i64(name).unwrap_or(0);
-    println!("{} trees, {} entries, {} bytes read", number("trees"), number("entries"), number("bytes"));
+    let number = |name| reply.get_i64(name).map_or(0, |number| u64::try_from(number).unwrap_or(0));
     let problems = reply.get_array("problems").map(Vec::as_slice).unwrap_or_default();
     let problems: Vec<&str> = problems.iter().filter_map(bson::Bson::as_str).collect();
-    print_problems(&problems);
+    let (trees, entries, bytes) = (number("trees"), number("entries"), number("bytes"));
+    if matches.get_flag("json") {
+        let result = json!({
+            "sound": problems.is_empty(), "trees": trees, "entries": entries, "bytes": bytes, "problems": problems,
+        });
+        println!("{result}");
+    } else {
+        println!("{trees} trees, {entries} entries, {} read", bytes_text(bytes));
+        print_problems(&problems);
+    }
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn as_json(report: &StoreReport) -> serde_json::Value {
+    let collections = report.collections.iter().map(|(namespace, collection)| {
+        let indexes: serde_json::Map<String, serde_json::Value> =
+            collection.entries.iter().map(|(name, entries)| (name.clone(), (*entries).into())).collect();
+        json!({ "namespace": namespace, "documents": collection.documents, "indexEntries": indexes })
+    });
+    json!({
+        "sound": report.is_sound(),
+        "trees": report.trees,
+        "pages": report.pages,
+        "entries": report.entries,
+        "usedBytes": report.used_bytes,
+        "fileBytes": report.file_bytes,
+        "logRecords": report.log_records,
+        "collections": collections.collect::<Vec<_>>(),
+        "problems": report.problems,
+    })
 }
 
 fn print(report: &StoreReport) {
     println!(
-        "{} trees, {} pages, {} entries; {} of {} bytes in use; {} log records to replay",
-        report.trees, report.pages, report.entries, report.used_bytes, report.file_bytes, report.log_records
+        "{} trees, {} pages, {} entries; {} of {} in use; {} log records to replay",
+        report.trees,
+        report.pages,
+        report.entries,
+        bytes_text(report.used_bytes),
+        bytes_text(report.file_bytes),
+        report.log_records
     );
     for (namespace, collection) in &report.collections {
         let indexes: Vec<String> =

@@ -1,16 +1,18 @@
 //! The banner of a started server: its addresses, its data folder, a command to try next.
 
-use pandodb::EngineName;
+use pandodb::{EngineName, FolderState};
 
 use crate::configuration::Configuration;
 
 /// Prints it to standard output; the log goes to standard error.
-pub(super) fn print(configuration: &Configuration, endpoints: &[String]) {
+pub(super) fn print(configuration: &Configuration, endpoints: &[String], found: FolderState) {
     let keeps = match configuration.engine {
         EngineName::Memory => "kept in memory only, gone when the server ends".to_owned(),
         _ => {
             let data = &configuration.data;
-            std::path::absolute(data).unwrap_or_else(|_| data.clone()).display().to_string()
+            let whole = std::path::absolute(data).unwrap_or_else(|_| data.clone());
+            let made = if found == FolderState::Vacant { " (a new store)" } else { "" };
+            format!("{}{made}", whole.display())
         }
     };
     println!("Pando {} is ready.", env!("CARGO_PKG_VERSION"));

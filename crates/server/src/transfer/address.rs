@@ -51,8 +51,16 @@ impl ServerAddress {
     }
 }
 
+/// The database that a connection string names: `mongodb://host/atlas`.
+pub fn database_of(uri: &str) -> Option<String> {
+    let (_, rest) = uri.split_once("://")?;
+    let (_, tail) = rest.split_once('/')?;
+    let name = tail.split('?').next().unwrap_or_default();
+    if name.is_empty() { None } else { unescape(name) }
+}
+
 /// Replaces `%2F` and the like.
-fn unescape(text: &str) -> Option<String> {
+pub(super) fn unescape(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut left = text.bytes();
     while let Some(byte) = left.next() {

@@ -1,39 +1,71 @@
-//! Documents on their way into the store, a batch at a time.
+//! Records on their way into the store, a batch at a time, read by a thread of their own.
+//!
+//! The thread reads and parses while the store writes. It is one batch ahead at most, so that memory is
+//! bounded. It also keeps a slow standard input from holding up Ctrl-C.
 
-use bson::Document;
+use std::io;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread;
+
+use super::error::TransferError;
+use super::record::{Record, RecordReader};
 
 /// As many documents as MongoDB's own tools send at a time.
-const DOCUMENTS_MAX: usize = 1000;
-/// Text of this length is at most 32 MB of BSON, since an array of one-digit numbers grows fourfold. One more
-/// document fits into a message of 48 MB.
-const TEXT_BYTES_MAX: usize = 8_000_000;
+pub(super) const RECORDS_MAX: usize = 1000;
+/// One more document fits into a message of 48 MB.
+const BYTES_MAX: usize = 8_000_000;
 
-/// A batch that is being filled.
+/// Records in the order of the input.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    documents: Vec<Document>,
-    lines: Vec<u64>,
-    text_bytes: usize,
+    pub(super) records: Vec<Record>,
+    bytes: usize,
 }
 
 impl Batch {
-    pub(super) fn push(&mut self, line: u64, document: Document, text_bytes: usize) {
-        self.documents.push(document);
-        self.lines.push(line);
-        self.text_bytes += text_bytes;
+    fn push(&mut self, record: Record) {
+        self.bytes += record.content.as_ref().map_or(0, |document| document.as_bytes().len());
+        self.records.push(record);
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.documents.len() >= DOCUMENTS_MAX || self.text_bytes >= TEXT_BYTES_MAX
+    fn is_full(&self, records_max: usize) -> bool {
+        self.records.len() >= records_max || self.bytes >= BYTES_MAX
     }
+}
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.documents.is_empty()
-    }
+/// A message of the thread that reads.
+#[derive(Debug)]
+pub(super) enum FromReader {
+    Batch(Batch),
+    /// The input is at its end, or cannot be read on. The batch before has all records that could be read.
+    End {
+        read: Result<(), TransferError>,
+        remarks: Vec<String>,
+    },
+}
 
-    /// The documents and their lines; the batch is empty afterwards.
-    pub(super) fn take(&mut self) -> (Vec<Document>, Vec<u64>) {
-        let batch = std::mem::take(self);
-        (batch.documents, batch.lines)
-    }
+/// Starts a thread that reads.
+pub(super) fn read_in_thread(
+    mut reader: Box<dyn RecordReader + Send>,
+    records_max: usize,
+) -> io::Result<Receiver<FromReader>> {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    thread::Builder::new().name("pando-import".to_owned()).spawn(move || {
+        let mut batch = Batch::default();
+        let read = reader.read_all(&mut |record| {
+            batch.push(record);
+            if batch.is_full(records_max) { send(&sender, std::mem::take(&mut batch)) } else { Ok(()) }
+        });
+        // The records before the fault of the input are imported.
+        if !batch.records.is_empty() && send(&sender, batch).is_err() {
+            return;
+        }
+        // Nobody listens once the import has ended otherwise.
+        let _ = sender.send(FromReader::End { read, remarks: reader.remarks() });
+    })?;
+    Ok(receiver)
+}
+
+fn send(sender: &SyncSender<FromReader>, batch: Batch) -> Result<(), TransferError> {
+    sender.send(FromReader::Batch(batch)).map_err(|_| TransferError::Stopped)
 }

@@ -1,8 +1,10 @@
 //! One command to a store, which is a running server or a data folder.
 
 use bson::Document;
+use pandodb::MissingStore;
 
 use super::error::TransferError;
+use super::interrupt::Interrupt;
 use super::target::TargetChoice;
 
 /// Connects to the server or opens the folder, runs a command, and ends cleanly. Its reply.
@@ -14,8 +16,8 @@ pub fn run_command(
     database: &str,
     command: Document,
 ) -> Result<Document, TransferError> {
-    let mut store = target.open()?;
-    let outcome = store.run(database, command);
+    let mut store = target.open(MissingStore::Refuse, &Interrupt::default())?;
+    let outcome = store.run(database, command, None);
     store.close()?;
     outcome
 }

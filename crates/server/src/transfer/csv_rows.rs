@@ -1,39 +1,214 @@
-//! CSV: the first line names the columns, each further line is a document.
+//! Rows of text: CSV, or TSV. The first line names the columns unless the command line does; each further
+//! line is a document.
 //!
-//! A name with dots makes documents within the document. Text that looks like a number becomes one (int32,
-//! int64 or double). Numbers in another notation (`007`, `+5`) stay text, because they are postal codes or
-//! telephone numbers. Everything else is text, the empty one included.
+//! A name with dots makes documents within the document. The type of each value follows from its column
+//! ([`ColumnType`]).
 
 use std::io::BufRead;
+use std::path::PathBuf;
 
 use bson::{Bson, Document};
 
+use super::column_type::{ColumnType, TypedColumn};
 use super::error::TransferError;
-use super::record::{Record, RecordError, RecordReader};
+use super::record::{Record, RecordError, RecordReader, encoded};
 
-/// Reads CSV.
+/// How a file of rows is read.
+#[derive(Clone, Debug, Default)]
+pub struct RowOptions {
+    /// The columns, for a file without a first line that names them.
+    pub names: Option<Vec<String>>,
+    /// The types of columns by name.
+    pub types: Vec<TypedColumn>,
+    /// Whether names of columns end in their type, as in `zip.string()`.
+    pub typed_names: TypedNames,
+    /// The document's field for an empty text.
+    pub blanks: Blanks,
+    /// The step for a value that is not of its column's type.
+    pub mismatch: TypeMismatch,
+}
+
+/// Whether names of columns end in their type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TypedNames {
+    /// They are names alone.
+    #[default]
+    No,
+    /// `zip.string()`.
+    Yes,
+}
+
+/// The document's field for an empty text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Blanks {
+    /// An empty text.
+    #[default]
+    Kept,
+    /// No field.
+    LeftOut,
+}
+
+/// The step for a value that is not of its column's type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TypeMismatch {
+    /// Report the row and leave it out.
+    #[default]
+    SkipRow,
+    /// Leave the field out.
+    SkipField,
+    /// Take the type that the text looks like.
+    Detect,
+    /// End the import.
+    Stop,
+}
+
+/// Reads rows.
 pub(super) struct CsvRows<R> {
     rows: csv::Reader<R>,
+    path: PathBuf,
+    options: RowOptions,
+    columns: Vec<Column>,
+}
+
+/// A column, with what was found in it.
+struct Column {
+    path: Vec<String>,
+    column_type: ColumnType,
+    /// The first row with a text and with a number, for a column without a type.
+    text_at: Option<u64>,
+    number_at: Option<u64>,
+}
+
+/// The character between two values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delimiter {
+    /// And values may stand in quotes.
+    Comma,
+    /// And quotes are characters like others.
+    Tab,
 }
 
 impl<R: BufRead> CsvRows<R> {
-    pub(super) fn new(content: R) -> CsvRows<R> {
-        CsvRows { rows: csv::ReaderBuilder::new().has_headers(true).from_reader(content) }
+    pub(super) fn new(content: R, path: PathBuf, delimiter: Delimiter, options: RowOptions) -> CsvRows<R> {
+        let mut builder = csv::ReaderBuilder::new();
+        builder.has_headers(options.names.is_none()).flexible(true);
+        if delimiter == Delimiter::Tab {
+            builder.delimiter(b'\t').quoting(false);
+        }
+        CsvRows { rows: builder.from_reader(content), path, options, columns: Vec::new() }
     }
 
-    fn header(&mut self) -> Result<Vec<Vec<String>>, TransferError> {
-        let unreadable = |_| TransferError::CsvHeader { column: "a name that is not UTF-8".to_owned() };
-        let header = self.rows.headers().map_err(unreadable)?.clone();
-        let mut names: Vec<&str> = Vec::new();
-        for (at, name) in header.iter().enumerate() {
-            let name = if at == 0 { name.trim_start_matches('\u{FEFF}') } else { name };
-            if name.split('.').any(str::is_empty) || names.contains(&name) {
-                return Err(TransferError::CsvHeader { column: name.to_owned() });
+    fn read_columns(&mut self) -> Result<(), TransferError> {
+        let names: Vec<String> = match &self.options.names {
+            Some(names) => names.clone(),
+            None => self.header()?,
+        };
+        for name in &names {
+            let column = self.column(name)?;
+            if self.columns.iter().any(|other| other.path == column.path) {
+                return Err(TransferError::CsvHeader { column: name.clone() });
             }
-            names.push(name);
+            self.columns.push(column);
         }
-        Ok(names.iter().map(|name| name.split('.').map(str::to_owned).collect()).collect())
+        let unknown = self
+            .options
+            .types
+            .iter()
+            .find(|typed| !self.columns.iter().any(|column| column.path.join(".") == typed.name));
+        match unknown {
+            Some(typed) => {
+                Err(TransferError::NoColumn { column: typed.name.clone(), columns: names.join(", ") })
+            }
+            None => Ok(()),
+        }
     }
+
+    fn header(&mut self) -> Result<Vec<String>, TransferError> {
+        let path = &self.path;
+        let header = self.rows.headers().map_err(|error| match error.into_kind() {
+            csv::ErrorKind::Io(source) => TransferError::Read { path: path.clone(), source },
+            _ => TransferError::CsvHeader { column: "a name that is not UTF-8".to_owned() },
+        })?;
+        Ok(header.iter().map(|name| name.trim_start_matches('\u{FEFF}').to_owned()).collect())
+    }
+
+    fn column(&self, name: &str) -> Result<Column, TransferError> {
+        let unusable = || TransferError::CsvHeader { column: name.to_owned() };
+        let (plain, named) = match self.options.typed_names {
+            TypedNames::No => (name, None),
+            TypedNames::Yes => {
+                let (plain, of_type) = name.rsplit_once('.').ok_or_else(unusable)?;
+                let named = ColumnType::of_name(of_type)
+                    .map_err(|reason| TransferError::ColumnType { column: name.to_owned(), reason })?;
+                (plain, Some(named))
+            }
+        };
+        if plain.split('.').any(str::is_empty) {
+            return Err(unusable());
+        }
+        let given =
+            self.options.types.iter().find(|typed| typed.name == plain).map(|typed| typed.column_type);
+        Ok(Column {
+            path: plain.split('.').map(str::to_owned).collect(),
+            column_type: given.or(named).unwrap_or(ColumnType::Detected),
+            text_at: None,
+            number_at: None,
+        })
+    }
+
+    /// The document of a row, or its fault.
+    fn document(&mut self, line: u64, row: &csv::StringRecord) -> Result<Document, RecordError> {
+        if row.len() != self.columns.len() {
+            return Err(RecordError::Columns { found: row.len(), columns: self.columns.len() });
+        }
+        let mut document = Document::new();
+        for (column, text) in self.columns.iter_mut().zip(row) {
+            if text.is_empty() && self.options.blanks == Blanks::LeftOut {
+                continue;
+            }
+            let value = match (column.column_type.value_of(text), self.options.mismatch) {
+                (Ok(value), _) => value,
+                (Err(_), TypeMismatch::SkipField) => None,
+                (Err(_), TypeMismatch::Detect) => ColumnType::Detected.value_of(text).unwrap_or_default(),
+                (Err(_), TypeMismatch::SkipRow | TypeMismatch::Stop) => {
+                    return Err(RecordError::ColumnType {
+                        column: column.path.join("."),
+                        text: text.to_owned(),
+                        expected: column.column_type.label(),
+                    });
+                }
+            };
+            let Some(value) = value else { continue };
+            column.note(line, text, &value);
+            place(&mut document, &column.path, value);
+        }
+        Ok(document)
+    }
+}
+
+impl Column {
+    fn note(&mut self, line: u64, text: &str, value: &Bson) {
+        if self.column_type == ColumnType::Detected && !text.is_empty() {
+            let seen = if matches!(value, Bson::String(_)) { &mut self.text_at } else { &mut self.number_at };
+            seen.get_or_insert(line);
+        }
+    }
+}
+
+/// Puts a value at a path of a document.
+fn place(document: &mut Document, path: &[String], value: Bson) {
+    let Some((last, parents)) = path.split_last() else { return };
+    let mut place = document;
+    for parent in parents {
+        let inner = place.entry(parent.clone()).or_insert_with(|| Bson::Document(Document::new()));
+        if !matches!(inner, Bson::Document(_)) {
+            // The header has both `a` and `a.b`: the more precise name wins.
+            *inner = Bson::Document(Document::new());
+        }
+        let Bson::Document(inner) = inner else { return };
+        place = inner;
+    }
+    place.insert(last.clone(), value);
 }
 
 impl<R: BufRead> RecordReader for CsvRows<R> {
@@ -41,62 +216,37 @@ impl<R: BufRead> RecordReader for CsvRows<R> {
         &mut self,
         take: &mut dyn FnMut(Record) -> Result<(), TransferError>,
     ) -> Result<(), TransferError> {
-        let header = self.header()?;
+        self.read_columns()?;
         let mut row = csv::StringRecord::new();
         loop {
-            let begin = self.rows.position().byte();
             let read = self.rows.read_record(&mut row);
             let line = row.position().map_or_else(|| self.rows.position().line(), csv::Position::line);
-            let content = match read {
+            let (line, content) = match read {
                 Ok(false) => return Ok(()),
-                Ok(true) => Ok(document(&header, &row)),
-                Err(error) => {
-                    let line = error.position().map_or(line, csv::Position::line);
-                    take(Record { line, content: Err(RecordError::Csv(error)), text_bytes: 0 })?;
-                    continue;
+                Ok(true) => (line, self.document(line, &row).and_then(|document| encoded(&document))),
+                Err(error) if error.is_io_error() => {
+                    let csv::ErrorKind::Io(source) = error.into_kind() else { return Ok(()) };
+                    return Err(TransferError::Read { path: self.path.clone(), source });
                 }
+                Err(error) => (error.position().map_or(line, csv::Position::line), Err(error.into())),
             };
-            let text_bytes = usize::try_from(self.rows.position().byte() - begin).unwrap_or(usize::MAX);
-            take(Record { line, content, text_bytes })?;
-        }
-    }
-}
-
-fn document(header: &[Vec<String>], row: &csv::StringRecord) -> Document {
-    let mut document = Document::new();
-    for (path, text) in header.iter().zip(row) {
-        let Some((last, parents)) = path.split_last() else { continue };
-        let mut place = &mut document;
-        for parent in parents {
-            let inner = place.entry(parent.clone()).or_insert_with(|| Bson::Document(Document::new()));
-            if !matches!(inner, Bson::Document(_)) {
-                // The header has both `a` and `a.b`: the more precise name wins.
-                *inner = Bson::Document(Document::new());
+            let stops = self.options.mismatch == TypeMismatch::Stop
+                && matches!(content, Err(RecordError::ColumnType { .. }));
+            take(Record { line, content })?;
+            if stops {
+                return Err(TransferError::TypeMismatch { line });
             }
-            let Bson::Document(inner) = inner else { return document };
-            place = inner;
         }
-        place.insert(last.clone(), value_of(text));
     }
-    document
-}
 
-/// The value that a text stands for.
-fn value_of(text: &str) -> Bson {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let begins_as_number = digits.starts_with(|first: char| first.is_ascii_digit());
-    let leading_zero = digits.len() > 1 && digits.starts_with('0') && !digits.starts_with("0.");
-    if !begins_as_number || leading_zero {
-        return Bson::String(text.to_owned());
-    }
-    if let Ok(number) = text.parse::<i32>() {
-        Bson::Int32(number)
-    } else if let Ok(number) = text.parse::<i64>() {
-        Bson::Int64(number)
-    } else {
-        match text.parse::<f64>() {
-            Ok(number) if number.is_finite() => Bson::Double(number),
-            _ => Bson::String(text.to_owned()),
-        }
+    fn remarks(&self) -> Vec<String> {
+        let mixed = self.columns.iter().filter_map(|column| {
+            let (text_at, number_at, name) = (column.text_at?, column.number_at?, column.path.join("."));
+            Some(format!(
+                "column {name} has text (first on line {text_at}) and numbers (first on line {number_at}), which do not \
+                 compare with each other; give it one type with --types {name}=string"
+            ))
+        });
+        mixed.collect()
     }
 }

@@ -2,39 +2,50 @@
 
 use std::path::Path;
 
-use bson::{Bson, Document};
-use pandodb::{DurabilityChoice, Options, Pando};
+use bson::Document;
+use pando_document::RawDocument;
+use pandodb::{DocumentSequence, DurabilityChoice, MissingStore, Options, Pando, RawSession, Request};
 
 use super::error::TransferError;
-use super::target::{Target, checked, insert_command, write_errors};
+use super::target::{Beside, Target, checked};
 
 /// An open data folder.
 pub(super) struct EmbeddedTarget {
     store: Pando,
+    session: RawSession,
 }
 
 impl EmbeddedTarget {
-    pub(super) fn open(folder: &Path) -> Result<EmbeddedTarget, TransferError> {
+    pub(super) fn open(folder: &Path, missing_store: MissingStore) -> Result<EmbeddedTarget, TransferError> {
         // Closing the store at the end syncs everything.
-        let options = Options { durability: DurabilityChoice::Logged, ..Options::default() };
-        Ok(EmbeddedTarget { store: Pando::open_with(folder, &options)? })
+        let options = Options { durability: DurabilityChoice::Logged, missing_store, ..Options::default() };
+        let store = Pando::open_with(folder, &options)?;
+        let session = store.raw_session();
+        Ok(EmbeddedTarget { store, session })
     }
 }
 
 impl Target for EmbeddedTarget {
-    fn run(&mut self, database: &str, command: Document) -> Result<Document, TransferError> {
-        checked(self.store.database(database).run_command(command)?)
-    }
-
-    fn insert(
+    fn run(
         &mut self,
         database: &str,
-        collection: &str,
-        documents: Vec<Document>,
-    ) -> Result<Vec<(usize, String)>, TransferError> {
-        let mut command = insert_command(collection);
-        command.insert("documents", documents.into_iter().map(Bson::Document).collect::<Vec<_>>());
-        Ok(write_errors(&self.run(database, command)?))
+        mut command: Document,
+        beside: Option<Beside<'_>>,
+    ) -> Result<Document, TransferError> {
+        command.insert("$db", database);
+        let bytes = command.to_vec()?;
+        let body = RawDocument::from_bytes(&bytes).map_err(|_| TransferError::Command)?;
+        let documents: Vec<u8> = beside
+            .iter()
+            .flat_map(|beside| beside.documents)
+            .flat_map(|one| one.as_bytes())
+            .copied()
+            .collect();
+        let sequence =
+            beside.map(|beside| DocumentSequence { identifier: beside.identifier, documents: &documents });
+        let mut reply = Vec::new();
+        self.session.handle(&Request { body, sequences: sequence.as_slice() }, &mut reply)?;
+        checked(Document::from_reader(reply.as_slice())?)
     }
 
     fn close(self: Box<Self>) -> Result<(), TransferError> {

@@ -5,17 +5,58 @@ use std::path::PathBuf;
 
 use pando_wire::WireError;
 
+use super::format::FormatError;
+
 /// An error that ends an import or export early.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
-    /// The file cannot be read or written.
-    #[error("cannot read or write {}", path.display())]
-    File {
+    /// The input cannot be read, or is cut off.
+    #[error("cannot read {}{}", path.display(), cut_text(source))]
+    Read {
         /// The file.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
     },
+    /// The output cannot be written.
+    #[error("cannot write {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// The format of the input cannot be told.
+    #[error("{} is {reason}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// The fault.
+        reason: FormatError,
+    },
+    /// A BSON file cannot be read on: the next document cannot be found.
+    #[error("{}: document {number}, at byte {offset}: {reason}", path.display())]
+    BsonFile {
+        /// The file.
+        path: PathBuf,
+        /// The number of the document, from 1.
+        number: u64,
+        /// The byte at which it begins.
+        offset: u64,
+        /// The fault.
+        reason: &'static str,
+    },
+    /// The folder is no dump, or a file of it cannot be used.
+    #[error("{}: {reason}", path.display())]
+    Dump {
+        /// The folder or the file.
+        path: PathBuf,
+        /// The fault.
+        reason: String,
+    },
+    /// No collection is named, and none follows from the name of the file.
+    #[error("name the collection with --collection")]
+    NoCollection,
     /// A JSON array cannot be read on: after a syntax error its next element cannot be found.
     #[error("line {line}, column {column}: the JSON array cannot be read on from here")]
     Array {
@@ -34,6 +75,40 @@ pub enum TransferError {
         /// The name.
         column: String,
     },
+    /// A type is given for a column that is not there.
+    #[error("--types names the column {column}, and the columns are: {columns}")]
+    NoColumn {
+        /// The column.
+        column: String,
+        /// All columns.
+        columns: String,
+    },
+    /// A column's name ends in no type.
+    #[error("column '{column}': {reason}")]
+    ColumnType {
+        /// The column as named.
+        column: String,
+        /// The fault.
+        reason: String,
+    },
+    /// A value is not of its column's type, and the user wants to stop then.
+    #[error("a value of line {line} is not of its column's type")]
+    TypeMismatch {
+        /// The line.
+        line: u64,
+    },
+    /// A document was refused or a line unreadable, and the user wants to stop then.
+    #[error("the first error ends the import, because of --stop-on-error")]
+    FirstError,
+    /// A thread or a signal could not be set up.
+    #[error("the system refuses a thread or a signal; look at the limits of this user (ulimit -a)")]
+    System(#[source] io::Error),
+    /// The import has ended, and its reader stops.
+    #[error("stopped")]
+    Stopped,
+    /// A command could not be encoded.
+    #[error("a command could not be encoded; report this defect")]
+    Command,
     /// The connection string is not understood.
     #[error(
         "'{uri}' is no usable connection string: expected mongodb://HOST:PORT, or mongodb://%2Fpath%2Fto%2Fsocket; {reason}"
@@ -45,7 +120,9 @@ pub enum TransferError {
         reason: &'static str,
     },
     /// No server answers.
-    #[error("cannot reach the server at {place}: is it running?")]
+    #[error(
+        "cannot reach a server at {place}; start it, or name another with --uri, or a data folder with --data"
+    )]
     Connect {
         /// Address or path.
         place: String,
@@ -58,6 +135,9 @@ pub enum TransferError {
     /// The server closed the connection.
     #[error("the server closed the connection; its log says why")]
     Closed,
+    /// The user asked to stop, and the server's reply did not come.
+    #[error("the server has not answered the last request")]
+    NoReply,
     /// The server's bytes are no reply.
     #[error("the server's answer is not a reply")]
     Reply(#[from] WireError),
@@ -75,4 +155,24 @@ pub enum TransferError {
     /// The data folder cannot be opened, or the engine has stopped.
     #[error(transparent)]
     Store(#[from] pandodb::Error),
+}
+
+/// Words for an input that ends too early.
+fn cut_text(source: &io::Error) -> &'static str {
+    if source.kind() == io::ErrorKind::UnexpectedEof { ": it is cut off" } else { "" }
+}
+
+impl TransferError {
+    /// Whether the last request may have been carried out or not.
+    pub(super) fn leaves_doubt(&self) -> bool {
+        matches!(
+            self,
+            TransferError::Connection(_)
+                | TransferError::Closed
+                | TransferError::NoReply
+                | TransferError::Reply(_)
+                | TransferError::Bson(_)
+                | TransferError::Store(_)
+        )
+    }
 }

@@ -1,121 +1,461 @@
-//! `pando import`: a file into a collection.
+//! `pando import`: an input into one collection, or a dump into several.
+//!
+//! However an import ends, [`Imported`] says how many documents are in, where it stopped, and from where it
+//! can go on.
 
-use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-use super::batch::Batch;
-use super::csv_rows::CsvRows;
+use bson::{Document, RawDocumentBuf, doc};
+use pandodb::MissingStore;
+
+use super::batch::{Batch, FromReader, RECORDS_MAX, read_in_thread};
+use super::csv_rows::RowOptions;
 use super::error::TransferError;
 use super::format::InputFormat;
-use super::input::Input;
-use super::json_array::JsonArray;
-use super::json_lines::JsonLines;
-use super::record::{Record, RecordReader};
+use super::import_counts::{ImportCounts, ReplyFault};
+use super::import_plan::{ImportPlan, Unit};
+use super::input::{InputBytes, Source};
+use super::interrupt::Interrupt;
+use super::progress::{Progress, Shown};
+use super::resume_point::ResumePoint;
 use super::target::{Target, TargetChoice};
+use super::write_mode::{AfterFault, WriteMode, Writing};
 
 /// Complaints that are printed one by one; the rest is only counted.
 const COMPLAINTS_SHOWN: u64 = 20;
+/// The time between two looks whether the user has asked to stop.
+const LOOK_PERIOD: Duration = Duration::from_millis(100);
+const NAMESPACE_NOT_FOUND: i32 = 26;
+const NAMESPACE_EXISTS: i32 = 48;
+
+/// The format of an import, as the user names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FormatChoice {
+    /// JSON of either form.
+    Json,
+    /// This one.
+    Exact(InputFormat),
+}
+
+/// What becomes of a collection that is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Existing {
+    /// It is kept, and added to.
+    #[default]
+    Kept,
+    /// It is dropped before the first document.
+    Dropped,
+}
+
+/// How much is printed on the way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Talk {
+    /// Progress and complaints.
+    #[default]
+    All,
+    /// Complaints.
+    Quiet,
+}
 
 /// The parameters of an import.
 #[derive(Clone, Debug)]
 pub struct Import {
-    /// The file.
-    pub file: PathBuf,
+    /// The input: a file, standard input, or a folder of mongodump.
+    pub source: Source,
     /// Its format; detected if not given.
-    pub format: Option<InputFormat>,
+    pub format: Option<FormatChoice>,
     /// The store to write to.
     pub target: TargetChoice,
-    /// The database.
-    pub database: String,
-    /// The collection.
-    pub collection: String,
+    /// The database; `test` if neither this nor the connection string names one.
+    pub database: Option<String>,
+    /// The collection; the name of the file if not given.
+    pub collection: Option<String>,
+    /// How rows of text become documents.
+    pub rows: RowOptions,
+    /// How documents are written.
+    pub writing: Writing,
+    /// What becomes of the collection that is there.
+    pub existing: Existing,
+    /// Where an earlier import of the same input has stopped.
+    pub resume: Option<ResumePoint>,
+    /// Documents in one command at most.
+    pub batch_records: Option<usize>,
+    /// How much is printed on the way.
+    pub talk: Talk,
+}
+
+/// The end of an import.
+#[derive(Debug)]
+pub enum End {
+    /// The whole input was read, and each document was sent to the store.
+    Complete,
+    /// The user has asked to stop.
+    Interrupted,
+    /// An error.
+    Failed(TransferError),
+}
+
+/// The place at which an import stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoppedAt {
+    /// The input.
+    pub input: String,
+    /// Lines or documents are counted.
+    pub unit: &'static str,
+    /// The line, or the number of a BSON document, of the first record that is not done.
+    pub line: u64,
+    /// Documents from there on that may be in or not.
+    pub doubtful: u64,
+    /// For `--resume`.
+    pub point: ResumePoint,
 }
 
 /// The result of an import.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Imported {
-    /// Documents that are in the collection now.
-    pub inserted: u64,
-    /// Lines that are no documents.
-    pub unreadable: u64,
-    /// Documents that the store refused, for example for an `_id` that is there already.
-    pub refused: u64,
+    /// The counts.
+    pub counts: ImportCounts,
+    /// The collections that were written.
+    pub namespaces: Vec<String>,
+    /// Bytes of the input, as they stand in the file.
+    pub input_bytes: u64,
+    /// The time that it took.
+    pub elapsed: Duration,
+    /// How it ended.
+    pub end: End,
+    /// Where it stopped; `None` for a complete one.
+    pub stopped: Option<StoppedAt>,
+    /// Remarks on the input, a sentence each.
+    pub remarks: Vec<String>,
 }
 
-/// Imports a file. Lines that cannot be read and documents that are refused are printed to standard error,
-/// and counted.
+impl Imported {
+    /// Whether every document of the input is where it belongs.
+    pub fn is_complete(&self) -> bool {
+        matches!(self.end, End::Complete) && self.counts.is_faultless()
+    }
+}
+
+/// Why an import ends before its input.
+enum Stop {
+    Interrupted,
+    Failed(TransferError),
+}
+
+impl From<TransferError> for Stop {
+    fn from(error: TransferError) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+/// Imports. Lines that cannot be read and documents that are refused are printed to standard error, and
+/// counted.
 ///
 /// # Errors
-/// [`TransferError`], if the file or the store cannot be used, or the file cannot be read on.
+/// The input or the store cannot be opened, so that nothing was done. An error after that is part of the
+/// result.
 pub fn import(import: &Import) -> Result<Imported, TransferError> {
-    let mut input = Input::open(&import.file)?;
-    let format = match import.format {
-        Some(format) => format,
-        None => InputFormat::detect(&import.file, &mut *input.content)
-            .map_err(|source| TransferError::File { path: import.file.clone(), source })?,
-    };
-    let mut reader: Box<dyn RecordReader> = match format {
-        InputFormat::JsonLines => Box::new(JsonLines::new(input.content, import.file.clone())),
-        InputFormat::JsonArray => Box::new(JsonArray::new(input.content)),
-        InputFormat::Csv => Box::new(CsvRows::new(input.content)),
-    };
+    let interrupt = Interrupt::watch().map_err(TransferError::System)?;
+    let plan = ImportPlan::of(import)?;
+    // An input that cannot be read is refused before a store is opened, or made.
+    let first = plan.units.iter().find_map(|unit| Some((unit, unit.source.as_ref()?)));
+    if let Some((unit, source @ Source::File(_))) = first {
+        unit.open(source, &import.rows)?;
+    }
+    let target = import.target.open(MissingStore::Create, &interrupt)?;
+    Ok(import_into(import, &plan, target, interrupt))
+}
+
+/// Imports into a store that is open, and closes it.
+pub(super) fn import_into(
+    import: &Import,
+    plan: &ImportPlan,
+    target: Box<dyn Target>,
+    interrupt: Interrupt,
+) -> Imported {
     let mut run = Run {
         import,
-        target: import.target.open()?,
-        batch: Batch::default(),
-        imported: Imported::default(),
-        progress: input.progress,
+        target,
+        interrupt,
+        point: import.resume.unwrap_or_else(ResumePoint::beginning),
+        records: 0,
+        next_line: 1,
+        line_unit: "line",
+        doubtful: 0,
+        counts: ImportCounts::default(),
+        bytes_before: 0,
+        bytes: None,
+        begun: Instant::now(),
+        progress: if import.talk == Talk::Quiet { Progress::hidden() } else { Progress::new() },
+        remarks: plan.remarks.clone(),
     };
-    let read = reader.read_all(&mut |record| run.take(record));
-    // The documents before the fault of the input are imported.
-    run.send()?;
-    run.progress.finish_and_clear();
-    run.target.close()?;
-    read.map(|()| run.imported)
+    let mut stop = None;
+    let mut namespaces = Vec::new();
+    for unit in &plan.units {
+        namespaces.push(unit.namespace());
+        if let Err(stopped) = run.import_unit(unit) {
+            stop = Some((stopped, unit.input_name()));
+            break;
+        }
+    }
+    run.progress.clear();
+    run.imported(stop, namespaces)
+}
+
+/// The place of a record.
+#[derive(Clone, Copy, Debug, Default)]
+struct RecordPlace {
+    /// Its number, over all inputs, from 0.
+    number: u64,
+    line: u64,
+}
+
+/// A batch as statements.
+#[derive(Default)]
+struct Prepared {
+    statements: Vec<RawDocumentBuf>,
+    places: Vec<RecordPlace>,
+    /// The record that ends the import.
+    stop_at: Option<RecordPlace>,
 }
 
 /// An import under way.
 struct Run<'i> {
     import: &'i Import,
     target: Box<dyn Target>,
-    batch: Batch,
-    imported: Imported,
-    progress: indicatif::ProgressBar,
+    interrupt: Interrupt,
+    point: ResumePoint,
+    /// Records that are done, over all inputs.
+    records: u64,
+    /// The line of the first record that is not done.
+    next_line: u64,
+    line_unit: &'static str,
+    /// Documents from there on that may be in or not.
+    doubtful: u64,
+    counts: ImportCounts,
+    /// Bytes of the inputs before this one.
+    bytes_before: u64,
+    bytes: Option<InputBytes>,
+    begun: Instant,
+    progress: Progress,
+    remarks: Vec<String>,
 }
 
 impl Run<'_> {
-    fn take(&mut self, record: Record) -> Result<(), TransferError> {
-        match record.content {
-            Ok(document) => self.batch.push(record.line, document, record.text_bytes),
-            Err(error) => {
-                self.imported.unreadable += 1;
-                self.complain(record.line, &error.to_string());
-            }
+    fn import_unit(&mut self, unit: &Unit) -> Result<(), Stop> {
+        if self.import.existing == Existing::Dropped {
+            self.drop_collection(unit)?;
         }
-        if self.batch.is_full() { self.send() } else { Ok(()) }
+        self.create(unit)?;
+        if let Some(source) = &unit.source {
+            self.next_line = 1;
+            let opened = unit.open(source, &self.import.rows)?;
+            self.line_unit = if opened.format == InputFormat::Bson { "document" } else { "line" };
+            self.bytes = Some(opened.bytes.clone());
+            let records_max = self.import.batch_records.unwrap_or(RECORDS_MAX).clamp(1, RECORDS_MAX);
+            let receiver = read_in_thread(opened.reader, records_max).map_err(TransferError::System)?;
+            loop {
+                match receiver.recv_timeout(LOOK_PERIOD) {
+                    Ok(FromReader::Batch(batch)) => self.take(unit, batch)?,
+                    Ok(FromReader::End { read, remarks }) => {
+                        self.remarks.extend(remarks);
+                        read?;
+                        break;
+                    }
+                    Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
+                    Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
+                        return Err(TransferError::Command.into());
+                    }
+                }
+                if self.interrupt.is_asked() {
+                    return Err(Stop::Interrupted);
+                }
+                self.show();
+            }
+            self.bytes_before += opened.bytes.read();
+            self.bytes = None;
+        }
+        self.create_indexes(unit)
     }
 
-    fn send(&mut self) -> Result<(), TransferError> {
-        if self.batch.is_empty() {
+    fn drop_collection(&mut self, unit: &Unit) -> Result<(), TransferError> {
+        match self.target.run(&unit.database, doc! { "drop": &unit.collection }, None) {
+            Ok(_) | Err(TransferError::Refused { code: NAMESPACE_NOT_FOUND, .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Creates the collection with the options of its description.
+    fn create(&mut self, unit: &Unit) -> Result<(), TransferError> {
+        if unit.description.options.is_empty() {
             return Ok(());
         }
-        let (documents, lines) = self.batch.take();
-        let sent = documents.len() as u64;
-        let refused = self.target.insert(&self.import.database, &self.import.collection, documents)?;
-        for (index, message) in &refused {
-            self.imported.refused += 1;
-            self.complain(lines.get(*index).copied().unwrap_or(0), message);
+        let mut command = doc! { "create": &unit.collection };
+        command.extend(unit.description.options.clone());
+        match self.target.run(&unit.database, command, None) {
+            Ok(_) | Err(TransferError::Refused { code: NAMESPACE_EXISTS, .. }) => Ok(()),
+            Err(TransferError::Refused { message, .. }) => {
+                self.counts.not_created += 1;
+                self.complain(&unit.namespace(), &format!("not created with its options: {message}"));
+                Ok(())
+            }
+            Err(error) => Err(error),
         }
-        self.imported.inserted += sent - refused.len() as u64;
-        self.progress.set_message(format!("{} documents", self.imported.inserted));
+    }
+
+    fn create_indexes(&mut self, unit: &Unit) -> Result<(), Stop> {
+        for index in &unit.description.indexes {
+            if self.interrupt.is_asked() {
+                return Err(Stop::Interrupted);
+            }
+            let command = doc! { "createIndexes": &unit.collection, "indexes": [index.clone()] };
+            match self.target.run(&unit.database, command, None) {
+                Ok(_) => self.counts.indexes += 1,
+                Err(TransferError::Refused { message, .. }) => {
+                    self.counts.not_created += 1;
+                    let name = index.get_str("name").unwrap_or_default();
+                    self.complain(&unit.namespace(), &format!("index {name} not built: {message}"));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
         Ok(())
     }
 
-    fn complain(&self, line: u64, message: &str) {
-        let number = self.imported.unreadable + self.imported.refused;
-        self.progress.suspend(|| match number {
-            ..=COMPLAINTS_SHOWN => eprintln!("{}:{line}: {message}", self.import.file.display()),
+    /// Writes a batch. Its records are done when this returns without an error.
+    fn take(&mut self, unit: &Unit, batch: Batch) -> Result<(), TransferError> {
+        let Some((first, last)) = batch.records.first().zip(batch.records.last()) else { return Ok(()) };
+        let (first_line, last_line, count) = (first.line, last.line, batch.records.len() as u64);
+        let input = unit.input_name();
+        let prepared = self.prepare(&input, batch);
+        self.next_line = first_line;
+        if !prepared.statements.is_empty() {
+            let writing = &self.import.writing;
+            let command = writing.command(&unit.collection);
+            let reply = self.target.run(&unit.database, command, Some(writing.beside(&prepared.statements)));
+            let sent = prepared.statements.len() as u64;
+            let reply =
+                reply.inspect_err(|error| self.doubtful = if error.leaves_doubt() { sent } else { 0 })?;
+            self.account(&reply, &prepared.places, &input)?;
+        }
+        match prepared.stop_at {
+            Some(place) => Err(self.stop_at(place)),
+            None => {
+                self.records += count;
+                self.next_line = last_line + 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes statements of a batch, up to the first fault if the import is to stop there.
+    fn prepare(&mut self, input: &str, batch: Batch) -> Prepared {
+        let mut prepared = Prepared::default();
+        for (number, record) in (self.records..).zip(batch.records) {
+            if number < self.point.records {
+                self.counts.passed_over += 1;
+                continue;
+            }
+            let place = RecordPlace { number, line: record.line };
+            let statement = record
+                .content
+                .and_then(|document| self.import.writing.statement(number, document, &self.point));
+            match statement {
+                Ok(statement) => {
+                    prepared.statements.push(statement);
+                    prepared.places.push(place);
+                }
+                Err(error) => {
+                    self.counts.unreadable += 1;
+                    self.complain(&format!("{input}:{}", record.line), &error.to_string());
+                    if self.import.writing.after_fault == AfterFault::Stop {
+                        prepared.stop_at = Some(place);
+                        break;
+                    }
+                }
+            }
+        }
+        prepared
+    }
+
+    /// The import stops at a record, which is the first that is not done.
+    fn stop_at(&mut self, place: RecordPlace) -> TransferError {
+        self.records = place.number;
+        self.next_line = place.line;
+        TransferError::FirstError
+    }
+
+    /// Counts what became of a batch.
+    fn account(
+        &mut self,
+        reply: &Document,
+        places: &[RecordPlace],
+        input: &str,
+    ) -> Result<(), TransferError> {
+        let faults = self.counts.add_reply(self.import.writing.mode, reply, places.len() as u64);
+        let window = self.point.records..self.point.records + RECORDS_MAX as u64;
+        let resumes = self.import.resume.is_some() && self.import.writing.mode == WriteMode::Insert;
+        for fault in faults {
+            let ReplyFault { index, ends_import, same_id, code, message } = fault;
+            let place = places.get(index).copied().unwrap_or_default();
+            if ends_import {
+                self.next_line = place.line;
+                return Err(TransferError::Refused { code, message });
+            }
+            if resumes && same_id && window.contains(&place.number) {
+                self.counts.already_in += 1;
+                continue;
+            }
+            self.counts.refused += 1;
+            self.complain(&format!("{input}:{}", place.line), &message);
+            if self.import.writing.after_fault == AfterFault::Stop {
+                return Err(self.stop_at(place));
+            }
+        }
+        Ok(())
+    }
+
+    fn complain(&mut self, place: &str, message: &str) {
+        let number = self.counts.unreadable + self.counts.refused + self.counts.not_created;
+        self.progress.clear();
+        match number {
+            ..=COMPLAINTS_SHOWN => eprintln!("{place}: {message}"),
             _ if number == COMPLAINTS_SHOWN + 1 => eprintln!("further complaints are only counted"),
             _ => {}
+        }
+    }
+
+    fn input_bytes(&self) -> u64 {
+        self.bytes_before + self.bytes.as_ref().map_or(0, InputBytes::read)
+    }
+
+    fn show(&mut self) {
+        let shown = Shown {
+            documents: self.counts.done(),
+            bytes: self.bytes.as_ref().map_or(0, InputBytes::read),
+            bytes_total: self.bytes.as_ref().and_then(|bytes| bytes.total),
+            elapsed: self.begun.elapsed(),
+        };
+        self.progress.show(shown);
+    }
+
+    /// Closes the store, and says how the import has ended.
+    fn imported(self, stop: Option<(Stop, String)>, namespaces: Vec<String>) -> Imported {
+        let input_bytes = self.input_bytes();
+        let closed = self.target.close();
+        let stopped = stop.as_ref().map(|(_, input)| StoppedAt {
+            input: input.clone(),
+            unit: self.line_unit,
+            line: self.next_line,
+            doubtful: self.doubtful,
+            point: ResumePoint { records: self.records.max(self.point.records), ..self.point },
         });
+        let end = match (stop, closed) {
+            (Some((Stop::Failed(error), _)), _) | (None, Err(error)) => End::Failed(error),
+            (Some((Stop::Interrupted, _)), _) => End::Interrupted,
+            (None, Ok(())) => End::Complete,
+        };
+        let (counts, remarks, elapsed) = (self.counts, self.remarks, self.begun.elapsed());
+        Imported { counts, namespaces, input_bytes, elapsed, end, stopped, remarks }
     }
 }

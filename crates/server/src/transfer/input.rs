@@ -1,57 +1,148 @@
-//! The file that is imported: opened, unpacked if it is gzip, its progress shown.
+//! The input of an import: a file or standard input, unpacked if it is gzip, its bytes counted.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
-use indicatif::{ProgressBar, ProgressStyle};
 
 use super::error::TransferError;
 
 /// The first bytes of gzip data.
 const GZIP_MAGIC: [u8; 2] = [0x1F, 0x8B];
 const BUFFER_BYTES: usize = 256 * 1024;
+/// The front of the content, by which the format is detected.
+const HEAD_BYTES: u64 = 16 * 1024;
 
-/// The content of a file, unpacked, and a bar that shows how much of the file was read.
-pub(super) struct Input {
-    pub(super) content: Box<dyn BufRead>,
-    pub(super) progress: ProgressBar,
+/// The place of an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A file.
+    File(PathBuf),
+    /// Standard input.
+    Standard,
 }
 
-impl Input {
-    /// Opens a file.
-    pub(super) fn open(path: &Path) -> Result<Input, TransferError> {
-        let failed = |source| TransferError::File { path: path.to_owned(), source };
-        let mut file = File::open(path).map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
-        let packed = is_gzip(&mut file).map_err(failed)?;
-        let progress = progress_bar(length);
-        let counted = BufReader::with_capacity(BUFFER_BYTES, progress.wrap_read(file));
-        let content: Box<dyn BufRead> = if packed {
-            Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(counted)))
-        } else {
-            Box::new(counted)
-        };
-        Ok(Input { content, progress })
+impl Source {
+    /// The name for people.
+    pub fn name(&self) -> PathBuf {
+        match self {
+            Source::File(path) => path.clone(),
+            Source::Standard => PathBuf::from("standard input"),
+        }
     }
 }
 
-/// Whether a file is gzip, by its first bytes and not by its name.
-fn is_gzip(file: &mut File) -> io::Result<bool> {
-    let mut magic = Vec::new();
-    file.by_ref().take(2).read_to_end(&mut magic)?;
-    file.seek(SeekFrom::Start(0))?;
-    Ok(magic == GZIP_MAGIC)
+/// The content of an input, unpacked.
+pub(super) struct Input {
+    pub(super) content: Box<dyn BufRead + Send>,
+    /// The front of the content, which is still in it.
+    pub(super) head: Vec<u8>,
+    pub(super) bytes: InputBytes,
 }
 
-/// A bar on standard error; none where that is not a terminal.
-fn progress_bar(length: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes}  {msg}  {elapsed}");
-    let bar = ProgressBar::new(length);
-    match style {
-        Ok(style) => bar.with_style(style),
-        // The template is right above; without it the bar has its usual look.
-        Err(_) => bar,
+/// The bytes of an input, before unpacking.
+#[derive(Clone, Debug)]
+pub(super) struct InputBytes {
+    read: Arc<AtomicU64>,
+    /// All of them, where that is known.
+    pub(super) total: Option<u64>,
+}
+
+impl InputBytes {
+    /// Those that were read so far.
+    pub(super) fn read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+}
+
+impl Input {
+    /// Opens an input.
+    pub(super) fn open(source: &Source) -> Result<Input, TransferError> {
+        let path = source.name();
+        let failed = |source| TransferError::Read { path: path.clone(), source };
+        let (raw, total): (Box<dyn Read + Send>, _) = match source {
+            Source::File(path) => {
+                let file = File::open(path).map_err(failed)?;
+                let metadata = file.metadata().map_err(failed)?;
+                (Box::new(file), metadata.is_file().then_some(metadata.len()))
+            }
+            Source::Standard => (Box::new(io::stdin()), None),
+        };
+        let bytes = InputBytes { read: Arc::default(), total };
+        let mut counted = Counted { raw, read: Arc::clone(&bytes.read) };
+        let magic = read_front(&mut counted, GZIP_MAGIC.len() as u64).map_err(failed)?;
+        // By its first bytes and not by its name.
+        let packed = magic == GZIP_MAGIC;
+        let whole = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(magic).chain(counted));
+        let mut content: Box<dyn BufRead + Send> = if packed {
+            Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(whole)))
+        } else {
+            Box::new(whole)
+        };
+        let (head, fault) = read_head(&mut content, front_bytes(source));
+        let content: Box<dyn BufRead + Send> = match fault {
+            // What is before the fault is read first.
+            Some(fault) => Box::new(Cursor::new(head.clone()).chain(BufReader::new(Fault(Some(fault))))),
+            None => Box::new(Cursor::new(head.clone()).chain(content)),
+        };
+        Ok(Input { content, head, bytes })
+    }
+}
+
+/// A file's front is there at once. That of standard input comes as somebody types or another program goes,
+/// so a few bytes have to do.
+fn front_bytes(source: &Source) -> u64 {
+    match source {
+        Source::File(_) => HEAD_BYTES,
+        Source::Standard => 64,
+    }
+}
+
+/// The first bytes, fewer where the input ends before.
+fn read_front(input: &mut impl Read, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut front = Vec::new();
+    input.take(bytes).read_to_end(&mut front)?;
+    Ok(front)
+}
+
+/// The first bytes, and the fault that ends them.
+fn read_head(input: &mut impl Read, bytes: u64) -> (Vec<u8>, Option<io::Error>) {
+    let mut head = Vec::new();
+    let read = input.take(bytes).read_to_end(&mut head);
+    (head, read.err())
+}
+
+/// An input that cannot be read on.
+struct Fault(Option<io::Error>);
+
+impl Read for Fault {
+    fn read(&mut self, _into: &mut [u8]) -> io::Result<usize> {
+        Err(self.0.take().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into()))
+    }
+}
+
+/// A whole small file, unpacked.
+pub(super) fn read_whole(path: &Path) -> Result<Vec<u8>, TransferError> {
+    let mut input = Input::open(&Source::File(path.to_owned()))?;
+    let mut content = Vec::new();
+    let read = input.content.read_to_end(&mut content);
+    read.map_err(|source| TransferError::Read { path: path.to_owned(), source })?;
+    Ok(content)
+}
+
+/// Counts the bytes that it reads.
+struct Counted {
+    raw: Box<dyn Read + Send>,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.raw.read(into)?;
+        self.read.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
     }
 }

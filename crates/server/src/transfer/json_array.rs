@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::io::{self, BufRead, Read};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use serde::de::{DeserializeSeed, Deserializer as _, SeqAccess, Visitor};
@@ -16,11 +17,12 @@ use super::record::{Record, RecordReader, document_of};
 /// Reads one JSON array.
 pub(super) struct JsonArray<R> {
     content: Option<R>,
+    path: PathBuf,
 }
 
 impl<R: BufRead> JsonArray<R> {
-    pub(super) fn new(content: R) -> JsonArray<R> {
-        JsonArray { content: Some(content) }
+    pub(super) fn new(content: R, path: PathBuf) -> JsonArray<R> {
+        JsonArray { content: Some(content), path }
     }
 }
 
@@ -28,7 +30,6 @@ impl<R: BufRead> JsonArray<R> {
 #[derive(Default)]
 struct Place {
     line: Cell<u64>,
-    bytes: Cell<usize>,
 }
 
 struct Counted<R> {
@@ -41,7 +42,6 @@ impl<R: Read> Read for Counted<R> {
         let count = self.content.read(into)?;
         let lines = into[..count].iter().filter(|byte| **byte == b'\n').count();
         self.place.line.set(self.place.line.get() + lines as u64);
-        self.place.bytes.set(self.place.bytes.get() + count);
         Ok(count)
     }
 }
@@ -62,6 +62,10 @@ impl<R: BufRead> RecordReader for JsonArray<R> {
         match (failed, read) {
             (Some(error), _) => Err(error),
             (None, Ok(())) => Ok(()),
+            // The content of gzip that is cut, for one.
+            (None, Err(source)) if source.is_io() => {
+                Err(TransferError::Read { path: self.path.clone(), source: source.into() })
+            }
             (None, Err(source)) => {
                 Err(TransferError::Array { line: source.line(), column: source.column(), source })
             }
@@ -86,11 +90,9 @@ impl<'de> Visitor<'de> for Elements<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
         loop {
-            let before = self.place.bytes.get();
             let element = elements.next_element_seed(LinedValue { place: &self.place })?;
             let Some((line, value)) = element else { return Ok(()) };
-            let text_bytes = self.place.bytes.get() - before;
-            let record = Record { line, content: document_of(value), text_bytes };
+            let record = Record { line, content: document_of(value) };
             if let Err(error) = (self.take)(record) {
                 *self.failed = Some(error);
                 return Err(serde::de::Error::custom("stopped"));

@@ -1,18 +1,19 @@
-//! A record, as the reader of any format gives it: one document or one complaint, with its line.
+//! A record, as the reader of any format gives it: one document or one complaint, with its place.
 
-use bson::Document;
+use bson::{Document, RawDocumentBuf};
 
 use super::error::TransferError;
+
+/// The longest document that a store takes, with the allowance for its own fields that MongoDB has.
+const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024 + 16 * 1024;
 
 /// One document of the input.
 #[derive(Debug)]
 pub(super) struct Record {
-    /// The line on which it begins, from 1.
+    /// The line on which it begins, or its number in a BSON file; from 1.
     pub(super) line: u64,
     /// The document, or its fault.
-    pub(super) content: Result<Document, RecordError>,
-    /// The bytes of its text, by which batches are bounded.
-    pub(super) text_bytes: usize,
+    pub(super) content: Result<RawDocumentBuf, RecordError>,
 }
 
 /// Why a piece of the input is no document.
@@ -21,21 +22,57 @@ pub(super) enum RecordError {
     /// Not JSON.
     #[error("not valid JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// JSON that is no Extended JSON.
+    /// JSON that is no Extended JSON, or BSON with a fault.
     #[error("not valid Extended JSON: {0}")]
     ExtendedJson(#[from] bson::error::Error),
+    /// BSON with a fault.
+    #[error("not valid BSON: {0}")]
+    Bson(String),
     /// A number, a string, an array.
     #[error("not an object")]
     NotAnObject,
+    /// The input ends before the document does.
+    #[error("the input ends within this document")]
+    Cut,
     /// A line that is longer than any document's text can be.
     #[error("longer than {max} bytes")]
     TooLong {
         /// The limit.
         max: usize,
     },
-    /// A CSV row that cannot be read.
+    /// A document that no store takes.
+    #[error("a document of {bytes} bytes, and {DOCUMENT_BYTES_MAX} are the limit")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+    },
+    /// A row that cannot be read.
     #[error("not valid CSV: {0}")]
     Csv(#[from] csv::Error),
+    /// A row with more or fewer values than columns.
+    #[error("{found} values in a row of {columns} columns")]
+    Columns {
+        /// Values of the row.
+        found: usize,
+        /// Columns of the file.
+        columns: usize,
+    },
+    /// A document without a field by which it is to be found.
+    #[error("it has no field '{field}', by which the document to delete is found")]
+    NoKey {
+        /// The field.
+        field: String,
+    },
+    /// A value that is not of its column's type.
+    #[error("column {column}: '{text}' is no {expected}")]
+    ColumnType {
+        /// The column.
+        column: String,
+        /// The text.
+        text: String,
+        /// The name of the type.
+        expected: &'static str,
+    },
 }
 
 /// Reads documents one after another.
@@ -48,12 +85,24 @@ pub(super) trait RecordReader {
         &mut self,
         take: &mut dyn FnMut(Record) -> Result<(), TransferError>,
     ) -> Result<(), TransferError>;
+
+    /// Remarks on the whole input, once it has been read.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Makes a document of a JSON value.
-pub(super) fn document_of(value: serde_json::Value) -> Result<Document, RecordError> {
+pub(super) fn document_of(value: serde_json::Value) -> Result<RawDocumentBuf, RecordError> {
     match value {
-        serde_json::Value::Object(fields) => Ok(Document::try_from(fields)?),
+        serde_json::Value::Object(fields) => encoded(&Document::try_from(fields)?),
         _ => Err(RecordError::NotAnObject),
     }
+}
+
+/// The bytes of a document, if a store takes them.
+pub(super) fn encoded(document: &Document) -> Result<RawDocumentBuf, RecordError> {
+    let raw = RawDocumentBuf::try_from(document)?;
+    let bytes = raw.as_bytes().len();
+    if bytes > DOCUMENT_BYTES_MAX { Err(RecordError::TooLarge { bytes }) } else { Ok(raw) }
 }

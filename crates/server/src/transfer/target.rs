@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
-use bson::{Bson, Document, doc};
+use bson::{Bson, Document, RawDocumentBuf};
+use pandodb::MissingStore;
 
 use super::address::ServerAddress;
 use super::embedded_target::EmbeddedTarget;
 use super::error::TransferError;
+use super::interrupt::Interrupt;
 use super::remote_target::RemoteTarget;
 
 /// The arguments that name the store.
@@ -20,34 +22,41 @@ pub enum TargetChoice {
 
 impl TargetChoice {
     /// Connects to it, or opens it.
-    pub(super) fn open(&self) -> Result<Box<dyn Target>, TransferError> {
+    pub(super) fn open(
+        &self,
+        missing_store: MissingStore,
+        interrupt: &Interrupt,
+    ) -> Result<Box<dyn Target>, TransferError> {
         match self {
-            TargetChoice::Uri(uri) => Ok(Box::new(RemoteTarget::connect(&ServerAddress::parse(uri)?)?)),
-            TargetChoice::Data(folder) => Ok(Box::new(EmbeddedTarget::open(folder)?)),
+            TargetChoice::Uri(uri) => {
+                let address = ServerAddress::parse(uri)?;
+                Ok(Box::new(RemoteTarget::connect(&address, interrupt.clone())?))
+            }
+            TargetChoice::Data(folder) => Ok(Box::new(EmbeddedTarget::open(folder, missing_store)?)),
         }
     }
+}
+
+/// Documents that go beside a command.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Beside<'d> {
+    /// The field that they belong to.
+    pub(super) identifier: &'static str,
+    pub(super) documents: &'d [RawDocumentBuf],
 }
 
 /// A store that takes commands.
 pub(super) trait Target {
     /// Runs a command; a refused one is [`TransferError::Refused`].
-    fn run(&mut self, database: &str, command: Document) -> Result<Document, TransferError>;
-
-    /// Inserts the documents that can be inserted. Gives `(index, message)` of the refused ones.
-    fn insert(
+    fn run(
         &mut self,
         database: &str,
-        collection: &str,
-        documents: Vec<Document>,
-    ) -> Result<Vec<(usize, String)>, TransferError>;
+        command: Document,
+        beside: Option<Beside<'_>>,
+    ) -> Result<Document, TransferError>;
 
     /// Ends cleanly.
     fn close(self: Box<Self>) -> Result<(), TransferError>;
-}
-
-/// The head of an insert, without its documents.
-pub(super) fn insert_command(collection: &str) -> Document {
-    doc! { "insert": collection, "ordered": false, "writeConcern": { "w": 1 } }
 }
 
 /// `reply`, or the error that it says.
@@ -59,15 +68,4 @@ pub(super) fn checked(reply: Document) -> Result<Document, TransferError> {
             message: reply.get_str("errmsg").unwrap_or("no reason given").to_owned(),
         }),
     }
-}
-
-/// The refused documents of an insert's reply.
-pub(super) fn write_errors(reply: &Document) -> Vec<(usize, String)> {
-    let errors = reply.get_array("writeErrors").map(Vec::as_slice).unwrap_or_default();
-    let one = |error: &Bson| {
-        let error = error.as_document()?;
-        let index = usize::try_from(error.get_i32("index").ok()?).ok()?;
-        Some((index, error.get_str("errmsg").unwrap_or("refused").to_owned()))
-    };
-    errors.iter().filter_map(one).collect()
 }

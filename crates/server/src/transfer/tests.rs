@@ -3,7 +3,7 @@
 use bson::{Bson, doc};
 
 use super::address::ServerAddress;
-use super::csv_rows::CsvRows;
+use super::csv_rows::{CsvRows, Delimiter};
 use super::format::InputFormat;
 use super::json_array::JsonArray;
 use super::json_lines::JsonLines;
@@ -16,10 +16,15 @@ fn read(
 ) -> (Vec<(u64, Result<bson::Document, String>)>, Result<(), TransferError>) {
     let mut records = Vec::new();
     let end = reader.read_all(&mut |record| {
-        records.push((record.line, record.content.map_err(|error| error.to_string())));
+        let content = record.content.map(|raw| bson::Document::try_from(&raw).unwrap());
+        records.push((record.line, content.map_err(|error| error.to_string())));
         Ok(())
     });
     (records, end)
+}
+
+fn rows(text: &str) -> CsvRows<&[u8]> {
+    CsvRows::new(text.as_bytes(), "test".into(), Delimiter::Comma, RowOptions::default())
 }
 
 fn lines(text: &str) -> Vec<(u64, Result<bson::Document, String>)> {
@@ -54,8 +59,30 @@ fn fields_keep_their_order_and_numbers_their_types() {
 }
 
 #[test]
+fn an_object_may_be_spread_over_lines_and_a_line_may_hold_several() {
+    let records = lines(
+        "{\n  \"a\": \"}{\",\n  \"b\": {\n    \"c\": [\n      {\"d\": 1}\n    ]\n  }\n}\n{\"e\": 1} {\"f\":\n2}\n",
+    );
+    let expected = [
+        (1, Ok(doc! { "a": "}{", "b": { "c": [{ "d": 1 }] } })),
+        (9, Ok(doc! { "e": 1 })),
+        (9, Ok(doc! { "f": 2 })),
+    ];
+    assert_eq!(records, expected);
+}
+
+#[test]
+fn a_line_that_is_cut_takes_no_other_with_it() {
+    let records = lines("{\"a\": 1}\n{\"b\": \"x\n{\"c\": 3}\n{\"d\": {\n");
+    let shape: Vec<_> = records.iter().map(|(line, record)| (*line, record.is_ok())).collect();
+    assert_eq!(shape, [(1, true), (2, false), (3, true), (4, false)]);
+    assert!(records[3].1.as_ref().unwrap_err().contains("the input ends"));
+}
+
+#[test]
 fn a_json_array_gives_its_elements_with_their_lines() {
-    let (records, end) = read(JsonArray::new("[\n{\"a\": 1},\n5, {\"b\":\n 2}\n]\n".as_bytes()));
+    let (records, end) =
+        read(JsonArray::new("[\n{\"a\": 1},\n5, {\"b\":\n 2}\n]\n".as_bytes(), "test".into()));
     end.unwrap();
     let lines: Vec<u64> = records.iter().map(|(line, _)| *line).collect();
     assert_eq!(lines, [2, 3, 3]);
@@ -66,7 +93,7 @@ fn a_json_array_gives_its_elements_with_their_lines() {
 
 #[test]
 fn a_json_array_that_breaks_off_gives_what_came_before_and_the_place() {
-    let (records, end) = read(JsonArray::new("[{\"a\": 1},\n{\"b\": ".as_bytes()));
+    let (records, end) = read(JsonArray::new("[{\"a\": 1},\n{\"b\": ".as_bytes(), "test".into()));
     assert_eq!(records.len(), 1);
     assert!(matches!(end, Err(TransferError::Array { line: 2, .. })));
 }
@@ -74,7 +101,7 @@ fn a_json_array_that_breaks_off_gives_what_came_before_and_the_place() {
 #[test]
 fn csv_rows_become_documents_with_numbers_where_they_are_numbers() {
     let text = "name,zip,people,height,big,place.lat,place.lon,none\nUtrecht,0350,374238,5.5,5000000000,52.1,-5,\n\"a,b\",x,+1,1e3,-0,1.,nan,7\n";
-    let (records, end) = read(CsvRows::new(text.as_bytes()));
+    let (records, end) = read(rows(text));
     end.unwrap();
     let first = doc! {
         "name": "Utrecht", "zip": "0350", "people": 374_238, "height": 5.5, "big": 5_000_000_000_i64,
@@ -91,7 +118,7 @@ fn csv_rows_become_documents_with_numbers_where_they_are_numbers() {
 
 #[test]
 fn a_csv_row_of_another_length_is_reported_and_the_next_one_read() {
-    let (records, end) = read(CsvRows::new("a,b\n1,2\n3\n4,5\n".as_bytes()));
+    let (records, end) = read(rows("a,b\n1,2\n3\n4,5\n"));
     end.unwrap();
     let outcome: Vec<_> = records.iter().map(|(line, record)| (*line, record.is_ok())).collect();
     assert_eq!(outcome, [(2, true), (3, false), (4, true)]);
@@ -100,16 +127,61 @@ fn a_csv_row_of_another_length_is_reported_and_the_next_one_read() {
 #[test]
 fn a_csv_header_that_names_a_column_twice_or_not_is_refused() {
     for text in ["a,a\n1,2\n", "a,\n1,2\n", "a..b\n1\n"] {
-        assert!(
-            matches!(read(CsvRows::new(text.as_bytes())).1, Err(TransferError::CsvHeader { .. })),
-            "{text}"
-        );
+        assert!(matches!(read(rows(text)).1, Err(TransferError::CsvHeader { .. })), "{text}");
     }
 }
 
 #[test]
+fn a_column_keeps_its_type_and_one_without_a_type_is_remarked_on_if_it_is_mixed() {
+    let text = "zip,n\n00123,1\n99,x\n";
+    let mut untyped = rows(text);
+    untyped.read_all(&mut |_| Ok(())).unwrap();
+    let remarks = untyped.remarks();
+    assert_eq!(remarks.len(), 2);
+    assert!(remarks[0].contains("--types zip=string") && remarks[0].contains("line 2"), "{remarks:?}");
+
+    let types = [("zip", ColumnType::Text), ("n", ColumnType::Int64)]
+        .map(|(name, column_type)| TypedColumn { name: name.to_owned(), column_type });
+    let options = RowOptions { types: types.to_vec(), ..RowOptions::default() };
+    let (records, end) =
+        read(CsvRows::new(text.as_bytes(), "test".into(), Delimiter::Comma, options.clone()));
+    end.unwrap();
+    assert_eq!(records[0], (2, Ok(doc! { "zip": "00123", "n": 1_i64 })));
+    assert!(records[1].1.as_ref().unwrap_err().contains("column n: 'x'"), "{records:?}");
+
+    let skipped = RowOptions { mismatch: TypeMismatch::SkipField, ..options.clone() };
+    let (records, _) = read(CsvRows::new(text.as_bytes(), "test".into(), Delimiter::Comma, skipped));
+    assert_eq!(records[1].1, Ok(doc! { "zip": "99" }));
+
+    let (_, end) = read(CsvRows::new("a\n1\n".as_bytes(), "test".into(), Delimiter::Comma, options));
+    assert!(matches!(end, Err(TransferError::NoColumn { column, .. }) if column == "zip"));
+}
+
+#[test]
+fn tabs_separate_as_commas_do_and_names_may_come_from_the_command_line() {
+    let names = Some(vec!["a.string()".to_owned(), "b.auto()".to_owned()]);
+    let options = RowOptions { names, typed_names: TypedNames::Yes, ..RowOptions::default() };
+    let (records, end) = read(CsvRows::new("1\t\"2\n".as_bytes(), "test".into(), Delimiter::Tab, options));
+    end.unwrap();
+    assert_eq!(records, [(1, Ok(doc! { "a": "1", "b": "\"2" }))]);
+}
+
+#[test]
+fn the_format_follows_from_the_content_where_the_name_says_nothing() {
+    let detect = |bytes: &[u8]| InputFormat::detect("x".as_ref(), bytes);
+    assert_eq!(detect(b"name,people\nUtrecht,1\n"), Ok(InputFormat::Csv));
+    assert_eq!(detect(b"name\tpeople, all\n"), Ok(InputFormat::Tsv));
+    assert_eq!(detect(b" {\n"), Ok(InputFormat::JsonLines));
+    assert_eq!(detect(&doc! { "a": 1 }.to_vec().unwrap()), Ok(InputFormat::Bson));
+    assert_eq!(detect(&doc! {}.to_vec().unwrap()), Ok(InputFormat::Bson));
+    assert_eq!(detect(&[0x6D, 0xE2, 0x99, 0x81, 1]), Err(FormatError::Archive));
+    assert_eq!(detect(b"\x7FELF\x02\x01\x01\0"), Err(FormatError::Unknown));
+    assert_eq!(detect(b"just words"), Err(FormatError::Unknown));
+}
+
+#[test]
 fn the_format_follows_from_name_and_first_byte() {
-    let detect = |name: &str, text: &str| InputFormat::detect(name.as_ref(), &mut text.as_bytes()).unwrap();
+    let detect = |name: &str, text: &str| InputFormat::detect(name.as_ref(), text.as_bytes()).unwrap();
     assert_eq!(detect("x.jsonl", "{\"a\":1}"), InputFormat::JsonLines);
     assert_eq!(detect("x.json", " \n [ {"), InputFormat::JsonArray);
     assert_eq!(detect("x", "\u{FEFF}["), InputFormat::JsonArray);

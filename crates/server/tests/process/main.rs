@@ -6,6 +6,8 @@ mod connection;
 mod damaged_input;
 mod files_in_and_out;
 mod idle_connections;
+mod import_ends;
+mod no_store_by_accident;
 mod refusals;
 mod running_server;
 mod shutdown;

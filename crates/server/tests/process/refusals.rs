@@ -110,3 +110,52 @@ fn version_and_help_answer_on_standard_output() {
     let (status, ..) = run(&[]);
     assert!(!status.success());
 }
+
+#[test]
+fn flags_of_mongod_are_answered_with_those_of_pando() {
+    for (flag, value, answer) in [
+        ("--port", "1234", "--listen 127.0.0.1:1234"),
+        ("--bind_ip", "0.0.0.0", "--listen"),
+        ("--dbpath", "/data", "--data"),
+        ("--wiredTigerCacheSizeGB", "4", "--cache"),
+    ] {
+        let (status, _, said) = run(&["serve", flag, value]);
+        assert_eq!(status.code(), Some(2));
+        assert!(said.contains(flag) && said.contains(answer), "{said}");
+    }
+}
+
+#[test]
+fn a_level_of_the_log_that_does_not_exist_is_refused() {
+    let said = refusal(&["--engine", "memory", "--listen", "127.0.0.1:0", "--log-level", "verbose"]);
+    assert!(said.contains("'verbose'") && said.contains("warn, info, debug"), "{said}");
+}
+
+#[test]
+fn a_command_without_a_store_names_both_ways_to_give_one() {
+    for arguments in [&["backup", "--to", "x"][..], &["verify"]] {
+        let (status, _, said) = run(arguments);
+        assert!(!status.success());
+        assert!(said.contains("--uri") && said.contains("data"), "{said}");
+    }
+    let (_, _, said) = run(&["backup", "--to", "x"]);
+    assert!(said.contains("--data"), "{said}");
+}
+
+#[test]
+fn shells_and_man_learn_the_command_line() {
+    for shell in ["bash", "zsh", "fish"] {
+        let (status, text, said) = run(&["completions", shell]);
+        assert!(status.success() && text.contains("upsert-fields"), "{shell}: {said}");
+        assert!(!text.contains("authenticationMechanism"), "flags that only scripts have are not offered");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (status, _, said) = run(&["man", "--to", folder.path().to_str().unwrap()]);
+    assert!(status.success(), "{said}");
+    for page in ["pando.1", "pando-serve.1", "pando-import.1", "pando-verify.1"] {
+        let text = std::fs::read_to_string(folder.path().join(page)).unwrap();
+        assert!(text.starts_with(".ie") || text.contains(".TH"), "{page}");
+    }
+    let (_, text, _) = run(&["man"]);
+    assert!(text.contains(".TH pando"), "{text}");
+}

@@ -1,0 +1,178 @@
+//! The result of an import, for people and for scripts.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use super::failure::error_lines;
+use crate::amounts::{bytes_text, count_text, rate, time_text};
+use crate::transfer::{End, ImportCounts, Imported, StoppedAt, WriteMode};
+
+/// The last line of an import: what became of the records, and how fast.
+pub(super) fn summary(imported: &Imported, mode: WriteMode) -> String {
+    let counts = &imported.counts;
+    let mut text = match mode {
+        WriteMode::Insert => format!("{} documents imported", counts.inserted),
+        WriteMode::Upsert | WriteMode::Merge => format!(
+            "{} documents imported ({} new, {} changed, {} as before)",
+            counts.inserted + counts.modified + counts.unchanged,
+            counts.inserted,
+            counts.modified,
+            counts.unchanged
+        ),
+        WriteMode::Delete => {
+            format!("{} documents deleted, {} not there", counts.deleted, counts.not_found)
+        }
+    };
+    // Writing to a String cannot fail.
+    let _ = write!(text, ", {} lines unreadable, {} documents refused", counts.unreadable, counts.refused);
+    for (count, words) in [
+        (counts.already_in, "in already from the import before"),
+        (counts.passed_over, "passed over"),
+        (counts.indexes, "indexes built"),
+        (counts.not_created, "indexes or collections not made"),
+    ] {
+        if count > 0 {
+            let _ = write!(text, ", {count} {words}");
+        }
+    }
+    let (bytes, elapsed) = (imported.input_bytes, imported.elapsed);
+    let _ = write!(
+        text,
+        "; {} of input in {}: {} documents/s, {}/s",
+        bytes_text(bytes),
+        time_text(elapsed),
+        count_text(rate(counts.done(), elapsed)),
+        bytes_text(rate(bytes, elapsed))
+    );
+    text
+}
+
+/// Where the documents are.
+pub(super) fn destination(imported: &Imported) -> String {
+    match imported.namespaces.as_slice() {
+        [one] => format!("into {one}"),
+        several => format!("into {} collections: {}", several.len(), several.join(", ")),
+    }
+}
+
+/// Why and where an import stopped, and how to go on; nothing for one that came to its end.
+pub(super) fn stopped_lines(imported: &Imported, command_line: &[String]) -> Vec<String> {
+    let mut lines = match &imported.end {
+        End::Complete => return Vec::new(),
+        End::Interrupted => vec!["pando: interrupted".to_owned()],
+        End::Failed(error) => error_lines(error),
+    };
+    let Some(stopped) = &imported.stopped else { return lines };
+    lines.push(format!("  stopped at {} {} of {}", stopped.unit, stopped.line, stopped.input));
+    if stopped.doubtful > 0 {
+        lines.push(format!(
+            "  the store did not say what became of the last {} documents: they may be in or not",
+            stopped.doubtful
+        ));
+    }
+    lines.push("  to go on without doubles, from the same input:".to_owned());
+    lines.push(format!("    {}", resumed(command_line, stopped)));
+    lines
+}
+
+/// The command line that goes on: as before, without what is to happen only once.
+fn resumed(command_line: &[String], stopped: &StoppedAt) -> String {
+    let mut words = Vec::new();
+    let mut skip_value = false;
+    for word in command_line {
+        if std::mem::take(&mut skip_value) || word == "--drop" || word.starts_with("--resume=") {
+            continue;
+        }
+        if word == "--resume" {
+            skip_value = true;
+            continue;
+        }
+        words.push(quoted(word));
+    }
+    format!("{} --resume {}", words.join(" "), stopped.point)
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=,@%+".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// The result for scripts.
+pub(super) fn as_json(imported: &Imported) -> Value {
+    let ImportCounts {
+        inserted,
+        modified,
+        unchanged,
+        deleted,
+        not_found,
+        already_in,
+        passed_over,
+        unreadable,
+        refused,
+        indexes,
+        not_created,
+    } = imported.counts;
+    let error = match &imported.end {
+        End::Complete => Value::Null,
+        End::Interrupted => "interrupted".into(),
+        End::Failed(error) => crate::error_text::error_text(error).into(),
+    };
+    let stopped = imported.stopped.as_ref().map(|stopped| {
+        json!({
+            "input": stopped.input,
+            "unit": stopped.unit,
+            "at": stopped.line,
+            "doubtful": stopped.doubtful,
+            "resume": stopped.point.to_string(),
+        })
+    });
+    json!({
+        "complete": imported.is_complete(),
+        "namespaces": imported.namespaces,
+        "inserted": inserted,
+        "modified": modified,
+        "unchanged": unchanged,
+        "deleted": deleted,
+        "notFound": not_found,
+        "alreadyIn": already_in,
+        "passedOver": passed_over,
+        "unreadable": unreadable,
+        "refused": refused,
+        "indexes": indexes,
+        "notCreated": not_created,
+        "inputBytes": imported.input_bytes,
+        "seconds": imported.elapsed.as_secs_f64(),
+        "error": error,
+        "stopped": stopped,
+        "remarks": imported.remarks,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_that_goes_on_drops_nothing_and_names_the_point_once() {
+        let stopped = StoppedAt {
+            input: "x".to_owned(),
+            unit: "line",
+            line: 7,
+            doubtful: 0,
+            point: "2000:65f0c3a8e4b0f2a1c3d4e5f6".parse().unwrap(),
+        };
+        let words =
+            ["pando", "import", "my file.json", "--drop", "--resume", "10:65f0", "--resume=3", "-c", "it's"];
+        let words = words.map(str::to_owned);
+        assert_eq!(
+            resumed(&words, &stopped),
+            r"pando import 'my file.json' -c 'it'\''s' --resume 2000:65f0c3a8e4b0f2a1c3d4e5f6"
+        );
+    }
+}

@@ -1,0 +1,207 @@
+//! A dump of mongodump: folders of databases, with a BSON file and a description for each collection.
+//!
+//! ```text
+//! dump/
+//!   atlas/
+//!     cities.bson.gz             the documents; gzip or not
+//!     cities.metadata.json.gz    options and indexes
+//!     capitals.metadata.json     a view has no documents
+//! ```
+//!
+//! # Not here
+//! Users and roles (`admin`), settings of a cluster (`config`, `local`), and collections of the server itself
+//! (`system.…`) are left out, with a remark.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use bson::{Bson, Document};
+
+use super::error::TransferError;
+use super::import_plan::{ImportPlan, Unit};
+use super::input::{Source, read_whole};
+
+/// Databases that belong to a server and not to its user.
+const SERVER_DATABASES: [&str; 3] = ["admin", "config", "local"];
+const DOCUMENTS: &str = ".bson";
+const DESCRIPTION: &str = ".metadata.json";
+const PACKED: &str = ".gz";
+
+/// The description of a collection.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Description {
+    /// The options with which it was created.
+    pub(super) options: Document,
+    /// Its indexes, without that on `_id`.
+    pub(super) indexes: Vec<Document>,
+    /// Its name, which a file's name has in an escaped form.
+    pub(super) name: Option<String>,
+}
+
+/// A name that the caller wants instead of the dump's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Renamed<'n> {
+    pub(super) database: Option<&'n str>,
+    pub(super) collection: Option<&'n str>,
+}
+
+/// The imports that bring a dump in: of all its databases, or of one of them.
+pub(super) fn plan_of(folder: &Path, renamed: Renamed<'_>) -> Result<ImportPlan, TransferError> {
+    let mut plan = ImportPlan::default();
+    let entries = entries(folder)?;
+    if entries.iter().any(|path| base_name(path).is_some()) {
+        let own = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+        let database = renamed.database.map(str::to_owned).or(own).unwrap_or_default();
+        add_database(&mut plan, folder, &database, renamed)?;
+    } else {
+        for database_folder in entries.iter().filter(|path| path.is_dir()) {
+            let name = database_folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if SERVER_DATABASES.contains(&name.as_str()) {
+                plan.remarks.push(format!(
+                    "left out: the database {name}, which belongs to the server that was dumped"
+                ));
+                continue;
+            }
+            add_database(&mut plan, database_folder, renamed.database.unwrap_or(&name), renamed)?;
+        }
+    }
+    // A view may be over a collection that comes later in the alphabet.
+    plan.units.sort_by_key(|unit| unit.source.is_none());
+    match (plan.units.len(), renamed.collection) {
+        (0, _) => Err(TransferError::Dump {
+            path: folder.to_owned(),
+            reason: "it has no .bson file of mongodump; name a file".to_owned(),
+        }),
+        (2.., Some(_)) => Err(TransferError::Dump {
+            path: folder.to_owned(),
+            reason: "it has several collections: leave out --collection, or name one .bson file".to_owned(),
+        }),
+        _ => Ok(plan),
+    }
+}
+
+fn add_database(
+    plan: &mut ImportPlan,
+    folder: &Path,
+    database: &str,
+    renamed: Renamed<'_>,
+) -> Result<(), TransferError> {
+    let paths = entries(folder)?;
+    let names: BTreeSet<String> = paths.iter().filter_map(|path| base_name(path)).collect();
+    for name in names {
+        let description = description_of(folder, &name)?;
+        let whole_name = description.name.clone().unwrap_or_else(|| unescaped(&name));
+        if whole_name.starts_with("system.") {
+            plan.remarks.push(format!("left out: {database}.{whole_name}, which the server makes itself"));
+            continue;
+        }
+        let documents = [format!("{name}{DOCUMENTS}"), format!("{name}{DOCUMENTS}{PACKED}")];
+        let source = documents.iter().map(|name| folder.join(name)).find(|path| path.is_file());
+        plan.units.push(Unit {
+            source: source.map(Source::File),
+            format: None,
+            database: database.to_owned(),
+            collection: renamed.collection.map_or(whole_name, str::to_owned),
+            description,
+        });
+    }
+    Ok(())
+}
+
+/// The description beside a BSON file, empty if there is none.
+pub(super) fn description_beside(documents: &Path) -> Result<Description, TransferError> {
+    match (documents.parent(), base_name(documents)) {
+        (Some(folder), Some(name)) => description_of(folder, &name),
+        _ => Ok(Description::default()),
+    }
+}
+
+fn description_of(folder: &Path, name: &str) -> Result<Description, TransferError> {
+    let files = [format!("{name}{DESCRIPTION}"), format!("{name}{DESCRIPTION}{PACKED}")];
+    let Some(path) = files.iter().map(|file| folder.join(file)).find(|path| path.is_file()) else {
+        return Ok(Description::default());
+    };
+    let content = read_whole(&path)?;
+    let parsed = serde_json::from_slice::<serde_json::Map<_, _>>(&content).map_err(|error| error.to_string());
+    let parsed = parsed.and_then(|json| Document::try_from(json).map_err(|error| error.to_string()));
+    let mut parsed = parsed.map_err(|reason| TransferError::Dump { path, reason })?;
+    let indexes = match parsed.remove("indexes") {
+        Some(Bson::Array(indexes)) => indexes.into_iter().filter_map(index).collect(),
+        _ => Vec::new(),
+    };
+    let options = match parsed.remove("options") {
+        Some(Bson::Document(options)) => options,
+        _ => Document::new(),
+    };
+    Ok(Description { options, indexes, name: parsed.get_str("collectionName").ok().map(str::to_owned) })
+}
+
+/// An index as `createIndexes` takes it; `None` for that on `_id`, which each collection has.
+fn index(specification: Bson) -> Option<Document> {
+    let Bson::Document(mut specification) = specification else { return None };
+    // Written by servers before 4.4.
+    specification.remove("ns");
+    specification.remove("background");
+    let is_of_id = specification.get_str("name").is_ok_and(|name| name == "_id_");
+    (!is_of_id).then_some(specification)
+}
+
+/// The name of a collection's files without their suffixes; `None` for other files.
+fn base_name(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    let name = name.strip_suffix(PACKED).unwrap_or(name);
+    let base = name.strip_suffix(DESCRIPTION).or_else(|| name.strip_suffix(DOCUMENTS))?;
+    (!base.is_empty() && base != "oplog").then(|| base.to_owned())
+}
+
+/// The name of a collection out of that of its file, in which some characters are written `%24`.
+fn unescaped(name: &str) -> String {
+    super::address::unescape(name).unwrap_or_else(|| name.to_owned())
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, TransferError> {
+    let read = |source| TransferError::Read { path: folder.to_owned(), source };
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(read)? {
+        paths.push(entry.map_err(read)?.path());
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::doc;
+
+    use super::*;
+
+    #[test]
+    fn a_dump_is_its_collections_with_options_and_indexes_and_views_come_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |path: &str, content: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, content).unwrap();
+        };
+        place("atlas/a%24b.bson", "");
+        place("atlas/a.metadata.json", r#"{"options":{"viewOn":"z"},"indexes":[],"collectionName":"a"}"#);
+        place("atlas/z.bson", "");
+        let indexes =
+            r#"[{"v":2,"key":{"_id":1},"name":"_id_"},{"v":2,"key":{"n":1},"name":"n_1","ns":"atlas.z"}]"#;
+        place("atlas/z.metadata.json", &format!(r#"{{"options":{{}},"indexes":{indexes}}}"#));
+        place("atlas/system.profile.bson", "");
+        place("admin/system.users.bson", "");
+        place("prelude.json", "{}");
+        let plan = plan_of(folder.path(), Renamed::default()).unwrap();
+        let names: Vec<_> = plan.units.iter().map(|unit| unit.namespace()).collect();
+        assert_eq!(names, ["atlas.a$b", "atlas.z", "atlas.a"]);
+        assert_eq!(plan.units[1].description.indexes, [doc! { "v": 2, "key": { "n": 1 }, "name": "n_1" }]);
+        assert_eq!(plan.remarks.len(), 2, "{:?}", plan.remarks);
+        let other = Renamed { database: Some("other"), collection: None };
+        let plan = plan_of(&folder.path().join("atlas"), other).unwrap();
+        assert_eq!(plan.units[1].namespace(), "other.z");
+        let one = Renamed { database: None, collection: Some("one") };
+        assert!(matches!(plan_of(folder.path(), one), Err(TransferError::Dump { .. })));
+        assert!(matches!(plan_of(&folder.path().join("none"), other), Err(TransferError::Read { .. })));
+    }
+}

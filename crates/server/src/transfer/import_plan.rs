@@ -1,0 +1,134 @@
+//! The collections that an import writes, each with its input.
+
+use std::path::Path;
+
+use super::address::database_of;
+use super::bson_file::BsonFile;
+use super::csv_rows::{CsvRows, Delimiter, RowOptions};
+use super::dump::{self, Description, Renamed};
+use super::error::TransferError;
+use super::format::InputFormat;
+use super::import::{FormatChoice, Import};
+use super::input::{Input, InputBytes, Source};
+use super::json_array::JsonArray;
+use super::json_lines::JsonLines;
+use super::record::RecordReader;
+use super::target::TargetChoice;
+
+/// The database of an import that names none.
+const DATABASE_DEFAULT: &str = "test";
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// The collections of an import, in order.
+#[derive(Debug, Default)]
+pub(super) struct ImportPlan {
+    pub(super) units: Vec<Unit>,
+    /// Parts of the input that are left out.
+    pub(super) remarks: Vec<String>,
+}
+
+/// One collection.
+#[derive(Clone, Debug)]
+pub(super) struct Unit {
+    /// Its documents; `None` for a view.
+    pub(super) source: Option<Source>,
+    pub(super) format: Option<FormatChoice>,
+    pub(super) database: String,
+    pub(super) collection: String,
+    pub(super) description: Description,
+}
+
+/// An input that is open, and its format.
+pub(super) struct OpenUnit {
+    pub(super) reader: Box<dyn RecordReader + Send>,
+    pub(super) format: InputFormat,
+    pub(super) bytes: InputBytes,
+}
+
+impl ImportPlan {
+    /// The plan of an import: one collection, or those of a dump.
+    pub(super) fn of(import: &Import) -> Result<ImportPlan, TransferError> {
+        let from_uri = match &import.target {
+            TargetChoice::Uri(uri) => database_of(uri),
+            TargetChoice::Data(_) => None,
+        };
+        let database = import.database.clone().or(from_uri);
+        let path = match &import.source {
+            Source::File(path) => Some(path.as_path()),
+            Source::Standard => None,
+        };
+        if let Some(folder) = path.filter(|path| path.is_dir()) {
+            let renamed = Renamed { database: database.as_deref(), collection: import.collection.as_deref() };
+            return dump::plan_of(folder, renamed);
+        }
+        let collection = import.collection.clone().or_else(|| collection_of(path?));
+        let unit = Unit {
+            source: Some(import.source.clone()),
+            format: import.format,
+            database: database.unwrap_or_else(|| DATABASE_DEFAULT.to_owned()),
+            collection: collection.ok_or(TransferError::NoCollection)?,
+            description: path.map_or(Ok(Description::default()), dump::description_beside)?,
+        };
+        Ok(ImportPlan { units: vec![unit], remarks: Vec::new() })
+    }
+}
+
+impl Unit {
+    pub(super) fn namespace(&self) -> String {
+        format!("{}.{}", self.database, self.collection)
+    }
+
+    /// The name of its input, for people.
+    pub(super) fn input_name(&self) -> String {
+        let name = self.source.as_ref().map(|source| source.name().display().to_string());
+        name.unwrap_or_else(|| self.namespace())
+    }
+
+    /// Opens the input of a collection.
+    pub(super) fn open(&self, source: &Source, rows: &RowOptions) -> Result<OpenUnit, TransferError> {
+        let path = source.name();
+        let Input { mut content, head, bytes } = Input::open(source)?;
+        let format = match self.format {
+            Some(FormatChoice::Exact(format)) => format,
+            Some(FormatChoice::Json) => InputFormat::of_json(&head),
+            None => InputFormat::detect(&path, &head)
+                .map_err(|reason| TransferError::Format { path: path.clone(), reason })?,
+        };
+        let reader: Box<dyn RecordReader + Send> = match format {
+            InputFormat::JsonLines => Box::new(JsonLines::new(content, path)),
+            InputFormat::JsonArray => {
+                if head.starts_with(BYTE_ORDER_MARK) {
+                    content.consume(BYTE_ORDER_MARK.len());
+                }
+                Box::new(JsonArray::new(content, path))
+            }
+            InputFormat::Csv => Box::new(CsvRows::new(content, path, Delimiter::Comma, rows.clone())),
+            InputFormat::Tsv => Box::new(CsvRows::new(content, path, Delimiter::Tab, rows.clone())),
+            InputFormat::Bson => Box::new(BsonFile::new(content, path)),
+        };
+        Ok(OpenUnit { reader, format, bytes })
+    }
+}
+
+/// The collection's name out of the file's: without the suffixes.
+fn collection_of(path: &Path) -> Option<String> {
+    const SUFFIXES: [&str; 8] = [".gz", ".bson", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".tab"];
+    let mut name = path.file_name()?.to_str()?;
+    while let Some(rest) = SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix)) {
+        name = rest;
+    }
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_collection_has_the_name_of_its_file() {
+        let named = |path: &str| collection_of(Path::new(path));
+        assert_eq!(named("/a/cities.jsonl.gz").as_deref(), Some("cities"));
+        assert_eq!(named("cities.2024.csv").as_deref(), Some("cities.2024"));
+        assert_eq!(named(".json"), None);
+    }
+}
