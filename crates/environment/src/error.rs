@@ -1,6 +1,7 @@
 //! Errors of files, clocks and threads: each names the operation, the path and, where there is one, the
 //! offset.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -39,11 +40,34 @@ pub enum Operation {
     Spawn,
 }
 
+/// What cannot be done, so that "cannot" stands before it and the path behind it.
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Operation::Open => "open",
+            Operation::Read => "read",
+            Operation::Write => "write to",
+            Operation::Sync => "sync",
+            Operation::Length => "ask for or change the length of",
+            Operation::Allocate => "reserve room for",
+            Operation::PunchHole => "give back room of",
+            Operation::List => "list",
+            Operation::CreateFolder => "create the folder",
+            Operation::Rename => "rename",
+            Operation::Remove => "remove",
+            Operation::SyncFolder => "sync the folder",
+            Operation::Lock => "lock",
+            Operation::FreeSpace => "ask for the free room of",
+            Operation::Spawn => "start the thread",
+        })
+    }
+}
+
 /// An error of the environment.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvironmentError {
     /// The operating system (or the simulated disk) refused.
-    #[error("{operation:?} failed on {}{}: {source}", path.display(), at(*offset))]
+    #[error("cannot {operation} {}{}: {source}", path.display(), at(*offset))]
     Io {
         /// The operation.
         operation: Operation,
@@ -55,7 +79,7 @@ pub enum EnvironmentError {
         source: io::Error,
     },
     /// Another process (or another handle of this one) has the folder open.
-    #[error("{} is in use by {}: end that process first", path.display(), holder(*pid))]
+    #[error("{} is in use by {}", path.display(), holder(*pid))]
     Locked {
         /// The locked folder.
         path: PathBuf,
@@ -69,7 +93,13 @@ fn at(offset: Option<u64>) -> String {
 }
 
 fn holder(pid: Option<u32>) -> String {
-    pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
+    match pid {
+        None => "another process: end that process first".to_owned(),
+        Some(pid) if pid == std::process::id() => {
+            format!("this process ({pid}): use the handle that has it open, or close that one first")
+        }
+        Some(pid) => format!("process {pid}: end that process first"),
+    }
 }
 
 impl EnvironmentError {

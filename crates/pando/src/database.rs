@@ -1,8 +1,9 @@
 //! A database: a named group of collections.
 
-use bson::Document;
+use bson::{Document, doc};
 
-use crate::{Collection, Error, Pando};
+use crate::action::Action;
+use crate::{Collection, Error, Pando, reply};
 
 /// A database of a store.
 #[derive(Clone)]
@@ -27,28 +28,54 @@ impl Database {
         Collection::new(self.clone(), name.to_owned())
     }
 
-    /// The names of its collections.
-    pub fn list_collection_names(&self) -> Result<Vec<String>, Error> {
-        let reply = self.run_command(bson::doc! { "listCollections": 1, "nameOnly": true })?;
-        let batch = reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
-        let batch = batch.map(Vec::as_slice).unwrap_or_default();
-        Ok(batch
-            .iter()
-            .filter_map(|one| one.as_document()?.get_str("name").ok().map(str::to_owned))
-            .collect())
+    /// Makes a collection without documents.
+    pub fn create_collection(&self, name: impl AsRef<str>) -> Action<'_, ()> {
+        let command = doc! { "create": name.as_ref() };
+        Action::new(move || self.command(command).map(|_| ()))
+    }
+
+    /// Lists the names of its collections.
+    pub fn list_collection_names(&self) -> Action<'_, Vec<String>> {
+        let command = doc! { "listCollections": 1, "nameOnly": true };
+        Action::new(move || {
+            let mut command = command;
+            command.insert("cursor", doc! { "batchSize": i32::MAX });
+            Ok(reply::names_of(&self.command(command)?))
+        })
     }
 
     /// Drops it with all its collections.
-    pub fn drop(&self) -> Result<(), Error> {
-        self.run_command(bson::doc! { "dropDatabase": 1 }).map(|_| ())
+    pub fn drop(&self) -> Action<'_, ()> {
+        Action::new(move || self.command(doc! { "dropDatabase": 1 }).map(|_| ()))
     }
 
     /// Runs any command that a MongoDB client may send, and gives the reply document.
-    pub fn run_command(&self, command: Document) -> Result<Document, Error> {
+    pub fn run_command(&self, command: Document) -> Action<'_, Document> {
+        Action::new(move || self.command(command))
+    }
+
+    pub(crate) fn command(&self, command: Document) -> Result<Document, Error> {
         self.store.run(&self.name, command)
     }
 
-    pub(crate) fn store(&self) -> &Pando {
-        &self.store
+    pub(crate) fn command_for_bytes(&self, command: Document) -> Result<Vec<u8>, Error> {
+        self.store.run_for_bytes(&self.name, command, None)
+    }
+
+    /// Runs a command that writes, as durably as the options of the store say.
+    pub(crate) fn write(&self, command: Document) -> Result<Document, Error> {
+        Ok(Document::from_reader(self.write_for_bytes(command)?.as_slice())?)
+    }
+
+    pub(crate) fn write_for_bytes(&self, mut command: Document) -> Result<Vec<u8>, Error> {
+        command.insert("writeConcern", self.store.write_concern());
+        self.store.run_for_bytes(&self.name, command, None)
+    }
+
+    /// Runs an insert of documents that stand back to back.
+    pub(crate) fn insert(&self, mut command: Document, documents: &[u8]) -> Result<Document, Error> {
+        command.insert("writeConcern", self.store.write_concern());
+        let reply = self.store.run_for_bytes(&self.name, command, Some(documents))?;
+        Ok(Document::from_reader(reply.as_slice())?)
     }
 }

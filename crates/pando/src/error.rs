@@ -1,19 +1,25 @@
-//! Errors of the embedded face.
+//! Errors of the library.
 
-use bson::Document;
+use bson::{Bson, Document};
 
-/// One write of a batch that failed.
-#[derive(Clone, Debug)]
+use crate::results::SummaryBulkWriteResult;
+
+/// MongoDB's code for a key that a unique index has already.
+const DUPLICATE_KEY: i32 = 11_000;
+
+/// One write of a call that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WriteErrorDetail {
-    /// Its place in the batch.
-    pub index: i32,
+    /// Its place in the caller's list, from 0.
+    pub index: usize,
     /// MongoDB's error code, 11000 for a duplicate key.
     pub code: i32,
     /// A sentence.
     pub message: String,
 }
 
-/// Why a call failed.
+/// The reason of a failed call.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -23,7 +29,10 @@ pub enum Error {
     /// The backups cannot be restored.
     #[error("cannot restore: {0}")]
     Restore(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The command was refused.
+    /// An argument that cannot be meant. The store was not asked.
+    #[error("{0}")]
+    InvalidArgument(String),
+    /// The store refused the call.
     #[error("{message} (code {code}, {code_name})")]
     Command {
         /// MongoDB's error code.
@@ -35,19 +44,77 @@ pub enum Error {
         /// The whole reply.
         reply: Box<Document>,
     },
-    /// Some writes of a batch failed; the others were carried out as far as the batch's order allows.
-    #[error("{} of the writes failed, the first: {}", .0.len(), .0.first().map_or("", |first| first.message.as_str()))]
+    /// Some writes of the call failed. Where the order counts, those behind the first failure were not tried.
+    #[error("{}", sentence(.0))]
     Write(Vec<WriteErrorDetail>),
-    /// A value of the caller cannot become BSON, or a stored document cannot become the caller's type.
+    /// Some writes of a bulk write failed. Where the order counts, those behind the first failure were not
+    /// tried.
+    #[error("{}", sentence(.errors))]
+    BulkWrite {
+        /// The writes that failed.
+        errors: Vec<WriteErrorDetail>,
+        /// The effect of the others.
+        done: SummaryBulkWriteResult,
+    },
+    /// A value of the caller cannot become BSON.
     #[error(transparent)]
     Bson(Box<bson::error::Error>),
-    /// The write may not be on the device: the engine has stopped. Open the store again.
-    #[error("the engine has stopped: {0}")]
+    /// A stored document cannot become the caller's type.
+    #[error("a document of {collection}{} does not fit the type {type_name}: {source}", id_text(.id))]
+    Misfit {
+        /// The full name of its collection.
+        collection: String,
+        /// Its `_id`, if it has one.
+        id: Option<Box<Bson>>,
+        /// The caller's type.
+        type_name: &'static str,
+        /// The difference.
+        source: Box<bson::error::Error>,
+    },
+    /// The store was closed by [`Pando::close`](crate::Pando::close).
+    #[error("the store is closed: open it again to use it")]
+    Closed,
+    /// The write may not be on the device: the store has stopped after an error of the device. Open it again.
+    #[error("the store has stopped, and its last writes may be lost: {0}; open it again")]
     Stopped(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Error {
+    /// Whether a write failed because its `_id`, or its key of a unique index, is taken.
+    pub fn is_duplicate_key(&self) -> bool {
+        match self {
+            Error::Command { code, .. } => *code == DUPLICATE_KEY,
+            Error::Write(errors) | Error::BulkWrite { errors, .. } => {
+                errors.iter().any(|error| error.code == DUPLICATE_KEY)
+            }
+            _ => false,
+        }
+    }
 }
 
 impl From<bson::error::Error> for Error {
     fn from(error: bson::error::Error) -> Error {
         Error::Bson(Box::new(error))
     }
+}
+
+/// Says which writes failed, and why the first did.
+fn sentence(errors: &[WriteErrorDetail]) -> String {
+    match errors {
+        [] => "no write failed".to_owned(),
+        [one] if one.index == 0 => one.message.clone(),
+        [one] => format!("write {} of the list failed: {}", one.index, one.message),
+        [first, ..] => {
+            format!(
+                "{} writes of the list failed; the first is write {}: {}",
+                errors.len(),
+                first.index,
+                first.message
+            )
+        }
+    }
+}
+
+fn id_text(id: &Option<Box<Bson>>) -> String {
+    id.as_ref().map_or_else(String::new, |id| format!(" (_id: {id})"))
 }

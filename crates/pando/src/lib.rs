@@ -16,9 +16,10 @@
 //! # let folder = folder.path();
 //! let pando = Pando::open(folder)?;
 //! let cities = pando.database("atlas").collection::<City>("cities");
-//! cities.insert_one(&City { name: "Utrecht".into(), people: 374_000 })?;
-//! cities.create_index(doc! { "people": -1 })?;
-//! for city in cities.find(doc! { "people": { "$gt": 100_000 } })? {
+//! cities.create_index(doc! { "people": -1 }).run()?;
+//! cities.insert_one(City { name: "Utrecht".into(), people: 374_000 }).run()?;
+//! cities.update_one(doc! { "_id": "Utrecht" }, doc! { "$inc": { "people": 1 } }).run()?;
+//! for city in cities.find(doc! { "people": { "$gt": 100_000 } }).sort(doc! { "people": -1 }).run()? {
 //!     println!("{}", city?.name);
 //! }
 //! pando.close()?;
@@ -26,36 +27,78 @@
 //! # }
 //! ```
 //!
+//! # Calls
+//! A method of a [`Collection`] describes a call, further methods add options, and `run` carries it out
+//! ([`action`]). Names and results are those of the official crate `mongodb` (its module `sync`). A call
+//! waits until it is done; a store, its databases and its collections may be used by any number of threads.
+//!
+//! | in SQL | here |
+//! |---|---|
+//! | a database file | a folder: [`Pando::open`]; `:memory:` is [`Pando::open_in_memory`] |
+//! | a table | a [`Collection`]; it comes into being with its first document |
+//! | a primary key | the field `_id`; a document without one gets an [`bson::oid::ObjectId`] |
+//! | `INSERT` | [`insert_one`](Collection::insert_one), [`insert_many`](Collection::insert_many) |
+//! | `SELECT … WHERE … ORDER BY … LIMIT` | [`find`](Collection::find)`(filter).sort(…).limit(…)` |
+//! | `UPDATE … SET` | [`update_many`](Collection::update_many)`(filter, doc! { "$set": … })` |
+//! | `INSERT … ON CONFLICT DO UPDATE` | [`update_one`](Collection::update_one)`(…).upsert(true)` |
+//! | `UPDATE … RETURNING` | [`find_one_and_update`](Collection::find_one_and_update) |
+//! | `GROUP BY`, joins | [`aggregate`](Collection::aggregate) |
+//! | `UNIQUE` | an [`IndexModel`] with [`IndexOptions::unique`]; [`Error::is_duplicate_key`] tells a conflict |
+//! | `EXPLAIN` | [`run_command`](Database::run_command)`(doc! { "explain": … })` |
+//!
+//! # Durability
 //! A folder is used by one process at a time. Writes are on the device when a call returns, unless the
 //! options say otherwise. Everything that a MongoDB client can ask a server can be asked here by
 //! [`Database::run_command`], and without values in between by a [`RawSession`].
 //!
 //! # Not here
-//! The meaning of commands: crate `pando-commands`. The server: crate `pando-server`, which opens its engine
+//! Transactions of several calls: each call is one by itself. The meaning of commands: crate `pando-commands`. The server: crate `pando-server`, which opens its engine
 //! through [`open_commands`] as this crate does.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![warn(missing_docs)]
 
+pub mod action;
+mod call_arguments;
 mod collection;
+mod cursor;
 mod database;
+mod documents_with_ids;
 mod engine_choice;
 mod error;
+mod index_model;
 mod options;
 mod raw_session;
+mod reply;
 mod restore;
+pub mod results;
 mod store;
 mod store_folder;
+mod update_modifications;
 mod verify;
+mod write_model;
 
 pub use bson::{self, doc};
-pub use collection::{Collection, Find, UpdateResult};
+pub use call_arguments::{Hint, Namespace, ReturnDocument};
+pub use collection::Collection;
+pub use cursor::Cursor;
 pub use database::Database;
 pub use engine_choice::{EngineName, open_commands};
 pub use error::{Error, WriteErrorDetail};
+pub use index_model::{IndexModel, IndexOptions};
 pub use options::{DurabilityChoice, EngineOptions, Options};
 pub use pando_commands::{Commands, CommandsOptions, DocumentSequence, Request};
 pub use raw_session::RawSession;
 pub use restore::restore_store;
 pub use store::Pando;
 pub use store_folder::{FolderError, FolderState, MissingStore, inspect_folder};
+pub use update_modifications::UpdateModifications;
 pub use verify::{StoreReport, VerifyDepth, verify_store};
+pub use write_model::{
+    DeleteManyModel, DeleteOneModel, InsertOneModel, ReplaceOneModel, UpdateManyModel, UpdateOneModel,
+    WriteModel,
+};
+
+/// The snippets of the project's first page, so that they compile as they stand.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -1,6 +1,6 @@
 //! A session that takes commands as bytes, for callers that have BSON already, such as a benchmark.
 
-use pando_commands::{BlockingMode, ConnectionState, Handled, Request};
+use pando_commands::{ConnectionState, Request};
 
 use crate::{Error, Pando};
 
@@ -19,11 +19,7 @@ impl RawSession {
     /// Handles a request and appends the reply document to `reply`, a refusal (`ok: 0`) included; the request
     /// names its database in `$db`. Returns when the write is on the device, if the request asks for that.
     pub fn handle(&mut self, request: &Request<'_>, reply: &mut Vec<u8>) -> Result<(), Error> {
-        let commands = self.store.commands();
-        match commands.handle(&mut self.connection, request, BlockingMode::MayBlock, reply) {
-            Handled::ReplyLater(wait) => wait.wait().map_err(|error| Error::Stopped(Box::new(error))),
-            Handled::Reply | Handled::WouldBlock(_) => Ok(()),
-        }
+        self.store.handle(&mut self.connection, request, reply)
     }
 }
 

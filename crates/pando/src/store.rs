@@ -3,13 +3,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use bson::{Bson, Document};
-use pando_commands::{BlockingMode, Commands, CommandsOptions, ConnectionState, Handled, Request};
+use bson::Document;
+use pando_commands::{
+    BlockingMode, Commands, CommandsOptions, ConnectionState, DocumentSequence, Handled, Request,
+};
 use pando_document::RawDocument;
 use pando_environment::Environment;
-use parking_lot::Mutex;
+use parking_lot::RwLock;
 
-use crate::{Database, DurabilityChoice, Error, Options, RawSession, inspect_folder, open_commands};
+use crate::action::{Action, BulkWrite};
+use crate::{
+    Database, DurabilityChoice, Error, Options, RawSession, WriteModel, inspect_folder, open_commands,
+};
 
 /// An open store. Clones are cheap and are all the same store, which stays open until [`Pando::close`] or
 /// until the last clone is dropped.
@@ -19,18 +24,25 @@ pub struct Pando {
 }
 
 struct Shared {
-    commands: Commands,
-    connection: Mutex<ConnectionState>,
+    /// `None` once the store is closed. Calls hold it shared while they run.
+    commands: RwLock<Option<Commands>>,
     durability: DurabilityChoice,
 }
 
 impl Pando {
     /// Opens the store in a folder with the default options. Makes one in a folder that is missing or empty.
+    ///
+    /// # Errors
+    /// A folder that another process has open, that cannot be written, or whose files are damaged or not
+    /// Pando's.
     pub fn open(folder: impl AsRef<Path>) -> Result<Pando, Error> {
         Pando::open_with(folder, &Options::default())
     }
 
     /// Opens the store in a folder.
+    ///
+    /// # Errors
+    /// As [`Pando::open`]; and options that the engine does not have.
     pub fn open_with(folder: impl AsRef<Path>, options: &Options) -> Result<Pando, Error> {
         let folder = folder.as_ref();
         inspect_folder(options.engine, folder, options.missing_store)
@@ -44,8 +56,17 @@ impl Pando {
             options.query_memory_bytes,
         )
         .map_err(Error::Open)?;
-        let connection = Mutex::new(ConnectionState::new(1, "embedded"));
-        Ok(Pando { shared: Arc::new(Shared { commands, connection, durability: options.durability }) })
+        let commands = RwLock::new(Some(commands));
+        Ok(Pando { shared: Arc::new(Shared { commands, durability: options.durability }) })
+    }
+
+    /// A store in memory, gone with the last clone.
+    ///
+    /// # Errors
+    /// None is known.
+    pub fn open_in_memory() -> Result<Pando, Error> {
+        let options = Options { engine: crate::EngineName::Memory, ..Options::default() };
+        Pando::open_with("", &options)
     }
 
     /// A database. It comes into being with its first collection.
@@ -53,62 +74,87 @@ impl Pando {
         Database::new(self.clone(), name.to_owned())
     }
 
-    /// The names of all databases.
-    pub fn list_database_names(&self) -> Result<Vec<String>, Error> {
-        let reply = self.run("admin", bson::doc! { "listDatabases": 1, "nameOnly": true })?;
-        let databases = reply.get_array("databases").map(Vec::as_slice).unwrap_or_default();
-        Ok(databases
-            .iter()
-            .filter_map(|database| database.as_document()?.get_str("name").ok().map(str::to_owned))
-            .collect())
+    /// Lists the names of all databases.
+    pub fn list_database_names(&self) -> Action<'_, Vec<String>> {
+        Action::new(move || {
+            let reply = self.run("admin", bson::doc! { "listDatabases": 1, "nameOnly": true })?;
+            let databases = reply.get_array("databases").map(Vec::as_slice).unwrap_or_default();
+            Ok(databases
+                .iter()
+                .filter_map(|database| database.as_document()?.get_str("name").ok().map(str::to_owned))
+                .collect())
+        })
+    }
+
+    /// Many writes of several kinds, to one or several collections, in the order of the list.
+    pub fn bulk_write(&self, models: impl IntoIterator<Item = impl Into<WriteModel>>) -> BulkWrite<'_> {
+        BulkWrite::new(self, models.into_iter().map(Into::into).collect())
     }
 
     /// A connection that takes commands as bytes.
     pub fn raw_session(&self) -> RawSession {
-        // The state of a connection is its number and name, which no command of this process changes.
-        let connection = self.shared.connection.lock().clone();
-        RawSession::new(self.clone(), connection)
+        RawSession::new(self.clone(), embedded_connection())
     }
 
-    /// Closes the store cleanly. Its other handles answer with an error from then on. The folder is free for
-    /// another process once the last handle is dropped. A store that is dropped without a close loses no
-    /// write either: the next opening replays its log.
+    /// Closes the store cleanly. Calls under way end early with an error, and so does every later call by
+    /// another handle. The folder is free for another process then. A store that is dropped without a close
+    /// loses no write either: the next opening replays its log.
+    ///
+    /// # Errors
+    /// The last writes may not be on the device.
     pub fn close(self) -> Result<(), Error> {
-        self.shared.commands.close().map_err(|error| Error::Stopped(Box::new(error)))
+        if let Some(commands) = &*self.shared.commands.read() {
+            commands.interrupt_all();
+        }
+        let Some(commands) = self.shared.commands.write().take() else { return Ok(()) };
+        commands.close().map_err(|error| Error::Stopped(Box::new(error)))
     }
 
     /// Runs a command against a database, and waits for the device where the command asks for that.
-    pub(crate) fn run(&self, database: &str, mut command: Document) -> Result<Document, Error> {
+    pub(crate) fn run(&self, database: &str, command: Document) -> Result<Document, Error> {
+        Ok(Document::from_reader(self.run_for_bytes(database, command, None)?.as_slice())?)
+    }
+
+    /// The same with the reply as bytes, and with the documents of an insert beside the command.
+    ///
+    /// # Errors
+    /// A refusal as [`Error::Command`].
+    pub(crate) fn run_for_bytes(
+        &self,
+        database: &str,
+        mut command: Document,
+        documents: Option<&[u8]>,
+    ) -> Result<Vec<u8>, Error> {
         command.insert("$db", database);
-        let mut bytes = Vec::new();
-        command.to_writer(&mut bytes)?;
-        let body = RawDocument::from_bytes(&bytes).map_err(|error| Error::Open(Box::new(error)))?;
+        let bytes = bson::serialize_to_vec(&command)?;
+        let body = RawDocument::from_bytes(&bytes)
+            .map_err(|error| Error::InvalidArgument(format!("the command is not valid BSON: {error}")))?;
+        let sequence = documents.map(|documents| DocumentSequence { identifier: "documents", documents });
         let mut reply = Vec::new();
-        // The state of a connection is its number and name, which no command of this process changes.
-        let mut connection = self.shared.connection.lock().clone();
-        let handled = self.shared.commands.handle(
-            &mut connection,
-            &Request::of(body),
-            BlockingMode::MayBlock,
+        self.handle(
+            &mut embedded_connection(),
+            &Request { body, sequences: sequence.as_slice() },
             &mut reply,
-        );
-        if let Handled::ReplyLater(wait) = handled {
-            wait.wait().map_err(|error| Error::Stopped(Box::new(error)))?;
-        }
-        let reply = Document::from_reader(reply.as_slice())?;
-        match reply.get("ok") {
-            Some(Bson::Double(1.0) | Bson::Int32(1) | Bson::Int64(1)) => Ok(reply),
-            _ => Err(Error::Command {
-                code: reply.get_i32("code").unwrap_or(0),
-                code_name: reply.get_str("codeName").unwrap_or_default().to_owned(),
-                message: reply.get_str("errmsg").unwrap_or_default().to_owned(),
-                reply: Box::new(reply),
-            }),
+        )?;
+        match bson::RawDocument::from_bytes(&reply)?.get("ok")? {
+            Some(bson::RawBsonRef::Double(1.0)) => Ok(reply),
+            _ => Err(refusal(Document::from_reader(reply.as_slice())?)),
         }
     }
 
-    pub(crate) fn commands(&self) -> &Commands {
-        &self.shared.commands
+    /// Handles a request and waits until its writes are as durable as it asks for.
+    pub(crate) fn handle(
+        &self,
+        connection: &mut ConnectionState,
+        request: &Request<'_>,
+        reply: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let commands = self.shared.commands.read();
+        let commands = commands.as_ref().ok_or(Error::Closed)?;
+        match commands.handle(connection, request, BlockingMode::MayBlock, reply) {
+            Handled::ReplyLater(wait) => wait.wait().map_err(|error| Error::Stopped(Box::new(error))),
+            Handled::Reply | Handled::WouldBlock(_) => Ok(()),
+        }
     }
 
     /// The write concern that the options mean.
@@ -117,5 +163,20 @@ impl Pando {
             DurabilityChoice::Synced => bson::doc! { "w": 1, "j": true },
             DurabilityChoice::Logged => bson::doc! { "w": 1 },
         }
+    }
+}
+
+/// The state of a connection of this process: a number and a name, which no command changes.
+fn embedded_connection() -> ConnectionState {
+    ConnectionState::new(1, "embedded")
+}
+
+/// The reply of a refused command as an error.
+fn refusal(reply: Document) -> Error {
+    Error::Command {
+        code: reply.get_i32("code").unwrap_or(0),
+        code_name: reply.get_str("codeName").unwrap_or_default().to_owned(),
+        message: reply.get_str("errmsg").unwrap_or_default().to_owned(),
+        reply: Box::new(reply),
     }
 }

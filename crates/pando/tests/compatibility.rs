@@ -91,8 +91,8 @@ impl Group {
             serde_json::from_str(self.commands.get(name).unwrap_or(&self.command)).unwrap();
         let options = Options { engine: EngineName::Memory, ..Options::default() };
         let pando = Pando::open_with("unused", &options).unwrap();
-        pando.database("d").collection::<Document>("c").insert_one(&doc! { "_id": 1, "a": 1 }).unwrap();
-        match pando.database(&self.database).run_command(filled(&command, name, &argument)) {
+        pando.database("d").collection::<Document>("c").insert_one(&doc! { "_id": 1, "a": 1 }).run().unwrap();
+        match pando.database(&self.database).run_command(filled(&command, name, &argument)).run() {
             Ok(reply) => refused_statement(&reply).unwrap_or(Answer::Done),
             Err(Error::Command { code, message, .. }) => Answer::Refused { code, message },
             Err(Error::Write(errors)) => {
@@ -166,7 +166,7 @@ fn surface() -> Surface {
 fn own_commands(surface: &Surface) -> Vec<String> {
     let options = Options { engine: EngineName::Memory, ..Options::default() };
     let pando = Pando::open_with("unused", &options).unwrap();
-    let reply = pando.database("admin").run_command(doc! { "listCommands": 1 }).unwrap();
+    let reply = pando.database("admin").run_command(doc! { "listCommands": 1 }).run().unwrap();
     let known: BTreeSet<String> = surface.group[0].names.iter().map(|name| name.to_lowercase()).collect();
     let names = reply.get_document("commands").unwrap().keys();
     names.filter(|name| !known.contains(&name.to_lowercase())).cloned().collect()

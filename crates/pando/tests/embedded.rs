@@ -23,16 +23,17 @@ fn written_documents_are_there_when_the_folder_is_opened_again() {
     {
         let pando = Pando::open(folder.path()).unwrap();
         let notes = pando.database("d").collection::<Note>("notes");
-        notes.create_index(doc! { "tags": 1 }).unwrap();
-        notes.insert_many(&(0..2500).map(note).collect::<Vec<_>>()).unwrap();
+        notes.create_index(doc! { "tags": 1 }).run().unwrap();
+        notes.insert_many((0..2500).map(note)).run().unwrap();
         pando.close().unwrap();
     }
     let pando = Pando::open(folder.path()).unwrap();
     let notes = pando.database("d").collection::<Note>("notes");
-    assert_eq!(notes.find_one(doc! { "_id": 7 }).unwrap(), Some(note(7)));
-    let found: Vec<i32> = notes.find(doc! { "tags": "t1" }).unwrap().map(|note| note.unwrap().id).collect();
+    assert_eq!(notes.find_one(doc! { "_id": 7 }).run().unwrap(), Some(note(7)));
+    let found: Vec<i32> =
+        notes.find(doc! { "tags": "t1" }).run().unwrap().map(|note| note.unwrap().id).collect();
     assert_eq!(found.len(), 833);
-    assert_eq!(pando.list_database_names().unwrap(), vec!["d".to_owned()]);
+    assert_eq!(pando.list_database_names().run().unwrap(), vec!["d".to_owned()]);
 }
 
 #[test]
@@ -41,10 +42,10 @@ fn a_store_that_is_dropped_without_close_loses_nothing() {
     for durability in [DurabilityChoice::Synced, DurabilityChoice::Logged] {
         let options = Options { durability, ..Options::default() };
         let pando = Pando::open_with(folder.path(), &options).unwrap();
-        pando.database("d").collection::<Document>("c").insert_one(&doc! { "n": 1 }).unwrap();
+        pando.database("d").collection::<Document>("c").insert_one(&doc! { "n": 1 }).run().unwrap();
     }
     let pando = Pando::open(folder.path()).unwrap();
-    assert_eq!(pando.database("d").collection::<Document>("c").count(doc! {}).unwrap(), 2);
+    assert_eq!(pando.database("d").collection::<Document>("c").count_documents(doc! {}).run().unwrap(), 2);
 }
 
 #[test]
@@ -52,16 +53,17 @@ fn updates_deletes_and_duplicates_are_told() {
     let options = Options { engine: EngineName::Memory, ..Options::default() };
     let pando = Pando::open_with("unused", &options).unwrap();
     let notes = pando.database("d").collection::<Note>("notes");
-    notes.insert_many(&(0..10).map(note).collect::<Vec<_>>()).unwrap();
-    let changed = notes.update_many(doc! { "_id": { "$lt": 5 } }, doc! { "$push": { "tags": "x" } }).unwrap();
-    assert_eq!((changed.matched, changed.modified), (5, 5));
-    assert_eq!(notes.delete_many(doc! { "tags": "x" }).unwrap(), 5);
-    match notes.insert_one(&note(9)) {
+    notes.insert_many((0..10).map(note)).run().unwrap();
+    let changed =
+        notes.update_many(doc! { "_id": { "$lt": 5 } }, doc! { "$push": { "tags": "x" } }).run().unwrap();
+    assert_eq!((changed.matched_count, changed.modified_count), (5, 5));
+    assert_eq!(notes.delete_many(doc! { "tags": "x" }).run().unwrap().deleted_count, 5);
+    match notes.insert_one(note(9)).run() {
         Err(Error::Write(errors)) => assert_eq!(errors[0].code, 11000),
         other => panic!("a duplicate was not refused: {other:?}"),
     }
     assert!(matches!(
-        pando.database("d").run_command(doc! { "nonsense": 1 }),
+        pando.database("d").run_command(doc! { "nonsense": 1 }).run(),
         Err(Error::Command { code: 59, .. })
     ));
 }
@@ -72,6 +74,7 @@ fn a_folder_in_use_is_refused() {
     let _open = Pando::open(folder.path()).unwrap();
     let refused = Pando::open(folder.path()).err().unwrap();
     assert!(refused.to_string().contains("cannot open"), "{refused}");
+    assert!(refused.to_string().contains("this process"), "{refused}");
 }
 
 #[test]
@@ -79,8 +82,8 @@ fn a_sound_store_is_found_sound_and_a_damaged_one_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let pando = Pando::open(folder.path()).unwrap();
     let notes = pando.database("d").collection::<Note>("notes");
-    notes.create_index(doc! { "tags": 1 }).unwrap();
-    notes.insert_many(&(0..5000).map(note).collect::<Vec<_>>()).unwrap();
+    notes.create_index(doc! { "tags": 1 }).run().unwrap();
+    notes.insert_many((0..5000).map(note)).run().unwrap();
     // The folder is free once no handle is left.
     drop(notes);
     pando.close().unwrap();
@@ -112,8 +115,8 @@ fn many_threads_use_one_store() {
                 for _ in 0..50 {
                     let update = doc! { "update": "counters", "updates": [
                     { "q": { "_id": "shared" }, "u": { "$inc": { "n": 1 } }, "upsert": true } ] };
-                    pando.database("d").run_command(update).unwrap();
-                    counters.insert_one(&doc! { "thread": thread }).unwrap();
+                    pando.database("d").run_command(update).run().unwrap();
+                    counters.insert_one(&doc! { "thread": thread }).run().unwrap();
                 }
             })
         })
@@ -122,7 +125,7 @@ fn many_threads_use_one_store() {
         thread.join().unwrap();
     }
     let counters = pando.database("d").collection::<Document>("counters");
-    let shared = counters.find_one(doc! { "_id": "shared" }).unwrap().unwrap();
+    let shared = counters.find_one(doc! { "_id": "shared" }).run().unwrap().unwrap();
     assert_eq!(shared.get_i32("n").unwrap(), 200);
-    assert_eq!(counters.count(doc! {}).unwrap(), 201);
+    assert_eq!(counters.count_documents(doc! {}).run().unwrap(), 201);
 }

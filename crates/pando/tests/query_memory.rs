@@ -11,7 +11,7 @@ fn options(query_memory_bytes: Option<u64>) -> Options {
 
 /// `pando.queryMemory` of `serverStatus`.
 fn figures(pando: &Pando) -> Document {
-    let status = pando.database("admin").run_command(doc! { "serverStatus": 1 }).unwrap();
+    let status = pando.database("admin").run_command(doc! { "serverStatus": 1 }).run().unwrap();
     status.get_document("pando").unwrap().get_document("queryMemory").unwrap().clone()
 }
 
@@ -26,7 +26,7 @@ fn a_store_with_little_memory_for_queries_spills_and_keeps_nothing() {
     let documents = pando.database("d").collection::<Document>("c");
     for part in 0..20 {
         let of_part = |at| doc! { "_id": part * 1_000 + at, "k": (part * 1_000 + at) * 7_919 % 20_000, "t": "x".repeat(100) };
-        documents.insert_many(&(0..1_000).map(of_part).collect::<Vec<_>>()).unwrap();
+        documents.insert_many((0..1_000).map(of_part).collect::<Vec<_>>()).run().unwrap();
     }
     let pipeline = [
         doc! { "$group": { "_id": "$k", "t": { "$push": "$t" } } },
@@ -35,7 +35,8 @@ fn a_store_with_little_memory_for_queries_spills_and_keeps_nothing() {
     ];
     let reply = pando
         .database("d")
-        .run_command(doc! { "aggregate": "c", "pipeline": pipeline.to_vec(), "cursor": {} });
+        .run_command(doc! { "aggregate": "c", "pipeline": pipeline.to_vec(), "cursor": {} })
+        .run();
     let reply = reply.unwrap();
     let batch = reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap();
     let keys: Vec<i32> =

@@ -13,20 +13,20 @@ const DOCUMENTS: i32 = 12_000;
 fn filled(folder: &Path) -> Database {
     let database = Pando::open(folder).unwrap().database("d");
     let documents: Vec<Document> = (0..DOCUMENTS).map(|id| doc! { "_id": id, "n": 0 }).collect();
-    database.collection::<Document>("c").insert_many(&documents).unwrap();
+    database.collection::<Document>("c").insert_many(&documents).run().unwrap();
     database
 }
 
 /// `n` and the places of the statements that have failed.
 fn run(database: &Database, command: Document) -> (i32, Vec<i32>) {
-    let reply = database.run_command(command).unwrap();
+    let reply = database.run_command(command).run().unwrap();
     let failed = reply.get_array("writeErrors").map(Vec::as_slice).unwrap_or_default();
     let places = failed.iter().filter_map(Bson::as_document).map(|one| one.get_i32("index").unwrap());
     (reply.get_i32("n").unwrap(), places.collect())
 }
 
 fn count(database: &Database, filter: Document) -> u64 {
-    database.collection::<Document>("c").count(filter).unwrap()
+    database.collection::<Document>("c").count_documents(filter).run().unwrap()
 }
 
 #[test]

@@ -19,7 +19,8 @@ fn cold(folder: &Path) -> Commands {
     pando
         .database("d")
         .collection::<Document>("c")
-        .insert_many(&(0..DOCUMENTS).map(documents).collect::<Vec<_>>())
+        .insert_many((0..DOCUMENTS).map(documents).collect::<Vec<_>>())
+        .run()
         .unwrap();
     pando.close().unwrap();
     let options = Options::default();

@@ -1,0 +1,69 @@
+//! Aggregations: a pipeline over a collection.
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use bson::{Bson, Document, doc};
+use serde::de::DeserializeOwned;
+
+use super::options;
+use crate::{Cursor, Database, Error, Hint};
+
+/// A pipeline over a collection. Its results are [`Document`]s, or values of the type of
+/// [`Aggregate::with_type`].
+#[must_use = "an action does nothing until it is run"]
+pub struct Aggregate<'c, T = Document> {
+    database: &'c Database,
+    collection: &'c str,
+    command: Document,
+    results: PhantomData<fn() -> T>,
+}
+
+impl<'c> Aggregate<'c, Document> {
+    pub(crate) fn new(
+        database: &'c Database,
+        collection: &'c str,
+        pipeline: impl IntoIterator<Item = Document>,
+    ) -> Self {
+        let stages: Vec<Bson> = pipeline.into_iter().map(Bson::Document).collect();
+        let command = doc! { "aggregate": collection, "pipeline": stages, "cursor": {} };
+        Aggregate { database, collection, command, results: PhantomData }
+    }
+}
+
+impl<'c, T> Aggregate<'c, T> {
+    options! { command:
+        /// The index to use.
+        hint(Hint) => "hint";
+        /// Whether large stages may use scratch files.
+        allow_disk_use(bool) => "allowDiskUse";
+        /// The time after which the aggregation ends with an error.
+        max_time(Duration) => "maxTimeMS";
+        /// Variables for the expressions of the pipeline.
+        let_vars(Document) => "let";
+        /// A text for the profiler and the log.
+        comment(Bson) => "comment";
+    }
+
+    /// The number of results that are fetched at once.
+    pub fn batch_size(mut self, results: u32) -> Self {
+        self.command.insert("cursor", doc! { "batchSize": i64::from(results) });
+        self
+    }
+
+    /// Gives the results as values of another type.
+    pub fn with_type<U>(self) -> Aggregate<'c, U> {
+        let Aggregate { database, collection, command, .. } = self;
+        Aggregate { database, collection, command, results: PhantomData }
+    }
+}
+
+impl<T: DeserializeOwned> Aggregate<'_, T> {
+    /// Begins the aggregation.
+    ///
+    /// # Errors
+    /// A pipeline that is refused; a closed store.
+    pub fn run(self) -> Result<Cursor<T>, Error> {
+        Cursor::begin(self.database, self.collection, self.command)
+    }
+}

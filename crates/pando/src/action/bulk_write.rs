@@ -1,0 +1,134 @@
+//! Many writes of several kinds in one call.
+//!
+//! Neighbours of one kind and one collection go into one command, so that a list of inserts costs what
+//! `insert_many` costs. Writes are carried out in the order of the list.
+
+use bson::{Bson, Document, doc};
+
+use crate::reply::{number, write_errors};
+use crate::results::SummaryBulkWriteResult;
+use crate::write_model::{Statement, StatementKind};
+use crate::{Error, Namespace, Pando, WriteModel};
+
+/// Statements of one command at most, as drivers batch them.
+const STATEMENTS_MAX: usize = 1_000;
+/// Bytes of one command about.
+const BYTES_MAX: usize = 16 << 20;
+
+/// Writes of several kinds, to one or several collections.
+#[must_use = "an action does nothing until it is run"]
+pub struct BulkWrite<'s> {
+    store: &'s Pando,
+    models: Vec<WriteModel>,
+    ordered: bool,
+}
+
+/// Statements that one command can hold.
+struct Group {
+    kind: StatementKind,
+    namespace: Namespace,
+    /// The place of the first in the caller's list.
+    first: usize,
+    statements: Vec<Bson>,
+    bytes: usize,
+}
+
+impl<'s> BulkWrite<'s> {
+    pub(crate) fn new(store: &'s Pando, models: Vec<WriteModel>) -> BulkWrite<'s> {
+        BulkWrite { store, models, ordered: true }
+    }
+
+    /// Whether the first failure ends the call, which is so unless `false` is said here.
+    pub fn ordered(mut self, ordered: bool) -> Self {
+        self.ordered = ordered;
+        self
+    }
+
+    /// Writes.
+    ///
+    /// # Errors
+    /// A model that is wrong in itself, before anything is written. [`Error::BulkWrite`] with the places of
+    /// the writes that failed and the counts of the others. A closed store.
+    pub fn run(self) -> Result<SummaryBulkWriteResult, Error> {
+        let mut done = SummaryBulkWriteResult::default();
+        let mut errors = Vec::new();
+        for group in groups(self.models)? {
+            let database = self.store.database(&group.namespace.db);
+            let (verb, list) = group.kind.words();
+            let sent = group.statements.len() as u64;
+            let command =
+                doc! { verb: group.namespace.coll, list: group.statements, "ordered": self.ordered };
+            let reply = match database.write(command) {
+                Ok(reply) => reply,
+                Err(error) if done == SummaryBulkWriteResult::default() && errors.is_empty() => {
+                    return Err(error);
+                }
+                Err(Error::Command { code, message, .. }) => {
+                    errors.push(crate::WriteErrorDetail { index: group.first, code, message });
+                    if self.ordered {
+                        break;
+                    }
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            add(&mut done, group.kind, &reply);
+            let failed = write_errors(&reply, |place| group.first + place);
+            debug_assert!(failed.len() as u64 <= sent);
+            errors.extend(failed);
+            if self.ordered && !errors.is_empty() {
+                break;
+            }
+        }
+        if errors.is_empty() { Ok(done) } else { Err(Error::BulkWrite { errors, done }) }
+    }
+}
+
+/// The writes as commands, in their order.
+fn groups(models: Vec<WriteModel>) -> Result<Vec<Group>, Error> {
+    let mut groups: Vec<Group> = Vec::new();
+    if models.is_empty() {
+        return Err(Error::InvalidArgument("bulk_write needs at least one write".to_owned()));
+    }
+    for (place, model) in models.into_iter().enumerate() {
+        let Statement { kind, namespace, document } =
+            model.into_statement().map_err(|error| match error {
+                Error::InvalidArgument(message) => {
+                    Error::InvalidArgument(format!("write {place} of the list: {message}"))
+                }
+                other => other,
+            })?;
+        let bytes = bson::serialize_to_vec(&document)?.len();
+        match groups.last_mut() {
+            Some(group)
+                if group.kind == kind
+                    && group.namespace == namespace
+                    && group.statements.len() < STATEMENTS_MAX
+                    && group.bytes + bytes <= BYTES_MAX =>
+            {
+                group.bytes += bytes;
+                group.statements.push(Bson::Document(document));
+            }
+            _ => {
+                let statements = vec![Bson::Document(document)];
+                groups.push(Group { kind, namespace, first: place, statements, bytes });
+            }
+        }
+    }
+    Ok(groups)
+}
+
+/// Adds the counts of a reply.
+fn add(done: &mut SummaryBulkWriteResult, kind: StatementKind, reply: &Document) {
+    let n = number(reply, "n");
+    match kind {
+        StatementKind::Insert => done.inserted_count += n,
+        StatementKind::Delete => done.deleted_count += n,
+        StatementKind::Update => {
+            let upserted = reply.get_array("upserted").map_or(0, |upserted| upserted.len() as u64);
+            done.upserted_count += upserted;
+            done.matched_count += n - upserted;
+            done.modified_count += number(reply, "nModified");
+        }
+    }
+}

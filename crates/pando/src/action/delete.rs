@@ -1,0 +1,44 @@
+//! Deletes.
+
+use bson::{Document, doc};
+
+use super::options;
+use crate::reply::{check_writes, number};
+use crate::results::DeleteResult;
+use crate::{Database, Error, Hint};
+
+/// A delete of the first document that matches, or of all.
+#[must_use = "an action does nothing until it is run"]
+pub struct Delete<'c> {
+    database: &'c Database,
+    command: Document,
+    statement: Document,
+}
+
+impl<'c> Delete<'c> {
+    pub(crate) fn new(database: &'c Database, collection: &str, statement: Document) -> Delete<'c> {
+        Delete { database, command: doc! { "delete": collection }, statement }
+    }
+
+    options! { statement:
+        /// The index to use.
+        hint(Hint) => "hint";
+    }
+
+    options! { command:
+        /// Variables for expressions of the filter.
+        let_vars(Document) => "let";
+        /// A text for the profiler and the log.
+        comment(bson::Bson) => "comment";
+    }
+
+    /// Deletes.
+    ///
+    /// # Errors
+    /// A filter or hint that is refused; a closed store.
+    pub fn run(mut self) -> Result<DeleteResult, Error> {
+        self.command.insert("deletes", vec![bson::Bson::Document(self.statement)]);
+        let reply = check_writes(self.database.write(self.command)?)?;
+        Ok(DeleteResult { deleted_count: number(&reply, "n") })
+    }
+}

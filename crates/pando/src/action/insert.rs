@@ -1,0 +1,91 @@
+//! Inserts.
+
+use std::collections::BTreeMap;
+
+use bson::{Bson, doc};
+
+use crate::documents_with_ids::DocumentsWithIds;
+use crate::results::{InsertManyResult, InsertOneResult};
+use crate::{Database, Error, WriteErrorDetail};
+
+/// An insert of one document.
+#[must_use = "an action does nothing until it is run"]
+pub struct InsertOne<'c> {
+    database: &'c Database,
+    collection: &'c str,
+    document: Result<DocumentsWithIds, Error>,
+}
+
+impl<'c> InsertOne<'c> {
+    pub(crate) fn new(
+        database: &'c Database,
+        collection: &'c str,
+        document: Result<DocumentsWithIds, Error>,
+    ) -> InsertOne<'c> {
+        InsertOne { database, collection, document }
+    }
+
+    /// Inserts, and gives the document's `_id`. A document without one gets an [`bson::oid::ObjectId`].
+    ///
+    /// # Errors
+    /// A value that cannot become BSON; an `_id` or a key of a unique index that is taken
+    /// ([`Error::is_duplicate_key`]); a closed store.
+    pub fn run(self) -> Result<InsertOneResult, Error> {
+        let mut documents = self.document?;
+        let command = doc! { "insert": self.collection };
+        self.database.insert(command, documents.bytes()).and_then(crate::reply::check_writes)?;
+        Ok(InsertOneResult { inserted_id: documents.take_ids().pop().unwrap_or(Bson::Null) })
+    }
+}
+
+/// An insert of several documents.
+#[must_use = "an action does nothing until it is run"]
+pub struct InsertMany<'c> {
+    database: &'c Database,
+    collection: &'c str,
+    documents: Result<DocumentsWithIds, Error>,
+    ordered: bool,
+}
+
+impl<'c> InsertMany<'c> {
+    pub(crate) fn new(
+        database: &'c Database,
+        collection: &'c str,
+        documents: Result<DocumentsWithIds, Error>,
+    ) -> InsertMany<'c> {
+        InsertMany { database, collection, documents, ordered: true }
+    }
+
+    /// Whether the first failure ends the insert, which is so unless `false` is said here.
+    pub fn ordered(mut self, ordered: bool) -> Self {
+        self.ordered = ordered;
+        self
+    }
+
+    /// Inserts, and gives the `_id` of each document by its place in the list.
+    ///
+    /// # Errors
+    /// [`Error::Write`] with the places of the documents that were not inserted. The documents before the
+    /// first failure are in the collection; with `ordered(false)` those behind it, too.
+    pub fn run(self) -> Result<InsertManyResult, Error> {
+        let mut documents = self.documents?;
+        if documents.is_empty() {
+            return Err(Error::InvalidArgument("insert_many needs at least one document".to_owned()));
+        }
+        let mut errors = Vec::new();
+        for batch in documents.batches() {
+            let command = doc! { "insert": self.collection, "ordered": self.ordered };
+            let reply = self.database.insert(command, documents.bytes_of(&batch))?;
+            let failed = crate::reply::write_errors(&reply, |place| batch.first + place);
+            errors.extend::<Vec<WriteErrorDetail>>(failed);
+            if self.ordered && !errors.is_empty() {
+                break;
+            }
+        }
+        if !errors.is_empty() {
+            return Err(Error::Write(errors));
+        }
+        let inserted_ids: BTreeMap<usize, Bson> = documents.take_ids().into_iter().enumerate().collect();
+        Ok(InsertManyResult { inserted_ids })
+    }
+}

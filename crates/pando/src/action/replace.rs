@@ -1,0 +1,58 @@
+//! Replacements of a whole document.
+
+use bson::{Document, doc};
+
+use super::options;
+use super::update::run_statement;
+use crate::results::UpdateResult;
+use crate::update_modifications::checked_replacement;
+use crate::{Database, Error, Hint};
+
+/// A replacement of the first document that matches; it keeps its `_id`.
+#[must_use = "an action does nothing until it is run"]
+pub struct ReplaceOne<'c> {
+    database: &'c Database,
+    command: Document,
+    statement: Document,
+    /// The new document, or why it cannot become one.
+    replacement: Result<Document, Error>,
+}
+
+impl<'c> ReplaceOne<'c> {
+    pub(crate) fn new(
+        database: &'c Database,
+        collection: &str,
+        filter: Document,
+        replacement: Result<Document, Error>,
+    ) -> ReplaceOne<'c> {
+        let (command, statement) = (doc! { "update": collection }, doc! { "q": filter });
+        ReplaceOne { database, command, statement, replacement }
+    }
+
+    options! { statement:
+        /// Whether the document is inserted where none matches.
+        upsert(bool) => "upsert";
+        /// The index to use.
+        hint(Hint) => "hint";
+        /// The order that says which document is the first.
+        sort(Document) => "sort";
+    }
+
+    options! { command:
+        /// Variables for expressions of the filter.
+        let_vars(Document) => "let";
+        /// A text for the profiler and the log.
+        comment(bson::Bson) => "comment";
+    }
+
+    /// Replaces.
+    ///
+    /// # Errors
+    /// A replacement that begins with an operator, before anything is changed. Another `_id` than that of the
+    /// old document. A filter or hint that is refused. A unique index that the new document violates. A
+    /// closed store.
+    pub fn run(mut self) -> Result<UpdateResult, Error> {
+        self.statement.insert("u", checked_replacement(self.replacement?)?);
+        run_statement(self.database, self.command, self.statement)
+    }
+}
