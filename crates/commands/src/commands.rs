@@ -15,7 +15,7 @@ use pando_query::QueryError;
 use pando_query::explain::PlanSummary;
 
 use crate::command_name::Scope;
-use crate::context::{Addressed, Attempt, Context, PendingCommit};
+use crate::context::{Addressed, Attempt, Context, PendingCommit, RequestForm};
 use crate::error::{CommandError, Failure};
 use crate::generic_arguments::GenericArguments;
 use crate::housekeeping::{self, Housekeeper};
@@ -31,7 +31,7 @@ use crate::{ConnectionState, ErrorCode, Request, registry};
 
 /// All commands over one engine.
 pub struct Commands {
-    shared: Arc<SharedState>,
+    pub(crate) shared: Arc<SharedState>,
     housekeeper: Housekeeper,
 }
 
@@ -117,10 +117,25 @@ impl Commands {
         blocking: BlockingMode,
         reply: &mut Vec<u8>,
     ) -> Handled {
+        self.handle_for(connection, request, RequestForm::Message, blocking, reply)
+    }
+
+    /// See [`Commands::handle`]. The client of an older write is not interrupted when it hangs up.
+    pub(crate) fn handle_for(
+        &self,
+        connection: &mut ConnectionState,
+        request: &Request<'_>,
+        form: RequestForm,
+        blocking: BlockingMode,
+        reply: &mut Vec<u8>,
+    ) -> Handled {
+        if connection.last_write().is_some() && !asks_last_write(request) {
+            connection.forget_last_write();
+        }
         let start = reply.len();
         let mut aftermath = Aftermath::default();
         let (record, began) = connection.begin_request(&self.shared.running, self.shared.environment.clock());
-        let attempt = Attempt { blocking, record: &record, began };
+        let attempt = Attempt { blocking, record: &record, began, form };
         let outcome = self.run(connection, request, attempt, reply, &mut aftermath);
         // A request that did not get as far as to be listed is not listed here either.
         let drop_text = if blocking == BlockingMode::MayBlock { record.end() } else { None };
@@ -149,6 +164,9 @@ impl Commands {
         let took = self.shared.environment.clock().monotonic().since(began);
         if self.shared.profiler.is_of_interest(took) {
             self.observe(request, &record, took, &aftermath, reply.len() - start);
+        }
+        if let Some(PendingCommit { receipt, .. }) = aftermath.pending {
+            connection.note_commit(receipt);
         }
         match aftermath.pending {
             Some(PendingCommit { receipt, durability: Durability::Synced }) => {
@@ -225,7 +243,7 @@ impl Commands {
             self.shared.cursors.touch_session(session, || self.shared.now_ms());
         }
         if attempt.blocking == BlockingMode::MayBlock {
-            let wants_answer = concern.wants_answer();
+            let wants_answer = concern.wants_answer() && attempt.form != RequestForm::LegacyWrite;
             let facts = RequestFacts { database, session, began: attempt.began, wants_answer };
             self.shared.running.list(attempt.record, RunningRequest::of(request.body, facts));
         }
@@ -320,6 +338,11 @@ impl Commands {
     }
 }
 
+/// Whether a request asks about the write before it.
+fn asks_last_write(request: &Request<'_>) -> bool {
+    matches!(request.command(), Ok((name, _)) if name.eq_ignore_ascii_case("getLastError"))
+}
+
 /// The failure that the client is told. After an interruption, any other one comes from it.
 fn interrupted_or(failure: Failure, operation: &Operation, drop_text: Option<String>) -> Failure {
     let Some(interruption) = operation.interruption() else { return failure };
@@ -333,7 +356,7 @@ fn interrupted_or(failure: Failure, operation: &Operation, drop_text: Option<Str
 }
 
 /// Writes the reply of a failed command.
-fn write_failure(reply: &mut Vec<u8>, failure: &Failure) {
+pub(crate) fn write_failure(reply: &mut Vec<u8>, failure: &Failure) {
     let mut writer = DocumentWriter::begin(reply);
     writer.append("ok", RawValue::Double(0.0));
     writer.append("errmsg", RawValue::String(&failure.message));

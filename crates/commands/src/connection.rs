@@ -3,11 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use pando_catalog::Operation;
+use pando_catalog::{CommitReceipt, Operation};
 use pando_document::RawDocumentBuf;
 use pando_environment::{Clock, Monotonic};
 
 use crate::Request;
+use crate::last_write::LastWrite;
 use crate::operations::{ConnectionRecord, Entered, OperationTable};
 use crate::suspended_find::SuspendedFind;
 
@@ -26,6 +27,10 @@ pub struct ConnectionState {
     entered: Option<Entered>,
     /// The first attempt of a request that is to be handled again.
     first_attempt: Option<Monotonic>,
+    /// The outcome of its last request, if that was a write without a reply.
+    last_write: Option<Box<LastWrite>>,
+    /// Its last commit.
+    last_commit: Option<CommitReceipt>,
 }
 
 /// Tells the request of a connection that its client has closed the connection.
@@ -59,6 +64,8 @@ impl Clone for ConnectionState {
             suspended: None,
             entered: None,
             first_attempt: None,
+            last_write: None,
+            last_commit: None,
         }
     }
 }
@@ -76,6 +83,8 @@ impl ConnectionState {
             suspended: None,
             entered: None,
             first_attempt: None,
+            last_write: None,
+            last_commit: None,
         }
     }
 
@@ -125,6 +134,31 @@ impl ConnectionState {
     /// Drops a suspended find that cannot go on soon, because its snapshot keeps old versions alive.
     pub fn drop_suspended(&mut self) {
         self.suspended = None;
+    }
+
+    /// Keeps the outcome of a write for `getLastError`.
+    pub(crate) fn note_last_write(&mut self, write: LastWrite) {
+        self.last_write = Some(Box::new(write));
+    }
+
+    /// The outcome of its last request, if that was a write without a reply.
+    pub(crate) fn last_write(&self) -> Option<&LastWrite> {
+        self.last_write.as_deref()
+    }
+
+    /// Forgets the outcome of its last write: another request has come since.
+    pub(crate) fn forget_last_write(&mut self) {
+        self.last_write = None;
+    }
+
+    /// Keeps a commit, for a client that asks later that it be durable.
+    pub(crate) fn note_commit(&mut self, receipt: CommitReceipt) {
+        self.last_commit = Some(receipt);
+    }
+
+    /// Its last commit.
+    pub(crate) fn last_commit(&self) -> Option<CommitReceipt> {
+        self.last_commit
     }
 
     /// Its number, as `hello` shows it.

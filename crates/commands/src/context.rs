@@ -36,6 +36,7 @@ pub(crate) struct Context<'c> {
     pub operation: &'c Operation,
     /// The first attempt of the request.
     pub began: Monotonic,
+    pub form: RequestForm,
     pub database: &'c str,
     pub session: Option<SessionId>,
     pub concern: WriteConcern,
@@ -58,6 +59,18 @@ pub(crate) struct Attempt<'a> {
     pub record: &'a Arc<ConnectionRecord>,
     /// The first attempt of the same request, from which its time counts.
     pub began: Monotonic,
+    pub form: RequestForm,
+}
+
+/// The form in which a request came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestForm {
+    /// A message of today, or a call in the same process.
+    Message,
+    /// A query of an older operation.
+    LegacyQuery,
+    /// A write of an older operation, which has no reply.
+    LegacyWrite,
 }
 
 impl<'a> Attempt<'a> {
@@ -82,7 +95,7 @@ impl<'c> Context<'c> {
         attempt: Attempt<'c>,
         addressed: Addressed<'c>,
     ) -> Context<'c> {
-        let Attempt { blocking, record, began } = attempt;
+        let Attempt { blocking, record, began, form } = attempt;
         let Addressed { database, session, concern } = addressed;
         let operation = record.operation();
         let (pending, notes) = (None, RefCell::default());
@@ -93,6 +106,7 @@ impl<'c> Context<'c> {
             record,
             operation,
             began,
+            form,
             database,
             session,
             concern,
@@ -180,6 +194,15 @@ impl<'c> Context<'c> {
         }
     }
 
+    /// Refuses a command that only clients from before OP_MSG know, unless one of them asks.
+    pub fn require_legacy_query(&self, request: &Request<'_>) -> Result<(), CommandError> {
+        if self.form == RequestForm::LegacyQuery {
+            return Ok(());
+        }
+        let (name, _) = request.command()?;
+        Err(CommandError::failed(ErrorCode::CommandNotFound, format!("no such command: '{name}'")))
+    }
+
     /// The namespace of a collection of this request's database, which may or may not be there.
     pub fn namespace(&self, collection: &str) -> Result<Namespace, CommandError> {
         Ok(Namespace::new(self.database, collection)?)
@@ -262,6 +285,11 @@ impl<'c> Context<'c> {
             self.pending = Some(PendingCommit { receipt, durability });
         }
         Ok(())
+    }
+
+    /// Has the reply wait until the last commit of the connection is as durable as this.
+    pub fn await_last_commit(&mut self, durability: Durability) {
+        self.pending = self.connection.last_commit().map(|receipt| PendingCommit { receipt, durability });
     }
 
     /// The commit that the reply waits for.

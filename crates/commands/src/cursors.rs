@@ -194,6 +194,11 @@ impl Cursors {
         }
     }
 
+    /// The documents of a cursor that were delivered; `None` where there is no such cursor.
+    pub fn returned(&self, id: i64) -> Option<i64> {
+        Some(self.slots.lock().get(&id)?.facts()?.figures().returned)
+    }
+
     /// Takes a cursor out for a `getMore` of this connection.
     pub fn take(&self, id: i64, user: &Arc<ConnectionRecord>) -> Result<OpenCursor, CommandError> {
         let mut slots = self.slots.lock();

@@ -9,6 +9,7 @@ pub(crate) mod db_stats;
 pub(crate) mod get_cmd_line_opts;
 pub(crate) mod get_last_error;
 pub(crate) mod get_log;
+pub(crate) mod get_nonce;
 pub(crate) mod get_parameter;
 pub(crate) mod hello;
 pub(crate) mod host_info;

@@ -46,7 +46,7 @@
 //! crud -> context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup
 //! crud -> request_notes, shared_state, suspended_find
 //! admin -> context, cursor_reply, system_profile
-//! diagnostic -> context, operations, profiler, system_profile
+//! diagnostic -> context, generic_arguments, operations, profiler, system_profile
 //! session -> context, generic_arguments
 //! cursor_reply -> context, cursor_facts, cursors, operations
 //! context -> connection, cursors, generic_arguments, operations, request_notes, shared_state, system_profile
@@ -55,6 +55,7 @@
 //! shared_state -> cursors, operations, profiler
 //! profiler -> operations, request_notes
 //! connection -> operations, suspended_find
+//! legacy -> commands, connection, context
 //! cursors -> cursor_facts, operations
 //! operations -> cursor_facts
 //! request_notes -> cursor_facts
@@ -62,8 +63,8 @@
 //! request -> arguments, error, error_code
 //! arguments -> error, error_code
 //! error -> error_code
-//! leaves: arguments, chore_figures, command_name, error, error_code, identity, operation_counters
-//! leaves: request, session_id
+//! leaves: arguments, chore_figures, command_name, error, error_code, identity, last_write
+//! leaves: operation_counters, request, session_id
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
@@ -84,6 +85,8 @@ pub mod error_code;
 mod generic_arguments;
 mod housekeeping;
 mod identity;
+mod last_write;
+mod legacy;
 mod operation_counters;
 mod operations;
 mod point_lookup;
@@ -103,6 +106,10 @@ pub use cursors::CursorTimeout;
 pub use error::{CommandError, Failure};
 pub use error_code::ErrorCode;
 pub use identity::{MAX_WIRE_VERSION, MONGODB_VERSION, PANDO_VERSION};
+pub use legacy::{
+    LegacyBatch, LegacyDelete, LegacyGetMore, LegacyHandled, LegacyInsert, LegacyOperation, LegacyOutcome,
+    LegacyProtocol, LegacyQuery, LegacyQueryFlags, LegacyUpdate,
+};
 pub use pando_catalog::restore_emulated_backup;
 pub use pando_catalog::{
     BlockingMode, CatalogError, CollectionReport, Durability, DurabilityWaker, Engine, ErrorKind,

@@ -23,6 +23,7 @@ mod sources;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pando_commands::LegacyProtocol;
 use pandodb::EngineName;
 
 pub use byte_size::{ByteSize, ByteSizeError};
@@ -80,6 +81,8 @@ pub struct Configuration {
     pub engine_options: Vec<(String, String)>,
     /// Whether addresses beyond loopback are allowed.
     pub open_to_others: OpenToOthers,
+    /// Whether the older operations are answered.
+    pub legacy_protocol: LegacyProtocol,
     /// Threads that run event loops; `None` is one per core.
     pub io_threads: Option<usize>,
     /// Threads for requests that wait.
@@ -108,6 +111,7 @@ impl Configuration {
             query_memory: None,
             engine_options: Vec::new(),
             open_to_others: OpenToOthers::Refused,
+            legacy_protocol: LegacyProtocol::Answered,
             io_threads: None,
             blocking_threads: 1,
             queued_reads: 0,

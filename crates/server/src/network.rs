@@ -68,7 +68,7 @@ use std::time::{Duration, Instant};
 
 use acceptor::Acceptor;
 use blocking_pool::BlockingPool;
-pub use handler::{Form, Handler, HangUp, WireRequest};
+pub use handler::{Handler, HangUp, LegacyAnswer, WireRequest};
 use inbox::{Inbox, Urgency};
 use io_thread::IoThread;
 pub use listener::{ListenError, Listener};

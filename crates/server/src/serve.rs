@@ -11,6 +11,7 @@
 mod banner;
 mod command_handler;
 mod file_limit;
+mod legacy_operation;
 mod listening;
 mod logging;
 mod shutdown_signal;
@@ -99,7 +100,7 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     if found == FolderState::Vacant && configuration.engine != EngineName::Memory {
         info!("made a new store in {}", configuration.data.display());
     }
-    let handler = Arc::new(CommandHandler::new(commands));
+    let handler = Arc::new(CommandHandler::new(commands, configuration.legacy_protocol));
     let network =
         Network::start(Arc::clone(&handler), listeners, limits(configuration)).map_err(ServeError::Start)?;
     info!(

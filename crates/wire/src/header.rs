@@ -12,10 +12,20 @@ pub const MESSAGE_BYTES_MAX: usize = 48_000_000;
 /// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpCode {
-    /// The answer to [`OpCode::Query`].
+    /// The answer to [`OpCode::Query`] and [`OpCode::GetMore`].
     Reply,
-    /// The older request, today only a first hello.
+    /// An older request: a change of documents.
+    Update,
+    /// An older request: new documents.
+    Insert,
+    /// An older request: a query, or a command, today only a first hello.
     Query,
+    /// An older request: the next batch of a cursor.
+    GetMore,
+    /// An older request: a removal of documents.
+    Delete,
+    /// An older request: cursors to close.
+    KillCursors,
     /// Another message, compressed.
     Compressed,
     /// The message of both directions since 2017.
@@ -27,7 +37,12 @@ impl OpCode {
     pub const fn code(self) -> i32 {
         match self {
             OpCode::Reply => 1,
+            OpCode::Update => 2001,
+            OpCode::Insert => 2002,
             OpCode::Query => 2004,
+            OpCode::GetMore => 2005,
+            OpCode::Delete => 2006,
+            OpCode::KillCursors => 2007,
             OpCode::Compressed => 2012,
             OpCode::Msg => 2013,
         }
@@ -36,11 +51,16 @@ impl OpCode {
     /// The op code of a number.
     ///
     /// # Errors
-    /// [`WireError::UnknownOpCode`], also for OP_INSERT and the other old ones that servers no longer take.
+    /// [`WireError::UnknownOpCode`].
     pub const fn from_code(code: i32) -> Result<OpCode, WireError> {
         match code {
             1 => Ok(OpCode::Reply),
+            2001 => Ok(OpCode::Update),
+            2002 => Ok(OpCode::Insert),
             2004 => Ok(OpCode::Query),
+            2005 => Ok(OpCode::GetMore),
+            2006 => Ok(OpCode::Delete),
+            2007 => Ok(OpCode::KillCursors),
             2012 => Ok(OpCode::Compressed),
             2013 => Ok(OpCode::Msg),
             _ => Err(WireError::UnknownOpCode { code }),

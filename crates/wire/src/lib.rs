@@ -8,7 +8,8 @@
 //!   code.
 //! - *OP_MSG*: the message of every modern client: flags, one *body* (section kind 0, one document), any
 //!   *sequences* (section kind 1, a named run of documents), and a CRC-32C at the end if its flag says so.
-//! - *OP_QUERY*, *OP_REPLY*: the older pair, still used for a client's first hello.
+//! - *Older operations*: OP_QUERY, OP_INSERT and the others of clients from before OP_MSG. Today's clients
+//!   use OP_QUERY, answered by OP_REPLY, for their first hello.
 //! - *OP_COMPRESSED*: an envelope around another message.
 //!
 //! # The life of a request
@@ -49,7 +50,10 @@ pub use documents::Documents;
 pub use error::{Recovery, WireError};
 pub use frame_buffer::FrameBuffer;
 pub use header::{HEADER_BYTES, Header, MESSAGE_BYTES_MAX, OpCode, frame_length};
-pub use legacy::{OpQuery, OpReply, OpReplyWriter, append_op_query};
+pub use legacy::{
+    LegacyRequest, OpDelete, OpGetMore, OpInsert, OpKillCursors, OpQuery, OpReply, OpReplyWriter, OpUpdate,
+    QueryFlags, ReplyFields, append_op_query,
+};
 pub use message::{Body, Compressed, Message};
 pub use op_msg::{DocumentSequence, MsgFlags, OpMsg, SEQUENCES_MAX};
 pub use op_msg_writer::OpMsgWriter;

@@ -2,7 +2,10 @@
 
 use crate::header::HEADER_BYTES;
 use crate::reader::Reader;
-use crate::{Compressor, Header, OpCode, OpMsg, OpQuery, OpReply, WireError};
+use crate::{
+    Compressor, Header, LegacyRequest, OpCode, OpDelete, OpGetMore, OpInsert, OpKillCursors, OpMsg, OpQuery,
+    OpReply, OpUpdate, WireError,
+};
 
 /// A decoded frame; borrows from it.
 #[derive(Debug)]
@@ -18,8 +21,8 @@ pub struct Message<'a> {
 pub enum Body<'a> {
     /// OP_MSG.
     Msg(OpMsg<'a>),
-    /// OP_QUERY.
-    Query(OpQuery<'a>),
+    /// A request of an older operation.
+    Legacy(LegacyRequest<'a>),
     /// OP_REPLY.
     Reply(OpReply<'a>),
     /// OP_COMPRESSED, still compressed.
@@ -53,11 +56,17 @@ impl<'a> Message<'a> {
         if !reader.is_empty() {
             return Err(WireError::TrailingBytes { count: reader.remaining() });
         }
+        let content = &frame[HEADER_BYTES..];
         let body = match OpCode::from_code(header.op_code)? {
             OpCode::Msg => Body::Msg(OpMsg::decode(frame)?),
-            OpCode::Query => Body::Query(OpQuery::decode(&frame[HEADER_BYTES..])?),
-            OpCode::Reply => Body::Reply(OpReply::decode(&frame[HEADER_BYTES..])?),
-            OpCode::Compressed => Body::Compressed(Compressed::decode(&frame[HEADER_BYTES..])?),
+            OpCode::Reply => Body::Reply(OpReply::decode(content)?),
+            OpCode::Compressed => Body::Compressed(Compressed::decode(content)?),
+            OpCode::Query => Body::Legacy(LegacyRequest::Query(OpQuery::decode(content)?)),
+            OpCode::GetMore => Body::Legacy(LegacyRequest::GetMore(OpGetMore::decode(content)?)),
+            OpCode::KillCursors => Body::Legacy(LegacyRequest::KillCursors(OpKillCursors::decode(content)?)),
+            OpCode::Insert => Body::Legacy(LegacyRequest::Insert(OpInsert::decode(content)?)),
+            OpCode::Update => Body::Legacy(LegacyRequest::Update(OpUpdate::decode(content)?)),
+            OpCode::Delete => Body::Legacy(LegacyRequest::Delete(OpDelete::decode(content)?)),
         };
         Ok(Message { header, body })
     }

@@ -3,7 +3,7 @@
 
 use std::io::Read;
 
-use pando_wire::{Body, Codec, FrameBuffer, Message, MsgFlags, OpMsgWriter, frame_length};
+use pando_wire::{Body, Codec, FrameBuffer, LegacyRequest, Message, MsgFlags, OpMsgWriter, frame_length};
 use proptest::prelude::*;
 
 fn document() -> impl Strategy<Value = Vec<u8>> {
@@ -40,7 +40,7 @@ fn visit(frame: &[u8]) {
                 assert_eq!(bytes, sequence.bytes().len());
             }
         }
-        Body::Query(query) => assert!(query.query.len() >= 5),
+        Body::Legacy(request) => visit_legacy(&request),
         Body::Reply(reply) => assert!(reply.documents().all(|document| document.len() >= 5)),
         Body::Compressed(compressed) => {
             let mut out = Vec::new();
@@ -49,6 +49,22 @@ fn visit(frame: &[u8]) {
                 visit(&out);
             }
         }
+    }
+}
+
+fn visit_legacy(request: &LegacyRequest<'_>) {
+    let is_framed = |document: &[u8]| document.len() >= 5;
+    match request {
+        LegacyRequest::Query(query) => {
+            assert!(is_framed(query.query) && query.projection.is_none_or(is_framed));
+        }
+        LegacyRequest::GetMore(_) => {}
+        LegacyRequest::KillCursors(kill) => assert_eq!(kill.cursors().count(), kill.cursors().len()),
+        LegacyRequest::Insert(insert) => {
+            assert_eq!(insert.documents().map(<[u8]>::len).sum::<usize>(), insert.bytes().len());
+        }
+        LegacyRequest::Update(update) => assert!(is_framed(update.selector) && is_framed(update.update)),
+        LegacyRequest::Delete(delete) => assert!(is_framed(delete.selector)),
     }
 }
 
@@ -63,7 +79,7 @@ proptest! {
 
     #[test]
     fn random_content_behind_a_right_header_never_panics(
-        op_code in prop::sample::select(vec![1, 2004, 2012, 2013]),
+        op_code in prop::sample::select(vec![1, 2001, 2002, 2004, 2005, 2006, 2007, 2012, 2013]),
         content in prop::collection::vec(prop_oneof![Just(0_u8), Just(1), Just(5), any::<u8>()], 0..200),
     ) {
         let mut frame = Vec::new();

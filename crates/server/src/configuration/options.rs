@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pando_commands::LegacyProtocol;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -146,6 +147,20 @@ pub const OPTIONS: &[OptionEntry] = &[
             let allowed = switch(text)?;
             configuration.open_to_others =
                 if allowed { OpenToOthers::Allowed } else { OpenToOthers::Refused };
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "legacy-protocol",
+        shape: Shape::Value("on|off"),
+        default: "on",
+        help: "Answer clients from before OP_MSG (drivers older than 2017): their operations, every command by OP_QUERY, and getLastError. With 'off' such clients are refused.",
+        apply: |configuration, text| {
+            configuration.legacy_protocol = match text {
+                "on" => LegacyProtocol::Answered,
+                "off" => LegacyProtocol::Refused,
+                _ => return Err(ValueError::Choice { choices: &["on", "off"] }),
+            };
             Ok(())
         },
     },

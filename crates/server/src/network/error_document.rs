@@ -10,10 +10,10 @@ use pando_wire::WireError;
 pub(crate) enum Refusal<'a> {
     /// The frame is not a message.
     Malformed(&'a WireError),
-    /// An OP_QUERY with a command other than hello.
+    /// An OP_QUERY with a command that is not answered by it any more.
     LegacyCommand(&'a str),
-    /// An OP_QUERY that is no command at all.
-    LegacyQuery,
+    /// An older operation, which is refused.
+    LegacyOperation(&'a str),
     /// The handler panicked.
     Panicked,
     /// The reply became longer than a message may be.
@@ -25,7 +25,7 @@ impl Refusal<'_> {
         match self {
             Refusal::Malformed(error) => malformed_code(error),
             Refusal::LegacyCommand(_) => (352, "UnsupportedOpQueryCommand"),
-            Refusal::LegacyQuery => (5_739_101, "Location5739101"),
+            Refusal::LegacyOperation(_) => (5_739_101, "Location5739101"),
             Refusal::Panicked => (1, "InternalError"),
             Refusal::ReplyTooLarge => (10_334, "BSONObjectTooLarge"),
         }
@@ -37,12 +37,24 @@ impl Refusal<'_> {
             Refusal::LegacyCommand(name) => {
                 format!("Unsupported OP_QUERY command: {name}. The client driver may require an upgrade.")
             }
-            Refusal::LegacyQuery => {
-                "OP_QUERY is no longer supported. The client driver may require an upgrade.".to_owned()
+            Refusal::LegacyOperation(name) => {
+                format!("{name} is no longer supported. The client driver may require an upgrade.")
             }
             Refusal::Panicked => "the server met an error of its own; its log has the details".to_owned(),
             Refusal::ReplyTooLarge => "the reply is larger than a message may be".to_owned(),
         }
+    }
+
+    /// Appends the document in the form for a query of an older operation: `{$err: …, code: …, ok: 0.0}`.
+    pub(crate) fn append_query_failure(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(&[0; 4]);
+        append_string(out, "$err", &self.message());
+        out.extend_from_slice(b"\x10code\0");
+        out.extend_from_slice(&self.code().0.to_le_bytes());
+        out.extend_from_slice(b"\x01ok\0");
+        out.extend_from_slice(&0_f64.to_le_bytes());
+        finish_document(out, start);
     }
 
     /// Appends the document.
@@ -56,10 +68,14 @@ impl Refusal<'_> {
         out.extend_from_slice(b"\x10code\0");
         out.extend_from_slice(&code.to_le_bytes());
         append_string(out, "codeName", code_name);
-        out.push(0);
-        let length = u32::try_from(out.len() - start).expect("four short fields");
-        out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+        finish_document(out, start);
     }
+}
+
+fn finish_document(out: &mut Vec<u8>, start: usize) {
+    out.push(0);
+    let length = u32::try_from(out.len() - start).expect("a few short fields");
+    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }
 
 fn malformed_code(error: &WireError) -> (i32, &'static str) {

@@ -4,19 +4,10 @@
 //! The words [`BlockingMode`] and [`Handled`] are those of `pando-commands`. A [`WireRequest`] is one step
 //! before a request of that crate: its documents are framed soundly, and their fields are not read yet.
 
-use pando_commands::{BlockingMode, Handled};
-use pando_wire::DocumentSequence;
+use pando_commands::{BlockingMode, Handled, LegacyProtocol};
+use pando_wire::{DocumentSequence, LegacyRequest, ReplyFields};
 
 use super::Peer;
-
-/// The form in which a request came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// OP_MSG.
-    Message,
-    /// OP_QUERY on `<database>.$cmd` with a hello in it: the first message of many drivers. It has no `$db`.
-    LegacyHello,
-}
 
 /// A request as bytes; borrows from the connection's input.
 #[derive(Clone, Copy, Debug)]
@@ -25,8 +16,14 @@ pub struct WireRequest<'a> {
     pub body: &'a [u8],
     /// The document sequences beside it.
     pub sequences: &'a [DocumentSequence<'a>],
-    /// The form in which the request came.
-    pub form: Form,
+}
+
+/// The outcome of a request of an older operation.
+pub struct LegacyAnswer {
+    /// As for any request.
+    pub handled: Handled,
+    /// The fields in front of the documents that were appended; they mean nothing where no reply is due.
+    pub fields: ReplyFields,
 }
 
 /// Tells a request that its peer has closed the connection.
@@ -52,6 +49,22 @@ pub trait Handler: Send + Sync + 'static {
         blocking: BlockingMode,
         reply: &mut Vec<u8>,
     ) -> Handled;
+
+    /// Answers one request of an older operation, as [`Handler::handle`] does a message. The reply is any
+    /// number of documents.
+    fn handle_legacy(
+        &self,
+        session: &mut Self::Session,
+        request: &LegacyRequest<'_>,
+        blocking: BlockingMode,
+        reply: &mut Vec<u8>,
+    ) -> LegacyAnswer;
+
+    /// Whether older operations come to [`Handler::handle_legacy`], beside the first commands of today's
+    /// drivers.
+    fn legacy_protocol(&self) -> LegacyProtocol {
+        LegacyProtocol::Refused
+    }
 
     /// A function that tells the request of a session, while it is on another thread, that the peer has
     /// closed the connection. The answer may not be needed any more.

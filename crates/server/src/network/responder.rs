@@ -4,7 +4,8 @@
 //! 1. Decode the frame. Decompress it first if it is compressed.
 //! 2. Begin the reply in the output buffer, in the form of the request: OP_MSG or OP_REPLY, with or without
 //!    checksum.
-//! 3. The handler appends its document. A panic in it is caught here.
+//! 3. The handler appends its document, or for an older operation its documents. A panic in it is caught
+//!    here.
 //! 4. Finish the reply, and compress it if the request was compressed. Where no reply is due, take it back.
 //!
 //! I/O threads and threads of the blocking pool run the same code. Each has a [`Responder`] of its own with
@@ -13,18 +14,21 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use pando_commands::{BlockingMode, Handled, ReplyWait};
+use pando_commands::{BlockingMode, Handled, LegacyProtocol, ReplyWait};
 use pando_environment::MissedRead;
 use pando_wire::{
-    Body, Codec, Compressor, Header, Message, MsgFlags, OpMsg, OpMsgWriter, OpQuery, OpReplyWriter, Recovery,
-    WireError, may_be_compressed,
+    Body, Codec, Compressor, Header, LegacyRequest, Message, MsgFlags, OpCode, OpMsg, OpMsgWriter,
+    OpReplyWriter, Recovery, ReplyFields, WireError, may_be_compressed,
 };
 use tracing::{error, warn};
 
 use super::error_document::{Refusal, command_name};
-use super::handler::{Form, Handler, WireRequest};
+use super::handler::{Handler, LegacyAnswer, WireRequest};
 use super::stream::Peer;
 use crate::error_text::{error_text, panic_text};
+
+/// The commands that drivers of today send by OP_QUERY, and that MongoDB still answers.
+const FIRST_COMMANDS: [&str; 5] = ["hello", "isMaster", "ismaster", "buildInfo", "buildinfo"];
 
 /// Larger buffers go back to the allocator after use.
 const BUFFER_KEPT_BYTES: usize = 1 << 20;
@@ -78,8 +82,10 @@ struct ReplyForm {
 enum ReplyKind {
     /// OP_MSG with these flags.
     Message(MsgFlags),
-    /// OP_REPLY.
-    Legacy,
+    /// OP_REPLY to a command.
+    LegacyCommand,
+    /// OP_REPLY to a query or to OP_GET_MORE. A flag tells of a failure.
+    LegacyQuery,
     /// The client wants no reply.
     Silent,
 }
@@ -133,11 +139,16 @@ impl Responder {
                 let may_compress = may_be_compressed(command_name(message.body()));
                 let compressor = decoded.compressor.filter(|_| may_compress);
                 let form = ReplyForm { response_to, kind: reply_kind(message.flags()), compressor };
-                self.ask(exchange, form, &request_of(&message))
+                let request = request_of(&message);
+                self.ask(exchange, form, command_name(request.body), |exchange| {
+                    let Exchange { handler, session, blocking, out, .. } = exchange;
+                    let handled = handler.handle(session, &request, *blocking, out);
+                    LegacyAnswer { handled, fields: ReplyFields::ONE_DOCUMENT }
+                })
             }
-            Ok(Body::Query(query)) => {
-                let form = ReplyForm { response_to, kind: ReplyKind::Legacy, compressor: None };
-                self.answer_query(exchange, form, &query)
+            Ok(Body::Legacy(request)) => {
+                let form = ReplyForm { response_to, kind: legacy_kind(&request), compressor: None };
+                self.answer_legacy(exchange, form, &request)
             }
             Ok(Body::Reply(_) | Body::Compressed(_)) => {
                 let (peer, code) = (exchange.peer, decoded.header.op_code);
@@ -150,38 +161,59 @@ impl Responder {
         }
     }
 
-    /// Answers an OP_QUERY: a hello is handled, everything else is refused.
-    fn answer_query<H: Handler>(
+    /// Answers a request of an older operation. Where those are refused, the first commands of today's
+    /// drivers are handled all the same.
+    fn answer_legacy<H: Handler>(
         &mut self,
         exchange: &mut Exchange<'_, H>,
         form: ReplyForm,
-        query: &OpQuery<'_>,
+        request: &LegacyRequest<'_>,
     ) -> Response {
-        if !query.namespace.ends_with(".$cmd") {
-            return self.reply_with(form, &Refusal::LegacyQuery, exchange.out);
+        let name = match request {
+            LegacyRequest::Query(query) if form.kind == ReplyKind::LegacyCommand => command_name(query.query),
+            _ => operation_name(request),
+        };
+        if exchange.handler.legacy_protocol() == LegacyProtocol::Refused {
+            match form.kind {
+                ReplyKind::LegacyCommand if FIRST_COMMANDS.contains(&name) => {}
+                ReplyKind::LegacyCommand => {
+                    return self.reply_with(form, &Refusal::LegacyCommand(name), exchange.out);
+                }
+                ReplyKind::LegacyQuery => {
+                    return self.reply_with(form, &Refusal::LegacyOperation(name), exchange.out);
+                }
+                // The client would take a connection that stays open for a success.
+                ReplyKind::Message(_) | ReplyKind::Silent => {
+                    warn!(
+                        "closing connection {}: its client uses {name}; upgrade the client's driver, or set \
+                         --legacy-protocol on",
+                        exchange.peer
+                    );
+                    return Response::Close;
+                }
+            }
         }
-        let name = command_name(query.query);
-        if !(name.eq_ignore_ascii_case("ismaster") || name == "hello") {
-            return self.reply_with(form, &Refusal::LegacyCommand(name), exchange.out);
-        }
-        let request = WireRequest { body: query.query, sequences: &[], form: Form::LegacyHello };
-        self.ask(exchange, form, &request)
+        self.ask(exchange, form, name, |exchange| {
+            let Exchange { handler, session, blocking, out, .. } = exchange;
+            handler.handle_legacy(session, request, *blocking, out)
+        })
     }
 
-    /// Asks the handler and finishes the reply that it appended.
+    /// Asks the handler and finishes the reply that it appended. `name` is that of the command.
     fn ask<H: Handler>(
         &mut self,
         exchange: &mut Exchange<'_, H>,
         form: ReplyForm,
-        request: &WireRequest<'_>,
+        name: &str,
+        handle: impl FnOnce(&mut Exchange<'_, H>) -> LegacyAnswer,
     ) -> Response {
-        let Exchange { handler, session, peer, blocking, out } = exchange;
-        let start = out.len();
-        let open = self.begin(form, out);
-        let handled = catch_unwind(AssertUnwindSafe(|| handler.handle(session, request, *blocking, out)));
-        match handled {
-            Ok(Handled::Reply) => self.finish(form, open, start, out),
-            Ok(Handled::WouldBlock(missed)) => {
+        let start = exchange.out.len();
+        let open = self.begin(form, exchange.out);
+        let answer = catch_unwind(AssertUnwindSafe(|| handle(exchange)));
+        let Exchange { peer, blocking, out, .. } = exchange;
+        match answer {
+            Ok(LegacyAnswer { handled: Handled::Reply, fields }) => self.finish(form, open, &fields, out),
+            Ok(LegacyAnswer { handled: Handled::WouldBlock(missed), .. }) => {
                 assert!(
                     *blocking == BlockingMode::CachedOnly,
                     "a handler that may block must not say that it would"
@@ -189,14 +221,14 @@ impl Responder {
                 out.truncate(start);
                 Response::WouldBlock(missed)
             }
-            Ok(Handled::ReplyLater(wait)) => {
-                self.finish(form, open, start, out);
+            Ok(LegacyAnswer { handled: Handled::ReplyLater(wait), fields }) => {
+                self.finish(form, open, &fields, out);
                 Response::Later(LateReply { frame: out.split_off(start) }, wait)
             }
             Err(panic) => {
-                let (command, text) = (command_name(request.body), panic_text(panic.as_ref()));
+                let text = panic_text(panic.as_ref());
                 error!(
-                    "closing connection {peer}: its command '{command}' panicked ({text}); report this defect with the \
+                    "closing connection {peer}: its command '{name}' panicked ({text}); report this defect with the \
                      log line of the panic"
                 );
                 out.truncate(start);
@@ -209,7 +241,7 @@ impl Responder {
     fn begin(&mut self, form: ReplyForm, out: &mut Vec<u8>) -> Open {
         self.last_request_id = self.last_request_id.wrapping_add(1);
         match form.kind {
-            ReplyKind::Legacy => {
+            ReplyKind::LegacyCommand | ReplyKind::LegacyQuery => {
                 Open::Legacy(OpReplyWriter::begin(out, self.last_request_id, form.response_to))
             }
             ReplyKind::Message(flags) => self.begin_message(form, flags, out),
@@ -224,14 +256,20 @@ impl Responder {
         Open::Message(writer)
     }
 
-    fn finish(&mut self, form: ReplyForm, open: Open, start: usize, out: &mut Vec<u8>) -> Response {
-        let finished = match open {
+    fn finish(&mut self, form: ReplyForm, open: Open, fields: &ReplyFields, out: &mut Vec<u8>) -> Response {
+        let (finished, start) = match open {
             Open::Message(writer) if form.kind == ReplyKind::Silent => {
                 writer.abandon(out);
                 return Response::Done;
             }
-            Open::Message(writer) => writer.finish(out),
-            Open::Legacy(writer) => writer.finish(out),
+            Open::Message(writer) => {
+                let start = writer.start();
+                (writer.finish(out), start)
+            }
+            Open::Legacy(writer) => {
+                let start = writer.start();
+                (writer.finish(out, fields), start)
+            }
         };
         if finished.is_err() {
             return self.reply_with(form, &Refusal::ReplyTooLarge, out);
@@ -260,11 +298,19 @@ impl Responder {
                 Response::Close
             }
             Recovery::Answer => {
-                warn!("refused a malformed message of connection {peer} ({text}); look at its client");
-                let kind = match Header::decode(frame) {
-                    Ok(header) if header.op_code == pando_wire::OpCode::Query.code() => ReplyKind::Legacy,
+                let op_code =
+                    Header::decode(frame).ok().and_then(|header| OpCode::from_code(header.op_code).ok());
+                let kind = match op_code {
+                    Some(OpCode::Query) => ReplyKind::LegacyCommand,
+                    Some(OpCode::GetMore) => ReplyKind::LegacyQuery,
+                    Some(OpCode::Insert | OpCode::Update | OpCode::Delete | OpCode::KillCursors) => {
+                        // There is no reply by which the client would hear of it.
+                        warn!("closing connection {peer}: malformed message ({text})");
+                        return Response::Close;
+                    }
                     _ => reply_kind(MsgFlags::peek(frame)),
                 };
+                warn!("refused a malformed message of connection {peer} ({text}); look at its client");
                 let form = ReplyForm { response_to, kind, compressor: None };
                 self.reply_with(form, &Refusal::Malformed(error), exchange.out)
             }
@@ -272,10 +318,42 @@ impl Responder {
     }
 
     fn reply_with(&mut self, form: ReplyForm, refusal: &Refusal<'_>, out: &mut Vec<u8>) -> Response {
-        let start = out.len();
         let open = self.begin(form, out);
-        refusal.append(out);
-        self.finish(form, open, start, out)
+        let fields = match form.kind {
+            ReplyKind::LegacyQuery => {
+                refusal.append_query_failure(out);
+                ReplyFields::FAILURE
+            }
+            _ => {
+                refusal.append(out);
+                ReplyFields::ONE_DOCUMENT
+            }
+        };
+        self.finish(form, open, &fields, out)
+    }
+}
+
+/// The form of the reply to an older operation.
+fn legacy_kind(request: &LegacyRequest<'_>) -> ReplyKind {
+    match request {
+        LegacyRequest::Query(query) if query.namespace.ends_with(".$cmd") => ReplyKind::LegacyCommand,
+        LegacyRequest::Query(_) | LegacyRequest::GetMore(_) => ReplyKind::LegacyQuery,
+        LegacyRequest::KillCursors(_)
+        | LegacyRequest::Insert(_)
+        | LegacyRequest::Update(_)
+        | LegacyRequest::Delete(_) => ReplyKind::Silent,
+    }
+}
+
+/// The name of an older operation, for people.
+fn operation_name(request: &LegacyRequest<'_>) -> &'static str {
+    match request {
+        LegacyRequest::Query(_) => "OP_QUERY",
+        LegacyRequest::GetMore(_) => "OP_GET_MORE",
+        LegacyRequest::KillCursors(_) => "OP_KILL_CURSORS",
+        LegacyRequest::Insert(_) => "OP_INSERT",
+        LegacyRequest::Update(_) => "OP_UPDATE",
+        LegacyRequest::Delete(_) => "OP_DELETE",
     }
 }
 
@@ -291,5 +369,5 @@ fn reply_kind(flags: MsgFlags) -> ReplyKind {
 }
 
 fn request_of<'a>(message: &'a OpMsg<'a>) -> WireRequest<'a> {
-    WireRequest { body: message.body(), sequences: message.sequences(), form: Form::Message }
+    WireRequest { body: message.body(), sequences: message.sequences() }
 }

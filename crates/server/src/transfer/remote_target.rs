@@ -61,7 +61,7 @@ impl RemoteTarget {
                 return match Message::decode(frame)?.body {
                     Body::Msg(message) => Ok(Document::from_reader(message.body())?),
                     // This side asks with OP_MSG, uncompressed, and is answered alike.
-                    Body::Query(_) | Body::Reply(_) | Body::Compressed(_) => Err(TransferError::Closed),
+                    Body::Legacy(_) | Body::Reply(_) | Body::Compressed(_) => Err(TransferError::Closed),
                 };
             }
             match self.input.fill_from(&mut self.stream) {

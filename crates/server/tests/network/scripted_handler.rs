@@ -24,7 +24,10 @@ use std::time::{Duration, Instant};
 
 use crate::scripted_reads::ScriptedReads;
 use pando_commands::{BlockingMode, DurabilityWaker, ErrorKind, Handled, ReplyWait, StorageError};
-use pando_server::network::{Handler, HangUp, Limits, Listener, Network, Peer, Placement, WireRequest};
+use pando_server::network::{
+    Handler, HangUp, LegacyAnswer, Limits, Listener, Network, Peer, Placement, WireRequest,
+};
+use pando_wire::{LegacyRequest, ReplyFields};
 
 /// Counts what happened to it.
 #[derive(Default)]
@@ -122,6 +125,22 @@ impl Handler for ScriptedHandler {
             "never" => Handled::ReplyLater(Box::new(ScriptedWait::Lost)),
             _ => Handled::Reply,
         }
+    }
+
+    fn handle_legacy(
+        &self,
+        have: &mut Arc<AtomicUsize>,
+        request: &LegacyRequest<'_>,
+        blocking: BlockingMode,
+        reply: &mut Vec<u8>,
+    ) -> LegacyAnswer {
+        let handled = match request {
+            LegacyRequest::Query(query) => {
+                self.handle(have, &WireRequest { body: query.query, sequences: &[] }, blocking, reply)
+            }
+            _ => Handled::Reply,
+        };
+        LegacyAnswer { handled, fields: ReplyFields::ONE_DOCUMENT }
     }
 
     fn on_hang_up(&self, _have: &Arc<AtomicUsize>) -> Option<HangUp> {

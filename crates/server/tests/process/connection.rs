@@ -50,7 +50,7 @@ impl Connection {
                 let bytes = match &message.body {
                     Body::Msg(message) => message.body(),
                     Body::Reply(reply) => reply.documents().next().unwrap(),
-                    Body::Query(_) | Body::Compressed(_) => {
+                    Body::Legacy(_) | Body::Compressed(_) => {
                         panic!("a reply is neither a query nor compressed unasked")
                     }
                 };

@@ -6,8 +6,8 @@
 
 use pando_document::doc;
 use pando_wire::{
-    Body, Codec, Compressor, HEADER_BYTES, Header, Message, MsgFlags, OpMsg, OpMsgWriter, OpQuery,
-    append_op_query, frame_length,
+    Body, Codec, Compressor, HEADER_BYTES, Header, LegacyRequest, Message, MsgFlags, OpCode, OpMsg,
+    OpMsgWriter, OpQuery, append_op_query, frame_length,
 };
 
 /// Inputs that are sound: messages of every kind, compressed in every way.
@@ -30,7 +30,29 @@ pub fn examples() -> Vec<Vec<u8>> {
     let mut query = Vec::new();
     append_op_query(&mut query, 1, "admin.$cmd", ping.as_bytes()).expect("it is short");
     messages.push(query);
+    messages.extend(legacy_examples(row.as_bytes()));
     messages
+}
+
+/// One message of each older operation about a document.
+fn legacy_examples(row: &[u8]) -> Vec<Vec<u8>> {
+    let (zero, namespace, two) = ([0; 4].as_slice(), b"d.c\0".as_slice(), [2, 0, 0, 0].as_slice());
+    let cursor = [1_u8; 8].as_slice();
+    let contents: [(OpCode, &[&[u8]]); 6] = [
+        (OpCode::Update, &[zero, namespace, two, row, row]),
+        (OpCode::Insert, &[zero, namespace, row, row]),
+        (OpCode::Query, &[zero, namespace, two, two, row, row]),
+        (OpCode::GetMore, &[zero, namespace, two, cursor]),
+        (OpCode::Delete, &[zero, namespace, two, row]),
+        (OpCode::KillCursors, &[zero, two, cursor, cursor]),
+    ];
+    let frame_of = |(op_code, parts): &(OpCode, &[&[u8]])| {
+        let content = parts.concat();
+        let length = i32::try_from(HEADER_BYTES + content.len()).expect("it is short");
+        let header = [length, 1, 0, op_code.code()].map(i32::to_le_bytes).concat();
+        [header, content].concat()
+    };
+    contents.iter().map(frame_of).collect()
 }
 
 /// See the module.
@@ -55,7 +77,8 @@ fn check(frame: &[u8], codec: &mut Codec) {
             assert_eq!(flags, body.flags());
             check_rewritten(&message.header, body, codec);
         }
-        Body::Query(query) => check_query(&message.header, query),
+        Body::Legacy(LegacyRequest::Query(query)) => check_query(&message.header, query),
+        Body::Legacy(request) => check_legacy(request),
         Body::Reply(reply) => {
             for document in reply.documents() {
                 assert!(document.len() >= 5);
@@ -108,11 +131,22 @@ fn assert_same(frame: &[u8], before: &OpMsg<'_>, flags: MsgFlags) {
     }
 }
 
+fn check_legacy(request: &LegacyRequest<'_>) {
+    let is_framed = |document: &[u8]| document.len() >= 5;
+    match request {
+        LegacyRequest::Insert(insert) => assert!(insert.documents().all(is_framed)),
+        LegacyRequest::Update(update) => assert!(is_framed(update.selector) && is_framed(update.update)),
+        LegacyRequest::Delete(delete) => assert!(is_framed(delete.selector)),
+        LegacyRequest::KillCursors(kill) => assert_eq!(kill.cursors().count(), kill.cursors().len()),
+        LegacyRequest::Query(_) | LegacyRequest::GetMore(_) => {}
+    }
+}
+
 fn check_query(header: &Header, query: &OpQuery<'_>) {
     let mut frame = Vec::new();
     append_op_query(&mut frame, header.request_id, query.namespace, query.query)
         .expect("no longer than the one that came");
     let message = Message::decode(&frame).expect("what was written can be read");
-    let Body::Query(after) = &message.body else { panic!("no OP_QUERY: {message:?}") };
+    let Body::Legacy(LegacyRequest::Query(after)) = &message.body else { panic!("no OP_QUERY: {message:?}") };
     assert_eq!((after.namespace, after.query), (query.namespace, query.query));
 }

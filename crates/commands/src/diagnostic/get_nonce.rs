@@ -1,0 +1,19 @@
+//! `getnonce`: a number to log in with, which clients from before SCRAM ask for on every connection, users or
+//! not.
+
+use pando_document::DocumentWriter;
+
+use crate::context::Context;
+use crate::{CommandError, Request};
+
+/// Answers a random number in hexadecimal digits. There are no users who could log in with it.
+pub(crate) fn run(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    context.require_legacy_query(request)?;
+    let number = context.shared.environment.random().next_u64();
+    reply.append_str("nonce", &format!("{number:016x}"));
+    Ok(())
+}
