@@ -15,6 +15,7 @@ LISTEN     ?= 127.0.0.1:27017
 PANDO      := $(TARGET)/release/pando
 PANDO_DEV  := $(TARGET)/debug/pando
 PYTHON     := $(CACHE)/python/bin/python
+PYMONGO3   := $(CACHE)/pymongo3/bin/python
 NODE_TESTS := $(CACHE)/node
 SHARED     ?= $(CURDIR)/../shared
 # A compiler is needed for zstd; Debian's package where the machine has none.
@@ -108,12 +109,28 @@ test-mysql: ## The benchmark lab against a real MariaDB with InnoDB and MyRocks,
 # `make test` has built the programs with the tests, whose features differ from those of the programs alone.
 BUILD_DEV ?= cargo build --package pando-server --package pando-bench
 .PHONY: test-clients
-test-clients: $(PYTHON) $(NODE_TESTS)/.installed ## PyMongo, the Node driver, mongosh and the Rust driver against a real server
+test-clients: $(PYTHON) $(PYMONGO3) $(NODE_TESTS)/.installed ## PyMongo old and new, the Node driver, mongosh and the Rust driver against a real server
 	$(BUILD_DEV)
 	PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q tests/python
+	PANDO="$(PANDO_DEV)" PYMONGO3="$(PYMONGO3)" $(PYTHON) -m pytest -q tests/legacy -k pymongo_3
 	cd $(NODE_TESTS) && PANDO="$(PANDO_DEV)" node --test
 	cd $(CURDIR)
 	PANDO="$(PANDO_DEV)" CARGO_TARGET_DIR="$(TARGET)/rust-driver" cargo test --quiet --manifest-path tests/rust/Cargo.toml
+
+# Java and Go have toolchains of their own; their drivers come from Maven Central and the Go module proxy.
+LEGACY_JAVA := 2.11.4 2.14.3 3.12.14
+.PHONY: test-legacy-clients
+test-legacy-clients: $(PYTHON) $(PYMONGO3) ## Programs of ten years ago: PyMongo 3.13, Java 2.11, 2.14 and 3.12, mgo.v2 for Go (needs a JDK, Maven and Go)
+	@for program in java javac mvn go; do command -v $$program >/dev/null || { echo "there is no $$program: install a JDK, Maven and Go"; exit 1; }; done
+	cargo build --package pando-server
+	for version in $(LEGACY_JAVA); do
+		jar="$(CACHE)/legacy/mongo-java-driver-$$version.jar"
+		test -e "$$jar" || mvn -q -B dependency:copy -Dartifact=org.mongodb:mongo-java-driver:$$version -DoutputDirectory=$(CACHE)/legacy
+		mkdir -p $(CACHE)/legacy/$$version
+		javac -nowarn -Xlint:none -d $(CACHE)/legacy/$$version -cp "$$jar" tests/legacy/Program.java
+	done
+	cd tests/legacy/mgo && go build -o $(CACHE)/legacy/mgo . && cd $(CURDIR)
+	PANDO="$(PANDO_DEV)" PYMONGO3="$(PYMONGO3)" JAVA_CLASSES="$(CACHE)/legacy" MGO="$(CACHE)/legacy/mgo" $(PYTHON) -m pytest -q tests/legacy
 
 .PHONY: acceptance
 acceptance: $(PYTHON) ## The same questions to Pando and to a real MongoDB (needs SHARED=folder with oracle/ and data/)
@@ -206,6 +223,11 @@ $(PYTHON): tests/python/requirements.txt
 	python3 -m venv $(CACHE)/python
 	$(CACHE)/python/bin/pip install --quiet --disable-pip-version-check -r tests/python/requirements.txt
 	touch $(PYTHON)
+
+$(PYMONGO3): tests/legacy/requirements.txt
+	python3 -m venv $(CACHE)/pymongo3
+	$(CACHE)/pymongo3/bin/pip install --quiet --disable-pip-version-check -r tests/legacy/requirements.txt
+	touch $(PYMONGO3)
 
 $(NODE_TESTS)/.installed: tests/node/package.json $(wildcard tests/node/*.mjs)
 	mkdir -p $(NODE_TESTS)
