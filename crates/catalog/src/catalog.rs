@@ -26,7 +26,7 @@ mod opening;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -35,7 +35,7 @@ use pando_storage::{
     Begin, BlockingMode, Caller, CheckedEngine, CommitTimestamp, Durability, Operation, OperationWait,
     QueryMemory, SharedEngine, StorageError, Transaction, TreeId, TreeOptions,
 };
-use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, RawRwLock, RwLock};
+use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, RawRwLock};
 
 use opening::{drop_orphans, forget_counters_of_orphans, read_names};
 
@@ -47,12 +47,13 @@ use crate::index::Index;
 use crate::index_description::IndexDescription;
 use crate::index_kind::{IndexDefinition, IndexFactory, OrdinaryIndexes};
 use crate::namespace::Namespace;
+use crate::session_records::{self, SESSIONS_TREE};
 use crate::store::{OwnTrees, Store, TreeNumber};
 use crate::tree_layout::tree_options;
 use crate::write_transaction::WriteTransaction;
 
 /// All descriptions, by database and collection.
-type Names = BTreeMap<String, BTreeMap<String, Arc<Collection>>>;
+pub(crate) type Names = BTreeMap<String, BTreeMap<String, Arc<Collection>>>;
 
 /// The longest wait for a latch between two looks at the operation's interruption. Statements that write
 /// queue up behind a change that waits, so that short ones end within this time and the change has its turn.
@@ -62,12 +63,21 @@ const LATCH_WAIT: Duration = Duration::from_millis(20);
 pub struct Catalog {
     store: Arc<Store>,
     names: ArcSwap<Names>,
+    session_records: Arc<Collection>,
 }
 
 /// A collection's description, and the promise that it stays the newest while this is held.
 pub struct Lease {
     collection: Arc<Collection>,
-    _latch: ArcRwLockReadGuard<RawRwLock, ()>,
+    /// `None` for a collection that only the transaction which creates it can see.
+    _latch: Option<ArcRwLockReadGuard<RawRwLock, ()>>,
+}
+
+impl Lease {
+    /// The lease of a collection that no other transaction can see.
+    pub(crate) fn of_own(collection: Arc<Collection>) -> Lease {
+        Lease { collection, _latch: None }
+    }
 }
 
 impl std::ops::Deref for Lease {
@@ -112,14 +122,19 @@ impl Catalog {
             Some(tree) => Ok(*tree),
             None => engine.create_tree(name, &TreeOptions::default()),
         };
-        let own_trees = OwnTrees { catalog: own_tree(CATALOG_TREE)?, counters: own_tree(COUNTERS_TREE)? };
+        let own_trees = OwnTrees {
+            catalog: own_tree(CATALOG_TREE)?,
+            counters: own_tree(COUNTERS_TREE)?,
+            sessions: own_tree(SESSIONS_TREE)?,
+        };
         let numbers = trees.keys().filter_map(|name| TreeNumber::of_name(name));
         let next_number = TreeNumber::new(numbers.max().map_or(1, |number| number.get() + 1));
         let store = Arc::new(Store::new(engine, memory, own_trees, factory, next_number));
         let names = read_names(&store, &trees)?;
         drop_orphans(&store, &trees, &names)?;
         forget_counters_of_orphans(&store, &names)?;
-        Ok(Catalog { store, names: ArcSwap::from_pointee(names) })
+        let session_records = session_records::collection_of(&store)?;
+        Ok(Catalog { store, names: ArcSwap::from_pointee(names), session_records })
     }
 
     /// The description of an index that is to be created with this specification.
@@ -147,12 +162,17 @@ impl Catalog {
 
     /// Begins a transaction that may write documents.
     pub fn begin_write(&self) -> Result<WriteTransaction, StorageError> {
-        Ok(WriteTransaction::new(self.begin(Begin::WRITE)?, self.store.counters))
+        Ok(WriteTransaction::new(self.begin(Begin::WRITE)?, &self.store))
     }
 
     /// The collection of this name, as it is now.
     pub fn collection(&self, database: &str, collection: &str) -> Option<Arc<Collection>> {
         self.names.load().get(database)?.get(collection).cloned()
+    }
+
+    /// The records of sessions as a collection, for reading.
+    pub fn session_records(&self) -> &Arc<Collection> {
+        &self.session_records
     }
 
     /// The collection of this identity.
@@ -191,7 +211,7 @@ impl Catalog {
             // The description may have been replaced while this waited.
             match self.collection(database, collection) {
                 Some(now) if Arc::ptr_eq(&now, &found) => {
-                    return Ok(Some(Lease { collection: now, _latch: latch }));
+                    return Ok(Some(Lease { collection: now, _latch: Some(latch) }));
                 }
                 _ => continue,
             }
@@ -255,21 +275,8 @@ impl Catalog {
             return Err(CatalogError::CollectionExists { namespace: namespace.to_string() });
         }
         self.check_case(namespace.database())?;
-        let layout = tree_options(&options, self.store.engine.name())?;
-        let primary = self.store.create_tree("collection", &layout)?;
-        let mark = CounterChange::Mark(primary.number);
-        let parts = Parts {
-            namespace: namespace.clone(),
-            uuid,
-            options,
-            primary,
-            primary_truncated: Arc::new(AtomicBool::new(false)),
-            indexes: Vec::new(),
-            building: Vec::new(),
-            latch: Arc::new(RwLock::new(())),
-            build_turn: Arc::default(),
-            counters_kept: Arc::new(AtomicBool::new(true)),
-        };
+        let parts = self.new_parts(namespace, options, uuid)?;
+        let mark = CounterChange::Mark(parts.primary.number);
         let collection = Arc::new(Collection::new(parts, Arc::clone(&self.store)));
         let change = EntryChange { gone: &[], come: &[&collection], counters: &[mark] };
         commit_entries(&self.store, change)?;
@@ -277,9 +284,23 @@ impl Catalog {
         Ok(collection)
     }
 
+    /// The parts of a new collection, with an empty tree that no entry refers to yet.
+    pub(crate) fn new_parts(
+        &self,
+        namespace: &Namespace,
+        options: RawDocumentBuf,
+        uuid: [u8; 16],
+    ) -> Result<Parts, CatalogError> {
+        let layout = tree_options(&options, self.store.engine.name())?;
+        let primary = self.store.create_tree("collection", &layout)?;
+        let parts = Parts { uuid, options, ..Parts::of_tree(namespace.clone(), primary) };
+        parts.counters_kept.store(true, Ordering::Release);
+        Ok(parts)
+    }
+
     /// Refuses a new database whose name differs from another's in upper and lower case only: a file system
     /// may not tell them apart when they are restored into MongoDB.
-    fn check_case(&self, database: &str) -> Result<(), CatalogError> {
+    pub(crate) fn check_case(&self, database: &str) -> Result<(), CatalogError> {
         let names = self.names.load();
         if names.contains_key(database) {
             return Ok(());
@@ -484,12 +505,17 @@ impl Catalog {
         collection
     }
 
+    /// All descriptions of this moment.
+    pub(crate) fn names(&self) -> Arc<Names> {
+        self.names.load_full()
+    }
+
     pub(crate) fn store(&self) -> &Arc<Store> {
         &self.store
     }
 
     /// Changes the names. The caller holds the catalog's mutex.
-    fn swap(&self, gone: &[&Namespace], come: &[&Arc<Collection>]) {
+    pub(crate) fn swap(&self, gone: &[&Namespace], come: &[&Arc<Collection>]) {
         let mut names = Names::clone(&self.names.load());
         for namespace in gone {
             if let Some(collections) = names.get_mut(namespace.database()) {
@@ -525,8 +551,7 @@ fn commit_entries(store: &Store, change: EntryChange<'_>) -> Result<CommitTimest
         transaction.delete(store.tree, &catalog_entry::key_of(&namespace.to_string()))?;
     }
     for collection in change.come {
-        let entry = catalog_entry::encode(collection, collection.id_truncation(), None);
-        transaction.put(store.tree, &catalog_entry::key_of(collection.full_name()), entry.as_bytes())?;
+        put_entry(store, &mut *transaction, collection)?;
     }
     for counter in change.counters {
         counter.make(&mut *transaction, store.counters)?;
@@ -534,4 +559,14 @@ fn commit_entries(store: &Store, change: EntryChange<'_>) -> Result<CommitTimest
     let receipt = transaction.commit(Durability::Logged)?;
     store.engine.wait_durable(receipt, Durability::Synced)?;
     Ok(receipt.timestamp)
+}
+
+/// Writes the entry of a collection as it is now.
+pub(crate) fn put_entry(
+    store: &Store,
+    transaction: &mut dyn Transaction,
+    collection: &Collection,
+) -> Result<(), StorageError> {
+    let entry = catalog_entry::encode(collection, collection.id_truncation(), None);
+    transaction.put(store.tree, &catalog_entry::key_of(collection.full_name()), entry.as_bytes())
 }

@@ -69,6 +69,41 @@ pub(crate) struct Parts {
     /// Whether statements that write keep the counters. Changes only while the latch is held alone; shared
     /// with later descriptions.
     pub counters_kept: Arc<AtomicBool>,
+    /// Whether the catalog tree has an entry of the collection; shared with later descriptions.
+    pub entry: Arc<EntryState>,
+}
+
+impl Parts {
+    /// A collection over a tree, without options and indexes.
+    pub fn of_tree(namespace: Namespace, primary: NamedTree) -> Parts {
+        Parts {
+            namespace,
+            uuid: [0; 16],
+            options: RawDocumentBuf::new(),
+            primary,
+            primary_truncated: Arc::default(),
+            indexes: Vec::new(),
+            building: Vec::new(),
+            latch: Arc::new(RwLock::new(())),
+            build_turn: Arc::default(),
+            counters_kept: Arc::default(),
+            entry: Arc::default(),
+        }
+    }
+}
+
+/// Whether the catalog tree has an entry of a collection. It has none while the transaction that creates the
+/// collection is not committed.
+#[derive(Debug, Default)]
+pub(crate) struct EntryState {
+    is_pending: AtomicBool,
+}
+
+impl EntryState {
+    /// The state of a collection whose entry is committed later.
+    pub(crate) fn pending() -> EntryState {
+        EntryState { is_pending: AtomicBool::new(true) }
+    }
 }
 
 impl Collection {
@@ -217,6 +252,16 @@ impl Collection {
     /// Has statements that write keep the counters. The caller holds the latch alone.
     pub(crate) fn keep_counters(&self) {
         self.parts.counters_kept.store(true, Ordering::Release);
+    }
+
+    /// Whether the catalog tree has no entry of it yet.
+    pub(crate) fn is_entry_pending(&self) -> bool {
+        self.parts.entry.is_pending.load(Ordering::Acquire)
+    }
+
+    /// The entry is committed.
+    pub(crate) fn entry_committed(&self) {
+        self.parts.entry.is_pending.store(false, Ordering::Release);
     }
 
     pub(crate) fn is_primary_truncated(&self) -> bool {

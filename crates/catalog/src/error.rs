@@ -90,6 +90,20 @@ pub enum CatalogError {
         /// The one asked for.
         wanted: String,
     },
+    /// The snapshot of a transaction saw another state of the collection than there is now.
+    #[error(
+        "Unable to read from a snapshot due to pending collection catalog changes to {namespace}; please retry the operation."
+    )]
+    CollectionChanged {
+        /// The collection.
+        namespace: String,
+    },
+    /// An index may be created in a transaction only as long as its collection is empty.
+    #[error("Cannot create new indexes on non-empty collection {namespace} in a multi-document transaction.")]
+    CollectionNotEmpty {
+        /// The collection.
+        namespace: String,
+    },
     /// There is no such collection.
     #[error("ns not found")]
     CollectionNotFound {

@@ -95,8 +95,11 @@ impl Catalog {
         }
         transaction.commit(Durability::None)?;
         alone.collection.keep_counters();
+        // A session's transaction that has written without counting must not commit: its check compares
+        // descriptions.
+        let collection = self.show(alone.collection.parts());
         let snapshot = self.begin(Begin::READ)?;
-        Ok(Some((Arc::clone(&alone.collection), snapshot)))
+        Ok(Some((collection, snapshot)))
     }
 
     /// Step 4.

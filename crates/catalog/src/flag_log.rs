@@ -7,6 +7,9 @@
 //! 2. Commit the entry with the flag, in a transaction of its own and without waiting for the device.
 //! 3. Raise the flag in memory.
 //!
+//! A collection that an open transaction creates has no entry yet. The commit of that transaction writes the
+//! entry with the flags that are raised by then.
+//!
 //! Invariant: commits survive a crash in their order, so the entry survives if the document does.
 
 use pando_storage::{Begin, Durability, StorageError};
@@ -39,6 +42,9 @@ impl Collection {
 
     /// Commits the collection's entry as it will be when the flags are raised.
     fn log_entry(&self, id_truncated: Truncation, raising: Raising<'_>) -> Result<(), StorageError> {
+        if self.is_entry_pending() {
+            return Ok(());
+        }
         let entry = catalog_entry::encode(self, id_truncated, raising);
         let mut transaction = self.store.engine.begin(Begin::WRITE)?;
         transaction.put(self.store.tree, &catalog_entry::key_of(self.full_name()), entry.as_bytes())?;

@@ -9,6 +9,8 @@
 //! - The *catalog tree* has one BSON entry for each collection ([`catalog_entry`]).
 //! - The *counters* are exact: documents and bytes of each collection, entries of each index
 //!   (`counters`).
+//! - The *records of sessions* tell the newest transaction or retryable write of each session
+//!   (`session_records`).
 //!
 //! # The life of an insert
 //! 1. [`Catalog::lease`] gives the collection's current description, and keeps it from
@@ -17,6 +19,9 @@
 //! 3. [`Collection::insert`] checks that the primary key is free, derives the index entries ([`index_keys`]),
 //!    and puts all of them into the transaction's write set. It notes the change of the counters.
 //! 4. The caller commits, which merges the changes of the counters, and then drops the lease.
+//!
+//! A session's transaction takes a lease for each statement, and those of all its collections for its commit
+//! (`session_transaction`).
 //!
 //! # Rooms
 //! A room is a top module with what lies in its folder. `cargo xtask layers` holds the rooms to these arrows.
@@ -40,10 +45,13 @@
 //! scans -> collection, index, index_entry
 //! documents -> building, collection, index, index_entry, index_keys, primary_key, write_transaction
 //! verify -> collection, index_entry, primary_key
-//! catalog -> catalog_entry, collection, counters, index, index_kind, store, tree_layout, write_transaction
+//! session_records -> collection, error, namespace, primary_key, store, write_transaction
+//! catalog -> catalog_entry, collection, counters, index, index_kind, session_records, store, tree_layout
+//! catalog -> write_transaction
 //! index_build -> building, catalog, collection, counters, documents, index, index_entry, index_keys
 //! index_build -> index_kind, tree_layout
 //! first_count -> catalog, collection, counters
+//! session_transaction -> catalog, collection, counters, index, index_kind, tree_layout, write_transaction
 //! leaves: error, expansion, index_description, multikey, namespace
 //! ```
 //!
@@ -82,6 +90,8 @@ mod multikey;
 mod namespace;
 mod primary_key;
 mod scans;
+mod session_records;
+mod session_transaction;
 mod store;
 mod tree_layout;
 mod verify;
@@ -98,6 +108,7 @@ pub use multikey::Multikey;
 pub use namespace::{Namespace, check_database};
 pub use primary_key::PrimaryKey;
 pub use scans::{DocumentScan, IndexEntry, IndexScan};
+pub use session_transaction::{CommitLeases, SessionTransaction};
 pub use verify::{CollectionReport, verify_collection};
 pub use write_transaction::{WriteSavepoint, WriteTransaction};
 

@@ -56,7 +56,8 @@ impl Namespace {
         if self.collection.contains('$') {
             return Err(NameError::DollarInCollection { collection: self.collection.clone() });
         }
-        if matches!(self.collection.as_str(), "system.views" | "system.profile") {
+        let is_of_sessions = self.database == "config" && self.collection == "transactions";
+        if is_of_sessions || matches!(self.collection.as_str(), "system.views" | "system.profile") {
             return Err(NameError::KeptByServer { namespace: self.to_string() });
         }
         if self.is_system() && !self.has_meaning() {

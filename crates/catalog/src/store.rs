@@ -46,6 +46,7 @@ pub(crate) struct NamedTree {
 pub(crate) struct OwnTrees {
     pub catalog: TreeId,
     pub counters: TreeId,
+    pub sessions: TreeId,
 }
 
 /// Shared by the catalog and by every description.
@@ -57,6 +58,8 @@ pub(crate) struct Store {
     pub tree: TreeId,
     /// The tree of counters.
     pub counters: TreeId,
+    /// The tree of the records of sessions.
+    pub sessions: TreeId,
     /// Makes indexes from their specifications.
     pub factory: Arc<dyn IndexFactory>,
     /// The catalog's mutex, held while the catalog tree and the names change.
@@ -81,9 +84,10 @@ impl Store {
         factory: Arc<dyn IndexFactory>,
         next_number: TreeNumber,
     ) -> Store {
-        let OwnTrees { catalog: tree, counters } = trees;
+        let OwnTrees { catalog: tree, counters, sessions } = trees;
         let next_number = AtomicU64::new(next_number.get());
-        Store { engine, query_memory, tree, counters, factory, changing: Mutex::new(()), next_number }
+        let changing = Mutex::new(());
+        Store { engine, query_memory, tree, counters, sessions, factory, changing, next_number }
     }
 
     /// A new tree with a name that was never used.

@@ -12,13 +12,15 @@
 use pando_storage::{CommitReceipt, Durability, Savepoint, StorageError, Transaction, TreeId};
 
 use crate::counters::{self, CounterKey, CounterKind};
-use crate::store::TreeNumber;
+use crate::store::{Store, TreeNumber};
 
 /// A transaction that may write documents. It dereferences to the engine's transaction for reads.
 pub struct WriteTransaction {
     transaction: Box<dyn Transaction>,
     /// The tree of counters.
     counters: TreeId,
+    /// The tree of the records of sessions.
+    sessions: TreeId,
     deltas: Deltas,
 }
 
@@ -61,8 +63,13 @@ impl std::ops::Deref for WriteTransaction {
 }
 
 impl WriteTransaction {
-    pub(crate) fn new(transaction: Box<dyn Transaction>, counters: TreeId) -> WriteTransaction {
-        WriteTransaction { transaction, counters, deltas: Deltas::default() }
+    pub(crate) fn new(transaction: Box<dyn Transaction>, store: &Store) -> WriteTransaction {
+        let Store { counters, sessions, .. } = *store;
+        WriteTransaction { transaction, counters, sessions, deltas: Deltas::default() }
+    }
+
+    pub(crate) fn sessions_tree(&self) -> TreeId {
+        self.sessions
     }
 
     /// The engine's transaction, to write to.

@@ -276,7 +276,7 @@ fn a_crash_during_the_build_leaves_no_half_index() {
         // The trees that the next start finds.
         let opened = Catalog::open(Arc::clone(&again)).unwrap();
         assert_eq!(assert_sound(&opened, 0), 501);
-        assert_eq!(again.list_trees().unwrap().len(), 3, "the catalog, the counters and the collection");
+        assert_eq!(again.list_trees().unwrap().len(), 4, "three trees of the catalog, and the collection");
         opened
             .create_indexes(&namespace(), vec![index(doc! { "a": 1 }, "a_1", &[])], &Operation::default())
             .unwrap();

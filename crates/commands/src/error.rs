@@ -107,6 +107,8 @@ impl From<CatalogError> for CommandError {
             CatalogError::Name(_) => ErrorCode::InvalidNamespace,
             CatalogError::CollectionExists { .. } => ErrorCode::NamespaceExists,
             CatalogError::DatabaseDiffersInCase { .. } => ErrorCode::DatabaseDifferCase,
+            CatalogError::CollectionChanged { .. } => ErrorCode::SnapshotUnavailable,
+            CatalogError::CollectionNotEmpty { .. } => ErrorCode::OperationNotSupportedInTransaction,
             CatalogError::CollectionNotFound { .. } => ErrorCode::NamespaceNotFound,
             CatalogError::IndexNotFound { .. } => ErrorCode::IndexNotFound,
             CatalogError::IndexSpecification { .. } => ErrorCode::CannotCreateIndex,

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pando_storage::{
     Begin, BlockingMode, Cursor, Direction, Durability, ErrorKind, KeyRange, StorageError, TreeId,
 };
-use parking_lot::RwLock;
 
 use super::Names;
 use crate::catalog_entry::{self, CATALOG_TREE, Entry};
 use crate::collection::Parts;
 use crate::counters::{self, COUNTERS_TREE};
 use crate::index_description::Truncation;
+use crate::session_records::SESSIONS_TREE;
 use crate::store::{NamedTree, Store, TreeNumber};
 use crate::{CatalogError, Collection, Index, Namespace};
 
@@ -60,18 +60,10 @@ fn parts_of(
     for (definition, tree_name) in entry.indexes {
         indexes.push(Arc::new(Index::new(definition, find(tree_name)?)));
     }
-    Ok(Parts {
-        uuid: entry.uuid,
-        options: entry.options,
-        primary: find(entry.tree)?,
-        primary_truncated: Arc::new(AtomicBool::new(entry.id_truncated == Truncation::Truncated)),
-        indexes,
-        building: Vec::new(),
-        latch: Arc::new(RwLock::new(())),
-        build_turn: Arc::default(),
-        counters_kept: Arc::default(),
-        namespace,
-    })
+    let primary_truncated = Arc::new(AtomicBool::new(entry.id_truncated == Truncation::Truncated));
+    let Entry { uuid, options, .. } = entry;
+    let of_tree = Parts::of_tree(namespace.clone(), find(entry.tree)?);
+    Ok(Parts { uuid, options, primary_truncated, indexes, ..of_tree })
 }
 
 /// Drops trees that a crash has left between their creation and their entry, or between
@@ -84,7 +76,8 @@ pub(super) fn drop_orphans(
     let wanted: HashSet<&str> =
         names.values().flat_map(BTreeMap::values).flat_map(|collection| collection.tree_names()).collect();
     for (name, tree) in trees {
-        if name != CATALOG_TREE && name != COUNTERS_TREE && !wanted.contains(name.as_str()) {
+        let is_own = [CATALOG_TREE, COUNTERS_TREE, SESSIONS_TREE].contains(&name.as_str());
+        if !is_own && !wanted.contains(name.as_str()) {
             tracing::info!(tree = %name, "dropping a tree that no collection refers to, left by an interrupted statement");
             match store.engine.drop_tree(*tree) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {}

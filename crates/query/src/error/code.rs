@@ -102,6 +102,7 @@ error_codes! {
     NotExactValueField = 111, "NotExactValueField";
     WriteConflict = 112, "WriteConflict";
     CommandNotSupported = 115, "CommandNotSupported";
+    ConflictingOperationInProgress = 117, "ConflictingOperationInProgress";
     DocumentValidationFailure = 121, "DocumentValidationFailure";
     NotAReplicaSet = 123, "NotAReplicaSet";
     CommandFailed = 125, "CommandFailed";
@@ -113,13 +114,18 @@ error_codes! {
     AmbiguousIndexKeyPattern = 181, "AmbiguousIndexKeyPattern";
     InvalidIndexSpecificationOption = 197, "InvalidIndexSpecificationOption";
     InvalidUuid = 207, "InvalidUUID";
+    IncompleteTransactionHistory = 217, "IncompleteTransactionHistory";
     QueryFeatureNotAllowed = 224, "QueryFeatureNotAllowed";
+    TransactionTooOld = 225, "TransactionTooOld";
     MaxSubPipelineDepthExceeded = 232, "MaxSubPipelineDepthExceeded";
     CursorKilled = 237, "CursorKilled";
     NotImplemented = 238, "NotImplemented";
     ConversionFailure = 241, "ConversionFailure";
+    SnapshotUnavailable = 246, "SnapshotUnavailable";
     NoSuchTransaction = 251, "NoSuchTransaction";
+    TransactionCommitted = 256, "TransactionCommitted";
     TransactionTooLarge = 257, "TransactionTooLarge";
+    OperationNotSupportedInTransaction = 263, "OperationNotSupportedInTransaction";
     IndexBuildAborted = 276, "IndexBuildAborted";
     ClientDisconnect = 279, "ClientDisconnect";
     NoQueryExecutionPlans = 291, "NoQueryExecutionPlans";

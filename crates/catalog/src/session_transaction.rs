@@ -1,0 +1,276 @@
+//! The transaction of a session: many statements over one snapshot, and the catalog that the snapshot saw.
+//!
+//! # Terms
+//! - *Names*: the descriptions of all collections at the begin. Statements that read resolve names by them.
+//! - *Written*: the collections that statements have written to, each with its description at that time.
+//! - *Created*: collections that this transaction creates. No other transaction sees them before the commit.
+//!
+//! # Leases
+//! A statement holds the lease of its collection only while it runs, so a change of the collection never
+//! waits for the whole transaction. The description may change between two statements and before the commit.
+//! Entries of an index that was announced, published or dropped between would then be lost. So the
+//! transaction ends with a conflict instead, and its client runs it again:
+//! 1. A statement that writes needs the description that earlier statements have written under, and indexes
+//!    that the snapshot may use. (A unique index that was published later has entries that a check of
+//!    uniqueness at this snapshot would miss.)
+//! 2. The commit takes the leases of all written collections, in the order of their names, and compares the
+//!    descriptions again. It holds the leases until its writes are visible.
+//!
+//! An index build replaces the description when it begins, when it gives writers a new tree of changes, and
+//! when it publishes. So each change of a committed transaction is in the tree that its build applies, in the
+//! snapshot that its build scans, or in the published index.
+//!
+//! # Reads
+//! A collection that was dropped or replaced after the snapshot is read by its old description. The engine
+//! keeps the dropped tree for old snapshots, or answers `NotFound`.
+//!
+//! # Invariants
+//! - Leases are taken in the order of names, and before the catalog's mutex.
+//! - The trees of created collections are dropped unless the transaction commits.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pando_document::RawDocumentBuf;
+use pando_storage::{
+    BlockingMode, Caller, CommitReceipt, Direction, Durability, KeyRange, StorageError, Transaction,
+};
+
+use crate::catalog::{Names, put_entry};
+use crate::collection::{EntryState, Parts};
+use crate::counters::CounterChange;
+use crate::index_kind::IndexDefinition;
+use crate::tree_layout::tree_options;
+use crate::{Catalog, CatalogError, Collection, Index, IndexDescription, Lease, Namespace, WriteTransaction};
+
+/// See the module's head. Dropping it rolls it back.
+pub struct SessionTransaction {
+    /// `None` only while it is committed or dropped.
+    transaction: Option<WriteTransaction>,
+    names: Arc<Names>,
+    /// By `database.collection`.
+    written: BTreeMap<String, Arc<Collection>>,
+    created: Vec<Arc<Collection>>,
+}
+
+/// The leases of all collections that a transaction has written to, checked for its commit.
+pub struct CommitLeases {
+    _leases: Vec<Lease>,
+}
+
+impl Catalog {
+    /// Begins the transaction of a session, at the newest snapshot.
+    pub fn begin_session_transaction(&self) -> Result<SessionTransaction, StorageError> {
+        let transaction = self.begin_write()?;
+        // A collection that appears between the two is empty at the snapshot.
+        let names = self.names();
+        let (written, created) = (BTreeMap::new(), Vec::new());
+        Ok(SessionTransaction { transaction: Some(transaction), names, written, created })
+    }
+}
+
+impl SessionTransaction {
+    /// Its snapshot with its own writes.
+    ///
+    /// # Panics
+    /// Never: it has its transaction until it ends, and ending consumes it.
+    pub fn reader(&self) -> &dyn Transaction {
+        let transaction = self.transaction.as_ref().expect("a transaction that has not ended");
+        &**transaction
+    }
+
+    /// The transaction, to write documents to.
+    ///
+    /// # Panics
+    /// Never, as [`reader`](SessionTransaction::reader).
+    pub fn writer(&mut self) -> &mut WriteTransaction {
+        self.transaction.as_mut().expect("a transaction that has not ended")
+    }
+
+    /// Whether it has written to a collection or creates one.
+    pub fn has_written(&self) -> bool {
+        !self.written.is_empty() || !self.created.is_empty()
+    }
+
+    /// The collection of this name as its statements read it.
+    pub fn collection(&self, catalog: &Catalog, database: &str, collection: &str) -> Option<Arc<Collection>> {
+        if let Some(created) = self.created(database, collection) {
+            return Some(Arc::clone(created));
+        }
+        let seen = self.seen(database, collection)?;
+        match catalog.collection(database, collection) {
+            // The newest description lacks the indexes that have been dropped since.
+            Some(now) if now.number() == seen.number() => Some(now),
+            Some(_) | None => Some(Arc::clone(seen)),
+        }
+    }
+
+    fn seen(&self, database: &str, collection: &str) -> Option<&Arc<Collection>> {
+        self.names.get(database)?.get(collection)
+    }
+
+    fn created(&self, database: &str, collection: &str) -> Option<&Arc<Collection>> {
+        self.created.iter().find(|created| {
+            let namespace = created.namespace();
+            namespace.database() == database && namespace.collection() == collection
+        })
+    }
+
+    /// The collection for a statement that writes; `None` if there is none.
+    ///
+    /// # Errors
+    /// A conflict where the collection has changed so that the transaction cannot go on.
+    pub fn lease(
+        &mut self,
+        catalog: &Catalog,
+        namespace: &Namespace,
+        caller: Caller<'_>,
+    ) -> Result<Option<Lease>, CatalogError> {
+        let (database, collection) = (namespace.database(), namespace.collection());
+        if let Some(created) = self.created(database, collection) {
+            return Ok(Some(Lease::of_own(Arc::clone(created))));
+        }
+        let lease = catalog.lease(database, collection, caller)?;
+        let Some(lease) = lease else { return Ok(None) };
+        if self.seen(database, collection).is_none_or(|seen| seen.number() != lease.number()) {
+            return Err(CatalogError::CollectionChanged { namespace: namespace.to_string() });
+        }
+        let snapshot = self.reader().snapshot();
+        let is_usable = lease.indexes().iter().all(|index| index.is_usable_at(snapshot));
+        if !is_usable || !self.is_as_written(&lease) {
+            return Err(StorageError::conflict().into());
+        }
+        if !self.written.contains_key(lease.full_name()) {
+            self.written.insert(lease.full_name().to_owned(), Arc::clone(&*lease));
+        }
+        Ok(Some(lease))
+    }
+
+    fn is_as_written(&self, lease: &Lease) -> bool {
+        self.written.get(lease.full_name()).is_none_or(|written| Arc::ptr_eq(written, lease))
+    }
+
+    /// Creates an empty collection that others see from the commit on. Blocks.
+    pub fn create_collection(
+        &mut self,
+        catalog: &Catalog,
+        namespace: &Namespace,
+        options: RawDocumentBuf,
+        uuid: [u8; 16],
+    ) -> Result<Arc<Collection>, CatalogError> {
+        namespace.check_writable()?;
+        let (database, collection) = (namespace.database(), namespace.collection());
+        let is_there = catalog.collection(database, collection).is_some();
+        if is_there && self.seen(database, collection).is_none() {
+            // Another transaction has created it since the snapshot.
+            return Err(StorageError::conflict().into());
+        }
+        if is_there || self.created(database, collection).is_some() {
+            return Err(CatalogError::CollectionExists { namespace: namespace.to_string() });
+        }
+        catalog.check_case(database)?;
+        let parts = catalog.new_parts(namespace, options, uuid)?;
+        let parts = Parts { entry: Arc::new(EntryState::pending()), ..parts };
+        let created = Arc::new(Collection::new(parts, Arc::clone(catalog.store())));
+        self.created.push(Arc::clone(&created));
+        Ok(created)
+    }
+
+    /// Adds indexes to a collection that this transaction creates. False where another transaction has
+    /// created the collection. Blocks.
+    ///
+    /// # Errors
+    /// The collection has documents already.
+    pub fn create_indexes(
+        &mut self,
+        catalog: &Catalog,
+        namespace: &Namespace,
+        descriptions: Vec<IndexDescription>,
+    ) -> Result<bool, CatalogError> {
+        let at = self.created.iter().position(|created| created.namespace() == namespace);
+        let Some(at) = at else { return Ok(false) };
+        let mut documents = self.created[at].scan_documents(KeyRange::all(), Direction::Forward);
+        if documents.next(self.reader(), BlockingMode::MayBlock)?.is_some() {
+            return Err(CatalogError::CollectionNotEmpty { namespace: namespace.to_string() });
+        }
+        let store = catalog.store();
+        let mut parts = self.created[at].parts();
+        for description in descriptions {
+            let layout = tree_options(&description.specification, store.engine.name())?;
+            let methods = store.methods(&description)?;
+            let tree = store.create_tree("index", &layout)?;
+            parts.indexes.push(Arc::new(Index::new(IndexDefinition { description, methods }, tree)));
+            self.created[at] = Arc::new(Collection::new(parts.clone(), Arc::clone(store)));
+        }
+        Ok(true)
+    }
+
+    /// Takes the leases for the commit.
+    ///
+    /// # Errors
+    /// A conflict where a collection has changed since it was written to. After `WouldBlock` the transaction
+    /// is as it was.
+    pub fn commit_leases(&self, catalog: &Catalog, caller: Caller<'_>) -> Result<CommitLeases, CatalogError> {
+        let mut leases = Vec::with_capacity(self.written.len());
+        for written in self.written.values() {
+            let namespace = written.namespace();
+            match catalog.lease(namespace.database(), namespace.collection(), caller)? {
+                Some(lease) if Arc::ptr_eq(&lease, written) => leases.push(lease),
+                Some(_) | None => return Err(StorageError::conflict().into()),
+            }
+        }
+        Ok(CommitLeases { _leases: leases })
+    }
+
+    /// Commits. Its collections and its writes become visible together. The leases end afterwards.
+    ///
+    /// # Errors
+    /// A conflict where another transaction has created a collection of the same name.
+    pub fn commit(
+        mut self,
+        catalog: &Catalog,
+        leases: CommitLeases,
+        durability: Durability,
+    ) -> Result<CommitReceipt, CatalogError> {
+        let _leases = leases;
+        if self.created.is_empty() {
+            return Ok(self.take().commit(durability)?);
+        }
+        let store = catalog.store();
+        let _changing = store.changing.lock();
+        let mut transaction = self.take();
+        for collection in &self.created {
+            let namespace = collection.namespace();
+            if catalog.collection(namespace.database(), namespace.collection()).is_some() {
+                return Err(StorageError::conflict().into());
+            }
+            catalog.check_case(namespace.database())?;
+            put_entry(store, transaction.engine(), collection)?;
+            CounterChange::Mark(collection.number()).make(transaction.engine(), store.counters)?;
+        }
+        let receipt = transaction.commit(durability)?;
+        let created = std::mem::take(&mut self.created);
+        created.iter().for_each(|collection| collection.entry_committed());
+        catalog.swap(&[], &created.iter().collect::<Vec<_>>());
+        Ok(receipt)
+    }
+
+    fn take(&mut self) -> WriteTransaction {
+        self.transaction.take().expect("a transaction that has not ended")
+    }
+}
+
+impl Drop for SessionTransaction {
+    fn drop(&mut self) {
+        if let Some(transaction) = self.transaction.take() {
+            transaction.rollback();
+        }
+        for collection in self.created.drain(..) {
+            for tree in collection.trees() {
+                if let Err(error) = collection.engine().drop_tree(tree) {
+                    tracing::warn!(%tree, %error, "a tree of a rolled back transaction is left until the next start");
+                }
+            }
+        }
+    }
+}
