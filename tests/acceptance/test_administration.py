@@ -344,7 +344,7 @@ def test_operations_are_counted_by_kind(both):
 
 @pytest.mark.parametrize("request_", [
     {"getLog": "nothing"}, {"getLog": 1}, {"getParameter": 1}, {"getParameter": 1, "noSuchParameter": 1},
-    {"commitTransaction": 1}, {"abortTransaction": 1}, {"commitTransaction": 1, "txnNumber": Int64(1), "autocommit": False},
+    {"commitTransaction": 1}, {"abortTransaction": 1},
     {"getLastError": 1}, {"endSessions": [{"id": 1}]}, {"endSessions": 1}, {"explain": 1}, {"explain": {}}, {"explain": {"foo": 1}},
     {"explain": {"find": "c"}, "verbosity": "bogus"}, {"explain": {"explain": {"find": "c"}}}, {"explain": {"insert": "c", "documents": [{}]}},
     {"explain": {"find": 1}}, {"explain": {"find": "c", "bogus": 1}}, {"killCursors": 1, "cursors": []}, {"renameCollection": "a"},

@@ -375,8 +375,3 @@ def raw_command(client, pairs):
         return connection.send(assemble(pairs))
     finally:
         connection.close()
-
-
-def test_transactions_are_refused_as_by_a_standalone_server(both):
-    both.fails({"insert": "c", "documents": [{"_id": ObjectId()}], "txnNumber": Int64(1)}, 20)
-    both.fails({"find": "c", "txnNumber": Int64(1), "startTransaction": True, "autocommit": False}, 20)

@@ -148,7 +148,7 @@ def test_errors_carry_mongodbs_codes(db):
         (lambda: db.command("drop", "missing"), 26),
         (lambda: db.command("getMore", Int64(12345), collection="c"), 43),
         (lambda: db.command("insert", "c", documents=[]), 16),
-        (lambda: db.command("insert", "c", documents=[{}], txnNumber=Int64(1), lsid={"id": Binary(b"0" * 16, 4)}), 20),
+        (lambda: db.command("insert", "c", documents=[{}], txnNumber=Int64(-1), lsid={"id": Binary(b"0" * 16, 4)}), 72),
     ]
     for case, code in cases:
         with pytest.raises((OperationFailure, WriteError)) as refused:

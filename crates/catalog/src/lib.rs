@@ -45,7 +45,7 @@
 //! scans -> collection, index, index_entry
 //! documents -> building, collection, index, index_entry, index_keys, primary_key, write_transaction
 //! verify -> collection, index_entry, primary_key
-//! session_records -> collection, error, namespace, primary_key, store, write_transaction
+//! session_records -> collection, primary_key, store, write_transaction
 //! catalog -> catalog_entry, collection, counters, index, index_kind, session_records, store, tree_layout
 //! catalog -> write_transaction
 //! index_build -> building, catalog, collection, counters, documents, index, index_entry, index_keys

@@ -1,9 +1,9 @@
 //! The records of sessions: the newest transaction or retryable write of each, kept for its repetition.
 //!
-//! A record is a BSON document of the layers above, whose `_id` names the session. It is written in the commit
-//! of the writes that it tells of, so that both are there after a crash or neither is. The records have a tree
-//! of their own. To readers it is a collection, `config.transactions`, that no statement writes to: it is not
-//! among the names, so there is no lease of it.
+//! A record is a BSON document of the layers above, whose `_id` names the session. It is written in the
+//! commit of the writes that it tells of, so that both are there after a crash or neither is. The records
+//! have a tree of their own. To readers it is a collection, `config.transactions`, that no statement writes
+//! to: it is not among the names, so there is no lease of it.
 
 use std::sync::Arc;
 

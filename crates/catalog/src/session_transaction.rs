@@ -92,6 +92,16 @@ impl SessionTransaction {
         !self.written.is_empty() || !self.created.is_empty()
     }
 
+    /// Whether it creates a collection.
+    pub fn creates(&self) -> bool {
+        !self.created.is_empty()
+    }
+
+    /// Its writes so far.
+    pub fn writes(&mut self) -> usize {
+        self.writer().engine().savepoint().writes()
+    }
+
     /// The collection of this name as its statements read it.
     pub fn collection(&self, catalog: &Catalog, database: &str, collection: &str) -> Option<Arc<Collection>> {
         if let Some(created) = self.created(database, collection) {

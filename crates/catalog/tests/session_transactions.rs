@@ -1,5 +1,5 @@
-//! Transactions of sessions beside changes of the collections that they read and write: they commit whole with
-//! all index entries and counters, or not at all.
+//! Transactions of sessions beside changes of the collections that they read and write: they commit whole
+//! with all index entries and counters, or not at all.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod counted;

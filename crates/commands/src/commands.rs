@@ -10,20 +10,23 @@ use pando_catalog::{
     check_database, verify_collection,
 };
 use pando_document::{DocumentWriter, RawValue};
-use pando_environment::{Environment, MissedRead};
+use pando_environment::{Environment, MissedRead, Monotonic};
 use pando_query::QueryError;
 use pando_query::explain::PlanSummary;
 
 use crate::command_name::Scope;
 use crate::context::{Addressed, Attempt, Context, PendingCommit, RequestForm};
 use crate::error::{CommandError, Failure};
-use crate::generic_arguments::GenericArguments;
+use crate::generic_arguments::{GenericArguments, Participation, TransactionSupport};
 use crate::housekeeping::{self, Housekeeper};
 use crate::operation_counters::OperationKind;
 use crate::operations::{ConnectionRecord, RequestFacts, RunningRequest};
 use crate::profiler::ObservedRequest;
+use crate::registry::CommandRow;
 use crate::request_notes::RequestNotes;
 use crate::session_id::SessionId;
+use crate::sessions::labels::{self, Labelled};
+use crate::sessions::{Begun, EndOfRequest, Entry, OpenTransaction, SessionUse};
 use crate::shared_state::{CommandsOptions, SharedState};
 use crate::suspended_find::SuspendedFind;
 use crate::system_profile::{self, PROFILE_COLLECTION};
@@ -42,6 +45,16 @@ struct Aftermath {
     pending: Option<PendingCommit>,
     notes: RequestNotes,
     failure: Option<Failure>,
+}
+
+/// A request that may be carried out.
+struct Admitted<'r> {
+    command: &'static CommandRow,
+    /// The value of the command's own field.
+    value: RawValue<'r>,
+    addressed: Addressed<'r>,
+    /// The use of its session, if it has a transaction number.
+    session_use: Option<Box<SessionUse>>,
 }
 
 /// The outcome of a request.
@@ -221,6 +234,38 @@ impl Commands {
             aftermath.notes.returned = Some(returned);
             return Ok(());
         }
+        let Admitted { command, value, addressed, session_use } = self.admit(request, attempt)?;
+        let mut context = Context::new(&self.shared, connection, attempt, addressed);
+        context.session_use = session_use;
+        if value.as_str() == Some(PROFILE_COLLECTION) {
+            // Its reader sees the requests that have ended before.
+            context.require_may_block()?;
+            system_profile::write_queue(&self.shared);
+        }
+        let mut writer = DocumentWriter::begin(reply);
+        let outcome = (command.run)(&mut context, request, &mut writer);
+        let session_use = context.session_use.take();
+        // The client hears of a failed statement only when the statements that committed before it are
+        // durable.
+        aftermath.pending = context.take_pending_commit();
+        aftermath.notes = context.take_notes();
+        if let (Some(kind), Ok(()) | Err(CommandError::Failed(_))) = (command.counted, &outcome) {
+            self.shared.operations.add(kind, 1);
+        }
+        let outcome = match session_use {
+            None => outcome,
+            Some(session) => {
+                self.leave_session(*session, command.generic.transactions, attempt.began, outcome)
+            }
+        };
+        outcome?;
+        writer.append("ok", RawValue::Double(1.0));
+        writer.finish();
+        Ok(())
+    }
+
+    /// Checks the fields that every command may have, and lists the request if it may wait.
+    fn admit<'r>(&self, request: &Request<'r>, attempt: Attempt<'_>) -> Result<Admitted<'r>, CommandError> {
         let generic = GenericArguments::read(request)?;
         let (name, value) = request.command()?;
         let command = registry::find(name).ok_or_else(|| {
@@ -235,7 +280,9 @@ impl Commands {
         }
         check_database(database)?;
         let time_limit = generic.time_limit();
-        let concern = generic.check(command.name, &command.generic)?;
+        let statement_ids = generic.transaction.statement_ids;
+        let checked = generic.check(command.name, value.as_str().unwrap_or_default(), &command.generic)?;
+        let concern = checked.concern;
         if let Some(limit) = time_limit {
             attempt.record.operation().limit_time(attempt.began, limit);
         }
@@ -248,25 +295,81 @@ impl Commands {
             self.shared.running.list(attempt.record, RunningRequest::of(request.body, facts));
         }
         let addressed = Addressed { database, session, concern };
-        let mut context = Context::new(&self.shared, connection, attempt, addressed);
-        if value.as_str() == Some(PROFILE_COLLECTION) {
-            // Its reader sees the requests that have ended before.
-            context.require_may_block()?;
-            system_profile::write_queue(&self.shared);
+        let session_use = match (checked.participation, session) {
+            (Participation::Alone, _) | (_, None) => None,
+            (participation, Some(session)) => {
+                let entry = Entry {
+                    participation,
+                    support: command.generic.transactions,
+                    statement_ids,
+                    catalog: &self.shared.catalog,
+                };
+                Some(self.enter_session(session, &entry, attempt, checked.read_level)?)
+            }
+        };
+        Ok(Admitted { command, value, addressed, session_use })
+    }
+
+    /// Takes the session of a request, and begins or finds its transaction.
+    #[inline(never)]
+    fn enter_session(
+        &self,
+        session: SessionId,
+        entry: &Entry<'_>,
+        attempt: Attempt<'_>,
+        level: &'static str,
+    ) -> Result<Box<SessionUse>, CommandError> {
+        let shared = &self.shared;
+        let mut session = shared.sessions.take(session, &shared.catalog, attempt.caller())?;
+        let begun = || Begun {
+            at: shared.environment.clock().monotonic(),
+            ms: shared.now_ms(),
+            level,
+            connection: Arc::clone(attempt.record),
+        };
+        match session.enter(entry, begun) {
+            Ok(()) => Ok(Box::new(session)),
+            Err(error) => {
+                let kind = labelled_as(
+                    entry.support,
+                    matches!(entry.participation, Participation::RetryableWrite(_)),
+                );
+                let ended = session.leave(EndOfRequest::Again, entry.support, shared.now_ms());
+                self.close_cursors(&ended);
+                Err(labels::labelled(error, kind))
+            }
         }
-        let mut writer = DocumentWriter::begin(reply);
-        let outcome = (command.run)(&mut context, request, &mut writer);
-        // The client hears of a failed statement only when the statements that committed before it are
-        // durable.
-        aftermath.pending = context.take_pending_commit();
-        aftermath.notes = context.take_notes();
-        if let (Some(kind), Ok(()) | Err(CommandError::Failed(_))) = (command.counted, &outcome) {
-            self.shared.operations.add(kind, 1);
+    }
+
+    /// Puts the session of a request back. A failure ends its transaction, and gets the labels by which
+    /// drivers decide whether to try again.
+    #[inline(never)]
+    fn leave_session(
+        &self,
+        session: SessionUse,
+        support: TransactionSupport,
+        began: Monotonic,
+        outcome: Result<(), CommandError>,
+    ) -> Result<(), CommandError> {
+        let kind = labelled_as(support, session.is_write());
+        if let Some(open) = session.open() {
+            open.add_active(self.shared.environment.clock().monotonic().since(began));
         }
-        outcome?;
-        writer.append("ok", RawValue::Double(1.0));
-        writer.finish();
-        Ok(())
+        let end = match &outcome {
+            Ok(()) => EndOfRequest::Answered,
+            Err(CommandError::WouldBlock(_)) => EndOfRequest::Again,
+            Err(CommandError::Failed(_)) => EndOfRequest::Failed,
+        };
+        let ended = session.leave(end, support, self.shared.now_ms());
+        self.close_cursors(&ended);
+        outcome.map_err(|error| labels::labelled(error, kind))
+    }
+
+    /// Closes the cursors of transactions that have ended.
+    fn close_cursors(&self, ended: &[Arc<OpenTransaction>]) {
+        for open in ended.iter().filter(|open| open.has_cursors()) {
+            self.shared.cursors.end_transaction(open.session, open.number);
+        }
     }
 
     /// Goes on with a find that waited for the device. Gives the number of documents that it returns.
@@ -334,6 +437,7 @@ impl Commands {
         self.housekeeper.stop();
         system_profile::write_queue(&self.shared);
         self.shared.cursors.clear();
+        self.shared.sessions.clear();
         self.shared.catalog.engine().close()
     }
 }
@@ -352,6 +456,15 @@ fn interrupted_or(failure: Failure, operation: &Operation, drop_text: Option<Str
             CommandError::Failed(told) => *told,
             CommandError::WouldBlock(_) => failure,
         },
+    }
+}
+
+/// What an error ends.
+fn labelled_as(support: TransactionSupport, is_write: bool) -> Labelled {
+    match support {
+        TransactionSupport::End => Labelled::End,
+        _ if is_write => Labelled::Write,
+        _ => Labelled::Statement,
     }
 }
 

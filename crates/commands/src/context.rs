@@ -19,8 +19,10 @@ use crate::error::Failure;
 use crate::generic_arguments::WriteConcern;
 use crate::identity::uuid_text;
 use crate::operations::{ConnectionRecord, RunningRequest};
+use crate::reader::{Reader, collection_now};
 use crate::request_notes::RequestNotes;
 use crate::session_id::SessionId;
+use crate::sessions::{OpenTransaction, SessionUse};
 use crate::shared_state::SharedState;
 use crate::system_profile::{self, PROFILE_COLLECTION};
 use crate::{CommandError, ConnectionState, ErrorCode, Request};
@@ -40,6 +42,8 @@ pub(crate) struct Context<'c> {
     pub database: &'c str,
     pub session: Option<SessionId>,
     pub concern: WriteConcern,
+    /// The use of its session, if the request has a transaction number.
+    pub session_use: Option<Box<SessionUse>>,
     /// The last commit of this request.
     pending: Option<PendingCommit>,
     notes: RefCell<RequestNotes>,
@@ -98,7 +102,7 @@ impl<'c> Context<'c> {
         let Attempt { blocking, record, began, form } = attempt;
         let Addressed { database, session, concern } = addressed;
         let operation = record.operation();
-        let (pending, notes) = (None, RefCell::default());
+        let (session_use, pending, notes) = (None, None, RefCell::default());
         Context {
             shared,
             connection,
@@ -110,6 +114,7 @@ impl<'c> Context<'c> {
             database,
             session,
             concern,
+            session_use,
             pending,
             notes,
         }
@@ -216,8 +221,17 @@ impl<'c> Context<'c> {
     }
 
     /// The namespace of a collection that is to be written to.
-    pub fn writable(&self, collection: &str) -> Result<Namespace, CommandError> {
+    pub fn writable(&mut self, collection: &str) -> Result<Namespace, CommandError> {
         let namespace = self.namespace(collection)?;
+        if let Some(session) = self.session_use.as_mut().filter(|session| session.open().is_some())
+            && namespace.is_system()
+        {
+            session.touch();
+            return Err(CommandError::failed(
+                ErrorCode::Location(50_791),
+                format!("Cannot write to system collection {namespace} within a transaction."),
+            ));
+        }
         namespace.check_writable()?;
         Ok(namespace)
     }
@@ -227,25 +241,91 @@ impl<'c> Context<'c> {
         self.catalog().begin(Begin::READ)
     }
 
+    /// The open transaction of its session, if the request is a statement of it.
+    pub fn open_transaction(&self) -> Option<&Arc<OpenTransaction>> {
+        self.session_use.as_ref()?.open()
+    }
+
+    /// The number of the statement that an earlier request has carried out.
+    pub fn retried_statement(&self) -> i32 {
+        self.session_use.as_ref().and_then(|session| session.retried().first().copied()).unwrap_or(0)
+    }
+
+    /// Whether the request is a write that may repeat an earlier one.
+    pub fn is_retryable_write(&self) -> bool {
+        self.session_use.as_ref().is_some_and(|session| session.is_write())
+    }
+
+    /// The snapshot that a statement reads.
+    pub fn reader(&self) -> Result<Reader, CommandError> {
+        match self.open_transaction() {
+            None => Ok(Reader::Own(self.begin_read()?)),
+            Some(open) => Ok(Reader::Session(Arc::clone(open))),
+        }
+    }
+
+    /// The collection of this name in the database of the request, as a statement reads it.
+    pub fn collection(&self, name: &str) -> Result<Option<Arc<Collection>>, CommandError> {
+        match self.open_transaction() {
+            None => Ok(collection_now(self.catalog(), self.database, name)),
+            Some(open) => {
+                let held = open.lock()?;
+                Ok(held.as_ref().and_then(|held| held.collection(self.catalog(), self.database, name)))
+            }
+        }
+    }
+
     /// The collection for a statement that writes.
-    pub fn lease(&self, namespace: &Namespace) -> Result<Option<Lease>, CommandError> {
-        Ok(self.catalog().lease(namespace.database(), namespace.collection(), self.caller())?)
+    pub fn lease(&mut self, namespace: &Namespace) -> Result<Option<Lease>, CommandError> {
+        let caller = self.caller();
+        match &mut self.session_use {
+            Some(session) if session.open().is_some() => {
+                session.touch();
+                lease_in_session(session, &self.shared.catalog, namespace, caller)
+            }
+            _ => Ok(self.catalog().lease(namespace.database(), namespace.collection(), caller)?),
+        }
     }
 
     /// The collection for a statement that writes; created if there is none.
-    pub fn lease_or_create(&self, namespace: &Namespace) -> Result<Lease, CommandError> {
+    pub fn lease_or_create(&mut self, namespace: &Namespace) -> Result<Lease, CommandError> {
         loop {
             if let Some(lease) = self.lease(namespace)? {
                 return Ok(lease);
             }
             // Creating waits for the device.
             self.require_may_block()?;
-            let options = pando_document::RawDocumentBuf::new();
-            match self.catalog().create_collection(namespace, options, self.shared.new_uuid()) {
-                Ok(_) | Err(pando_catalog::CatalogError::CollectionExists { .. }) => {}
+            match self.create_collection(namespace, RawDocumentBuf::new()) {
+                Ok(()) | Err(CatalogError::CollectionExists { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// Creates an empty collection: at once, or with the commit of the session's transaction. Blocks.
+    pub fn create_collection(
+        &mut self,
+        namespace: &Namespace,
+        options: RawDocumentBuf,
+    ) -> Result<(), CatalogError> {
+        let (catalog, uuid) = (self.catalog(), self.shared.new_uuid());
+        let open = match &mut self.session_use {
+            Some(session) => {
+                session.touch();
+                session.open().and_then(|open| open.lock().ok())
+            }
+            None => None,
+        };
+        match open {
+            Some(mut held) => {
+                let Some(transaction) = &mut *held else { return Ok(()) };
+                transaction.create_collection(catalog, namespace, options, uuid)?;
+            }
+            None => {
+                catalog.create_collection(namespace, options, uuid)?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether the operation has to end because its collection was dropped.
@@ -277,14 +357,26 @@ impl<'c> Context<'c> {
     }
 
     /// Commits as durably as the client wants it. The reply waits for the last of these commits.
-    pub fn commit(&mut self, transaction: WriteTransaction) -> Result<(), CommandError> {
+    pub fn commit(&mut self, mut transaction: WriteTransaction) -> Result<(), CommandError> {
         let durability = self.concern.durability;
+        if let Some(session) = &mut self.session_use {
+            session.write_record(&mut transaction, self.shared.now_ms())?;
+        }
         let receipt = transaction.commit(durability)?;
+        if let Some(session) = &mut self.session_use {
+            session.keep_news();
+        }
+        self.wait_for(receipt);
+        Ok(())
+    }
+
+    /// Has the reply wait until this commit is as durable as the client wants it.
+    pub fn wait_for(&mut self, receipt: CommitReceipt) {
+        let durability = self.concern.durability;
         // A transaction without writes, after one with writes, has nothing to wait for.
         if self.pending.is_none_or(|have| have.receipt.lsn <= receipt.lsn) {
             self.pending = Some(PendingCommit { receipt, durability });
         }
-        Ok(())
     }
 
     /// Has the reply wait until the last commit of the connection is as durable as this.
@@ -296,6 +388,20 @@ impl<'c> Context<'c> {
     pub fn take_pending_commit(&mut self) -> Option<PendingCommit> {
         self.pending.take()
     }
+}
+
+/// The lease of a statement in a session's transaction.
+#[cold]
+fn lease_in_session(
+    session: &SessionUse,
+    catalog: &Catalog,
+    namespace: &Namespace,
+    caller: Caller<'_>,
+) -> Result<Option<Lease>, CommandError> {
+    let Some(open) = session.open() else { return Ok(None) };
+    let mut held = open.lock()?;
+    let Some(transaction) = &mut *held else { return Ok(None) };
+    Ok(transaction.lease(catalog, namespace, caller)?)
 }
 
 /// The function of a command. It reads the request and writes its fields into the reply.

@@ -14,7 +14,6 @@ pub(crate) mod find_request;
 pub(crate) mod get_more;
 pub(crate) mod insert;
 pub(crate) mod kill_cursors;
-mod retry;
 mod selection;
 mod statement_batch;
 mod statement_parts;

@@ -22,6 +22,8 @@ pub(crate) struct CursorFacts {
     /// `database.collection`.
     pub namespace: String,
     pub session: Option<SessionId>,
+    /// The number of the transaction that it reads.
+    pub transaction: Option<i64>,
     /// A copy of the command that has opened the cursor.
     pub command: RawDocumentBuf,
     pub plan: PlanSummary,
@@ -53,6 +55,7 @@ impl CursorFacts {
         CursorFacts {
             namespace,
             session: None,
+            transaction: None,
             command: RawDocumentBuf::new(),
             plan: PlanSummary::None,
             expiry,

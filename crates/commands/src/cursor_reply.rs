@@ -216,6 +216,10 @@ pub(crate) fn open(
         (BatchEnd::Full, Keeping::Keep) => {
             let mut facts = CursorFacts::new(namespace.clone(), expiry, context.shared.now_ms());
             facts.session = context.session;
+            if let Some(open) = context.open_transaction() {
+                facts.transaction = Some(open.number);
+                open.note_cursor();
+            }
             facts.command = command_copy(command);
             facts.plan = context.plan_summary();
             keep(context, OpenCursor::new(facts, supply), batch.len())

@@ -278,6 +278,16 @@ impl Cursors {
         });
     }
 
+    /// Closes the cursors that read a transaction which has ended.
+    pub fn end_transaction(&self, session: SessionId, number: i64) {
+        self.slots.lock().retain(|_, slot| {
+            let is_of_transaction = slot
+                .facts()
+                .is_some_and(|facts| facts.session == Some(session) && facts.transaction == Some(number));
+            !is_of_transaction || matches!(slot, Slot::InUse { .. })
+        });
+    }
+
     /// Ends the cursors over a collection that was dropped. The sentence tells their clients. A `getMore` that
     /// has not ended by now gives its batch; the next one is told.
     pub fn end_users_of(&self, namespace: &str, sentence: &str) {

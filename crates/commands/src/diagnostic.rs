@@ -13,6 +13,7 @@ pub(crate) mod get_nonce;
 pub(crate) mod get_parameter;
 pub(crate) mod hello;
 pub(crate) mod host_info;
+mod idle_session;
 pub(crate) mod list_commands;
 pub(crate) mod not_replicated;
 pub(crate) mod pando_verify;

@@ -80,7 +80,7 @@ impl From<StorageError> for CommandError {
             ErrorKind::Conflict => {
                 return CommandError::failed(
                     ErrorCode::WriteConflict,
-                    "Caused by :: Write conflict during plan execution and yielding is disabled. :: Please retry your operation or multi-document transaction.",
+                    "WriteConflict error: this operation conflicted with another operation. Please retry your operation or multi-document transaction.",
                 );
             }
             ErrorKind::Busy => ErrorCode::LockTimeout,

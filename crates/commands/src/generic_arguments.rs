@@ -9,8 +9,13 @@
 //!    them against the [`GenericSupport`] in the row of the command.
 
 mod read_concern;
+mod transaction_fields;
 mod write_concern;
 
+use transaction_fields::FieldsOwner;
+pub(crate) use transaction_fields::{
+    Participation, Start, StatementIds, TransactionFields, TransactionSupport,
+};
 pub(crate) use write_concern::WriteConcern;
 
 use std::time::Duration;
@@ -69,6 +74,7 @@ pub(crate) struct GenericSupport {
     pub read_words: ReadConcernWords,
     pub writes: WriteConcernSupport,
     pub time_limit: TimeLimit,
+    pub transactions: TransactionSupport,
 }
 
 /// The generic fields of a request that have an effect on this server.
@@ -81,8 +87,19 @@ pub(crate) struct GenericArguments<'a> {
     time_limit: Option<RawValue<'a>>,
     read_concern: Option<RawValue<'a>>,
     write_concern: Option<RawValue<'a>>,
+    /// Its part in a transaction of the session.
+    pub transaction: TransactionFields<'a>,
     /// The first that is wrong.
     fault: Option<CommandError>,
+}
+
+/// The generic fields of a request, checked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CheckedArguments {
+    pub concern: WriteConcern,
+    pub participation: Participation,
+    /// The level of the read concern of a transaction that begins.
+    pub read_level: &'static str,
 }
 
 impl<'a> GenericArguments<'a> {
@@ -96,6 +113,7 @@ impl<'a> GenericArguments<'a> {
             time_limit: None,
             read_concern: None,
             write_concern: None,
+            transaction: TransactionFields::default(),
             fault: None,
         };
         let mut seen = SeenNames::default();
@@ -112,6 +130,10 @@ impl<'a> GenericArguments<'a> {
                 "lsid" => {
                     generic.note(check_session(value));
                     generic.session = value.as_document().and_then(SessionId::of);
+                }
+                "txnNumber" | "autocommit" | "startTransaction" | "stmtId" | "stmtIds" => {
+                    let taken = generic.transaction.take(name, value);
+                    generic.note(taken);
                 }
                 _ => generic.note(check_other(name, value)),
             }
@@ -138,23 +160,53 @@ impl<'a> GenericArguments<'a> {
         }
     }
 
-    /// Checks the time limit and the concerns against what the command supports; gives the write concern.
+    /// Checks the time limit, the concerns and the part in a transaction against what the command supports.
     pub fn check(
         self,
         command: &'static str,
+        collection: &str,
         support: &GenericSupport,
-    ) -> Result<WriteConcern, CommandError> {
+    ) -> Result<CheckedArguments, CommandError> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
+        let participation = self.transaction.participation(&FieldsOwner {
+            command,
+            support: support.transactions,
+            database: self.database,
+            collection,
+            has_session: self.session.is_some(),
+        })?;
         if let Some(limit) = self.time_limit {
             check_time_limit(command, support.time_limit, limit)?;
         }
-        if let Some(concern) = self.read_concern {
-            read_concern::check(command, support, concern)?;
-        }
+        let read_level = match (self.read_concern, participation) {
+            (None, _) => "local",
+            (Some(concern), Participation::Transaction(_, start)) => {
+                read_concern::check_in_transaction(concern, start)?
+            }
+            (Some(concern), _) => {
+                read_concern::check(command, support, concern)?;
+                "local"
+            }
+        };
+        let concern = self.checked_write_concern(support, participation)?;
+        Ok(CheckedArguments { concern, participation, read_level })
+    }
+
+    fn checked_write_concern(
+        &self,
+        support: &GenericSupport,
+        participation: Participation,
+    ) -> Result<WriteConcern, CommandError> {
+        let is_statement = matches!(participation, Participation::Transaction(..))
+            && support.transactions != TransactionSupport::End;
         match (self.write_concern, support.writes) {
             (None, _) => Ok(WriteConcern::DEFAULT),
+            (Some(_), WriteConcernSupport::Accepted) if is_statement => Err(CommandError::failed(
+                ErrorCode::InvalidOptions,
+                "writeConcern is not allowed within a multi-statement transaction",
+            )),
             (Some(concern), WriteConcernSupport::Accepted) => WriteConcern::read(concern),
             (Some(_), WriteConcernSupport::Refused) => {
                 Err(CommandError::failed(ErrorCode::InvalidOptions, "Command does not support writeConcern"))
@@ -166,7 +218,6 @@ impl<'a> GenericArguments<'a> {
 /// Checks a field that has no effect on this server.
 fn check_other(name: &str, value: RawValue<'_>) -> Result<(), CommandError> {
     match name {
-        "txnNumber" | "startTransaction" | "autocommit" => Err(no_transactions()),
         "$readPreference" => check_read_preference(value),
         "apiVersion" => check_api_version(value),
         "maxTimeMSOpOnly" => Err(internal_time_limit()),
@@ -218,13 +269,6 @@ fn sequence_and_field(name: &str) -> CommandError {
     CommandError::failed(
         ErrorCode::Location(40_433),
         format!("Duplicate field between body and document sequence {name}"),
-    )
-}
-
-fn no_transactions() -> CommandError {
-    CommandError::failed(
-        ErrorCode::IllegalOperation,
-        "Transaction numbers are only allowed on a replica set member or mongos",
     )
 }
 

@@ -11,10 +11,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pando_catalog::Interruption;
 use pando_environment::{Step, Task};
 use parking_lot::Mutex;
 
 use crate::identity::SESSION_TIMEOUT_MINUTES;
+use crate::sessions;
 use crate::shared_state::SharedState;
 use crate::system_profile;
 
@@ -38,10 +40,51 @@ const CHORES: &[Chore] = &[
         period: Duration::from_secs(60),
         run: |shared| {
             let minutes = u64::try_from(SESSION_TIMEOUT_MINUTES).unwrap_or(0);
-            shared.cursors.expire_sessions(shared.now_ms(), Duration::from_secs(60 * minutes));
+            let limit = Duration::from_secs(60 * minutes);
+            shared.cursors.expire_sessions(shared.now_ms(), limit);
+            expire_sessions(shared, limit);
         },
     },
+    Chore { name: "transactionExpiry", period: Duration::from_secs(1), run: expire_transactions },
 ];
+
+/// Ends the transactions that have outlived their time limit.
+fn expire_transactions(shared: &SharedState) {
+    let (now, lifetime) = (shared.environment.clock().monotonic(), shared.sessions.lifetime());
+    let (ended, busy) = shared.sessions.end_transactions(|_, open| now.since(open.begun.at) >= lifetime);
+    for open in ended {
+        tracing::info!(
+            session = ?open.session,
+            number = open.number,
+            client = open.begun.connection.peer(),
+            "ended a transaction after {} seconds; transactionLifetimeLimitSeconds is the limit",
+            lifetime.as_secs()
+        );
+        if open.has_cursors() {
+            shared.cursors.end_transaction(open.session, open.number);
+        }
+    }
+    if !busy.is_empty() {
+        shared.running.interrupt(Interruption::Killed, |request| {
+            request.session.is_some_and(|session| busy.contains(&session))
+        });
+    }
+}
+
+/// Forgets the sessions that were not used for a time, with their records.
+fn expire_sessions(shared: &SharedState, limit: Duration) {
+    let limit_ms = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX);
+    let since_ms = shared.now_ms().saturating_sub(limit_ms);
+    let is_used = shared.sessions.forget_before(since_ms);
+    match sessions::remove_records(&shared.catalog, since_ms, &is_used) {
+        Ok(()) => {}
+        // A session that is used again at this moment keeps its record, and the next run looks once more.
+        Err(error) if error.is_conflict() => {}
+        Err(error) => {
+            tracing::warn!(?error, "cannot remove the records of old sessions; trying again in a minute")
+        }
+    }
+}
 
 /// The names of all chores.
 pub(crate) fn chore_names() -> impl Iterator<Item = &'static str> {

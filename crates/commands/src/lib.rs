@@ -33,26 +33,29 @@
 //!   updates), the reply says how far the command came.
 //!
 //! # Not here
-//! Users and authentication. Multi-statement transactions: transaction numbers are refused as a standalone
-//! MongoDB refuses them.
+//! Users and authentication.
 //!
 //! # Allowed arrows
 //! Between the modules of this folder; `cargo xtask layers` refuses any other.
 //!
 //! ```arrows
 //! commands -> connection, context, generic_arguments, housekeeping, operations, profiler, registry
-//! commands -> request_notes, shared_state, suspended_find, system_profile
+//! commands -> request_notes, sessions, shared_state, suspended_find, system_profile
 //! registry -> admin, context, crud, diagnostic, generic_arguments, session
 //! crud -> context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup
-//! crud -> request_notes, shared_state, suspended_find
+//! crud -> reader, request_notes, sessions, shared_state, suspended_find, unit_of_work
 //! admin -> context, cursor_reply, system_profile
-//! diagnostic -> context, generic_arguments, operations, profiler, system_profile
-//! session -> context, generic_arguments
+//! diagnostic -> context, generic_arguments, operations, profiler, sessions, system_profile
+//! session -> context, generic_arguments, sessions
+//! unit_of_work -> context
 //! cursor_reply -> context, cursor_facts, cursors, operations
-//! context -> connection, cursors, generic_arguments, operations, request_notes, shared_state, system_profile
-//! housekeeping -> shared_state, system_profile
+//! context -> connection, cursors, generic_arguments, operations, reader, request_notes, sessions
+//! context -> shared_state, system_profile
+//! housekeeping -> sessions, shared_state, system_profile
 //! system_profile -> shared_state
-//! shared_state -> cursors, operations, profiler
+//! shared_state -> cursors, operations, profiler, sessions
+//! reader -> sessions
+//! sessions -> generic_arguments, operations
 //! profiler -> operations, request_notes
 //! connection -> operations, suspended_find
 //! legacy -> commands, connection, context
@@ -60,6 +63,7 @@
 //! operations -> cursor_facts
 //! request_notes -> cursor_facts
 //! suspended_find -> point_lookup
+//! point_lookup -> reader
 //! request -> arguments, error, error_code
 //! arguments -> error, error_code
 //! error -> error_code
@@ -91,14 +95,17 @@ mod operation_counters;
 mod operations;
 mod point_lookup;
 mod profiler;
+mod reader;
 mod registry;
 mod request;
 mod request_notes;
 mod session;
 mod session_id;
+mod sessions;
 mod shared_state;
 mod suspended_find;
 mod system_profile;
+mod unit_of_work;
 
 pub use commands::{Commands, Handled, ReplyWait};
 pub use connection::{ClientWatch, ConnectionState};

@@ -6,12 +6,13 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Caller, Collection, PrimaryKey, Transaction};
+use pando_catalog::{Bytes, Caller, Collection, PrimaryKey};
 use pando_document::{DocumentWriter, RawDocument};
 use pando_query::QueryError;
 use pando_query::projection::Projection;
 
 use crate::CommandError;
+use crate::reader::Reader;
 
 /// A lookup by primary key, ready to run.
 pub(crate) struct PointLookup {
@@ -19,17 +20,22 @@ pub(crate) struct PointLookup {
     pub key: PrimaryKey,
     pub projection: Option<Projection>,
     /// The snapshot that the lookup reads.
-    pub transaction: Box<dyn Transaction>,
+    pub reader: Reader,
 }
 
 impl PointLookup {
+    fn fetch(&self, caller: Caller<'_>) -> Result<Option<Bytes>, CommandError> {
+        let held = self.reader.hold()?;
+        Ok(self.collection.fetch(held.transaction(), self.key.as_bytes(), caller.blocking)?)
+    }
+
     /// Writes the cursor with the document, or with none. Gives the number of documents.
     ///
     /// # Errors
     /// Before a `WouldBlock` nothing was written. An interruption is seen before the lookup.
     pub fn answer(&self, caller: Caller<'_>, reply: &mut DocumentWriter<'_>) -> Result<u64, CommandError> {
         caller.operation.check().map_err(QueryError::from)?;
-        let found = self.collection.fetch(&*self.transaction, self.key.as_bytes(), caller.blocking)?;
+        let found = self.fetch(caller)?;
         let mut cursor = reply.document("cursor");
         let mut batch = cursor.array("firstBatch");
         if let Some(bytes) = &found {

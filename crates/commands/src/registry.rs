@@ -3,7 +3,7 @@
 use crate::command_name::{CommandName, Scope};
 use crate::context::Run;
 use crate::generic_arguments::{
-    GenericSupport, ReadConcernSupport, ReadConcernWords, TimeLimit, WriteConcernSupport,
+    GenericSupport, ReadConcernSupport, ReadConcernWords, TimeLimit, TransactionSupport, WriteConcernSupport,
 };
 use crate::operation_counters::OperationKind;
 use crate::{admin, crud, diagnostic, session};
@@ -45,6 +45,11 @@ impl CommandRow {
         CommandRow { counted: None, ..self }
     }
 
+    /// How the command goes together with transactions.
+    const fn transactions(self, transactions: TransactionSupport) -> CommandRow {
+        CommandRow { generic: GenericSupport { transactions, ..self.generic }, ..self }
+    }
+
     const fn time_limit(self, time_limit: TimeLimit) -> CommandRow {
         CommandRow { generic: GenericSupport { time_limit, ..self.generic }, ..self }
     }
@@ -60,6 +65,7 @@ const fn any(name: &'static str, run: Run) -> CommandRow {
             read_words: ReadConcernWords::Shared,
             writes: WriteConcernSupport::Refused,
             time_limit: TimeLimit::Untyped,
+            transactions: TransactionSupport::Refused,
         },
         counted: Some(OperationKind::Command),
     }
@@ -71,40 +77,57 @@ const fn on_admin(name: &'static str, run: Run) -> CommandRow {
 
 /// All commands, sorted by name in byte order.
 pub(crate) static COMMANDS: &[CommandRow] = &[
-    any("abortTransaction", session::transactions::run_abort).writes(),
+    on_admin("abortTransaction", session::transactions::run_abort)
+        .writes()
+        .transactions(TransactionSupport::End),
     any("aggregate", crud::aggregate::run)
         .reads(ReadConcernSupport::All)
         .own_read_words()
         .writes()
-        .time_limit(TimeLimit::Natural),
-    any("buildInfo", diagnostic::build_info::run),
-    any("buildinfo", diagnostic::build_info::run),
+        .time_limit(TimeLimit::Natural)
+        .transactions(TransactionSupport::Statement),
+    any("buildInfo", diagnostic::build_info::run).transactions(TransactionSupport::WithoutSession),
+    any("buildinfo", diagnostic::build_info::run).transactions(TransactionSupport::WithoutSession),
     on_admin("checkpoint", admin::fsync::run_checkpoint),
     any("collMod", admin::coll_mod::run).writes(),
     any("collStats", diagnostic::coll_stats::run),
     any("collstats", diagnostic::coll_stats::run),
-    any("commitTransaction", session::transactions::run_commit).writes(),
+    on_admin("commitTransaction", session::transactions::run_commit)
+        .writes()
+        .transactions(TransactionSupport::End),
     any("compact", admin::compact::run),
     any("connectionStatus", diagnostic::connection_status::run),
     any("count", crud::count::run).reads(ReadConcernSupport::NoSnapshot),
-    any("create", admin::create::run).writes(),
-    any("createIndexes", admin::create_indexes::run).writes(),
+    any("create", admin::create::run).writes().transactions(TransactionSupport::Statement),
+    any("createIndexes", admin::create_indexes::run).writes().transactions(TransactionSupport::Statement),
     on_admin("currentOp", diagnostic::current_op::run),
     any("dataSize", diagnostic::data_size::run),
     any("datasize", diagnostic::data_size::run),
     any("dbStats", diagnostic::db_stats::run),
     any("dbstats", diagnostic::db_stats::run),
-    any("delete", crud::delete::run).writes().counts_itself(),
+    any("delete", crud::delete::run)
+        .writes()
+        .transactions(TransactionSupport::RetryableWrite)
+        .counts_itself(),
     any("deleteIndexes", admin::drop_indexes::run).writes(),
-    any("distinct", crud::distinct::run).reads(ReadConcernSupport::All),
+    any("distinct", crud::distinct::run)
+        .reads(ReadConcernSupport::All)
+        .transactions(TransactionSupport::Statement),
     any("drop", admin::drop::run).writes(),
     any("dropDatabase", admin::drop_database::run).writes(),
     any("dropIndexes", admin::drop_indexes::run).writes(),
     any("endSessions", session::end_sessions::run),
     any("explain", crud::explain::run),
-    any("find", crud::find::run).reads(ReadConcernSupport::All).counted(OperationKind::Query),
-    any("findAndModify", crud::find_and_modify::run).writes(),
-    any("findandmodify", crud::find_and_modify::run).writes(),
+    any("find", crud::find::run)
+        .reads(ReadConcernSupport::All)
+        .transactions(TransactionSupport::Statement)
+        .counted(OperationKind::Query),
+    any("findAndModify", crud::find_and_modify::run)
+        .writes()
+        .transactions(TransactionSupport::RetryableWrite),
+    any("findandmodify", crud::find_and_modify::run)
+        .writes()
+        .transactions(TransactionSupport::RetryableWrite),
     on_admin("fsync", admin::fsync::run),
     on_admin("getCmdLineOpts", diagnostic::get_cmd_line_opts::run),
     on_admin("getDefaultRWConcern", diagnostic::not_replicated::run_default_concern),
@@ -113,18 +136,22 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("getMore", crud::get_more::run)
         .reads(ReadConcernSupport::All)
         .time_limit(TimeLimit::Number)
+        .transactions(TransactionSupport::Statement)
         .counted(OperationKind::GetMore),
     on_admin("getParameter", diagnostic::get_parameter::run),
     any("getlasterror", diagnostic::get_last_error::run),
     any("getnonce", diagnostic::get_nonce::run),
-    any("hello", diagnostic::hello::run_hello),
+    any("hello", diagnostic::hello::run_hello).transactions(TransactionSupport::WithoutSession),
     any("hostInfo", diagnostic::host_info::run),
-    any("insert", crud::insert::run).writes().counts_itself(),
-    any("isMaster", diagnostic::hello::run_is_master),
-    any("ismaster", diagnostic::hello::run_is_master),
+    any("insert", crud::insert::run)
+        .writes()
+        .transactions(TransactionSupport::RetryableWrite)
+        .counts_itself(),
+    any("isMaster", diagnostic::hello::run_is_master).transactions(TransactionSupport::WithoutSession),
+    any("ismaster", diagnostic::hello::run_is_master).transactions(TransactionSupport::WithoutSession),
     any("killAllSessions", session::kill_sessions::run_all),
     any("killAllSessionsByPattern", session::kill_sessions::run_by_pattern),
-    any("killCursors", crud::kill_cursors::run),
+    any("killCursors", crud::kill_cursors::run).transactions(TransactionSupport::LaterStatement),
     on_admin("killOp", admin::kill_op::run),
     any("killSessions", session::kill_sessions::run),
     any("listCollections", admin::list_collections::run),
@@ -134,7 +161,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("logout", session::logout::run),
     on_admin("pandoBackup", admin::pando_backup::run),
     on_admin("pandoVerify", diagnostic::pando_verify::run),
-    any("ping", diagnostic::ping::run),
+    any("ping", diagnostic::ping::run).transactions(TransactionSupport::WithoutSession),
     any("profile", diagnostic::profile::run),
     any("refreshSessions", session::end_sessions::run_refresh),
     on_admin("renameCollection", admin::rename_collection::run).writes(),
@@ -145,7 +172,10 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("serverStatus", diagnostic::server_status::run),
     on_admin("setParameter", diagnostic::set_parameter::run),
     any("startSession", session::start_session::run),
-    any("update", crud::update::run).writes().counts_itself(),
+    any("update", crud::update::run)
+        .writes()
+        .transactions(TransactionSupport::RetryableWrite)
+        .counts_itself(),
     any("validate", diagnostic::validate::run),
     any("whatsmyuri", diagnostic::whatsmyuri::run),
 ];
@@ -166,7 +196,7 @@ mod tests {
     use pando_document::{Document, RawDocumentBuf, RawValue, doc};
 
     use super::*;
-    use crate::generic_arguments::{GenericArguments, WriteConcern};
+    use crate::generic_arguments::{CheckedArguments, GenericArguments};
     use crate::{CommandError, Request};
 
     #[test]
@@ -175,17 +205,17 @@ mod tests {
         assert!(find("find").is_some() && find("foo").is_none());
     }
 
-    fn code_of(outcome: Result<WriteConcern, CommandError>) -> i32 {
+    fn code_of<T: std::fmt::Debug>(outcome: Result<T, CommandError>) -> i32 {
         match outcome {
             Err(CommandError::Failed(failure)) => failure.code.code(),
             other => panic!("not refused: {other:?}"),
         }
     }
 
-    fn checked(body: &Document, command: &str) -> Result<WriteConcern, CommandError> {
+    fn checked(body: &Document, command: &str) -> Result<CheckedArguments, CommandError> {
         let body = body.to_raw();
         let row = find(command).expect("the command is there");
-        GenericArguments::read(&Request::of(&body))?.check(row.name, &row.generic)
+        GenericArguments::read(&Request::of(&body))?.check(row.name, "c", &row.generic)
     }
 
     #[test]
@@ -199,7 +229,7 @@ mod tests {
             writer.finish();
             let body = RawDocumentBuf::from_vec(bytes).unwrap();
             let generic = GenericArguments::read(&Request::of(&body)).unwrap();
-            assert_eq!(code_of(generic.check("find", &find("find").unwrap().generic)), 40_413, "{name}");
+            assert_eq!(code_of(generic.check("find", "c", &find("find").unwrap().generic)), 40_413, "{name}");
         }
         assert!(checked(&doc! { "find": "c", "a": 1, "aa": 1, "ba": 1, "$db": "d" }, "find").is_ok());
     }
@@ -221,7 +251,7 @@ mod tests {
         assert_eq!(code_of(checked(&doc! { "find": "c", "$db": "d", "maxTimeMS": "x" }, "find")), 2);
         assert_eq!(code_of(checked(&doc! { "find": "c", "$db": "d", "maxTimeMS": -1 }, "aggregate")), 51_024);
         assert_eq!(code_of(checked(&doc! { "find": "c", "$db": "d", "lsid": { "id": 1 } }, "find")), 14);
-        assert_eq!(code_of(checked(&doc! { "find": "c", "$db": "d", "txnNumber": 1 }, "find")), 20);
+        assert_eq!(code_of(checked(&doc! { "find": "c", "$db": "d", "txnNumber": 1 }, "find")), 14);
         assert_eq!(code_of(checked(&doc! { "find": "c" }, "find")), 40_571);
         assert_eq!(code_of(checked(&doc! { "find": "c", "$db": 1 }, "find")), 13_111);
     }

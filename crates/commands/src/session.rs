@@ -1,4 +1,4 @@
-//! Sessions: accepted and numbered, so that drivers use them. Their only state are their cursors.
+//! The commands of sessions: their begin and end, and the ends of their transactions.
 
 pub(crate) mod end_sessions;
 pub(crate) mod kill_sessions;

@@ -15,6 +15,9 @@ const USER_DIGEST: [u8; 32] = [
 pub(crate) struct SessionId([u8; 16]);
 
 impl SessionId {
+    /// The digest of its user in base 64, as errors name sessions.
+    pub const USER_DIGEST_TEXT: &str = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
+
     /// The identity in an `lsid` document. `None` where there is none that could be one.
     pub fn of(session: &RawDocument) -> Option<SessionId> {
         match session.get("id") {
@@ -23,6 +26,11 @@ impl SessionId {
             }
             _ => None,
         }
+    }
+
+    /// The bytes of the identity.
+    pub fn bytes(&self) -> [u8; 16] {
+        self.0
     }
 
     /// The identity of these bytes.

@@ -16,6 +16,7 @@ use crate::cursors::{CursorTimeout, Cursors};
 use crate::operation_counters::OperationCounters;
 use crate::operations::OperationTable;
 use crate::profiler::Profiler;
+use crate::sessions::Sessions;
 
 /// Facts about the surrounding process, for the commands that show them.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +53,8 @@ impl Default for QueryMemoryOptions {
 pub(crate) struct SharedState {
     pub catalog: Catalog,
     pub cursors: Cursors,
+    /// The sessions with transactions and retryable writes.
+    pub sessions: Sessions,
     pub environment: Environment,
     pub options: CommandsOptions,
     /// The commands that there are, for those that list or name them.
@@ -87,6 +90,7 @@ impl SharedState {
         SharedState {
             catalog,
             cursors,
+            sessions: Sessions::default(),
             environment,
             options,
             commands,

@@ -29,7 +29,7 @@ pub(crate) fn run(
     }
     let namespace = context.writable(name)?;
     let kept = options.check(&namespace.to_string())?;
-    context.catalog().create_collection(&namespace, kept.to_raw(), context.shared.new_uuid())?;
+    context.create_collection(&namespace, kept.to_raw())?;
     if options.own_id_index == Some(true) {
         reply.append_str(
             "note",

@@ -33,7 +33,7 @@ pub(crate) fn run(
     let name = collection_name(request.command()?.1)?;
     let wanted = read(context, request.body)?;
     let namespace = context.writable(name)?;
-    let found = context.catalog().collection(context.database, name);
+    let found = context.collection(name)?;
     let have: Vec<RawDocumentBuf> = match &found {
         Some(collection) => {
             collection.describe_indexes().into_iter().map(|index| index.specification).collect()
@@ -46,22 +46,58 @@ pub(crate) fn run(
         collection: found.as_ref().map(|collection| uuid_text(collection.uuid())),
         number: uuid_text(context.shared.new_uuid()),
     };
-    build.descriptions(context, have.len(), &new).map_err(|error| build.failed(error))?;
-    drop(context.lease_or_create(&namespace)?);
-    let (before, after) = match new.is_empty() {
-        true => (have.len(), have.len()),
-        false => build.run(context, &wanted)?,
+    let descriptions = build.descriptions(context, have.len(), &new).map_err(|error| build.failed(error))?;
+    let (before, after) = if context.open_transaction().is_some() {
+        let before = have.len();
+        (before, before + create_in_transaction(context, &namespace, found.is_some(), descriptions)?)
+    } else {
+        drop(context.lease_or_create(&namespace)?);
+        match new.is_empty() {
+            true => (have.len(), have.len()),
+            false => build.run(context, &wanted)?,
+        }
     };
     reply.append("numIndexesBefore", count(before));
     reply.append("numIndexesAfter", count(after));
     let nothing_new = after == before;
     if !nothing_new || found.is_none() {
-        reply.append("createdCollectionAutomatically", RawValue::Boolean(found.is_none()));
+        // As in MongoDB, one that the same transaction has created counts as well.
+        let is_created = found.is_none() || context.open_transaction().is_some();
+        reply.append("createdCollectionAutomatically", RawValue::Boolean(is_created));
     }
     if nothing_new {
         reply.append("note", RawValue::String("all indexes already exist"));
     }
     Ok(())
+}
+
+/// Creates indexes with the commit of the session's transaction; gives their number. The transaction must
+/// create their collection, too.
+fn create_in_transaction(
+    context: &mut Context<'_>,
+    namespace: &Namespace,
+    is_there: bool,
+    descriptions: Vec<IndexDescription>,
+) -> Result<usize, CommandError> {
+    let number = descriptions.len();
+    if is_there && number == 0 {
+        return Ok(0);
+    }
+    if !is_there {
+        context.create_collection(namespace, RawDocumentBuf::new())?;
+    }
+    let Some(open) = context.open_transaction() else { return Ok(0) };
+    let mut held = open.lock()?;
+    let Some(transaction) = &mut *held else { return Ok(0) };
+    if transaction.create_indexes(context.catalog(), namespace, descriptions)? {
+        return Ok(number);
+    }
+    Err(CommandError::failed(
+        ErrorCode::OperationNotSupportedInTransaction,
+        format!(
+            "Cannot create new indexes on existing collection {namespace} in a multi-document transaction."
+        ),
+    ))
 }
 
 /// Reads the request's fields; gives the specifications, normalised.

@@ -29,6 +29,7 @@ use crate::context::Context;
 use crate::cursor_reply::{self, NewCursor, cursor_batch_size};
 use crate::cursors::CursorSource;
 use crate::error::memory_fault;
+use crate::reader::{HeldReader, Reader};
 use crate::shared_state::SharedState;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -240,6 +241,7 @@ pub(crate) fn run(
         return super::explain::explain(context, request.body, "queryPlanner", reply);
     }
     context.require_may_block()?;
+    check_stages_in_transaction(context, request.body)?;
     let aggregate = AggregateRequest::read(request.body, CursorField::Required)?;
     let namespace = context.namespace(aggregate.collection)?;
     let account = context.query_account();
@@ -254,6 +256,35 @@ pub(crate) fn run(
     cursor_reply::open(context, cursor, reply)
 }
 
+/// Stages that a transaction may not have.
+const NOT_IN_TRANSACTIONS: [&str; 7] =
+    ["$changeStream", "$collStats", "$currentOp", "$indexStats", "$merge", "$out", "$planCacheStats"];
+
+/// Refuses a pipeline that a transaction may not have.
+fn check_stages_in_transaction(context: &Context<'_>, body: &RawDocument) -> Result<(), CommandError> {
+    if context.open_transaction().is_none() {
+        return Ok(());
+    }
+    let Some(RawValue::Array(stages)) = body.get("pipeline")? else { return Ok(()) };
+    for stage in stages.iter() {
+        let Some(Ok((name, _))) = stage?.as_document().and_then(|stage| stage.iter().next()) else {
+            continue;
+        };
+        if !NOT_IN_TRANSACTIONS.contains(&name) {
+            continue;
+        }
+        let message = match name {
+            "$out" | "$merge" => format!("{name} cannot be used in a transaction"),
+            "$currentOp" => format!(
+                "Operation not permitted in transaction :: caused by :: Aggregation stage {name} cannot run within a multi-document transaction."
+            ),
+            _ => format!("Stage not supported inside of a multi-document transaction: {name}"),
+        };
+        return Err(CommandError::failed(ErrorCode::OperationNotSupportedInTransaction, message));
+    }
+    Ok(())
+}
+
 /// Parses, plans and starts the pipeline.
 fn source_of(
     context: &Context<'_>,
@@ -263,7 +294,7 @@ fn source_of(
 ) -> Result<AggregateSource, CommandError> {
     let memory = StageMemory { account: account.clone(), disk_use: request.disk_use };
     let options = RunOptions { memory: memory.clone(), seed: context.shared.environment.random().next_u64() };
-    let transaction = context.begin_read()?;
+    let reader = context.reader()?;
     let (input, run) = match given_input(context, request)? {
         Some((documents, rest)) => {
             let rest = Pipeline::parse(RawArray::from_document(&rest), scope)?;
@@ -271,10 +302,10 @@ fn source_of(
         }
         None => {
             let pipeline = Pipeline::parse(request.pipeline, scope)?;
-            match context.catalog().collection(context.database, request.collection) {
+            match context.collection(request.collection)? {
                 Some(collection) => {
                     let planned =
-                        PlannedPipeline::new(request, pipeline, scope, &collection, transaction.snapshot())?;
+                        PlannedPipeline::new(request, pipeline, scope, &collection, reader.snapshot()?)?;
                     context.note_plan(&planned.plan, Purpose::Find);
                     let run = planned.rest.start(&options);
                     let mut executor =
@@ -293,7 +324,7 @@ fn source_of(
         }
     };
     let (shared, database) = (Arc::clone(context.shared), context.database.to_owned());
-    Ok(AggregateSource { shared, database, transaction, input, run, account: account.clone() })
+    Ok(AggregateSource { shared, database, reader, input, run, account: account.clone() })
 }
 
 /// The documents of a first stage that does not read its collection, and the stages behind it.
@@ -324,7 +355,7 @@ enum Input {
 struct AggregateSource {
     shared: Arc<SharedState>,
     database: String,
-    transaction: Box<dyn Transaction>,
+    reader: Reader,
     input: Input,
     run: PipelineRun,
     account: QueryAccount,
@@ -335,10 +366,12 @@ impl CursorSource for AggregateSource {
         if caller.blocking == BlockingMode::CachedOnly && self.account.has_spilled() {
             return Err(CommandError::WouldBlock(None));
         }
+        let held = self.reader.hold()?;
         let mut source = CollectionSource {
             shared: &self.shared,
             database: &self.database,
-            transaction: &*self.transaction,
+            transaction: held.transaction(),
+            held: &held,
             input: &mut self.input,
             caller,
             account: &self.account,
@@ -360,6 +393,8 @@ struct CollectionSource<'s> {
     shared: &'s SharedState,
     database: &'s str,
     transaction: &'s dyn Transaction,
+    /// The same, to look for other collections.
+    held: &'s HeldReader<'s>,
     input: &'s mut Input,
     caller: Caller<'s>,
     account: &'s QueryAccount,
@@ -437,7 +472,8 @@ impl Source for CollectionSource<'_> {
     }
 
     fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
-        let Some(collection) = self.shared.catalog.collection(self.database, collection) else {
+        let found = self.held.collection(&self.shared.catalog, self.database, collection);
+        let Some(collection) = found else {
             return Ok(());
         };
         let plan = plan_at(&FindSpecification::matching(filter), &collection, self.transaction.snapshot())?;

@@ -41,7 +41,7 @@ pub(crate) fn run(
     let filter = Filter::parse(query, &context.parse_scope())?;
     let transaction = context.begin_read()?;
     let reach = limit.map(|limit| limit.saturating_add(skip));
-    let matched = match context.catalog().collection(namespace.database(), namespace.collection()) {
+    let matched = match context.collection(namespace.collection())? {
         Some(collection) if query.is_empty() && hint.is_none() => {
             context.note(|notes| notes.plan = PlanSummary::Counter);
             let all = collection.document_count(&*transaction, context.blocking)?;

@@ -1,8 +1,7 @@
 //! The stage `$currentOp`: one document about each operation instead of documents of a collection. It stands
 //! first in a pipeline on `{aggregate: 1}` of the database `admin`.
 //!
-//! There are no users yet, so `allUsers` changes nothing. `idleSessions` finds none, because sessions have no
-//! state beyond their cursors.
+//! There are no users yet, so `allUsers` changes nothing. `idleSessions` are those with an open transaction.
 
 use pando_catalog::Bytes;
 use pando_document::{RawArray, RawDocument, RawDocumentBuf, RawValue};
@@ -72,7 +71,8 @@ fn read(argument: &RawDocument) -> Result<WantedOperations, CommandError> {
         match name {
             "idleConnections" => wanted.idle_connections = flag(name, value, ErrorCode::FailedToParse)?,
             "idleCursors" => wanted.idle_cursors = flag(name, value, ErrorCode::FailedToParse)?,
-            "idleSessions" | "truncateOps" | "backtrace" => {
+            "idleSessions" => wanted.idle_sessions = flag(name, value, ErrorCode::FailedToParse)?,
+            "truncateOps" | "backtrace" => {
                 flag(name, value, ErrorCode::FailedToParse)?;
             }
             "allUsers" | "localOps" => {

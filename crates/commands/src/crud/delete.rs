@@ -4,25 +4,24 @@
 use std::sync::Arc;
 
 use pando_catalog::{Bytes, Collection, WriteTransaction};
-use pando_document::{DocumentWriter, Number, RawDocument, RawDocumentBuf, RawValue};
+use pando_document::{DocumentWriter, Number, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 
 use super::collation::refuse_collation;
 use super::insert::check_batch_length;
-use super::retry;
 use super::selection::{self, Selection};
-use super::statement_batch::{Statement, StatementBatch, StatementRun};
+use super::statement_batch::{Effect, Statement, StatementBatch, StatementRun};
 use super::statement_parts::checked_hint;
-use super::steps::{Meter, STEP_DOCUMENTS, Written, in_steps};
+use super::steps::{Meter, Written, documents_max, in_steps};
 use super::update_statement::Reach;
-use super::write_reply::{Order, count, tried, write_errors};
+use super::write_reply::{Order, count, tried, write_errors, write_retried};
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::error::write_failure;
 use crate::operation_counters::OperationKind;
 use crate::operations::statement_of;
-use crate::{CommandError, ErrorCode, Request};
+use crate::{CommandError, ErrorCode, Request, unit_of_work};
 
 /// A deletion as a request gives it.
 struct DeleteParts<'a> {
@@ -54,10 +53,13 @@ pub(crate) fn run(
     check_batch_length(deletes.len())?;
     let parts = deletes.iter().map(|delete| parse_parts(delete)).collect::<Result<Vec<_>, _>>()?;
     let namespace = context.writable(name)?;
+    if let Some(session) = &context.session_use {
+        session.check_statements(deletes.len())?;
+    }
     let scope = context.parse_scope().with_let(variables)?;
 
     let mut batch = StatementBatch::new(&parts, &scope, order);
-    retry::on_conflict(context, |context| {
+    unit_of_work::run(context, |context| {
         let lease = context.lease(&namespace)?;
         let Some(lease) = lease else {
             for part in &parts {
@@ -75,6 +77,7 @@ pub(crate) fn run(
     if context.concern.wants_answer() {
         reply.append("n", count(deleted));
         write_errors(reply, &outcome.failed);
+        write_retried(context, reply);
     } else {
         reply.append("n", count(0));
     }
@@ -160,15 +163,21 @@ impl Statement for DeleteParts<'_> {
         scope: &ParseScope,
     ) -> Result<StatementRun<Self>, CommandError> {
         context.list_statement(self.query, || self.shown());
+        if self.reach == Reach::Many && context.is_retryable_write() {
+            return Err(CommandError::failed(
+                ErrorCode::InvalidOptions,
+                "Cannot use (or request) retryable writes with limit=0",
+            ));
+        }
         let limit = match self.reach {
             Reach::One => Some(1),
             Reach::Many => None,
         };
         let selection = Selection::new(Filter::parse(self.query, scope)?, None, self.hint, limit)?;
-        let keys = selection::keys(&selection, collection, &**transaction, context, STEP_DOCUMENTS)?;
+        let keys = selection::keys(&selection, collection, &**transaction, context, documents_max(context))?;
         let Some(keys) = keys else { return Ok(StatementRun::TooLarge(Box::new(selection))) };
         let mut outcome = DeleteOutcome::default();
-        let mut meter = Meter::default();
+        let mut meter = Meter::of(context);
         for key in keys {
             context.check()?;
             if meter.is_full() {
@@ -180,6 +189,14 @@ impl Statement for DeleteParts<'_> {
             outcome.documents += 1;
         }
         Ok(StatementRun::Done(outcome))
+    }
+
+    fn effect(outcome: &DeleteOutcome) -> Option<Effect<'_>> {
+        (outcome.documents > 0).then_some(Effect { upserted: None })
+    }
+
+    fn repeated(_upserted: Option<Value>) -> DeleteOutcome {
+        DeleteOutcome { documents: 1 }
     }
 
     /// After an error the client is told of the documents that the earlier steps have deleted.

@@ -43,21 +43,22 @@ pub(crate) fn run(
     let path = Path::new(key);
     let namespace = context.readable(name)?;
     let filter = Filter::parse(query, &context.parse_scope())?;
-    let transaction = context.begin_read()?;
+    let snapshot = context.reader()?;
+    let held = snapshot.hold()?;
     let account = context.query_account();
     let mut values = Values::new(&account);
     let check = || {
         account.report(context.operation);
         context.check()
     };
-    if let Some(collection) = context.catalog().collection(namespace.database(), namespace.collection()) {
+    let found = held.collection(context.catalog(), namespace.database(), namespace.collection());
+    if let Some(collection) = found {
         let selection = Selection::new(filter, None, hint, None)?;
-        let reader = Reader { collection: &collection, transaction: &*transaction, context };
+        let reader = Reader { collection: &collection, transaction: held.transaction(), context };
         selection::for_each_value(&selection, key, &reader, |document| {
             values.add_leaves(document, &path, &mut || check())
         })?;
     }
-    transaction.rollback();
     let outcome = values.write(&mut reply.array("values"), &mut || check());
     account.report(context.operation);
     outcome

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Caller, Collection, Transaction};
+use pando_catalog::{Caller, Collection};
 use pando_document::{DocumentWriter, RawValue};
 use pando_query::execute::{Executor, Revisits};
 use pando_query::explain::{PlanSummary, Purpose};
@@ -25,6 +25,7 @@ use crate::cursor_reply::{self, FIRST_BATCH_DEFAULT, NewCursor};
 use crate::cursors::{BatchPlace, CursorSource};
 use crate::error::memory_fault;
 use crate::point_lookup::PointLookup;
+use crate::reader::Reader;
 use crate::request_notes::RequestNotes;
 use crate::suspended_find::SuspendedFind;
 use crate::{CommandError, Request};
@@ -36,20 +37,20 @@ pub(crate) fn run(
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     let find = FindRequest::read(request.body)?;
-    if let Some(collection) = context.catalog().collection(context.database, find.collection)
+    let found = context.collection(find.collection)?;
+    if let Some(collection) = &found
         && let Some(id) = point_lookup_id(&find)
     {
-        return find_point(context, request, &find, collection, id, reply);
+        return find_point(context, request, &find, Arc::clone(collection), id, reply);
     }
     let namespace = context.readable(find.collection)?;
     let watch = EvaluationWatch::of(context.record.operation());
     let parsed = ParsedFind::parse(&find, &context.watched_scope(&watch))?;
     let memory = StageMemory { account: context.query_account(), disk_use: find.disk_use };
-    let source: Box<dyn CursorSource> = match context.catalog().collection(context.database, find.collection)
-    {
+    let source: Box<dyn CursorSource> = match found {
         Some(collection) => {
-            let transaction = context.begin_read()?;
-            Box::new(FindSource::new(context, collection, transaction, parsed, &memory)?)
+            let reader = context.reader()?;
+            Box::new(FindSource::new(context, collection, reader, parsed, &memory)?)
         }
         None => {
             context.note(|notes| notes.plan = PlanSummary::Nothing);
@@ -96,13 +97,14 @@ fn find_point(
         None => None,
     };
     let key = collection.primary_key_of(id);
-    let transaction = context.begin_read()?;
-    let lookup = PointLookup { collection, key, projection, transaction };
+    let reader = context.reader()?;
+    let lookup = PointLookup { collection, key, projection, reader };
     let outcome = lookup.answer(context.caller(), reply);
     context.note(|notes| {
         *notes = RequestNotes { returned: outcome.as_ref().ok().copied(), ..RequestNotes::of_point_lookup() };
     });
-    if let Err(CommandError::WouldBlock(Some(_))) = &outcome {
+    // In a session's transaction the request begins once more, because it has to take its session again.
+    if let (Err(CommandError::WouldBlock(Some(_))), Reader::Own(_)) = (&outcome, &lookup.reader) {
         context.connection.suspend(Box::new(SuspendedFind::new(request.body, lookup)));
     }
     outcome.map(|_| ())
@@ -110,7 +112,7 @@ fn find_point(
 
 /// The source of a find's documents.
 pub(crate) struct FindSource {
-    transaction: Box<dyn Transaction>,
+    reader: Reader,
     executor: Executor,
     projection: Option<Projection>,
     filter: Filter,
@@ -129,27 +131,28 @@ enum Sorting {
 }
 
 impl FindSource {
-    /// Plans a find against the indexes of this moment; the transaction has begun before.
+    /// Plans a find against the indexes of this moment; the reader has its snapshot from before.
     pub fn new(
         context: &Context<'_>,
         collection: Arc<Collection>,
-        transaction: Box<dyn Transaction>,
+        reader: Reader,
         parsed: ParsedFind<'_>,
         memory: &StageMemory,
     ) -> Result<FindSource, CommandError> {
-        let plan = plan_at(&parsed.specification(), &collection, transaction.snapshot())?;
+        let plan = plan_at(&parsed.specification(), &collection, reader.snapshot()?)?;
         context.note_plan(&plan, Purpose::Find);
         let sorting = if plan.sort.is_some() { Sorting::InMemory } else { Sorting::ByAccess };
         let one_at_most = matches!(plan.access, Access::PrimaryKey(_)).then_some(1);
         let executor = Executor::new(collection, plan, memory, Revisits::Impossible)?;
         let ParsedFind { projection, filter, limit, .. } = parsed;
-        Ok(FindSource { transaction, executor, projection, filter, left: limit.or(one_at_most), sorting })
+        Ok(FindSource { reader, executor, projection, filter, left: limit.or(one_at_most), sorting })
     }
 }
 
 impl CursorSource for FindSource {
     fn next(&mut self, caller: Caller<'_>, out: &mut Vec<u8>) -> Result<bool, CommandError> {
-        let next = self.executor.next(&*self.transaction, caller);
+        let held = self.reader.hold()?;
+        let next = self.executor.next(held.transaction(), caller);
         let next = next.map_err(|error| memory_fault("Executor error during find command", error));
         let Some(row) = next? else { return Ok(false) };
         self.left = self.left.map(|left| left.saturating_sub(1));

@@ -10,14 +10,14 @@ use pando_query::projection::Projection;
 
 use super::collation::refuse_collation;
 use super::insert::ends_transaction;
-use super::retry;
 use super::selection::{self, Selection};
 use super::statement_parts::{array_of_documents, checked_hint, checked_modification};
 use super::update_statement::{Reach, UpdateParts, UpdateStatement, Upsert};
 use crate::arguments::{Arguments, collection_name};
 use crate::context::Context;
 use crate::error::write_failure;
-use crate::{CommandError, ErrorCode, Request};
+use crate::sessions::write_record::Image;
+use crate::{CommandError, ErrorCode, Request, unit_of_work};
 
 /// The form of the document in the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,15 @@ pub(crate) fn run(
     let parts = parse(request.body)?;
     let namespace = context.writable(name)?;
     let scope = context.parse_scope().with_let(parts.variables)?;
-    let outcome = retry::on_conflict(context, |context| {
+    if let Some(session) = &context.session_use {
+        session.check_statements(1)?;
+    }
+    if let Some(outcome) = repeated(context, request.body)? {
+        write_reply(reply, &parts, &outcome, &scope)?;
+        reply.append_i32("retriedStmtId", context.retried_statement());
+        return Ok(());
+    }
+    let outcome = unit_of_work::run(context, |context| {
         let lease = match context.lease(&namespace)? {
             Some(lease) => lease,
             None if parts.upsert == Upsert::Yes => context.lease_or_create(&namespace)?,
@@ -74,9 +82,10 @@ pub(crate) fn run(
                 return Ok(Outcome::default());
             }
         };
-        let mut transaction = context.catalog().begin_write()?;
-        let outcome = modify(context, &lease, &mut transaction, &parts, &scope)?;
-        context.commit(transaction)?;
+        let mut work = context.begin_work()?;
+        let outcome = modify(context, &lease, work.writer(), &parts, &scope)?;
+        remember(context, &parts, &outcome);
+        context.commit_work(work)?;
         Ok(outcome)
     })?;
     context.note(|notes| match parts.change {
@@ -88,6 +97,35 @@ pub(crate) fn run(
         }
     });
     write_reply(reply, &parts, &outcome, &scope)
+}
+
+/// The outcome that an earlier request with the same number has had.
+fn repeated(context: &mut Context<'_>, body: &RawDocument) -> Result<Option<Outcome>, CommandError> {
+    let Some(session) = &mut context.session_use else { return Ok(None) };
+    let Some(upserted) = session.repeated(0) else { return Ok(None) };
+    let Some(image) = session.image(0) else {
+        let shown = pando_query::shell_text::document_text(body);
+        return Err(CommandError::failed(
+            ErrorCode::Location(40_607),
+            format!("No pre-image available for findAndModify retry request:{shown}"),
+        ));
+    };
+    let Image { matched, document, .. } = image.clone();
+    Ok(Some(Outcome { document, matched: u64::from(matched), modified: 0, upserted }))
+}
+
+/// Notes the outcome for a repetition of the request, if it has changed something.
+fn remember(context: &mut Context<'_>, parts: &Parts<'_>, outcome: &Outcome) {
+    let Some(session) = context.session_use.as_mut().filter(|session| session.is_write()) else { return };
+    let has_changed = match parts.change {
+        Change::Remove => outcome.matched > 0,
+        Change::Update(_) => outcome.modified > 0 || outcome.upserted.is_some(),
+    };
+    if has_changed {
+        session.executed(0, outcome.upserted.as_ref());
+        let (matched, document) = (outcome.matched > 0, outcome.document.clone());
+        session.answered(|statement| Image { statement, matched, document });
+    }
 }
 
 fn parse(body: &RawDocument) -> Result<Parts<'_>, CommandError> {

@@ -10,6 +10,8 @@ use crate::context::Context;
 use crate::cursor_reply::{self, BatchEnd};
 use crate::cursors::{BatchPlace, OpenCursor};
 use crate::error::Failure;
+use crate::identity::uuid_text;
+use crate::session_id::SessionId;
 use crate::{CommandError, ErrorCode, Request};
 
 /// Answers the next batch; the cursor is gone when it is exhausted.
@@ -64,6 +66,9 @@ fn check_request(
             ),
         ));
     }
+    if let Some(failure) = wrong_transaction(context, cursor) {
+        return Err(failure);
+    }
     match request.body.get("maxTimeMS") {
         Ok(Some(limit)) if !limit.is_null() => Err(Failure::new(
             ErrorCode::BadValue,
@@ -71,6 +76,43 @@ fn check_request(
         )),
         _ => Ok(()),
     }
+}
+
+/// The failure of a request whose transaction is not that of the cursor.
+fn wrong_transaction(context: &Context<'_>, cursor: &OpenCursor) -> Option<Failure> {
+    let facts = &cursor.facts;
+    let wanted = context.open_transaction().map(|open| open.number);
+    if facts.transaction.is_none() && wanted.is_none() {
+        return None;
+    }
+    let id = facts.figures().id;
+    let shown = |session: SessionId| {
+        format!("{} - {} -  - ", uuid_text(session.bytes()), SessionId::USER_DIGEST_TEXT)
+    };
+    let (code, reason) = match (facts.session, context.session) {
+        (None, Some(session)) => {
+            (50_736, format!("which was not created in a session, in session {}", shown(session)))
+        }
+        (Some(owner), None) => {
+            (50_737, format!("which was created in session {}, without an lsid", shown(owner)))
+        }
+        (Some(owner), Some(session)) if owner != session => {
+            (50_738, format!("which was created in session {}, in session {}", shown(owner), shown(session)))
+        }
+        _ => match (facts.transaction, wanted) {
+            (None, Some(number)) => {
+                (50_739, format!("which was not created in a transaction, in transaction {number}"))
+            }
+            (Some(owner), None) => {
+                (50_740, format!("which was created in transaction {owner}, without a txnNumber"))
+            }
+            (Some(owner), Some(number)) if owner != number => {
+                (50_741, format!("which was created in transaction {owner}, in transaction {number}"))
+            }
+            _ => return None,
+        },
+    };
+    Some(Failure::new(ErrorCode::Location(code), format!("Cannot run getMore on cursor {id}, {reason}")))
 }
 
 /// Answers the next batch within the time that the command of the cursor has left.

@@ -6,19 +6,20 @@
 //!    ordered batch ends there, an unordered one goes on.
 //! 3. The transaction commits: one log record and one sync serve the whole batch.
 //! 4. A conflict with another transaction starts the batch again from step 2.
+//!
+//! In a session's transaction there is no step 3, and the first failure or conflict ends the transaction.
 
 use pando_catalog::{BlockingMode, Collection, WriteTransaction};
 use pando_document::{DocumentWriter, RawDocument};
 
-use super::retry;
 use super::stored_document;
-use super::write_reply::{FailedWrite, Order, count, tried, write_errors};
+use super::write_reply::{FailedWrite, Order, count, tried, write_errors, write_retried};
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::error::{Failure, write_failure};
 use crate::identity::WRITE_BATCH_MAX;
 use crate::operation_counters::OperationKind;
-use crate::{CommandError, ErrorCode, Request};
+use crate::{CommandError, ErrorCode, Request, unit_of_work};
 
 /// Documents in a batch that may be inserted on a thread that serves many clients; a larger one would hold
 /// the others up.
@@ -52,11 +53,15 @@ pub(crate) fn run(
     }
     let namespace = context.writable(name)?;
 
-    let (inserted, failed) = retry::on_conflict(context, |context| {
+    if let Some(session) = &context.session_use {
+        session.check_statements(documents.len())?;
+    }
+
+    let (inserted, failed) = unit_of_work::run(context, |context| {
         let collection = context.lease_or_create(&namespace)?;
-        let mut transaction = context.catalog().begin_write()?;
-        let outcome = insert_all(context, &collection, &mut transaction, &documents, order)?;
-        context.commit(transaction)?;
+        let mut work = context.begin_work()?;
+        let outcome = insert_all(context, &collection, work.writer(), &documents, order)?;
+        context.commit_work(work)?;
         Ok(outcome)
     })?;
     let tried = tried(documents.len(), order, &failed);
@@ -65,6 +70,7 @@ pub(crate) fn run(
     if context.concern.wants_answer() {
         reply.append("n", count(inserted));
         write_errors(reply, &failed);
+        write_retried(context, reply);
     } else {
         reply.append("n", count(0));
     }
@@ -85,7 +91,7 @@ pub(super) fn check_batch_length(length: usize) -> Result<(), CommandError> {
 
 /// Inserts each document behind a savepoint. Errors that concern the whole transaction end the batch.
 fn insert_all(
-    context: &Context<'_>,
+    context: &mut Context<'_>,
     collection: &Collection,
     transaction: &mut WriteTransaction,
     documents: &[&RawDocument],
@@ -96,9 +102,18 @@ fn insert_all(
     let mut stored = Vec::new();
     for (index, document) in documents.iter().enumerate() {
         context.check()?;
+        if context.session_use.as_mut().is_some_and(|session| session.repeated(index).is_some()) {
+            inserted += 1;
+            continue;
+        }
         let savepoint = transaction.savepoint();
         match insert_one(context, collection, transaction, document, &mut stored, context.blocking) {
-            Ok(()) => inserted += 1,
+            Ok(()) => {
+                inserted += 1;
+                if let Some(session) = &mut context.session_use {
+                    session.executed(index, None);
+                }
+            }
             Err(error @ CommandError::WouldBlock(_)) => return Err(error),
             Err(CommandError::Failed(failure)) if ends_transaction(&failure) => {
                 return Err(CommandError::Failed(failure));
@@ -115,13 +130,22 @@ fn insert_all(
             Err(CommandError::Failed(failure)) => {
                 transaction.rollback_to(savepoint);
                 failed.push(FailedWrite { index, failure: *failure });
-                if order == Order::Ordered {
+                if ends_session_transaction(context) || order == Order::Ordered {
                     break;
                 }
             }
         }
     }
     Ok((inserted, failed))
+}
+
+/// Whether the batch is in a session's transaction, which a failed write ends.
+pub(super) fn ends_session_transaction(context: &mut Context<'_>) -> bool {
+    let Some(session) = context.session_use.as_mut().filter(|session| session.open().is_some()) else {
+        return false;
+    };
+    session.fail();
+    true
 }
 
 /// Whether a failure is not one document's but the transaction's.
@@ -135,6 +159,8 @@ pub(super) fn ends_transaction(failure: &Failure) -> bool {
                 | ErrorCode::TransactionTooLarge
                 | ErrorCode::ShutdownInProgress
                 | ErrorCode::LockTimeout
+                | ErrorCode::NoSuchTransaction
+                | ErrorCode::SnapshotUnavailable
         )
 }
 

@@ -15,17 +15,20 @@
 //!   statement's failure.
 //! - A statement whose collection is dropped meanwhile fails, and ends the run. Its client is told of that
 //!   statement, as in MongoDB.
+//! - In a session's transaction there is one transaction, and the first failure ends it.
 //! - `WouldBlock` ends the run before anything of the current transaction is committed.
 //!
 //! # Not here
-//! Repeating a batch after a conflict: [`retry`](super::retry). The reply: `update.rs` and `delete.rs`.
+//! Repeating a batch after a conflict: [`unit_of_work`](crate::unit_of_work). The reply: `update.rs` and
+//! `delete.rs`.
 
 use std::sync::Arc;
 
 use pando_catalog::{Collection, WriteTransaction};
+use pando_document::Value;
 use pando_query::expression::ParseScope;
 
-use super::insert::ends_transaction;
+use super::insert::{ends_session_transaction, ends_transaction};
 use super::write_reply::{FailedWrite, Order};
 use crate::CommandError;
 use crate::context::Context;
@@ -50,6 +53,13 @@ pub(super) trait Statement {
         scope: &ParseScope,
     ) -> Result<StatementRun<Self>, CommandError>;
 
+    /// The effect of a statement that has changed something.
+    fn effect(outcome: &Self::Outcome) -> Option<Effect<'_>>;
+
+    /// The outcome of a statement that an earlier request has carried out, with the `_id` that it has
+    /// upserted.
+    fn repeated(upserted: Option<Value>) -> Self::Outcome;
+
     /// Carries a large statement out in transactions of its own.
     ///
     /// # Errors
@@ -60,6 +70,12 @@ pub(super) trait Statement {
         collection: &Arc<Collection>,
         outcome: &mut Self::Outcome,
     ) -> Result<(), CommandError>;
+}
+
+/// The effect of a statement that is remembered for its repetition.
+pub(super) struct Effect<'o> {
+    /// The `_id` of the document that it has inserted.
+    pub upserted: Option<&'o Value>,
 }
 
 /// The end of a statement within the transaction of its batch.
@@ -139,21 +155,32 @@ impl<'a, S: Statement> StatementBatch<'a, S> {
         context: &mut Context<'_>,
         collection: &Arc<Collection>,
     ) -> Result<(), CommandError> {
-        let mut transaction = context.catalog().begin_write()?;
+        let mut work = context.begin_work()?;
         let mut pending = BatchOutcome::default();
         loop {
             let index = self.committed.statements + pending.statements;
             let Some(statement) = self.statements.get(index) else { break };
-            let savepoint = transaction.savepoint();
-            match statement.run(context, collection, &mut transaction, self.scope) {
-                Ok(StatementRun::Done(outcome)) => pending.succeed(index, outcome),
+            if let Some(upserted) = context.session_use.as_mut().and_then(|session| session.repeated(index)) {
+                pending.succeed(index, S::repeated(upserted));
+                continue;
+            }
+            let savepoint = work.writer().savepoint();
+            match statement.run(context, collection, work.writer(), self.scope) {
+                Ok(StatementRun::Done(outcome)) => {
+                    if let Some(session) = &mut context.session_use
+                        && let Some(effect) = S::effect(&outcome)
+                    {
+                        session.executed(index, effect.upserted);
+                    }
+                    pending.succeed(index, outcome);
+                }
                 Ok(StatementRun::TooLarge(large)) => {
                     context.require_may_block()?;
-                    transaction.rollback_to(savepoint);
-                    context.commit(transaction)?;
+                    work.writer().rollback_to(savepoint);
+                    context.commit_work(work)?;
                     self.committed.append(std::mem::take(&mut pending));
                     self.run_large(context, collection, index, &large)?;
-                    transaction = context.catalog().begin_write()?;
+                    work = context.begin_work()?;
                 }
                 Err(error @ CommandError::WouldBlock(_)) => return Err(error),
                 Err(CommandError::Failed(_)) if context.is_collection_dropped() => {
@@ -165,16 +192,16 @@ impl<'a, S: Statement> StatementBatch<'a, S> {
                     return Err(CommandError::Failed(failure));
                 }
                 Err(CommandError::Failed(failure)) => {
-                    transaction.rollback_to(savepoint);
+                    work.writer().rollback_to(savepoint);
                     pending.fail(FailedWrite { index, failure: *failure });
                 }
             }
             let has_failed = !pending.failed.is_empty() || !self.committed.failed.is_empty();
-            if self.order == Order::Ordered && has_failed {
+            if has_failed && (ends_session_transaction(context) || self.order == Order::Ordered) {
                 break;
             }
         }
-        context.commit(transaction)?;
+        context.commit_work(work)?;
         self.committed.append(pending);
         Ok(())
     }

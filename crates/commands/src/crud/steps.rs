@@ -9,6 +9,8 @@
 //! 3. Each step is a transaction. It checks the filter again, because its documents may have changed, and
 //!    writes them. A conflict repeats the step. An error ends the statement, and the earlier steps stay.
 //!
+//! In a session's transaction there are no steps: the statement takes part in that transaction as a whole.
+//!
 //! So the write set and the list of keys stay bounded, however large the collection is.
 
 use std::sync::Arc;
@@ -17,10 +19,9 @@ use pando_catalog::{Bytes, Collection, WriteTransaction};
 use pando_document::RawDocument;
 
 use super::insert::ends_transaction;
-use super::retry;
 use super::selection::{KeyScan, Selection};
-use crate::CommandError;
 use crate::context::Context;
+use crate::{CommandError, unit_of_work};
 
 /// The most documents of one transaction, and of one search in the snapshot.
 pub(super) const STEP_DOCUMENTS: usize = 10_000;
@@ -31,11 +32,39 @@ const STEP_BYTES: usize = 16 << 20;
 /// The documents and bytes of a step so far.
 #[derive(Default)]
 pub(super) struct Meter {
+    reach: MeterReach,
     documents: usize,
     bytes: usize,
 }
 
+/// What a meter measures.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum MeterReach {
+    /// A step, which ends where it is large.
+    #[default]
+    Step,
+    /// A statement of a session's transaction, which has no steps.
+    Statement,
+}
+
+/// The most documents that a statement searches for before it is carried out in steps.
+pub(super) fn documents_max(context: &Context<'_>) -> usize {
+    match context.open_transaction() {
+        None => STEP_DOCUMENTS,
+        Some(_) => usize::MAX - 1,
+    }
+}
+
 impl Meter {
+    /// The meter of a statement.
+    pub fn of(context: &Context<'_>) -> Meter {
+        let reach = match context.open_transaction() {
+            None => MeterReach::Step,
+            Some(_) => MeterReach::Statement,
+        };
+        Meter { reach, ..Meter::default() }
+    }
+
     /// Counts a document that is going to be changed.
     pub fn add(&mut self, document: &Bytes) {
         self.documents += 1;
@@ -49,7 +78,7 @@ impl Meter {
 
     /// Whether the next document belongs to the next step.
     pub fn is_full(&self) -> bool {
-        self.documents >= STEP_DOCUMENTS || self.bytes >= STEP_BYTES
+        self.reach == MeterReach::Step && (self.documents >= STEP_DOCUMENTS || self.bytes >= STEP_BYTES)
     }
 }
 
@@ -88,7 +117,7 @@ pub(super) fn in_steps<T: Default>(
             return Ok(());
         }
         let step =
-            retry::on_conflict(context, |context| take_step(context, selection, collection, change, &keys))?;
+            unit_of_work::run(context, |context| take_step(context, selection, collection, change, &keys))?;
         keys.drain(..step.keys);
         add(step.noted);
         if let Some(failure) = step.failure {
@@ -104,7 +133,8 @@ fn take_step<T: Default>(
     change: &Change<'_, T>,
     keys: &[Vec<u8>],
 ) -> Result<Step<T>, CommandError> {
-    let mut transaction = context.catalog().begin_write()?;
+    let mut work = context.begin_work()?;
+    let transaction = work.writer();
     let mut meter = Meter::default();
     let mut step = Step { keys: 0, noted: T::default(), failure: None };
     for key in keys {
@@ -113,13 +143,13 @@ fn take_step<T: Default>(
         }
         context.check()?;
         step.keys += 1;
-        let Some(old) = collection.fetch(&*transaction, key, context.blocking)? else { continue };
+        let Some(old) = collection.fetch(&**transaction, key, context.blocking)? else { continue };
         if !selection.filter.matches(RawDocument::from_bytes(&old)?)? {
             continue;
         }
         meter.add(&old);
         let before = transaction.savepoint();
-        match change(context, &mut transaction, key, old, &mut step.noted) {
+        match change(context, transaction, key, old, &mut step.noted) {
             Ok(written) => meter.add_written(written),
             Err(CommandError::Failed(failure)) if !ends_transaction(&failure) => {
                 transaction.rollback_to(before);
@@ -129,6 +159,6 @@ fn take_step<T: Default>(
             Err(error) => return Err(error),
         }
     }
-    context.commit(transaction)?;
+    context.commit_work(work)?;
     Ok(step)
 }

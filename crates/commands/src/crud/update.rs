@@ -4,20 +4,19 @@
 use std::sync::Arc;
 
 use pando_catalog::{Collection, WriteTransaction};
-use pando_document::{DocumentWriter, RawDocument, RawValue};
+use pando_document::{DocumentWriter, RawDocument, RawValue, Value};
 use pando_query::expression::ParseScope;
 
 use super::collation::refuse_collation;
 use super::insert::check_batch_length;
-use super::retry;
-use super::statement_batch::{BatchOutcome, Statement, StatementBatch, StatementRun};
+use super::statement_batch::{BatchOutcome, Effect, Statement, StatementBatch, StatementRun};
 use super::statement_parts::{array_of_documents, check_stages, checked_hint, checked_modification};
 use super::update_statement::{Reach, UpdateOutcome, UpdateParts, UpdateStatement, Upsert};
-use super::write_reply::{FailedWrite, Order, count, tried, write_errors};
+use super::write_reply::{FailedWrite, Order, count, tried, write_errors, write_retried};
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::operation_counters::OperationKind;
-use crate::{CommandError, Request};
+use crate::{CommandError, ErrorCode, Request, unit_of_work};
 
 /// Updates.
 pub(crate) fn run(
@@ -45,11 +44,14 @@ pub(crate) fn run(
     check_batch_length(updates.len())?;
     let parts = updates.iter().map(|update| parse_parts(update)).collect::<Result<Vec<_>, _>>()?;
     let namespace = context.writable(name)?;
+    if let Some(session) = &context.session_use {
+        session.check_statements(updates.len())?;
+    }
     let scope = context.parse_scope().with_let(variables)?;
 
     let mut batch = StatementBatch::new(&parts, &scope, order);
     let mut without_collection = None;
-    retry::on_conflict(context, |context| {
+    unit_of_work::run(context, |context| {
         let upserts = parts.iter().any(|part| part.upsert == Upsert::Yes);
         let lease = match context.lease(&namespace)? {
             Some(lease) => lease,
@@ -66,7 +68,7 @@ pub(crate) fn run(
     context.shared.operations.add(OperationKind::Update, tried);
     note_effect(context, &outcome);
     let shown = if context.concern.wants_answer() { outcome } else { BatchOutcome::default() };
-    write_reply(reply, &shown);
+    write_reply(context, reply, &shown);
     Ok(())
 }
 
@@ -144,11 +146,27 @@ impl<'a> Statement for UpdateParts<'a> {
         scope: &ParseScope,
     ) -> Result<StatementRun<UpdateParts<'a>>, CommandError> {
         context.list_statement(self.query, || self.shown());
+        if self.reach == Reach::Many && context.is_retryable_write() {
+            return Err(CommandError::failed(
+                ErrorCode::InvalidOptions,
+                "Cannot use (or request) retryable writes with multi=true",
+            ));
+        }
         let statement = UpdateStatement::parse(self.clone(), scope)?;
         Ok(match statement.run(context, collection, transaction)? {
             Some(outcome) => StatementRun::Done(outcome),
             None => StatementRun::TooLarge(Box::new(statement)),
         })
+    }
+
+    fn effect(outcome: &UpdateOutcome) -> Option<Effect<'_>> {
+        let has_changed = outcome.modified > 0 || outcome.upserted.is_some();
+        has_changed.then_some(Effect { upserted: outcome.upserted.as_ref() })
+    }
+
+    fn repeated(upserted: Option<Value>) -> UpdateOutcome {
+        let changed = u64::from(upserted.is_none());
+        UpdateOutcome { matched: changed, modified: changed, upserted, ..UpdateOutcome::default() }
     }
 
     /// After an error the client is told of no document of this statement, although the earlier steps stay.
@@ -174,12 +192,13 @@ fn note_effect(context: &Context<'_>, batch: &BatchOutcome<UpdateOutcome>) {
     });
 }
 
-fn write_reply(reply: &mut DocumentWriter<'_>, batch: &BatchOutcome<UpdateOutcome>) {
+fn write_reply(context: &Context<'_>, reply: &mut DocumentWriter<'_>, batch: &BatchOutcome<UpdateOutcome>) {
     let upserts = batch.outcomes.iter().filter(|statement| statement.outcome.upserted.is_some());
     let matched: u64 = batch.outcomes.iter().map(|statement| statement.outcome.matched).sum();
     let modified: u64 = batch.outcomes.iter().map(|statement| statement.outcome.modified).sum();
     reply.append("n", count(matched + upserts.clone().count() as u64));
     write_errors(reply, &batch.failed);
+    write_retried(context, reply);
     if upserts.clone().next().is_some() {
         let mut list = reply.array("upserted");
         for statement in upserts {

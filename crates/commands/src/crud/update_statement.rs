@@ -17,7 +17,7 @@ use pando_query::literal::Literal;
 use pando_query::update::{Applied, ApplyKind, Update, UpdateContext};
 
 use super::selection::{self, Selection};
-use super::steps::{Meter, STEP_DOCUMENTS, Written, in_steps};
+use super::steps::{Meter, Written, documents_max, in_steps};
 use super::stored_document;
 use crate::context::Context;
 use crate::error::write_failure;
@@ -123,10 +123,10 @@ impl<'a> UpdateStatement<'a> {
         transaction: &mut WriteTransaction,
     ) -> Result<Option<UpdateOutcome>, CommandError> {
         let selection = &self.selection;
-        let keys = selection::keys(selection, collection, &**transaction, context, STEP_DOCUMENTS)?;
+        let keys = selection::keys(selection, collection, &**transaction, context, documents_max(context))?;
         let Some(keys) = keys else { return Ok(None) };
         let mut outcome = UpdateOutcome::default();
-        let mut meter = Meter::default();
+        let mut meter = Meter::of(context);
         for key in keys {
             context.check()?;
             if meter.is_full() {

@@ -2,6 +2,7 @@
 
 use pando_document::{DocumentWriter, RawValue};
 
+use crate::context::Context;
 use crate::error::Failure;
 
 /// A write of a batch that failed.
@@ -47,6 +48,19 @@ pub(super) fn write_errors(reply: &mut DocumentWriter<'_>, failed: &[FailedWrite
         one.finish();
     }
     errors.finish();
+}
+
+/// Writes the statements that an earlier request has carried out, if there are any.
+pub(super) fn write_retried(context: &Context<'_>, reply: &mut DocumentWriter<'_>) {
+    let retried = context.session_use.as_ref().map_or(&[][..], |session| session.retried());
+    if retried.is_empty() {
+        return;
+    }
+    let mut list = reply.array("retriedStmtIds");
+    for id in retried {
+        list.push(RawValue::Int32(*id));
+    }
+    list.finish();
 }
 
 /// A count as replies show it.

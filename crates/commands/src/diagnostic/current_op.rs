@@ -7,6 +7,7 @@ use pando_query::filter::Filter;
 
 use crate::arguments::is_generic;
 use crate::context::Context;
+use crate::diagnostic::idle_session::session_document;
 use crate::operations::{Surroundings, connection_document, cursor_document};
 use crate::{CommandError, Request};
 
@@ -42,11 +43,19 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Which connections and cursors are listed beside the operations under way.
-#[derive(Clone, Copy, Debug, Default)]
+/// Which connections, cursors and sessions are listed beside the operations under way.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct WantedOperations {
     pub idle_connections: bool,
     pub idle_cursors: bool,
+    /// Sessions with an open transaction.
+    pub idle_sessions: bool,
+}
+
+impl Default for WantedOperations {
+    fn default() -> WantedOperations {
+        WantedOperations { idle_connections: false, idle_cursors: false, idle_sessions: true }
+    }
 }
 
 impl WantedOperations {
@@ -67,6 +76,11 @@ impl WantedOperations {
         if self.idle_cursors {
             let idle = shared.cursors.idle();
             documents.extend(idle.iter().map(|cursor| cursor_document(cursor, &surroundings)));
+        }
+        if self.idle_sessions {
+            let lifetime = shared.sessions.lifetime();
+            let idle = shared.sessions.idle();
+            documents.extend(idle.iter().map(|open| session_document(open, lifetime, &surroundings)));
         }
         documents
     }

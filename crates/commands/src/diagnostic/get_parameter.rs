@@ -2,7 +2,7 @@
 
 use pando_document::{DocumentWriter, RawValue};
 
-use super::set_parameter::{QUERY_MEMORY, parameter_name};
+use super::set_parameter::{QUERY_MEMORY, TRANSACTION_LIFETIME, parameter_name};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -35,6 +35,11 @@ pub(crate) fn run(
         found += 1;
         let limit = context.catalog().query_memory().limit();
         reply.append_i64(QUERY_MEMORY, i64::try_from(limit).unwrap_or(i64::MAX));
+    }
+    if all || request.body.get(TRANSACTION_LIFETIME)?.is_some() {
+        found += 1;
+        let seconds = context.shared.sessions.lifetime().as_secs();
+        reply.append_i32(TRANSACTION_LIFETIME, i32::try_from(seconds).unwrap_or(i32::MAX));
     }
     let engine = context.catalog().engine();
     for (setting, value) in engine.settings() {

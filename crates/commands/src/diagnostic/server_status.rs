@@ -47,6 +47,7 @@ pub(crate) fn run(
     let engine = context.catalog().engine();
     write_statistics(engine.name(), &engine.statistics(), reply);
     write_waits(&engine.waits(), reply);
+    write_transactions(context, reply);
     let mut metrics = reply.document("metrics");
     let mut cursors = metrics.document("cursor");
     let mut open = cursors.document("open");
@@ -67,6 +68,29 @@ pub(crate) fn run(
     pando.append_i64("liveTransactions", i64::try_from(transactions.len()).unwrap_or(i64::MAX));
     pando.finish();
     Ok(())
+}
+
+/// Writes the counters of transactions and retryable writes.
+fn write_transactions(context: &Context<'_>, reply: &mut DocumentWriter<'_>) {
+    let sessions = &context.shared.sessions;
+    let open = sessions.figures.open().max(0);
+    let idle = i64::try_from(sessions.idle().len()).unwrap_or(i64::MAX).min(open);
+    let mut transactions = reply.document("transactions");
+    for (name, number) in sessions.figures.iter() {
+        transactions.append_i64(name, number);
+    }
+    for (name, number) in [
+        ("currentActive", open - idle),
+        ("currentInactive", idle),
+        ("currentOpen", open),
+        ("totalPrepared", 0),
+        ("totalPreparedThenCommitted", 0),
+        ("totalPreparedThenAborted", 0),
+        ("currentPrepared", 0),
+    ] {
+        transactions.append_i64(name, number);
+    }
+    transactions.finish();
 }
 
 /// Writes the figures of the periodic work.

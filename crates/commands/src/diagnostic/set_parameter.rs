@@ -1,4 +1,5 @@
-//! `setParameter`: changes settings while the server runs: `queryMemory`, and those of the engine.
+//! `setParameter`: changes settings while the server runs: `queryMemory`, `transactionLifetimeLimitSeconds`,
+//! and those of the engine.
 //!
 //! The engine's settings appear under its name and theirs: `cache` of `betree` is `betreeCache`. They hold
 //! until the server stops. Settings that hold from the start stand in the configuration.
@@ -6,12 +7,15 @@
 use pando_catalog::QUERY_MEMORY_MIN;
 use pando_document::{DocumentWriter, Number, RawValue};
 
-use crate::arguments::is_generic;
+use crate::arguments::{is_generic, whole};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
 
 /// The parameter of the memory of queries.
 pub(crate) const QUERY_MEMORY: &str = "queryMemory";
+
+/// The parameter of the time after which an open transaction is ended.
+pub(crate) const TRANSACTION_LIFETIME: &str = "transactionLifetimeLimitSeconds";
 
 /// The name of a parameter for a setting of an engine.
 pub(crate) fn parameter_name(engine: &str, setting: &str) -> String {
@@ -33,7 +37,7 @@ pub(crate) fn run(
     let settings = engine.settings();
     let mut changes = Vec::new();
     let mut first_was = None;
-    let mut query_memory = None;
+    let (mut query_memory, mut lifetime) = (None, None);
     for field in request.body.iter().skip(1) {
         let (name, value) = field?;
         if is_generic(name) {
@@ -43,6 +47,11 @@ pub(crate) fn run(
             let memory = context.catalog().query_memory();
             query_memory = Some(parse_query_memory(context, value)?);
             first_was.get_or_insert(memory.limit().to_string());
+            continue;
+        }
+        if name == TRANSACTION_LIFETIME {
+            lifetime = Some(parse_lifetime(value)?);
+            first_was.get_or_insert(context.shared.sessions.lifetime().as_secs().to_string());
             continue;
         }
         let setting = settings.iter().find(|(setting, _)| parameter_name(engine.name(), setting) == name);
@@ -72,8 +81,33 @@ pub(crate) fn run(
     if let Some(bytes) = query_memory {
         context.catalog().query_memory().set_limit(bytes);
     }
-    reply.append_str("was", &was);
+    if let Some(seconds) = lifetime {
+        context.shared.sessions.set_lifetime_seconds(seconds);
+    }
+    match (was.parse(), lifetime) {
+        (Ok(number), Some(_)) => reply.append_i32("was", number),
+        _ => reply.append_str("was", &was),
+    }
     Ok(())
+}
+
+/// A number of seconds.
+fn parse_lifetime(value: RawValue<'_>) -> Result<u64, CommandError> {
+    let refused = |reason: String| Err(CommandError::failed(ErrorCode::BadValue, reason));
+    if !value.is_number() {
+        return refused(format!(
+            "Failed validating {TRANSACTION_LIFETIME}: Unable to coerce value to integral type"
+        ));
+    }
+    match i32::try_from(whole(value)) {
+        Ok(seconds @ 1..) => Ok(u64::from(seconds.unsigned_abs())),
+        Ok(seconds) => refused(format!(
+            "Invalid value for parameter {TRANSACTION_LIFETIME}: {seconds} is not greater than or equal to 1"
+        )),
+        Err(_) => refused(format!(
+            "Failed validating {TRANSACTION_LIFETIME}: the value is out of the range of 32 bits"
+        )),
+    }
 }
 
 /// The memory of queries: a number of bytes, or text such as `64MB`.

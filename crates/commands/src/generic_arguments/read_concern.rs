@@ -5,9 +5,14 @@
 
 use pando_document::{RawDocument, RawValue};
 
-use super::{GenericSupport, ReadConcernSupport, ReadConcernWords};
+use super::{GenericSupport, ReadConcernSupport, ReadConcernWords, Start};
 use crate::arguments::wrong_type as wrong_field_type;
 use crate::{CommandError, ErrorCode};
+
+/// The levels that the commands know.
+const LEVELS: [&str; 5] = ["local", "majority", "linearizable", "available", "snapshot"];
+/// The levels of a transaction.
+const TRANSACTION_LEVELS: [&str; 3] = ["local", "majority", "snapshot"];
 
 /// Checks the field `readConcern` of a command.
 pub(super) fn check(
@@ -20,8 +25,43 @@ pub(super) fn check(
         if support.read_words == ReadConcernWords::Own && !is_absent {
             return Err(wrong_field_type(&format!("{command}.readConcern"), value, "type 'object'"));
         }
-        return Err(CommandError::failed(ErrorCode::FailedToParse, "readConcern field should be an object"));
+        return Err(not_an_object());
     };
+    let level = read(concern)?;
+    check_level(command, support.reads, level)?;
+    check_times(concern, level)
+}
+
+/// Checks the field of a statement in a transaction; gives the level. One node has one order of commits, so
+/// all levels read the newest snapshot, which is behind every `afterClusterTime`.
+pub(super) fn check_in_transaction(value: RawValue<'_>, start: Start) -> Result<&'static str, CommandError> {
+    let RawValue::Document(concern) = value else { return Err(not_an_object()) };
+    let level = read(concern)?;
+    let invalid = |reason: &str| Err(CommandError::failed(ErrorCode::InvalidOptions, reason));
+    if start == Start::Continues && !concern.is_empty() {
+        return invalid("Only the first command in a transaction may specify a readConcern");
+    }
+    if level.is_some_and(|level| !LEVELS.contains(&level)) {
+        return Err(unknown_level());
+    }
+    if concern.get("atClusterTime")?.is_some() {
+        return invalid("readConcern.atClusterTime is not supported yet");
+    }
+    let level = TRANSACTION_LEVELS.iter().find(|known| **known == level.unwrap_or("local"));
+    level.copied().ok_or_else(|| {
+        CommandError::failed(
+            ErrorCode::InvalidOptions,
+            "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction",
+        )
+    })
+}
+
+fn not_an_object() -> CommandError {
+    CommandError::failed(ErrorCode::FailedToParse, "readConcern field should be an object")
+}
+
+/// Checks the types of all fields; gives the level.
+fn read(concern: &RawDocument) -> Result<Option<&str>, CommandError> {
     let mut level = None;
     for field in concern.iter() {
         match field? {
@@ -42,17 +82,20 @@ pub(super) fn check(
             }
         }
     }
-    check_level(command, support.reads, level)?;
-    check_times(concern, level)
+    Ok(level)
+}
+
+fn unknown_level() -> CommandError {
+    CommandError::failed(
+        ErrorCode::FailedToParse,
+        "readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'",
+    )
 }
 
 fn check_level(command: &str, support: ReadConcernSupport, level: Option<&str>) -> Result<(), CommandError> {
     let Some(level) = level else { return Ok(()) };
-    if !["local", "majority", "linearizable", "available", "snapshot"].contains(&level) {
-        return Err(CommandError::failed(
-            ErrorCode::FailedToParse,
-            "readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'",
-        ));
+    if !LEVELS.contains(&level) {
+        return Err(unknown_level());
     }
     let unsupported = |reason: &str| {
         let shown = format!("{{ readConcern: {{ level: \"{level}\", provenance: \"clientSupplied\" }} }}");

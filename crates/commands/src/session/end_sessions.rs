@@ -1,4 +1,5 @@
-//! `endSessions` and `refreshSessions`: lists of sessions. The cursors of sessions that end are closed.
+//! `endSessions` and `refreshSessions`: lists of sessions. The cursors and open transactions of sessions that
+//! end are closed. (MongoDB leaves the transactions to their time limit.)
 
 use pando_document::{DocumentWriter, RawValue};
 
@@ -16,6 +17,7 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     let sessions = read("endSessions", request)?;
     if !sessions.is_empty() {
+        context.shared.sessions.end_transactions(|session, _| sessions.contains(&session));
         context.cursors().kill_sessions(|session| sessions.contains(&session));
     }
     Ok(())

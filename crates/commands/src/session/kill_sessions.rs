@@ -1,5 +1,5 @@
-//! `killSessions`, `killAllSessions` and `killAllSessionsByPattern`: end the operations and cursors of
-//! sessions.
+//! `killSessions`, `killAllSessions` and `killAllSessionsByPattern`: end the operations, the transactions and
+//! the cursors of sessions.
 //!
 //! There are no users yet: every session belongs to the same nameless one, and a pattern for another user
 //! matches none.
@@ -60,6 +60,7 @@ pub(crate) fn run_by_pattern(
 
 fn kill(context: &Context<'_>, is_wanted: impl Fn(SessionId) -> bool) {
     context.shared.running.kill_sessions(context.record, &is_wanted);
+    context.shared.sessions.end_transactions(|session, _| is_wanted(session));
     context.cursors().kill_sessions(&is_wanted);
 }
 

@@ -143,6 +143,7 @@ error_codes! {
     IdlDuplicateField = 40413, "IDLDuplicateField";
     IdlFailedToParse = 40414, "IDLFailedToParse";
     IdlUnknownField = 40415, "IDLUnknownField";
+    NotARetryableWriteCommand = 50768, "NotARetryableWriteCommand";
 }
 
 #[cfg(test)]

@@ -17,11 +17,13 @@ pub enum OperationWait {
     Collection,
     /// The end of another index build of the collection.
     IndexBuild,
+    /// The end of another request of the same session.
+    Session,
 }
 
 /// All waits; the code of each is its place, from 1.
-const ALL: [OperationWait; 3] =
-    [OperationWait::Conflict, OperationWait::Collection, OperationWait::IndexBuild];
+const ALL: [OperationWait; 4] =
+    [OperationWait::Conflict, OperationWait::Collection, OperationWait::IndexBuild, OperationWait::Session];
 
 impl OperationWait {
     /// Its name, as lists of operations show it.
@@ -30,6 +32,7 @@ impl OperationWait {
             OperationWait::Conflict => "conflict",
             OperationWait::Collection => "collection",
             OperationWait::IndexBuild => "indexBuild",
+            OperationWait::Session => "session",
         }
     }
 }

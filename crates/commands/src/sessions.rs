@@ -1,0 +1,305 @@
+//! The sessions that have begun a transaction or a retryable write, each with its newest transaction number.
+//!
+//! # Terms
+//! - *Progress*: the newest transaction number of a session, and what became of it.
+//! - *Use*: the right of one request to work with a session ([`SessionUse`]). It holds the progress.
+//! - *Record*: the progress that survives a restart ([`write_record`]).
+//!
+//! # Steps of a request with a transaction number
+//! 1. It takes its session out of the table. Another request of the session waits. A session that is not in
+//!    the table is read from its record.
+//! 2. It begins a transaction or a retryable write, or finds the one that goes on ([`SessionUse::enter`]).
+//! 3. Its command works in the transaction ([`OpenTransaction`]), or notes the statements that have run.
+//! 4. It puts the session back. A failed statement has ended the transaction by then.
+//!
+//! # Ends of a transaction
+//! Its commit or abort, a failed statement, a newer number of its session, the end of its session, and its
+//! time limit. One that a request works with at that moment ends with the request.
+//!
+//! # Invariants
+//! - A session serves one request with a transaction number at a time.
+//! - An ended transaction has given back its snapshot and its intents.
+
+pub(crate) mod labels;
+pub(crate) mod open_transaction;
+mod session_use;
+mod transaction_figures;
+pub(crate) mod write_record;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use pando_catalog::{Begin, BlockingMode, Caller, Catalog, Direction, Durability, KeyRange, OperationWait};
+use pando_document::{RawDocument, RawValue};
+use pando_query::QueryError;
+use parking_lot::{Condvar, Mutex};
+
+pub(crate) use self::open_transaction::{Begun, OpenTransaction};
+pub(crate) use self::session_use::{EndOfRequest, Entry, SessionUse, committed};
+pub(crate) use self::transaction_figures::TransactionFigures;
+use self::write_record::{Recorded, WriteRecord};
+use crate::session_id::SessionId;
+use crate::{CommandError, ErrorCode};
+
+/// The longest wait for another request of a session between two looks at the interruption.
+const TURN_WAIT: Duration = Duration::from_millis(20);
+/// The time after which an open transaction is ended, where nobody says otherwise.
+const LIFETIME_DEFAULT: Duration = Duration::from_secs(60);
+/// Records that one run of the periodic work removes at most.
+const RECORDS_PER_RUN: usize = 10_000;
+
+/// The newest transaction number of a session, and what became of it.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    /// -1 before the first.
+    pub number: i64,
+    pub stage: Stage,
+}
+
+/// What became of a transaction number.
+#[derive(Debug)]
+pub(crate) enum Stage {
+    /// It was never used.
+    Unused,
+    /// A retryable write, whose statements may be repeated.
+    Write(WriteRecord),
+    /// A transaction that is open.
+    Open(Arc<OpenTransaction>),
+    /// A transaction that has committed.
+    Committed,
+    /// A transaction that has ended otherwise.
+    Aborted,
+}
+
+impl Progress {
+    const UNUSED: Progress = Progress { number: -1, stage: Stage::Unused };
+}
+
+/// A session, shared by its requests.
+#[derive(Debug)]
+struct Session {
+    id: SessionId,
+    state: Mutex<State>,
+    /// Signalled when a request puts the session back.
+    free: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    /// `None` while a request works with it.
+    progress: Option<Progress>,
+    /// The open transaction, while a request works with it.
+    used: Option<Arc<OpenTransaction>>,
+    /// The transaction under way is to be ended when its request puts it back.
+    is_end_wanted: bool,
+    /// When a request has put it back last, in milliseconds since 1970.
+    used_ms: i64,
+}
+
+/// See the module's head.
+pub(crate) struct Sessions {
+    table: Mutex<HashMap<SessionId, Arc<Session>>>,
+    lifetime_s: AtomicU64,
+    pub figures: Arc<TransactionFigures>,
+}
+
+impl Default for Sessions {
+    fn default() -> Sessions {
+        Sessions {
+            table: Mutex::default(),
+            lifetime_s: AtomicU64::new(LIFETIME_DEFAULT.as_secs()),
+            figures: Arc::default(),
+        }
+    }
+}
+
+impl Sessions {
+    /// Takes a session out for a request. Waits for another request of the session, if the caller may.
+    pub fn take(
+        &self,
+        id: SessionId,
+        catalog: &Catalog,
+        caller: Caller<'_>,
+    ) -> Result<SessionUse, CommandError> {
+        let session = self.session(id, catalog, caller.blocking)?;
+        let mut state = session.state.lock();
+        let progress = match (state.progress.take(), caller.blocking) {
+            (Some(progress), _) => progress,
+            (None, BlockingMode::CachedOnly) => return Err(CommandError::WouldBlock(None)),
+            (None, BlockingMode::MayBlock) => {
+                let turn = caller.operation.wait_for(OperationWait::Session, || {
+                    session.free.wait_for(&mut state, TURN_WAIT);
+                    state.progress.take()
+                });
+                turn.map_err(QueryError::from)?
+            }
+        };
+        state.used = match &progress.stage {
+            Stage::Open(open) => Some(Arc::clone(open)),
+            _ => None,
+        };
+        drop(state);
+        Ok(SessionUse::new(session, Arc::clone(&self.figures), progress))
+    }
+
+    /// The session of this identity, read from its record where it is not in the table.
+    fn session(
+        &self,
+        id: SessionId,
+        catalog: &Catalog,
+        blocking: BlockingMode,
+    ) -> Result<Arc<Session>, CommandError> {
+        if let Some(session) = self.table.lock().get(&id) {
+            return Ok(Arc::clone(session));
+        }
+        let recorded = read_record(id, catalog, blocking)?;
+        let mut table = self.table.lock();
+        let session = table.entry(id).or_insert_with(|| {
+            let state = State { progress: Some(recorded), used: None, is_end_wanted: false, used_ms: 0 };
+            Arc::new(Session { id, state: Mutex::new(state), free: Condvar::new() })
+        });
+        Ok(Arc::clone(session))
+    }
+
+    /// The time after which an open transaction is ended.
+    pub fn lifetime(&self) -> Duration {
+        Duration::from_secs(self.lifetime_s.load(Ordering::Relaxed))
+    }
+
+    /// Changes that time.
+    pub fn set_lifetime_seconds(&self, seconds: u64) {
+        self.lifetime_s.store(seconds, Ordering::Relaxed);
+    }
+
+    /// Ends the open transactions that are wanted. Of those that a request works with, gives the sessions:
+    /// the request is to be interrupted.
+    pub fn end_transactions(
+        &self,
+        is_wanted: impl Fn(SessionId, &OpenTransaction) -> bool,
+    ) -> (Vec<Arc<OpenTransaction>>, Vec<SessionId>) {
+        let (mut ended, mut busy) = (Vec::new(), Vec::new());
+        if self.figures.open() == 0 {
+            return (ended, busy);
+        }
+        for session in self.all() {
+            let mut state = session.state.lock();
+            if let Some(used) = &state.used {
+                if is_wanted(session.id, used) {
+                    busy.push(session.id);
+                    state.is_end_wanted = true;
+                }
+                continue;
+            }
+            let Some(progress) = &mut state.progress else { continue };
+            let Stage::Open(open) = &progress.stage else { continue };
+            if is_wanted(session.id, open) {
+                open.end();
+                self.figures.count_abort();
+                ended.push(Arc::clone(open));
+                progress.stage = Stage::Aborted;
+            }
+        }
+        (ended, busy)
+    }
+
+    /// The open transactions that no request works with.
+    pub fn idle(&self) -> Vec<Arc<OpenTransaction>> {
+        let open = self.all().into_iter().filter_map(|session| {
+            match session.state.lock().progress.as_ref()?.stage {
+                Stage::Open(ref open) => Some(Arc::clone(open)),
+                _ => None,
+            }
+        });
+        open.collect()
+    }
+
+    /// Forgets the sessions that were not used since this moment, in milliseconds since 1970. Their records
+    /// stay. Gives whether a session is still in use.
+    pub fn forget_before(&self, since_ms: i64) -> impl Fn(SessionId) -> bool {
+        let mut table = self.table.lock();
+        table.retain(|_, session| {
+            let state = session.state.lock();
+            let is_idle = match &state.progress {
+                None => false,
+                Some(progress) => !matches!(progress.stage, Stage::Open(_)),
+            };
+            !is_idle || state.used_ms >= since_ms || Arc::strong_count(session) > 1
+        });
+        let used: std::collections::HashSet<SessionId> = table.keys().copied().collect();
+        move |session| used.contains(&session)
+    }
+
+    /// Ends all transactions: the store is about to be closed.
+    pub fn clear(&self) {
+        self.end_transactions(|_, _| true);
+        self.table.lock().clear();
+    }
+
+    fn all(&self) -> Vec<Arc<Session>> {
+        self.table.lock().values().cloned().collect()
+    }
+}
+
+/// The progress of a session by its record.
+fn read_record(id: SessionId, catalog: &Catalog, blocking: BlockingMode) -> Result<Progress, CommandError> {
+    let records = catalog.session_records();
+    let mut named = Vec::new();
+    let mut out = pando_document::DocumentWriter::begin(&mut named);
+    id.write("_id", &mut out);
+    out.finish();
+    let named = RawDocument::from_bytes(&named)?;
+    let Some(id @ RawValue::Document(_)) = named.get("_id")? else { return Ok(Progress::UNUSED) };
+    let reader = catalog.begin(Begin::READ)?;
+    let found = records.fetch(&*reader, records.primary_key_of(id).as_bytes(), blocking)?;
+    reader.rollback();
+    let Some(found) = found else { return Ok(Progress::UNUSED) };
+    let Some((number, recorded)) = write_record::decode(RawDocument::from_bytes(&found)?) else {
+        return Err(CommandError::failed(
+            ErrorCode::IncompleteTransactionHistory,
+            "the record of this session in config.transactions cannot be read: use a new session",
+        ));
+    };
+    let stage = match recorded {
+        Recorded::Committed => Stage::Committed,
+        Recorded::Write(write) => Stage::Write(write),
+    };
+    Ok(Progress { number, stage })
+}
+
+/// Removes the records that are older than this moment, in milliseconds since 1970, and whose sessions are
+/// not in use.
+pub(crate) fn remove_records(
+    catalog: &Catalog,
+    since_ms: i64,
+    is_used: &dyn Fn(SessionId) -> bool,
+) -> Result<(), CommandError> {
+    let mut old = Vec::new();
+    let reader = catalog.begin(Begin::READ)?;
+    let mut scan = catalog.session_records().scan_documents(KeyRange::all(), Direction::Forward);
+    while let Some((_, record)) = scan.next(&*reader, BlockingMode::MayBlock)? {
+        let record = RawDocument::from_bytes(record)?;
+        let is_old = matches!(record.get("lastWriteDate")?, Some(RawValue::DateTime(at)) if at < since_ms);
+        let Some(id) = record.get("_id")?.and_then(|id| id.as_document()) else { continue };
+        if is_old && !SessionId::of(id).is_some_and(is_used) {
+            old.push(id.to_owned());
+        }
+        if old.len() == RECORDS_PER_RUN {
+            break;
+        }
+    }
+    reader.rollback();
+    if old.is_empty() {
+        return Ok(());
+    }
+    let mut transaction = catalog.begin_write()?;
+    for id in &old {
+        transaction.delete_session_record(RawValue::Document(id))?;
+    }
+    transaction.commit(Durability::None)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

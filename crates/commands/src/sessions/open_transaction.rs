@@ -1,0 +1,124 @@
+//! An open transaction of a session, shared by the requests and cursors that read it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use pando_catalog::SessionTransaction;
+use pando_environment::Monotonic;
+use parking_lot::{ArcMutexGuard, Mutex, MutexGuard, RawMutex};
+
+use crate::error::Failure;
+use crate::operations::ConnectionRecord;
+use crate::session_id::SessionId;
+use crate::{CommandError, ErrorCode};
+
+/// The begin of a transaction, as lists of operations show it.
+pub(crate) struct Begun {
+    pub at: Monotonic,
+    /// Milliseconds since 1970.
+    pub ms: i64,
+    /// The level of its read concern.
+    pub level: &'static str,
+    /// The connection that has begun it.
+    pub connection: Arc<ConnectionRecord>,
+}
+
+/// See the module's head.
+pub(crate) struct OpenTransaction {
+    pub session: SessionId,
+    pub number: i64,
+    pub begun: Begun,
+    /// `None` when it has ended. Locked for a statement that writes, and for each document that is read.
+    cell: Arc<Mutex<Option<SessionTransaction>>>,
+    has_cursors: AtomicBool,
+    active_us: AtomicU64,
+}
+
+impl OpenTransaction {
+    pub fn new(
+        session: SessionId,
+        number: i64,
+        begun: Begun,
+        transaction: SessionTransaction,
+    ) -> OpenTransaction {
+        OpenTransaction {
+            session,
+            number,
+            begun,
+            cell: Arc::new(Mutex::new(Some(transaction))),
+            has_cursors: AtomicBool::new(false),
+            active_us: AtomicU64::new(0),
+        }
+    }
+
+    /// The transaction, for a look at its snapshot.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn lock(&self) -> Result<MutexGuard<'_, Option<SessionTransaction>>, CommandError> {
+        let held = self.cell.lock();
+        if held.is_some() { Ok(held) } else { Err(self.ended()) }
+    }
+
+    /// The transaction, for a statement that writes.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn lock_for_statement(
+        &self,
+    ) -> Result<ArcMutexGuard<RawMutex, Option<SessionTransaction>>, CommandError> {
+        let held = self.cell.lock_arc();
+        if held.is_some() { Ok(held) } else { Err(self.ended()) }
+    }
+
+    /// Takes the transaction out for its commit.
+    pub fn take(&self) -> Option<SessionTransaction> {
+        self.cell.lock().take()
+    }
+
+    /// Ends it without a commit.
+    pub fn end(&self) {
+        drop(self.take());
+    }
+
+    fn ended(&self) -> CommandError {
+        aborted(self.number)
+    }
+
+    /// Notes that a cursor reads it.
+    pub fn note_cursor(&self) {
+        self.has_cursors.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a cursor has read it.
+    pub fn has_cursors(&self) -> bool {
+        self.has_cursors.load(Ordering::Relaxed)
+    }
+
+    /// Adds the time of a request that has worked with it.
+    pub fn add_active(&self, time: Duration) {
+        let time = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.active_us.fetch_add(time, Ordering::Relaxed);
+    }
+
+    /// The time that requests have worked with it.
+    pub fn active(&self) -> Duration {
+        Duration::from_micros(self.active_us.load(Ordering::Relaxed))
+    }
+}
+
+impl std::fmt::Debug for OpenTransaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "transaction {} of session {:?}", self.number, self.session)
+    }
+}
+
+/// The error of a transaction that has ended without a commit.
+pub(crate) fn aborted(number: i64) -> CommandError {
+    Failure::new(
+        ErrorCode::NoSuchTransaction,
+        format!("Transaction with {{ txnNumber: {number} }} has been aborted."),
+    )
+    .into()
+}

@@ -1,0 +1,163 @@
+//! The table of sessions over an engine in memory.
+
+use pando_catalog::{Caller, Durability, Operation, SharedEngine};
+use pando_document::{RawDocumentBuf, doc};
+use pando_environment::Environment;
+
+use super::*;
+use crate::generic_arguments::{Participation, Start, StatementIds, TransactionSupport};
+use crate::operations::ConnectionRecord;
+
+fn catalog() -> Catalog {
+    let engine: SharedEngine = Arc::new(pando_memory::MemoryEngine::new(&Environment::real()));
+    Catalog::open(engine).unwrap()
+}
+
+fn id(byte: u8) -> SessionId {
+    SessionId::from_bytes([byte; 16])
+}
+
+fn begun() -> Begun {
+    let environment = Environment::real();
+    Begun {
+        at: environment.clock().monotonic(),
+        ms: 0,
+        level: "local",
+        connection: Arc::new(ConnectionRecord::new(1, "test", Arc::new(Operation::default()))),
+    }
+}
+
+fn entered(
+    sessions: &Sessions,
+    catalog: &Catalog,
+    session: SessionId,
+    participation: Participation,
+) -> Result<SessionUse, CommandError> {
+    let operation = Operation::default();
+    let caller = Caller { blocking: BlockingMode::CachedOnly, operation: &operation };
+    let mut session = sessions.take(session, catalog, caller)?;
+    let entry = Entry {
+        participation,
+        support: TransactionSupport::Statement,
+        statement_ids: StatementIds::default(),
+        catalog,
+    };
+    match session.enter(&entry, begun) {
+        Ok(()) => Ok(session),
+        Err(error) => {
+            session.leave(EndOfRequest::Again, TransactionSupport::Statement, 1_000);
+            Err(error)
+        }
+    }
+}
+
+fn code_of(outcome: Result<SessionUse, CommandError>) -> i32 {
+    match outcome {
+        Ok(_) => 0,
+        Err(CommandError::WouldBlock(_)) => -1,
+        Err(CommandError::Failed(failure)) => failure.code.code(),
+    }
+}
+
+fn leave(session: SessionUse, end: EndOfRequest) {
+    session.leave(end, TransactionSupport::Statement, 1_000);
+}
+
+const BEGIN: fn(i64) -> Participation = |number| Participation::Transaction(number, Start::Begins);
+const GO_ON: fn(i64) -> Participation = |number| Participation::Transaction(number, Start::Continues);
+
+#[test]
+fn a_session_serves_one_request_at_a_time() {
+    let (sessions, catalog) = (Sessions::default(), catalog());
+    let first = entered(&sessions, &catalog, id(1), BEGIN(1)).unwrap();
+    assert_eq!(code_of(entered(&sessions, &catalog, id(1), GO_ON(1))), -1);
+    assert_eq!(code_of(entered(&sessions, &catalog, id(2), BEGIN(1))), 0);
+    leave(first, EndOfRequest::Answered);
+    leave(entered(&sessions, &catalog, id(1), GO_ON(1)).unwrap(), EndOfRequest::Answered);
+    // The other one was dropped without an end, as by a panic.
+    assert_eq!(code_of(entered(&sessions, &catalog, id(2), GO_ON(1))), 251);
+    assert_eq!(sessions.figures.open(), 1);
+}
+
+#[test]
+fn a_request_that_is_handled_again_begins_its_transaction_again() {
+    let (sessions, catalog) = (Sessions::default(), catalog());
+    for _ in 0..3 {
+        let session = entered(&sessions, &catalog, id(1), BEGIN(7)).unwrap();
+        leave(session, EndOfRequest::Again);
+        assert_eq!(sessions.figures.open(), 0);
+    }
+    leave(entered(&sessions, &catalog, id(1), BEGIN(7)).unwrap(), EndOfRequest::Answered);
+    assert_eq!(code_of(entered(&sessions, &catalog, id(1), BEGIN(7))), 117);
+    assert_eq!(code_of(entered(&sessions, &catalog, id(1), BEGIN(6))), 225);
+    leave(entered(&sessions, &catalog, id(1), GO_ON(7)).unwrap(), EndOfRequest::Again);
+    leave(entered(&sessions, &catalog, id(1), GO_ON(7)).unwrap(), EndOfRequest::Failed);
+    assert_eq!(code_of(entered(&sessions, &catalog, id(1), GO_ON(7))), 251);
+    assert_eq!(catalog.engine().live_transactions().len(), 0);
+}
+
+#[test]
+fn an_ended_transaction_leaves_no_snapshot_even_if_a_request_works_with_it() {
+    let (sessions, catalog) = (Sessions::default(), catalog());
+    leave(entered(&sessions, &catalog, id(1), BEGIN(1)).unwrap(), EndOfRequest::Answered);
+    let busy = entered(&sessions, &catalog, id(2), BEGIN(1)).unwrap();
+    assert_eq!(sessions.idle().len(), 1);
+    assert_eq!(catalog.engine().live_transactions().len(), 2);
+    let (ended, wanted) = sessions.end_transactions(|_, _| true);
+    assert_eq!((ended.len(), wanted), (1, vec![id(2)]));
+    leave(busy, EndOfRequest::Answered);
+    assert_eq!(catalog.engine().live_transactions().len(), 0);
+    for session in [id(1), id(2)] {
+        assert_eq!(code_of(entered(&sessions, &catalog, session, GO_ON(1))), 251);
+    }
+    // A newer number takes the place of an open one.
+    leave(entered(&sessions, &catalog, id(1), BEGIN(2)).unwrap(), EndOfRequest::Answered);
+    leave(entered(&sessions, &catalog, id(1), BEGIN(3)).unwrap(), EndOfRequest::Answered);
+    assert_eq!((catalog.engine().live_transactions().len(), sessions.figures.open()), (1, 1));
+    sessions.clear();
+    assert_eq!(catalog.engine().live_transactions().len(), 0);
+}
+
+#[test]
+fn a_write_is_remembered_by_its_record_until_the_session_is_old() {
+    let (sessions, catalog) = (Sessions::default(), catalog());
+    catalog
+        .create_collection(&pando_catalog::Namespace::new("d", "c").unwrap(), RawDocumentBuf::new(), [1; 16])
+        .unwrap();
+    let mut session = entered(&sessions, &catalog, id(1), Participation::RetryableWrite(5)).unwrap();
+    assert!(session.repeated(0).is_none());
+    session.executed(0, None);
+    session.forget_news();
+    assert!(session.repeated(0).is_none(), "its transaction was rolled back");
+    session.executed(0, Some(&doc! { "_id": 1 }.get("_id").unwrap().clone()));
+    let mut transaction = catalog.begin_write().unwrap();
+    session.write_record(&mut transaction, 1_000).unwrap();
+    transaction.commit(Durability::None).unwrap();
+    session.keep_news();
+    assert_eq!(session.repeated(0), Some(Some(pando_document::Value::Int32(1))));
+    assert_eq!(session.retried(), [0]);
+    leave(session, EndOfRequest::Answered);
+
+    // A new table knows it from the record.
+    let sessions = Sessions::default();
+    let mut session = entered(&sessions, &catalog, id(1), Participation::RetryableWrite(5)).unwrap();
+    assert!(session.repeated(0).is_some() && session.repeated(1).is_none());
+    leave(session, EndOfRequest::Answered);
+    assert_eq!(code_of(entered(&sessions, &catalog, id(1), Participation::RetryableWrite(4))), 225);
+    assert_eq!(code_of(entered(&sessions, &catalog, id(1), BEGIN(5))), 117);
+    assert_eq!(
+        sessions.figures.iter().find(|(name, _)| *name == "retriedCommandsCount"),
+        Some(("retriedCommandsCount", 1))
+    );
+
+    // Its record goes when it is old and its session is not in use.
+    remove_records(&catalog, 5_000, &sessions.forget_before(500)).unwrap();
+    leave(
+        entered(&sessions, &catalog, id(1), Participation::RetryableWrite(5)).unwrap(),
+        EndOfRequest::Answered,
+    );
+    remove_records(&catalog, 500, &sessions.forget_before(5_000)).unwrap();
+    assert_eq!(code_of(entered(&sessions, &catalog, id(1), Participation::RetryableWrite(4))), 225);
+    remove_records(&catalog, 5_000, &sessions.forget_before(5_000)).unwrap();
+    assert_eq!(code_of(entered(&sessions, &catalog, id(1), Participation::RetryableWrite(4))), 0);
+}

@@ -1,0 +1,45 @@
+"""A connection that sends a command exactly as it stands: PyMongo puts a session of its own in the place of `lsid`."""
+
+import socket
+import struct
+
+import bson
+from pymongo.errors import OperationFailure
+
+HEADER = struct.Struct("<iiii")
+OP_MSG = 2013
+
+
+class Raw:
+    """One connection; one request at a time."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+
+    def ask(self, database, request):
+        """The reply, whatever it is."""
+        body = struct.pack("<IB", 0, 0) + bson.encode({**request, "$db": database})
+        self.socket.sendall(HEADER.pack(HEADER.size + len(body), 1, 0, OP_MSG) + body)
+        length, *_ = HEADER.unpack(self._read(HEADER.size))
+        return bson.decode(self._read(length - HEADER.size)[5:])
+
+    def command(self, database, request):
+        """The reply of a command that succeeds."""
+        reply = self.ask(database, request)
+        if not reply["ok"]:
+            raise OperationFailure(reply["errmsg"], reply.get("code"), reply)
+        return reply
+
+    def _read(self, count):
+        read = b""
+        while len(read) < count:
+            part = self.socket.recv(count - len(read))
+            assert part, "the server closed the connection"
+            read += part
+        return read
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
