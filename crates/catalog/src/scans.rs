@@ -29,6 +29,12 @@ impl DocumentScan {
         self.cursor.next(transaction, blocking)
     }
 
+    /// The next primary key and document of the batch in hand; `None` where they have to be fetched.
+    #[inline]
+    pub fn next_at_hand(&mut self) -> Option<(&[u8], &[u8])> {
+        self.cursor.next_at_hand()
+    }
+
     /// The primary key and document that [`next`](DocumentScan::next) gave last.
     #[inline]
     pub fn current(&self) -> Option<(&[u8], &[u8])> {
@@ -63,6 +69,9 @@ impl DocumentScan {
 
 /// Entries of a run that are stepped over before the scan jumps: a jump costs as much as some of them.
 const STEPPED_OVER: usize = 24;
+/// The same where the run before was jumped over: this one is thought to be long, too. Not fewer, because a
+/// jump over so few costs many times as much as they do.
+const STEPPED_OVER_AGAIN: usize = 8;
 /// A byte that no part of a key begins with, above all that do.
 const BEYOND_EVERY_CONTINUATION: u8 = 0xFF;
 
@@ -72,6 +81,8 @@ pub struct IndexScan {
     cursor: Cursor,
     index: Arc<Index>,
     direction: Direction,
+    /// Entries to step over before a jump.
+    stepped_over: usize,
 }
 
 impl IndexScan {
@@ -118,15 +129,17 @@ impl IndexScan {
     }
 
     /// Passes over all entries whose first fields, so many of them, have the same bytes as those of the last
-    /// entry. A short run is stepped over and a long one jumped over.
+    /// entry. A short run is stepped over and a long one jumped over, and it is thought to be as long as the one
+    /// before.
     pub fn skip_fields(&mut self, fields: usize) {
         let Some((key, _)) = self.cursor.current() else { return };
         let Some(first) = self.index.directions().get(..fields) else { return };
         // A cut key does not decode; its neighbours are then stepped through one by one.
         let Ok(bytes) = pando_keyorder::parts_length(key, first) else { return };
         let mut beyond = key[..bytes].to_vec();
-        let passed = self.cursor.pass_prefix(bytes, RunValues::Any, STEPPED_OVER);
-        let is_long = passed == STEPPED_OVER;
+        let passed = self.cursor.pass_prefix(bytes, RunValues::Any, self.stepped_over);
+        let is_long = passed == self.stepped_over;
+        self.stepped_over = if is_long { STEPPED_OVER_AGAIN } else { STEPPED_OVER };
         if !is_long && !self.cursor.is_at_batch_end() {
             return;
         }
@@ -134,7 +147,7 @@ impl IndexScan {
             beyond.push(BEYOND_EVERY_CONTINUATION);
         }
         match is_long {
-            true => self.cursor.seek(&beyond),
+            true => self.cursor.seek_briefly(&beyond, 1 + self.stepped_over),
             // The run may go on in the next batch.
             false => self.cursor.seek_nearby(&beyond),
         }
@@ -160,6 +173,7 @@ impl Collection {
     /// A scan of the entries of an index whose keys (field bytes, and primary key behind them where the index
     /// is not unique) lie in a range.
     pub fn scan_index(&self, index: &Arc<Index>, range: KeyRange, direction: Direction) -> IndexScan {
-        IndexScan { cursor: Cursor::new(index.tree(), range, direction), index: Arc::clone(index), direction }
+        let cursor = Cursor::new(index.tree(), range, direction);
+        IndexScan { cursor, index: Arc::clone(index), direction, stepped_over: STEPPED_OVER }
     }
 }

@@ -87,6 +87,14 @@ impl Cursor {
         Ok(self.batch.get(self.at - 1))
     }
 
+    /// The next entry of the batch in hand; `None` where the next one has to be fetched.
+    #[inline]
+    pub fn next_at_hand(&mut self) -> Option<(&[u8], &[u8])> {
+        let entry = self.batch.get(self.at)?;
+        self.at += 1;
+        Some(entry)
+    }
+
     /// The entry that [`next`](Cursor::next) gave last; none before the first and after a failure.
     #[inline]
     pub fn current(&self) -> Option<(&[u8], &[u8])> {
@@ -164,6 +172,15 @@ impl Cursor {
         }
         if self.range.is_empty() {
             self.end = ScanEnd::Done;
+        }
+    }
+
+    /// As [`seek`](Cursor::seek), for a caller that is thought to look at so many entries there and to jump
+    /// again.
+    pub fn seek_briefly(&mut self, key: &[u8], entries: usize) {
+        self.seek(key);
+        if self.is_at_batch_end() {
+            self.limits.entries_max = self.limits.entries_max.min(entries.max(1));
         }
     }
 
