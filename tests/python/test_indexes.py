@@ -159,3 +159,28 @@ def test_explain_says_at_which_components_of_a_path_arrays_stood(db, keys, docum
         stage = stage["inputStage"]
     assert stage["multiKeyPaths"] == paths
     assert stage["isMultiKey"] == any(paths.values())
+
+
+def test_an_index_with_arrays_covers_counts_and_the_fields_beside_them(db):
+    c = db.c
+    c.create_index([("tags", 1), ("n", 1)])
+    c.insert_many([{"_id": i, "tags": [i % 3, 5, i % 7], "n": i % 10} for i in range(100)])
+    count = {"count": "c", "query": {"tags": {"$gte": 0}}}
+    explained = db.command("explain", count, verbosity="executionStats")
+    assert explained["queryPlanner"]["winningPlan"]["inputStage"]["stage"] == "COUNT_SCAN"
+    assert explained["executionStats"]["totalDocsExamined"] == 0
+    assert db.command(count)["n"] == 100 and c.count_documents({"tags": {"$gte": 0}}) == 100
+    found = c.find({"tags": 5, "n": {"$gt": 7}}, {"n": 1, "_id": 0})
+    assert found.explain()["executionStats"]["totalDocsExamined"] == 0
+    assert sorted(d["n"] for d in found) == [8] * 10 + [9] * 10
+    assert c.distinct("n", {"tags": 5}) == list(range(10))
+    assert next(c.find({"tags": 2, "n": 3}, {"tags": 1, "_id": 0}))["tags"][1] == 5
+
+
+def test_one_element_of_an_outer_array_is_met_by_two_of_an_inner_one(db):
+    c = db.c
+    c.create_index([("a.x.b", 1), ("a.x.c", 1)])
+    c.insert_many([{"_id": 1, "a": [{"x": [{"b": 1, "c": 9}, {"b": 9, "c": 2}]}]}, {"_id": 2, "a": [{"x": [{"b": 1, "c": 2}]}]}])
+    found = lambda filter: [d["_id"] for d in c.find(filter).sort("_id", 1)]
+    assert found({"a": {"$elemMatch": {"x.b": 1, "x.c": 2}}}) == [1, 2]
+    assert found({"a.x": {"$elemMatch": {"b": 1, "c": 2}}}) == [2]

@@ -43,6 +43,11 @@ impl Multikey {
         self.includes(Multikey::at(component))
     }
 
+    /// Whether one of them is this component or a later one.
+    pub fn has_arrays_from(self, component: usize) -> bool {
+        self.0 >> component.min(LAST_COMPONENT) != 0
+    }
+
     /// Whether all components of the other are among them.
     pub fn includes(self, other: Multikey) -> bool {
         self.0 | other.0 == self.0
@@ -75,6 +80,7 @@ mod tests {
         assert_eq!(paths(Multikey::anywhere("a.b.c")), ["a", "a.b", "a.b.c"]);
         assert!(Multikey::anywhere("a.b").includes(Multikey::at(1)));
         assert!(!Multikey::at(1).includes(Multikey::anywhere("a.b")));
+        assert!(Multikey::at(1).has_arrays_from(1) && !Multikey::at(1).has_arrays_from(2));
     }
 
     #[test]
@@ -82,6 +88,7 @@ mod tests {
         let path = vec!["x"; 100].join(".");
         let far = Multikey::at(80);
         assert!(far.contains(99) && !far.contains(62) && Multikey::anywhere(&path).includes(far));
+        assert!(far.has_arrays_from(90) && !Multikey::at(62).has_arrays_from(63));
         assert_eq!(far.array_paths(&path).count(), 37);
     }
 }

@@ -23,10 +23,15 @@ use pando_query::sort::Sort;
 fn index(line: &str) -> IndexDescription {
     let (specification, arrays) = line.split_once(" arrays ").unwrap_or((line, ""));
     let mut index = IndexDescription::from_specification(&extended_json::document(specification)).unwrap();
-    for path in arrays.split_whitespace() {
+    for array in arrays.split_whitespace() {
+        // `a.b@a`: only the prefix `a` is an array.
+        let (path, multikey) = match array.split_once('@') {
+            Some((path, prefix)) => (path, Multikey::at(prefix.split('.').count() - 1)),
+            None => (array, Multikey::anywhere(array)),
+        };
         let at =
             index.fields.iter().position(|field| field.path == path).expect("an array is on an indexed path");
-        index.multikey[at] = Multikey::at(path.split('.').count() - 1);
+        index.multikey[at] = index.multikey[at].union(multikey);
     }
     index
 }

@@ -115,6 +115,59 @@ fn patterns_find_the_same_through_every_index() {
     check_corpus("regex.txt", &[index(doc! { "s": 1 }, &[]), index(doc! { "s": -1 }, &["sparse"])]);
 }
 
+/// The keys of one document pair each `b` with the `c` beside it, and not with others.
+#[test]
+fn two_fields_behind_an_inner_array_are_not_bounded_by_an_element_of_the_outer_one() {
+    let pair = |b: i32, c: i32| Value::Document(doc! { "b": b, "c": c });
+    let element = |list: Vec<Value>| Value::Document(doc! { "x": (Value::Array(list)) });
+    let documents = [
+        doc! { "_id": 1, "a": (Value::Array(vec![element(vec![pair(1, 9), pair(9, 2)])])) }.to_raw(),
+        doc! { "_id": 2, "a": (Value::Array(vec![element(vec![pair(1, 2)])])) }.to_raw(),
+        doc! { "_id": 3, "a": (Value::Array(vec![element(vec![pair(1, 9)]), element(vec![pair(9, 2)])])) }
+            .to_raw(),
+        doc! { "_id": 4, "a": { "x": { "b": 1, "c": 2 } } }.to_raw(),
+    ];
+    let store = Store::new(&documents, &[index(doc! { "a.x.b": 1, "a.x.c": 1 }, &[])]);
+    for (filter, wanted) in [
+        (doc! { "a": { "$elemMatch": { "x.b": 1, "x.c": 2 } } }, vec![1, 2]),
+        (doc! { "a.x": { "$elemMatch": { "b": 1, "c": 2 } } }, vec![2]),
+        (
+            doc! { "a": { "$elemMatch": { "x.b": { "$gt": 0, "$lt": 2 }, "x.c": { "$gt": 1, "$lt": 3 } } } },
+            vec![1, 2],
+        ),
+        (doc! { "a.x.b": 1, "a.x.c": 2 }, vec![1, 2, 3, 4]),
+    ] {
+        let text = document_text(&filter.to_raw());
+        let filter = Filter::parse(&filter.to_raw(), &ParseScope::default()).unwrap();
+        check(&store, &filter, &Sort::Unordered, &wanted, &text);
+    }
+}
+
+#[test]
+fn arrays_that_two_fields_do_not_share_bound_both() {
+    let numbers = |list: &[i32]| Value::Array(list.iter().map(|number| Value::Int32(*number)).collect());
+    let documents = [
+        doc! { "_id": 1, "m": (numbers(&[1, 5])), "n": 2 }.to_raw(),
+        doc! { "_id": 2, "m": 1, "n": (numbers(&[2, 7])) }.to_raw(),
+        doc! { "_id": 3, "m": (numbers(&[5, 6])), "n": 2 }.to_raw(),
+        doc! { "_id": 4, "m": 1, "n": (numbers(&[7])) }.to_raw(),
+        doc! { "_id": 5, "o": [{ "b": 1 }, { "b": 9 }], "m": 3 }.to_raw(),
+        doc! { "_id": 6, "o": [{ "b": 4 }], "m": 3 }.to_raw(),
+    ];
+    let indexes = [index(doc! { "m": 1, "n": 1 }, &[]), index(doc! { "o.b": 1, "m": 1 }, &[])];
+    let store = Store::new(&documents, &indexes);
+    for (filter, wanted) in [
+        (doc! { "m": 1, "n": 2 }, vec![1, 2]),
+        (doc! { "m": { "$gte": 5 }, "n": 2 }, vec![1, 3]),
+        (doc! { "o": { "$elemMatch": { "b": { "$gt": 2, "$lt": 8 } } } }, vec![6]),
+        (doc! { "o.b": { "$gt": 2, "$lt": 8 } }, vec![5, 6]),
+    ] {
+        let text = document_text(&filter.to_raw());
+        let filter = Filter::parse(&filter.to_raw(), &ParseScope::default()).unwrap();
+        check(&store, &filter, &Sort::Unordered, &wanted, &text);
+    }
+}
+
 #[test]
 fn filters_of_arrays_find_the_same_through_every_index() {
     check_corpus(

@@ -49,8 +49,12 @@ pub(super) fn of_index(
     let candidate = through_index(find, nodes, index, bounds);
     let gives_order = find.sort_pattern().is_some() && candidate.plan.sort.is_none();
     // Groups and distinct values are cheaper of entries than of documents, even of all entries.
-    let replaces_documents =
-        matches!(candidate.plan.coverage, Coverage::Entry(Nulls::Taken) | Coverage::Distinct(_));
+    let replaces_documents = match candidate.plan.coverage {
+        // An index with arrays has more entries than documents, and each document counts once.
+        Coverage::Entry(Nulls::Taken) => !index.is_multikey(),
+        Coverage::Distinct(_) => true,
+        Coverage::Entry(Nulls::Fetched) | Coverage::Document | Coverage::Nothing | Coverage::Counter => false,
+    };
     (candidate.narrows || gives_order || replaces_documents).then_some(candidate)
 }
 

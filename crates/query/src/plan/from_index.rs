@@ -71,10 +71,12 @@ pub(super) fn covers(
         ProjectionNeeds::Paths(paths) => paths,
         ProjectionNeeds::Nothing => &[],
     };
-    if index.is_multikey() || index.truncated == Truncation::Truncated {
+    if index.truncated == Truncation::Truncated {
         return false;
     }
-    let has = |path: &str| index.fields.iter().any(|field| field.path == path);
+    // An entry has one element of each array, and all of a field that met none.
+    let fields = || index.fields.iter().zip(&index.multikey);
+    let has = |path: &str| fields().any(|(field, multikey)| field.path == path && !multikey.has_arrays());
     paths.iter().all(|path| has(path))
         && residual.iter().all(|node| reads_only(node, &has))
         && sort.is_none_or(|sort| sort.parts().iter().all(|part| has(part.path.as_str())))

@@ -4,14 +4,16 @@
 //! - Several tests of a field that never met an array: their bounds meet.
 //! - A field that has met arrays takes the bounds of one test only: `{ a: { $gt: 1, $lt: 5 } }` may be met by
 //!   two elements, so no single key need lie between.
-//! - A second field that has met arrays goes through the same array as the first. It takes bounds only from
-//!   the same `$elemMatch`, since other tests may be met by another element.
+//! - The tests of one `$elemMatch` speak of one element. Their bounds meet, if the path meets no further array
+//!   behind that of the `$elemMatch`.
+//! - Two fields that go through one array together ([*shared*](shared_component)) are both bounded only by one
+//!   `$elemMatch` of that array or of one behind it, since other tests may be met by another element.
 //!
 //! Tests that the bounds do not settle stay as a filter on documents.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
-use pando_catalog::{IndexDescription, Sparseness, Truncation};
+use pando_catalog::{IndexDescription, Multikey, Sparseness, Truncation};
 
 use super::interval::Intervals;
 use super::predicate_bounds::{self, Arrays, Bounds, Tightness};
@@ -42,19 +44,26 @@ impl IndexBounds {
 /// Puts the tests of a filter on an index.
 pub(super) fn of_index(index: &IndexDescription, predicates: &[Predicate<'_>]) -> IndexBounds {
     let mut bounds = IndexBounds::unbounded(index);
-    // The `$elemMatch` from which the first bounded array field took its bounds; `Some(None)`: from no
-    // `$elemMatch`.
-    let mut array_bound: Option<Option<usize>> = None;
+    let mut bounded: Vec<BoundedField> = Vec::new();
     for (at, field) in index.fields.iter().enumerate() {
         let of_field: Vec<&Predicate<'_>> =
             predicates.iter().filter(|predicate| predicate.path.is(&field.path)).collect();
         let chosen = if index.multikey[at].has_arrays() {
-            let of_field = of_field.into_iter().filter(|predicate| sees_all_leaves(index, predicate));
-            single(&of_field.collect::<Vec<_>>(), &mut array_bound, &mut bounds.settled)
+            let shared: Vec<(usize, BoundedField)> = bounded
+                .iter()
+                .filter_map(|other| Some((shared_component(index, at, other.at)?, *other)))
+                .collect();
+            let of_field = of_field
+                .into_iter()
+                .filter(|predicate| sees_all_leaves(index, predicate) && may_bound(predicate, &shared));
+            single(of_field, index.multikey[at], &mut bounds.settled)
         } else {
-            meeting(&of_field, &mut bounds.settled)
+            meeting(&of_field, &mut bounds.settled).map(|intervals| (intervals, None))
         };
-        if let Some(intervals) = chosen {
+        if let Some((intervals, element)) = chosen {
+            if !intervals.is_all() {
+                bounded.push(BoundedField { at, element });
+            }
             bounds.fields[at] = intervals.directed(field.direction);
         }
     }
@@ -103,31 +112,76 @@ fn meeting(predicates: &[&Predicate<'_>], settled: &mut HashSet<usize>) -> Optio
     Intervals::intersection_of(sets)
 }
 
-/// The best one test of a field with arrays.
-fn single(
-    predicates: &[&Predicate<'_>],
-    array_bound: &mut Option<Option<usize>>,
+/// A field that is bounded.
+#[derive(Clone, Copy, Debug)]
+struct BoundedField {
+    at: usize,
+    /// The node of the `$elemMatch` from which an array field took its bounds, if it was one.
+    element: Option<usize>,
+}
+
+/// The last component at which the paths of two fields go through one array.
+fn shared_component(index: &IndexDescription, one: usize, other: usize) -> Option<usize> {
+    let components = |at: usize| index.fields[at].path.split('.');
+    let common = components(one).zip(components(other)).take_while(|(one, other)| one == other).count();
+    let arrays = index.multikey[one].union(index.multikey[other]);
+    (0..common).rev().find(|component| arrays.contains(*component))
+}
+
+/// Whether a test may bound a field beside those with which it shares arrays.
+fn may_bound(predicate: &Predicate<'_>, shared: &[(usize, BoundedField)]) -> bool {
+    shared.iter().all(|(component, other)| {
+        predicate.part_of_element
+            && other.element == Some(predicate.node)
+            && *component < predicate.path.array_components()
+    })
+}
+
+/// The best bounds of a field with arrays: those of one test, or of the tests of one `$elemMatch`; and the node
+/// of the `$elemMatch`.
+fn single<'p, 'f: 'p>(
+    predicates: impl Iterator<Item = &'p Predicate<'f>>,
+    multikey: Multikey,
     settled: &mut HashSet<usize>,
-) -> Option<Intervals> {
-    let group = |predicate: &Predicate<'_>| predicate.part_of_element.then_some(predicate.node);
-    let allowed = |predicate: &&&Predicate<'_>| match array_bound {
-        None => true,
-        Some(taken) => taken.is_some() && *taken == group(predicate),
-    };
-    let (predicate, bounds) = predicates
-        .iter()
-        .filter(allowed)
-        .filter_map(|predicate| Some((predicate, bounds_of(predicate, Arrays::Met)?)))
-        .min_by_key(|(_, bounds)| rank(&bounds.intervals))?;
-    if bounds.intervals.is_all() {
+) -> Option<(Intervals, Option<usize>)> {
+    let mut choices: Vec<Choice> = Vec::new();
+    let mut elements: BTreeMap<usize, Vec<Intervals>> = BTreeMap::new();
+    for predicate in predicates {
+        let Some(bounds) = bounds_of(predicate, Arrays::Met) else { continue };
+        let node = predicate.node;
+        if !predicate.part_of_element {
+            let is_exact = bounds.tightness == Tightness::Exact && predicate.sense == Sense::Wanted;
+            choices.push(Choice { node, intervals: bounds.intervals, element: None, is_exact });
+        } else if multikey.has_arrays_from(predicate.path.array_components()) {
+            let element = Some(node);
+            choices.push(Choice { node, intervals: bounds.intervals, element, is_exact: false });
+        } else {
+            elements.entry(node).or_default().push(bounds.intervals);
+        }
+    }
+    for (node, sets) in elements {
+        if let Some(intervals) = Intervals::intersection_of(sets) {
+            choices.push(Choice { node, intervals, element: Some(node), is_exact: false });
+        }
+    }
+    choices.sort_by_key(|choice| choice.node);
+    let best = choices.into_iter().min_by_key(|choice| rank(&choice.intervals))?;
+    if best.intervals.is_all() {
         return None;
     }
-    *array_bound = Some(group(predicate));
-    let is_exact = bounds.tightness == Tightness::Exact && predicate.sense == Sense::Wanted;
-    if is_exact && !predicate.part_of_element {
-        settled.insert(predicate.node);
+    if best.is_exact {
+        settled.insert(best.node);
     }
-    Some(bounds.intervals)
+    Some((best.intervals, best.element))
+}
+
+/// Bounds that a field with arrays could have.
+struct Choice {
+    node: usize,
+    intervals: Intervals,
+    element: Option<usize>,
+    /// Whether they settle their node.
+    is_exact: bool,
 }
 
 /// Narrow bounds first.

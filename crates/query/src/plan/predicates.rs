@@ -20,6 +20,11 @@ pub(super) struct PredicatePath<'f> {
 }
 
 impl PredicatePath<'_> {
+    /// The components that lead to the array of its `$elemMatch`; 0 without one.
+    pub fn array_components(&self) -> usize {
+        self.array.map_or(0, |array| array.split('.').count())
+    }
+
     /// Whether it is this path. It is never put together: many tests may share one long path.
     pub fn is(&self, path: &str) -> bool {
         match self.array {

@@ -5,7 +5,8 @@
 
 Needs PyMongo. The lines of a file:
 
-    index {...} [arrays PATH ...]   an index specification, and the paths that have met arrays
+    index {...} [arrays PATH ...]   an index specification, and the paths that have met arrays: at each name,
+                                    or with PATH@PREFIX at the end of the prefix only
     find {...}                      a find (Extended JSON): filter, sort, projection, skip, limit, hint
     bounds {...}                    MongoDB's bounds, where a find has a hint: written by this script
     plan ...                        Pando's plan: written by the test `explain` with PANDO_REWRITE=1
@@ -38,8 +39,14 @@ def shown(bounds):
 
 
 def array_at(path):
-    first, _, rest = path.partition(".")
-    return {first: [1, 2] if not rest else [array_at(rest)]} if first else {}
+    """A document with arrays at all names of a path; of `a.b@a` only at the end of the prefix `a`."""
+    path, _, prefix = path.partition("@")
+    names = path.split(".")
+    value = None
+    for at in range(len(names), 0, -1):
+        is_array = not prefix or names[:at] == prefix.split(".")
+        value = {names[at - 1]: [1, 2] if is_array and value is None else [value] if is_array else value}
+    return value
 
 
 def fill(path, database):
