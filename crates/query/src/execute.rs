@@ -30,7 +30,9 @@ mod entry_document;
 mod executor;
 mod gathered_keys;
 mod key_ranges;
+mod row;
 mod source;
 
 pub use counters::Counters;
-pub use executor::{Executor, Revisits, Row, Run};
+pub use executor::{Executor, Revisits};
+pub use row::{Row, Run};

@@ -8,6 +8,7 @@
 //! # Not here
 //! When a sort is needed at all (`plan`), the `$sort` of `$push` (`update`).
 
+mod document_sorter;
 mod fault;
 mod key;
 mod least;
@@ -16,6 +17,7 @@ mod sorter;
 #[cfg(test)]
 mod tests;
 
+pub use document_sorter::DocumentSorter;
 pub use fault::SortFault;
 pub(crate) use pattern::natural_direction;
 pub use pattern::{Sort, SortPart, SortPattern};

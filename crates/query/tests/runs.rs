@@ -210,6 +210,41 @@ fn a_list_of_ids_is_looked_up_key_by_key() {
     }
 }
 
+/// Documents of an index with arrays: each counts once, and fields without arrays come from entries.
+#[test]
+fn entries_of_arrays_cover_counts_and_the_fields_beside_them() {
+    let documents: Vec<RawDocumentBuf> = (0..1_000)
+        .map(|id: i32| doc! { "_id": id, "t": [(id % 3), 5, (id % 7)], "n": (id % 10) }.to_raw())
+        .collect();
+    let store = Store::new(&documents, &[index(doc! { "t": 1, "n": 1 }, &[])]);
+    let filter = Filter::parse(&doc! { "t": { "$gte": 0 } }.to_raw(), &ParseScope::default()).unwrap();
+    let number = FindSpecification {
+        needs: ProjectionNeeds::Nothing,
+        consumer: Consumer::Groups,
+        ..FindSpecification::matching(&filter)
+    };
+    let (runs, counters) = runs_of(&store, &number);
+    assert_eq!(runs.iter().map(|(_, documents)| documents).sum::<u64>(), 1_000);
+    assert_eq!((counters.documents_examined, counters.returned), (0, 1_000));
+    let paths = ["n".to_owned()];
+    let one = Filter::parse(&doc! { "t": 5 }.to_raw(), &ParseScope::default()).unwrap();
+    for (filter, consumer, rows) in [
+        (&one, Consumer::Documents, 1_000),
+        (&one, Consumer::Values("n"), 10),
+        (&filter, Consumer::Groups, 1_000),
+    ] {
+        let needs = ProjectionNeeds::Paths(&paths);
+        let find = FindSpecification { needs, consumer, ..FindSpecification::matching(filter) };
+        let (runs, counters) = runs_of(&store, &find);
+        assert_eq!(runs.iter().map(|(_, documents)| documents).sum::<u64>(), rows, "{consumer:?}");
+        assert_eq!(counters.documents_examined, 0, "{consumer:?}");
+        let mut values: Vec<&str> = runs.iter().map(|(text, _)| &text[text.find("n: ").unwrap()..]).collect();
+        values.sort_unstable();
+        values.dedup();
+        assert_eq!(values.len(), 10, "{consumer:?}");
+    }
+}
+
 #[test]
 fn rows_in_any_order_are_fetched_in_the_order_of_their_keys_and_none_is_lost() {
     let documents: Vec<RawDocumentBuf> = (0..10_000)

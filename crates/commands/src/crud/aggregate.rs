@@ -4,6 +4,7 @@
 //! 1. All stages are parsed. The leading filter, sort, skip and limit are taken off the front and planned.
 //! 2. The rest draws documents through its stages; the cursor owns the run, the executor and the transaction.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use pando_catalog::{
@@ -449,13 +450,13 @@ impl Source for CollectionSource<'_> {
                 return Ok(());
             }
         };
-        while let Some(row) = executor.next(self.transaction, self.caller)? {
+        executor.for_each(self.transaction, caller, &mut |row| {
             self.memory.note();
-            if sink(row.document, &mut check)? == Flow::Enough {
-                break;
-            }
-        }
-        Ok(())
+            Ok(match sink(row.document, &mut check)? {
+                Flow::More => ControlFlow::Continue(()),
+                Flow::Enough => ControlFlow::Break(()),
+            })
+        })
     }
 
     fn for_each_run(&mut self, sink: &mut RunSink<'_>) -> Result<(), QueryError> {
@@ -464,11 +465,10 @@ impl Source for CollectionSource<'_> {
         };
         let caller = self.caller;
         let mut check = || Ok(caller.operation.check_now()?);
-        while let Some(run) = executor.next_run(self.transaction, self.caller)? {
+        executor.for_each_run(self.transaction, caller, &mut |run| {
             self.memory.note();
-            sink(run.row.document, run.documents, &mut check)?;
-        }
-        Ok(())
+            sink(run.row.document, run.documents, &mut check)
+        })
     }
 
     fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {

@@ -1,6 +1,7 @@
 //! The executor: steps through a plan, row by row.
 
 use std::cell::Cell;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use pando_catalog::{
@@ -10,12 +11,13 @@ use pando_document::RawDocument;
 
 use super::Counters;
 use super::gathered_keys::GatheredKeys;
-use super::source::{Found, Source, Step, Surroundings};
+use super::row::{Row, Run};
+use super::source::{Found, Source, Step, Surroundings, Sweep, TakeRow};
 use crate::QueryError;
 use crate::filter::Filter;
 use crate::memory::StageMemory;
 use crate::plan::{Access, Coverage, Plan};
-use crate::sort::{SortPattern, Sorted, Sorter};
+use crate::sort::{DocumentSorter, Sorted};
 
 /// Entries examined that must not block before the thread is given back.
 const WORK_BUDGET: u32 = 256;
@@ -31,31 +33,6 @@ pub enum Revisits {
     /// The caller changes documents as it goes: what was given once is not given again, wherever its entries
     /// have moved.
     Prevented,
-}
-
-/// A row of the answer.
-#[derive(Clone, Copy, Debug)]
-pub struct Row<'e> {
-    /// The document's primary key.
-    pub primary_key: &'e [u8],
-    /// The document; of a covered plan the indexed fields.
-    pub document: &'e RawDocument,
-}
-
-impl Row<'static> {
-    /// A row of which nothing is looked at.
-    fn empty() -> Row<'static> {
-        Row { primary_key: &[], document: RawDocument::empty() }
-    }
-}
-
-/// A row that stands for several.
-#[derive(Clone, Copy, Debug)]
-pub struct Run<'e> {
-    /// The first of them.
-    pub row: Row<'e>,
-    /// How many documents it stands for: as far as the plan looks at them they are equal.
-    pub documents: u64,
 }
 
 /// A plan under way.
@@ -112,9 +89,7 @@ enum Skipping {
 
 #[derive(Debug)]
 struct Sorting {
-    pattern: SortPattern,
-    sorter: Sorter,
-    key: Vec<u8>,
+    sorter: DocumentSorter,
     phase: Phase,
 }
 
@@ -152,9 +127,7 @@ impl Executor {
             _ => CounterUse::Over,
         };
         let sort = plan.sort.map(|pattern| Sorting {
-            pattern,
-            sorter: Sorter::new(sort_limit, memory),
-            key: Vec::new(),
+            sorter: DocumentSorter::new(Arc::new(pattern), sort_limit, memory),
             phase: Phase::Filling,
         });
         Ok(Executor {
@@ -266,6 +239,68 @@ impl Executor {
         Ok(true)
     }
 
+    /// Gives the rows that are left to `take`, until it breaks off.
+    ///
+    /// # Errors
+    /// Those of `take`, and as for [`next`](Executor::next). A row that was given is not given again.
+    pub fn for_each(
+        &mut self,
+        transaction: &dyn Transaction,
+        caller: Caller<'_>,
+        take: &mut TakeRow<'_>,
+    ) -> Result<(), QueryError> {
+        while let Some(row) = self.next(transaction, caller)? {
+            if take(row)?.is_break() || self.sweep(caller, take)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the rows that are left to `take`, equal ones together where they come so.
+    ///
+    /// # Errors
+    /// As for [`for_each`](Executor::for_each).
+    pub fn for_each_run(
+        &mut self,
+        transaction: &dyn Transaction,
+        caller: Caller<'_>,
+        take: &mut dyn FnMut(Run<'_>) -> Result<(), QueryError>,
+    ) -> Result<(), QueryError> {
+        while let Some(run) = self.next_run(transaction, caller)? {
+            take(run)?;
+            let _never_breaks_off = self.sweep(caller, &mut |row| {
+                take(Run { row, documents: 1 })?;
+                Ok(ControlFlow::Continue(()))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Whether the rows at hand need no look at each: none comes again, and none is left out.
+    fn can_sweep(&self, caller: Caller<'_>) -> bool {
+        caller.blocking == BlockingMode::MayBlock && self.seen.is_none() && self.fetched.is_none()
+    }
+
+    /// Gives the rows at hand in a scan, for less than a step each.
+    fn sweep(&mut self, caller: Caller<'_>, take: &mut TakeRow<'_>) -> Result<ControlFlow<()>, QueryError> {
+        let is_counted = self.sort.is_some() || self.skip > 0 || self.limit.is_some();
+        if is_counted || !self.can_sweep(caller) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let Executor { source, residual, counters, .. } = self;
+        let sweep =
+            Sweep { filter: residual.as_ref(), operation: caller.operation, counters: counters.get_mut() };
+        let mut returned = 0;
+        let outcome = source.sweep(sweep, &mut |row| {
+            returned += 1;
+            take(row)
+        });
+        counters.get_mut().returned += returned;
+        self.report(caller.operation);
+        outcome
+    }
+
     /// Moves to the next row; false at the end.
     fn step(&mut self, transaction: &dyn Transaction, caller: Caller<'_>) -> Result<bool, QueryError> {
         if caller.blocking == BlockingMode::CachedOnly && self.account.has_spilled() {
@@ -303,7 +338,7 @@ impl Executor {
 
     /// Counts the rows that are left, skip and limit applied.
     pub fn count(&mut self, transaction: &dyn Transaction, caller: Caller<'_>) -> Result<u64, QueryError> {
-        while self.next_run(transaction, caller)?.is_some() {}
+        self.for_each_run(transaction, caller, &mut |_| Ok(()))?;
         Ok(self.counters.get().returned)
     }
 
@@ -350,12 +385,22 @@ impl Executor {
     fn fill(&mut self, transaction: &dyn Transaction, caller: Caller<'_>) -> Result<(), QueryError> {
         let mut check = || Ok(caller.operation.check_now()?);
         while self.find(transaction, caller)? {
-            let row = found_row(&self.source, &self.found, self.fetched.as_ref())?;
-            let Some(sort) = &mut self.sort else { unreachable!("only a sort is filled") };
-            sort.key.clear();
-            sort.pattern.append_key(row.document, &mut sort.key)?;
-            if sort.sorter.admits(&sort.key) {
-                sort.sorter.push(&sort.key, row.primary_key, row.document.as_bytes(), &mut check)?;
+            let sweeps = self.can_sweep(caller);
+            let Executor { source, found, fetched, residual, counters, sort: Some(sort), .. } = self else {
+                unreachable!("only a sort is filled");
+            };
+            let row = found_row(source, found, fetched.as_ref())?;
+            sort.sorter.take(row.document, row.primary_key, &mut check)?;
+            if sweeps {
+                let sweep = Sweep {
+                    filter: residual.as_ref(),
+                    operation: caller.operation,
+                    counters: counters.get_mut(),
+                };
+                let _never_breaks_off = source.sweep(sweep, &mut |row| {
+                    sort.sorter.take(row.document, row.primary_key, &mut check)?;
+                    Ok(ControlFlow::Continue(()))
+                })?;
             }
         }
         if let Some(sort) = &mut self.sort {

@@ -1,15 +1,17 @@
 //! Sources of candidates: the access of a plan, carried out.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use pando_catalog::{
-    BlockingMode, Collection, Direction, DocumentScan, ErrorKind, Index, IndexScan, KeyRange, PrimaryKey,
-    StorageError, Transaction, Truncation, index_entry,
+    BlockingMode, Collection, Direction, DocumentScan, ErrorKind, Index, IndexScan, KeyRange, Operation,
+    PrimaryKey, StorageError, Transaction, Truncation, index_entry,
 };
 
 use pando_document::RawDocument;
 
 use super::Counters;
+use super::Row;
 use super::entry_document::EntryDocument;
 use super::key_ranges::KeyRanges;
 use crate::QueryError;
@@ -248,6 +250,14 @@ impl Source {
         }
     }
 
+    /// Gives the documents at hand that pass `filter`, where they stand in one scan.
+    pub fn sweep(&mut self, sweep: Sweep<'_>, take: &mut TakeRow<'_>) -> Result<ControlFlow<()>, QueryError> {
+        match self {
+            Source::Documents(documents) => documents.sweep(sweep, take),
+            Source::Points(_) | Source::Entries(_) | Source::Several(_) => Ok(ControlFlow::Continue(())),
+        }
+    }
+
     /// Passes over what stands at hand and gives the same document as the last step; how many.
     pub fn pass_run(&mut self, surroundings: &Surroundings<'_>) -> u64 {
         match self {
@@ -256,6 +266,16 @@ impl Source {
             Source::Points(_) | Source::Several(_) => 0,
         }
     }
+}
+
+/// Takes rows until it breaks off.
+pub(super) type TakeRow<'t> = dyn FnMut(Row<'_>) -> Result<ControlFlow<()>, QueryError> + 't;
+
+/// The surroundings of a sweep.
+pub(super) struct Sweep<'s> {
+    pub filter: Option<&'s Filter>,
+    pub operation: &'s Operation,
+    pub counters: &'s mut Counters,
 }
 
 /// The surroundings of a step.
@@ -340,6 +360,28 @@ impl Documents {
             Some(filter) if !filter.matches(RawDocument::from_bytes(document)?)? => Ok(Step::Nothing),
             _ => Ok(Step::Document),
         }
+    }
+
+    fn sweep(&mut self, sweep: Sweep<'_>, take: &mut TakeRow<'_>) -> Result<ControlFlow<()>, QueryError> {
+        let Some(scan) = self.scan.as_mut().filter(|_| self.phase == ScanPhase::Within) else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let is_ranged = self.ranges.is_some();
+        while let Some((primary_key, document)) = scan.next_at_hand() {
+            sweep.operation.check()?;
+            sweep.counters.documents_examined += 1;
+            sweep.counters.keys_examined += u64::from(is_ranged);
+            let document = RawDocument::from_bytes(document)?;
+            if let Some(filter) = sweep.filter
+                && !filter.matches(document)?
+            {
+                continue;
+            }
+            if take(Row { primary_key, document })?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Passes over the documents at hand, where none is looked at.

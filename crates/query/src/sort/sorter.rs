@@ -142,6 +142,15 @@ impl Sorter {
         }
     }
 
+    /// Documents with this key or a greater one are refused; `None` where none is.
+    pub fn bound(&self) -> Option<&[u8]> {
+        match &self.held {
+            Held::Least(least, _) => least.bound(),
+            Held::External(external) => external.bound.as_deref(),
+            Held::SortedLeast(..) => None,
+        }
+    }
+
     /// Takes a document in. `check` is called between long steps.
     ///
     /// # Errors

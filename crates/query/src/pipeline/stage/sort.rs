@@ -12,7 +12,7 @@ use crate::expression::FieldPath;
 use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
 use crate::shell_text;
-use crate::sort::{SortFault, SortPattern, Sorter};
+use crate::sort::{DocumentSorter, SortFault, SortPattern};
 
 #[derive(Debug)]
 pub(super) struct Sort {
@@ -22,10 +22,8 @@ pub(super) struct Sort {
 }
 
 struct Run {
-    pattern: Arc<SortPattern>,
-    sorter: Sorter,
+    sorter: DocumentSorter,
     phase: Phase,
-    key: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,10 +78,8 @@ impl Definition for Sort {
 
     fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
         Box::new(Run {
-            pattern: Arc::clone(&self.pattern),
-            sorter: Sorter::new(self.limit, &options.memory),
+            sorter: DocumentSorter::new(Arc::clone(&self.pattern), self.limit, &options.memory),
             phase: Phase::Reading,
-            key: Vec::new(),
         })
     }
 }
@@ -92,11 +88,7 @@ impl Stage for Run {
     fn next(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
         if self.phase == Phase::Reading {
             input.for_each(&mut |document, check| {
-                self.key.clear();
-                self.pattern.append_key(document, &mut self.key)?;
-                if self.sorter.admits(&self.key) {
-                    self.sorter.push(&self.key, &[], document.as_bytes(), check)?;
-                }
+                self.sorter.take(document, &[], check)?;
                 Ok(Flow::More)
             })?;
             self.phase = Phase::Giving;
