@@ -18,13 +18,15 @@ use pando_query::expression::{EvaluationWatch, ParseScope};
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::needs::Needs;
-use pando_query::pipeline::{Flow, Pipeline, PipelineRun, Pushdown, RunOptions, RunSink, Sink, Source, Take};
+use pando_query::pipeline::{
+    Flow, Pipeline, PipelineFault, PipelineRun, Pushdown, RunOptions, RunSink, Sink, Source, Take,
+};
 use pando_query::plan::{Consumer, FindSpecification, Hint, Plan, ProjectionNeeds, plan_at};
 use pando_query::sort::Sort;
 
 use super::coll_stats_stage;
 use super::collation::refuse_collation;
-use super::current_op_stage::{self, COLLECTIONLESS};
+use super::current_op_stage::{self, COLLECTIONLESS, has_current_op};
 use crate::arguments::{Arguments, missing};
 use crate::context::Context;
 use crate::cursor_reply::{self, NewCursor, cursor_batch_size};
@@ -117,7 +119,7 @@ fn collection_of(body: &RawDocument) -> Result<&str, CommandError> {
     match body.get("aggregate")? {
         Some(RawValue::String(name)) => Ok(name),
         Some(value) if value.is_number() && is_current_op(body)? => Ok(COLLECTIONLESS),
-        Some(value) if value.is_number() => Err(without_collection(value, body.get("pipeline")?)?),
+        Some(value) if value.is_number() => Err(without_collection(value, body)?),
         other => {
             let found = other.unwrap_or(RawValue::Null).element_type().alias();
             Err(CommandError::failed(
@@ -139,20 +141,18 @@ fn is_current_op(body: &RawDocument) -> Result<bool, CommandError> {
 
 /// The error of a pipeline without a collection: `{aggregate: 1}` is for stages that find their documents
 /// elsewhere.
-fn without_collection(
-    number: RawValue<'_>,
-    pipeline: Option<RawValue<'_>>,
-) -> Result<CommandError, CommandError> {
+fn without_collection(number: RawValue<'_>, body: &RawDocument) -> Result<CommandError, CommandError> {
     if number.as_i64_exact() != Some(1) {
         return Ok(CommandError::failed(
             ErrorCode::FailedToParse,
             "Invalid command format: the 'aggregate' field must specify a collection name or 1",
         ));
     }
-    let first = match pipeline {
-        Some(RawValue::Array(stages)) => stages.iter().next().transpose()?,
-        _ => None,
+    let pipeline = match body.get("pipeline")? {
+        Some(RawValue::Array(stages)) => stages,
+        _ => RawArray::from_document(RawDocument::empty()),
     };
+    let first = pipeline.iter().next().transpose()?;
     let Some(RawValue::Document(stage)) = first else {
         return Ok(CommandError::failed(
             ErrorCode::InvalidNamespace,
@@ -160,7 +160,11 @@ fn without_collection(
         ));
     };
     let name = stage.iter().next().transpose()?.map_or("", |(name, _)| name);
+    let is_on_admin = body.get("$db")?.and_then(|database| database.as_str()) == Some("admin");
     Ok(match name {
+        "$facet" if is_on_admin && has_current_op(pipeline)? => PipelineFault::NotInFacet
+            .error("$currentOp is not allowed to be used within a $facet stage")
+            .into(),
         "$changeStream" | "$documents" | "$listLocalSessions" | "$queryStats" => CommandError::failed(
             ErrorCode::CommandNotSupported,
             "pipelines over a database are not supported yet",

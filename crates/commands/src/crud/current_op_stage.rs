@@ -24,15 +24,16 @@ pub(super) fn begins(pipeline: &RawArray) -> Result<bool, CommandError> {
 /// The argument of the stage, and the stages behind it, where a pipeline begins with it.
 pub(super) fn split(pipeline: &RawArray) -> Result<Option<(&RawDocument, RawDocumentBuf)>, CommandError> {
     let Some(argument) = first_stage(pipeline, NAME)? else {
-        for stage in pipeline.iter().skip(1) {
-            if let RawValue::Document(stage) = stage?
-                && stage.get(NAME)?.is_some()
-            {
-                return Err(misplaced());
-            }
-        }
-        return Ok(None);
+        return if has_current_op(pipeline)? { Err(misplaced()) } else { Ok(None) };
     };
+    for stage in pipeline.iter().skip(1) {
+        if stage?.as_document().is_some_and(|stage| stage.get(NAME).is_ok_and(|found| found.is_some())) {
+            return Err(CommandError::failed(
+                ErrorCode::Location(40602),
+                "$currentOp is only valid as the first stage in a pipeline",
+            ));
+        }
+    }
     let RawValue::Document(argument) = argument else {
         let found = argument.element_type().alias();
         return Err(CommandError::failed(
@@ -41,6 +42,36 @@ pub(super) fn split(pipeline: &RawArray) -> Result<Option<(&RawDocument, RawDocu
         ));
     };
     Ok(Some((argument, stages_behind_first(pipeline)?)))
+}
+
+/// Whether the stage stands anywhere in a pipeline, or in a pipeline within it.
+pub(super) fn has_current_op(pipeline: &RawArray) -> Result<bool, CommandError> {
+    for stage in pipeline.iter() {
+        let RawValue::Document(stage) = stage? else { continue };
+        let found = match stage.iter().next().transpose()? {
+            Some((NAME, _)) => true,
+            Some(("$facet", RawValue::Document(facets))) => any_within(facets, |_| true)?,
+            Some(("$lookup", RawValue::Document(options))) => any_within(options, |name| name == "pipeline")?,
+            _ => false,
+        };
+        if found {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether the stage stands in a pipeline that is a field of a document, among the fields that are wanted.
+fn any_within(fields: &RawDocument, is_wanted: impl Fn(&str) -> bool) -> Result<bool, CommandError> {
+    for field in fields.iter() {
+        if let (name, RawValue::Array(pipeline)) = field?
+            && is_wanted(name)
+            && has_current_op(pipeline)?
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The documents that the stage gives.

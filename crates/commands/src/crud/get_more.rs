@@ -66,7 +66,7 @@ fn check_request(
             ),
         ));
     }
-    if let Some(failure) = wrong_transaction(context, cursor) {
+    if let Some(failure) = wrong_session(context, cursor) {
         return Err(failure);
     }
     match request.body.get("maxTimeMS") {
@@ -78,13 +78,11 @@ fn check_request(
     }
 }
 
-/// The failure of a request whose transaction is not that of the cursor.
-fn wrong_transaction(context: &Context<'_>, cursor: &OpenCursor) -> Option<Failure> {
+/// The failure of a request whose session or transaction is not that of the cursor. A cursor that was opened
+/// without a session serves requests without one.
+fn wrong_session(context: &Context<'_>, cursor: &OpenCursor) -> Option<Failure> {
     let facts = &cursor.facts;
     let wanted = context.open_transaction().map(|open| open.number);
-    if facts.transaction.is_none() && wanted.is_none() {
-        return None;
-    }
     let id = facts.figures().id;
     let shown = |session: SessionId| {
         format!("{} - {} -  - ", uuid_text(session.bytes()), SessionId::USER_DIGEST_TEXT)

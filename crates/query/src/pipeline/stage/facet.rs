@@ -24,7 +24,8 @@ use crate::pipeline::{Pipeline, PipelineFault, PipelineRun};
 use crate::shell_text;
 
 /// Stages that may not stand in a facet.
-const NOT_ALLOWED: [&str; 9] = [
+const NOT_ALLOWED: [&str; 10] = [
+    "$currentOp",
     "$out",
     "$merge",
     "$facet",
