@@ -57,7 +57,7 @@ pub(crate) struct Committer {
     pub(crate) backlog: Arc<Backlog>,
     pub(crate) monitor: Arc<FlushMonitor>,
     pub(crate) scheduler: Arc<FlushScheduler>,
-    pub(crate) range_deletes: Arc<RangeDeleteApplier>,
+    pub(crate) range_delete_applier: Arc<RangeDeleteApplier>,
     pub(crate) checkpointer: Arc<Checkpointer>,
     pub(crate) back_pressure: Arc<BackPressure>,
     pub(crate) counters: Arc<Counters>,
@@ -132,7 +132,7 @@ impl Committer {
         ranges.iter().try_for_each(|range| self.trees.check_live(range.tree))?;
         let kind = if ranges.is_empty() { Kind::Commit } else { Kind::RangeCommit };
         let lsn = self.gate.log().append_packed(kind.into(), packed)?.lsn;
-        self.range_deletes.record(ranges, CommitTimestamp::new(lsn.get()), lsn);
+        self.range_delete_applier.record(ranges, CommitTimestamp::new(lsn.get()), lsn);
         for (tree, (_, group)) in trees.iter().zip(groups) {
             self.buffers.apply(tree, lsn, CommitTimestamp::new(lsn.get()), group);
         }

@@ -220,7 +220,7 @@ pub(crate) fn replay_writes(
     // As in a commit: a holder of the gate's write side finds the record applied whole or not at all.
     let _gate = store.gate.enter();
     store.gate.set_replayed(lsn);
-    store.range_deletes.record(ranges, timestamp, lsn);
+    store.range_delete_applier.record(ranges, timestamp, lsn);
     store.counters.replayed_writes.add(store.buffers.apply_payload(lsn, timestamp, payload)?);
     Ok(())
 }

@@ -60,7 +60,7 @@ pub(crate) struct Store {
     pub(crate) backlog: Arc<Backlog>,
     pub(crate) monitor: Arc<FlushMonitor>,
     pub(crate) memory: Arc<MemorySharing>,
-    pub(crate) range_deletes: Arc<RangeDeleteApplier>,
+    pub(crate) range_delete_applier: Arc<RangeDeleteApplier>,
     pub(crate) scheduler: Arc<FlushScheduler>,
     pub(crate) space_return: Arc<SpaceReturn>,
     pub(crate) checkpointer: Arc<Checkpointer>,
@@ -115,7 +115,7 @@ impl Store {
         let partial_flushes = Arc::new(part!(PartialFlushes {
             blocks, trees, visibility, backlog, flusher, counters; idle: Idle::default()
         }));
-        let range_deletes = Arc::new(part!(RangeDeleteApplier {
+        let range_delete_applier = Arc::new(part!(RangeDeleteApplier {
             blocks,
             trees,
             gate,
@@ -136,7 +136,7 @@ impl Store {
             flusher,
             partial_flushes,
             aged_buffers,
-            range_deletes
+            range_delete_applier
         }));
         let space_return = Arc::new(SpaceReturn::new(&blocks, &trees, &buffers, &counters));
         let dropped_trees = part!(DroppedTrees { blocks, gate, buffers });
@@ -162,12 +162,13 @@ impl Store {
             visibility,
             memory,
             aged_buffers,
-            range_deletes,
+            range_delete_applier,
             partial_flushes,
             space_return,
             checkpointer
         });
-        let compaction = part!(Compaction { blocks, trees, gate, flusher, partial_flushes, range_deletes });
+        let compaction =
+            part!(Compaction { blocks, trees, gate, flusher, partial_flushes, range_delete_applier });
         let committer = part!(Committer {
             environment,
             runs_by_itself,
@@ -181,7 +182,7 @@ impl Store {
             backlog,
             monitor,
             scheduler,
-            range_deletes,
+            range_delete_applier,
             checkpointer,
             back_pressure,
             counters
@@ -201,7 +202,7 @@ impl Store {
             backlog,
             monitor,
             memory,
-            range_deletes,
+            range_delete_applier,
             scheduler,
             space_return,
             checkpointer,

@@ -35,7 +35,7 @@ pub(crate) struct Compaction {
     pub(crate) gate: Arc<CommitGate>,
     pub(crate) flusher: Arc<BufferFlusher>,
     pub(crate) partial_flushes: Arc<PartialFlushes>,
-    pub(crate) range_deletes: Arc<RangeDeleteApplier>,
+    pub(crate) range_delete_applier: Arc<RangeDeleteApplier>,
 }
 
 impl Compaction {
@@ -47,7 +47,7 @@ impl Compaction {
         };
         for tree in trees {
             self.flusher.flush_up_to(&tree, self.gate.last_lsn())?;
-            self.range_deletes.apply_all(&tree)?;
+            self.range_delete_applier.apply_all(&tree)?;
             let Some(Child::Inner(root)) = tree.view().version.root.clone() else { continue };
             for height in (1..=root.height()).rev() {
                 self.compact_level(&tree, height)?;

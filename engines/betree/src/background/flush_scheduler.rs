@@ -40,7 +40,7 @@ pub(crate) struct FlushScheduler {
     pub(crate) flusher: Arc<BufferFlusher>,
     pub(crate) partial_flushes: Arc<PartialFlushes>,
     pub(crate) aged_buffers: Arc<AgedBuffers>,
-    pub(crate) range_deletes: Arc<RangeDeleteApplier>,
+    pub(crate) range_delete_applier: Arc<RangeDeleteApplier>,
 }
 
 impl FlushScheduler {
@@ -79,7 +79,7 @@ impl FlushScheduler {
             return Ok(Progress::Made);
         }
         if self.aged_buffers.flush_one()? == Progress::Made
-            || self.range_deletes.apply_one()? == Progress::Made
+            || self.range_delete_applier.apply_one()? == Progress::Made
         {
             return Ok(Progress::Made);
         }

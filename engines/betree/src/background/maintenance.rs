@@ -27,7 +27,7 @@ pub(crate) struct Maintenance {
     pub(crate) visibility: Arc<Visibility>,
     pub(crate) memory: Arc<MemorySharing>,
     pub(crate) aged_buffers: Arc<AgedBuffers>,
-    pub(crate) range_deletes: Arc<RangeDeleteApplier>,
+    pub(crate) range_delete_applier: Arc<RangeDeleteApplier>,
     pub(crate) partial_flushes: Arc<PartialFlushes>,
     pub(crate) space_return: Arc<SpaceReturn>,
     pub(crate) checkpointer: Arc<Checkpointer>,
@@ -40,7 +40,7 @@ impl Maintenance {
         self.memory.share_out();
         self.checkpointer.reclaim();
         self.aged_buffers.look_for_old();
-        self.range_deletes.look_for_due();
+        self.range_delete_applier.look_for_due();
         self.partial_flushes.look_for_idle();
         self.space_return.return_some();
         self.checkpointer.shorten_log();

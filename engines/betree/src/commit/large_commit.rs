@@ -310,7 +310,7 @@ impl Committer {
             self.gate.check_open()?;
             let to = Lsn::new(timestamp.get());
             let whole = log.append_after_gap(Kind::LargeWhole.into(), &payload, to)?;
-            self.range_deletes.record(&decided.ranges, timestamp, to);
+            self.range_delete_applier.record(&decided.ranges, timestamp, to);
             let applied = self.buffers.apply_payload(whole.lsn, timestamp, merges);
             Ok((whole, applied))
         })?;

@@ -86,7 +86,7 @@ impl LargeReplay {
                         && decided.timestamp.get() == lsn.get()
                 });
                 let whole = whole.ok_or_else(|| damaged(disorder("last record")))?;
-                store.range_deletes.record(&whole.ranges, whole.timestamp, lsn);
+                store.range_delete_applier.record(&whole.ranges, whole.timestamp, lsn);
                 if let Some(place) = whole.merges {
                     let (_, writes) = read_part(self.log.payload(place)?).map_err(damaged)?;
                     replay_writes(store, lsn, whole.timestamp, &[], writes)?;
