@@ -5,6 +5,7 @@ a tenth of a second, counted from the moment at which it should. The machine of 
 """
 
 import json
+import random
 import socket
 import struct
 import threading
@@ -47,6 +48,14 @@ LONG = {
     "index": {"createIndexes": "a", "indexes": [{"key": {"t": 1, field: 1}, "name": f"long_{field}"} for field in "bsuvwx"]},
     "validate": {"validate": "a", "full": True},
     "explain": {"explain": {"find": "a", "filter": NEVER}, "verbosity": "executionStats"},
+    # One document each, within which an expression or a stage works for long.
+    "map": {"aggregate": "wide", "pipeline": [{"$set": {"r": {"$size": {"$map": {"input": "$r", "as": "x", "in": {
+        "$size": {"$map": {"input": "$r", "as": "y", "in": {"$add": ["$$x", "$$y"]}}}}}}}}}], "cursor": {}},
+    "reduce": {"aggregate": "wide", "pipeline": [{"$match": {"$expr": {"$lt": [{"$reduce": {"input": "$r", "initialValue": 0, "in": {
+        "$add": ["$$value", {"$size": {"$range": [0, {"$add": ["$$this", 4000]}]}}]}}}, 0]}}}], "cursor": {}},
+    "unwinds": {"aggregate": "wide", "pipeline": [{"$unwind": "$a"}, {"$unwind": "$b"}, {"$unwind": "$c"}, {"$match": {"c": -1}}], "cursor": {}},
+    "groups given": {"aggregate": "a", "pipeline": [
+        {"$group": {"_id": "$_id"}}, {"$lookup": {"from": "b", "localField": "_id", "foreignField": "b", "as": "x"}}, {"$match": {"x": 1}}], "cursor": {}},
 }
 
 
@@ -58,6 +67,7 @@ def long_client(server):
             db[name].insert_many(
                 [{"_id": i, "b": (i * 7919) % DOCUMENTS, "t": list(range(i, i + 12)), "s": f"{i:040}", "u": i % 7} for i in range(DOCUMENTS)])
         db.a.create_index("t")
+        db.wide.insert_one({"_id": 1, "r": list(range(20_000)), **{name: list(range(1000)) for name in "abc"}})
         yield client
         client.drop_database("long")
 
@@ -102,6 +112,12 @@ class Background(threading.Thread):
 def raw_request(database, command):
     body = bson.encode({**command, "$db": database})
     return struct.pack("<iiii", 16 + 5 + len(body), 1, 0, 2013) + struct.pack("<iB", 0, 0) + body
+
+
+def answer(connection, database, command):
+    connection.sendall(raw_request(database, command))
+    (length,) = struct.unpack("<i", connection.recv(4, socket.MSG_WAITALL))
+    return bson.decode(connection.recv(length - 4, socket.MSG_WAITALL)[17:])
 
 
 def by_time_limit(client, command):
@@ -182,6 +198,24 @@ def test_a_long_command_is_cut_and_documents_to_insert_are_not_listed(long_clien
     assert operation["command"]["$truncated"].startswith('{ find: "a", filter: { $or: [') and operation["command"]["comment"] == "long"
     long_client.admin.command("killOp", op=operation["opid"])
     background.join()
+
+
+def test_a_cursor_serves_the_session_that_has_opened_it(long_client):
+    db = long_client.long
+    get_more = lambda cursor, **options: db.command({"getMore": Int64(cursor), "collection": "a", "batchSize": 1}, **options)
+    with long_client.start_session() as session, long_client.start_session() as other:
+        cursor = db.command({"find": "a", "batchSize": 2}, session=session)["cursor"]["id"]
+        with pytest.raises(OperationFailure) as refused:
+            get_more(cursor, session=other)
+        assert refused.value.code == 50738, refused.value
+        assert get_more(cursor, session=session)["ok"] == 1, "a refused request does no harm to the cursor"
+        host, port = long_client.address
+        with socket.create_connection((host, port)) as connection:
+            lsid = lambda name: {"lsid": {"id": session.session_id["id"]}} if name else {}
+            for opened, asked, code in [(None, None, None), ("a", None, 50737), (None, "a", 50736), ("a", "a", None)]:
+                cursor = answer(connection, "long", {"find": "a", "batchSize": 2, **lsid(opened)})["cursor"]["id"]
+                found = answer(connection, "long", {"getMore": Int64(cursor), "collection": "a", "batchSize": 1, **lsid(asked)})
+                assert found.get("code") == code, found
 
 
 def test_the_rest_of_a_time_limit_goes_over_to_get_more(long_client):
@@ -359,6 +393,52 @@ def test_slow_requests_are_recorded_at_level_one_and_filters_decide(client, db):
     assert db["system.profile"].count_documents({"command.comment": "wanted"}) == 1
     was = db.command("profile", 0, filter="unset", slowms=100)
     assert was["was"] == 1 and was["filter"] == {"command.comment": "wanted"} and "note" in was
+
+
+def test_reads_of_the_device_are_counted(tmp_path):
+    server = Server(tmp_path / "data", "--cache", "32MB").start()
+    with server.client() as client:
+        db = client.cold
+        for begin in range(0, 60_000, 5000):
+            db.c.insert_many([{"_id": i, "k": i * 7919 % 60_000, "s": random.randbytes(1000)} for i in range(begin, begin + 5000)])
+        db.c.create_index("k")
+        db.command("compact", "c")
+        db.command("profile", 2)
+        explained = db.command({"explain": {"find": "c", "filter": {"s": 1}}, "verbosity": "executionStats"})["executionStats"]
+        list(db.c.find({"k": {"$lt": 3000}}, {"s": 1}))
+        seen = {}
+        background = Background(db, {"aggregate": "c", "pipeline": [{"$match": {"s": 1}}, {"$count": "n"}], "cursor": {}, "comment": "cold"})
+        while background.ended is None:
+            for operation in client.admin.aggregate([{"$currentOp": {}}, {"$match": {"ns": "cold.c"}}]):
+                seen.setdefault(operation.get("waitingFor"), operation)
+        background.join()
+        db.command("profile", 0)
+        entries = list(db["system.profile"].find({"ns": "cold.c"}))
+    assert server.stop() == 0
+    data = 60_000 * 1000
+    assert data / 2 < explained["storage"]["data"]["bytesRead"] < 4 * data, explained
+    assert explained["storage"]["data"]["pagesRead"] > 500 and explained["storage"]["data"]["timeReadingMicros"] > 0
+    assert any(operation.get("bytesRead", 0) > 0 and operation["pagesRead"] > 0 for operation in seen.values()), seen
+    assert "device" in seen and seen["device"]["waitingForLock"] is False, list(seen)
+    [scanned] = [entry for entry in entries if entry["command"].get("comment") == "cold"]
+    assert data / 2 < scanned["storage"]["data"]["bytesRead"] < 4 * data, scanned
+    fetched = [entry for entry in entries if entry.get("planSummary") == "IXSCAN { k: 1 }"]
+    assert sum(entry["storage"].get("data", {}).get("bytesRead", 0) for entry in fetched) > 1_000_000, fetched
+
+
+def test_a_sort_that_spills_says_so(tmp_path):
+    server = Server(tmp_path / "data", "--cache", "64MB", "--query-memory", "1MiB").start()
+    with server.client() as client:
+        db = client.spilling
+        db.c.insert_many([{"_id": i, "s": f"{i * 7919 % 20_000:05}" * 40} for i in range(20_000)])
+        stats = db.command({"explain": {"find": "c", "sort": {"s": 1}}, "verbosity": "executionStats"})["executionStats"]
+        stage = stats["executionStages"]
+        assert stage["stage"] == "SORT" and stage["usedDisk"] is True and stage["spills"] > 0 and stage["spilledBytes"] > 0, stage
+        assert stage["totalDataSizeSorted"] > 20_000 * 200
+        client.admin.command("setParameter", 1, queryMemory="32MB")
+        stage = db.command({"explain": {"find": "c", "sort": {"s": 1}}, "verbosity": "executionStats"})["executionStats"]["executionStages"]
+        assert stage["usedDisk"] is False and stage["spills"] == 0 and "spilledBytes" not in stage, stage
+    assert server.stop() == 0
 
 
 def test_system_profile_is_kept_by_the_server_and_bounded(client, db):

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use pando_catalog::index_kind::OrdinaryIndexes;
 use pando_catalog::{
-    Begin, BlockingMode, Catalog, CatalogError, CollectionReport, CommitReceipt, Durability, DurabilityWaker,
-    Interruption, Operation, QueryMemory, ScratchSpace, SharedEngine, StorageError, WriteError,
-    check_database, verify_collection,
+    Begin, BlockingMode, Catalog, CatalogError, CollectionReport, CommitReceipt, DeviceReads, Durability,
+    DurabilityWaker, Interruption, Operation, QueryMemory, ScratchSpace, SharedEngine, StorageError,
+    WriteError, check_database, verify_collection,
 };
 use pando_document::{DocumentWriter, RawValue};
 use pando_environment::{Environment, MissedRead, Monotonic};
@@ -20,7 +20,7 @@ use crate::error::{CommandError, Failure};
 use crate::generic_arguments::{GenericArguments, Participation, TransactionSupport};
 use crate::housekeeping::{self, Housekeeper};
 use crate::operation_counters::OperationKind;
-use crate::operations::{ConnectionRecord, RequestFacts, RunningRequest};
+use crate::operations::{ConnectionRecord, ListedWait, RequestFacts, RunningRequest};
 use crate::profiler::ObservedRequest;
 use crate::registry::CommandRow;
 use crate::request_notes::RequestNotes;
@@ -83,16 +83,23 @@ pub trait ReplyWait: Send {
     fn wait(self: Box<Self>) -> Result<(), StorageError>;
 }
 
-/// Waits until the log has reached a commit.
+/// Waits until the log has reached a commit. The request is listed meanwhile. It cannot be interrupted: its
+/// writes are committed, and an answer before they are durable would be neither yes nor no.
 struct DurabilityWait {
     engine: SharedEngine,
     receipt: CommitReceipt,
     durability: Durability,
+    listed: ListedWait,
 }
 
 impl ReplyWait for DurabilityWait {
     fn notify(self: Box<Self>, waker: DurabilityWaker) {
-        self.engine.when_durable(self.receipt, self.durability, waker);
+        let DurabilityWait { engine, receipt, durability, listed } = *self;
+        let ended = Box::new(move |outcome| {
+            drop(listed);
+            waker(outcome);
+        });
+        engine.when_durable(receipt, durability, ended);
     }
 
     fn wait(self: Box<Self>) -> Result<(), StorageError> {
@@ -149,9 +156,12 @@ impl Commands {
         let mut aftermath = Aftermath::default();
         let (record, began) = connection.begin_request(&self.shared.running, self.shared.environment.clock());
         let attempt = Attempt { blocking, record: &record, began, form };
+        let may_block = blocking == BlockingMode::MayBlock;
+        let _charge = may_block.then(|| record.operation().device().charge_thread());
         let outcome = self.run(connection, request, attempt, reply, &mut aftermath);
         // A request that did not get as far as to be listed is not listed here either.
-        let drop_text = if blocking == BlockingMode::MayBlock { record.end() } else { None };
+        let ended = if may_block { record.end() } else { None };
+        let drop_text = ended.as_ref().and_then(|request| request.drop_text.clone());
         match outcome {
             Ok(()) => {}
             Err(CommandError::WouldBlock(missed)) => {
@@ -161,6 +171,12 @@ impl Commands {
                     // A `getMore` keeps the documents that it has fetched. All others begin once more.
                     if !matches!(request.command(), Ok(("getMore", _))) {
                         record.operation().forget_usage();
+                    }
+                    if let Some(read) = &missed {
+                        // The caller makes it before the next attempt.
+                        let reads =
+                            DeviceReads { pages: 1, bytes: read.length() as u64, ..DeviceReads::NONE };
+                        record.operation().device().add(reads);
                     }
                     return Handled::WouldBlock(missed);
                 }
@@ -183,10 +199,12 @@ impl Commands {
         }
         match aftermath.pending {
             Some(PendingCommit { receipt, durability: Durability::Synced }) => {
+                let listed = ended.unwrap_or_else(|| RunningRequest::of_waiting(request.body, began));
                 Handled::ReplyLater(Box::new(DurabilityWait {
                     engine: Arc::clone(self.shared.catalog.engine()),
                     receipt,
                     durability: Durability::Synced,
+                    listed: self.shared.running.list_wait(&record, listed),
                 }))
             }
             // A logged commit is in the kernel when it returns, and the others promise no durability.
@@ -212,6 +230,7 @@ impl Commands {
             took,
             now_ms: self.shared.now_ms(),
             usage: record.operation().usage().figures(),
+            reads: record.operation().device().reads(),
             notes: &aftermath.notes,
             failure: aftermath.failure.as_ref(),
             reply_bytes,

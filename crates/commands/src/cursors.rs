@@ -288,8 +288,8 @@ impl Cursors {
         });
     }
 
-    /// Ends the cursors over a collection that was dropped. The sentence tells their clients. A `getMore` that
-    /// has not ended by now gives its batch; the next one is told.
+    /// Ends the cursors over a collection that was dropped. The sentence tells their clients. A `getMore`
+    /// that has not ended by now gives its batch; the next one is told.
     pub fn end_users_of(&self, namespace: &str, sentence: &str) {
         for slot in self.slots.lock().values_mut() {
             let facts = match slot {

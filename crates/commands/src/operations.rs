@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 
-use pando_catalog::{Interruption, Operation};
+use pando_catalog::{Interruption, Operation, OperationWait};
 use parking_lot::Mutex;
 
 pub(crate) use self::command_copy::{command_copy, statement_copy};
@@ -47,6 +47,20 @@ pub(crate) struct OperationTable {
     last_number: AtomicI32,
     /// The store is about to be closed.
     is_closing: AtomicBool,
+}
+
+/// A request that is listed while its reply waits for the sync of the log.
+#[derive(Debug)]
+pub(crate) struct ListedWait {
+    record: Arc<ConnectionRecord>,
+    number: i32,
+}
+
+impl Drop for ListedWait {
+    fn drop(&mut self) {
+        self.record.operation().end_wait(OperationWait::GroupCommit);
+        self.record.end_numbered(self.number);
+    }
 }
 
 /// The place of a connection in the table; it leaves when this is dropped.
@@ -78,10 +92,22 @@ impl OperationTable {
         Entered { table: Arc::clone(self), record }
     }
 
+    /// Lists a request whose work is done until its reply may be sent. It keeps the number that it has.
+    pub fn list_wait(&self, record: &Arc<ConnectionRecord>, request: RunningRequest) -> ListedWait {
+        let number = if request.number == 0 { self.next_number() } else { request.number };
+        record.begin(RunningRequest { number, ..request });
+        record.operation().begin_wait(OperationWait::GroupCommit);
+        ListedWait { record: Arc::clone(record), number }
+    }
+
+    /// A number of 31 bits that is positive, as MongoDB's clients expect.
+    fn next_number(&self) -> i32 {
+        self.last_number.fetch_add(1, Ordering::Relaxed).wrapping_add(1) & i32::MAX
+    }
+
     /// Lists a request under a new number.
     pub fn list(&self, record: &ConnectionRecord, request: RunningRequest) {
-        // A number is positive and has 31 bits, as MongoDB's clients expect.
-        let number = self.last_number.fetch_add(1, Ordering::Relaxed).wrapping_add(1) & i32::MAX;
+        let number = self.next_number();
         record.begin(RunningRequest { number, ..request });
         if self.is_closing.load(Ordering::SeqCst) {
             record.operation().interrupt(Interruption::Shutdown);

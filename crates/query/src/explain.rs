@@ -8,6 +8,7 @@
 mod scan;
 mod summary;
 
+use pando_catalog::DeviceReads;
 use pando_document::{Document, RawDocument, RawValue, Value};
 
 pub use self::summary::PlanSummary;
@@ -71,6 +72,21 @@ pub struct ExecutionStatistics {
     pub counters: Counters,
     /// Milliseconds that it took.
     pub milliseconds: i64,
+    /// Spills, bytes of memory and reads of the device.
+    pub usage: ExecutionUsage,
+}
+
+/// The use of memory and device by an execution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExecutionUsage {
+    /// Times that a stage wrote its memory to the device.
+    pub spills: u64,
+    /// Bytes of that.
+    pub spilled_bytes: u64,
+    /// Bytes of all documents that were sorted.
+    pub sorted_bytes: u64,
+    /// Pages and bytes read from the device.
+    pub reads: DeviceReads,
 }
 
 /// The `queryPlanner` section.
@@ -94,17 +110,53 @@ pub fn execution_stats(
     display: Display<'_>,
     statistics: ExecutionStatistics,
 ) -> Document {
-    let ExecutionStatistics { counters, milliseconds } = statistics;
+    let ExecutionStatistics { counters, milliseconds, usage } = statistics;
     let mut section = Document::new();
     section.push("executionSuccess", true);
     section.push("nReturned", number(counters.returned));
     section.push("executionTimeMillis", Value::Int64(milliseconds));
     section.push("totalKeysExamined", number(counters.keys_examined));
     section.push("totalDocsExamined", number(counters.documents_examined));
-    let mut stages = displayed(filter, plan, display);
+    if usage.reads.bytes > 0 {
+        let mut data = Document::new();
+        data.push("bytesRead", number(usage.reads.bytes));
+        data.push("pagesRead", number(usage.reads.pages));
+        let micros = u64::try_from(usage.reads.time.as_micros()).unwrap_or(u64::MAX);
+        data.push("timeReadingMicros", number(micros));
+        let mut storage = Document::new();
+        storage.push("data", data);
+        section.push("storage", storage);
+    }
+    let mut stages = with_sort_usage(displayed(filter, plan, display), usage);
     stages.insert("nReturned", number(counters.returned));
     section.push("executionStages", stages);
     section
+}
+
+/// The stages with the use of memory and device by the sort among them, if there is one.
+fn with_sort_usage(stage: Document, usage: ExecutionUsage) -> Document {
+    let is_sort = stage.get("stage").and_then(Value::as_str) == Some("SORT");
+    let mut shown = Document::new();
+    for (name, value) in stage.iter() {
+        let Value::Document(inner) = value else {
+            shown.push(name, value.clone());
+            continue;
+        };
+        if name != "inputStage" {
+            shown.push(name, inner.clone());
+            continue;
+        }
+        if is_sort {
+            shown.push("totalDataSizeSorted", number(usage.sorted_bytes));
+            shown.push("usedDisk", usage.spills > 0);
+            shown.push("spills", number(usage.spills));
+            if usage.spills > 0 {
+                shown.push("spilledBytes", number(usage.spilled_bytes));
+            }
+        }
+        shown.push(name, with_sort_usage(inner.clone(), usage));
+    }
+    shown
 }
 
 /// The plan within the stages that tell what it serves.

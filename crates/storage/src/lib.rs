@@ -62,6 +62,7 @@
 //! key_set -> query_memory, run
 //! query_memory -> engine, operation, scratch
 //! run -> scratch
+//! scratch -> operation
 //! leaves: access, capabilities, error, identifiers, key_filter, key_range, memory, tournament
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -119,7 +120,8 @@ pub use load::{IteratorEntries, LoadDurability, SortedEntries};
 pub use memory::{HeldMemory, MemoryAccount};
 pub use merge::{ADDITION_BYTES, MERGE_OPERAND_BYTES_MAX, MERGES_BYTES_MAX, Merge, Merges};
 pub use operation::{
-    CHECKS_A_CLOCK, Caller, Interruption, Operation, OperationWait, Usage, UsageFigures, Waiting,
+    CHECKS_A_CLOCK, Caller, DeviceAccount, DeviceReads, DeviceWait, Interruption, Operation, OperationWait,
+    ThreadCharge, Usage, UsageFigures, Waiting,
 };
 pub use pando_environment::MissedRead;
 pub use query_memory::{QUERY_MEMORY_MIN, QueryAccount, QueryMemory, QueryMemoryFigures, Reservation};

@@ -4,6 +4,7 @@
 //! - *Interruption*: the reason why an operation ends before it is done ([`Interruption`]).
 //! - *Usage*: counters of what the operation has done so far ([`Usage`]).
 //! - *Wait*: what the operation waits for at the moment ([`OperationWait`]).
+//! - *Device account*: its reads of the device ([`DeviceAccount`]).
 //! - *Caller*: an operation and its blocking mode, as they go down together through the layers.
 //!
 //! # Steps
@@ -22,6 +23,7 @@
 //! Numbers, clients and texts of operations: the layer that takes requests lists them. The budget of memory:
 //! `query_memory`.
 
+mod device_account;
 mod interruption;
 mod usage;
 mod wait;
@@ -33,9 +35,10 @@ use pando_environment::{Clock, Monotonic};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use crate::access::BlockingMode;
+pub use device_account::{DeviceAccount, DeviceReads, DeviceWait, ThreadCharge};
 pub use interruption::Interruption;
+use usage::add;
 pub use usage::{Usage, UsageFigures};
-use wait::CurrentWait;
 pub use wait::{OperationWait, Waiting};
 
 /// Checks between two looks at the clock.
@@ -58,7 +61,7 @@ pub struct Operation {
     /// Checks since the last look at the clock. Only the working thread changes it.
     checks: AtomicU32,
     usage: Usage,
-    wait: CurrentWait,
+    device: Arc<DeviceAccount>,
 }
 
 impl Operation {
@@ -74,6 +77,7 @@ impl Operation {
         self.client_deadline.store(NEVER, Ordering::Relaxed);
         self.checks.store(0, Ordering::Relaxed);
         self.usage.clear();
+        self.device.clear();
     }
 
     /// Ends the operation this long after a moment.
@@ -148,7 +152,13 @@ impl Operation {
         self.interruption().map_or(Ok(()), Err)
     }
 
-    /// Sets its counters to zero, because the work is done once more from the beginning.
+    /// Its account with the device.
+    pub fn device(&self) -> &Arc<DeviceAccount> {
+        &self.device
+    }
+
+    /// Sets its counters to zero, because the work is done once more from the beginning. Reads of the device
+    /// stay: the pages are in the cache then.
     pub fn forget_usage(&self) {
         self.usage.clear();
     }

@@ -29,7 +29,7 @@ use std::sync::{Arc, LazyLock};
 
 use crate::engine::SharedEngine;
 use crate::memory::{HeldMemory, MemoryAccount};
-use crate::operation::Operation;
+use crate::operation::{DeviceAccount, Operation, OperationWait};
 use crate::scratch::{ScratchFigures, ScratchSpace};
 
 /// The least step of a reservation.
@@ -188,6 +188,7 @@ impl QueryMemory {
             && let Some(engine) = &self.0.engine
         {
             self.0.noted.store(held, Ordering::Relaxed);
+            let _waiting = DeviceAccount::waiting(OperationWait::QueryMemory);
             // An engine makes room at once for a loan of a megabyte or more.
             drop(engine.lend_memory(1 << 20));
         }

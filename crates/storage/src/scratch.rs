@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pando_environment::{Access, Environment, EnvironmentError, File, OpenMode};
 
 use crate::error::{ErrorKind, StorageError};
+use crate::operation::{DeviceAccount, OperationWait};
 
 /// Bytes of scratch files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -127,6 +128,7 @@ impl ScratchFile {
 
     /// Appends bytes. After an error the file is of no more use.
     pub(crate) fn append(&self, bytes: &[u8]) -> Result<(), StorageError> {
+        let _waiting = DeviceAccount::waiting(OperationWait::Spill);
         let length = self.length();
         self.file.write_all_at(bytes, length).map_err(|error| self.space.refused(error))?;
         let added = bytes.len() as u64;
@@ -138,6 +140,7 @@ impl ScratchFile {
 
     /// Fills a buffer.
     pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), StorageError> {
+        let _waiting = DeviceAccount::waiting(OperationWait::Spill);
         self.space.read.fetch_add(buffer.len() as u64, Ordering::Relaxed);
         self.file.read_exact_at(buffer, offset).map_err(|error| self.space.refused(error))
     }

@@ -8,7 +8,8 @@ use pando_catalog::{Collection, SnapshotTimestamp};
 use pando_document::{Document, DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_query::execute::{Executor, Revisits};
 use pando_query::explain::{
-    Choice, Display, ExecutionStatistics, ExplainedProjection, Purpose, execution_stats, query_planner,
+    Choice, Display, ExecutionStatistics, ExecutionUsage, ExplainedProjection, Purpose, execution_stats,
+    query_planner,
 };
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
@@ -372,12 +373,21 @@ fn execute(
     transaction: &dyn pando_catalog::Transaction,
 ) -> Result<ExecutionStatistics, CommandError> {
     let began = context.shared.now_ms();
+    let mut usage = ExecutionUsage::default();
     let mut counters = match collection {
         Some(collection) => {
             let plan = explained.carried_out();
             let memory = StageMemory { account: context.query_account(), disk_use: DiskUse::Allowed };
             let mut executor = Executor::new(Arc::clone(collection), plan, &memory, Revisits::Impossible)?;
             executor.count(transaction, context.caller())?;
+            memory.account.report(context.operation);
+            let spilled = context.operation.usage().figures();
+            usage = ExecutionUsage {
+                spills: spilled.spills,
+                spilled_bytes: spilled.spilled_bytes,
+                sorted_bytes: executor.sorted_bytes(),
+                reads: context.operation.device().reads(),
+            };
             executor.counters()
         }
         None => pando_query::execute::Counters::default(),
@@ -385,7 +395,7 @@ fn execute(
     if explained.answer == Answer::Effect {
         counters.returned = 0;
     }
-    Ok(ExecutionStatistics { counters, milliseconds: context.shared.now_ms() - began })
+    Ok(ExecutionStatistics { counters, milliseconds: context.shared.now_ms() - began, usage })
 }
 
 fn write(

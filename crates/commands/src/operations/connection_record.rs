@@ -127,9 +127,17 @@ impl ConnectionRecord {
         state.running = Some(request);
     }
 
-    /// Ends the listed request. Gives the text of the error if its collection was dropped.
-    pub fn end(&self) -> Option<String> {
-        self.state.lock().running.take().and_then(|request| request.drop_text)
+    /// Ends the listed request.
+    pub fn end(&self) -> Option<RunningRequest> {
+        self.state.lock().running.take()
+    }
+
+    /// Ends the listed request if it has this number. A connection may have sent the next one already.
+    pub(super) fn end_numbered(&self, number: i32) {
+        let mut state = self.state.lock();
+        if state.running.as_ref().is_some_and(|request| request.number == number) {
+            state.running = None;
+        }
     }
 
     /// Changes the listed request, if there is one.

@@ -64,6 +64,17 @@ impl RunningRequest {
     }
 }
 
+impl RunningRequest {
+    /// A request that was answered from the cache, and whose reply waits.
+    pub fn of_waiting(body: &RawDocument, began: Monotonic) -> RunningRequest {
+        let database = body.get("$db").ok().flatten().and_then(|database| database.as_str());
+        let session = body.get("lsid").ok().flatten().and_then(|lsid| lsid.as_document());
+        let session = session.and_then(SessionId::of);
+        let facts = RequestFacts { database: database.unwrap_or(""), session, began, wants_answer: true };
+        RunningRequest::of(body, facts)
+    }
+}
+
 /// The kind of a command that lists show.
 pub(crate) fn kind_of(command: &str) -> &'static str {
     KINDS.iter().find(|(name, _)| *name == command).map_or("command", |(_, kind)| kind)

@@ -1,11 +1,12 @@
 //! The documents that `currentOp` shows: one for each connection, one for each idle cursor.
 //!
 //! The fields and their order are MongoDB's. Behind them stand the fields that Pando alone has: the counters
-//! `keysExamined`, `docsExamined`, `writeConflicts` and `spilledBytes`, and `waitingFor`.
+//! `keysExamined`, `docsExamined`, `writeConflicts`, `pagesRead`, `bytesRead`, `memoryBytes` and
+//! `spilledBytes`, and `waitingFor`.
 
 use std::time::Duration;
 
-use pando_catalog::Interruption;
+use pando_catalog::{Interruption, OperationWait};
 use pando_document::{DocumentWriter, RawDocumentBuf};
 use pando_environment::Monotonic;
 use pando_query::explain::PlanSummary;
@@ -83,7 +84,7 @@ fn write_request(
     let waits_for = operation.wait();
     out.append_i32("numYields", 0);
     out.document("locks").finish();
-    out.append_bool("waitingForLock", waits_for.is_some());
+    out.append_bool("waitingForLock", waits_for.is_some_and(OperationWait::is_for_another));
     out.document("lockStats").finish();
     out.append_bool("waitingForFlowControl", false);
     out.document("flowControlStats").finish();
@@ -92,6 +93,14 @@ fn write_request(
     }
     out.append_i64("keysExamined", count(usage.keys_examined));
     out.append_i64("docsExamined", count(usage.documents_examined));
+    let reads = operation.device().reads();
+    if reads.bytes > 0 {
+        out.append_i64("pagesRead", count(reads.pages));
+        out.append_i64("bytesRead", count(reads.bytes));
+    }
+    if usage.memory_bytes > 0 {
+        out.append_i64("memoryBytes", count(usage.memory_bytes));
+    }
     if usage.spills > 0 {
         out.append_i64("spills", count(usage.spills));
         out.append_i64("spilledBytes", count(usage.spilled_bytes));

@@ -86,7 +86,32 @@ fn a_dropped_collection_ends_its_users_with_a_text_and_no_others() {
     other.record().change(|request| request.namespace = "shop.d".to_owned());
     table.end_users_of("shop.c", "gone", dropper.record());
     assert_eq!(user.record().operation().interruption(), Some(Interruption::CollectionDropped));
-    assert_eq!(user.record().end().as_deref(), Some("gone"));
+    assert_eq!(user.record().end().and_then(|request| request.drop_text).as_deref(), Some("gone"));
     assert_eq!(other.record().operation().interruption(), None);
     assert_eq!(dropper.record().operation().interruption(), None);
+}
+
+#[test]
+fn a_request_that_waits_for_the_log_is_listed_until_then_and_does_not_end_the_next_one() {
+    let table = Arc::new(OperationTable::default());
+    let connection = entered(&table, 1);
+    let record = connection.record();
+    let number = list(&table, &connection, true);
+    let request = record.end().expect("it was listed");
+    let waiting = table.list_wait(record, request);
+    assert_eq!(record.listed().running.map(|request| request.number), Some(number));
+    assert_eq!(record.operation().wait(), Some(OperationWait::GroupCommit));
+    // The client has sent the next request before it got the answer of this one.
+    let next = list(&table, &connection, true);
+    drop(waiting);
+    assert_eq!(record.operation().wait(), None);
+    assert_eq!(record.listed().running.map(|request| request.number), Some(next));
+    record.end();
+    // A request that was answered from the cache gets its number now.
+    let body = doc! { "insert": "c", "$db": "shop" }.to_raw();
+    let waiting = table.list_wait(record, RunningRequest::of_waiting(&body, Monotonic::default()));
+    let listed = record.listed().running.expect("it is listed");
+    assert!(listed.number > next && listed.namespace == "shop.c");
+    drop(waiting);
+    assert!(record.listed().running.is_none());
 }

@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use pando_catalog::UsageFigures;
+use pando_catalog::{DeviceReads, UsageFigures};
 use pando_document::{DocumentError, DocumentWriter, RawDocument, RawDocumentBuf, RawValue};
 
 use crate::Request;
@@ -26,6 +26,7 @@ pub(crate) struct ObservedRequest<'r> {
     /// Milliseconds since 1970.
     pub now_ms: i64,
     pub usage: UsageFigures,
+    pub reads: DeviceReads,
     pub notes: &'r RequestNotes,
     pub failure: Option<&'r Failure>,
     /// Bytes of the reply document.
@@ -143,6 +144,17 @@ impl ObservedRequest<'_> {
         }
         out.document("locks").finish();
         out.document("flowControl").finish();
+        if self.reads.bytes > 0 {
+            let long = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+            let mut storage = out.document("storage");
+            let mut data = storage.document("data");
+            data.append_i64("bytesRead", long(self.reads.bytes));
+            data.append_i64("pagesRead", long(self.reads.pages));
+            let time = u64::try_from(self.reads.time.as_micros()).unwrap_or(u64::MAX);
+            data.append_i64("timeReadingMicros", long(time));
+            data.finish();
+            storage.finish();
+        }
     }
 
     /// The form of the entry in the log.

@@ -18,6 +18,7 @@ fn observed(profiler: &Profiler, command: &Document, took_ms: u64) -> usize {
         record: &record,
         took: Duration::from_millis(took_ms),
         now_ms: 0,
+        reads: pando_catalog::DeviceReads { pages: 3, bytes: 12_288, time: Duration::from_micros(250) },
         usage: pando_catalog::UsageFigures::default(),
         notes: &notes,
         failure: None,
@@ -73,6 +74,7 @@ fn an_entry_has_the_fields_of_mongodb_in_its_order() {
         record: &record,
         took: Duration::from_millis(7),
         now_ms: 1,
+        reads: pando_catalog::DeviceReads { pages: 3, bytes: 12_288, time: Duration::from_micros(250) },
         usage: pando_catalog::UsageFigures { keys_examined: 1, ..Default::default() },
         notes: &notes,
         failure: None,
@@ -82,7 +84,7 @@ fn an_entry_has_the_fields_of_mongodb_in_its_order() {
     let entry = Document::from_raw(&raw).unwrap();
     let names: Vec<&str> = entry.names().collect();
     let wanted = "op ns command keysExamined docsExamined nBatches cursorExhausted numYield nreturned locks \
-                  flowControl responseLength protocol millis planSummary ts client allUsers user";
+                  flowControl storage responseLength protocol millis planSummary ts client allUsers user";
     assert_eq!(names.join(" "), wanted);
     assert_eq!(entry.get("client"), Some(&Value::String("127.0.0.1".to_owned())));
     let line = json(&request.log_document(&raw).unwrap());

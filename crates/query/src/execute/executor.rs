@@ -347,6 +347,11 @@ impl Executor {
         self.counters.get()
     }
 
+    /// Bytes of the documents that were sorted.
+    pub fn sorted_bytes(&self) -> u64 {
+        self.sort.as_ref().map_or(0, |sort| sort.sorter.total_bytes())
+    }
+
     /// The collection that is read.
     pub fn collection(&self) -> &Arc<Collection> {
         &self.collection

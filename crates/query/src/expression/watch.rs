@@ -3,8 +3,8 @@
 //! An evaluation works on one document, and loops over documents check between two of them. But an expression
 //! may loop over an array of a million elements, and over another one for each.
 //!
-//! 1. The scope of a request's expressions has a watch, which follows the request's operation. Each call of an
-//!    operator that is parsed in the scope keeps it.
+//! 1. The scope of a request's expressions has a watch, which follows the request's operation. Each call of
+//!    an operator that is parsed in the scope keeps it.
 //! 2. The frame of an evaluation counts steps: one for each argument of an operator, and more for long values
 //!    ([`Steps`]).
 //! 3. After [`STEPS_A_CHECK`] steps the call checks the operation. So expressions over small documents never

@@ -31,7 +31,7 @@ pub struct UsageFigures {
 }
 
 /// Adds to a counter that one thread writes: a load and a store, where `fetch_add` would lock the cache line.
-fn add(counter: &AtomicU64, more: u64) {
+pub(super) fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }
 

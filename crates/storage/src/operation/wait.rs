@@ -8,7 +8,7 @@ use super::{Interruption, Operation};
 /// The longest sleep between two looks at the interruption.
 const SLICE_MAX: Duration = Duration::from_millis(5);
 
-/// The cause of a wait: each is another operation.
+/// The cause of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OperationWait {
     /// The end of a transaction that has changed the same document.
@@ -19,11 +19,30 @@ pub enum OperationWait {
     IndexBuild,
     /// The end of another request of the same session.
     Session,
+    /// A read of the device.
+    Device,
+    /// Writes and reads of scratch files, for lack of memory.
+    Spill,
+    /// Memory: the engine makes room for a query.
+    QueryMemory,
+    /// The engine's background work, which is behind.
+    Backlog,
+    /// The sync of the log that makes its commit durable.
+    GroupCommit,
 }
 
 /// All waits; the code of each is its place, from 1.
-const ALL: [OperationWait; 4] =
-    [OperationWait::Conflict, OperationWait::Collection, OperationWait::IndexBuild, OperationWait::Session];
+const ALL: [OperationWait; 9] = [
+    OperationWait::Conflict,
+    OperationWait::Collection,
+    OperationWait::IndexBuild,
+    OperationWait::Session,
+    OperationWait::Device,
+    OperationWait::Spill,
+    OperationWait::QueryMemory,
+    OperationWait::Backlog,
+    OperationWait::GroupCommit,
+];
 
 impl OperationWait {
     /// Its name, as lists of operations show it.
@@ -33,6 +52,26 @@ impl OperationWait {
             OperationWait::Collection => "collection",
             OperationWait::IndexBuild => "indexBuild",
             OperationWait::Session => "session",
+            OperationWait::Device => "device",
+            OperationWait::Spill => "spill",
+            OperationWait::QueryMemory => "queryMemory",
+            OperationWait::Backlog => "backlog",
+            OperationWait::GroupCommit => "groupCommit",
+        }
+    }
+
+    /// Whether it waits for another operation.
+    pub fn is_for_another(self) -> bool {
+        match self {
+            OperationWait::Conflict
+            | OperationWait::Collection
+            | OperationWait::IndexBuild
+            | OperationWait::Session => true,
+            OperationWait::Device
+            | OperationWait::Spill
+            | OperationWait::QueryMemory
+            | OperationWait::Backlog
+            | OperationWait::GroupCommit => false,
         }
     }
 }
@@ -49,7 +88,7 @@ impl CurrentWait {
         ALL.get(usize::from(code.checked_sub(1)?)).copied()
     }
 
-    fn set(&self, wait: Option<OperationWait>) {
+    pub(super) fn set(&self, wait: Option<OperationWait>) {
         self.code.store(wait.map_or(0, |wait| wait as u8 + 1), Ordering::Relaxed);
     }
 }
@@ -70,14 +109,27 @@ impl Drop for Waiting<'_> {
 impl Operation {
     /// The cause of its wait at the moment.
     pub fn wait(&self) -> Option<OperationWait> {
-        self.wait.get()
+        self.device.wait.get()
     }
 
     /// Notes that it waits, for as long as the answer lives.
     pub fn waiting(&self, wait: OperationWait) -> Waiting<'_> {
-        let before = self.wait.get();
-        self.wait.set(Some(wait));
-        Waiting { current: &self.wait, before }
+        let current = &self.device.wait;
+        let before = current.get();
+        current.set(Some(wait));
+        Waiting { current, before }
+    }
+
+    /// Notes that it waits, until [`end_wait`](Operation::end_wait): for a wait without a thread.
+    pub fn begin_wait(&self, wait: OperationWait) {
+        self.device.wait.set(Some(wait));
+    }
+
+    /// Ends such a wait, if it still waits for that.
+    pub fn end_wait(&self, wait: OperationWait) {
+        if self.wait() == Some(wait) {
+            self.device.wait.set(None);
+        }
     }
 
     /// Sleeps. An interruption ends the sleep within a few milliseconds.
@@ -131,6 +183,11 @@ mod tests {
         }
         assert_eq!(operation.wait(), Some(OperationWait::IndexBuild));
         drop(outer);
+        assert_eq!(operation.wait(), None);
+        operation.begin_wait(OperationWait::GroupCommit);
+        operation.end_wait(OperationWait::Device);
+        assert_eq!(operation.wait(), Some(OperationWait::GroupCommit));
+        operation.end_wait(OperationWait::GroupCommit);
         assert_eq!(operation.wait(), None);
         let names: std::collections::HashSet<_> = ALL.iter().map(|wait| wait.name()).collect();
         assert_eq!(names.len(), ALL.len());

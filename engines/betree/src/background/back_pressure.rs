@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pando_environment::{Clock, Monotonic};
+use pando_storage::{DeviceAccount, OperationWait};
 
 use super::backlog::Backlog;
 use super::buffer_flush::Progress;
@@ -103,11 +104,13 @@ impl BackPressure {
         }
         self.counters.delays.add(1);
         self.counters.delay_nanos.add(sleep.as_nanos() as u64);
+        let _waiting = DeviceAccount::waiting(OperationWait::Backlog);
         pando_environment::sync::thread::sleep(sleep);
     }
 
     fn wait_for_buffers(&self) -> Result<(), BetreeError> {
         self.counters.stalls.add(1);
+        let _waits = DeviceAccount::waiting(OperationWait::Backlog);
         let mut waiting = Waiting::begin(self, self.counters.flushes.get());
         while self.buffers.bytes() >= self.buffer_limit() {
             self.gate.check_open()?;
@@ -132,6 +135,7 @@ impl BackPressure {
     /// Waits until a checkpoint has brought the log back into its budget.
     fn wait_for_checkpoint(&self) -> Result<(), BetreeError> {
         self.counters.stalls.add(1);
+        let _waits = DeviceAccount::waiting(OperationWait::Backlog);
         let mut waiting = Waiting::begin(self, self.counters.checkpoints.get());
         while self.checkpointer.is_log_full() {
             self.gate.check_open()?;

@@ -32,6 +32,7 @@
 //!   batch begins with it.
 //! - Memory is bounded by [`PrefetchLimits::memory_bytes`] over all streams. The last chunk that is queued,
 //!   and the first chunk of a request, may exceed it.
+//! - The reads of a worker are charged to the operation that takes the chunk's first page.
 //! - A scan ends without notice. A stream that no scan visited for [`IDLE`] is dropped; where another scan
 //!   needs the memory, after [`IDLE_UNDER_PRESSURE`].
 //! - A page that cannot be read is left out of its chunk. The scan reads it itself, and reports the error.
@@ -46,7 +47,7 @@ use std::time::Duration;
 use pando_environment::sync::atomic::{AtomicUsize, Ordering};
 use pando_environment::sync::{Condvar, Mutex, OnceLock};
 use pando_environment::{Clock, Monotonic, TaskWaker};
-use pando_storage::BlockingMode;
+use pando_storage::{BlockingMode, DeviceAccount, DeviceReads, OperationWait};
 
 use super::page_cache::BlockKey;
 use crate::base::Counter;
@@ -142,6 +143,8 @@ struct Chunk<P> {
     raw_bytes: u64,
     /// Bytes of memory once it is ready. They count from the request on.
     memory_bytes: usize,
+    /// Reads of a worker that no operation was charged for yet.
+    uncharged: DeviceReads,
     state: ChunkState<P>,
 }
 
@@ -265,8 +268,8 @@ impl<P> State<P> {
                 |page: &Pointer| page_memory::footprint(page.raw_length() as usize) + PAGE_OVERHEAD_BYTES;
             let (number, memory_bytes) = (self.next_number(), pages.iter().map(bytes_of).sum());
             self.memory_bytes += memory_bytes;
-            let chunk =
-                Chunk { number, pages: pages.into(), raw_bytes, memory_bytes, state: ChunkState::Queued };
+            let (pages, state, uncharged) = (pages.into(), ChunkState::Queued, DeviceReads::NONE);
+            let chunk = Chunk { number, pages, raw_bytes, memory_bytes, uncharged, state };
             self.streams[stream].chunks.push_back(chunk);
             self.streams[stream].frontier = frontier;
             count += 1;
@@ -393,7 +396,12 @@ impl<P: Clone> ScanPrefetch<P> {
         let Some(chunk) = state.next_queued() else { return false };
         let mut taken = self.take(chunk);
         drop(state);
+        let account = Arc::new(DeviceAccount::default());
+        let charge = account.charge_thread();
         taken.ready = read(&taken.pages);
+        drop(charge);
+        // The operation did not wait for them.
+        taken.uncharged = DeviceReads { time: Duration::ZERO, ..account.reads() };
         self.chunks_read_by_workers.add(1);
         true
     }
@@ -440,11 +448,15 @@ impl<P: Clone> ScanPrefetch<P> {
                     drop(taken);
                     state = self.state.lock();
                 }
-                ChunkState::InProgress => self.ready.wait(&mut state),
+                ChunkState::InProgress => {
+                    let _waiting = DeviceAccount::waiting(OperationWait::Device);
+                    self.ready.wait(&mut state);
+                }
                 ChunkState::Ready(ready) => {
                     while ready.pop_front_if(|(key, _)| key != first).is_some() {}
                     let found = ready.iter().zip(pages).take_while(|((have, _), needed)| have == *needed);
                     let pages = found.map(|((_, page), _)| page.clone()).collect();
+                    DeviceAccount::charge(std::mem::take(&mut chunk.uncharged));
                     return Fetched { pages, extension: stream.extension(memory_bytes, visit.limits) };
                 }
             }
@@ -455,7 +467,8 @@ impl<P: Clone> ScanPrefetch<P> {
     fn take(&self, chunk: &mut Chunk<P>) -> TakenChunk<'_, P> {
         chunk.state = ChunkState::InProgress;
         let pages = Arc::clone(&chunk.pages);
-        TakenChunk { prefetch: self, number: chunk.number, pages, ready: Vec::new() }
+        let (ready, uncharged) = (Vec::new(), DeviceReads::NONE);
+        TakenChunk { prefetch: self, number: chunk.number, pages, ready, uncharged }
     }
 
     fn publish(&self, state: &State<P>) {
@@ -478,6 +491,7 @@ struct TakenChunk<'a, P> {
     number: u64,
     pages: Arc<[Pointer]>,
     ready: ReadyPages<P>,
+    uncharged: DeviceReads,
 }
 
 impl<P> Drop for TakenChunk<'_, P> {
@@ -486,6 +500,7 @@ impl<P> Drop for TakenChunk<'_, P> {
         self.prefetch.chunks_read.add(1);
         if let Some(chunk) = self.prefetch.state.lock().chunk(self.number) {
             chunk.state = ChunkState::Ready(ready);
+            chunk.uncharged = self.uncharged;
         }
         self.prefetch.ready.notify_all();
     }

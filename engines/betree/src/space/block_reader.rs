@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use pando_environment::{AlignedBuffer, ReadRange, read_together};
-use pando_storage::TreeId;
+use pando_storage::{DeviceAccount, DeviceReads, TreeId};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::base::BLOCK_HEADER_BYTES;
@@ -41,7 +41,7 @@ pub(crate) struct Sectors {
 
 /// Calls to the device, and the bytes that they brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct DeviceReads {
+pub(crate) struct NeighbourReads {
     pub(crate) calls: u64,
     pub(crate) bytes: u64,
 }
@@ -82,8 +82,8 @@ impl BlockStore {
         &self,
         pointers: &[Pointer],
         mut use_payload: impl FnMut(&Pointer, &[u8]),
-    ) -> Result<DeviceReads, SpaceError> {
-        let mut reads = DeviceReads::default();
+    ) -> Result<NeighbourReads, SpaceError> {
+        let mut reads = NeighbourReads::default();
         let mut rest = pointers;
         while let Some(first) = rest.first() {
             let (count, range) = neighbours(first, rest);
@@ -128,7 +128,8 @@ impl BlockStore {
             first += count;
         }
         let mut outcome = Ok(());
-        read_together(self.shared_file(), &ranges, |at, bytes| {
+        let together = ranges.iter().map(|range| range.length as u64).sum();
+        let take = |at: usize, bytes: &[u8]| {
             self.count_read(bytes.len());
             if outcome.is_err() {
                 return;
@@ -143,7 +144,8 @@ impl BlockStore {
                     use_payload(places.start + place, pointer, payload);
                 },
             );
-        })?;
+        };
+        self.charged(together, || Ok(read_together(self.shared_file(), &ranges, take)?))?;
         outcome
     }
 
@@ -206,6 +208,7 @@ impl BlockStore {
         };
         let tree = header.map_or(TreeId::new(0), |header| header.tree);
         self.traffic().read(tree, pointer, passage);
+        DeviceAccount::charge(DeviceReads { pages: 1, ..DeviceReads::NONE });
         match contradiction {
             Some(field) => Err(self.corrupt(pointer, BlockProblem::Header { field })),
             None => Ok(&bytes[BLOCK_HEADER_BYTES..]),

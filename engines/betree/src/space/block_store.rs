@@ -14,7 +14,9 @@ use std::sync::Arc;
 
 use pando_environment::sync::Mutex;
 use pando_environment::{Access, Environment, File, FolderLock, OpenMode};
-use pando_storage::{CommitTimestamp, Lsn, SnapshotTimestamp, TreeId};
+use pando_storage::{
+    CommitTimestamp, DeviceAccount, DeviceReads, Lsn, OperationWait, SnapshotTimestamp, TreeId,
+};
 
 use super::allocator::{Allocator, BlockLength, Fragment, Purpose, block_start};
 use super::checkpoint::DurableState;
@@ -438,7 +440,23 @@ impl BlockStore {
 
     pub(super) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), SpaceError> {
         self.count_read(buffer.len());
-        Ok(self.file.read_exact_at(buffer, offset)?)
+        let bytes = buffer.len() as u64;
+        self.charged(bytes, || Ok(self.file.read_exact_at(buffer, offset)?))
+    }
+
+    /// Charges the reads of a call, and the wait for them, to the operation of this thread. Their blocks are
+    /// charged when they are verified.
+    pub(super) fn charged<T>(
+        &self,
+        bytes: u64,
+        read: impl FnOnce() -> Result<T, SpaceError>,
+    ) -> Result<T, SpaceError> {
+        let _waiting = DeviceAccount::waiting(OperationWait::Device);
+        let began = self.environment.clock().monotonic();
+        let outcome = read();
+        let time = self.environment.clock().monotonic().since(began);
+        DeviceAccount::charge(DeviceReads { pages: 0, bytes, time });
+        outcome
     }
 
     pub(super) fn write(&self, buffer: &[u8], offset: u64) -> Result<(), SpaceError> {
