@@ -22,13 +22,15 @@ pub struct DocumentSorter {
     bound: Vec<u8>,
     first: Option<FirstValue>,
     key: Vec<u8>,
+    /// Bytes of all documents that came.
+    total_bytes: u64,
 }
 
 impl DocumentSorter {
     /// An empty sorter; `limit` is how many documents will be taken out at most.
     pub fn new(pattern: Arc<SortPattern>, limit: Option<u64>, memory: &StageMemory) -> DocumentSorter {
         let sorter = Sorter::new(limit, memory);
-        DocumentSorter { pattern, sorter, bound: Vec::new(), first: None, key: Vec::new() }
+        DocumentSorter { pattern, sorter, bound: Vec::new(), first: None, key: Vec::new(), total_bytes: 0 }
     }
 
     /// Takes a document in, unless it comes too late to be among those that are wanted. `check` is called
@@ -42,6 +44,7 @@ impl DocumentSorter {
         primary_key: &[u8],
         check: Check<'_>,
     ) -> Result<(), QueryError> {
+        self.total_bytes += document.as_bytes().len() as u64;
         if let Some(first) = &self.first
             && first.is_before(document, &self.pattern.parts()[0])
         {
@@ -69,6 +72,11 @@ impl DocumentSorter {
     /// As for [`Sorter::next`].
     pub fn next(&mut self, check: Check<'_>) -> Result<Option<Sorted<'_>>, QueryError> {
         self.sorter.next(check)
+    }
+
+    /// Bytes of all documents that came, for `explain`.
+    pub fn total_bytes(&self) -> u64 {
+        self.total_bytes
     }
 }
 

@@ -42,7 +42,6 @@ pub struct Sorter {
     bytes: usize,
     pushed: u64,
     held: Held,
-    total_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -116,15 +115,7 @@ impl Sorter {
             Some(limit) => Held::Least(Least::new(limit), memory.account.reserve()),
             None => Held::External(Box::new(External::new(&memory.account, None))),
         };
-        Sorter {
-            limit,
-            memory: memory.clone(),
-            bytes_max: MEMORY_BYTES_MAX,
-            bytes: 0,
-            pushed: 0,
-            held,
-            total_bytes: 0,
-        }
+        Sorter { limit, memory: memory.clone(), bytes_max: MEMORY_BYTES_MAX, bytes: 0, pushed: 0, held }
     }
 
     /// The same with a smaller limit of memory.
@@ -165,7 +156,6 @@ impl Sorter {
     ) -> Result<(), QueryError> {
         let arrival = self.pushed;
         self.pushed += 1;
-        self.total_bytes += document.len() as u64;
         let bytes = key.len() + primary_key.len() + document.len() + DOCUMENT_OVERHEAD;
         if let Held::External(external) = &mut self.held {
             if external.bound.as_ref().is_some_and(|bound| key >= &**bound) {
@@ -277,10 +267,5 @@ impl Sorter {
             self.held = Held::SortedLeast(least.into_descending(), None, reservation);
         }
         Ok(())
-    }
-
-    /// Bytes of all documents that were pushed, for `explain`.
-    pub fn total_bytes(&self) -> u64 {
-        self.total_bytes
     }
 }
