@@ -309,23 +309,15 @@ impl<'c> Context<'c> {
         options: RawDocumentBuf,
     ) -> Result<(), CatalogError> {
         let (catalog, uuid) = (self.catalog(), self.shared.new_uuid());
-        let open = match &mut self.session_use {
-            Some(session) => {
-                session.touch();
-                session.open().and_then(|open| open.lock().ok())
-            }
-            None => None,
-        };
-        match open {
-            Some(mut held) => {
-                let Some(transaction) = &mut *held else { return Ok(()) };
-                transaction.create_collection(catalog, namespace, options, uuid)?;
-            }
-            None => {
-                catalog.create_collection(namespace, options, uuid)?;
-            }
+        if let Some(session) = self.session_use.as_mut().filter(|session| session.open().is_some()) {
+            session.touch();
+            let held = session.open().and_then(|open| open.lock().ok());
+            // One that has ended meanwhile is run again by its client.
+            let mut held = held.ok_or_else(StorageError::conflict)?;
+            let transaction = held.as_mut().ok_or_else(StorageError::conflict)?;
+            return transaction.create_collection(catalog, namespace, options, uuid).map(|_| ());
         }
-        Ok(())
+        catalog.create_collection(namespace, options, uuid).map(|_| ())
     }
 
     /// Whether the operation has to end because its collection was dropped.
@@ -360,7 +352,7 @@ impl<'c> Context<'c> {
     pub fn commit(&mut self, mut transaction: WriteTransaction) -> Result<(), CommandError> {
         let durability = self.concern.durability;
         if let Some(session) = &mut self.session_use {
-            session.write_record(&mut transaction, self.shared.now_ms())?;
+            session.write_record(&mut transaction, durability, self.shared.now_ms())?;
         }
         let receipt = transaction.commit(durability)?;
         if let Some(session) = &mut self.session_use {

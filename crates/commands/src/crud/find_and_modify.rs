@@ -69,6 +69,9 @@ pub(crate) fn run(
         session.check_statements(1)?;
     }
     if let Some(outcome) = repeated(context, request.body)? {
+        // As durable as the client wants it now.
+        let work = context.begin_work()?;
+        context.commit_work(work)?;
         write_reply(reply, &parts, &outcome, &scope)?;
         reply.append_i32("retriedStmtId", context.retried_statement());
         return Ok(());

@@ -185,6 +185,7 @@ impl<'a, S: Statement> StatementBatch<'a, S> {
                 Err(error @ CommandError::WouldBlock(_)) => return Err(error),
                 Err(CommandError::Failed(_)) if context.is_collection_dropped() => {
                     // The statements of this transaction have changed documents that are gone.
+                    ends_session_transaction(context);
                     self.committed.fail(FailedWrite { index, failure: context.drop_failure() });
                     return Ok(());
                 }

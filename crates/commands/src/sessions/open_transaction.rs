@@ -8,6 +8,7 @@ use pando_catalog::SessionTransaction;
 use pando_environment::Monotonic;
 use parking_lot::{ArcMutexGuard, Mutex, MutexGuard, RawMutex};
 
+use super::TransactionFigures;
 use crate::error::Failure;
 use crate::operations::ConnectionRecord;
 use crate::session_id::SessionId;
@@ -33,6 +34,7 @@ pub(crate) struct OpenTransaction {
     cell: Arc<Mutex<Option<SessionTransaction>>>,
     has_cursors: AtomicBool,
     active_us: AtomicU64,
+    figures: Arc<TransactionFigures>,
 }
 
 impl OpenTransaction {
@@ -40,8 +42,10 @@ impl OpenTransaction {
         session: SessionId,
         number: i64,
         begun: Begun,
+        figures: Arc<TransactionFigures>,
         transaction: SessionTransaction,
     ) -> OpenTransaction {
+        figures.count_opened();
         OpenTransaction {
             session,
             number,
@@ -49,6 +53,7 @@ impl OpenTransaction {
             cell: Arc::new(Mutex::new(Some(transaction))),
             has_cursors: AtomicBool::new(false),
             active_us: AtomicU64::new(0),
+            figures,
         }
     }
 
@@ -74,7 +79,11 @@ impl OpenTransaction {
 
     /// Takes the transaction out for its commit.
     pub fn take(&self) -> Option<SessionTransaction> {
-        self.cell.lock().take()
+        let taken = self.cell.lock().take();
+        if taken.is_some() {
+            self.figures.count_closed();
+        }
+        taken
     }
 
     /// Ends it without a commit.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Catalog, WriteTransaction};
+use pando_catalog::{Catalog, Durability, WriteTransaction};
 use pando_document::Value;
 
 use super::open_transaction::{Begun, OpenTransaction, aborted};
@@ -129,7 +129,13 @@ impl SessionUse {
         }
         self.end_open();
         let transaction = catalog.begin_session_transaction()?;
-        let open = Arc::new(OpenTransaction::new(self.session.id, number, begun, transaction));
+        let open = Arc::new(OpenTransaction::new(
+            self.session.id,
+            number,
+            begun,
+            Arc::clone(&self.figures),
+            transaction,
+        ));
         self.session.state.lock().used = Some(Arc::clone(&open));
         let before = std::mem::replace(&mut self.progress, Progress { number, stage: Stage::Open(open) });
         self.before = Some(before);
@@ -294,13 +300,18 @@ impl SessionUse {
         self.write.news = WriteRecord::default();
     }
 
-    /// Writes the record of a retryable write in the transaction of its statements.
+    /// Writes the record of a retryable write in the transaction of its statements. It is written again for
+    /// a repetition that has to wait for the device: the log is synced in the order of commits, so that the
+    /// earlier commit is on the device before this one.
     pub fn write_record(
         &mut self,
         transaction: &mut WriteTransaction,
+        durability: Durability,
         now_ms: i64,
     ) -> Result<(), CommandError> {
-        let Some(record) = self.record().filter(|_| !self.write.news.is_empty()) else { return Ok(()) };
+        let is_awaited = durability == Durability::Synced && !self.write.retried.is_empty();
+        let is_due = is_awaited || !self.write.news.is_empty();
+        let Some(record) = self.record().filter(|_| is_due) else { return Ok(()) };
         let mut record = record.clone();
         record.append(self.write.news.clone());
         let encoded =

@@ -131,7 +131,7 @@ fn a_write_is_remembered_by_its_record_until_the_session_is_old() {
     assert!(session.repeated(0).is_none(), "its transaction was rolled back");
     session.executed(0, Some(&doc! { "_id": 1 }.get("_id").unwrap().clone()));
     let mut transaction = catalog.begin_write().unwrap();
-    session.write_record(&mut transaction, 1_000).unwrap();
+    session.write_record(&mut transaction, Durability::None, 1_000).unwrap();
     transaction.commit(Durability::None).unwrap();
     session.keep_news();
     assert_eq!(session.repeated(0), Some(Some(pando_document::Value::Int32(1))));

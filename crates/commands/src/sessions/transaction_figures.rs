@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 /// See the module's head.
 #[derive(Debug, Default)]
 pub(crate) struct TransactionFigures {
+    open: AtomicI64,
     started: AtomicI64,
     committed: AtomicI64,
     aborted: AtomicI64,
@@ -51,11 +52,19 @@ impl TransactionFigures {
         add(&self.record_writes, 1);
     }
 
+    /// Counts a transaction that is open from now on. It is not started before its first statement has ended.
+    pub fn count_opened(&self) {
+        add(&self.open, 1);
+    }
+
+    /// Counts a transaction that is not open any more.
+    pub fn count_closed(&self) {
+        add(&self.open, -1);
+    }
+
     /// Transactions that are open.
     pub fn open(&self) -> i64 {
-        // Ends first: a transaction that begins between the two reads counts as open.
-        let ended = get(&self.committed) + get(&self.aborted);
-        get(&self.started) - ended
+        get(&self.open)
     }
 
     /// All counters, by name.
