@@ -232,7 +232,8 @@ impl SessionTransaction {
         Ok(CommitLeases { _leases: leases })
     }
 
-    /// Commits. Its collections and its writes become visible together. The leases end afterwards.
+    /// Commits. Its collections and its writes become visible together: whoever sees one of its writes finds
+    /// its collections. The leases end afterwards.
     ///
     /// # Errors
     /// A conflict where another transaction has created a collection of the same name.
@@ -258,11 +259,19 @@ impl SessionTransaction {
             put_entry(store, transaction.engine(), collection)?;
             CounterChange::Mark(collection.number()).make(transaction.engine(), store.counters)?;
         }
-        let receipt = transaction.commit(durability)?;
-        let created = std::mem::take(&mut self.created);
-        created.iter().for_each(|collection| collection.entry_committed());
-        catalog.swap(&[], &created.iter().collect::<Vec<_>>());
-        Ok(receipt)
+        // The names come before the writes: a snapshot that sees a write of this transaction then finds the
+        // collection, too. Until the commit the collection is empty for all others, and the latches keep
+        // statements that write away from it.
+        let latches: Vec<_> = self.created.iter().map(|created| created.latch().write_arc()).collect();
+        catalog.swap(&[], &self.created.iter().collect::<Vec<_>>());
+        let committed = transaction.commit(durability);
+        if committed.is_ok() {
+            self.created.drain(..).for_each(|created| created.entry_committed());
+        } else {
+            catalog.swap(&self.created.iter().map(|created| created.namespace()).collect::<Vec<_>>(), &[]);
+        }
+        drop(latches);
+        Ok(committed?)
     }
 
     fn take(&mut self) -> WriteTransaction {

@@ -201,6 +201,26 @@ fn a_created_collection_is_seen_by_others_from_the_commit_on() {
 }
 
 #[test]
+fn a_snapshot_that_sees_a_write_finds_the_collection_that_its_transaction_created() {
+    let engine = HookedEngine::shared();
+    let catalog = Arc::new(with_collections(&engine.as_engine()));
+    let found = Arc::new(AtomicBool::new(false));
+    let (beside, noted) = (Arc::clone(&catalog), Arc::clone(&found));
+    engine.behind_the_next_commit(move || {
+        let reader = beside.begin_session_transaction().unwrap();
+        assert!(read(&beside, &reader, "one", 1).is_some(), "the commit is visible");
+        noted.store(read(&beside, &reader, "new", 1).is_some(), Ordering::Release);
+    });
+    let mut transaction = catalog.begin_session_transaction().unwrap();
+    transaction.create_collection(&catalog, &namespace("new"), RawDocumentBuf::new(), [1; 16]).unwrap();
+    insert(&catalog, &mut transaction, "new", &doc! { "_id": 1 }).unwrap();
+    insert(&catalog, &mut transaction, "one", &doc! { "_id": 1 }).unwrap();
+    commit(&catalog, transaction).unwrap();
+    assert!(found.load(Ordering::Acquire));
+    assert_sound(&catalog);
+}
+
+#[test]
 fn a_dropped_or_replaced_collection_takes_no_commit() {
     for (_, engine, _folder) in engines() {
         let catalog = with_collections(&engine);

@@ -1,9 +1,13 @@
 //! An engine that calls the test back in the middle of an index build: when the documents have been read,
-//! before their entries are loaded. It counts the memory that it lends.
+//! before their entries are loaded. Or as soon as a commit is visible ([`hooked_commit`]). It counts the
+//! memory that it lends.
 #![allow(dead_code, reason = "each test file uses its part")]
+
+mod hooked_commit;
 
 use std::sync::Arc;
 
+use hooked_commit::HookedCommit;
 use pando_catalog::{
     Begin, CommitReceipt, Durability, DurabilityWaker, Engine, Estimate, LiveTransaction, SharedEngine,
     Statistics, StorageError, Transaction, TreeOptions,
@@ -15,12 +19,13 @@ use pando_storage::{
 };
 use parking_lot::Mutex;
 
-/// Called at the next load.
+/// Called once.
 type Hook = Box<dyn FnOnce() + Send>;
 
 pub struct HookedEngine {
     inner: MemoryEngine,
     hook: Mutex<Option<Hook>>,
+    commit_hook: Mutex<Option<Hook>>,
     lent: MemoryAccount,
 }
 
@@ -29,6 +34,7 @@ impl HookedEngine {
         Arc::new(HookedEngine {
             inner: MemoryEngine::new(&Environment::real()),
             hook: Mutex::new(None),
+            commit_hook: Mutex::new(None),
             lent: MemoryAccount::default(),
         })
     }
@@ -45,6 +51,11 @@ impl HookedEngine {
     /// Has something done in the middle of the next build.
     pub fn during_the_next_build(&self, hook: impl FnOnce() + Send + 'static) {
         *self.hook.lock() = Some(Box::new(hook));
+    }
+
+    /// Has something done as soon as the commit of the transaction that begins next is visible.
+    pub fn behind_the_next_commit(&self, hook: impl FnOnce() + Send + 'static) {
+        *self.commit_hook.lock() = Some(Box::new(hook));
     }
 
     /// The names of all trees but the catalog's.
@@ -94,7 +105,11 @@ impl Engine for HookedEngine {
     }
 
     fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError> {
-        self.inner.begin(begin)
+        let transaction = self.inner.begin(begin)?;
+        Ok(match self.commit_hook.lock().take() {
+            Some(hook) => Box::new(HookedCommit { inner: transaction, hook }),
+            None => transaction,
+        })
     }
 
     fn when_durable(&self, receipt: CommitReceipt, durability: Durability, waker: DurabilityWaker) {
