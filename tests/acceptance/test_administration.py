@@ -405,9 +405,14 @@ PLANS = {
     "null": {"find": "c", "filter": {"a": None}},
     "or": {"find": "c", "filter": {"$or": [{"a": 1}, {"c": 2}]}},
     "or without index": {"find": "c", "filter": {"$or": [{"a": 1}, {"x": 2}]}},
+    "count": {"count": "c"},
+    "count with skip and limit": {"count": "c", "query": {}, "skip": 3, "limit": 5},
+    "count by hint": {"count": "c", "hint": {"$natural": 1}},
     "count by index": {"count": "c", "query": {"a": 1}},
     "count by index range": {"count": "c", "query": {"a": {"$gt": 1}}},
     "count by scan": {"count": "c", "query": {"x": 1}},
+    "count by index of arrays": {"count": "c", "query": {"c": 5}},
+    "count by index range of arrays": {"count": "c", "query": {"c": {"$gt": 1}}},
     "distinct": {"distinct": "c", "key": "a", "query": {}},
     "distinct of a range": {"distinct": "c", "key": "a", "query": {"a": {"$gt": 1}}},
     "distinct by scan": {"distinct": "c", "key": "x", "query": {}},
@@ -438,12 +443,12 @@ PLANS = {
 }
 
 
-# Plans that are other ones in Pando: a scan where an index would not narrow the search, no stored count, no projection of a pipeline
-# within the plan, groups over an index.
+# Plans that are other ones in Pando: a scan where an index would not narrow the search, the collection's counter under a pipeline that
+# counts, no projection of a pipeline within the plan, groups over an index.
 OTHER_PLANS = {
     "not": {"find": "c", "filter": {"a": {"$ne": 1}}},
     "exists": {"find": "c", "filter": {"a": {"$exists": True}}},
-    "count": {"count": "c"},
+    "aggregate count of all": {"aggregate": "c", "pipeline": [{"$group": {"_id": 1, "n": {"$sum": 1}}}], "cursor": {}},
     "aggregate project": {"aggregate": "c", "pipeline": [{"$match": {"a": 1}}, {"$project": {"a": 1, "_id": 0}}], "cursor": {}},
     "aggregate group by an index": {"aggregate": "c", "pipeline": [{"$group": {"_id": "$a", "n": {"$sum": 1}}}], "cursor": {}},
 }

@@ -129,7 +129,7 @@ impl IndexScan {
     }
 
     /// Passes over all entries whose first fields, so many of them, have the same bytes as those of the last
-    /// entry. A short run is stepped over and a long one jumped over, and it is thought to be as long as the one
+    /// entry. A short run is stepped over and a long one jumped over. It is thought to be as long as the one
     /// before.
     pub fn skip_fields(&mut self, fields: usize) {
         let Some((key, _)) = self.cursor.current() else { return };

@@ -1,9 +1,9 @@
 //! Plans as `explain` prints them, in the shape that MongoDB's shell, drivers and Compass know.
 //!
 //! The stages are MongoDB's: IDHACK, COLLSCAN, IXSCAN, FETCH, OR, SORT, SKIP, LIMIT, PROJECTION_…, EOF, and
-//! around them SUBPLAN, COUNT, UPDATE, DELETE; RECORD_STORE_FAST_COUNT is that of counters. `_id_` is shown as the index that it is to users, though its
-//! entries are the documents themselves. The order of SKIP, LIMIT and PROJECTION_… is that of MongoDB 6.0;
-//! scans are printed by `scan`.
+//! around them SUBPLAN, COUNT, UPDATE, DELETE; RECORD_STORE_FAST_COUNT is that of counters. `_id_` is shown
+//! as the index that it is to users, though its entries are the documents themselves. The order of SKIP,
+//! LIMIT and PROJECTION_… is that of MongoDB 6.0; scans are printed by `scan`.
 
 mod scan;
 mod summary;

@@ -385,8 +385,8 @@ impl Executor {
         Ok(true)
     }
 
-    /// Takes all candidates into the sorter, unless they are too late in the order to be among the first. After
-    /// `WouldBlock` it goes on where it was.
+    /// Takes all candidates into the sorter, unless they are too late in the order to be among the first.
+    /// After `WouldBlock` it goes on where it was.
     fn fill(&mut self, transaction: &dyn Transaction, caller: Caller<'_>) -> Result<(), QueryError> {
         let mut check = || Ok(caller.operation.check_now()?);
         while self.find(transaction, caller)? {

@@ -4,10 +4,10 @@
 //! - Several tests of a field that never met an array: their bounds meet.
 //! - A field that has met arrays takes the bounds of one test only: `{ a: { $gt: 1, $lt: 5 } }` may be met by
 //!   two elements, so no single key need lie between.
-//! - The tests of one `$elemMatch` speak of one element. Their bounds meet, if the path meets no further array
-//!   behind that of the `$elemMatch`.
-//! - Two fields that go through one array together ([*shared*](shared_component)) are both bounded only by one
-//!   `$elemMatch` of that array or of one behind it, since other tests may be met by another element.
+//! - The tests of one `$elemMatch` speak of one element. Their bounds meet, if the path meets no further
+//!   array behind that of the `$elemMatch`.
+//! - Two fields that go through one array together are both bounded only by one `$elemMatch` of that array or
+//!   of one behind it, since other tests may be met by another element.
 //!
 //! Tests that the bounds do not settle stay as a filter on documents.
 
@@ -137,8 +137,8 @@ fn may_bound(predicate: &Predicate<'_>, shared: &[(usize, BoundedField)]) -> boo
     })
 }
 
-/// The best bounds of a field with arrays: those of one test, or of the tests of one `$elemMatch`; and the node
-/// of the `$elemMatch`.
+/// The best bounds of a field with arrays: those of one test, or of the tests of one `$elemMatch`; and the
+/// node of the `$elemMatch`.
 fn single<'p, 'f: 'p>(
     predicates: impl Iterator<Item = &'p Predicate<'f>>,
     multikey: Multikey,

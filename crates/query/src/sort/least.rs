@@ -1,16 +1,16 @@
 //! The k least documents of many, by their sort keys.
 //!
 //! # Algorithm
-//! 1. Documents gather in the order in which they come, without a comparison, until there are twice as many as
-//!    wanted.
+//! 1. Documents gather in the order in which they come, without a comparison, until there are twice as many
+//!    as wanted.
 //! 2. A *cut* keeps the k least of them. A selection finds these in linear time, so a document costs a few
 //!    comparisons, however many are wanted. The key of the greatest that is left is the *bound*: documents
 //!    with that key or a greater one are refused from then on.
 //! 3. Where few are wanted, or memory for twice as many is short, a heap holds exactly the k least. Its
 //!    greatest gives way to each lesser one.
 //!
-//! A comparison reads eight bytes of each key first, which lie beside each other. Where all keys begin with the
-//! same bytes, as `item number 17` does, a cut takes the eight bytes behind those.
+//! A comparison reads eight bytes of each key first, which lie beside each other. Where all keys begin with
+//! the same bytes, as `item number 17` does, a cut takes the eight bytes behind those.
 //!
 //! # Invariants
 //! - Of documents with equal keys those that came first are held, and come first.

@@ -2,8 +2,8 @@
 //!
 //! 1. Without a limit all documents go into the external sorter ([`pando_catalog::Sorter`]), which stays in
 //!    memory while they fit.
-//! 2. With a limit of k documents only the k least are held ([`Least`]), or some more while there is memory. So
-//!    a sorted first page costs the memory of that page. Where the k least do not fit, they move to the
+//! 2. With a limit of k documents only the k least are held ([`Least`]), or some more while there is memory.
+//!    So a sorted first page costs the memory of that page. Where the k least do not fit, they move to the
 //!    external sorter, and so do all later ones that may be among them.
 //!
 //! # Invariants
