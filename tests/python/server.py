@@ -1,7 +1,12 @@
-"""A real `pando serve` process for tests: started on a free port over a folder, ended by signal."""
+"""A real `pando serve` process for tests: started on a free port over a folder, ended by signal.
+
+The server chooses the port itself (port 0) and announces it. A port that a test chooses may go to another test, or to a client's
+connection, before the server takes it.
+"""
 
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -30,25 +35,25 @@ class Server:
         self.port = None
 
     def start(self):
-        self.port = free_port()
-        log = open(self.folder.parent / f"{self.folder.name}.log", "ab")
+        path = self.folder.parent / f"{self.folder.name}.log"
+        log = open(path, "ab")
+        logged_before = path.stat().st_size
         self.process = subprocess.Popen(
-            [PANDO, "serve", "--data", str(self.folder), "--listen", f"127.0.0.1:{self.port}", "--engine", self.engine,
-             *self.arguments],
+            [PANDO, "serve", "--data", str(self.folder), "--listen", "127.0.0.1:0", "--engine", self.engine, *self.arguments],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         log.close()
         deadline = time.monotonic() + 60
         while True:
+            announced = re.search(rb"^  listens on  127\.0\.0\.1:(\d+)", path.read_bytes()[logged_before:], re.MULTILINE)
+            if announced:
+                self.port = int(announced[1])
+                return self
             if self.process.poll() is not None:
                 raise RuntimeError(f"pando ended with {self.process.returncode}:\n{self.log()}")
-            try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-                return self
-            except OSError:
-                if time.monotonic() > deadline:
-                    self.kill()
-                    raise RuntimeError(f"pando does not listen:\n{self.log()}")
-                time.sleep(0.01)
+            if time.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(f"pando does not listen:\n{self.log()}")
+            time.sleep(0.01)
 
     def log(self):
         return (self.folder.parent / f"{self.folder.name}.log").read_text(errors="replace")[-4000:]

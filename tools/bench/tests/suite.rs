@@ -129,22 +129,7 @@ fn a_server_that_dies_or_a_folder_that_cannot_be_written_is_told_and_the_rest_is
 #[test]
 fn a_server_that_runs_already_is_measured_and_left_running() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let port = std::net::TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .expect("loopback")
-        .port();
-    let mut server = Command::new(program::pando())
-        .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--unix-socket", "none", "--data"])
-        .arg(folder.path().join("elsewhere"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the server starts");
-    let began = Instant::now();
-    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(began.elapsed() < Duration::from_secs(60), "it listens");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let (mut server, port) = program::serve(&folder.path().join("elsewhere"));
     let text = format!(
         r#"
         name = "running"

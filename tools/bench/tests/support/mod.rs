@@ -4,14 +4,8 @@
 
 pub mod program;
 
-use program::pando;
-use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// How long a server may take to listen.
-const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// A server with its data in a folder of its own, until it is dropped.
 pub struct Server {
@@ -24,23 +18,8 @@ impl Server {
     /// Starts `pando serve`.
     pub fn start() -> Server {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is there");
-        let port = listener.local_addr().expect("it is bound").port();
-        drop(listener);
-        let process = Command::new(pando())
-            .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data"])
-            .arg(folder.path().join("data"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the server starts");
-        let server = Server { process, port, folder };
-        let began = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(began.elapsed() < WAIT_MAX, "the server does not listen");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        server
+        let (process, port) = program::serve(&folder.path().join("data"));
+        Server { process, port, folder }
     }
 
     /// Where it is. Not every test asks.
