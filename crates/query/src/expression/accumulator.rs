@@ -97,6 +97,19 @@ fn keep(value: &Evaluated<'_>) -> Literal {
     Literal::new(value.raw_or_null())
 }
 
+/// Adds a copy to kept values. The first has no room beside it: most groups may have one value.
+fn push_kept(values: &mut Vec<Literal>, value: &Evaluated<'_>) {
+    if values.is_empty() {
+        values.reserve_exact(1);
+    }
+    values.push(keep(value));
+}
+
+/// The memory of the room that kept values do not use.
+fn unused_bytes(values: &Vec<Literal>) -> usize {
+    (values.capacity() - values.len()) * size_of::<Literal>()
+}
+
 /// The kept values as an array.
 fn give_all<'k>(values: impl Iterator<Item = &'k Literal>) -> Result<Evaluated<'static>, QueryError> {
     array_of(|writer| {

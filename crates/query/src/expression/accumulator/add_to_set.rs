@@ -10,10 +10,16 @@ use pando_document::{ArrayWriter, RawValue};
 use pando_keyorder::{Direction, TypeBits, encode};
 
 use super::super::Evaluated;
-use super::{Accumulator, bytes_of, for_saved, give_all, keep, save_all};
+use super::{Accumulator, bytes_of, for_saved, give_all, push_kept, save_all, unused_bytes};
 use crate::error::QueryError;
 use crate::literal::Literal;
 use crate::memory::{MEMORY_BYTES_MAX, too_large};
+
+/// Memory of a key beside its bytes: those of its allocation.
+const KEY_BYTES: usize = 16;
+/// Memory of a place in the hash table, of which one in eight stays empty: a key's pointer and a byte, and a
+/// share of the table's ends.
+const SLOT_BYTES: usize = 36;
 
 #[derive(Debug, Default)]
 pub(crate) struct AddToSet {
@@ -29,11 +35,11 @@ impl Accumulator for AddToSet {
         encode(raw, Direction::Ascending, &mut key, &mut TypeBits::new());
         let key_bytes = key.len();
         if self.known.insert(key) {
-            self.bytes += bytes_of(value) + key_bytes + size_of::<Literal>();
+            self.bytes += bytes_of(value) + key_bytes + KEY_BYTES + size_of::<Literal>();
             if self.bytes > MEMORY_BYTES_MAX {
                 return Err(too_large("$addToSet"));
             }
-            self.values.push(keep(value));
+            push_kept(&mut self.values, value);
         }
         Ok(())
     }
@@ -43,7 +49,7 @@ impl Accumulator for AddToSet {
     }
 
     fn held_bytes(&self) -> usize {
-        self.bytes
+        self.bytes + unused_bytes(&self.values) + self.known.capacity() * SLOT_BYTES
     }
 
     fn save(&self, out: &mut ArrayWriter<'_>) {
@@ -52,5 +58,23 @@ impl Accumulator for AddToSet {
 
     fn merge(&mut self, saved: RawValue<'_>) -> Result<(), QueryError> {
         for_saved(saved, |value| self.add(&Evaluated::Raw(value)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_counts_with_the_room_of_its_tables() {
+        let mut set = AddToSet::default();
+        assert_eq!(set.held_bytes(), 0);
+        for number in 0..100 {
+            set.add(&Evaluated::Raw(RawValue::Int32(number % 50))).unwrap();
+            let room = set.values.capacity() * size_of::<Literal>()
+                + set.known.capacity() * size_of::<Vec<u8>>()
+                + set.known.iter().map(Vec::capacity).sum::<usize>();
+            assert!(set.held_bytes() >= room, "{number}: {} of {room}", set.held_bytes());
+        }
     }
 }

@@ -3,7 +3,7 @@
 use pando_document::{ArrayWriter, RawValue};
 
 use super::super::Evaluated;
-use super::{Accumulator, bytes_of, for_saved, give_all, keep, save_all};
+use super::{Accumulator, bytes_of, for_saved, give_all, push_kept, save_all, unused_bytes};
 use crate::error::QueryError;
 use crate::literal::Literal;
 use crate::memory::{MEMORY_BYTES_MAX, too_large};
@@ -21,7 +21,7 @@ impl Accumulator for Push {
             if self.bytes > MEMORY_BYTES_MAX {
                 return Err(too_large("$push"));
             }
-            self.values.push(keep(value));
+            push_kept(&mut self.values, value);
         }
         Ok(())
     }
@@ -31,7 +31,7 @@ impl Accumulator for Push {
     }
 
     fn held_bytes(&self) -> usize {
-        self.bytes
+        self.bytes + unused_bytes(&self.values)
     }
 
     fn save(&self, out: &mut ArrayWriter<'_>) {
@@ -40,5 +40,21 @@ impl Accumulator for Push {
 
     fn merge(&mut self, saved: RawValue<'_>) -> Result<(), QueryError> {
         for_saved(saved, |value| self.add(&Evaluated::Raw(value)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_counts_with_the_room_that_it_has_and_one_value_has_room_for_one() {
+        let mut push = Push::default();
+        for count in 1..=100 {
+            push.add(&Evaluated::Raw(RawValue::String("0123456789"))).unwrap();
+            let room = push.values.capacity() * size_of::<Literal>();
+            assert!(push.held_bytes() >= room + count * 10, "{count} values");
+            assert!(count > 1 || push.values.capacity() == 1);
+        }
     }
 }
