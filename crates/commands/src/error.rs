@@ -75,6 +75,9 @@ impl From<DocumentError> for CommandError {
 
 impl From<StorageError> for CommandError {
     fn from(error: StorageError) -> CommandError {
+        if error.is_out_of_query_memory() {
+            return CommandError::failed(ErrorCode::ExceededMemoryLimit, error.to_string());
+        }
         let code = match error.kind() {
             ErrorKind::WouldBlock => return CommandError::WouldBlock(error.missed_read()),
             ErrorKind::Conflict => {

@@ -78,7 +78,8 @@ pub fn open_commands(
     Ok(Commands::open(engine, environment, CommandsOptions { query_memory, ..commands })?)
 }
 
-/// The memory of queries: a quarter of the cache unless asked for otherwise. Write buffers take another
+/// The memory of queries: a quarter of the cache unless asked for otherwise; of the memory engine without
+/// bounds. Write buffers take another
 /// quarter, and the rest is for inner nodes and pages.
 fn query_memory(
     engine: EngineName,
@@ -86,11 +87,12 @@ fn query_memory(
     options: &EngineOptions,
     bytes: Option<u64>,
 ) -> Result<QueryMemoryOptions, OpenError> {
-    if engine == EngineName::Memory {
-        // It has no limit of memory, and no folder.
-        return Ok(QueryMemoryOptions::default());
-    }
     let to_usize = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    if engine == EngineName::Memory {
+        // It has no limit of memory unless one is asked for, and no folder to spill to.
+        let limit_bytes = bytes.map_or(usize::MAX, to_usize).max(QUERY_MEMORY_MIN);
+        return Ok(QueryMemoryOptions { limit_bytes, ..QueryMemoryOptions::default() });
+    }
     let most = to_usize(options.cache_bytes).max(QUERY_MEMORY_MIN);
     let limit_bytes = bytes.map_or((most / QUERY_MEMORY_SHARE).max(QUERY_MEMORY_MIN), to_usize);
     if !(QUERY_MEMORY_MIN..=most).contains(&limit_bytes) {

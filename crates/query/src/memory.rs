@@ -36,6 +36,13 @@ pub struct StageMemory {
 }
 
 impl StageMemory {
+    /// The memory of a query. A store in memory has no disk to use: where its queries have a budget, a stage
+    /// that needs more fails as one without disk use does.
+    pub fn new(account: QueryAccount, disk_use: DiskUse) -> StageMemory {
+        let disk_use = if account.is_bounded_without_files() { DiskUse::Forbidden } else { disk_use };
+        StageMemory { account, disk_use }
+    }
+
     /// No account bounds it, for tools and tests.
     pub fn unlimited(disk_use: DiskUse) -> StageMemory {
         StageMemory { account: QueryAccount::unlimited(), disk_use }

@@ -90,6 +90,7 @@ pub struct StorageError {
 enum Detail {
     Fault { message: String, source: Option<Box<dyn std::error::Error + Send + Sync>> },
     Missed(Arc<dyn MissedRead>),
+    QueryMemory(&'static str),
 }
 
 impl StorageError {
@@ -124,8 +125,18 @@ impl StorageError {
     pub fn missed_read(&self) -> Option<Arc<dyn MissedRead>> {
         match self.detail.as_deref() {
             Some(Detail::Missed(read)) => Some(Arc::clone(read)),
-            Some(Detail::Fault { .. }) | None => None,
+            Some(Detail::Fault { .. } | Detail::QueryMemory(_)) | None => None,
         }
+    }
+
+    /// [`ErrorKind::Busy`], because a query needs more memory than there is and cannot spill.
+    pub(crate) fn out_of_query_memory(sentence: &'static str) -> StorageError {
+        StorageError { kind: ErrorKind::Busy, detail: Some(Arc::new(Detail::QueryMemory(sentence))) }
+    }
+
+    /// Whether a query has failed for lack of memory.
+    pub fn is_out_of_query_memory(&self) -> bool {
+        matches!(self.detail.as_deref(), Some(Detail::QueryMemory(_)))
     }
 
     /// [`ErrorKind::Conflict`], without an allocation: busy keys make many of them.
@@ -153,6 +164,7 @@ impl fmt::Display for StorageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.detail.as_deref(), self.kind) {
             (Some(Detail::Fault { message, .. }), _) => f.write_str(message),
+            (Some(Detail::QueryMemory(sentence)), _) => f.write_str(sentence),
             (_, ErrorKind::WouldBlock) => f.write_str("the answer needs the device"),
             (_, ErrorKind::Conflict) => f.write_str("another transaction updated the key first"),
             (_, kind) => write!(f, "{kind:?}"),
@@ -166,7 +178,7 @@ impl fmt::Debug for StorageError {
         match self.detail.as_deref() {
             Some(Detail::Fault { source: Some(source), .. }) => write!(f, " ({source:?})"),
             Some(Detail::Missed(read)) => write!(f, " ({read:?})"),
-            Some(Detail::Fault { source: None, .. }) | None => Ok(()),
+            Some(Detail::Fault { source: None, .. } | Detail::QueryMemory(_)) | None => Ok(()),
         }
     }
 }
@@ -175,7 +187,7 @@ impl std::error::Error for StorageError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self.detail.as_deref()? {
             Detail::Fault { source, .. } => Some(source.as_ref()?.as_ref()),
-            Detail::Missed(_) => None,
+            Detail::Missed(_) | Detail::QueryMemory(_) => None,
         }
     }
 }

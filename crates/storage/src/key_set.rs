@@ -96,9 +96,7 @@ impl KeySet {
     /// Puts the table into layers.
     fn spill<E: From<StorageError>>(&mut self, check: &mut dyn FnMut() -> Result<(), E>) -> Result<(), E> {
         if self.files.is_none() {
-            let account = self.reservation.account();
-            let scratch = account.scratch().expect("an account without scratch files refuses no growth");
-            self.files = Some(RunFiles::create(scratch)?);
+            self.files = Some(self.reservation.account().create_files()?);
         }
         let Some(files) = &mut self.files else { return Ok(()) };
         let before = files.written_bytes();

@@ -48,7 +48,8 @@
 //! ```arrows
 //! backup -> operation
 //! check -> operation
-//! checked -> backup, batch, check, durability, engine, limits, load, merge, statistics, transaction
+//! checked -> backup, batch, check, durability, engine, limits, load, merge, operation, statistics
+//! checked -> transaction
 //! emulate -> engine, transaction
 //! snapshot_transaction -> batch, durability, intents, limits, merge, spill, statistics
 //! snapshot_transaction -> transaction, write_set
@@ -60,7 +61,7 @@
 //! merge -> limits
 //! sorter -> query_memory, run
 //! key_set -> query_memory, run
-//! query_memory -> engine, operation, scratch
+//! query_memory -> engine, operation, run, scratch
 //! run -> scratch
 //! scratch -> operation
 //! leaves: access, capabilities, error, identifiers, key_filter, key_range, memory, tournament

@@ -19,7 +19,8 @@
 //!
 //! # Invariants
 //! - An account is zero once the stages and cursors of its query are dropped.
-//! - A store without scratch files refuses no growth: its stages cannot spill.
+//! - A store without scratch files, such as one in memory, refuses growth beyond its budget like any other,
+//!   and its stages fail then: they cannot spill. It has no budget unless somebody sets one.
 //!
 //! # Not here
 //! Allocation: a reservation counts. Pages and write buffers: the engine.
@@ -28,8 +29,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use crate::engine::SharedEngine;
+use crate::error::StorageError;
 use crate::memory::{HeldMemory, MemoryAccount};
 use crate::operation::{DeviceAccount, Operation, OperationWait};
+use crate::run::RunFiles;
 use crate::scratch::{ScratchFigures, ScratchSpace};
 
 /// The least step of a reservation.
@@ -241,6 +244,22 @@ impl QueryAccount {
         self.scratch().is_some()
     }
 
+    /// Whether a stage that needs more memory than there is can only fail.
+    pub fn is_bounded_without_files(&self) -> bool {
+        !self.can_spill() && self.0.memory.limit() != usize::MAX
+    }
+
+    /// New scratch files for a stage whose reservation cannot grow.
+    pub(crate) fn create_files(&self) -> Result<RunFiles, StorageError> {
+        match self.scratch() {
+            Some(scratch) => RunFiles::create(scratch),
+            None => Err(StorageError::out_of_query_memory(
+                "the memory of all queries is used up, and a store in memory has no files to spill to: run \
+                 fewer queries at once, narrow them, or raise --query-memory",
+            )),
+        }
+    }
+
     /// Whether the query has data in scratch files, or had some: its next step may wait for the device.
     pub fn has_spilled(&self) -> bool {
         self.0.spilled.load(Ordering::Relaxed) > 0
@@ -307,10 +326,6 @@ impl Reservation {
         let memory = self.account.0.memory.clone();
         if bytes <= memory.least() {
             self.hold(bytes.max(STEP_BYTES.min(memory.least())));
-            return true;
-        }
-        if !self.account.can_spill() {
-            self.hold(generous);
             return true;
         }
         let own = self.account.bytes();
@@ -449,5 +464,25 @@ mod tests {
         account.report(&operation);
         assert_eq!(operation.usage().figures().spilled_bytes, 10);
         assert_eq!(memory.figures().spilled_bytes, 110);
+    }
+
+    #[test]
+    fn a_store_without_files_refuses_growth_beyond_a_budget_and_its_stages_fail() {
+        let memory = QueryMemory::of_parts(None, LIMIT, None);
+        let account = memory.account();
+        assert!(account.is_bounded_without_files());
+        assert!(!QueryMemory::unlimited().account().is_bounded_without_files());
+        let mut sorter = crate::Sorter::new(&account);
+        let value = vec![7; 1 << 20];
+        let mut pushes = (0_u32..64)
+            .map(|number| sorter.push::<StorageError>(&number.to_be_bytes(), &value, &mut || Ok(())));
+        let error = pushes.find_map(Result::err).expect("it needs more than there is");
+        assert!(error.is_out_of_query_memory() && error.kind() == crate::ErrorKind::Busy, "{error}");
+        let mut keys = crate::KeySet::new(&account);
+        let mut inserts = (0_u32..2_000_000)
+            .map(|number| keys.insert::<StorageError>(&number.to_be_bytes(), &mut || Ok(())).map(|_| ()));
+        assert!(inserts.find_map(Result::err).expect("as above").is_out_of_query_memory());
+        drop((sorter, keys));
+        assert_eq!(memory.figures().held_bytes, 0);
     }
 }

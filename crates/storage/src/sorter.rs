@@ -157,7 +157,7 @@ impl Sorter {
         let layout = *self.layout.get_or_insert_with(|| layout_for(self.arena.memory_bytes()));
         let files = match self.files.take() {
             Some(files) => files,
-            None => self.create_files()?,
+            None => self.reservation.account().create_files()?,
         };
         let files = self.files.insert(files);
         let before = files.written_bytes();
@@ -174,12 +174,6 @@ impl Sorter {
         // The reservation stays: the next run fills as much memory.
         self.arena = Arena::default();
         Ok(())
-    }
-
-    fn create_files(&self) -> Result<RunFiles, StorageError> {
-        let account = self.reservation.account();
-        let scratch = account.scratch().expect("an account without scratch files refuses no growth");
-        RunFiles::create(scratch)
     }
 
     /// Ends the input.

@@ -297,7 +297,7 @@ fn source_of(
     scope: &ParseScope,
     account: &QueryAccount,
 ) -> Result<AggregateSource, CommandError> {
-    let memory = StageMemory { account: account.clone(), disk_use: request.disk_use };
+    let memory = StageMemory::new(account.clone(), request.disk_use);
     let options = RunOptions { memory: memory.clone(), seed: context.shared.environment.random().next_u64() };
     let reader = context.reader()?;
     let (input, run) = match given_input(context, request)? {
@@ -481,7 +481,7 @@ impl Source for CollectionSource<'_> {
             return Ok(());
         };
         let plan = plan_at(&FindSpecification::matching(filter), &collection, self.transaction.snapshot())?;
-        let memory = StageMemory { account: self.account.clone(), disk_use: DiskUse::Allowed };
+        let memory = StageMemory::new(self.account.clone(), DiskUse::Allowed);
         let mut executor = Executor::new(collection, plan, &memory, Revisits::Impossible)?;
         while let Some(row) = executor.next(self.transaction, self.caller)? {
             take(row.document)?;

@@ -377,7 +377,7 @@ fn execute(
     let mut counters = match collection {
         Some(collection) => {
             let plan = explained.carried_out();
-            let memory = StageMemory { account: context.query_account(), disk_use: DiskUse::Allowed };
+            let memory = StageMemory::new(context.query_account(), DiskUse::Allowed);
             let mut executor = Executor::new(Arc::clone(collection), plan, &memory, Revisits::Impossible)?;
             executor.count(transaction, context.caller())?;
             memory.account.report(context.operation);

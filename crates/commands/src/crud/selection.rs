@@ -96,7 +96,7 @@ fn executor_of(
 ) -> Result<Executor, CommandError> {
     let plan = plan_at(specification, collection, snapshot)?;
     context.note_plan(&plan, purpose);
-    let memory = StageMemory { account: collection.query_memory().account(), disk_use: DiskUse::Allowed };
+    let memory = StageMemory::new(collection.query_memory().account(), DiskUse::Allowed);
     Ok(Executor::new(Arc::clone(collection), plan, &memory, Revisits::Impossible)?)
 }
 
