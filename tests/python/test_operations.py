@@ -53,6 +53,8 @@ LONG = {
         "$size": {"$map": {"input": "$r", "as": "y", "in": {"$add": ["$$x", "$$y"]}}}}}}}}}], "cursor": {}},
     "reduce": {"aggregate": "wide", "pipeline": [{"$match": {"$expr": {"$lt": [{"$reduce": {"input": "$r", "initialValue": 0, "in": {
         "$add": ["$$value", {"$size": {"$range": [0, {"$add": ["$$this", 4000]}]}}]}}}, 0]}}}], "cursor": {}},
+    "reduce in a find": {"find": "wide", "filter": {"$expr": {"$lt": [{"$reduce": {"input": "$r", "initialValue": 0, "in": {
+        "$add": ["$$value", {"$size": {"$range": [0, {"$add": ["$$this", 4000]}]}}]}}}, 0]}}},
     "unwinds": {"aggregate": "wide", "pipeline": [{"$unwind": "$a"}, {"$unwind": "$b"}, {"$unwind": "$c"}, {"$match": {"c": -1}}], "cursor": {}},
     "groups given": {"aggregate": "a", "pipeline": [
         {"$group": {"_id": "$_id"}}, {"$lookup": {"from": "b", "localField": "_id", "foreignField": "b", "as": "x"}}, {"$match": {"x": 1}}], "cursor": {}},

@@ -176,6 +176,12 @@ impl<'c> Context<'c> {
         self.watched_scope(&EvaluationWatch::of(self.record.operation()))
     }
 
+    /// The same for a request that only reads, and that begins anew on another thread if an evaluation takes
+    /// long.
+    pub fn reading_scope(&self) -> ParseScope {
+        self.watched_scope(&EvaluationWatch::in_mode(self.record.operation(), self.blocking))
+    }
+
     /// The same with a watch that a cursor keeps.
     pub fn watched_scope(&self, watch: &EvaluationWatch) -> ParseScope {
         ParseScope::at(self.shared.now_ms()).watched_by(watch)

@@ -38,7 +38,7 @@ pub(crate) fn run(
         }
     }
     let namespace = context.readable(name)?;
-    let filter = Filter::parse(query, &context.parse_scope())?;
+    let filter = Filter::parse(query, &context.reading_scope())?;
     let transaction = context.begin_read()?;
     let reach = limit.map(|limit| limit.saturating_add(skip));
     let matched = match context.collection(namespace.collection())? {

@@ -44,9 +44,9 @@ pub(crate) fn run(
         return find_point(context, request, &find, Arc::clone(collection), id, reply);
     }
     let namespace = context.readable(find.collection)?;
-    let watch = EvaluationWatch::of(context.record.operation());
+    let watch = EvaluationWatch::in_mode(context.record.operation(), context.blocking);
     let parsed = ParsedFind::parse(&find, &context.watched_scope(&watch))?;
-    let memory = StageMemory { account: context.query_account(), disk_use: find.disk_use };
+    let memory = StageMemory::new(context.query_account(), find.disk_use);
     let source: Box<dyn CursorSource> = match found {
         Some(collection) => {
             let reader = context.reader()?;

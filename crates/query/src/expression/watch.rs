@@ -9,13 +9,15 @@
 //!    ([`Steps`]).
 //! 3. After [`STEPS_A_CHECK`] steps the call checks the operation. So expressions over small documents never
 //!    do.
+//!    A first attempt of a request that must not block gives up there: it is handled again by a thread that
+//!    may take long.
 //! 4. A cursor has its watch follow the operation of each `getMore`.
 //!
 //! Expressions without a watch, such as those of tools, are not interrupted.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pando_catalog::Operation;
+use pando_catalog::{BlockingMode, Operation, StorageError};
 use pando_document::RawValue;
 
 use super::Evaluated;
@@ -28,22 +30,44 @@ const BYTES_A_STEP: usize = 64;
 
 /// The operation that evaluations work for. Clones follow the same one.
 #[derive(Clone, Debug)]
-pub struct EvaluationWatch(Arc<Mutex<Arc<Operation>>>);
+pub struct EvaluationWatch(Arc<Mutex<Followed>>);
+
+#[derive(Debug)]
+struct Followed {
+    operation: Arc<Operation>,
+    blocking: BlockingMode,
+}
 
 impl EvaluationWatch {
     /// A watch that follows an operation.
     pub fn of(operation: &Arc<Operation>) -> EvaluationWatch {
-        EvaluationWatch(Arc::new(Mutex::new(Arc::clone(operation))))
+        EvaluationWatch::in_mode(operation, BlockingMode::MayBlock)
     }
 
-    /// Has it follow another operation.
+    /// A watch that follows an operation in a blocking mode. A long evaluation that must not block fails with
+    /// `WouldBlock`, because the thread serves other clients too. So everything has to be done anew then.
+    pub fn in_mode(operation: &Arc<Operation>, blocking: BlockingMode) -> EvaluationWatch {
+        EvaluationWatch(Arc::new(Mutex::new(Followed { operation: Arc::clone(operation), blocking })))
+    }
+
+    /// Has it follow another operation. What an evaluation has begun is then never to be done anew.
     pub fn follow(&self, operation: &Arc<Operation>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(operation);
+        let operation = Arc::clone(operation);
+        *self.followed() = Followed { operation, blocking: BlockingMode::MayBlock };
     }
 
-    /// Fails if the operation has to end.
+    /// Fails if the operation has to end, or is too long for its thread.
     pub(crate) fn check(&self) -> Result<(), QueryError> {
-        Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).check_now()?)
+        let followed = self.followed();
+        followed.operation.check_now()?;
+        match followed.blocking {
+            BlockingMode::MayBlock => Ok(()),
+            BlockingMode::CachedOnly => Err(StorageError::would_block().into()),
+        }
+    }
+
+    fn followed(&self) -> MutexGuard<'_, Followed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -109,6 +133,20 @@ mod tests {
         let outcome = parsed.evaluate(&root).map(|_| ());
         assert_eq!(outcome.is_err(), operation.interruption() == Some(Interruption::TimeLimit));
         outcome
+    }
+
+    #[test]
+    fn a_long_evaluation_that_must_not_block_gives_its_thread_back() {
+        let operation = Arc::new(Operation::default());
+        let watch = EvaluationWatch::in_mode(&operation, BlockingMode::CachedOnly);
+        let holder = doc! { "e": { "$map": { "input": "$a", "in": { "$add": ["$$this", 1] } } } }.to_raw();
+        let scope = ParseScope::at(0).watched_by(&watch);
+        let parsed = Expression::parse(holder.get("e").unwrap().unwrap(), &scope).unwrap();
+        let array = |length| doc! { "a": ((0..length).map(Value::Int32).collect::<Vec<_>>()) }.to_raw();
+        assert!(parsed.evaluate(&array(10)).is_ok());
+        assert!(parsed.evaluate(&array(10_000)).is_err_and(|error| error.is_would_block()));
+        watch.follow(&operation);
+        assert!(parsed.evaluate(&array(10_000)).is_ok());
     }
 
     #[test]
