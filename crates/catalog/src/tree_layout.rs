@@ -39,11 +39,12 @@ impl Collection {
     }
 
     /// Has the engine compact the collection's trees. Returns the bytes by which the store has become smaller
-    /// meanwhile, by this and by other writes. Blocks; may rewrite everything.
-    pub fn compact(&self) -> Result<u64, StorageError> {
+    /// meanwhile, by this and by other writes. Blocks; may rewrite everything, unless the operation is
+    /// interrupted.
+    pub fn compact(&self, operation: &Operation) -> Result<u64, StorageError> {
         let before = self.engine().bytes_on_disk(None)?;
         let trees: Vec<_> = self.trees().collect();
-        self.engine().compact(&trees)?;
+        self.engine().compact(&trees, operation)?;
         Ok(before.saturating_sub(self.engine().bytes_on_disk(None)?))
     }
 

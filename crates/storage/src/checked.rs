@@ -34,6 +34,7 @@ use crate::error::StorageError;
 use crate::identifiers::TreeId;
 use crate::load::{LoadDurability, SortedEntries};
 use crate::memory::HeldMemory;
+use crate::operation::Operation;
 use crate::statistics::{Estimate, LiveTransaction, Statistics, Wait};
 use crate::transaction::Transaction;
 
@@ -153,6 +154,10 @@ impl Engine for CheckedEngine {
         self.checked(Call::Change, || self.inner.change_tree_options(tree, options))
     }
 
+    fn compact(&self, trees: &[TreeId], operation: &Operation) -> Result<(), StorageError> {
+        self.checked(Call::Load, || self.inner.compact(trees, operation))
+    }
+
     fn check(&self, request: &CheckRequest<'_>) -> Result<CheckReport, StorageError> {
         self.checked(Call::Backup, || self.inner.check(request))
     }
@@ -168,10 +173,7 @@ impl Engine for CheckedEngine {
 
     fn live_transactions(&self) -> Vec<LiveTransaction> {
         let live = self.inner.live_transactions();
-        assert!(
-            live.is_sorted_by(|a, b| a.number < b.number),
-            "live_transactions is not ordered, oldest first"
-        );
+        assert!(live.is_sorted_by(|a, b| a.age >= b.age), "live_transactions is not ordered, oldest first");
         live
     }
 

@@ -24,6 +24,7 @@ use crate::error::{ErrorKind, StorageError};
 use crate::identifiers::{SnapshotTimestamp, TreeId};
 use crate::load::{LoadDurability, SortedEntries};
 use crate::memory::{HeldMemory, MemoryAccount};
+use crate::operation::Operation;
 use crate::statistics::{Estimate, LiveTransaction, Statistics, Wait};
 use crate::transaction::Transaction;
 
@@ -115,9 +116,12 @@ pub trait Engine: Send + Sync {
 
     /// Makes some trees as small and as quick to read as possible; all if none is named. Returns the freed
     /// space to the device as far as the engine can. An engine without pending work only makes a
-    /// [checkpoint](Engine::checkpoint). Changes no answer of a read. Blocks its caller only.
-    fn compact(&self, trees: &[TreeId]) -> Result<(), StorageError> {
+    /// [checkpoint](Engine::checkpoint). Changes no answer of a read. Blocks its caller only. An interruption
+    /// of the operation ends it between two steps, as [`Busy`](crate::ErrorKind::Busy); the steps that were
+    /// made stay.
+    fn compact(&self, trees: &[TreeId], operation: &Operation) -> Result<(), StorageError> {
         for tree in trees {
+            operation.check_now()?;
             self.tree_estimate(*tree)?;
         }
         self.checkpoint()

@@ -10,8 +10,8 @@ use pando_environment::{Environment, Task};
 use pando_storage::{
     BackupReport, BackupRequest, Begin, CachedReads, Capabilities, CheckReport, CheckRequest, CommitReceipt,
     CommitTimestamp, ConflictTime, Durability, DurabilityWaker, Engine, Estimate, HeldMemory, History,
-    LiveTransaction, LoadDurability, Lsn, Merging, Persistence, RangeDeletes, SortedEntries, Statistics,
-    StorageError, Transaction, TreeDescription, TreeId, TreeOptions, Wait,
+    LiveTransaction, LoadDurability, Lsn, Merging, Operation, Persistence, RangeDeletes, SortedEntries,
+    Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions, Wait,
 };
 
 use crate::backup::{BackupJob, BackupProgress};
@@ -248,9 +248,9 @@ impl Engine for Betree {
         Ok(())
     }
 
-    fn compact(&self, trees: &[TreeId]) -> Result<(), StorageError> {
+    fn compact(&self, trees: &[TreeId], operation: &Operation) -> Result<(), StorageError> {
         self.store.gate.check_open()?;
-        self.store.compaction.compact(trees)?;
+        self.store.compaction.compact(trees, operation)?;
         self.checkpoint()
     }
 

@@ -85,7 +85,7 @@ fn a_store_of_version_1_is_read_written_and_verified() {
         }
         writer.commit(Durability::Synced).expect("commits succeed");
     }
-    engine.compact(&[]).expect("all trees are compacted");
+    engine.compact(&[], &pando_storage::Operation::default()).expect("all trees are compacted");
     check(&engine, &expected);
     engine.close().expect("stores close");
     drop(engine);

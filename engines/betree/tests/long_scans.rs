@@ -210,7 +210,7 @@ fn a_scan_over_damage_delivers_what_comes_before_it_and_says_what_is_damaged() {
     let engine = open(&simulation).expect("the store opens");
     let tree = engine.create_tree("tree", &TreeOptions::default()).expect("a tree is made");
     fill(&engine, tree, || simulation.tasks.run_until_idle());
-    engine.compact(&[]).expect("all that waits goes into leaves");
+    engine.compact(&[], &pando_storage::Operation::default()).expect("all that waits goes into leaves");
     engine.close().expect("the store closes");
     drop(engine);
     let data = Path::new(FOLDER).join("data.0000");

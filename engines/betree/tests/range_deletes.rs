@@ -241,7 +241,7 @@ fn large_values_of_what_goes_unread_are_given_back() {
     assert!(store.figure("range_deletes.unread_leaves") > 0);
     assert_eq!(store.newest(), all_but(200, 10, 190));
     // Messages that wait in a node keep the values that they replace.
-    store.engine().compact(&[]).expect("all goes into leaves");
+    store.engine().compact(&[], &pando_storage::Operation::default()).expect("all goes into leaves");
     let report = store.close();
     assert!((20..=30).contains(&report.trees[0].large_values), "{report:?}");
     assert!(report.used_bytes < used / 3, "{} of {used} bytes", report.used_bytes);

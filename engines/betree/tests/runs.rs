@@ -127,12 +127,29 @@ fn compacting_sends_all_that_waits_into_leaves_and_gives_back_room() {
     let (slices, before) = (store.figure("flushes.slices"), on_disk());
     assert!(slices > 100, "{slices}");
     let reader = store.engine.begin(Begin::READ).expect("a reader begins");
-    store.engine.compact(&[store.tree]).expect("the tree is compacted");
+    store.engine.compact(&[store.tree], &pando_storage::Operation::default()).expect("the tree is compacted");
     let value = reader.get(store.tree, &key(random(1).next().expect("a number")), BlockingMode::MayBlock);
     assert_eq!(value.expect("it is read").as_deref(), Some(&b"other"[..]));
     drop(reader);
-    store.engine.compact(&[]).expect("all trees are compacted");
+    store.engine.compact(&[], &pando_storage::Operation::default()).expect("all trees are compacted");
     assert!(on_disk() < before, "{} bytes, {before} before", on_disk());
+    let report = store.close();
+    assert_eq!((report.slices, report.pending_entries, report.entries), (0, 0, 60_000), "{report:?}");
+}
+
+#[test]
+fn an_interrupted_compaction_ends_between_two_steps_and_loses_nothing() {
+    let store = Store::new("25");
+    store.put(random(60_000), b"value");
+    store.engine.checkpoint().expect("a checkpoint is made");
+    let slices = store.figure("flushes.slices");
+    assert!(slices > 100, "{slices}");
+    let operation = pando_storage::Operation::default();
+    operation.begin();
+    operation.interrupt(pando_storage::Interruption::Killed);
+    let error = store.engine.compact(&[store.tree], &operation).expect_err("it was killed");
+    assert_eq!(error.kind(), pando_storage::ErrorKind::Busy);
+    store.engine.compact(&[], &pando_storage::Operation::default()).expect("all trees are compacted");
     let report = store.close();
     assert_eq!((report.slices, report.pending_entries, report.entries), (0, 0, 60_000), "{report:?}");
 }

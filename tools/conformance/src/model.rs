@@ -153,7 +153,9 @@ impl Model {
             40..=45 => self.merge(at, choices),
             46 | 47 => self.delete_range(at, choices),
             38 if choices.one_in(4) => engine.checkpoint().expect("the checkpoint succeeds"),
-            38 if choices.one_in(8) => engine.compact(&[]).expect("the trees are compacted"),
+            38 if choices.one_in(8) => {
+                engine.compact(&[], &pando_storage::Operation::default()).expect("the trees are compacted")
+            }
             _ => self.check_newest(engine),
         }
     }

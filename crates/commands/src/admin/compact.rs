@@ -2,7 +2,7 @@
 //! writes go on.
 //!
 //! Space is given back without it. It is for data that will not be written to any more, of which the engine
-//! still holds a part in buffers.
+//! still holds a part in buffers. An interruption ends it between two steps.
 
 use pando_document::{DocumentWriter, RawValue};
 
@@ -24,7 +24,8 @@ pub(crate) fn run(
     let Some(collection) = context.catalog().collection(context.database, name) else {
         return Err(CommandError::failed(ErrorCode::NamespaceNotFound, "collection does not exist"));
     };
-    let freed = collection.compact().map_err(|error| write_failure(error.into(), &namespace.to_string()))?;
+    let freed = collection.compact(context.operation);
+    let freed = freed.map_err(|error| write_failure(error.into(), &namespace.to_string()))?;
     reply.append("bytesFreed", RawValue::Int64(i64::try_from(freed).unwrap_or(i64::MAX)));
     Ok(())
 }

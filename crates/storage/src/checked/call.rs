@@ -17,6 +17,7 @@ pub(super) enum Call {
     Backup,
     /// `change_settings` and `change_tree_options`.
     Change,
+    /// `load` and `compact`.
     Load,
     Close,
     /// `get`, `scan` and `estimate` that must not block.

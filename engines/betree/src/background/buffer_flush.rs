@@ -69,13 +69,23 @@ impl BufferFlusher {
     /// Flushes all buffered writes of a tree that belong to records up to `target`.
     pub(crate) fn flush_up_to(&self, tree: &Arc<Tree>, target: Lsn) -> Result<(), BetreeError> {
         let flushing = tree.lock_flush();
-        loop {
-            let view = tree.view_owned();
-            let due =
-                |partition: &Arc<Partition>| partition.first_unflushed().is_some_and(|first| first <= target);
-            let Some(at) = view.partitions.iter().position(due) else { return Ok(()) };
-            self.flush_partition(tree, &flushing, &view, at)?;
-        }
+        while self.flush_step_up_to(tree, &flushing, target)? == Progress::Made {}
+        Ok(())
+    }
+
+    /// Flushes one partition that has writes up to a place in the log.
+    pub(crate) fn flush_step_up_to(
+        &self,
+        tree: &Arc<Tree>,
+        flushing: &MutexGuard<'_, ()>,
+        target: Lsn,
+    ) -> Result<Progress, BetreeError> {
+        let view = tree.view_owned();
+        let due =
+            |partition: &Arc<Partition>| partition.first_unflushed().is_some_and(|first| first <= target);
+        let Some(at) = view.partitions.iter().position(due) else { return Ok(Progress::Nothing) };
+        self.flush_partition(tree, flushing, &view, at)?;
+        Ok(Progress::Made)
     }
 
     /// Drops superseded versions from an active buffer. Returns whether that makes a flush unnecessary for

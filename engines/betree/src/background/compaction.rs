@@ -7,15 +7,18 @@
 //!    wait no longer than for any other step. Commits may bring new messages meanwhile.
 //! 3. Checkpoints, after which the replaced blocks are free.
 //!
+//! An interruption ends it between two steps; the flushes that were made stay. The checkpoint at the end is
+//! one step.
+//!
 //! Compaction rewrites each leaf for which messages are pending. It is for data at rest: under random writes
 //! the next writes undo it. After random inserts at ten times the cache it made the store no smaller; quiet
 //! times had flushed most of them already.
 
 use std::sync::Arc;
 
-use pando_storage::TreeId;
+use pando_storage::{Operation, TreeId};
 
-use super::buffer_flush::BufferFlusher;
+use super::buffer_flush::{BufferFlusher, Progress};
 use super::partial_flush::PartialFlushes;
 use super::range_delete_applier::RangeDeleteApplier;
 use crate::commit_order::CommitGate;
@@ -39,28 +42,41 @@ pub(crate) struct Compaction {
 }
 
 impl Compaction {
-    /// Flushes all pending messages of these trees into leaves; of all trees if none is named.
-    pub(crate) fn compact(&self, trees: &[TreeId]) -> Result<(), BetreeError> {
+    /// Flushes all pending messages of these trees into leaves; of all trees if none is named. An
+    /// interruption ends it between two steps.
+    pub(crate) fn compact(&self, trees: &[TreeId], operation: &Operation) -> Result<(), BetreeError> {
+        let check = || operation.check_now().map_err(|reason| BetreeError::Substrate(reason.into()));
         let trees: Vec<Arc<Tree>> = match trees {
             [] => self.trees.in_order().into_iter().filter(|tree| !tree.is_dropped()).collect(),
             named => named.iter().map(|tree| self.trees.live(*tree)).collect::<Result<_, _>>()?,
         };
         for tree in trees {
-            self.flusher.flush_up_to(&tree, self.gate.last_lsn())?;
-            self.range_delete_applier.apply_all(&tree)?;
+            let target = self.gate.last_lsn();
+            while self.flusher.flush_step_up_to(&tree, &tree.lock_flush(), target)? == Progress::Made {
+                check()?;
+            }
+            while self.range_delete_applier.apply_next(&tree)? == Progress::Made {
+                check()?;
+            }
             let Some(Child::Inner(root)) = tree.view().version.root.clone() else { continue };
             for height in (1..=root.height()).rev() {
-                self.compact_level(&tree, height)?;
+                self.compact_level(&tree, height, &check)?;
             }
         }
-        Ok(())
+        check()
     }
 
     /// Flushes the messages pending in the nodes of a height.
-    fn compact_level(&self, tree: &Arc<Tree>, height: u8) -> Result<(), BetreeError> {
+    fn compact_level(
+        &self,
+        tree: &Arc<Tree>,
+        height: u8,
+        check: &dyn Fn() -> Result<(), BetreeError>,
+    ) -> Result<(), BetreeError> {
         let mut from = Vec::new();
         loop {
             self.gate.check_open()?;
+            check()?;
             if tree.is_dropped() {
                 return Ok(());
             }

@@ -98,15 +98,11 @@ impl RangeDeleteApplier {
         Ok(Progress::Nothing)
     }
 
-    /// Applies all range deletes of a tree that every snapshot sees.
-    pub(crate) fn apply_all(&self, tree: &Arc<Tree>) -> Result<(), BetreeError> {
-        loop {
-            self.gate.check_open()?;
-            let flushing = tree.lock_flush();
-            if self.apply_step(tree, &flushing)? == Progress::Nothing {
-                return Ok(());
-            }
-        }
+    /// One step towards applying all range deletes of a tree that every snapshot sees.
+    pub(crate) fn apply_next(&self, tree: &Arc<Tree>) -> Result<Progress, BetreeError> {
+        self.gate.check_open()?;
+        let flushing = tree.lock_flush();
+        self.apply_step(tree, &flushing)
     }
 
     /// The first range delete of a view that can be applied.

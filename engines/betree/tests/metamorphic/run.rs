@@ -210,7 +210,9 @@ impl Run {
 
     fn compact(&self, tree: Option<usize>) {
         let tree = tree.map(|tree| self.trees.live(tree));
-        self.engine().compact(tree.as_slice()).expect("trees are compacted");
+        self.engine()
+            .compact(tree.as_slice(), &pando_storage::Operation::default())
+            .expect("trees are compacted");
     }
 
     fn check(&self) {

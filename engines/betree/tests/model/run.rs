@@ -396,7 +396,9 @@ impl Run {
     }
 
     fn compact(&mut self) {
-        self.engine().compact(&[]).unwrap_or_else(|error| self.fail(&format!("compact: {error}")));
+        self.engine()
+            .compact(&[], &pando_storage::Operation::default())
+            .unwrap_or_else(|error| self.fail(&format!("compact: {error}")));
     }
 
     fn checkpoint(&mut self) {

@@ -106,7 +106,7 @@ impl Peer for BetreePeer {
     }
 
     fn compact(&self) -> Result<(), BenchError> {
-        self.engine.compact(&[]).map_err(failed(NAME, "compacting"))
+        self.engine.compact(&[], &pando_storage::Operation::default()).map_err(failed(NAME, "compacting"))
     }
 
     fn counters(&self) -> BTreeMap<String, u64> {
