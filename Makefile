@@ -138,6 +138,12 @@ acceptance: $(PYTHON) ## The same questions to Pando and to a real MongoDB (need
 	cargo build --package pando-server --package pando-bench
 	cargo build --package pando-keyorder --examples
 	PANDO="$(PANDO_DEV)" PANDO_BENCH="$(TARGET)/debug/pando-bench" SHARED="$(SHARED)" TARGET="$(TARGET)" $(PYTHON) -m pytest -q tests/acceptance
+	PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q tests/memory
+
+.PHONY: test-memory
+test-memory: $(PYTHON) ## Sorts, groups and distincts of 5 million documents, 64 at once, in a control group of cache + 256 MB; half an hour (DOCUMENTS=…)
+	cargo build --release --package pando-server
+	PANDO="$(PANDO)" MEMORY_DOCUMENTS="$(or $(DOCUMENTS),5000000)" $(PYTHON) -m pytest -q -s tests/memory
 
 .PHONY: measure
 measure: $(PYTHON) ## The server's rows of docs/measurements.md, on this machine (half an hour of an idle machine; MEASURES="point load", ROUNDS=…)
