@@ -27,10 +27,10 @@ function connects(port) {
   });
 }
 
-export async function startServer() {
+export async function startServer(...options) {
   const folder = mkdtempSync(path.join(os.tmpdir(), "pando-node-"));
   const port = await freePort();
-  const child = spawn(PANDO, ["serve", "--data", path.join(folder, "data"), "--listen", `127.0.0.1:${port}`], {
+  const child = spawn(PANDO, ["serve", "--data", path.join(folder, "data"), "--listen", `127.0.0.1:${port}`, ...options], {
     stdio: ["ignore", "ignore", "pipe"],
   });
   let log = "";

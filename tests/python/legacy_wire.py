@@ -74,7 +74,9 @@ class LegacyWire:
         return self.reply()
 
     def command(self, database, command, number=-1, flags=0):
-        return self.query(f"{database}.$cmd", command, number=number, flags=flags).only
+        """The reply without the times that a replica set shows in each."""
+        reply = self.query(f"{database}.$cmd", command, number=number, flags=flags).only
+        return {name: value for name, value in reply.items() if name not in ("$clusterTime", "operationTime")}
 
     def get_more(self, namespace, cursor, number=0):
         self.send(OP_GET_MORE, int32(0) + cstring(namespace) + int32(number) + struct.pack("<q", cursor))

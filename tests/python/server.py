@@ -76,6 +76,10 @@ class Server:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=60)
 
+    def threads(self):
+        """The numbers of its threads."""
+        return pathlib.Path(f"/proc/{self.process.pid}/task").iterdir()
+
     def is_running(self):
         return self.process is not None and self.process.poll() is None
 

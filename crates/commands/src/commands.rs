@@ -14,15 +14,22 @@ use pando_environment::{Environment, MissedRead, Monotonic};
 use pando_query::QueryError;
 use pando_query::explain::PlanSummary;
 
+use crate::clock_store;
+use crate::cluster_clock::{self, ClusterClock};
 use crate::command_name::Scope;
 use crate::context::{Addressed, Attempt, Context, PendingCommit, RequestForm};
 use crate::error::{CommandError, Failure};
-use crate::generic_arguments::{GenericArguments, Participation, TransactionSupport};
+use crate::generic_arguments::{
+    ClusterTimes, GenericArguments, Participation, TransactionSupport, WriteConcernSupport,
+};
 use crate::housekeeping::{self, Housekeeper};
 use crate::operation_counters::OperationKind;
 use crate::operations::{ConnectionRecord, ListedWait, RequestFacts, RunningRequest};
+use crate::persona::Persona;
 use crate::profiler::ObservedRequest;
 use crate::registry::CommandRow;
+use crate::reply_timers::TimerWait;
+use crate::reply_wait::ReplyWait;
 use crate::request_notes::RequestNotes;
 use crate::session_id::SessionId;
 use crate::sessions::labels::{self, Labelled};
@@ -43,6 +50,8 @@ pub struct Commands {
 struct Aftermath {
     /// The commit that the reply waits for.
     pending: Option<PendingCommit>,
+    /// The moment that the reply waits for.
+    awaited: Option<Monotonic>,
     notes: RequestNotes,
     failure: Option<Failure>,
 }
@@ -68,19 +77,6 @@ pub enum Handled {
     /// request of the connection is the same one; until then the connection keeps the state of a suspended
     /// find.
     WouldBlock(Option<Arc<dyn MissedRead>>),
-}
-
-/// The condition of a reply that has to wait: as a rule, that a commit is durable.
-pub trait ReplyWait: Send {
-    /// Calls `waker` once: with `Ok` when the reply may be sent; with the error when the reply will never be
-    /// true. Then the connection has to be closed without it. May call on this thread, at once. Never blocks.
-    fn notify(self: Box<Self>, waker: DurabilityWaker);
-
-    /// Waits on this thread, for callers in the same process.
-    ///
-    /// # Errors
-    /// The reply will never be true.
-    fn wait(self: Box<Self>) -> Result<(), StorageError>;
 }
 
 /// Waits until the log has reached a commit. The request is listed meanwhile. It cannot be interrupted: its
@@ -121,9 +117,13 @@ impl Commands {
         };
         let memory = QueryMemory::new(&engine, settings.limit_bytes, scratch);
         let catalog = Catalog::open_with(engine, memory, Arc::new(OrdinaryIndexes))?;
+        let cluster_clock = open_clock(&catalog, &environment, &options);
         let commands = registry::command_names();
         let chores = housekeeping::chore_names();
-        let shared = Arc::new(SharedState::new(catalog, environment, options, commands, chores));
+        let shared =
+            Arc::new(SharedState::new(catalog, environment, options, cluster_clock, commands, chores));
+        // A killed server must not have given out times that a later start does not know of.
+        clock_store::store(&shared);
         let housekeeper = Housekeeper::start(&shared);
         Ok(Commands { shared, housekeeper })
     }
@@ -181,12 +181,12 @@ impl Commands {
                     return Handled::WouldBlock(missed);
                 }
                 let sentence = "a request that may block was told to wait for the device: report this defect";
-                write_failure(reply, &Failure::new(ErrorCode::InternalError, sentence));
+                self.write_failure(reply, &Failure::new(ErrorCode::InternalError, sentence));
             }
             Err(CommandError::Failed(failure)) => {
                 reply.truncate(start);
                 let failure = interrupted_or(*failure, record.operation(), drop_text);
-                write_failure(reply, &failure);
+                self.write_failure(reply, &failure);
                 aftermath.failure = Some(failure);
             }
         }
@@ -196,6 +196,10 @@ impl Commands {
         }
         if let Some(PendingCommit { receipt, .. }) = aftermath.pending {
             connection.note_commit(receipt);
+        }
+        if let Some(moment) = aftermath.awaited {
+            let timers = Arc::clone(&self.shared.reply_timers);
+            return Handled::ReplyLater(Box::new(TimerWait { timers, moment }));
         }
         match aftermath.pending {
             Some(PendingCommit { receipt, durability: Durability::Synced }) => {
@@ -267,6 +271,7 @@ impl Commands {
         // The client hears of a failed statement only when the statements that committed before it are
         // durable.
         aftermath.pending = context.take_pending_commit();
+        aftermath.awaited = context.take_awaited_moment();
         aftermath.notes = context.take_notes();
         if let (Some(kind), Ok(()) | Err(CommandError::Failed(_))) = (command.counted, &outcome) {
             self.shared.operations.add(kind, 1);
@@ -277,15 +282,19 @@ impl Commands {
                 self.leave_session(*session, command.generic.transactions, attempt.began, outcome)
             }
         };
+        self.move_clock(command.generic.writes);
         outcome?;
         writer.append("ok", RawValue::Double(1.0));
+        self.write_times(&mut writer);
         writer.finish();
         Ok(())
     }
 
     /// Checks the fields that every command may have, and lists the request if it may wait.
     fn admit<'r>(&self, request: &Request<'r>, attempt: Attempt<'_>) -> Result<Admitted<'r>, CommandError> {
-        let generic = GenericArguments::read(request)?;
+        let mut generic = GenericArguments::read(request)?;
+        generic.cluster_times =
+            self.shared.cluster_clock.as_ref().map_or(ClusterTimes::Unknown, |_| ClusterTimes::Known);
         let (name, value) = request.command()?;
         let command = registry::find(name).ok_or_else(|| {
             CommandError::failed(ErrorCode::CommandNotFound, format!("no such command: '{name}'"))
@@ -391,6 +400,20 @@ impl Commands {
         }
     }
 
+    /// Moves the cluster clock after a command that writes.
+    fn move_clock(&self, writes: WriteConcernSupport) {
+        if let (Some(clock), WriteConcernSupport::Accepted) = (&self.shared.cluster_clock, writes) {
+            clock.tick(self.shared.now_ms());
+        }
+    }
+
+    /// Writes the cluster's times, where the persona has them.
+    fn write_times(&self, reply: &mut DocumentWriter<'_>) {
+        if let Some(clock) = &self.shared.cluster_clock {
+            cluster_clock::write_times(clock.now(self.shared.now_ms()), reply);
+        }
+    }
+
     /// Goes on with a find that waited for the device. Gives the number of documents that it returns.
     fn resume(
         &self,
@@ -420,6 +443,7 @@ impl Commands {
         }
         let returned = outcome?;
         writer.append("ok", RawValue::Double(1.0));
+        self.write_times(&mut writer);
         writer.finish();
         Ok(returned)
     }
@@ -448,12 +472,20 @@ impl Commands {
 
     /// Interrupts the requests under way and those that still come: the store is about to be closed.
     pub fn interrupt_all(&self) {
+        self.release_replies();
         self.shared.running.begin_closing();
+    }
+
+    /// Sends the replies that wait for a moment, and lets no other wait for one: the server is about to stop.
+    pub fn release_replies(&self) {
+        self.shared.reply_timers.close();
     }
 
     /// Ends the periodic work, closes the open cursors and then the engine, cleanly. Blocks.
     pub fn close(&self) -> Result<(), StorageError> {
         self.housekeeper.stop();
+        self.shared.reply_timers.stop();
+        clock_store::store(&self.shared);
         system_profile::write_queue(&self.shared);
         self.shared.cursors.clear();
         self.shared.sessions.clear();
@@ -487,9 +519,35 @@ fn labelled_as(support: TransactionSupport, is_write: bool) -> Labelled {
     }
 }
 
-/// Writes the reply of a failed command.
-pub(crate) fn write_failure(reply: &mut Vec<u8>, failure: &Failure) {
-    let mut writer = DocumentWriter::begin(reply);
+/// The clock of the replies, where the persona has one. Where its last time cannot be read it begins with the
+/// wall clock.
+fn open_clock(
+    catalog: &Catalog,
+    environment: &Environment,
+    options: &CommandsOptions,
+) -> Option<ClusterClock> {
+    if options.persona.persona == Persona::Standalone {
+        return None;
+    }
+    let stored = clock_store::stored_time(catalog).unwrap_or_else(|error| {
+        tracing::warn!(?error, "cannot read the cluster clock; it begins anew");
+        None
+    });
+    Some(ClusterClock::new(stored, environment.clock().wall().millis().cast_signed()))
+}
+
+impl Commands {
+    /// Writes the reply of a failed command.
+    pub(crate) fn write_failure(&self, reply: &mut Vec<u8>, failure: &Failure) {
+        let mut writer = DocumentWriter::begin(reply);
+        write_failure_fields(&mut writer, failure);
+        self.write_times(&mut writer);
+        writer.finish();
+    }
+}
+
+/// Writes the fields of a failure.
+fn write_failure_fields(writer: &mut DocumentWriter<'_>, failure: &Failure) {
     writer.append("ok", RawValue::Double(0.0));
     writer.append("errmsg", RawValue::String(&failure.message));
     if failure.code != ErrorCode::Untold {
@@ -506,5 +564,4 @@ pub(crate) fn write_failure(reply: &mut Vec<u8>, failure: &Failure) {
         }
         labels.finish();
     }
-    writer.finish();
 }

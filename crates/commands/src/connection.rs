@@ -17,6 +17,8 @@ use crate::suspended_find::SuspendedFind;
 pub struct ConnectionState {
     id: i64,
     peer: String,
+    /// The address at this end; `None` through a unix socket and in the same process.
+    local_address: Option<String>,
     /// The client's description of itself in its first `hello`.
     client: Option<RawDocumentBuf>,
     /// The compressors that both sides speak, in the client's order.
@@ -59,6 +61,7 @@ impl Clone for ConnectionState {
         ConnectionState {
             id: self.id,
             peer: self.peer.clone(),
+            local_address: self.local_address.clone(),
             client: self.client.clone(),
             compressors: self.compressors.clone(),
             suspended: None,
@@ -78,6 +81,7 @@ impl ConnectionState {
         ConnectionState {
             id,
             peer,
+            local_address: None,
             client: None,
             compressors: Vec::new(),
             suspended: None,
@@ -86,6 +90,17 @@ impl ConnectionState {
             last_write: None,
             last_commit: None,
         }
+    }
+
+    /// The same with the address at this end, by which the client came in.
+    #[must_use]
+    pub fn through(self, local_address: Option<String>) -> ConnectionState {
+        ConnectionState { local_address, ..self }
+    }
+
+    /// The address at this end.
+    pub(crate) fn local_address(&self) -> Option<&str> {
+        self.local_address.as_deref()
     }
 
     /// Begins a request, or goes on with one that is handled again. Gives the record of the connection, whose

@@ -46,6 +46,8 @@ pub(crate) struct Context<'c> {
     pub session_use: Option<Box<SessionUse>>,
     /// The last commit of this request.
     pending: Option<PendingCommit>,
+    /// The moment before which the reply is not sent.
+    awaited: Option<Monotonic>,
     notes: RefCell<RequestNotes>,
 }
 
@@ -116,6 +118,7 @@ impl<'c> Context<'c> {
             concern,
             session_use,
             pending,
+            awaited: None,
             notes,
         }
     }
@@ -375,6 +378,23 @@ impl<'c> Context<'c> {
         if self.pending.is_none_or(|have| have.receipt.lsn <= receipt.lsn) {
             self.pending = Some(PendingCommit { receipt, durability });
         }
+    }
+
+    /// The address by which clients of a replica set reach this server.
+    pub fn address(&self) -> String {
+        let options = &self.shared.options;
+        let advertised = options.persona.advertised.as_deref();
+        advertised.or(self.connection.local_address()).unwrap_or(&options.address).to_owned()
+    }
+
+    /// Has the reply wait for this moment.
+    pub fn await_moment(&mut self, moment: Monotonic) {
+        self.awaited = Some(moment);
+    }
+
+    /// The moment that the reply waits for.
+    pub fn take_awaited_moment(&mut self) -> Option<Monotonic> {
+        self.awaited.take()
     }
 
     /// Has the reply wait until the last commit of the connection is as durable as this.

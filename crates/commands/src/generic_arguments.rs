@@ -67,6 +67,15 @@ pub(crate) enum ReadConcernWords {
     Own,
 }
 
+/// Whether the server has a cluster clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClusterTimes {
+    /// It has.
+    Known,
+    /// It has not, as a standalone server.
+    Unknown,
+}
+
 /// The generic fields that a command takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GenericSupport {
@@ -84,6 +93,8 @@ pub(crate) struct GenericArguments<'a> {
     pub database: &'a str,
     /// The session, if it has one.
     pub session: Option<SessionId>,
+    /// Whether a read concern may name a time of the cluster clock.
+    pub cluster_times: ClusterTimes,
     time_limit: Option<RawValue<'a>>,
     read_concern: Option<RawValue<'a>>,
     write_concern: Option<RawValue<'a>>,
@@ -110,6 +121,7 @@ impl<'a> GenericArguments<'a> {
         let mut generic = GenericArguments {
             database: "",
             session: None,
+            cluster_times: ClusterTimes::Unknown,
             time_limit: None,
             read_concern: None,
             write_concern: None,
@@ -186,7 +198,7 @@ impl<'a> GenericArguments<'a> {
                 read_concern::check_in_transaction(concern, start)?
             }
             (Some(concern), _) => {
-                read_concern::check(command, support, concern)?;
+                read_concern::check(command, support, concern, self.cluster_times)?;
                 "local"
             }
         };

@@ -15,6 +15,7 @@ use pando_catalog::Interruption;
 use pando_environment::{Step, Task};
 use parking_lot::Mutex;
 
+use crate::clock_store;
 use crate::identity::SESSION_TIMEOUT_MINUTES;
 use crate::sessions;
 use crate::shared_state::SharedState;
@@ -29,6 +30,7 @@ struct Chore {
 
 /// All periodic work.
 const CHORES: &[Chore] = &[
+    Chore { name: "clusterClock", period: clock_store::STORE_PERIOD, run: clock_store::store },
     Chore {
         name: "cursorExpiry",
         period: Duration::from_secs(5),

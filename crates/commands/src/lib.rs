@@ -39,21 +39,24 @@
 //! Between the modules of this folder; `cargo xtask layers` refuses any other.
 //!
 //! ```arrows
-//! commands -> connection, context, generic_arguments, housekeeping, operations, profiler, registry
-//! commands -> request_notes, sessions, shared_state, suspended_find, system_profile
+//! commands -> clock_store, connection, context, generic_arguments, housekeeping, operations, profiler
+//! commands -> registry, reply_timers, request_notes, sessions, shared_state, suspended_find
+//! commands -> system_profile
 //! registry -> admin, context, crud, diagnostic, generic_arguments, session
 //! crud -> context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup
 //! crud -> reader, request_notes, sessions, shared_state, suspended_find, unit_of_work
 //! admin -> context, cursor_reply, system_profile
 //! diagnostic -> context, generic_arguments, operations, profiler, sessions, system_profile
+//! diagnostic -> topology_version
 //! session -> context, generic_arguments, sessions
 //! unit_of_work -> context
 //! cursor_reply -> context, cursor_facts, cursors, operations
 //! context -> connection, cursors, generic_arguments, operations, reader, request_notes, sessions
 //! context -> shared_state, system_profile
-//! housekeeping -> sessions, shared_state, system_profile
+//! housekeeping -> clock_store, sessions, shared_state, system_profile
+//! clock_store -> shared_state
 //! system_profile -> shared_state
-//! shared_state -> cursors, operations, profiler, sessions
+//! shared_state -> cursors, operations, profiler, reply_timers, sessions
 //! reader -> sessions
 //! sessions -> generic_arguments, operations
 //! profiler -> operations, request_notes
@@ -67,14 +70,16 @@
 //! request -> arguments, error, error_code
 //! arguments -> error, error_code
 //! error -> error_code
-//! leaves: arguments, chore_figures, command_name, error, error_code, identity, last_write
-//! leaves: operation_counters, request, session_id
+//! leaves: arguments, chore_figures, cluster_clock, command_name, error, error_code, identity, last_write
+//! leaves: operation_counters, persona, reply_wait, request, session_id
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod admin;
 pub mod arguments;
 mod chore_figures;
+mod clock_store;
+mod cluster_clock;
 mod command_name;
 mod commands;
 mod connection;
@@ -93,10 +98,13 @@ mod last_write;
 mod legacy;
 mod operation_counters;
 mod operations;
+mod persona;
 mod point_lookup;
 mod profiler;
 mod reader;
 mod registry;
+mod reply_timers;
+mod reply_wait;
 mod request;
 mod request_notes;
 mod session;
@@ -105,9 +113,10 @@ mod sessions;
 mod shared_state;
 mod suspended_find;
 mod system_profile;
+mod topology_version;
 mod unit_of_work;
 
-pub use commands::{Commands, Handled, ReplyWait};
+pub use commands::{Commands, Handled};
 pub use connection::{ClientWatch, ConnectionState};
 pub use cursors::CursorTimeout;
 pub use error::{CommandError, Failure};
@@ -122,5 +131,7 @@ pub use pando_catalog::{
     BlockingMode, CatalogError, CollectionReport, Durability, DurabilityWaker, Engine, ErrorKind,
     QUERY_MEMORY_MIN, SharedEngine, Statistics, StorageError, verify_collection,
 };
+pub use persona::{Persona, PersonaOptions};
+pub use reply_wait::ReplyWait;
 pub use request::{DocumentSequence, Request};
 pub use shared_state::{CommandsOptions, QueryMemoryOptions};

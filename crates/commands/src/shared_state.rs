@@ -6,16 +6,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use pando_catalog::Catalog;
-use pando_document::ObjectId;
+use pando_document::{ObjectId, Timestamp};
 use pando_environment::Environment;
 use parking_lot::Mutex;
 
 use crate::chore_figures::HousekeepingFigures;
+use crate::cluster_clock::ClusterClock;
 use crate::command_name::CommandName;
 use crate::cursors::{CursorTimeout, Cursors};
 use crate::operation_counters::OperationCounters;
 use crate::operations::OperationTable;
+use crate::persona::PersonaOptions;
 use crate::profiler::Profiler;
+use crate::reply_timers::ReplyTimers;
 use crate::sessions::Sessions;
 
 /// Facts about the surrounding process, for the commands that show them.
@@ -30,6 +33,8 @@ pub struct CommandsOptions {
     pub address: String,
     /// The memory of queries.
     pub query_memory: QueryMemoryOptions,
+    /// The deployment that clients take the server for.
+    pub persona: PersonaOptions,
 }
 
 /// The memory of queries of a store.
@@ -67,6 +72,11 @@ pub(crate) struct SharedState {
     /// The bytes of each collection of the profiler; held by the thread that writes them.
     pub profile_bytes: Mutex<BTreeMap<String, usize>>,
     pub housekeeping: HousekeepingFigures,
+    /// The clock of the replies, unless the persona is that of a standalone server.
+    pub cluster_clock: Option<ClusterClock>,
+    pub reply_timers: Arc<ReplyTimers>,
+    /// The process, as topology versions show it.
+    pub process_id: ObjectId,
     /// The middle of every `_id` made here: random for each start.
     object_id_process: [u8; 5],
     object_id_counter: AtomicU32,
@@ -78,10 +88,12 @@ impl SharedState {
         catalog: Catalog,
         environment: Environment,
         options: CommandsOptions,
+        cluster_clock: Option<ClusterClock>,
         commands: Vec<CommandName>,
         chores: impl Iterator<Item = &'static str>,
     ) -> SharedState {
         let cursors = Cursors::new(options.cursor_timeout);
+        let reply_timers = Arc::new(ReplyTimers::new(&environment));
         let started_ms = environment.clock().wall().millis().cast_signed();
         let mut object_id_process = [0; 5];
         environment.random().fill(&mut object_id_process);
@@ -100,6 +112,13 @@ impl SharedState {
             profiler: Profiler::default(),
             profile_bytes: Mutex::default(),
             housekeeping: HousekeepingFigures::new(chores),
+            cluster_clock,
+            reply_timers,
+            process_id: ObjectId::from_parts(
+                u32::try_from(started_ms / 1000).unwrap_or(0),
+                object_id_process,
+                0,
+            ),
             object_id_process,
             object_id_counter,
         }
@@ -117,6 +136,11 @@ impl SharedState {
     /// Milliseconds since 1970.
     pub fn now_ms(&self) -> i64 {
         self.environment.clock().wall().millis().cast_signed()
+    }
+
+    /// The time of the last write, as clients of a replica set see it.
+    pub fn operation_time(&self) -> Timestamp {
+        self.cluster_clock.as_ref().map_or(Timestamp::from_u64(0), |clock| clock.now(self.now_ms()))
     }
 
     /// A new `_id` for a document that has none.

@@ -23,7 +23,7 @@ mod sources;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pando_commands::LegacyProtocol;
+use pando_commands::{LegacyProtocol, PersonaOptions};
 use pandodb::EngineName;
 
 pub use byte_size::{ByteSize, ByteSizeError};
@@ -81,6 +81,8 @@ pub struct Configuration {
     pub engine_options: Vec<(String, String)>,
     /// Whether addresses beyond loopback are allowed.
     pub open_to_others: OpenToOthers,
+    /// The deployment that clients take the server for.
+    pub persona: PersonaOptions,
     /// Whether the older operations are answered.
     pub legacy_protocol: LegacyProtocol,
     /// Threads that run event loops; `None` is one per core.
@@ -111,6 +113,7 @@ impl Configuration {
             query_memory: None,
             engine_options: Vec::new(),
             open_to_others: OpenToOthers::Refused,
+            persona: PersonaOptions::default(),
             legacy_protocol: LegacyProtocol::Answered,
             io_threads: None,
             blocking_threads: 1,

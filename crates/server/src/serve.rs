@@ -25,6 +25,7 @@ use std::time::Instant;
 use command_handler::CommandHandler;
 pub use listening::ListenRefused;
 use listening::listen;
+use pando_commands::Persona;
 use pando_environment::Environment;
 use pandodb::{
     Commands, CommandsOptions, EngineName, EngineOptions, FolderError, FolderState, MissingStore,
@@ -119,9 +120,16 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
             endpoints.join(" or ")
         );
     }
+    if configuration.persona.persona == Persona::ReplicaSet && configuration.persona.advertised.is_none() {
+        info!(
+            "drivers connect to the address by which they came in; where addresses are translated on the way, name the one \
+             for them with --advertise, or set directConnection=true in their connection strings"
+        );
+    }
     banner::print(configuration, &endpoints, found);
     signal.wait();
     info!(connections = network.connections(), "stopping");
+    handler.commands().release_replies();
     network.stop(configuration.stop_grace, || handler.commands().interrupt_all());
     close(handler.commands(), &configuration.data)?;
     info!("stopped");
@@ -170,6 +178,7 @@ fn open_store(configuration: &Configuration, endpoints: &[String]) -> Result<Com
     let options = CommandsOptions {
         command_line: std::env::args().collect(),
         address: endpoints.first().cloned().unwrap_or_default(),
+        persona: configuration.persona.clone(),
         ..CommandsOptions::default()
     };
     let query_memory = configuration.query_memory.map(ByteSize::bytes);

@@ -9,7 +9,9 @@ use crate::{CommandError, ErrorCode, Request};
 /// The feature compatibility version that goes with [`crate::MONGODB_VERSION`].
 const FEATURE_COMPATIBILITY_VERSION: &str = "7.0";
 
-const PARAMETERS: [&str; 1] = ["featureCompatibilityVersion"];
+/// Whether the server has commands for tests: the suites of drivers ask.
+const TEST_COMMANDS: &str = "enableTestCommands";
+const PARAMETERS: [&str; 2] = [TEST_COMMANDS, "featureCompatibilityVersion"];
 
 /// Answers the parameters that the request names.
 pub(crate) fn run(
@@ -59,6 +61,9 @@ pub(crate) fn run(
 }
 
 fn write_parameter(name: &str, reply: &mut DocumentWriter<'_>) {
+    if name == TEST_COMMANDS {
+        return reply.append_bool(name, false);
+    }
     let mut parameter = reply.document(name);
     parameter.append("version", RawValue::String(FEATURE_COMPATIBILITY_VERSION));
     parameter.finish();

@@ -1,16 +1,20 @@
 //! `hello` and its older name `isMaster`: the first thing a driver asks.
 //!
-//! The persona is a standalone server. `topologyVersion` is left out, so that drivers poll instead of holding
-//! a request open.
+//! The reply shows the persona of the server (`persona.rs`). A monitor that knows the topology version
+//! already is answered after the time that it names. It holds no thread meanwhile. Its reply is that of the
+//! moment at which it asked. The flag that asks for a stream of replies is not obeyed: each request has one.
 
-use pando_document::{DocumentWriter, RawValue};
+use pando_document::{DocumentWriter, ObjectId, RawValue};
 
+use super::replica_set::write_operation_time;
 use crate::arguments::Argument;
 use crate::context::Context;
 use crate::identity::{
     BSON_OBJECT_BYTES_MAX, MAX_WIRE_VERSION, MESSAGE_BYTES_MAX, MIN_WIRE_VERSION, SESSION_TIMEOUT_MINUTES,
     WRITE_BATCH_MAX,
 };
+use crate::persona::Persona;
+use crate::topology_version;
 use crate::{CommandError, Request};
 
 /// Compressors that this server speaks, in the order in which it prefers them.
@@ -22,9 +26,7 @@ pub(crate) fn run_hello(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    begin(context, request, reply)?;
-    reply.append("isWritablePrimary", RawValue::Boolean(true));
-    answer(context, request, reply)
+    answer(context, request, "isWritablePrimary", reply)
 }
 
 /// `isMaster`, as clients of before 2021 ask.
@@ -33,9 +35,7 @@ pub(crate) fn run_is_master(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    begin(context, request, reply)?;
-    reply.append("ismaster", RawValue::Boolean(true));
-    answer(context, request, reply)
+    answer(context, request, "ismaster", reply)
 }
 
 /// Writes the first fields for both names: that the newer name is known, and the compressors that both sides
@@ -69,11 +69,33 @@ fn begin(
     Ok(())
 }
 
+/// Answers; `primary` is the name of the field that tells of a primary.
 fn answer(
     context: &mut Context<'_>,
     request: &Request<'_>,
+    primary: &str,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
+    let process = context.shared.process_id;
+    if let Some(time) = topology_version::awaited(request, process)? {
+        context.await_moment(context.began.plus(time));
+    }
+    begin(context, request, reply)?;
+    match context.shared.options.persona.persona {
+        Persona::Standalone => {
+            reply.append_bool(primary, true);
+            topology_version::write(process, reply);
+        }
+        Persona::Mongos => {
+            reply.append_bool(primary, true);
+            reply.append_str("msg", "isdbgrid");
+            topology_version::write(process, reply);
+        }
+        Persona::ReplicaSet => {
+            topology_version::write(process, reply);
+            write_set(context, primary, reply);
+        }
+    }
     if let Some(RawValue::Document(client)) = request.body.get("client")? {
         context.connection.remember_client(client.to_owned());
     }
@@ -89,4 +111,31 @@ fn answer(
     reply.append("maxWireVersion", RawValue::Int32(MAX_WIRE_VERSION));
     reply.append("readOnly", RawValue::Boolean(false));
     Ok(())
+}
+
+/// Appends the fields of the only member of a replica set.
+fn write_set(context: &Context<'_>, primary: &str, reply: &mut DocumentWriter<'_>) {
+    let address = context.address();
+    let mut hosts = reply.array("hosts");
+    hosts.push(RawValue::String(&address));
+    hosts.finish();
+    reply.append_str("setName", &context.shared.options.persona.set_name);
+    reply.append_i32("setVersion", 1);
+    reply.append_bool(primary, true);
+    reply.append_bool("secondary", false);
+    reply.append_str("primary", &address);
+    reply.append_str("me", &address);
+    // The election of the first term, as MongoDB numbers them.
+    reply.append_object_id(
+        "electionId",
+        ObjectId::from_bytes([0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0, 0, 1]),
+    );
+    let time = context.shared.operation_time();
+    let wall = i64::from(time.time) * 1000;
+    let mut last_write = reply.document("lastWrite");
+    write_operation_time("opTime", time, &mut last_write);
+    last_write.append_date_time("lastWriteDate", wall);
+    write_operation_time("majorityOpTime", time, &mut last_write);
+    last_write.append_date_time("majorityWriteDate", wall);
+    last_write.finish();
 }

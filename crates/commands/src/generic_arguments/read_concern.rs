@@ -5,7 +5,7 @@
 
 use pando_document::{RawDocument, RawValue};
 
-use super::{GenericSupport, ReadConcernSupport, ReadConcernWords, Start};
+use super::{ClusterTimes, GenericSupport, ReadConcernSupport, ReadConcernWords, Start};
 use crate::arguments::wrong_type as wrong_field_type;
 use crate::{CommandError, ErrorCode};
 
@@ -19,6 +19,7 @@ pub(super) fn check(
     command: &str,
     support: &GenericSupport,
     value: RawValue<'_>,
+    times: ClusterTimes,
 ) -> Result<(), CommandError> {
     let RawValue::Document(concern) = value else {
         let is_absent = matches!(value, RawValue::Null | RawValue::Undefined);
@@ -29,7 +30,7 @@ pub(super) fn check(
     };
     let level = read(concern)?;
     check_level(command, support.reads, level)?;
-    check_times(concern, level)
+    check_times(concern, level, times)
 }
 
 /// Checks the field of a statement in a transaction; gives the level. One node has one order of commits, so
@@ -120,8 +121,9 @@ fn check_level(command: &str, support: ReadConcernSupport, level: Option<&str>) 
     }
 }
 
-/// Times of the log of a replica set, which a single server does not have.
-fn check_times(concern: &RawDocument, level: Option<&str>) -> Result<(), CommandError> {
+/// Times of the log of a replica set, which a standalone server does not have. A replica set of one node is
+/// behind none of its own times, and every read sees all that was answered before.
+fn check_times(concern: &RawDocument, level: Option<&str>, times: ClusterTimes) -> Result<(), CommandError> {
     if concern.get("atClusterTime")?.is_some() && level != Some("snapshot") {
         return Err(CommandError::failed(
             ErrorCode::InvalidOptions,
@@ -129,7 +131,7 @@ fn check_times(concern: &RawDocument, level: Option<&str>) -> Result<(), Command
         ));
     }
     for name in ["afterClusterTime", "afterOpTime"] {
-        if concern.get(name)?.is_some() {
+        if times == ClusterTimes::Unknown && concern.get(name)?.is_some() {
             return Err(CommandError::failed(
                 ErrorCode::IllegalOperation,
                 format!("Cannot specify {name} readConcern without replication enabled"),

@@ -24,7 +24,7 @@ pub(super) fn run(
     if !matches!(query.number_to_return, 1 | -1) {
         let number = query.number_to_return;
         let sentence = format!("Bad numberToReturn ({number}) for $cmd type ns - can only be 1 or -1");
-        return Ok(write_refusal(&WriteFailure { code: 16_979, message: sentence }, out));
+        return Ok(write_refusal(exchange, &WriteFailure { code: 16_979, message: sentence }, out));
     }
     let translated = unwrapped(query.query).and_then(|(body, preference)| {
         let result_form = result_form(body)?;
@@ -33,7 +33,7 @@ pub(super) fn run(
     });
     let (body, kind, result_form) = match translated {
         Ok(translated) => translated,
-        Err(error) => return Ok(write_refusal(&unreadable(&error), out)),
+        Err(error) => return Ok(write_refusal(exchange, &unreadable(&error), out)),
     };
     let mut answer = exchange.ask_body(&body)?;
     if let Some(kind) = kind {
@@ -59,7 +59,7 @@ pub(super) fn run_pseudo(
         copied = copy_fields(query.query, &["$db", name], writer);
     });
     if let Err(error) = copied {
-        return Ok(write_refusal(&unreadable(&error), out));
+        return Ok(write_refusal(exchange, &unreadable(&error), out));
     }
     let answer = exchange.ask_body(&body)?;
     out.extend_from_slice(&answer.document);
@@ -147,17 +147,17 @@ fn rewrite_as_result(exchange: &mut Exchange<'_>, answer: &mut Answer) {
         exchange.commands.kill_cursors(std::iter::once(id));
         let sentence = "aggregation result exceeds maximum document size (16MB)";
         let failure = Failure::new(ErrorCode::Location(16_389), sentence);
-        crate::commands::write_failure(&mut rewritten, &failure);
+        exchange.commands.write_failure(&mut rewritten, &failure);
     }
     answer.document = rewritten;
 }
 
 /// Appends the reply of a command that was refused before it ran.
-fn write_refusal(failure: &WriteFailure, out: &mut Vec<u8>) -> Reply {
+fn write_refusal(exchange: &Exchange<'_>, failure: &WriteFailure, out: &mut Vec<u8>) -> Reply {
     let code = match failure.code {
         code if code == ErrorCode::InvalidBson.code() => ErrorCode::InvalidBson,
         code => ErrorCode::Location(code),
     };
-    crate::commands::write_failure(out, &Failure::new(code, failure.message.as_str()));
+    exchange.commands.write_failure(out, &Failure::new(code, failure.message.as_str()));
     LegacyBatch::COMMAND.into()
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pando_commands::LegacyProtocol;
+use pando_commands::{LegacyProtocol, Persona};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -47,6 +47,7 @@ impl OptionEntry {
 const CACHE_BYTES_MIN: ByteSize = ByteSize::from_bytes(16 * 1024 * 1024);
 /// The smallest memory of queries that makes sense.
 const QUERY_MEMORY_MIN: ByteSize = ByteSize::from_bytes(1 << 20);
+const PERSONAS: [&str; 3] = [Persona::ALL[0].name(), Persona::ALL[1].name(), Persona::ALL[2].name()];
 const THREADS_MAX: usize = 1024;
 const QUEUED_READS_MAX: usize = 4096;
 const CONNECTIONS_MAX: usize = 1_000_000;
@@ -147,6 +148,43 @@ pub const OPTIONS: &[OptionEntry] = &[
             let allowed = switch(text)?;
             configuration.open_to_others =
                 if allowed { OpenToOthers::Allowed } else { OpenToOthers::Refused };
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "persona",
+        shape: Shape::Value("PERSONA"),
+        default: Persona::OF_SERVERS.name(),
+        help: "The deployment that drivers take the server for: 'replica-set' of one node, 'standalone', or 'mongos'. Drivers retry writes with a replica set and a mongos only.",
+        apply: |configuration, text| {
+            let named = Persona::ALL.into_iter().find(|persona| persona.name() == text);
+            configuration.persona.persona = named.ok_or(ValueError::Choice { choices: &PERSONAS })?;
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "replica-set",
+        shape: Shape::Value("NAME"),
+        default: "rs0",
+        help: "Name of the replica set, for drivers whose connection string has replicaSet=NAME.",
+        apply: |configuration, text| {
+            if text.is_empty() {
+                return Err(ValueError::Empty);
+            }
+            text.clone_into(&mut configuration.persona.set_name);
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "advertise",
+        shape: Shape::Value("HOST:PORT"),
+        default: "auto",
+        help: "Address by which the drivers of a replica set reach the server; 'auto' is the one that each of them came in by. Name it where addresses are translated on the way, as between containers.",
+        apply: |configuration, text| {
+            configuration.persona.advertised = match text {
+                "auto" => None,
+                _ => Some(address(text)?),
+            };
             Ok(())
         },
     },

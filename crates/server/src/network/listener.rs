@@ -119,8 +119,9 @@ impl Listener {
     pub(crate) fn accept(&self) -> io::Result<(Stream, Peer)> {
         match &self.kind {
             Kind::Tcp(listener) => {
-                let (stream, address) = listener.accept()?;
-                Ok((Stream::from_tcp(stream)?, Peer::Tcp(address)))
+                let (stream, remote) = listener.accept()?;
+                let local = stream.local_addr().ok();
+                Ok((Stream::from_tcp(stream)?, Peer::Tcp { remote, local }))
             }
             Kind::Unix(listener, _) => {
                 let (stream, _) = listener.accept()?;

@@ -18,7 +18,12 @@ const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(120);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// An internet address.
-    Tcp(SocketAddr),
+    Tcp {
+        /// The address of the other end.
+        remote: SocketAddr,
+        /// The address of this end, by which the client came in.
+        local: Option<SocketAddr>,
+    },
     /// A process of this machine, through the unix socket.
     Unix,
 }
@@ -26,7 +31,7 @@ pub enum Peer {
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Peer::Tcp(address) => address.fmt(f),
+            Peer::Tcp { remote, .. } => remote.fmt(f),
             Peer::Unix => f.write_str("unix socket"),
         }
     }

@@ -46,7 +46,11 @@ impl Handler for CommandHandler {
 
     fn connected(&self, peer: &Peer) -> ConnectionState {
         let number = self.last_connection.fetch_add(1, Ordering::Relaxed) + 1;
-        ConnectionState::new(number, peer.to_string())
+        let local_address = match peer {
+            Peer::Tcp { local, .. } => local.map(|address| address.to_string()),
+            Peer::Unix => None,
+        };
+        ConnectionState::new(number, peer.to_string()).through(local_address)
     }
 
     fn handle(

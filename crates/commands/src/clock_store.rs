@@ -1,0 +1,81 @@
+//! The store of the cluster clock: one document in `local.system.clusterClock`, with the last time that was
+//! given out.
+
+use std::time::Duration;
+
+use pando_catalog::{
+    Begin, BlockingMode, Caller, Catalog, CatalogError, Direction, Durability, KeyRange, Namespace, Operation,
+};
+use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Timestamp, doc};
+
+use crate::CommandError;
+use crate::error::write_failure;
+use crate::shared_state::SharedState;
+
+/// The period of the chore.
+pub(crate) const STORE_PERIOD: Duration = Duration::from_secs(5);
+
+const DATABASE: &str = "local";
+const COLLECTION: &str = "system.clusterClock";
+
+/// The time that was stored last. Blocks.
+pub(crate) fn stored_time(catalog: &Catalog) -> Result<Option<Timestamp>, CommandError> {
+    let Some(collection) = catalog.collection(DATABASE, COLLECTION) else { return Ok(None) };
+    let transaction = catalog.begin(Begin::READ)?;
+    let mut scan = collection.scan_documents(KeyRange::all(), Direction::Forward);
+    let mut stored = None;
+    while let Some((_, document)) = scan.next(&*transaction, BlockingMode::MayBlock)? {
+        if let Some(RawValue::Timestamp(time)) = RawDocument::from_bytes(document)?.get("time")? {
+            stored = stored.max(Some(time));
+        }
+    }
+    Ok(stored)
+}
+
+/// Stores the clock if it has moved. Blocks. A failure is logged, and the next run tries again.
+pub(crate) fn store(shared: &SharedState) {
+    let Some(clock) = &shared.cluster_clock else { return };
+    let Some(time) = clock.unstored() else { return };
+    match try_store(shared, time) {
+        Ok(()) => clock.note_stored(time),
+        Err(error) => tracing::warn!(?error, "cannot store the cluster clock; trying again"),
+    }
+}
+
+fn try_store(shared: &SharedState, time: Timestamp) -> Result<(), CommandError> {
+    let operation = Operation::default();
+    let namespace = Namespace::new(DATABASE, COLLECTION)?;
+    let options = doc! {}.to_raw();
+    match shared.catalog.create_collection_of_server(&namespace, options, shared.new_uuid()) {
+        Ok(_) | Err(CatalogError::CollectionExists { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let Some(lease) = shared.catalog.lease(DATABASE, COLLECTION, Caller::may_block(&operation))? else {
+        return Ok(());
+    };
+    let mut transaction = shared.catalog.begin_write()?;
+    let mut before = Vec::new();
+    let mut scan = lease.scan_documents(KeyRange::all(), Direction::Forward);
+    while let Some((key, document)) = scan.next(&*transaction, BlockingMode::MayBlock)? {
+        before.push((key.to_vec(), document.to_vec()));
+    }
+    for (key, document) in before {
+        lease
+            .remove(&mut transaction, &key, RawDocument::from_bytes(&document)?, BlockingMode::MayBlock)
+            .map_err(|error| write_failure(error, lease.full_name()))?;
+    }
+    lease
+        .insert(&mut transaction, &stored_document(time), BlockingMode::MayBlock)
+        .map_err(|error| write_failure(error, lease.full_name()))?;
+    transaction.commit(Durability::None)?;
+    Ok(())
+}
+
+fn stored_document(time: Timestamp) -> RawDocumentBuf {
+    let mut bytes = Vec::new();
+    let mut writer = DocumentWriter::begin(&mut bytes);
+    writer.append_str("_id", "clusterClock");
+    writer.append("time", RawValue::Timestamp(time));
+    writer.finish();
+    RawDocumentBuf::from_vec(bytes).unwrap_or_default()
+}

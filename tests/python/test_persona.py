@@ -1,0 +1,223 @@
+"""The deployment that drivers take the server for: their topology, and what tools ask about it."""
+
+import datetime
+import socket
+import time
+
+import bson
+import pytest
+from bson import Int64, ObjectId, Timestamp
+from pymongo import MongoClient
+from pymongo.errors import OperationFailure, ServerSelectionTimeoutError
+from pymongo.topology_description import TOPOLOGY_TYPE
+
+from legacy_wire import LegacyWire
+from server import Server
+
+
+@pytest.fixture(scope="module")
+def replica_set(tmp_path_factory):
+    server = Server(tmp_path_factory.mktemp("set") / "data", "--persona", "replica-set", engine="memory").start()
+    yield server
+    assert server.stop() == 0, server.log()
+
+
+@pytest.fixture
+def client(replica_set):
+    # The tests of sessions and retryable writes are elsewhere.
+    with MongoClient("127.0.0.1", replica_set.port, retryWrites=False, serverSelectionTimeoutMS=20000) as client:
+        yield client
+
+
+def topology(uri, patience=5000):
+    with MongoClient(uri, serverSelectionTimeoutMS=patience) as client:
+        client.admin.command("ping")
+        return TOPOLOGY_TYPE._fields[client.topology_description.topology_type]
+
+
+def test_a_replica_set_is_found_by_every_form_of_connection(replica_set):
+    address = f"mongodb://127.0.0.1:{replica_set.port}/"
+    assert topology(address) == "ReplicaSetWithPrimary"
+    assert topology(address + "?replicaSet=rs0") == "ReplicaSetWithPrimary"
+    assert topology(address + "?directConnection=true") == "Single"
+    assert topology(f"mongodb://localhost:{replica_set.port}/?replicaSet=rs0") == "ReplicaSetWithPrimary"
+
+
+def test_a_set_of_another_name_is_not_found(replica_set):
+    with pytest.raises(ServerSelectionTimeoutError, match="rs0|other"):
+        topology(f"mongodb://127.0.0.1:{replica_set.port}/?replicaSet=other", patience=500)
+
+
+def test_hello_shows_the_only_member(replica_set, client):
+    hello = client.admin.command("hello")
+    address = f"127.0.0.1:{replica_set.port}"
+    assert (hello["hosts"], hello["primary"], hello["me"]) == ([address], address, address)
+    assert (hello["setName"], hello["setVersion"], hello["secondary"]) == ("rs0", 1, False)
+    assert hello["isWritablePrimary"] is True and isinstance(hello["electionId"], ObjectId)
+    assert hello["topologyVersion"]["counter"] == 0
+    last_write = hello["lastWrite"]
+    assert last_write["opTime"] == last_write["majorityOpTime"] == {"ts": hello["operationTime"], "t": 1}
+    assert isinstance(last_write["lastWriteDate"], datetime.datetime)
+    assert client.admin.command("isMaster")["ismaster"] is True
+    with LegacyWire(replica_set.port) as wire:
+        older = wire.query("admin.$cmd", {"ismaster": 1}, number=-1).only
+        assert (older["ismaster"], older["setName"]) == (True, "rs0")
+        assert "operationTime" in older and "operationTime" in wire.query("admin.$cmd", {"nosuch": 1}, number=-1).only
+
+
+def test_names_are_those_of_the_options(tmp_path):
+    server = Server(tmp_path / "data", "--persona", "replica-set", "--replica-set", "mine", "--advertise", "db.example:4711",
+                    engine="memory").start()
+    with server.client() as client:
+        hello = client.admin.command("hello")
+        assert (hello["setName"], hello["hosts"], hello["me"]) == ("mine", ["db.example:4711"], "db.example:4711")
+        assert client.admin.command("replSetGetStatus")["members"][0]["name"] == "db.example:4711"
+    # A driver that is to find the set itself goes to the advertised address, which is not there.
+    with pytest.raises(ServerSelectionTimeoutError, match="db.example:4711"):
+        topology(f"mongodb://127.0.0.1:{server.port}/?replicaSet=mine", patience=500)
+    assert server.stop() == 0
+
+
+def test_a_client_of_the_unix_socket_learns_the_address(replica_set, tmp_path):
+    server = Server(tmp_path / "data", "--persona", "replica-set").start()
+    path = str(server.folder / "pando.sock")
+    with MongoClient(path.replace("/", "%2F").join(("mongodb://", "/?directConnection=true"))) as client:
+        assert client.admin.command("hello")["hosts"] == [f"127.0.0.1:{server.port}"]
+    assert server.stop() == 0
+
+
+def test_a_mongos_and_a_standalone_server(tmp_path):
+    for persona, kind, message in [("mongos", "Sharded", "isdbgrid"), ("standalone", "Single", None)]:
+        server = Server(tmp_path / persona, "--persona", persona, engine="memory").start()
+        assert topology(f"mongodb://127.0.0.1:{server.port}/?directConnection=false") == kind
+        with server.client() as client:
+            hello = client.admin.command("hello")
+            assert (hello.get("msg"), "setName" in hello) == (message, False)
+            assert ("$clusterTime" in hello) == (persona == "mongos")
+            with pytest.raises(OperationFailure) as refused:
+                client.admin.command("replSetGetStatus")
+            assert refused.value.code == 76
+        assert server.stop() == 0
+
+
+def test_status_and_configuration(replica_set, client):
+    status = client.admin.command("replSetGetStatus")
+    assert (status["set"], status["myState"], status["term"]) == ("rs0", 1, 1)
+    (member,) = status["members"]
+    assert (member["stateStr"], member["self"], member["health"]) == ("PRIMARY", True, 1.0)
+    assert status["optimes"]["appliedOpTime"] == member["optime"]
+    configuration = client.admin.command("replSetGetConfig")["config"]
+    assert (configuration["_id"], configuration["members"][0]["host"]) == ("rs0", f"127.0.0.1:{replica_set.port}")
+    defaults = client.admin.command("getDefaultRWConcern")
+    assert defaults["defaultWriteConcern"] == {"w": 1, "wtimeout": 0}
+    for collection in (client.local["system.replset"], client.local["oplog.rs"], client.config.transactions):
+        assert collection.find_one() is None
+
+
+def test_writes_move_the_operation_time(client):
+    database = client.persona
+    times = [client.admin.command("ping")["operationTime"]]
+    for number in range(20):
+        times.append(database.command("insert", "c", documents=[{"_id": number}])["operationTime"])
+    assert times == sorted(set(times))
+    reply = client.admin.command("ping")
+    assert reply["operationTime"] == reply["$clusterTime"]["clusterTime"] == times[-1]
+    with pytest.raises(OperationFailure) as refused:
+        database.command("nosuch")
+    assert refused.value.details["operationTime"] >= times[-1]
+    assert database.command("find", "c", filter={"_id": 3})["operationTime"] >= times[-1]
+
+
+def test_a_causally_consistent_session_reads_its_writes(client):
+    with client.start_session(causal_consistency=True) as session:
+        for number in range(10):
+            client.persona.causal.insert_one({"_id": number}, session=session)
+            assert client.persona.causal.find_one({"_id": number}, session=session) == {"_id": number}
+        assert session.operation_time is not None
+
+
+def test_the_clock_never_goes_back_over_restarts(tmp_path):
+    server = Server(tmp_path / "data", "--persona", "replica-set")
+    last = Timestamp(0, 0)
+    for end in ("stop", "kill", "stop"):
+        server.start()
+        with server.client(retryWrites=False) as client:
+            for _ in range(30):
+                now = client.test.command("insert", "c", documents=[{}])["operationTime"]
+                assert now > last
+                last = now
+        getattr(server, end)()
+
+
+def test_a_stored_clock_that_is_ahead_is_kept(tmp_path):
+    server = Server(tmp_path / "data", "--persona", "replica-set").start()
+    with server.client(retryWrites=False) as client:
+        client.test.command("insert", "c", documents=[{}])
+        (stored,) = client.local["system.clusterClock"].find()
+    server.stop()
+    server.start()
+    with server.client() as client:
+        assert client.admin.command("ping")["operationTime"] >= Timestamp(stored["time"].time + 10, 1)
+    server.stop()
+
+
+# ---- awaitable hello
+
+def waited(client, **fields):
+    begun = time.monotonic()
+    reply = client.admin.command("hello", **fields)
+    return time.monotonic() - begun, reply
+
+
+def test_a_monitor_that_knows_the_version_waits(client):
+    version = client.admin.command("hello")["topologyVersion"]
+    took, reply = waited(client, topologyVersion=version, maxAwaitTimeMS=500)
+    assert took >= 0.5 and reply["topologyVersion"] == version
+    other = {"processId": ObjectId(), "counter": Int64(0)}
+    assert waited(client, topologyVersion=other, maxAwaitTimeMS=10_000)[0] < 5
+    with pytest.raises(OperationFailure) as refused:
+        waited(client, topologyVersion=version)
+    assert refused.value.code == 31368
+
+
+def test_many_monitors_wait_without_threads(replica_set, client):
+    version = client.admin.command("hello")["topologyVersion"]
+    threads = len(list(replica_set.threads()))
+    others = [MongoClient(replica_set.uri) for _ in range(30)]
+    try:
+        for other in others:
+            other.admin.command("ping")
+        assert len(list(replica_set.threads())) <= threads + 2
+    finally:
+        for other in others:
+            other.close()
+    assert version == client.admin.command("hello")["topologyVersion"]
+
+
+def test_a_server_with_monitors_stops_at_once(tmp_path):
+    server = Server(tmp_path / "data", "--persona", "replica-set", engine="memory").start()
+    with server.client(heartbeatFrequencyMS=60_000, serverSelectionTimeoutMS=1000) as client:
+        client.admin.command("ping")
+        # The monitor's second hello waits for a minute.
+        time.sleep(1)
+        begun = time.monotonic()
+        assert server.stop() == 0
+        assert time.monotonic() - begun < 5
+
+
+def test_a_monitor_that_hangs_up_leaves_nothing(replica_set, client):
+    version = client.admin.command("hello")["topologyVersion"]
+    before = client.admin.command("serverStatus")["connections"]["current"]
+    with LegacyWire(replica_set.port) as wire:
+        wire.send(2004, b"\0\0\0\0admin.$cmd\0\0\0\0\0\xff\xff\xff\xff" + bson.encode(
+            {"hello": 1, "topologyVersion": version, "maxAwaitTimeMS": 300}))
+        wire.socket.shutdown(socket.SHUT_RDWR)
+    deadline = time.monotonic() + 20
+    while client.admin.command("serverStatus")["connections"]["current"] > before:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_tools_find_the_parameter_for_tests(client):
+    assert client.admin.command("getParameter", "*")["enableTestCommands"] is False
+    assert client.admin.command("getParameter", 1, enableTestCommands=1)["enableTestCommands"] is False
