@@ -443,3 +443,51 @@ def test_the_sum_of_a_bank_always_holds(server, client, db):
     assert sum(found["balance"] for found in db.accounts.find()) == 100 * ACCOUNTS
     assert all(found["balance"] >= 0 for found in db.accounts.find())
     assert_sound(db)
+
+
+def test_writes_that_are_repeated_over_kill_9_count_once(tmp_path):
+    """Each writer sends its increment until it is answered. The counter is the number of answers, never more or less."""
+    server = Server(tmp_path / "data").start()
+    rounds, writers, stop = 4, 4, threading.Event()
+    answered, surprises = [0] * writers, []
+
+    def answer(request):
+        while True:
+            try:
+                with Raw(server.port) as raw:
+                    return raw.ask("d", request)
+            except (OSError, AssertionError):
+                time.sleep(0.02)  # killed meanwhile: the same request again
+
+    def count(writer):
+        id_ = lsid()
+        for number in itertools.count(1):
+            if stop.is_set():
+                return
+            reply = answer({"update": "c", "updates": [{"q": {"_id": writer}, "u": {"$inc": {"n": 1}}, "upsert": True}],
+                            "lsid": id_, "txnNumber": Int64(number), "writeConcern": {"w": 1, "j": number % 2 == 0}})
+            if reply.get("n") != 1:
+                surprises.append(reply)
+                return
+            answered[writer] += 1
+
+    threads = [threading.Thread(target=count, args=(writer,)) for writer in range(writers)]
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in range(rounds):
+            time.sleep(random.uniform(0.2, 0.6))
+            server.kill()
+            server.start()
+        time.sleep(0.3)
+        stop.set()
+        for thread in threads:
+            thread.join()
+        assert not surprises, surprises
+        with server.client() as client:
+            assert {found["_id"]: found["n"] for found in client.d.c.find()} == dict(enumerate(answered))
+            assert_sound(client.d)
+    finally:
+        stop.set()
+        if server.is_running():
+            server.kill()
