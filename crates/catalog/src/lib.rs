@@ -45,6 +45,7 @@
 //! scans -> collection, index, index_entry
 //! documents -> building, collection, index, index_entry, index_keys, primary_key, write_transaction
 //! verify -> collection, index_entry, primary_key
+//! tree_owners -> catalog, catalog_entry, collection, index
 //! session_records -> collection, primary_key, store, write_transaction
 //! catalog -> catalog_entry, collection, counters, index, index_kind, session_records, store, tree_layout
 //! catalog -> write_transaction
@@ -94,6 +95,7 @@ mod session_records;
 mod session_transaction;
 mod store;
 mod tree_layout;
+mod tree_owners;
 mod verify;
 mod write_transaction;
 
@@ -109,6 +111,7 @@ pub use namespace::{Namespace, check_database};
 pub use primary_key::PrimaryKey;
 pub use scans::{DocumentScan, IndexEntry, IndexScan};
 pub use session_transaction::{CommitLeases, SessionTransaction};
+pub use tree_owners::TreeOwners;
 pub use verify::{CollectionReport, verify_collection};
 pub use write_transaction::{WriteSavepoint, WriteTransaction};
 

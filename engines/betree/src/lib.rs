@@ -162,4 +162,4 @@ pub use engine::Betree;
 pub use error::{BetreeError, KeyText};
 pub use log::LogCompression;
 pub use options::{DirectIo, Options};
-pub use verify::{Damage, TreeReport, VerifyReport, verify};
+pub use verify::{Damage, KeptEntry, TreeReport, VerifyReport, verify, verify_keeping};

@@ -26,6 +26,7 @@ use pando_storage::{CheckReport, CheckRequest, CommitTimestamp, Operation, Stora
 use crate::base::{Extent, Pointer, extents_of};
 use crate::error::{BetreeError, KeyText};
 use crate::format::catalog::{self, StoredTree};
+use crate::format::content::Content;
 use crate::format::directory::Directory;
 use crate::format::filter::KeyHash;
 use crate::format::inner_node::StoredInnerNode;
@@ -52,12 +53,30 @@ pub struct VerifyReport {
     pub used_bytes: u64,
     /// Records of the log after that checkpoint.
     pub log_records: u64,
+    /// The entries of the tree that the caller wants to see, oldest first: every version that can be read.
+    pub kept: Vec<KeptEntry>,
+}
+
+/// An entry of a tree, as the check has met it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptEntry {
+    /// The commit that wrote it.
+    pub timestamp: CommitTimestamp,
+    /// Its key.
+    pub key: Vec<u8>,
+    /// Its value.
+    pub value: Vec<u8>,
 }
 
 impl VerifyReport {
     /// Whether the store has no damage.
     pub fn is_sound(&self) -> bool {
         self.damage.is_empty()
+    }
+
+    /// Each damage in one sentence, with the name of the tree in parentheses.
+    pub fn sentences(&self) -> impl Iterator<Item = String> + '_ {
+        self.damage.iter().map(|damage| damage.sentence(&self.trees))
     }
 }
 
@@ -113,14 +132,27 @@ pub struct Damage {
 /// The store is open elsewhere, or its superblock or space map cannot be read. All other problems are in the
 /// report.
 pub fn verify(environment: &Environment, folder: &Path) -> Result<VerifyReport, StorageError> {
+    verify_keeping(environment, folder, "")
+}
+
+/// The same, and keeps the entries of the tree of this name, for a caller that knows what they mean.
+///
+/// # Errors
+/// As for [`verify`].
+pub fn verify_keeping(
+    environment: &Environment,
+    folder: &Path,
+    kept_tree: &str,
+) -> Result<VerifyReport, StorageError> {
     let space = SpaceOptions { access: Access::Buffered, ..SpaceOptions::default() };
     let (store, state) = BlockStore::open(environment, folder, space)?;
     let blocks = Blocks::new(Arc::new(store), PageCache::new(1 << 20, 16 << 10));
-    let mut walk = Walk::new(blocks.store(), &[], Throttle::none());
+    let mut walk = Walk { kept_tree, ..Walk::new(blocks.store(), &[], Throttle::none()) };
     if let Some(pointer) = state.superblock.catalog() {
         walk.catalog(&pointer);
     }
     let Walk { mut report, reached, .. } = walk;
+    report.kept.sort_by_key(|entry| entry.timestamp);
     report.file_bytes = blocks.store().statistics().file_bytes;
     match blocks.store().audit(&reached) {
         Ok(audit) => report.used_bytes = audit.used_units * crate::base::UNIT_BYTES,
@@ -168,6 +200,8 @@ struct Walk<'b> {
     operation: Option<&'b Operation>,
     /// Bytes of the blocks that were read.
     bytes: u64,
+    /// The tree whose entries are kept; empty for none.
+    kept_tree: &'b str,
 }
 
 /// Checks an open store as of its newest durable generation, which is pinned meanwhile.
@@ -217,6 +251,7 @@ impl<'b> Walk<'b> {
             throttle,
             operation: None,
             bytes: 0,
+            kept_tree: "",
         }
     }
 }
@@ -235,6 +270,15 @@ impl Walk<'_> {
             to: KeyText::new(range.upper),
             problem: problem.to_string(),
         });
+    }
+
+    /// Keeps an entry, if it is of the tree whose entries are kept.
+    fn keep(&mut self, tree: &TreeReport, timestamp: CommitTimestamp, key: &[u8], content: &Content<&[u8]>) {
+        if tree.name == self.kept_tree
+            && let Content::Value(value) = content
+        {
+            self.report.kept.push(KeptEntry { timestamp, key: key.to_vec(), value: value.to_vec() });
+        }
     }
 
     /// Fails if the operation has to end.
@@ -419,6 +463,7 @@ impl Walk<'_> {
             let entry = page.entry(at);
             let content = page.content(&entry);
             content_bytes += key.len() as u64 + content.value_bytes();
+            self.keep(report, entry.timestamp(), &key, &content);
             self.large_value(tree, &key, content, &mut large, report);
             newest = newest.max(entry.timestamp());
             if !range.contains(&key) {

@@ -137,6 +137,7 @@ impl Walk<'_> {
             let time = entry.timestamp();
             found.entries += 1;
             let content = page.content(&entry);
+            self.keep(report, time, &key, &content);
             found.content_bytes += key.len() as u64 + content.value_bytes();
             found.in_page_bytes += (key.len() + content.in_page().len()) as u64;
             self.large_value(tree, &key, content, &mut found.large, report);
