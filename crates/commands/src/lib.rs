@@ -70,8 +70,8 @@
 //! request -> arguments, error, error_code
 //! arguments -> error, error_code
 //! error -> error_code
-//! leaves: arguments, chore_figures, cluster_clock, command_name, error, error_code, identity, last_write
-//! leaves: operation_counters, persona, reply_wait, request, session_id
+//! leaves: arguments, chore_figures, cluster_clock, command_name, error, error_code, host_facts, identity
+//! leaves: last_write, operation_counters, persona, reply_wait, request, session_id
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
@@ -92,6 +92,7 @@ mod diagnostic;
 pub mod error;
 pub mod error_code;
 mod generic_arguments;
+mod host_facts;
 mod housekeeping;
 mod identity;
 mod last_write;
@@ -121,15 +122,17 @@ pub use connection::{ClientWatch, ConnectionState};
 pub use cursors::CursorTimeout;
 pub use error::{CommandError, Failure};
 pub use error_code::ErrorCode;
+pub use host_facts::HostFacts;
 pub use identity::{MAX_WIRE_VERSION, MONGODB_VERSION, PANDO_VERSION};
 pub use legacy::{
     LegacyBatch, LegacyDelete, LegacyGetMore, LegacyHandled, LegacyInsert, LegacyOperation, LegacyOutcome,
     LegacyProtocol, LegacyQuery, LegacyQueryFlags, LegacyUpdate,
 };
+pub use pando_catalog::catalog_entry::CATALOG_TREE;
 pub use pando_catalog::restore_emulated_backup;
 pub use pando_catalog::{
     BlockingMode, CatalogError, CollectionReport, Durability, DurabilityWaker, Engine, ErrorKind,
-    QUERY_MEMORY_MIN, SharedEngine, Statistics, StorageError, verify_collection,
+    QUERY_MEMORY_MIN, SharedEngine, Statistics, StorageError, TreeOwners, verify_collection,
 };
 pub use persona::{Persona, PersonaOptions};
 pub use reply_wait::ReplyWait;

@@ -86,6 +86,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         .writes()
         .time_limit(TimeLimit::Natural)
         .transactions(TransactionSupport::Statement),
+    any("authenticate", session::log_in::run),
     any("buildInfo", diagnostic::build_info::run).transactions(TransactionSupport::WithoutSession),
     any("buildinfo", diagnostic::build_info::run).transactions(TransactionSupport::WithoutSession),
     on_admin("checkpoint", admin::fsync::run_checkpoint),
@@ -169,6 +170,8 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     on_admin("replSetGetStatus", diagnostic::replica_set::run_status),
     any("resetError", diagnostic::get_last_error::run_reset),
     any("reseterror", diagnostic::get_last_error::run_reset),
+    any("saslContinue", session::log_in::run),
+    any("saslStart", session::log_in::run),
     any("serverStatus", diagnostic::server_status::run),
     on_admin("setParameter", diagnostic::set_parameter::run),
     any("startSession", session::start_session::run),

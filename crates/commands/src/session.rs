@@ -2,6 +2,7 @@
 
 pub(crate) mod end_sessions;
 pub(crate) mod kill_sessions;
+pub(crate) mod log_in;
 pub(crate) mod logout;
 pub(crate) mod start_session;
 pub(crate) mod transactions;

@@ -14,6 +14,7 @@ use crate::chore_figures::HousekeepingFigures;
 use crate::cluster_clock::ClusterClock;
 use crate::command_name::CommandName;
 use crate::cursors::{CursorTimeout, Cursors};
+use crate::host_facts::HostFacts;
 use crate::operation_counters::OperationCounters;
 use crate::operations::OperationTable;
 use crate::persona::PersonaOptions;
@@ -31,6 +32,8 @@ pub struct CommandsOptions {
     /// The address that clients reach the server at, as `serverStatus` shows it; empty in an application's
     /// own process.
     pub address: String,
+    /// The machine.
+    pub host: HostFacts,
     /// The memory of queries.
     pub query_memory: QueryMemoryOptions,
     /// The deployment that clients take the server for.

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use pando_commands::{CollectionReport, CommandsOptions};
+use pando_commands::{CATALOG_TREE, CollectionReport, CommandsOptions, TreeOwners};
 use pando_environment::Environment;
 
 use crate::store_folder::inspect;
@@ -54,7 +54,10 @@ pub fn verify_store(folder: &Path, depth: VerifyDepth) -> Result<StoreReport, Er
     let environment = Environment::real();
     inspect(&environment, EngineName::Betree, folder, MissingStore::Refuse)
         .map_err(|error| Error::Open(error.into()))?;
-    let blocks = pando_betree::verify(&environment, folder).map_err(|error| Error::Open(Box::new(error)))?;
+    let blocks = pando_betree::verify_keeping(&environment, folder, CATALOG_TREE);
+    let blocks = blocks.map_err(|error| Error::Open(Box::new(error)))?;
+    let mut owners = TreeOwners::default();
+    blocks.kept.iter().for_each(|entry| owners.add_entry(&entry.key, &entry.value));
     let mut report = StoreReport {
         file_bytes: blocks.file_bytes,
         used_bytes: blocks.used_bytes,
@@ -63,19 +66,12 @@ pub fn verify_store(folder: &Path, depth: VerifyDepth) -> Result<StoreReport, Er
         pages: blocks.trees.iter().map(|tree| tree.pages).sum(),
         entries: blocks.trees.iter().map(|tree| tree.entries).sum(),
         collections: Vec::new(),
-        problems: blocks.damage.iter().map(sentence_of).collect(),
+        problems: blocks.sentences().map(|problem| owners.name_in(&problem)).collect(),
     };
     if depth == VerifyDepth::Collections && report.is_sound() {
         check_collections(folder, environment, &mut report)?;
     }
     Ok(report)
-}
-
-fn sentence_of(damage: &pando_betree::Damage) -> String {
-    match damage.tree {
-        Some(tree) => format!("{tree}, keys from {} to {}: {}", damage.from, damage.to, damage.problem),
-        None => damage.problem.clone(),
-    }
 }
 
 fn check_collections(folder: &Path, environment: Environment, report: &mut StoreReport) -> Result<(), Error> {

@@ -1,6 +1,8 @@
 //! The database in this process: the promises to a program that uses the library.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
+use std::os::unix::fs::FileExt;
+
 use pandodb::bson::Document;
 use pandodb::{DurabilityChoice, EngineName, Error, Options, Pando, VerifyDepth, doc, verify_store};
 use serde::{Deserialize, Serialize};
@@ -128,4 +130,30 @@ fn many_threads_use_one_store() {
     let shared = counters.find_one(doc! { "_id": "shared" }).run().unwrap().unwrap();
     assert_eq!(shared.get_i32("n").unwrap(), 200);
     assert_eq!(counters.count_documents(doc! {}).run().unwrap(), 201);
+}
+
+#[test]
+fn a_damage_names_the_collection_and_the_index_beside_the_tree() {
+    let folder = tempfile::tempdir().unwrap();
+    let pando = Pando::open(folder.path()).unwrap();
+    let notes = pando.database("d").collection::<Note>("notes");
+    notes.create_index(doc! { "tags": 1 }).run().unwrap();
+    notes.insert_many(&(0..20_000).map(note).collect::<Vec<_>>()).run().unwrap();
+    drop(notes);
+    pando.close().unwrap();
+    let bytes = std::fs::read(folder.path().join("data.0000")).unwrap();
+    let file = std::fs::File::options().write(true).open(folder.path().join("data.0000")).unwrap();
+    let mut named = Vec::new();
+    // One place after the other, so that the catalog is whole each time but one. The store is below 1 MB.
+    for at in (80 * 1024..bytes.len().min(1 << 20)).step_by(8 * 1024) {
+        let damaged: Vec<u8> = bytes[at..at + 4096].iter().map(|byte| byte ^ 0x10).collect();
+        file.write_all_at(&damaged, at as u64).unwrap();
+        let report = verify_store(folder.path(), VerifyDepth::Blocks);
+        named.extend(report.map(|report| report.problems).unwrap_or_default());
+        file.write_all_at(&bytes[at..at + 4096], at as u64).unwrap();
+    }
+    let names =
+        |owner: &str| named.iter().any(|problem| problem.starts_with(owner) && problem.contains("tree-"));
+    assert!(names("collection d.notes: "), "{named:?}");
+    assert!(names("index tags_1 of d.notes: "), "{named:?}");
 }

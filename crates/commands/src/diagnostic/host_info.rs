@@ -1,12 +1,13 @@
-//! `hostInfo`: the machine, as far as clients show it.
+//! `hostInfo`: the machine.
 
 use pando_document::{DocumentWriter, RawValue};
 
 use crate::arguments::no_more;
 use crate::context::Context;
+use crate::host_facts::HostFacts;
 use crate::{CommandError, Request};
 
-/// Answers processors and operating system.
+/// Answers processors, memory and operating system.
 pub(crate) fn run(
     context: &mut Context<'_>,
     request: &Request<'_>,
@@ -15,19 +16,45 @@ pub(crate) fn run(
     no_more("hostInfo", request.body)?;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let cores = i32::try_from(cores).unwrap_or(i32::MAX);
+    let options = &context.shared.options;
+    let host = &options.host;
     let mut system = reply.document("system");
     system.append("currentTime", RawValue::DateTime(context.shared.now_ms()));
-    system.append_str("hostname", &context.shared.options.address);
+    system.append_str("hostname", &host_name(host, &options.address));
     system.append_i32("cpuAddrSize", 64);
+    if host.memory_bytes > 0 {
+        system.append_i64("memSizeMB", megabytes(host.memory_bytes));
+        system.append_i64("memLimitMB", megabytes(host.memory_limit_bytes));
+    }
     system.append_i32("numCores", cores);
+    system.append_i32("numCoresAvailableToProcess", cores);
     system.append_str("cpuArch", std::env::consts::ARCH);
     system.append_bool("numaEnabled", false);
     system.finish();
     let mut os = reply.document("os");
     os.append_str("type", "Linux");
-    os.append_str("name", std::env::consts::OS);
-    os.append_str("version", "");
+    os.append_str("name", if host.system_name.is_empty() { std::env::consts::OS } else { &host.system_name });
+    os.append_str("version", &host.kernel_version);
     os.finish();
-    reply.document("extra").finish();
+    let mut extra = reply.document("extra");
+    if !host.kernel_version.is_empty() {
+        extra.append_str("kernelVersion", &host.kernel_version);
+        extra.append_str("cpuString", &host.processor);
+        extra.append_i64("maxOpenFiles", i64::try_from(host.open_files_max).unwrap_or(i64::MAX));
+    }
+    extra.finish();
     Ok(())
+}
+
+/// The machine's name with the port, as MongoDB shows it; the address where the name is not known.
+fn host_name(host: &HostFacts, address: &str) -> String {
+    match address.rsplit_once(':') {
+        Some((_, port)) if !host.name.is_empty() => format!("{}:{port}", host.name),
+        _ if host.name.is_empty() => address.to_owned(),
+        _ => host.name.clone(),
+    }
+}
+
+fn megabytes(bytes: u64) -> i64 {
+    i64::try_from(bytes >> 20).unwrap_or(i64::MAX)
 }

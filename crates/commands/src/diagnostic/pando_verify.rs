@@ -2,11 +2,11 @@
 //! own command.
 //!
 //! `{pandoVerify: 1, bytesPerSecond: 50000000}`; without the limit, as fast as possible. The reply names the
-//! tree and the keys of every damage.
+//! collection or index, the tree and the keys of every damage.
 
 use std::num::NonZeroU64;
 
-use pando_catalog::CheckRequest;
+use pando_catalog::{CheckRequest, TreeOwners};
 use pando_document::{DocumentWriter, RawValue};
 
 use crate::arguments::Arguments;
@@ -39,8 +39,9 @@ pub(crate) fn run(
     }
     reply.append_bool("valid", report.is_sound());
     let mut problems = reply.array("problems");
+    let owners = TreeOwners::of_catalog(context.catalog());
     for problem in &report.problems {
-        problems.push(RawValue::String(problem));
+        problems.push(RawValue::String(&owners.name_in(problem)));
     }
     problems.finish();
     Ok(())

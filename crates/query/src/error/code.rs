@@ -71,6 +71,7 @@ error_codes! {
     TypeMismatch = 14, "TypeMismatch";
     Overflow = 15, "Overflow";
     InvalidLength = 16, "InvalidLength";
+    AuthenticationFailed = 18, "AuthenticationFailed";
     IllegalOperation = 20, "IllegalOperation";
     InvalidBson = 22, "InvalidBSON";
     LockTimeout = 24, "LockTimeout";
