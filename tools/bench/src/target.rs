@@ -59,7 +59,7 @@ fn resolve(host: &str) -> Result<SocketAddr, BenchError> {
 /// A server's description of itself.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct ServerFacts {
-    /// `version` of buildInfo.
+    /// `version` of buildInfo; Pando's own is before it.
     pub version: Option<String>,
     /// `gitVersion` of buildInfo.
     pub git_version: Option<String>,
@@ -81,7 +81,7 @@ impl ServerFacts {
         let hello = session.command("admin", doc! { "hello": 1 })?;
         let text = |document: &Document, name: &str| Some(document.get(name)?.as_str()?.to_owned());
         Ok(ServerFacts {
-            version: text(&build, "version"),
+            version: version(&build),
             git_version: text(&build, "gitVersion"),
             allocator: text(&build, "allocator"),
             replica_set: text(&hello, "setName"),
@@ -91,9 +91,26 @@ impl ServerFacts {
     }
 }
 
+/// The version by which a server is named: Pando's own beside that of the MongoDB whose protocol it speaks.
+fn version(build: &Document) -> Option<String> {
+    let spoken = build.get("version")?.as_str()?;
+    let own = build.get("pando").and_then(pando_document::Value::as_document);
+    let own = own.and_then(|own| own.get("version")).and_then(pando_document::Value::as_str);
+    Some(own.map_or_else(|| spoken.to_owned(), |own| format!("Pando {own} (as MongoDB {spoken})")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_is_named_by_its_own_version_and_the_one_it_speaks() {
+        let mongodb = doc! { "version": "6.0.27" };
+        assert_eq!(version(&mongodb).as_deref(), Some("6.0.27"));
+        let pando = doc! { "version": "7.0.0", "pando": { "version": "0.1.0" } };
+        assert_eq!(version(&pando).as_deref(), Some("Pando 0.1.0 (as MongoDB 7.0.0)"));
+        assert_eq!(version(&doc! {}), None);
+    }
 
     #[test]
     fn host_and_port_are_found_and_the_port_may_be_left_out() {
