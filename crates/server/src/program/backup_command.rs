@@ -9,6 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use pandodb::{EngineName, restore_store};
 use serde_json::json;
 
+use super::output::print_line;
 use super::target_arguments::{json_argument, required, store_arguments, target_of};
 use crate::amounts::bytes_text;
 use crate::transfer::run_command;
@@ -84,10 +85,10 @@ pub(super) fn run_backup(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error
     let extent = if reply.get_bool("incremental").unwrap_or(false) { "incremental" } else { "full" };
     let (moment, bytes) = (reply.get_i64("moment").unwrap_or(0), reply.get_i64("bytes").unwrap_or(0));
     if matches.get_flag("json") {
-        println!("{}", json!({ "extent": extent, "moment": moment, "bytes": bytes, "to": to }));
+        print_line!("{}", json!({ "extent": extent, "moment": moment, "bytes": bytes, "to": to }));
     } else {
         let size = bytes_text(u64::try_from(bytes).unwrap_or(0));
-        println!("{extent} backup of everything up to commit {moment}; {size} written to {to}");
+        print_line!("{extent} backup of everything up to commit {moment}; {size} written to {to}");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -99,9 +100,9 @@ pub(super) fn run_restore(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Erro
     let to = PathBuf::from(required(matches, "to"));
     restore_store(engine, &backups, &to)?;
     if matches.get_flag("json") {
-        println!("{}", json!({ "to": to.display().to_string(), "backups": backups.len() }));
+        print_line!("{}", json!({ "to": to.display().to_string(), "backups": backups.len() }));
     } else {
-        println!("{} holds the store as it was at the moment of the last backup", to.display());
+        print_line!("{} holds the store as it was at the moment of the last backup", to.display());
     }
     Ok(ExitCode::SUCCESS)
 }

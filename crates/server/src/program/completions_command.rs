@@ -9,6 +9,8 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
+use super::output::print_line;
+
 const COMPLETIONS_EXAMPLES: &str = "Examples:
   pando completions bash > /etc/bash_completion.d/pando
   pando completions zsh > ~/.zfunc/_pando
@@ -69,7 +71,7 @@ pub(super) fn run_man(program: Command, matches: &ArgMatches) -> Result<ExitCode
             std::fs::create_dir_all(&folder)
                 .and_then(|()| clap_mangen::generate_to(program, &folder))
                 .map_err(|error| format!("cannot write manual pages into {}: {error}", folder.display()))?;
-            println!("manual pages are in {}", folder.display());
+            print_line!("manual pages are in {}", folder.display());
         }
         None => {
             let mut text = Vec::new();

@@ -9,7 +9,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::json;
 
-use super::failure::error_lines;
+use super::failure::{UsageError, error_lines};
 use super::target_arguments::{json_argument, target_arguments, target_or_default};
 use crate::amounts::{bytes_text, count_text, rate, time_text};
 use crate::error_text::error_text;
@@ -126,7 +126,9 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         format: format_of(matches, fields.clone())?,
         target,
         database: text("db").cloned().or(from_uri).unwrap_or_else(|| "test".to_owned()),
-        collection: text("collection").cloned().ok_or("name the collection with --collection")?,
+        collection: text("collection")
+            .cloned()
+            .ok_or(UsageError::new("name the collection with --collection"))?,
         filter: filter_of(matches)?,
         find_fields: find_fields(matches, fields.as_deref())?,
         talk: if quiet { Talk::Quiet } else { Talk::All },
@@ -155,11 +157,11 @@ fn quiet_of(quiet: bool) -> Talk {
 fn report(exported: &Exported, namespace: &str, talk: Talk) {
     let Exported { documents, bytes, elapsed, .. } = *exported;
     if !exported.collection_exists {
-        eprintln!("there is no collection {namespace}");
+        eprintln!("there is no collection {namespace}; nothing is exported");
     }
     match &exported.end {
-        ExportEnd::Complete if talk == Talk::All => eprintln!(
-            "{documents} documents exported from {namespace}; {} in {}: {} documents/s, {}/s",
+        ExportEnd::Complete if talk == Talk::All && exported.collection_exists => eprintln!(
+            "{documents} documents exported from {namespace}; {} in {} ({} documents/s, {}/s)",
             bytes_text(bytes),
             time_text(elapsed),
             count_text(rate(documents, elapsed)),

@@ -2,11 +2,36 @@
 
 use std::error::Error;
 
+use pando_environment::EnvironmentError;
+
 /// Prints an error and what caused it, each on a line, to standard error.
 pub fn print_failure(error: &dyn Error) {
     for line in error_lines(error) {
         eprintln!("{line}");
     }
+}
+
+/// A wrong command line that the parser has let through. It ends the program with a code of its own.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct UsageError(String);
+
+impl UsageError {
+    pub(super) fn new(message: impl Into<String>) -> UsageError {
+        UsageError(message.into())
+    }
+}
+
+/// Whether a folder is in use by a server, or another process.
+pub(super) fn is_folder_in_use(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if matches!(error.downcast_ref(), Some(EnvironmentError::Locked { .. })) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// An error and what caused it, each on a line.

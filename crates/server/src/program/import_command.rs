@@ -9,7 +9,9 @@ use bson::{Document, doc};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use super::import_report::{as_json, destination, stopped_lines, summary};
+use super::failure::UsageError;
+use super::import_report::{as_json, stopped_lines, summary};
+use super::output::print_line;
 use super::target_arguments::{json_argument, target_arguments, target_or_default};
 use crate::transfer::{
     AfterFault, Blanks, ColumnType, EXIT_CODE_INTERRUPTED, End, Existing, FormatChoice, Import, InputFormat,
@@ -170,9 +172,9 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         eprintln!("{remark}");
     }
     if matches.get_flag("json") {
-        println!("{}", as_json(&imported));
+        print_line!("{}", as_json(&imported));
     } else if !quiet {
-        println!("{} {}", summary(&imported, writing.mode), destination(&imported));
+        print_line!("{}", summary(&imported, writing.mode));
     }
     let command_line: Vec<String> = std::env::args().collect();
     for line in stopped_lines(&imported, &command_line) {
@@ -185,13 +187,13 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     })
 }
 
-fn source_of(matches: &ArgMatches) -> Result<Source, String> {
+fn source_of(matches: &ArgMatches) -> Result<Source, UsageError> {
     let file = matches.get_one::<String>("file").or_else(|| matches.get_one::<String>("file-flag"));
     match file.map(String::as_str) {
         Some("-") => Ok(Source::Standard),
         Some(path) => Ok(Source::File(PathBuf::from(path))),
         None if std::io::stdin().is_terminal() => {
-            Err("name a file, a folder of mongodump, or - for standard input".to_owned())
+            Err(UsageError::new("name a file, a folder of mongodump, or - for standard input"))
         }
         None => Ok(Source::Standard),
     }

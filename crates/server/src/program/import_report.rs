@@ -39,7 +39,8 @@ pub(super) fn summary(imported: &Imported, mode: WriteMode) -> String {
     let (bytes, elapsed) = (imported.input_bytes, imported.elapsed);
     let _ = write!(
         text,
-        "; {} of input in {}: {} documents/s, {}/s",
+        "; {}; {} of input in {} ({} documents/s, {}/s)",
+        destination(&imported.namespaces),
         bytes_text(bytes),
         time_text(elapsed),
         count_text(rate(counts.done(), elapsed)),
@@ -48,11 +49,11 @@ pub(super) fn summary(imported: &Imported, mode: WriteMode) -> String {
     text
 }
 
-/// Where the documents are.
-pub(super) fn destination(imported: &Imported) -> String {
-    match imported.namespaces.as_slice() {
-        [one] => format!("into {one}"),
-        several => format!("into {} collections: {}", several.len(), several.join(", ")),
+/// The collections that were written.
+fn destination(namespaces: &[String]) -> String {
+    match namespaces {
+        [one] => format!("collection {one}"),
+        several => format!("{} collections: {}", several.len(), several.join(", ")),
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches};
 
+use super::failure::UsageError;
 use crate::transfer::TargetChoice;
 
 /// The server of a command that names none.
@@ -20,7 +21,11 @@ pub(super) fn target_arguments() -> Vec<Arg> {
             .short('d')
             .value_name("DATABASE")
             .help("The database [default: the one that --uri names, or test]"),
-        Arg::new("collection").long("collection").short('c').value_name("COLLECTION").help("The collection"),
+        Arg::new("collection")
+            .long("collection")
+            .short('c')
+            .value_name("COLLECTION")
+            .help("The collection [import's default: the name of the file]"),
         uri.help(format!("A running server [default: {URI_DEFAULT}]")),
         data,
         Arg::new("host").long("host").value_name("HOST").hide(true).conflicts_with_all(["uri", "data"]),
@@ -94,10 +99,10 @@ fn arguments_not_yet_supported() -> impl Iterator<Item = Arg> {
 }
 
 /// The store that was chosen; the server of this machine if none was.
-pub(super) fn target_or_default(matches: &ArgMatches) -> Result<TargetChoice, String> {
+pub(super) fn target_or_default(matches: &ArgMatches) -> Result<TargetChoice, UsageError> {
     let not_yet = NOT_YET.iter().find(|(name, _)| matches.contains_id(name));
     if let Some((name, reason)) = not_yet {
-        return Err(format!("--{name}: {reason}"));
+        return Err(UsageError::new(format!("--{name}: {reason}")));
     }
     let text = |name| matches.get_one::<String>(name).map(String::as_str);
     if text("uri").is_some() || text("data").is_some() {
@@ -123,14 +128,14 @@ fn address_uri(host: &str, port: Option<u16>) -> String {
 }
 
 /// The store that was chosen.
-pub(super) fn target_of(matches: &ArgMatches) -> Result<TargetChoice, String> {
+pub(super) fn target_of(matches: &ArgMatches) -> Result<TargetChoice, UsageError> {
     match (matches.get_one::<String>("uri"), matches.get_one::<String>("data")) {
         (Some(uri), _) => Ok(TargetChoice::Uri(uri.clone())),
         (None, Some(data)) => Ok(TargetChoice::Data(PathBuf::from(data))),
-        (None, None) => Err(format!(
+        (None, None) => Err(UsageError::new(format!(
             "name the store: --uri for a running server, such as --uri {URI_DEFAULT}, or --data for a data folder that no \
              server has open"
-        )),
+        ))),
     }
 }
 

@@ -9,6 +9,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use pandodb::{StoreReport, VerifyDepth, verify_store};
 use serde_json::json;
 
+use super::failure::UsageError;
+use super::output::print_line;
 use super::target_arguments::json_argument;
 use crate::amounts::bytes_text;
 use crate::configuration::{ByteSize, ByteSizeError};
@@ -60,14 +62,14 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         return verify_server(matches, uri);
     }
     let folder = matches.get_one::<String>("folder").or_else(|| matches.get_one::<String>("data"));
-    let folder = folder.map(PathBuf::from).ok_or(
+    let folder = folder.map(PathBuf::from).ok_or(UsageError::new(
         "name the store: a data folder that no server has open, as in 'pando verify ./data', or --uri for a running server, \
          such as --uri mongodb://127.0.0.1:27017",
-    )?;
+    ))?;
     let depth = if matches.get_flag("collections") { VerifyDepth::Collections } else { VerifyDepth::Blocks };
     let report = verify_store(&folder, depth)?;
     if matches.get_flag("json") {
-        println!("{}", as_json(&report));
+        print_line!("{}", as_json(&report));
     } else {
         print(&report);
     }
@@ -98,9 +100,12 @@ fn verify_server(matches: &ArgMatches, uri: &str) -> Result<ExitCode, Box<dyn Er
         let result = json!({
             "sound": problems.is_empty(), "trees": trees, "entries": entries, "bytes": bytes, "problems": problems,
         });
-        println!("{result}");
+        print_line!("{result}");
     } else {
-        println!("{trees} trees, {entries} entries, {} read", bytes_text(bytes));
+        print_line!(
+            "{trees} trees, {entries} entries, {} read, as of the last checkpoint",
+            bytes_text(bytes)
+        );
         print_problems(&problems);
     }
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -126,7 +131,7 @@ fn as_json(report: &StoreReport) -> serde_json::Value {
 }
 
 fn print(report: &StoreReport) {
-    println!(
+    print_line!(
         "{} trees, {} pages, {} entries; {} of {} in use; {} log records to replay",
         report.trees,
         report.pages,
@@ -139,7 +144,7 @@ fn print(report: &StoreReport) {
         let indexes: Vec<String> =
             collection.entries.iter().map(|(name, entries)| format!("{name} {entries}")).collect();
         let listed = if indexes.is_empty() { "no index".to_owned() } else { indexes.join(", ") };
-        println!("{namespace}: {} documents; entries: {listed}", collection.documents);
+        print_line!("{namespace}: {} documents; entries: {listed}", collection.documents);
     }
     let problems: Vec<&str> = report.problems.iter().map(String::as_str).collect();
     print_problems(&problems);
@@ -147,12 +152,12 @@ fn print(report: &StoreReport) {
 
 fn print_problems(problems: &[&str]) {
     for problem in problems {
-        println!("damage: {problem}");
+        print_line!("damage: {problem}");
     }
     if problems.is_empty() {
-        println!("sound");
+        print_line!("sound");
     } else {
-        println!(
+        print_line!(
             "{} problems: restore what they name from a backup; the rest stays readable",
             problems.len()
         );

@@ -1,5 +1,6 @@
 //! The banner of a started server: its addresses, its data folder, a command to try next.
 
+use pando_commands::MONGODB_VERSION;
 use pandodb::{EngineName, FolderState};
 
 use crate::configuration::Configuration;
@@ -16,6 +17,7 @@ pub(super) fn print(configuration: &Configuration, endpoints: &[String], found: 
         }
     };
     println!("Pando {} is ready.", env!("CARGO_PKG_VERSION"));
+    println!("  speaks      the protocol of MongoDB {MONGODB_VERSION}");
     println!("  listens on  {}", endpoints.join(", "));
     println!("  data        {keeps}");
     if let Some(endpoint) = endpoints.iter().find(|endpoint| !endpoint.starts_with('/')) {

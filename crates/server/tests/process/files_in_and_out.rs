@@ -116,6 +116,7 @@ fn a_folder_without_a_server_takes_and_gives_documents() {
     assert_eq!(export(["--uri", &format!("mongodb://{}", server.address)]), lines);
     let (complete, _, complaints) = import(&file, ["--data", data_text]);
     assert!(!complete && complaints.contains("in use"), "{complaints}");
+    assert!(complaints.contains("--uri mongodb://"), "a server is reached otherwise: {complaints}");
 }
 
 #[test]

@@ -251,6 +251,20 @@ fn an_export_ends_quietly_when_its_reader_has_seen_enough() {
 }
 
 #[test]
+fn a_result_that_nobody_reads_is_no_panic() {
+    let server = Server::in_memory();
+    let file = tempfile::Builder::new().suffix(".jsonl").tempfile().unwrap();
+    std::fs::write(file.path(), "{\"a\":1}\n").unwrap();
+    let path = file.path().to_str().unwrap();
+    let mut import = pando(&["import", path, "-c", "things", "--uri", &uri(&server)]);
+    let mut import = import.spawn().unwrap();
+    drop(import.stdout.take());
+    let mut said = String::new();
+    import.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!((import.wait().unwrap().code(), said.as_str()), (Some(0), ""));
+}
+
+#[test]
 fn a_dump_of_mongodump_comes_in_with_its_indexes() {
     let server = Server::in_memory();
     let folder = tempfile::tempdir().unwrap();

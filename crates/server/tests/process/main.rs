@@ -10,5 +10,6 @@ mod import_ends;
 mod no_store_by_accident;
 mod refusals;
 mod running_server;
+mod server_log;
 mod shutdown;
 mod sockets;

@@ -1,0 +1,229 @@
+//! The store under watch: a thread that writes a line to the log when the disk is full, when it has room
+//! again, when the engine cannot write, and when a checkpoint took long.
+//!
+//! 1. Once a second a [`Sample`] is taken: figures of the engine, and the room on the disk.
+//! 2. [`Watch::judge`] compares it with the one before, and gives the lines. It is a pure function.
+//!
+//! A line is written when a state begins and when it ends, not while it lasts.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use pandodb::Commands;
+use tracing::{info, warn};
+
+use super::command_handler::CommandHandler;
+use crate::amounts::{bytes_text, time_text};
+
+const PERIOD: Duration = Duration::from_secs(1);
+/// Less room than this is a full disk soon: the data file grows by up to 64 MB at a time.
+const FREE_BYTES_LOW: u64 = 128 << 20;
+/// As much room has to be there before the disk counts as having room again, so that no line is repeated.
+const FREE_BYTES_ENOUGH: u64 = 2 * FREE_BYTES_LOW;
+/// A checkpoint that takes longer is worth a line.
+const CHECKPOINT_LONG: Duration = Duration::from_secs(30);
+
+/// The running thread. Dropping it ends the watch.
+pub(super) struct StoreWatch {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl StoreWatch {
+    /// Starts to watch the store in a folder.
+    pub(super) fn start(handler: Arc<CommandHandler>, folder: PathBuf) -> std::io::Result<StoreWatch> {
+        let (stop, stopped) = mpsc::channel();
+        let thread = thread::Builder::new().name("pando-watch".to_owned()).spawn(move || {
+            let begun = Instant::now();
+            let mut watch = Watch::new(Sample::take(handler.commands(), &folder, begun));
+            while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
+                for line in watch.judge(Sample::take(handler.commands(), &folder, begun)) {
+                    match line {
+                        Line::Warning(text) => warn!("{text}; the store is in {}", folder.display()),
+                        Line::Notice(text) => info!("{text}; the store is in {}", folder.display()),
+                    }
+                }
+            }
+        })?;
+        Ok(StoreWatch { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for StoreWatch {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of the watch is in the log already.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The figures of one moment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    /// Since the server's start.
+    time: Duration,
+    /// `None` where the system does not tell.
+    free_bytes: Option<u64>,
+    checkpoints: u64,
+    checkpoint_time: Duration,
+    /// Flushes and checkpoints that failed.
+    failures: u64,
+}
+
+impl Sample {
+    fn take(commands: &Commands, folder: &Path, begun: Instant) -> Sample {
+        let statistics = commands.catalog().engine().statistics();
+        let figure = |name| statistics.get(name).unwrap_or(0);
+        let disk = rustix::fs::statvfs(folder).ok();
+        Sample {
+            time: begun.elapsed(),
+            free_bytes: disk.map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
+            checkpoints: figure("checkpoints.count"),
+            checkpoint_time: Duration::from_nanos(figure("checkpoints.nanos")),
+            failures: figure("checkpoints.failed") + figure("flushes.failed"),
+        }
+    }
+}
+
+/// A line of the log.
+#[derive(Debug, PartialEq, Eq)]
+enum Line {
+    Warning(String),
+    Notice(String),
+}
+
+/// The states that the last lines told of.
+struct Watch {
+    last: Sample,
+    full_since: Option<Duration>,
+    failing_since: Option<Duration>,
+}
+
+impl Watch {
+    fn new(first: Sample) -> Watch {
+        Watch { last: first, full_since: None, failing_since: None }
+    }
+
+    /// The lines that a sample is worth.
+    fn judge(&mut self, sample: Sample) -> Vec<Line> {
+        let mut lines = Vec::new();
+        lines.extend(self.judge_room(&sample));
+        lines.extend(self.judge_writes(&sample));
+        let ended = sample.checkpoints.saturating_sub(self.last.checkpoints);
+        let took = sample.checkpoint_time.saturating_sub(self.last.checkpoint_time);
+        if ended > 0 && took >= CHECKPOINT_LONG {
+            lines.push(Line::Warning(format!(
+                "a checkpoint took {}: the disk is slow for the writes that come, and a start after a crash replays more of \
+                 the log",
+                time_text(took)
+            )));
+        }
+        self.last = sample;
+        lines
+    }
+
+    fn judge_room(&mut self, sample: &Sample) -> Option<Line> {
+        let free = sample.free_bytes?;
+        match self.full_since {
+            None if free < FREE_BYTES_LOW => {
+                self.full_since = Some(sample.time);
+                Some(Line::Warning(format!(
+                    "the disk is full: {} are left; writes fail once they are used up, and reads go on; make room, or \
+                     delete documents",
+                    bytes_text(free)
+                )))
+            }
+            Some(since) if free >= FREE_BYTES_ENOUGH => {
+                self.full_since = None;
+                Some(Line::Notice(format!(
+                    "the disk has room again, {}, after {}",
+                    bytes_text(free),
+                    time_text(sample.time.saturating_sub(since))
+                )))
+            }
+            _ => None,
+        }
+    }
+
+    fn judge_writes(&mut self, sample: &Sample) -> Option<Line> {
+        let failed = sample.failures.saturating_sub(self.last.failures);
+        match self.failing_since {
+            None if failed > 0 => {
+                self.failing_since = Some(sample.time);
+                Some(Line::Warning(
+                    "the engine cannot write to the data file, and tries again; writes wait and then fail; look at the \
+                     disk, its room and its rights"
+                        .to_owned(),
+                ))
+            }
+            Some(since) if failed == 0 && sample.checkpoints > self.last.checkpoints => {
+                self.failing_since = None;
+                let lasted = time_text(sample.time.saturating_sub(since));
+                Some(Line::Notice(format!("the engine writes to the data file again, after {lasted}")))
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(seconds: u64, free_bytes: u64) -> Sample {
+        let free_bytes = Some(free_bytes);
+        Sample { time: Duration::from_secs(seconds), free_bytes, checkpoints: seconds, ..Sample::default() }
+    }
+
+    fn texts(lines: Vec<Line>) -> Vec<String> {
+        lines
+            .into_iter()
+            .map(|line| match line {
+                Line::Warning(text) => format!("warning: {text}"),
+                Line::Notice(text) => format!("notice: {text}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_full_disk_is_told_once_and_so_is_its_end() {
+        let mut watch = Watch::new(sample(0, 1 << 40));
+        assert!(watch.judge(sample(1, 1 << 40)).is_empty());
+        let told = texts(watch.judge(sample(2, 1 << 20)));
+        assert!(told.len() == 1 && told[0].starts_with("warning: the disk is full: 1.0 MB"), "{told:?}");
+        assert!(watch.judge(sample(3, 1 << 20)).is_empty());
+        assert!(watch.judge(sample(4, FREE_BYTES_LOW + 1)).is_empty(), "no line for every few bytes");
+        let told = texts(watch.judge(sample(62, 1 << 40)));
+        assert!(
+            told.len() == 1 && told[0].contains("room again") && told[0].contains("1 min 0 s"),
+            "{told:?}"
+        );
+    }
+
+    #[test]
+    fn writes_that_fail_are_told_until_a_checkpoint_has_gone_through() {
+        let failing = |seconds, failures| Sample { failures, checkpoints: 5, ..sample(seconds, 1 << 40) };
+        let mut watch = Watch::new(failing(0, 0));
+        let told = texts(watch.judge(failing(1, 3)));
+        assert!(told.len() == 1 && told[0].starts_with("warning: the engine cannot write"), "{told:?}");
+        assert!(watch.judge(failing(2, 4)).is_empty());
+        assert!(watch.judge(failing(3, 4)).is_empty(), "a pause between two tries is no end");
+        let again = Sample { failures: 4, checkpoints: 6, ..sample(4, 1 << 40) };
+        let told = texts(watch.judge(again));
+        assert!(told.len() == 1 && told[0].starts_with("notice: the engine writes"), "{told:?}");
+    }
+
+    #[test]
+    fn a_long_checkpoint_is_told_when_it_has_ended() {
+        let mut watch = Watch::new(sample(0, 1 << 40));
+        let long = Sample { checkpoint_time: Duration::from_secs(45), ..sample(50, 1 << 40) };
+        let told = texts(watch.judge(long));
+        assert!(told.len() == 1 && told[0].contains("a checkpoint took 45 s"), "{told:?}");
+        assert!(watch.judge(Sample { time: Duration::from_secs(51), ..long }).is_empty());
+    }
+}
