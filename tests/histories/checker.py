@@ -1,0 +1,50 @@
+"""Checks a history of lists or registers against an isolation level, in the style of Elle (Kingsbury and Alvaro, VLDB 2020).
+
+1. Single reads show: values that nobody wrote or that were rolled back (G1a), intermediate values (G1b), a transaction that does not
+   see itself (internal), an element twice, lists that are no beginnings of one another, an append that is gone, lost updates.
+2. The reads give an order of versions, and it gives dependencies between transactions (`dependencies.py`).
+3. A cycle of dependencies that the level forbids is an anomaly (`cycles.py`).
+
+Levels: `snapshot` or `serializable`. Orders that must be kept as well: `none`, `session` (of each client), or `realtime`: a transaction
+sees each one that was acknowledged before it began. Under `snapshot` the reads of rolled back transactions count too, because they
+come from a snapshot as well.
+
+The time is linear in the history, apart from sorting, unless there is a cycle.
+
+    checker.py --model list-append FILE.edn    checks a history in Elle's format
+"""
+
+import argparse
+
+import edn
+from cycles import LEVELS, ORDERS, find_cycles
+from dependencies import infer
+from footprints import MODELS
+
+
+def check(history, model, level="snapshot", order="realtime"):
+    """The anomalies of a history; an empty list if it is good."""
+    observations, anomalies, edges = infer(history, MODELS[model])
+    if level == "serializable":
+        committed = observations.committed
+        edges = [edge for edge in edges if edge.source in committed and edge.target in committed]
+    return anomalies + find_cycles(history, edges, level, order)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Checks a history in Elle's format.")
+    parser.add_argument("--model", choices=MODELS, required=True)
+    parser.add_argument("--level", choices=LEVELS, default="snapshot")
+    parser.add_argument("--order", choices=ORDERS, default="realtime")
+    parser.add_argument("file")
+    arguments = parser.parse_args()
+    history = edn.read(arguments.file)
+    anomalies = check(history, arguments.model, arguments.level, arguments.order)
+    for anomaly in anomalies:
+        print(anomaly)
+    print(f"{arguments.file}: {len(history)} transactions, {len(anomalies)} anomalies")
+    raise SystemExit(1 if anomalies else 0)
+
+
+if __name__ == "__main__":
+    main()
