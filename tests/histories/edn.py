@@ -63,14 +63,16 @@ def parsed(tokens):
         return token
     if token.startswith('"'):
         return token[1:-1]
-    return None if token == "nil" else int(token)
+    if token == "nil":
+        return None
+    return int(token) if token.lstrip("-").isdigit() else token
 
 
 def read(path):
     """The history of a file, of this program or of Jepsen's."""
     history, begun = History(), {}
     with open(path) as file:
-        tokens = iter(TOKEN.findall(file.read()))
+        tokens = iter(TOKEN.findall(re.sub(r"(?m)^\s*;.*$", "", file.read())))
     position = 0
     while True:
         try:

@@ -34,12 +34,12 @@ class Server:
         self.process = None
         self.port = None
 
-    def start(self):
+    def start(self, port=0):
         path = self.folder.parent / f"{self.folder.name}.log"
         log = open(path, "ab")
         logged_before = path.stat().st_size
         self.process = subprocess.Popen(
-            [PANDO, "serve", "--data", str(self.folder), "--listen", "127.0.0.1:0", "--engine", self.engine, *self.arguments],
+            [PANDO, "serve", "--data", str(self.folder), "--listen", f"127.0.0.1:{port}", "--engine", self.engine, *self.arguments],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         log.close()
         deadline = time.monotonic() + 60

@@ -1,0 +1,202 @@
+"""Runs workloads from many clients against a server, and checks what they saw. See README.md.
+
+    histories.py --runs 50 --workload list-append --clients 8 --kill
+    histories.py --workload bank --seed 4711        repeats one run: the same choices of each client, in new schedules
+
+Ends with 1 where a run has an anomaly, with 2 where the server has no transactions.
+"""
+
+import argparse
+import pathlib
+import random
+import sys
+import time
+
+for folder in ("acceptance", "python"):
+    sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / folder))
+
+import edn  # noqa: E402
+from agreement import disagreements  # noqa: E402
+from anomaly import Anomaly  # noqa: E402
+from clients import Client, persist  # noqa: E402
+from cycles import LEVELS, ORDERS  # noqa: E402
+from mutations import undetected  # noqa: E402
+from proxy import Proxy  # noqa: E402
+from servers import MongoDB, NoTransactions, Pando, client_of, require_transactions  # noqa: E402
+from workload import Settings  # noqa: E402
+from workloads.bank import Bank  # noqa: E402
+from workloads.causal import Causal  # noqa: E402
+from workloads.list_append import ListAppend  # noqa: E402
+from workloads.register import Register  # noqa: E402
+from workloads.retryable import Retryable  # noqa: E402
+from workloads.skew import Skew  # noqa: E402
+
+WORKLOADS = {workload.name: workload for workload in (ListAppend, Register, Retryable, Bank, Skew, Causal)}
+KILLS = 2
+JOIN_SECONDS = 90
+
+
+def play(workload, server):
+    """Plays a workload on a running server; gives the anomalies."""
+    settings = workload.settings
+    proxy = Proxy(server.port, settings.seed) if settings.breaks or workload.breaks_connections else None
+    quiet = client_of(server.port, server.uri_options)
+    with quiet, client_of(proxy.port) if proxy else client_of(server.port, server.uri_options) as mongo:
+        workload.prepare(quiet[workload.database])
+        clients = [Client(workload, mongo, number, settings.seed) for number in range(settings.clients)]
+        stuck = work(clients, server, settings)
+        if stuck:
+            return stuck
+        db = quiet[workload.database]
+        workload.finish(db)
+        anomalies = workload.anomalies() + persist(lambda: disagreements(db))
+        quiet.drop_database(workload.database)
+    if proxy:
+        proxy.stop()
+    return [*surprises(clients), *anomalies]
+
+
+def work(clients, server, settings):
+    """Lets all clients work, and kills the server in the middle; gives the clients that did not end.
+
+    Only the time counts in which the server is there.
+    """
+    chance = random.Random(f"kills {settings.seed}")
+    for client in clients:
+        client.start()
+    for _ in range(settings.kills):
+        time.sleep(chance.uniform(0.3, 1.7) * settings.seconds / (settings.kills + 1))
+        server.kill()
+        server.start()
+    time.sleep(settings.seconds / (settings.kills + 1))
+    clients[0].workload.is_over.set()
+    for client in clients:
+        client.join(JOIN_SECONDS)
+    return [Anomaly("stuck client", [], [f"client {client.number} has not ended"]) for client in clients if client.is_alive()]
+
+
+def surprises(clients):
+    for client in clients:
+        if client.surprise is not None:
+            yield Anomaly("surprise", [], [f"client {client.number}: {client.surprise!r}"])
+    if not any(client.steps for client in clients):
+        yield Anomaly("no work", [], ["no client came to do anything"])
+
+
+def happens(how_often, turn):
+    return how_often == "always" or how_often == "sometimes" and turn % 2 == 1
+
+
+class Runner:
+    """Runs seed after seed. The server lives as long as it is whole, for all runs."""
+
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.server = None
+        self.failed = 0
+        self.corrupted = set()
+
+    def run_all(self):
+        names = list(WORKLOADS) if self.arguments.workload == "all" else [self.arguments.workload]
+        began = time.monotonic()
+        self.start_server()
+        try:
+            with client_of(self.server.port) as client:
+                require_transactions(client)
+            for number in range(self.arguments.runs):
+                self.run_one(names[number % len(names)], self.arguments.seed + number, number)
+        finally:
+            self.stop_server()
+        print(f"{self.arguments.runs} runs in {time.monotonic() - began:.0f} s, {self.failed} failed")
+        return 1 if self.failed else 0
+
+    def start_server(self):
+        if self.arguments.peer == "oracle":
+            self.server = MongoDB().start()
+        else:
+            self.server = Pando(self.arguments.engine, self.arguments.server_arguments.split()).start()
+
+    def stop_server(self):
+        for fault in self.server.stop():
+            self.failed += 1
+            print(f"FAILED at the end: {fault}")
+
+    def settings(self, seed, number):
+        arguments = self.arguments
+        turn = number // len(WORKLOADS)
+        kills = KILLS if happens(arguments.kill, turn) else 0
+        breaks = happens(arguments.breaks, turn // 2)
+        return Settings(
+            seed=seed, clients=arguments.clients, seconds=arguments.seconds, kills=kills, breaks=breaks, level=arguments.level,
+            order=arguments.order, read_concerns=self.server.read_concerns, strict_statements=self.server.strict_statements,
+        )
+
+    def run_one(self, name, seed, number):
+        settings = self.settings(seed, number)
+        workload = WORKLOADS[name](settings)
+        began = time.monotonic()
+        anomalies = play(workload, self.server)
+        if not anomalies:
+            anomalies = self.missed_corruptions(workload)
+        print(f"{name} seed {seed}{' kills' if settings.kills else ''}{' breaks' if settings.breaks else ''}: {workload.summary()}, {time.monotonic() - began:.1f} s", flush=True)
+        if anomalies:
+            self.failed += 1
+            self.tell(workload, anomalies)
+
+    def missed_corruptions(self, workload):
+        """Corrupts the first good history of each model in every way, all of which the checker must find."""
+        model = getattr(workload, "model", None)
+        if model is None or model in self.corrupted:
+            return []
+        self.corrupted.add(model)
+        missed, _ = undetected(workload.history, model, workload.settings.seed, self.arguments.level)
+        return [Anomaly("the checker is blind", [], [fact]) for fact in missed]
+
+    def tell(self, workload, anomalies):
+        settings, arguments = workload.settings, self.arguments
+        faults = f"{'--kill' if settings.kills else ''} {'--break' if settings.breaks else ''}"
+        print(f"FAILED: {len(anomalies)} anomalies. Again: tests/histories/histories.py --workload {workload.name} --seed {settings.seed}"
+              f" --clients {settings.clients} --seconds {settings.seconds} --level {settings.level} --order {settings.order} {faults}")
+        for anomaly in anomalies[: arguments.show]:
+            print(anomaly)
+        if hasattr(workload, "history"):
+            arguments.out.mkdir(parents=True, exist_ok=True)
+            path = arguments.out / f"{workload.name}-{settings.seed}.edn"
+            edn.write(workload.history, path)
+            print(f"    history: {path}", flush=True)
+
+
+def parsed_arguments():
+    parser = argparse.ArgumentParser(description="Histories of many clients, checked.")
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--workload", choices=["all", *WORKLOADS], default="all")
+    parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--seconds", type=float, default=1.0, help="how long the clients of a run work")
+    parser.add_argument("--seed", type=int, default=None, help="of the first run; each further run has the next one")
+    parser.add_argument("--kill", nargs="?", const="always", default="never", choices=["always", "sometimes", "never"],
+                        help="kill -9 in the middle of each run, or in every second round of the workloads")
+    parser.add_argument("--break", dest="breaks", nargs="?", const="always", default="never", choices=["always", "sometimes", "never"],
+                        help="break connections before requests and before replies; the workload retryable does so anyway")
+    parser.add_argument("--level", choices=LEVELS, default="snapshot")
+    parser.add_argument("--order", choices=ORDERS, default="realtime")
+    parser.add_argument("--peer", choices=["pando", "oracle"], default="pando", help="the server; a real MongoDB checks the tests themselves")
+    parser.add_argument("--engine", default="betree")
+    parser.add_argument("--server-arguments", default="", help="further arguments of pando serve")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("target/histories"), help="where histories of failed runs go")
+    parser.add_argument("--show", type=int, default=5, help="how many anomalies of a run are printed")
+    arguments = parser.parse_args()
+    if arguments.seed is None:
+        arguments.seed = random.randrange(10**9)
+    return arguments
+
+
+def main():
+    try:
+        return Runner(parsed_arguments()).run_all()
+    except NoTransactions as error:
+        print(f"FAILED: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

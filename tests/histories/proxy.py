@@ -1,0 +1,81 @@
+"""A proxy between clients and a server that breaks connections at random, before a request or before its reply.
+
+A connection that breaks before the reply is the hard case: the server has executed the request, and the client does not know it. The proxy
+reads whole messages, so it knows which is which. It needs clients that send one request at a time and want one reply
+(`serverMonitoringMode=poll`).
+"""
+
+import random
+import socket
+import struct
+import threading
+
+BREAKS_BEFORE_REQUEST = 0.02
+BREAKS_BEFORE_REPLY = 0.05
+# The first messages of a connection are handshakes, which fail without a write being in doubt.
+SPARED = 2
+
+
+class Proxy:
+    def __init__(self, server_port, seed):
+        self.server_port = server_port
+        self.chance = random.Random(f"proxy {seed}")
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=100)
+        self.port = self.listener.getsockname()[1]
+        self.broken = 0
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def serve(self, client):
+        with client:
+            try:
+                with socket.create_connection(("127.0.0.1", self.server_port)) as server:
+                    for sockets in (client, server):
+                        sockets.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    self.pass_messages(client, server)
+            except OSError:
+                pass  # one side is gone, so the other is closed, too
+
+    def pass_messages(self, client, server):
+        passed = 0
+        while request := message_from(client):
+            fate = self.chance.random() if passed >= SPARED else 1
+            passed += 1
+            if fate < BREAKS_BEFORE_REQUEST:
+                self.broken += 1
+                return
+            server.sendall(request)
+            reply = message_from(server)
+            if reply is None or fate < BREAKS_BEFORE_REQUEST + BREAKS_BEFORE_REPLY:
+                self.broken += 1
+                return
+            client.sendall(reply)
+
+    def stop(self):
+        self.listener.close()
+
+
+def message_from(stream):
+    """One whole message of MongoDB's protocol, which begins with its length; None at the end of the stream."""
+    head = bytes_from(stream, 4)
+    if head is None:
+        return None
+    rest = bytes_from(stream, struct.unpack("<i", head)[0] - 4)
+    return None if rest is None else head + rest
+
+
+def bytes_from(stream, count):
+    parts = bytearray()
+    while len(parts) < count:
+        part = stream.recv(count - len(parts))
+        if not part:
+            return None
+        parts += part
+    return bytes(parts)
