@@ -28,6 +28,7 @@ class Client(threading.Thread):
         self.chance = random.Random(f"{seed} {number}")
         self.surprise = None
         self.session = None
+        self.session_ids = []
         self.steps = 0
 
     @property
@@ -36,7 +37,7 @@ class Client(threading.Thread):
 
     def run(self):
         try:
-            self.session = self.mongo.start_session()
+            self.begin_session()
             while not self.workload.is_over.is_set():
                 self.workload.step(self)
                 self.steps += 1
@@ -44,10 +45,15 @@ class Client(threading.Thread):
         except Exception as error:
             self.surprise = error
 
+    def begin_session(self):
+        self.session = self.mongo.start_session()
+        self.session_ids.append(self.session.session_id)
+
     def renew(self):
         """Goes on as a new process with a new session, which must see all that the old one has seen."""
         self.process += self.workload.settings.clients
-        old, self.session = self.session, self.mongo.start_session()
+        old = self.session
+        self.begin_session()
         if old.cluster_time is not None:
             self.session.advance_cluster_time(old.cluster_time)
         if old.operation_time is not None:

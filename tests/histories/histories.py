@@ -40,17 +40,22 @@ def play(workload, server):
     """Plays a workload on a running server; gives the anomalies."""
     settings = workload.settings
     proxy = Proxy(server.port, settings.seed) if settings.breaks or workload.breaks_connections else None
-    quiet = client_of(server.port, server.uri_options)
-    with quiet, client_of(proxy.port) if proxy else client_of(server.port, server.uri_options) as mongo:
+    port, options = (proxy.port, "directConnection=true") if proxy else (server.port, server.uri_options)
+    with client_of(server.port, server.uri_options) as quiet:
         workload.prepare(quiet[workload.database])
-        clients = [Client(workload, mongo, number, settings.seed) for number in range(settings.clients)]
+        # A client of PyMongo closes all its connections when one of them breaks, so each of ours has its own.
+        clients = [Client(workload, client_of(port, options), number, settings.seed) for number in range(settings.clients)]
         stuck = work(clients, server, settings)
         if stuck:
             return stuck
+        # The abort of a transaction may have been lost on the way, and an open transaction stands in the way of `validate`.
+        quiet.admin.command("killSessions", [id for client in clients for id in client.session_ids])
         db = quiet[workload.database]
         workload.finish(db)
         anomalies = workload.anomalies() + persist(lambda: disagreements(db))
         quiet.drop_database(workload.database)
+    for client in clients:
+        client.mongo.close()
     if proxy:
         proxy.stop()
     return [*surprises(clients), *anomalies]

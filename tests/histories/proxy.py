@@ -12,8 +12,10 @@ import threading
 
 BREAKS_BEFORE_REQUEST = 0.02
 BREAKS_BEFORE_REPLY = 0.05
-# The first messages of a connection are handshakes, which fail without a write being in doubt.
-SPARED = 2
+# A commit is repeated by the driver, and leaves a doubt only where the repetition breaks, too.
+BREAKS_BEFORE_REPLY_TO_COMMIT = 0.3
+# The first message of a connection is its handshake, which fails without a write being in doubt.
+SPARED = 1
 
 
 class Proxy:
@@ -53,7 +55,8 @@ class Proxy:
                 return
             server.sendall(request)
             reply = message_from(server)
-            if reply is None or fate < BREAKS_BEFORE_REQUEST + BREAKS_BEFORE_REPLY:
+            lost_replies = BREAKS_BEFORE_REPLY_TO_COMMIT if b"commitTransaction" in request else BREAKS_BEFORE_REPLY
+            if reply is None or fate < BREAKS_BEFORE_REQUEST + lost_replies:
                 self.broken += 1
                 return
             client.sendall(reply)
