@@ -109,10 +109,12 @@ test-mysql: ## The benchmark lab against a real MariaDB with InnoDB and MyRocks,
 # `make test` has built the programs with the tests, whose features differ from those of the programs alone.
 BUILD_DEV ?= cargo build --package pando-server --package pando-bench
 .PHONY: test-clients
-test-clients: $(PYTHON) $(PYMONGO3) $(NODE_TESTS)/.installed ## PyMongo old and new, the Node driver, mongosh and the Rust driver against a real server
+test-clients: $(PYTHON) $(PYMONGO3) $(NODE_TESTS)/.installed ## PyMongo old and new, the Node driver, mongosh and the Rust driver against a real server; 50 histories
 	$(BUILD_DEV)
 	PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q tests/python
 	PANDO="$(PANDO_DEV)" PYMONGO3="$(PYMONGO3)" $(PYTHON) -m pytest -q tests/legacy -k pymongo_3
+	PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q tests/histories
+	PANDO="$(PANDO_DEV)" $(PYTHON) tests/histories/histories.py --runs 50 --seconds 0.7 --kill sometimes --break sometimes --build sometimes --out "$(TARGET)/histories"
 	cd $(NODE_TESTS) && PANDO="$(PANDO_DEV)" node --test
 	cd $(CURDIR)
 	PANDO="$(PANDO_DEV)" CARGO_TARGET_DIR="$(TARGET)/rust-driver" cargo test --quiet --manifest-path tests/rust/Cargo.toml
@@ -131,6 +133,12 @@ test-legacy-clients: $(PYTHON) $(PYMONGO3) ## Programs of ten years ago: PyMongo
 	done
 	cd tests/legacy/mgo && go build -o $(CACHE)/legacy/mgo . && cd $(CURDIR)
 	PANDO="$(PANDO_DEV)" PYMONGO3="$(PYMONGO3)" JAVA_CLASSES="$(CACHE)/legacy" MGO="$(CACHE)/legacy/mgo" $(PYTHON) -m pytest -q tests/legacy
+
+.PHONY: test-histories
+test-histories: $(PYTHON) ## Histories of concurrent transactions, checked for isolation, with kill -9 (RUNS=1000 WORKLOAD=… SEED=… ARGUMENTS=…)
+	cargo build --package pando-server
+	PANDO="$(PANDO_DEV)" $(PYTHON) tests/histories/histories.py --runs $(or $(RUNS),1000) --workload $(or $(WORKLOAD),all) $(if $(SEED),--seed $(SEED)) \
+		--kill sometimes --break sometimes --build sometimes --out "$(TARGET)/histories" $(ARGUMENTS)
 
 .PHONY: acceptance
 acceptance: $(PYTHON) ## The same questions to Pando and to a real MongoDB (needs SHARED=folder with oracle/ and data/)

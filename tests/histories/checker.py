@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Checks a history of lists or registers against an isolation level, in the style of Elle (Kingsbury and Alvaro, VLDB 2020).
 
 1. Single reads show: values that nobody wrote or that were rolled back (G1a), intermediate values (G1b), a transaction that does not

@@ -61,8 +61,6 @@ class Client(threading.Thread):
         old.end_session()
 
     def read_concern(self):
-        if self.workload.settings.level == "serializable":
-            return ReadConcern("serializable")
         return ReadConcern(self.chance.choice(self.workload.settings.read_concerns))
 
 

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Runs workloads from many clients against a server, and checks what they saw. See README.md.
 
     histories.py --runs 50 --workload list-append --clients 8 --kill
@@ -36,8 +37,8 @@ KILLS = 2
 JOIN_SECONDS = 90
 
 
-def play(workload, server):
-    """Plays a workload on a running server; gives the anomalies."""
+def play(workload, server, sabotage=None):
+    """Plays a workload on a running server; gives the anomalies. Sabotage falsifies the end state, to test the test."""
     settings = workload.settings
     proxy = Proxy(server.port, settings.seed) if settings.breaks or workload.breaks_connections else None
     port, options = (proxy.port, "directConnection=true") if proxy else (server.port, server.uri_options)
@@ -51,6 +52,8 @@ def play(workload, server):
         # The abort of a transaction may have been lost on the way, and an open transaction stands in the way of `validate`.
         quiet.admin.command("killSessions", [id for client in clients for id in client.session_ids])
         db = quiet[workload.database]
+        if sabotage:
+            sabotage(db)
         workload.finish(db)
         anomalies = workload.anomalies() + persist(lambda: disagreements(db))
         quiet.drop_database(workload.database)
@@ -133,7 +136,7 @@ class Runner:
         breaks = happens(arguments.breaks, turn // 2)
         return Settings(
             seed=seed, clients=arguments.clients, seconds=arguments.seconds, kills=kills, breaks=breaks, level=arguments.level,
-            order=arguments.order, read_concerns=self.server.read_concerns, strict_statements=self.server.strict_statements,
+            order=arguments.order, read_concerns=self.server.read_concerns[arguments.level], strict_statements=self.server.strict_statements,
         )
 
     def run_one(self, name, seed, number):

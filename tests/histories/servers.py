@@ -57,12 +57,13 @@ def steady_port():
 class Pando:
     """`pando serve` on one port and folder."""
 
-    # Any of these reads from the snapshot of the transaction.
-    read_concerns = ("snapshot", "majority", "local", None)
+    # The read concerns that give each level. At level `snapshot` any of them reads from the snapshot of the transaction.
+    read_concerns = {"snapshot": ("snapshot", "majority", "local", None), "serializable": ("serializable",)}
     uri_options = "directConnection=true"
     # A statement outside a transaction reads from one snapshot, and sees every acknowledged write.
     strict_statements = True
 
+    # The levels whose scenarios are played.
     levels = ("snapshot",)
 
     def __init__(self, engine="betree", arguments=()):
@@ -94,7 +95,7 @@ class MongoDB(Oracle):
     """The oracle as a replica set of one."""
 
     # The others read what a crash may still take back.
-    read_concerns = ("snapshot",)
+    read_concerns = {"snapshot": ("snapshot",)}
     # A restarted member is no primary at first: clients wait for it.
     uri_options = "replicaSet=rs0"
     strict_statements = False

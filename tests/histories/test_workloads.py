@@ -1,0 +1,117 @@
+"""Every workload finds what it is there for: the end state is falsified behind its back, or a client lies, and a run must fail.
+
+The server is a correct one, so each run without sabotage must be good.
+"""
+
+import pytest
+from conftest import PEER
+from histories import WORKLOADS, play
+from workload import Settings
+from workloads.bank import Bank
+from workloads.causal import Causal
+from workloads.list_append import ListAppend
+from workloads.register import Register
+from workloads.retryable import Retryable
+from workloads.skew import Skew
+
+SEED = 4711
+
+
+def settings_of(**changes):
+    settings = {"seed": SEED, "clients": 4, "seconds": 0.4, "read_concerns": PEER.read_concerns["snapshot"]}
+    return Settings(**{**settings, "strict_statements": PEER.strict_statements, **changes})
+
+
+def names(anomalies):
+    return {anomaly.name for anomaly in anomalies}
+
+
+@pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)
+def test_a_run_on_a_correct_server_is_good(server, workload):
+    assert [str(anomaly) for anomaly in play(workload(settings_of()), server)] == []
+
+
+def falsified(workload, server, sabotage):
+    return names(play(workload(settings_of()), server, sabotage))
+
+
+def test_a_lost_append_is_found(server):
+    found = falsified(ListAppend, server, lambda db: db["keys"].update_many({}, {"$pop": {"values": 1}, "$inc": {"size": -1}}))
+    assert "lost append" in found
+
+
+def test_a_doubled_append_is_found(server):
+    double = [{"$set": {"values": {"$concatArrays": ["$values", "$values"]}, "size": {"$multiply": ["$size", 2]}}}]
+    assert "duplicate elements" in falsified(ListAppend, server, lambda db: db["keys"].update_many({}, double))
+
+
+def test_a_document_whose_fields_disagree_is_found(server):
+    assert "torn document" in falsified(ListAppend, server, lambda db: db["keys"].update_many({}, {"$inc": {"size": 1}}))
+
+
+def test_a_register_that_goes_back_is_found(server):
+    found = falsified(Register, server, lambda db: db["keys"].delete_many({}))
+    assert any(name.startswith("G-single") for name in found), found
+
+
+def test_a_lost_retryable_write_is_found(server):
+    assert "lost or doubled write" in falsified(Retryable, server, lambda db: db.documents.delete_many({}))
+
+
+def test_a_doubled_retryable_write_is_found(server):
+    double = [{"$set": {"values": {"$concatArrays": ["$values", "$values"]}}}]
+    assert "lost or doubled write" in falsified(Retryable, server, lambda db: db.lists.update_many({}, double))
+
+
+def test_a_doubled_retryable_delete_is_found(server):
+    assert "lost or doubled write" in falsified(Retryable, server, lambda db: db.pairs.delete_many({}))
+
+
+def test_a_torn_transfer_is_found(server):
+    assert "wrong balances" in falsified(Bank, server, lambda db: db.accounts.update_one({}, {"$inc": {"balance": 1}}))
+
+
+def test_a_lost_transfer_is_found(server):
+    assert "lost write" in falsified(Bank, server, lambda db: db.book.delete_many({}))
+
+
+class TornBank(Bank):
+    """One transfer is not one transaction."""
+
+    def transfer(self, client, session, name):
+        return super().transfer(client, None, name)
+
+
+def test_a_torn_snapshot_is_found(server):
+    assert "torn snapshot" in names(play(TornBank(settings_of(seconds=1)), server))
+
+
+class ForgetfulCausal(Causal):
+    """Another client sets numbers back."""
+
+    def write(self, client):
+        super().write(client)
+        if client.chance.random() < 0.1:
+            client.db.numbers.update_many({}, {"$set": {"number": 0, "copy": 0}})
+
+
+def test_a_read_that_goes_back_in_time_is_found(server):
+    assert "not causal" in names(play(ForgetfulCausal(settings_of()), server))
+
+
+class TornListAppend(ListAppend):
+    """Reads take a snapshot each instead of that of the transaction."""
+
+    def operate(self, client, session, operations):
+        client.chance.choice(self.reads)(client, None, operations)
+        client.chance.choice(self.writes)(client, session, operations)
+
+
+def test_reads_without_a_snapshot_are_found(server):
+    found = names(play(TornListAppend(settings_of(seconds=1)), server))
+    assert found & {"internal", "G-single (read skew)", "lost update"}, found
+
+
+def test_write_skew_is_found_where_it_is_forbidden(server):
+    found = names(play(Skew(settings_of(level="serializable", clients=8, seconds=1.5)), server))
+    assert "serializability broken" in found
