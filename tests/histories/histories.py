@@ -44,11 +44,13 @@ def play(workload, server, sabotage=None):
     port, options = (proxy.port, "directConnection=true") if proxy else (server.port, server.uri_options)
     with client_of(server.port, server.uri_options) as quiet:
         workload.prepare(quiet[workload.database])
-        # A client of PyMongo closes all its connections when one of them breaks, so each of ours has its own.
-        clients = [Client(workload, client_of(port, options), number, settings.seed) for number in range(settings.clients)]
-        stuck = work(clients, server, settings)
-        if stuck:
-            return stuck
+    # A client of PyMongo closes all its connections when one of them breaks, so each of ours has its own.
+    clients = [Client(workload, client_of(port, options), number, settings.seed) for number in range(settings.clients)]
+    stuck = work(clients, server, settings)
+    if stuck:
+        return stuck
+    # Connections from before a kill are of no use.
+    with client_of(server.port, server.uri_options) as quiet:
         # The abort of a transaction may have been lost on the way, and an open transaction stands in the way of `validate`.
         quiet.admin.command("killSessions", [id for client in clients for id in client.session_ids])
         db = quiet[workload.database]
@@ -163,7 +165,7 @@ class Runner:
     def tell(self, workload, anomalies):
         settings, arguments = workload.settings, self.arguments
         faults = f"{'--kill' if settings.kills else ''} {'--break' if settings.breaks else ''}"
-        print(f"FAILED: {len(anomalies)} anomalies. Again: tests/histories/histories.py --workload {workload.name} --seed {settings.seed}"
+        print(f"FAILED: {len(anomalies)} anomalies. Again: histories.py --workload {workload.name} --seed {settings.seed}"
               f" --clients {settings.clients} --seconds {settings.seconds} --level {settings.level} --order {settings.order} {faults}")
         for anomaly in anomalies[: arguments.show]:
             print(anomaly)

@@ -36,6 +36,9 @@ class Retryable(Workload):
         self.forms = [self.insert, self.insert_many, self.push, self.push_and_return, self.increment, self.upsert, self.delete, self.bulk]
 
     def prepare(self, db):
+        hello = db.client.admin.command("hello")
+        if not ("setName" in hello or hello.get("msg") == "isdbgrid"):
+            self.report("no retryable writes", "the server is neither a member of a replica set nor a mongos, so drivers repeat no write")
         db.documents.create_index("by")
         db.pairs.create_index("owner")
         db.lists.create_index("values")
