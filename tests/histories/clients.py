@@ -60,6 +60,12 @@ class Client(threading.Thread):
             self.session.advance_operation_time(old.operation_time)
         old.end_session()
 
+    def end_transaction_after(self, error):
+        """Ends the transaction for certain: the abort may have been lost like what it followed, and others would wait for the end."""
+        if isinstance(error, ConnectionFailure):
+            id = self.session.session_id
+            persist(lambda: self.mongo.admin.command("killSessions", [id]))
+
     def read_concern(self):
         return ReadConcern(self.chance.choice(self.workload.settings.read_concerns))
 
@@ -77,6 +83,7 @@ def transact(client, body, roll_backs=ROLL_BACKS):
         if not is_expected(error):
             raise Surprise(f"in a transaction: {error!r}") from error
         session.abort_transaction()
+        client.end_transaction_after(error)
         return FAIL, brief(error)
     return commit(client)
 
@@ -93,6 +100,7 @@ def commit(client):
             if not error.has_error_label("UnknownTransactionCommitResult"):
                 raise Surprise(f"at commit: {error!r}") from error
             if client.chance.random() < GIVES_UP or time.monotonic() > give_up:
+                client.end_transaction_after(error)
                 return INFO, brief(error)
 
 

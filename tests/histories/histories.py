@@ -46,7 +46,7 @@ def play(workload, server, sabotage=None):
         workload.prepare(quiet[workload.database])
     # A client of PyMongo closes all its connections when one of them breaks, so each of ours has its own.
     clients = [Client(workload, client_of(port, options), number, settings.seed) for number in range(settings.clients)]
-    stuck = work(clients, server, settings)
+    stuck = work(clients, server, proxy, settings)
     if stuck:
         return stuck
     # Connections from before a kill are of no use.
@@ -66,7 +66,7 @@ def play(workload, server, sabotage=None):
     return [*surprises(clients), *anomalies]
 
 
-def work(clients, server, settings):
+def work(clients, server, proxy, settings):
     """Lets all clients work, and kills the server in the middle; gives the clients that did not end.
 
     Only the time counts in which the server is there.
@@ -76,8 +76,11 @@ def work(clients, server, settings):
         client.start()
     for _ in range(settings.kills):
         time.sleep(chance.uniform(0.3, 1.7) * settings.seconds / (settings.kills + 1))
-        server.kill()
-        server.start()
+        if proxy:
+            proxy.kill(server)
+        else:
+            server.kill()
+            server.start()
     time.sleep(settings.seconds / (settings.kills + 1))
     clients[0].workload.is_over.set()
     for client in clients:

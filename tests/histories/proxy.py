@@ -3,12 +3,16 @@
 A connection that breaks before the reply is the hard case: the server has executed the request, and the client does not know it. The proxy
 reads whole messages, so it knows which is which. It needs clients that send one request at a time and want one reply
 (`serverMonitoringMode=poll`).
+
+A kill is *ambushed*: the proxy keeps back replies of commits and of retryable writes, the server is killed, and only when it has started
+again the connections break. So the client repeats what has taken effect before the kill, and the new process must know of it.
 """
 
 import random
 import socket
 import struct
 import threading
+import time
 
 BREAKS_BEFORE_REQUEST = 0.02
 BREAKS_BEFORE_REPLY = 0.05
@@ -16,6 +20,8 @@ BREAKS_BEFORE_REPLY = 0.05
 BREAKS_BEFORE_REPLY_TO_COMMIT = 0.3
 # The first message of a connection is its handshake, which fails without a write being in doubt.
 SPARED = 1
+CATCH_SECONDS = 0.5
+AMBUSH_SECONDS = 30
 
 
 class Proxy:
@@ -25,6 +31,7 @@ class Proxy:
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=100)
         self.port = self.listener.getsockname()[1]
         self.broken = 0
+        self.ambush, self.caught, self.over = threading.Event(), threading.Event(), threading.Event()
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
@@ -55,14 +62,35 @@ class Proxy:
                 return
             server.sendall(request)
             reply = message_from(server)
+            if reply is not None and self.ambush.is_set() and takes_effect(request):
+                self.caught.set()
+                self.over.wait(AMBUSH_SECONDS)
+                return
             lost_replies = BREAKS_BEFORE_REPLY_TO_COMMIT if b"commitTransaction" in request else BREAKS_BEFORE_REPLY
             if reply is None or fate < BREAKS_BEFORE_REQUEST + lost_replies:
                 self.broken += 1
                 return
             client.sendall(reply)
 
+    def kill(self, server):
+        """Kills a server from an ambush, and starts it again."""
+        self.over.clear()
+        self.caught.clear()
+        self.ambush.set()
+        self.caught.wait(CATCH_SECONDS)
+        time.sleep(self.chance.uniform(0, 0.02))
+        server.kill()
+        self.ambush.clear()
+        server.start()
+        self.over.set()
+
     def stop(self):
         self.listener.close()
+
+
+def takes_effect(request):
+    """Whether a request is a commit, or a write outside transactions that the driver will repeat."""
+    return b"commitTransaction\0" in request or (b"txnNumber\0" in request and b"autocommit\0" not in request)
 
 
 def message_from(stream):
