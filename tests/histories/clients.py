@@ -22,7 +22,7 @@ class Client(threading.Thread):
     """Runs steps of its workload until it is over. Its `process` changes after each unknown outcome, as Jepsen wants it."""
 
     def __init__(self, workload, mongo, number, seed):
-        super().__init__(daemon=True)
+        super().__init__(name=f"client {number}", daemon=True)
         self.workload, self.mongo, self.number = workload, mongo, number
         self.process = number
         self.chance = random.Random(f"{seed} {number}")
@@ -68,6 +68,41 @@ class Client(threading.Thread):
 
     def read_concern(self):
         return ReadConcern(self.chance.choice(self.workload.settings.read_concerns))
+
+
+class IndexBuilder(threading.Thread):
+    """Builds and drops indexes of the collections of a workload while transactions on them are open."""
+
+    def __init__(self, workload, mongo, seed):
+        super().__init__(name="index builder", daemon=True)
+        self.workload, self.mongo, self.db = workload, mongo, mongo[workload.database]
+        self.chance = random.Random(f"builds {seed}")
+        self.surprise = None
+        self.steps = 0
+
+    def run(self):
+        try:
+            while not self.workload.is_over.is_set():
+                self.build_and_drop()
+                self.steps += 1
+        except Exception as error:
+            self.surprise = error
+
+    def build_and_drop(self):
+        names = persist(lambda: self.db.list_collection_names())
+        collection = self.db[self.chance.choice(sorted(names))]
+        document = persist(collection.find_one) or {}
+        fields = sorted(document.keys() - {"_id"}) or ["missing"]
+        key = [(self.chance.choice(fields), -1), ("_id", 1)]
+        persist(lambda: collection.create_index(key, name="built meanwhile"))
+        time.sleep(self.chance.uniform(0, 0.05))
+        persist(lambda: drop_index(collection, "built meanwhile"))
+
+
+def drop_index(collection, name):
+    """Drops an index that may be gone already, by a drop whose reply was lost."""
+    if name in collection.index_information():
+        collection.drop_index(name)
 
 
 def transact(client, body, roll_backs=ROLL_BACKS):

@@ -19,7 +19,7 @@ for folder in ("acceptance", "python"):
 import edn  # noqa: E402
 from agreement import disagreements  # noqa: E402
 from anomaly import Anomaly  # noqa: E402
-from clients import Client, persist  # noqa: E402
+from clients import Client, IndexBuilder, persist  # noqa: E402
 from cycles import LEVELS, ORDERS  # noqa: E402
 from mutations import undetected  # noqa: E402
 from proxy import Proxy  # noqa: E402
@@ -46,7 +46,8 @@ def play(workload, server, sabotage=None):
         workload.prepare(quiet[workload.database])
     # A client of PyMongo closes all its connections when one of them breaks, so each of ours has its own.
     clients = [Client(workload, client_of(port, options), number, settings.seed) for number in range(settings.clients)]
-    stuck = work(clients, server, proxy, settings)
+    builders = [IndexBuilder(workload, client_of(server.port, server.uri_options), settings.seed)] if settings.builds else []
+    stuck = work([*clients, *builders], server, proxy, settings)
     if stuck:
         return stuck
     # Connections from before a kill are of no use.
@@ -59,21 +60,22 @@ def play(workload, server, sabotage=None):
         workload.finish(db)
         anomalies = workload.anomalies() + persist(lambda: disagreements(db))
         quiet.drop_database(workload.database)
-    for client in clients:
+    for client in [*clients, *builders]:
         client.mongo.close()
     if proxy:
         proxy.stop()
-    return [*surprises(clients), *anomalies]
+        workload.trouble = f", {proxy.broken} connections broken, {proxy.held} replies kept back over a kill"
+    return [*surprises([*clients, *builders]), *anomalies]
 
 
-def work(clients, server, proxy, settings):
-    """Lets all clients work, and kills the server in the middle; gives the clients that did not end.
+def work(threads, server, proxy, settings):
+    """Lets all threads work, and kills the server in the middle; gives the threads that did not end.
 
     Only the time counts in which the server is there.
     """
     chance = random.Random(f"kills {settings.seed}")
-    for client in clients:
-        client.start()
+    for thread in threads:
+        thread.start()
     for _ in range(settings.kills):
         time.sleep(chance.uniform(0.3, 1.7) * settings.seconds / (settings.kills + 1))
         if proxy:
@@ -82,22 +84,27 @@ def work(clients, server, proxy, settings):
             server.kill()
             server.start()
     time.sleep(settings.seconds / (settings.kills + 1))
-    clients[0].workload.is_over.set()
-    for client in clients:
-        client.join(JOIN_SECONDS)
-    return [Anomaly("stuck client", [], [f"client {client.number} has not ended"]) for client in clients if client.is_alive()]
+    threads[0].workload.is_over.set()
+    for thread in threads:
+        thread.join(JOIN_SECONDS)
+    return [Anomaly("stuck client", [], [f"{thread.name} has not ended"]) for thread in threads if thread.is_alive()]
 
 
-def surprises(clients):
-    for client in clients:
-        if client.surprise is not None:
-            yield Anomaly("surprise", [], [f"client {client.number}: {client.surprise!r}"])
-    if not any(client.steps for client in clients):
-        yield Anomaly("no work", [], ["no client came to do anything"])
+def surprises(threads):
+    for thread in threads:
+        if thread.surprise is not None:
+            yield Anomaly("surprise", [], [f"{thread.name}: {thread.surprise!r}"])
+        elif not thread.steps:
+            yield Anomaly("no work", [], [f"{thread.name} came to do nothing"])
 
 
 def happens(how_often, turn):
     return how_often == "always" or how_often == "sometimes" and turn % 2 == 1
+
+
+def trouble_of(settings):
+    words = {"--kill": settings.kills, "--break": settings.breaks, "--build": settings.builds}
+    return "".join(f" {word}" for word, given in words.items() if given)
 
 
 class Runner:
@@ -138,10 +145,10 @@ class Runner:
         arguments = self.arguments
         turn = number // len(WORKLOADS)
         kills = KILLS if happens(arguments.kill, turn) else 0
-        breaks = happens(arguments.breaks, turn // 2)
+        breaks, builds = happens(arguments.breaks, turn // 2), happens(arguments.builds, turn // 4)
         return Settings(
-            seed=seed, clients=arguments.clients, seconds=arguments.seconds, kills=kills, breaks=breaks, level=arguments.level,
-            order=arguments.order, read_concerns=self.server.read_concerns[arguments.level], strict_statements=self.server.strict_statements,
+            seed=seed, clients=arguments.clients, seconds=arguments.seconds, kills=kills, breaks=breaks, builds=builds,
+            level=arguments.level, order=arguments.order, read_concerns=self.server.read_concerns[arguments.level], strict_statements=self.server.strict_statements,
         )
 
     def run_one(self, name, seed, number):
@@ -151,7 +158,7 @@ class Runner:
         anomalies = play(workload, self.server)
         if not anomalies:
             anomalies = self.missed_corruptions(workload)
-        print(f"{name} seed {seed}{' kills' if settings.kills else ''}{' breaks' if settings.breaks else ''}: {workload.summary()}, {time.monotonic() - began:.1f} s", flush=True)
+        print(f"{name} seed {seed}{trouble_of(settings)}: {workload.summary()}{workload.trouble}, {time.monotonic() - began:.1f} s", flush=True)
         if anomalies:
             self.failed += 1
             self.tell(workload, anomalies)
@@ -167,9 +174,8 @@ class Runner:
 
     def tell(self, workload, anomalies):
         settings, arguments = workload.settings, self.arguments
-        faults = f"{'--kill' if settings.kills else ''} {'--break' if settings.breaks else ''}"
         print(f"FAILED: {len(anomalies)} anomalies. Again: histories.py --workload {workload.name} --seed {settings.seed}"
-              f" --clients {settings.clients} --seconds {settings.seconds} --level {settings.level} --order {settings.order} {faults}")
+              f" --clients {settings.clients} --seconds {settings.seconds} --level {settings.level} --order {settings.order}{trouble_of(settings)}")
         for anomaly in anomalies[: arguments.show]:
             print(anomaly)
         if hasattr(workload, "history"):
@@ -190,6 +196,8 @@ def parsed_arguments():
                         help="kill -9 in the middle of each run, or in every second round of the workloads")
     parser.add_argument("--break", dest="breaks", nargs="?", const="always", default="never", choices=["always", "sometimes", "never"],
                         help="break connections before requests and before replies; the workload retryable does so anyway")
+    parser.add_argument("--build", dest="builds", nargs="?", const="always", default="never", choices=["always", "sometimes", "never"],
+                        help="build and drop indexes beside the transactions")
     parser.add_argument("--level", choices=LEVELS, default="snapshot")
     parser.add_argument("--order", choices=ORDERS, default="realtime")
     parser.add_argument("--peer", choices=["pando", "oracle"], default="pando", help="the server; a real MongoDB checks the tests themselves")

@@ -30,7 +30,8 @@ class Proxy:
         self.chance = random.Random(f"proxy {seed}")
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=100)
         self.port = self.listener.getsockname()[1]
-        self.broken = 0
+        # Connections that broke at random, and those whose reply was kept back over a kill.
+        self.broken = self.held = 0
         self.ambush, self.caught, self.over = threading.Event(), threading.Event(), threading.Event()
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -63,6 +64,7 @@ class Proxy:
             server.sendall(request)
             reply = message_from(server)
             if reply is not None and self.ambush.is_set() and takes_effect(request):
+                self.held += 1
                 self.caught.set()
                 self.over.wait(AMBUSH_SECONDS)
                 return

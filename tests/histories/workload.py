@@ -13,6 +13,7 @@ class Settings:
     seconds: float = 1.0
     kills: int = 0
     breaks: bool = False
+    builds: bool = False
     level: str = "snapshot"
     order: str = "realtime"
     read_concerns: tuple = ("snapshot",)
@@ -27,6 +28,8 @@ class Workload:
         self.settings = settings
         self.database = f"histories_{settings.seed}"
         self.seen = []
+        # The broken connections of the run, in words.
+        self.trouble = ""
         self.lock = threading.Lock()
         self.is_over = threading.Event()
 
