@@ -37,10 +37,10 @@ KILLS = 2
 JOIN_SECONDS = 90
 
 
-def play(workload, server, sabotage=None):
+def play(workload, server, sabotage=None, proxy_class=Proxy):
     """Plays a workload on a running server; gives the anomalies. Sabotage falsifies the end state, to test the test."""
     settings = workload.settings
-    proxy = Proxy(server.port, settings.seed) if settings.breaks or workload.breaks_connections else None
+    proxy = proxy_class(server.port, settings.seed) if settings.breaks or workload.breaks_connections else None
     port, options = (proxy.port, "directConnection=true") if proxy else (server.port, server.uri_options)
     with client_of(server.port, server.uri_options) as quiet:
         workload.prepare(quiet[workload.database])

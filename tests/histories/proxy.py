@@ -54,14 +54,14 @@ class Proxy:
                 pass  # one side is gone, so the other is closed, too
 
     def pass_messages(self, client, server):
-        passed = 0
+        passed, route = 0, object()
         while request := message_from(client):
             fate = self.chance.random() if passed >= SPARED else 1
             passed += 1
             if fate < BREAKS_BEFORE_REQUEST:
                 self.broken += 1
                 return
-            server.sendall(request)
+            server.sendall(self.forwarded(request, route))
             reply = message_from(server)
             if reply is not None and self.ambush.is_set() and takes_effect(request):
                 self.held += 1
@@ -73,6 +73,10 @@ class Proxy:
                 self.broken += 1
                 return
             client.sendall(reply)
+
+    def forwarded(self, request, _route):
+        """The request as the server gets it; a route is one connection."""
+        return request
 
     def kill(self, server):
         """Kills a server from an ambush, and starts it again."""

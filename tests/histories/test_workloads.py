@@ -3,9 +3,13 @@
 The server is a correct one, so each run without sabotage must be good.
 """
 
+import hashlib
+import re
+
 import pytest
 from conftest import PEER
 from histories import WORKLOADS, play
+from proxy import Proxy
 from workload import Settings
 from workloads.bank import Bank
 from workloads.causal import Causal
@@ -97,6 +101,31 @@ class ForgetfulCausal(Causal):
 
 def test_a_read_that_goes_back_in_time_is_found(server):
     assert "not causal" in names(play(ForgetfulCausal(settings_of()), server))
+
+
+class ForgetfulProxy(Proxy):
+    """Each connection has session ids of its own, so the server does not recognise what is repeated through another one."""
+
+    def forwarded(self, request, route):
+        own = hashlib.md5(str(id(route)).encode()).digest()
+        return re.sub(rb"(\x05id\0\x10\0\0\0\x04).{16}", lambda found: found[1] + own, request, flags=re.DOTALL)
+
+
+def test_a_retryable_write_that_is_executed_again_is_found(server):
+    found = play(Retryable(settings_of(clients=8, seconds=1)), server, proxy_class=ForgetfulProxy)
+    # Either an effect is there twice, or the repetition finds its own document in the way.
+    assert any("doubled" in str(anomaly) or "E11000" in str(anomaly) for anomaly in found), found
+
+
+def kill_all_sessions(db):
+    """Transactions that only the server knows of are still open."""
+    db.client.admin.command("killAllSessions", [])
+
+
+def test_a_commit_that_the_server_forgets_is_found(server):
+    settings = settings_of(clients=8, seconds=1, breaks=True, strict_statements=False)
+    found = names(play(ListAppend(settings), server, kill_all_sessions, ForgetfulProxy))
+    assert "G1a (aborted read)" in found, found
 
 
 class TornListAppend(ListAppend):
