@@ -1,7 +1,7 @@
 """Documents, indexes and counters of a database agree: what must hold whenever no client is at work.
 
-For each collection: `validate` with `full` finds nothing, the counter equals a scan, and a scan of each index, forward and backward, gives
-exactly the documents of the collection.
+For each collection: `validate` with `full` finds nothing, the counter equals a scan, and a scan of each
+index, forward and backward, gives exactly the documents of the collection.
 """
 
 from anomaly import Anomaly
@@ -9,7 +9,11 @@ from bson import MinKey
 
 
 def disagreements(db):
-    return [Anomaly("disagreement", [], [fact]) for name in sorted(db.list_collection_names()) for fact in faults_of(db, name)]
+    return [
+        Anomaly("disagreement", [], [fact])
+        for name in sorted(db.list_collection_names())
+        for fact in faults_of(db, name)
+    ]
 
 
 def faults_of(db, name):

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Checks a history of lists or registers against an isolation level, in the style of Elle (Kingsbury and Alvaro, VLDB 2020).
+"""A checker of histories against an isolation level, in the style of Elle (Kingsbury and Alvaro, VLDB 2020).
 
-1. Single reads show: values that nobody wrote or that were rolled back (G1a), intermediate values (G1b), a transaction that does not
-   see itself (internal), an element twice, lists that are no beginnings of one another, an append that is gone, lost updates.
+1. Single reads show these anomalies:
+   - values that nobody wrote, that were rolled back (G1a), or that were not the last of their transaction (G1b);
+   - a transaction that does not see its own writes (internal), and updates that overwrite another one unseen;
+   - an element twice in a list, lists that are no beginnings of one another, an append that is gone.
 2. The reads give an order of versions, and it gives dependencies between transactions (`dependencies.py`).
 3. A cycle of dependencies that the level forbids is an anomaly (`cycles.py`).
 
-Levels: `snapshot` or `serializable`. Orders that must be kept as well: `none`, `session` (of each client), or `realtime`: a transaction
-sees each one that was acknowledged before it began. Under `snapshot` the reads of rolled back transactions count too, because they
-come from a snapshot as well.
+Levels: `snapshot` or `serializable`. The order that must be kept as well is `none`, `session` (of each client),
+or `realtime`: a transaction sees each one that was acknowledged before it began. Under `snapshot` the reads of
+rolled back transactions count too, because they come from a snapshot as well.
 
 The time is linear in the history, apart from sorting, unless there is a cycle.
 

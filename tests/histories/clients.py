@@ -1,4 +1,4 @@
-"""Clients of a workload: threads with a session each, transactions with their outcome, and errors that no client should get."""
+"""Clients of a workload: threads with a session each, and transactions with their outcome."""
 
 import random
 import threading
@@ -19,7 +19,10 @@ class Surprise(Exception):
 
 
 class Client(threading.Thread):
-    """Runs steps of its workload until it is over. Its `process` changes after each unknown outcome, as Jepsen wants it."""
+    """Runs steps of its workload until it is over.
+
+    Its `process` changes after each unknown outcome, as Jepsen wants it.
+    """
 
     def __init__(self, workload, mongo, number, seed):
         super().__init__(name=f"client {number}", daemon=True)
@@ -61,7 +64,7 @@ class Client(threading.Thread):
         old.end_session()
 
     def end_transaction_after(self, error):
-        """Ends the transaction for certain: the abort may have been lost like what it followed, and others would wait for the end."""
+        """Ends the transaction for certain. The abort of PyMongo may have been lost, and others would wait for it."""
         if isinstance(error, ConnectionFailure):
             id = self.session.session_id
             persist(lambda: self.mongo.admin.command("killSessions", [id]))
@@ -106,7 +109,10 @@ def drop_index(collection, name):
 
 
 def transact(client, body, roll_backs=ROLL_BACKS):
-    """Runs the body in a transaction: its outcome, and the error if it has one. After an unknown outcome the client is to be renewed."""
+    """Runs the body in a transaction; gives its outcome, and the error if it has one.
+
+    After an unknown outcome the caller records it and renews the client.
+    """
     session = client.session
     try:
         session.start_transaction(read_concern=client.read_concern())
@@ -141,7 +147,9 @@ def commit(client):
 
 def is_expected(error):
     """A transaction may end for a conflict, for a key that another one inserts, or because the server is gone."""
-    return error.has_error_label("TransientTransactionError") or isinstance(error, (ConnectionFailure, DuplicateKeyError))
+    return error.has_error_label("TransientTransactionError") or isinstance(
+        error, (ConnectionFailure, DuplicateKeyError)
+    )
 
 
 def persist(action):

@@ -1,4 +1,7 @@
-"""One server for all tests of this folder that need one. HISTORIES_PEER=oracle takes a real MongoDB, to check the tests themselves."""
+"""One server of each engine for all tests of this folder that need one.
+
+HISTORIES_PEER=oracle takes a real MongoDB, to check the tests themselves.
+"""
 
 import os
 import pathlib
@@ -15,9 +18,12 @@ from servers import MongoDB, Pando, client_of, require_transactions  # noqa: E40
 PEER = MongoDB if os.environ.get("HISTORIES_PEER") == "oracle" else Pando
 
 
-@pytest.fixture(scope="session")
-def server():
-    server = PEER().start()
+ENGINES = os.environ.get("ENGINES", "betree,memory").split(",")
+
+
+@pytest.fixture(scope="session", params=ENGINES if PEER is Pando else ["oracle"])
+def server(request):
+    server = (PEER(request.param) if PEER is Pando else PEER()).start()
     try:
         with client_of(server.port) as client:
             require_transactions(client)

@@ -1,20 +1,21 @@
 """Cycles that an isolation level forbids, found as cycles of a graph of events.
 
-Under snapshot isolation a transaction has two events, its start (its snapshot) and its commit. Each edge says which event is
-earlier:
+Under snapshot isolation a transaction has two events, its start (its snapshot) and its commit. Each edge says
+which event is earlier:
 
     ww, wr, session, realtime    commit of the source  ->  start of the target
     rw                           start of the source   ->  commit of the target
     every transaction            its start             ->  its commit
 
-Under first-committer-wins a cycle of these events is exactly a cycle of transactions in which no two `rw` edges are adjacent, and
-snapshot isolation forbids just these. Under serializability both events are one, so every cycle is forbidden.
+Under first-committer-wins a cycle of these events is exactly a cycle of transactions in which no two `rw`
+edges are adjacent, and snapshot isolation forbids just these. Under serializability both events are one, so
+every cycle is forbidden.
 
-Real time needs no edge for each pair: completions form a chain in order of time, each commit leads into the chain, and the chain
-leads to each start after it.
+Real time needs no edge for each pair: completions form a chain in order of time, each commit leads into the
+chain, and the chain leads to each start after it.
 
-The lightest cycle is reported. Weights prefer cycles without real time, then those with few `rw` edges, then short ones, so a
-simple anomaly is not hidden behind a complicated one.
+The lightest cycle is reported. Weights prefer cycles without real time, then those with few `rw` edges, then
+short ones, so a simple anomaly is not hidden behind a complicated one.
 """
 
 from anomaly import Anomaly
@@ -76,7 +77,9 @@ class Events:
                 position += 1
             if position >= 0:
                 start = self.start(transaction.index)
-                self.graph.add(first + position, start, WEIGHTS["realtime"], Edge(transaction.index, transaction.index, "realtime"))
+                self.graph.add(
+                    first + position, start, WEIGHTS["realtime"], Edge(transaction.index, transaction.index, "realtime")
+                )
 
     def cycles(self):
         for component in self.graph.components()[:REPORTS_MAX]:
@@ -84,7 +87,7 @@ class Events:
 
 
 def without_chain(edges):
-    """A cycle with each way through the chain of completions, which is one edge in and one edge out, as a single edge."""
+    """A cycle in which each way through the chain, one edge in and one edge out, is a single edge."""
     while edges[-1].kind == "realtime":
         edges = edges[-1:] + edges[:-1]
     joined, rest = [], iter(edges)

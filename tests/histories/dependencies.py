@@ -4,8 +4,8 @@
 - `wr`: the target found the version that the source installed.
 - `rw`: the source found a version, the target installed the one after it (an anti-dependency).
 
-The order of versions comes from the longest list of each key, or for registers from transactions that found one version and
-wrote the next, and from writes of which one ended before the other began.
+The order of versions comes from the longest list of each key, or for registers from transactions that found
+one version and wrote the next, and from writes of which one ended before the other began.
 """
 
 import dataclasses
@@ -26,15 +26,15 @@ class Edge:
 
     def fact(self):
         source, target = f"T{self.source}", f"T{self.target}"
-        if self.kind == "ww":
-            return f"{source} -ww-> {target}: {target} wrote {self.next} to {self.key} after {source} had written {text(self.version)}"
-        if self.kind == "wr":
-            return f"{source} -wr-> {target}: {target} found {text(self.version)} in {self.key}, the last of it written by {source}"
-        if self.kind == "rw":
-            return f"{source} -rw-> {target}: {source} found {text(self.version)} in {self.key}, without the {self.next} of {target}"
-        if self.kind == "session":
-            return f"{source} -session-> {target}: the same client committed {source} before it began {target}"
-        return f"{source} -realtime-> {target}: {source} had committed before {target} began"
+        version = text(self.version)
+        reasons = {
+            "ww": f"{target} wrote {self.next} to {self.key} after {source} had written {version}",
+            "wr": f"{target} found {version} in {self.key}, the last of it written by {source}",
+            "rw": f"{source} found {version} in {self.key}, without the {self.next} of {target}",
+            "session": f"the same client committed {source} before it began {target}",
+            "realtime": f"{source} had committed before {target} began",
+        }
+        return f"{source} -{self.kind}-> {target}: {reasons[self.kind]}"
 
 
 def list_edges(observations):
@@ -129,11 +129,16 @@ def edges_of_register(key, found, installed):
         if version in installed:
             yield from edge(installed[version].transaction.index, transaction.index, "wr", key, version)
         for next_version in followers.get(version, ()):
-            yield from edge(transaction.index, installed[next_version].transaction.index, "rw", key, version, next_version)
+            yield from edge(
+                transaction.index, installed[next_version].transaction.index, "rw", key, version, next_version
+            )
 
 
 def followers_of(key, installed):
-    """Per version, versions that certainly come later. The initial version is before those that have no other before them."""
+    """Per version, versions that certainly come later.
+
+    The initial version comes before all that have no other before them.
+    """
     followers = {}
     for value, footprint in installed.items():
         if key in footprint.found:
@@ -147,7 +152,9 @@ def followers_of(key, installed):
 
 def immediate_followers(installed):
     """Pairs of writes of which the first ended before the second began, and no third lies between them."""
-    writes = sorted(((f.transaction.began_ns, f.transaction, value) for value, f in installed.items()), key=lambda w: (w[0], w[2]))
+    writes = sorted(
+        ((f.transaction.began_ns, f.transaction, value) for value, f in installed.items()), key=lambda w: (w[0], w[2])
+    )
     for value, footprint in installed.items():
         if footprint.transaction.outcome != OK:
             continue  # an unknown commit may take effect after its answer was given up
@@ -175,7 +182,9 @@ def lost_appends(observations):
             present, reader = final[key]
             for value, transaction in appended:
                 if value not in present and transaction.outcome == OK:
-                    yield Anomaly("lost append", [transaction, reader], [f"{value} is missing in the last list of {key}"])
+                    yield Anomaly(
+                        "lost append", [transaction, reader], [f"{value} is missing in the last list of {key}"]
+                    )
 
 
 def infer(history, model):

@@ -1,7 +1,7 @@
-"""Histories in the format of Jepsen and Elle: one EDN map a line, an invocation and a completion for each transaction.
+"""Histories in Elle's format: one EDN map a line, an invocation and a completion for each transaction.
 
-`elle-cli --model list-append FILE` and `elle-cli --model rw-register FILE` read such a file, which is how a verdict of
-this checker can be compared with Elle's.
+`elle-cli --model list-append FILE` and `elle-cli --model rw-register FILE` read such a file, which is how a
+verdict of this checker can be compared with Elle's.
 """
 
 import re
@@ -22,7 +22,11 @@ def text_of_value(value):
 
 
 def text_of_operations(operations):
-    return "[" + " ".join(f"[{NAMES[name]} {text_of_value(key)} {text_of_value(value)}]" for name, key, value in operations) + "]"
+    return (
+        "["
+        + " ".join(f"[{NAMES[name]} {text_of_value(key)} {text_of_value(value)}]" for name, key, value in operations)
+        + "]"
+    )
 
 
 def without_reads(operations):

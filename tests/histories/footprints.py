@@ -1,8 +1,8 @@
 """The footprint of a transaction: per key, the version that it found and the values that it wrote.
 
-*Found* is the version from outside, as it was before the transaction's own writes. Each model (lists, registers) says how a read
-after own writes leads back to it. A transaction must see its own writes, and must find the same version whenever it looks: a
-transaction in which this is not so has the anomaly `internal`.
+*Found* is the version from outside, as it was before the transaction's own writes. Each model (lists,
+registers) says how a read after own writes leads back to it. A transaction must see its own writes, and must
+find the same version whenever it looks: a transaction in which this is not so has the anomaly `internal`.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ class Lists:
 
     @staticmethod
     def found_by(value, own):
-        """The list without the own appends at its end; UNKNOWN if they are not there. Elle writes nil for an empty list, too."""
+        """The list without the own appends at its end; UNKNOWN if they are not there. Elle may write nil for []."""
         value = value or ()
         if not own:
             return value
@@ -117,13 +117,14 @@ class Observations:
         return footprint.transaction.index in self.committed
 
     def _observe(self, footprint):
+        name = footprint.transaction.name
         for key, version in footprint.found.items():
             for value in self.model.values_of(version):
                 writer = self.writers.get((key, value))
                 if writer is None:
-                    self._report("unwritten value", [footprint], f"{footprint.transaction.name} found {value} in {key}, nobody wrote it")
+                    self._report("unwritten value", [footprint], f"{name} found {value} in {key}, nobody wrote it")
                 elif writer.transaction.outcome == FAIL:
-                    fact = f"{footprint.transaction.name} found {value} in {key}, which {writer.transaction.name} wrote and rolled back"
+                    fact = f"{name} found {value} in {key}, which {writer.transaction.name} wrote and rolled back"
                     self._report("G1a (aborted read)", [footprint, writer], fact)
                 elif writer is footprint:
                     self._report("internal", [footprint], f"it found {value} in {key} before it wrote it")
@@ -132,10 +133,11 @@ class Observations:
             self._find_intermediate_read(footprint, key, version)
 
     def _find_intermediate_read(self, footprint, key, version):
-        writer = self.writers.get((key, self.model.last_of(version)))
-        if writer and writer is not footprint and writer.written[key][-1] != self.model.last_of(version):
-            last = self.model.last_of(version)
-            fact = f"{footprint.transaction.name} found {last} in {key}, but {writer.transaction.name} went on to {writer.written[key][-1]}"
+        last = self.model.last_of(version)
+        writer = self.writers.get((key, last))
+        if writer and writer is not footprint and writer.written[key][-1] != last:
+            names = footprint.transaction.name, writer.transaction.name
+            fact = f"{names[0]} found {last} in {key}, but {names[1]} went on to {writer.written[key][-1]}"
             self._report("G1b (intermediate read)", [footprint, writer], fact)
 
     def _find_lost_updates(self):

@@ -46,13 +46,15 @@ def play(workload, server, sabotage=None, proxy_class=Proxy):
         workload.prepare(quiet[workload.database])
     # A client of PyMongo closes all its connections when one of them breaks, so each of ours has its own.
     clients = [Client(workload, client_of(port, options), number, settings.seed) for number in range(settings.clients)]
-    builders = [IndexBuilder(workload, client_of(server.port, server.uri_options), settings.seed)] if settings.builds else []
+    builders = (
+        [IndexBuilder(workload, client_of(server.port, server.uri_options), settings.seed)] if settings.builds else []
+    )
     stuck = work([*clients, *builders], server, proxy, settings)
     if stuck:
         return stuck
     # Connections from before a kill are of no use.
     with client_of(server.port, server.uri_options) as quiet:
-        # The abort of a transaction may have been lost on the way, and an open transaction stands in the way of `validate`.
+        # The abort of a transaction may have been lost on the way, and `validate` would wait for its end.
         quiet.admin.command("killSessions", [id for client in clients for id in client.session_ids])
         db = quiet[workload.database]
         if sabotage:
@@ -94,8 +96,8 @@ def surprises(threads):
     for thread in threads:
         if thread.surprise is not None:
             yield Anomaly("surprise", [], [f"{thread.name}: {thread.surprise!r}"])
-        elif not thread.steps:
-            yield Anomaly("no work", [], [f"{thread.name} came to do nothing"])
+    if not any(thread.steps for thread in threads):
+        yield Anomaly("no work", [], ["no client came to do anything"])
 
 
 def happens(how_often, turn):
@@ -147,8 +149,16 @@ class Runner:
         kills = KILLS if happens(arguments.kill, turn) else 0
         breaks, builds = happens(arguments.breaks, turn // 2), happens(arguments.builds, turn // 4)
         return Settings(
-            seed=seed, clients=arguments.clients, seconds=arguments.seconds, kills=kills, breaks=breaks, builds=builds,
-            level=arguments.level, order=arguments.order, read_concerns=self.server.read_concerns[arguments.level], strict_statements=self.server.strict_statements,
+            seed=seed,
+            clients=arguments.clients,
+            seconds=arguments.seconds,
+            kills=kills,
+            breaks=breaks,
+            builds=builds,
+            level=arguments.level,
+            order=arguments.order,
+            read_concerns=self.server.read_concerns[arguments.level],
+            strict_statements=self.server.strict_statements,
         )
 
     def run_one(self, name, seed, number):
@@ -158,7 +168,8 @@ class Runner:
         anomalies = play(workload, self.server)
         if not anomalies:
             anomalies = self.missed_corruptions(workload)
-        print(f"{name} seed {seed}{trouble_of(settings)}: {workload.summary()}{workload.trouble}, {time.monotonic() - began:.1f} s", flush=True)
+        done = f"{workload.summary()}{workload.trouble}, {time.monotonic() - began:.1f} s"
+        print(f"{name} seed {seed}{trouble_of(settings)}: {done}", flush=True)
         if anomalies:
             self.failed += 1
             self.tell(workload, anomalies)
@@ -174,8 +185,11 @@ class Runner:
 
     def tell(self, workload, anomalies):
         settings, arguments = workload.settings, self.arguments
-        print(f"FAILED: {len(anomalies)} anomalies. Again: histories.py --workload {workload.name} --seed {settings.seed}"
-              f" --clients {settings.clients} --seconds {settings.seconds} --level {settings.level} --order {settings.order}{trouble_of(settings)}")
+        print(
+            f"FAILED: {len(anomalies)} anomalies. Again: histories.py --workload {workload.name} --seed {settings.seed}"
+            f" --clients {settings.clients} --seconds {settings.seconds}"
+            f" --level {settings.level} --order {settings.order}{trouble_of(settings)}"
+        )
         for anomaly in anomalies[: arguments.show]:
             print(anomaly)
         if hasattr(workload, "history"):
@@ -192,20 +206,49 @@ def parsed_arguments():
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=1.0, help="how long the clients of a run work")
     parser.add_argument("--seed", type=int, default=None, help="of the first run; each further run has the next one")
-    parser.add_argument("--kill", nargs="?", const="always", default="never", choices=["always", "sometimes", "never"],
-                        help="kill -9 in the middle of each run, or in every second round of the workloads")
-    parser.add_argument("--break", dest="breaks", nargs="?", const="always", default="never", choices=["always", "sometimes", "never"],
-                        help="break connections before requests and before replies; the workload retryable does so anyway")
-    parser.add_argument("--build", dest="builds", nargs="?", const="always", default="never", choices=["always", "sometimes", "never"],
-                        help="build and drop indexes beside the transactions")
+    parser.add_argument(
+        "--kill",
+        nargs="?",
+        const="always",
+        default="never",
+        choices=["always", "sometimes", "never"],
+        help="kill -9 in the middle of each run, or in every second round of the workloads",
+    )
+    parser.add_argument(
+        "--break",
+        dest="breaks",
+        nargs="?",
+        const="always",
+        default="never",
+        choices=["always", "sometimes", "never"],
+        help="break connections before requests and before replies; the workload retryable does so anyway",
+    )
+    parser.add_argument(
+        "--build",
+        dest="builds",
+        nargs="?",
+        const="always",
+        default="never",
+        choices=["always", "sometimes", "never"],
+        help="build and drop indexes beside the transactions",
+    )
     parser.add_argument("--level", choices=LEVELS, default="snapshot")
     parser.add_argument("--order", choices=ORDERS, default="realtime")
-    parser.add_argument("--peer", choices=["pando", "oracle"], default="pando", help="the server; a real MongoDB checks the tests themselves")
+    parser.add_argument(
+        "--peer",
+        choices=["pando", "oracle"],
+        default="pando",
+        help="the server; a real MongoDB checks the tests themselves",
+    )
     parser.add_argument("--engine", default="betree")
     parser.add_argument("--server-arguments", default="", help="further arguments of pando serve")
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("target/histories"), help="where histories of failed runs go")
+    parser.add_argument(
+        "--out", type=pathlib.Path, default=pathlib.Path("target/histories"), help="where histories of failed runs go"
+    )
     parser.add_argument("--show", type=int, default=5, help="how many anomalies of a run are printed")
     arguments = parser.parse_args()
+    if arguments.engine == "memory" and arguments.kill != "never":
+        parser.error("the engine memory keeps nothing over a kill")
     if arguments.seed is None:
         arguments.seed = random.randrange(10**9)
     return arguments

@@ -3,10 +3,12 @@
 A micro-operation is a tuple `(name, key, value)`:
 - `("append", key, value)` adds a value, unique for its key, to the end of a list;
 - `("w", key, value)` sets a register to a value, unique for its key;
-- `("r", key, value)` has read a list (a tuple, `()` where there is none yet) or a register (`None` where there is none).
+- `("r", key, value)` has read a list (a tuple, `()` where there is none yet) or a register (`None` where
+  there is none).
 
-Outcomes have Jepsen's names: `ok` is committed, `fail` is certainly not committed, `info` is unknown. Times are those of one
-monotonic clock. `began_ns` was taken before the first statement was sent, `ended_ns` after the last answer was there.
+Outcomes have Jepsen's names: `ok` is committed, `fail` is certainly not committed, `info` is unknown. Times
+are those of one monotonic clock. `began_ns` was taken before the first statement was sent, `ended_ns` after
+the last answer was there.
 """
 
 import dataclasses

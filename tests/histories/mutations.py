@@ -1,7 +1,8 @@
-"""Corruptions of a good history, each of which the checker must find: the proof that a clean verdict means something.
+"""Corruptions of a good history, each of which the checker must find. Else a clean verdict would mean little.
 
-A mutation takes a copy of a history and a source of chance, and changes it in place. It gives False where the history has no place
-for it. The names say which anomalies may be reported for it; the first words of one suffice.
+A mutation takes a copy of a history and a source of chance, and changes it in place. It gives False where the
+history has no place for it. The names say which anomalies may be reported for it; the first words of one
+suffice.
 """
 
 import random
@@ -11,7 +12,7 @@ from history import FAIL, OK
 
 
 def reads_of(history, least=1):
-    """Places of reads with so many elements at least, by transactions that committed: (transaction, position, key, value)."""
+    """Reads of so many elements at least, by committed transactions: (transaction, position, key, value)."""
     for transaction in history:
         if transaction.outcome == OK:
             for position, (name, key, value) in enumerate(transaction.operations):
@@ -63,7 +64,9 @@ def go_on_after_seen_write(history, chance):
     place = pick(found_from_others(history), chance)
     if place:
         _, _, key, value, writer = place
-        writer.operations.append((next(n for n, k, v in writer.operations if (k, v) == (key, last_of(value)) and n != "r"), key, -1))
+        writer.operations.append(
+            (next(n for n, k, v in writer.operations if (k, v) == (key, last_of(value)) and n != "r"), key, -1)
+        )
     return bool(place)
 
 
@@ -93,7 +96,9 @@ def change_mind(history, chance):
 
 def read_stale(history, chance):
     """A transaction does not see a write that was acknowledged before it began."""
-    places = [place for place in found_from_others(history) if place[4].ended_ns < place[0].began_ns and is_first_read(place)]
+    places = [
+        place for place in found_from_others(history) if place[4].ended_ns < place[0].began_ns and is_first_read(place)
+    ]
     place = pick(places, chance)
     if place:
         reader, position, key, value, writer = place

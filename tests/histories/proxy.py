@@ -1,11 +1,12 @@
 """A proxy between clients and a server that breaks connections at random, before a request or before its reply.
 
-A connection that breaks before the reply is the hard case: the server has executed the request, and the client does not know it. The proxy
-reads whole messages, so it knows which is which. It needs clients that send one request at a time and want one reply
-(`serverMonitoringMode=poll`).
+A connection that breaks before the reply is the hard case: the server has executed the request, and the
+client does not know it. The proxy reads whole messages, so it knows which is which. It needs clients that
+send one request at a time and want one reply (`serverMonitoringMode=poll`).
 
-A kill is *ambushed*: the proxy keeps back replies of commits and of retryable writes, the server is killed, and only when it has started
-again the connections break. So the client repeats what has taken effect before the kill, and the new process must know of it.
+A kill is *ambushed*: the proxy keeps back replies of commits and of retryable writes, the server is killed,
+and only when it has started again the connections break. So the client repeats what has taken effect before
+the kill, and the new process must know of it.
 """
 
 import random

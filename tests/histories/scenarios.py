@@ -1,7 +1,8 @@
-"""Anomalies as scripts of two or three sessions, in the manner of Hermitage: each one is prevented or allowed, by the level.
+"""Anomalies as scripts of two or three sessions, in the manner of Hermitage: prevented or allowed, by level.
 
-Each scenario plays its statements in a fixed order and tells whether the anomaly came about. `EXPECTED` says for each level what must come
-out. Under snapshot isolation write skew must be possible, too: a server that aborts one of the two is too strict there.
+Each scenario plays its statements in a fixed order and tells whether the anomaly came about. `EXPECTED` says
+for each level what must come out. Under snapshot isolation write skew must be possible, too: a server that
+aborts one of the two is too strict there.
 """
 
 from pymongo.errors import PyMongoError

@@ -1,4 +1,4 @@
-"""Servers that can be killed and started again on the same port and data: Pando, or the oracle to check the tests themselves."""
+"""Servers that start again on the same port and data after a kill: Pando, or a real MongoDB."""
 
 import os
 import pathlib
@@ -15,7 +15,7 @@ from pymongo.errors import ConfigurationError, OperationFailure
 from oracle import PROGRAM, Oracle
 from server import Server
 
-# PyMongo asks a server that it has lost at most this often; by default half a second, in which every client would stand still.
+# PyMongo asks for a lost server at most this often. Its default is half a second, in which a client stands still.
 common.MIN_HEARTBEAT_INTERVAL = 0.05
 
 OPTIONS = {"serverSelectionTimeoutMS": 20_000, "socketTimeoutMS": 30_000, "serverMonitoringMode": "poll"}
@@ -43,7 +43,7 @@ def require_transactions(client):
 
 
 def steady_port():
-    """A free port below those that the kernel gives to outgoing connections, so nobody takes it while the server is down."""
+    """A free port that the kernel gives to no outgoing connection, so none takes it while the server is down."""
     while True:
         port = random.randrange(20_000, 32_000)
         with socket.socket() as listener:
@@ -57,7 +57,7 @@ def steady_port():
 class Pando:
     """`pando serve` on one port and folder."""
 
-    # The read concerns that give each level. At level `snapshot` any of them reads from the snapshot of the transaction.
+    # The read concerns that give each level. Those of `snapshot` all read from the snapshot of the transaction.
     read_concerns = {"snapshot": ("snapshot", "majority", "local", None), "serializable": ("serializable",)}
     uri_options = "directConnection=true"
     # A statement outside a transaction reads from one snapshot, and sees every acknowledged write.
@@ -112,8 +112,12 @@ class MongoDB(Oracle):
             return self.start_replica_set()
         environment = dict(os.environ, ORACLE_HOME=self.home.name, KEEP="1")
         self._pid_file().unlink()
-        subprocess.run([PROGRAM, "start", str(self.port), "--replSet", "rs0", "--wiredTigerCacheSizeGB", "0.5"],
-                       env=environment, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [PROGRAM, "start", str(self.port), "--replSet", "rs0", "--wiredTigerCacheSizeGB", "0.5"],
+            env=environment,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         with client_of(self.port) as client:
             while not client.admin.command("hello").get("isWritablePrimary"):
                 time.sleep(0.05)

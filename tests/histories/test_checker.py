@@ -102,7 +102,13 @@ def test_a_good_history_has_no_anomaly():
 
 
 def test_a_good_history_of_registers_has_no_anomaly():
-    good = ["0 ok 0-5: w x 1, w y 1", "1 ok 1-9: rr x, rr y", "2 ok 6-12: rr x 1, w x 2, rr x 2", "3 info 7-8: w y 3", "4 ok 20-21: rr x 2, rr y 3"]
+    good = [
+        "0 ok 0-5: w x 1, w y 1",
+        "1 ok 1-9: rr x, rr y",
+        "2 ok 6-12: rr x 1, w x 2, rr x 2",
+        "3 info 7-8: w y 3",
+        "4 ok 20-21: rr x 2, rr y 3",
+    ]
     assert names(history_of(*good), "register") == []
 
 
@@ -116,7 +122,12 @@ def test_write_skew_is_allowed_under_snapshot_isolation_only():
 
 def test_the_anomaly_of_a_read_only_transaction_is_no_serializable_history():
     # Fekete, O'Neil, O'Neil: the reader sees the deposit without the withdrawal that precedes it in any serial order.
-    lines = ["0 ok 0-20: r x, r y, append x 1", "1 ok 5-8: r y, append y 1", "2 ok 9-12: r x, r y 1", "3 ok 30-31: r x 1, r y 1"]
+    lines = [
+        "0 ok 0-20: r x, r y, append x 1",
+        "1 ok 5-8: r y, append y 1",
+        "2 ok 9-12: r x, r y 1",
+        "3 ok 30-31: r x 1, r y 1",
+    ]
     assert names(history_of(*lines)) == []
     assert names(history_of(*lines), level="serializable", order="none") == ["G2-item"]
 
@@ -192,7 +203,9 @@ def test_histories_survive_the_format_of_elle(model, tmp_path):
     history = simulate(1, model, "read committed")
     edn.write(history, tmp_path / "history.edn")
     found = edn.read(tmp_path / "history.edn")
-    assert [(t.process, t.outcome, t.began_ns, t.ended_ns) for t in found] == [(t.process, t.outcome, t.began_ns, t.ended_ns) for t in history]
+    assert [(t.process, t.outcome, t.began_ns, t.ended_ns) for t in found] == [
+        (t.process, t.outcome, t.began_ns, t.ended_ns) for t in history
+    ]
     assert [t.operations for t in found if t.outcome == OK] == [t.operations for t in history if t.outcome == OK]
     assert names(found, model) != []
 

@@ -1,4 +1,4 @@
-"""Every workload finds what it is there for: the end state is falsified behind its back, or a client lies, and a run must fail.
+"""Each workload finds the faults that it is there for: a test falsifies the end state, a client, or messages.
 
 The server is a correct one, so each run without sabotage must be good.
 """
@@ -40,7 +40,9 @@ def falsified(workload, server, sabotage):
 
 
 def test_a_lost_append_is_found(server):
-    found = falsified(ListAppend, server, lambda db: db["keys"].update_many({}, {"$pop": {"values": 1}, "$inc": {"size": -1}}))
+    found = falsified(
+        ListAppend, server, lambda db: db["keys"].update_many({}, {"$pop": {"values": 1}, "$inc": {"size": -1}})
+    )
     assert "lost append" in found
 
 
@@ -50,7 +52,9 @@ def test_a_doubled_append_is_found(server):
 
 
 def test_a_document_whose_fields_disagree_is_found(server):
-    assert "torn document" in falsified(ListAppend, server, lambda db: db["keys"].update_many({}, {"$inc": {"size": 1}}))
+    assert "torn document" in falsified(
+        ListAppend, server, lambda db: db["keys"].update_many({}, {"$inc": {"size": 1}})
+    )
 
 
 def test_a_register_that_goes_back_is_found(server):
@@ -104,7 +108,7 @@ def test_a_read_that_goes_back_in_time_is_found(server):
 
 
 class ForgetfulProxy(Proxy):
-    """Each connection has session ids of its own, so the server does not recognise what is repeated through another one."""
+    """Each connection has session ids of its own, so the server does not recognise a repetition through another."""
 
     def forwarded(self, request, route):
         own = hashlib.md5(str(id(route)).encode()).digest()

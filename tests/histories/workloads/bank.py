@@ -1,8 +1,10 @@
-"""A bank: transfers between accounts in transactions. The sum holds in every snapshot, and each transfer is in the book or not at all.
+"""A bank: transfers between accounts in transactions.
 
-An account without money is deleted, and inserted again by the next transfer to it, so documents, indexes and counters come and go. Each
-transfer also inserts into a second collection, the book. At the end the balances are those of the book, it has each acknowledged
-transfer, and no transfer that was rolled back.
+The sum of all accounts is the same in every snapshot, and a transfer is done and in the book, or neither.
+
+An account without money is deleted, and inserted again by the next transfer to it, so documents, indexes and
+counters come and go. Each transfer also inserts into a second collection, the book. At the end the balances
+are those of the book, it has each acknowledged transfer, and no transfer that was rolled back.
 """
 
 from clients import persist, transact
@@ -34,7 +36,11 @@ class Bank(Workload):
 
     def step(self, client):
         if client.chance.random() < READS:
-            return self.look(client)
+            self.look(client)
+        else:
+            self.move(client)
+
+    def move(self, client):
         self.transfers[client.number] += 1
         name = f"{client.number}-{self.transfers[client.number]}"
         wrote = []
@@ -71,7 +77,9 @@ class Bank(Workload):
         return sum(account["balance"] for account in accounts.find({}, session=session))
 
     def by_balance(self, accounts, session):
-        return sum(account["balance"] for account in accounts.find({"balance": {"$gt": 0}}, session=session).hint("balance_1"))
+        return sum(
+            account["balance"] for account in accounts.find({"balance": {"$gt": 0}}, session=session).hint("balance_1")
+        )
 
     def by_owner(self, accounts, session):
         """From an index alone, in two batches."""
@@ -80,7 +88,9 @@ class Bank(Workload):
         return sum(account["balance"] for account in found)
 
     def by_group(self, accounts, session):
-        return next(accounts.aggregate([{"$group": {"_id": None, "sum": {"$sum": "$balance"}}}], session=session))["sum"]
+        return next(accounts.aggregate([{"$group": {"_id": None, "sum": {"$sum": "$balance"}}}], session=session))[
+            "sum"
+        ]
 
     def by_ids(self, accounts, session):
         """One statement for each account, which only one snapshot makes a sum of."""
@@ -91,11 +101,17 @@ class Bank(Workload):
         sums = {}
         if self.settings.strict_statements and client.chance.random() < 0.3:
             view = client.chance.choice(self.views[:-1])
-            accounts = client.db.accounts.with_options(read_concern=ReadConcern(client.chance.choice(("snapshot", "local"))))
+            accounts = client.db.accounts.with_options(
+                read_concern=ReadConcern(client.chance.choice(("snapshot", "local")))
+            )
             sums[f"{view.__name__} outside a transaction"] = persist(lambda: view(accounts, None))
         else:
             views = client.chance.sample(self.views, 2)
-            transact(client, lambda session: sums.update((view.__name__, view(client.db.accounts, session)) for view in views), roll_backs=0)
+            transact(
+                client,
+                lambda session: sums.update((view.__name__, view(client.db.accounts, session)) for view in views),
+                roll_backs=0,
+            )
         self.snapshots += 1
         for view, found in sums.items():
             if found != TOTAL:

@@ -1,7 +1,8 @@
-"""Causal consistency: every client reads its own writes, never goes back in time, and sees what another one has told it of.
+"""Causal consistency: a client reads its own writes, never goes back in time, and sees all it was told of.
 
-Each client writes rising numbers to a document of its own, outside transactions and in them. A read by another client follows
-after it has been told of a write, with the times that the session of the writer knows, as programs hand them on.
+Each client writes rising numbers to a document of its own, outside transactions and in them. A read by
+another client follows after it has been told of a write, with the times that the session of the writer knows,
+as programs hand them on.
 """
 
 from clients import is_expected, transact
@@ -73,7 +74,10 @@ class Causal(Workload):
             return
         self.reads += 1
         if not least <= found <= self.tried[writer]:
-            self.report("not causal", f"client {client.number} read {found} of writer {writer}, at least {least} was acknowledged or read before")
+            self.report(
+                "not causal",
+                f"client {client.number} read {found} of writer {writer}, and knew of {least} before",
+            )
         self.seen_by[client.number][writer] = max(found, self.seen_by[client.number][writer])
 
     def number_of(self, client, writer):
@@ -81,7 +85,11 @@ class Causal(Workload):
         found = []
         try:
             if client.chance.random() < 0.3:
-                outcome, _ = transact(client, lambda session: found.append(self.find_number(client, session, client.db.numbers, writer)), roll_backs=0)
+                outcome, _ = transact(
+                    client,
+                    lambda session: found.append(self.find_number(client, session, client.db.numbers, writer)),
+                    roll_backs=0,
+                )
                 if outcome not in (OK, FAIL):
                     client.renew()
             else:

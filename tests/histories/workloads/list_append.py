@@ -37,7 +37,11 @@ class ListAppend(MicroOperations):
     def append_and_return(self, client, session, operations):
         key = self.keys.pick(client.chance)
         after = client.db[self.collection].find_one_and_update(
-            {"_id": key}, self.change(key, operations), upsert=True, return_document=ReturnDocument.AFTER, session=session
+            {"_id": key},
+            self.change(key, operations),
+            upsert=True,
+            return_document=ReturnDocument.AFTER,
+            session=session,
         )
         operations.append(self.found(key, [after]))
 

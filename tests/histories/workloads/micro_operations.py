@@ -1,8 +1,9 @@
 """Transactions of one to five random micro-operations on a few keys: the common part of lists and registers.
 
-A key is a document `{_id, key, …}`. Reads come by `_id`, by the index of `key`, by `$in`, by a pipeline, and by a scan of an index that every
-write changes, so a snapshot that differs between trees is seen. Some single micro-operations run outside a transaction. A key is
-replaced by a new one after so many writes, so lists stay short.
+A key is a document `{_id, key, …}`. Reads come by `_id`, by the index of `key`, by `$in`, by a pipeline, and
+by a scan of an index that every write changes, so a snapshot that differs between trees is seen. Some single
+micro-operations run outside a transaction. A key is replaced by a new one after so many writes, so lists stay
+short.
 """
 
 import threading
@@ -58,7 +59,14 @@ class MicroOperations(Workload):
         super().__init__(settings)
         self.keys = Keys()
         self.history = History()
-        self.reads = [self.read_by_id, self.read_by_id, self.read_by_index, self.read_several, self.read_by_pipeline, self.read_by_scan]
+        self.reads = [
+            self.read_by_id,
+            self.read_by_id,
+            self.read_by_index,
+            self.read_several,
+            self.read_by_pipeline,
+            self.read_by_scan,
+        ]
         self.writes = []
 
     def prepare(self, db):
@@ -85,7 +93,7 @@ class MicroOperations(Workload):
         client.chance.choice(forms)(client, session, operations)
 
     def plain(self, client, operations):
-        """One micro-operation outside a transaction, which is one of its own. PyMongo repeats it once after a network error."""
+        """One micro-operation outside a transaction. PyMongo repeats it once after a network error."""
         form = client.chance.choice([self.read_by_id, self.read_by_index, self.read_by_scan, *self.plain_writes])
         try:
             form(client, None, operations)
@@ -117,7 +125,9 @@ class MicroOperations(Workload):
 
     def read_by_pipeline(self, client, session, operations):
         key = self.keys.pick(client.chance)
-        operations.append(self.found(key, client.db[self.collection].aggregate([{"$match": {"_id": key}}], session=session)))
+        operations.append(
+            self.found(key, client.db[self.collection].aggregate([{"$match": {"_id": key}}], session=session))
+        )
 
     def read_several(self, client, session, operations):
         keys = client.chance.sample(self.keys.some(), 2)

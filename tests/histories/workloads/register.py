@@ -1,4 +1,4 @@
-"""Registers: a write gives a key a unique value. Documents are set, replaced, exchanged, and deleted and inserted again."""
+"""Registers: a write sets a unique value, by an update, a replacement, an exchange, or a new document."""
 
 from pymongo import ReturnDocument
 from workloads.micro_operations import MicroOperations
@@ -28,11 +28,15 @@ class Register(MicroOperations):
 
     def set(self, client, session, operations):
         key = self.keys.pick(client.chance)
-        client.db[self.collection].update_one({"_id": key}, {"$set": self.next_document(key, operations)}, upsert=True, session=session)
+        client.db[self.collection].update_one(
+            {"_id": key}, {"$set": self.next_document(key, operations)}, upsert=True, session=session
+        )
 
     def replace(self, client, session, operations):
         key = self.keys.pick(client.chance)
-        client.db[self.collection].replace_one({"_id": key}, self.next_document(key, operations), upsert=True, session=session)
+        client.db[self.collection].replace_one(
+            {"_id": key}, self.next_document(key, operations), upsert=True, session=session
+        )
 
     def exchange(self, client, session, operations):
         """The reply has the value before, which makes the order of versions known."""

@@ -1,8 +1,11 @@
-"""Single retryable writes while connections break and the server is killed: acknowledged is exactly once, otherwise at most once.
+"""Single retryable writes while connections break and the server is killed.
 
-PyMongo repeats a write once after a network error, with the same transaction number, and the server must give the result of the first
-try instead of executing it again. Each write has a unique value as its effect, so a second execution is seen in the documents, and in the
-reply of the write itself. A write that fails twice is in doubt.
+An acknowledged write has taken effect exactly once, any other at most once.
+
+PyMongo repeats a write once after a network error, with the same transaction number, and the server must give
+the result of the first try instead of executing it again. Each write has a unique value as its effect, so a
+second execution is seen in the documents, and in the reply of the write itself. A write that fails twice is
+in doubt.
 """
 
 import collections
@@ -15,7 +18,13 @@ from workload import Workload
 LISTS = 3
 BATCH = 3
 # The place where the effect of each form is seen, and its number of effects.
-PLACES = {"insert": "documents", "insert_many": "documents", "upsert": "documents", "delete": "deleted", "increment": "sums"}
+PLACES = {
+    "insert": "documents",
+    "insert_many": "documents",
+    "upsert": "documents",
+    "delete": "deleted",
+    "increment": "sums",
+}
 
 
 def effects_of(name, value):
@@ -33,12 +42,24 @@ class Retryable(Workload):
         self.values = [0] * settings.clients
         self.acknowledged, self.in_doubt = {}, {}
         self.pairs = []
-        self.forms = [self.insert, self.insert_many, self.push, self.push_and_return, self.increment, self.upsert, self.delete, self.bulk]
+        self.forms = [
+            self.insert,
+            self.insert_many,
+            self.push,
+            self.push_and_return,
+            self.increment,
+            self.upsert,
+            self.delete,
+            self.bulk,
+        ]
 
     def prepare(self, db):
         hello = db.client.admin.command("hello")
         if not ("setName" in hello or hello.get("msg") == "isdbgrid"):
-            self.report("no retryable writes", "the server is neither a member of a replica set nor a mongos, so drivers repeat no write")
+            self.report(
+                "no retryable writes",
+                "the server is neither a member of a replica set nor a mongos, so drivers repeat no write",
+            )
         db.documents.create_index("by")
         db.pairs.create_index("owner")
         db.lists.create_index("values")
@@ -78,10 +99,12 @@ class Retryable(Workload):
         self.expect(f"push {value}", (result.matched_count, result.modified_count), (1, 1))
 
     def push_and_return(self, client, value):
-        """The reply must be that of the first try: the document before it lacks the value, the document after it has it."""
+        """The reply must be that of the first try: the document before it, or the one after it."""
         after = client.chance.random() < 0.5
         when = ReturnDocument.AFTER if after else ReturnDocument.BEFORE
-        document = client.db.lists.find_one_and_update(self.any_list(client), {"$push": {"values": value}}, return_document=when)
+        document = client.db.lists.find_one_and_update(
+            self.any_list(client), {"$push": {"values": value}}, return_document=when
+        )
         self.expect(f"push_and_return {value}", document["values"].count(value), int(after))
 
     def increment(self, client, value):
@@ -102,7 +125,10 @@ class Retryable(Workload):
         self.expect(f"delete {value}", result.deleted_count, 1)
 
     def bulk(self, client, value):
-        updates = [UpdateOne(self.any_list(client), {"$push": {"values": value}}), UpdateOne({"_id": "none"}, {"$set": {"never": 1}})]
+        updates = [
+            UpdateOne(self.any_list(client), {"$push": {"values": value}}),
+            UpdateOne({"_id": "none"}, {"$set": {"never": 1}}),
+        ]
         result = client.db.lists.bulk_write(updates)
         self.expect(f"bulk {value}", (result.matched_count, result.modified_count), (1, 1))
 
@@ -115,7 +141,9 @@ class Retryable(Workload):
             times.update(("lists", value) for value in document["values"])
             times.update({("sums", int(value)): count for value, count in document["by"].items()})
             if document["sum"] != sum(document["by"].values()):
-                self.report("torn document", f"the sum of {document['_id']} is {document['sum']}, not that of its parts")
+                self.report(
+                    "torn document", f"the sum of {document['_id']} is {document['sum']}, not that of its parts"
+                )
         left = collections.Counter(document["owner"] for document in db.pairs.find())
         times.update({("deleted", owner): 2 - left[owner] for owner in self.pairs})
         return times
@@ -124,10 +152,15 @@ class Retryable(Workload):
         times = persist(lambda: self.effects_in(db))
         for effect, what in self.acknowledged.items():
             if times[effect] != 1:
-                self.report("lost or doubled write", f"{what} was acknowledged, and its effect {effect} is there {times[effect]} times")
+                self.report(
+                    "lost or doubled write",
+                    f"{what} was acknowledged, and its effect {effect} is there {times[effect]} times",
+                )
         for effect, what in self.in_doubt.items():
             if times[effect] > 1:
-                self.report("doubled write", f"{what} is in doubt, and its effect {effect} is there {times[effect]} times")
+                self.report(
+                    "doubled write", f"{what} is in doubt, and its effect {effect} is there {times[effect]} times"
+                )
         for effect in times.keys() - self.acknowledged.keys() - self.in_doubt.keys():
             self.report("unwritten value", f"nobody wrote {effect}")
 

@@ -1,9 +1,12 @@
 """Write skew and phantoms under load: decisions from what a transaction reads, where two decide at once.
 
-- Doctors: of each pair at least one is on call. A doctor leaves only where the transaction saw the other one on call.
-- Bookings: each room has one booking at most. A transaction books where it found no booking, by a range of an index.
+- Doctors: of each pair at least one is on call. A doctor leaves only where the transaction saw the other one
+  on call.
+- Bookings: each room has one booking at most. A transaction books where it found no booking, by a range of an
+  index.
 
-Snapshot isolation allows both rules to be broken, so there the breaches are only counted. At the level `serializable` each is an anomaly.
+Snapshot isolation allows both rules to be broken, so there the breaches are only counted. At the level
+`serializable` each is an anomaly.
 """
 
 from clients import persist, transact
@@ -26,7 +29,9 @@ class Skew(Workload):
         db.doctors.create_index("pair")
         db.doctors.create_index([("on", 1), ("pair", 1)])
         db.bookings.create_index([("room", 1), ("hour", 1)])
-        db.doctors.insert_many([{"_id": f"{pair}-{side}", "pair": pair, "on": True} for pair in range(PAIRS) for side in "ab"])
+        db.doctors.insert_many(
+            [{"_id": f"{pair}-{side}", "pair": pair, "on": True} for pair in range(PAIRS) for side in "ab"]
+        )
 
     def step(self, client):
         act = client.chance.choice([self.change_duty, self.change_booking])
