@@ -3,6 +3,9 @@
 from pymongo import ReturnDocument
 from workloads.micro_operations import MicroOperations
 
+PAD_BYTES = 10_000
+PADDED = 8
+
 
 class Register(MicroOperations):
     name = "register"
@@ -24,7 +27,9 @@ class Register(MicroOperations):
     def next_document(self, key, operations):
         value = self.keys.next_value(key)
         operations.append(("w", key, value))
-        return {"key": key, "value": value, "copy": value}
+        # Some documents are many times larger than the others, so pages split while transactions are open.
+        pad = "x" * PAD_BYTES if value % PADDED == 0 else ""
+        return {"key": key, "value": value, "copy": value, "pad": pad}
 
     def set(self, client, session, operations):
         key = self.keys.pick(client.chance)
