@@ -28,11 +28,14 @@ from workload import Settings  # noqa: E402
 from workloads.bank import Bank  # noqa: E402
 from workloads.causal import Causal  # noqa: E402
 from workloads.list_append import ListAppend  # noqa: E402
+from workloads.new_collections import NewCollections  # noqa: E402
 from workloads.register import Register  # noqa: E402
 from workloads.retryable import Retryable  # noqa: E402
 from workloads.skew import Skew  # noqa: E402
 
-WORKLOADS = {workload.name: workload for workload in (ListAppend, Register, Retryable, Bank, Skew, Causal)}
+WORKLOADS = {
+    workload.name: workload for workload in (ListAppend, Register, NewCollections, Retryable, Bank, Skew, Causal)
+}
 KILLS = 2
 JOIN_SECONDS = 90
 

@@ -32,11 +32,12 @@ class ListAppend(MicroOperations):
 
     def append(self, client, session, operations):
         key = self.keys.pick(client.chance)
-        client.db[self.collection].update_one({"_id": key}, self.change(key, operations), upsert=True, session=session)
+        change = self.change(key, operations)
+        self.home(client.db, key).update_one({"_id": key}, change, upsert=True, session=session)
 
     def append_and_return(self, client, session, operations):
         key = self.keys.pick(client.chance)
-        after = client.db[self.collection].find_one_and_update(
+        after = self.home(client.db, key).find_one_and_update(
             {"_id": key},
             self.change(key, operations),
             upsert=True,

@@ -16,7 +16,6 @@ from pymongo.errors import ConnectionFailure, PyMongoError
 from workload import Workload
 
 ACTIVE_KEYS = 5
-WRITES_PER_KEY = 40
 PLAIN = 0.15
 FINAL_PROCESS = 1_000_000
 
@@ -24,7 +23,8 @@ FINAL_PROCESS = 1_000_000
 class Keys:
     """The keys in use, and a fresh value for each write."""
 
-    def __init__(self):
+    def __init__(self, writes_per_key):
+        self.writes_per_key = writes_per_key
         self.lock = threading.Lock()
         self.active = list(range(ACTIVE_KEYS))
         self.used = ACTIVE_KEYS
@@ -42,7 +42,7 @@ class Keys:
     def next_value(self, key):
         with self.lock:
             self.writes[key] = self.writes.get(key, 0) + 1
-            if self.writes[key] == WRITES_PER_KEY:
+            if self.writes[key] == self.writes_per_key:
                 self.active[self.active.index(key)] = self.used
                 self.used += 1
             return self.writes[key]
@@ -54,10 +54,11 @@ class MicroOperations(Workload):
     model = None
     collection = "keys"
     moving_field = None
+    writes_per_key = 40
 
     def __init__(self, settings):
         super().__init__(settings)
-        self.keys = Keys()
+        self.keys = Keys(self.writes_per_key)
         self.history = History()
         self.reads = [
             self.read_by_id,
@@ -68,6 +69,12 @@ class MicroOperations(Workload):
             self.read_by_scan,
         ]
         self.writes = []
+        self.plain_reads = [self.read_by_id, self.read_by_index, self.read_by_scan]
+        self.plain_writes = []
+
+    def home(self, db, key):
+        """The collection of a key."""
+        return db[self.collection]
 
     def prepare(self, db):
         db[self.collection].create_index("key")
@@ -94,7 +101,7 @@ class MicroOperations(Workload):
 
     def plain(self, client, operations):
         """One micro-operation outside a transaction. PyMongo repeats it once after a network error."""
-        form = client.chance.choice([self.read_by_id, self.read_by_index, self.read_by_scan, *self.plain_writes])
+        form = client.chance.choice([*self.plain_reads, *self.plain_writes])
         try:
             form(client, None, operations)
             return OK, ""
@@ -117,7 +124,7 @@ class MicroOperations(Workload):
 
     def read_by_id(self, client, session, operations):
         key = self.keys.pick(client.chance)
-        operations.append(self.found(key, client.db[self.collection].find({"_id": key}, session=session)))
+        operations.append(self.found(key, self.home(client.db, key).find({"_id": key}, session=session)))
 
     def read_by_index(self, client, session, operations):
         key = self.keys.pick(client.chance)
@@ -125,9 +132,8 @@ class MicroOperations(Workload):
 
     def read_by_pipeline(self, client, session, operations):
         key = self.keys.pick(client.chance)
-        operations.append(
-            self.found(key, client.db[self.collection].aggregate([{"$match": {"_id": key}}], session=session))
-        )
+        pipeline = [{"$match": {"_id": key}}]
+        operations.append(self.found(key, self.home(client.db, key).aggregate(pipeline, session=session)))
 
     def read_several(self, client, session, operations):
         keys = client.chance.sample(self.keys.some(), 2)
@@ -155,9 +161,12 @@ class MicroOperations(Workload):
     def read_all(self, db):
         operations = []
         with db.client.start_session() as session, session.start_transaction():
-            documents = list(db[self.collection].find({}, session=session))
+            documents = [document for home in self.homes(db) for document in home.find({}, session=session)]
         self.found_among(range(self.keys.used), documents, operations)
         return operations
+
+    def homes(self, db):
+        return [db[self.collection]]
 
     def anomalies(self):
         return self.seen + check(self.history, self.model, self.settings.level, self.settings.order)
