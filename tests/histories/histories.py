@@ -26,6 +26,7 @@ from proxy import Proxy  # noqa: E402
 from servers import MongoDB, NoTransactions, Pando, client_of, require_transactions  # noqa: E402
 from workload import Settings  # noqa: E402
 from workloads.bank import Bank  # noqa: E402
+from workloads.batches import Batches  # noqa: E402
 from workloads.causal import Causal  # noqa: E402
 from workloads.list_append import ListAppend  # noqa: E402
 from workloads.new_collections import NewCollections  # noqa: E402
@@ -34,7 +35,8 @@ from workloads.retryable import Retryable  # noqa: E402
 from workloads.skew import Skew  # noqa: E402
 
 WORKLOADS = {
-    workload.name: workload for workload in (ListAppend, Register, NewCollections, Retryable, Bank, Skew, Causal)
+    workload.name: workload
+    for workload in (ListAppend, Register, NewCollections, Retryable, Bank, Batches, Skew, Causal)
 }
 KILLS = 2
 JOIN_SECONDS = 90
@@ -120,16 +122,16 @@ class Runner:
         self.server = None
         self.failed = 0
         self.corrupted = set()
+        self.names = list(WORKLOADS) if arguments.workload == "all" else [arguments.workload]
 
     def run_all(self):
-        names = list(WORKLOADS) if self.arguments.workload == "all" else [self.arguments.workload]
         began = time.monotonic()
         self.start_server()
         try:
             with client_of(self.server.port) as client:
                 require_transactions(client)
             for number in range(self.arguments.runs):
-                self.run_one(names[number % len(names)], self.arguments.seed + number, number)
+                self.run_one(self.names[number % len(self.names)], self.arguments.seed + number, number)
         finally:
             self.stop_server()
         print(f"{self.arguments.runs} runs in {time.monotonic() - began:.0f} s, {self.failed} failed")
@@ -148,7 +150,7 @@ class Runner:
 
     def settings(self, seed, number):
         arguments = self.arguments
-        turn = number // len(WORKLOADS)
+        turn = number // len(self.names)
         kills = KILLS if happens(arguments.kill, turn) else 0
         breaks, builds = happens(arguments.breaks, turn // 2), happens(arguments.builds, turn // 4)
         return Settings(

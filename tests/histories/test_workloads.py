@@ -12,6 +12,7 @@ from histories import WORKLOADS, play
 from proxy import Proxy
 from workload import Settings
 from workloads.bank import Bank
+from workloads.batches import Batches
 from workloads.causal import Causal
 from workloads.list_append import ListAppend
 from workloads.register import Register
@@ -81,6 +82,14 @@ def test_a_torn_transfer_is_found(server):
 
 def test_a_lost_transfer_is_found(server):
     assert "lost write" in falsified(Bank, server, lambda db: db.book.delete_many({}))
+
+
+def test_a_batch_in_part_is_found(server):
+    assert "torn batch" in falsified(Batches, server, lambda db: db.left.delete_one({"size": {"$gt": 1}}))
+
+
+def test_a_lost_batch_is_found(server):
+    assert "lost write" in falsified(Batches, server, lambda db: db.left.delete_many({}))
 
 
 class TornBank(Bank):
