@@ -17,6 +17,8 @@ from server import Server
 
 # PyMongo asks for a lost server at most this often. Its default is half a second, in which a client stands still.
 common.MIN_HEARTBEAT_INTERVAL = 0.05
+# Drivers repeat writes and commits only where the server looks like a member of a replica set.
+os.environ["PANDO_PERSONA"] = "replica-set"
 
 OPTIONS = {"serverSelectionTimeoutMS": 20_000, "socketTimeoutMS": 30_000, "serverMonitoringMode": "poll"}
 

@@ -20,6 +20,7 @@ from workloads.retryable import Retryable
 from workloads.skew import Skew
 
 SEED = 4711
+TRIES = 10
 
 
 def settings_of(**changes):
@@ -92,6 +93,15 @@ def test_a_lost_batch_is_found(server):
     assert "lost write" in falsified(Batches, server, lambda db: db.left.delete_many({}))
 
 
+def found_within_tries(play_once, is_found):
+    """Plays until chance brings the fault about. A checker that does not see it never does."""
+    for _ in range(TRIES):
+        found = names(play_once())
+        if is_found(found):
+            return
+    pytest.fail(f"{TRIES} runs showed only {found}")
+
+
 class TornBank(Bank):
     """One transfer is not one transaction."""
 
@@ -100,7 +110,7 @@ class TornBank(Bank):
 
 
 def test_a_torn_snapshot_is_found(server):
-    assert "torn snapshot" in names(play(TornBank(settings_of(seconds=1)), server))
+    found_within_tries(lambda: play(TornBank(settings_of()), server), {"torn snapshot"}.intersection)
 
 
 class ForgetfulCausal(Causal):
@@ -113,7 +123,7 @@ class ForgetfulCausal(Causal):
 
 
 def test_a_read_that_goes_back_in_time_is_found(server):
-    assert "not causal" in names(play(ForgetfulCausal(settings_of()), server))
+    found_within_tries(lambda: play(ForgetfulCausal(settings_of()), server), {"not causal"}.intersection)
 
 
 class ForgetfulProxy(Proxy):
@@ -125,9 +135,11 @@ class ForgetfulProxy(Proxy):
 
 
 def test_a_retryable_write_that_is_executed_again_is_found(server):
-    found = play(Retryable(settings_of(clients=8, seconds=1)), server, proxy_class=ForgetfulProxy)
-    # Either an effect is there twice, or the repetition finds its own document in the way.
-    assert any("doubled" in str(anomaly) or "E11000" in str(anomaly) for anomaly in found), found
+    """Either an effect is there twice, or the repetition gives another reply, or finds its own document in the way."""
+    found_within_tries(
+        lambda: play(Retryable(settings_of()), server, proxy_class=ForgetfulProxy),
+        {"lost or doubled write", "doubled write", "wrong reply", "surprise"}.intersection,
+    )
 
 
 def kill_all_sessions(db):
@@ -136,9 +148,11 @@ def kill_all_sessions(db):
 
 
 def test_a_commit_that_the_server_forgets_is_found(server):
-    settings = settings_of(clients=8, seconds=1, breaks=True, strict_statements=False)
-    found = names(play(ListAppend(settings), server, kill_all_sessions, ForgetfulProxy))
-    assert "G1a (aborted read)" in found, found
+    settings = settings_of(clients=8, breaks=True, strict_statements=False)
+    found_within_tries(
+        lambda: play(ListAppend(settings), server, kill_all_sessions, ForgetfulProxy),
+        {"G1a (aborted read)"}.intersection,
+    )
 
 
 class TornListAppend(ListAppend):
@@ -150,10 +164,10 @@ class TornListAppend(ListAppend):
 
 
 def test_reads_without_a_snapshot_are_found(server):
-    found = names(play(TornListAppend(settings_of(seconds=1)), server))
-    assert found & {"internal", "G-single (read skew)", "lost update"}, found
+    expected = {"internal", "G-single (read skew)", "lost update"}
+    found_within_tries(lambda: play(TornListAppend(settings_of()), server), expected.intersection)
 
 
 def test_write_skew_is_found_where_it_is_forbidden(server):
-    found = names(play(Skew(settings_of(level="serializable", clients=8, seconds=1.5)), server))
-    assert "serializability broken" in found
+    settings = settings_of(level="serializable", clients=8)
+    found_within_tries(lambda: play(Skew(settings), server), {"serializability broken"}.intersection)
