@@ -5,6 +5,8 @@ for each level what must come out. Under snapshot isolation write skew must be p
 aborts one of the two is too strict there.
 """
 
+import threading
+
 from pymongo.errors import PyMongoError
 from pymongo.read_concern import ReadConcern
 
@@ -15,7 +17,7 @@ class Actor:
     """One session with a transaction. After a conflict it has lost, and its further statements are left out."""
 
     def __init__(self, db, read_concern):
-        self.things = db.things
+        self.db, self.things = db, db.things
         self.session = db.client.start_session()
         self.session.start_transaction(read_concern=ReadConcern(read_concern))
         self.lost = False
@@ -47,8 +49,17 @@ class Actor:
 
     def found(self, filter, **options):
         """The `_id` of each match."""
-        cursor = self.do("find", filter, **options)
-        return [document["_id"] for document in cursor] if cursor is not None else []
+        return self.found_in("things", filter, **options)
+
+    def found_in(self, collection, filter, **options):
+        if self.lost:
+            return []
+        try:
+            found = self.db[collection].find(filter, session=self.session, **options)
+            return [document["_id"] for document in found]
+        except PyMongoError as error:
+            self.lose(error)
+            return []
 
     def commit(self):
         """Whether the transaction has committed."""
@@ -73,6 +84,9 @@ class Stage:
         db.things.drop()
         db.things.create_index("value")
         db.things.insert_many([{"_id": 1, "value": 10}, {"_id": 2, "value": 20}])
+        for name in ("others", "renamed"):
+            db[name].drop()
+        db.others.insert_many([{"_id": 3, "value": 30}, {"_id": 4, "value": 40}])
 
     def actor(self):
         self.actors.append(Actor(self.db, self.read_concern))
@@ -227,6 +241,71 @@ def read_only_transaction(stage):
     return withdrawal.commit() and not report.lost and seen == (10, 40)
 
 
+def read_of_a_dropped_collection(stage):
+    """The old documents or an error are right, an empty collection is not."""
+    one = stage.actor()
+    one.value(1)
+    stage.db.others.drop()
+    seen = one.found_in("others", {})
+    one.commit()
+    return not one.lost and seen != [3, 4]
+
+
+def read_of_a_renamed_collection(stage):
+    one = stage.actor()
+    one.value(1)
+    stage.db.others.rename("renamed")
+    seen = one.found_in("others", {}), one.found_in("renamed", {})
+    one.commit()
+    return not one.lost and seen != ([3, 4], [])
+
+
+def read_of_a_collection_that_was_created_anew(stage):
+    one = stage.actor()
+    one.value(1)
+    stage.db.others.drop()
+    stage.db.others.insert_one({"_id": 5})
+    seen = one.found_in("others", {})
+    one.commit()
+    return not one.lost and seen != [3, 4]
+
+
+def read_by_an_index_that_was_built_later(stage):
+    """The new index lacks what the snapshot has: its use would lose the document."""
+    one = stage.actor()
+    one.value(1)
+    stage.db.others.update_one({"_id": 3}, {"$set": {"value": 99}})
+    stage.db.others.create_index("value")
+    seen = one.found_in("others", {"value": 30}), one.found_in("others", {"value": 99})
+    one.commit()
+    return not one.lost and seen != ([3], [])
+
+
+def write_beside_an_index_build(stage):
+    """A transaction writes before the index is built and commits after it: the index has its entry, or it loses."""
+    one = stage.actor()
+    one.do("update_one", {"_id": 1}, {"$set": {"late": 1}})
+    build = threading.Thread(target=stage.db.things.create_index, args=["late"])
+    build.start()
+    build.join(1)
+    committed = one.commit()
+    build.join()
+    found = [document["_id"] for document in stage.db.things.find({"late": 1}).hint("late_1")]
+    return found != ([1] if committed else [])
+
+
+def commit_of_two_collections(stage):
+    """Both writes of a commit are seen or none, also where one of the collections is new."""
+    one, two = stage.actor(), stage.actor()
+    two.value(1)
+    one.set(1, 11)
+    one.db.renamed.insert_one({"_id": 6}, session=one.session)
+    one.commit()
+    seen = two.value(1), two.found_in("renamed", {})
+    two.commit()
+    return not two.lost and seen != (10, [])
+
+
 ALWAYS_PREVENTED = [
     dirty_write,
     aborted_read,
@@ -238,6 +317,12 @@ ALWAYS_PREVENTED = [
     read_of_a_deleted_document,
     update_of_a_deleted_document,
     second_insert_of_one_key,
+    read_of_a_dropped_collection,
+    read_of_a_renamed_collection,
+    read_of_a_collection_that_was_created_anew,
+    read_by_an_index_that_was_built_later,
+    write_beside_an_index_build,
+    commit_of_two_collections,
 ]
 NOT_SERIALIZABLE = [write_skew, write_skew_by_phantoms, read_only_transaction]
 
