@@ -1,8 +1,9 @@
-"""One server of each engine for all tests of this folder that need one.
+"""Servers for the tests of this folder that need one: each engine for scenarios, the default one for workloads.
 
 HISTORIES_PEER=oracle takes a real MongoDB, to check the tests themselves.
 """
 
+import contextlib
 import os
 import pathlib
 import sys
@@ -16,14 +17,12 @@ for folder in (FOLDER.parent / "acceptance", FOLDER.parent / "python", FOLDER):
 from servers import MongoDB, Pando, client_of, require_transactions  # noqa: E402
 
 PEER = MongoDB if os.environ.get("HISTORIES_PEER") == "oracle" else Pando
+ENGINES = os.environ.get("ENGINES", "betree,memory").split(",") if PEER is Pando else ["oracle"]
 
 
-ENGINES = os.environ.get("ENGINES", "betree,memory").split(",")
-
-
-@pytest.fixture(scope="session", params=ENGINES if PEER is Pando else ["oracle"])
-def server(request):
-    server = (PEER(request.param) if PEER is Pando else PEER()).start()
+@contextlib.contextmanager
+def running(engine):
+    server = (Pando(engine) if PEER is Pando else MongoDB()).start()
     try:
         with client_of(server.port) as client:
             require_transactions(client)
@@ -31,3 +30,15 @@ def server(request):
     finally:
         faults = server.stop()
     assert faults == []
+
+
+@pytest.fixture(scope="module")
+def server():
+    with running(ENGINES[0]) as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def server_of_each_engine(request):
+    with running(request.param) as server:
+        yield server

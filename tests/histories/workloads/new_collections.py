@@ -13,7 +13,7 @@ class NewCollections(ListAppend):
 
     def __init__(self, settings):
         super().__init__(settings)
-        self.reads = [self.read_by_id, self.read_by_pipeline, self.read_several]
+        self.reads = [self.read_by_id, self.read_by_pipeline, self.read_several, self.read_several]
         self.writes = [self.append, self.append, self.append_and_return]
         self.plain_reads = [self.read_by_id, self.read_by_pipeline]
 
@@ -27,5 +27,7 @@ class NewCollections(ListAppend):
         return [self.home(db, key) for key in range(self.keys.used)]
 
     def read_several(self, client, session, operations):
-        for key in client.chance.sample(self.keys.some(), 2):
+        """All keys in use, so one that its creator has just committed is among them."""
+        keys = self.keys.some()
+        for key in client.chance.sample(keys, len(keys)):
             operations.append(self.found(key, self.home(client.db, key).find({"key": key}, session=session)))
