@@ -102,7 +102,7 @@ class Bank(Workload):
         if self.settings.strict_statements and client.chance.random() < 0.3:
             view = client.chance.choice(self.views[:-1])
             accounts = client.db.accounts.with_options(
-                read_concern=ReadConcern(client.chance.choice(("snapshot", "local")))
+                read_concern=ReadConcern(client.chance.choice(("majority", "local")))
             )
             sums[f"{view.__name__} outside a transaction"] = persist(lambda: view(accounts, None))
         else:
