@@ -18,6 +18,7 @@ use pando_storage::{
 use parking_lot::{Mutex, RwLock};
 
 use crate::building::BuildingIndex;
+use crate::collection_activity::CollectionActivity;
 use crate::index_description::{IndexField, Sparseness, Truncation, Uniqueness, Visibility};
 use crate::multikey::Multikey;
 use crate::store::{NamedTree, Store, TreeNumber};
@@ -71,6 +72,8 @@ pub(crate) struct Parts {
     pub counters_kept: Arc<AtomicBool>,
     /// Whether the catalog tree has an entry of the collection; shared with later descriptions.
     pub entry: Arc<EntryState>,
+    /// Shared with later descriptions.
+    pub activity: Arc<CollectionActivity>,
 }
 
 impl Parts {
@@ -88,6 +91,7 @@ impl Parts {
             build_turn: Arc::default(),
             counters_kept: Arc::default(),
             entry: Arc::default(),
+            activity: Arc::default(),
         }
     }
 }
@@ -144,6 +148,11 @@ impl Collection {
     /// Its identity, which a rename keeps.
     pub fn uuid(&self) -> [u8; 16] {
         self.parts.uuid
+    }
+
+    /// The requests that have used it since the store was opened.
+    pub fn activity(&self) -> &CollectionActivity {
+        &self.parts.activity
     }
 
     /// The options that it was created with.

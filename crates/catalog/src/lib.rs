@@ -36,7 +36,7 @@
 //! store -> index_kind
 //! index -> index_keys, index_kind, store
 //! building -> index, index_entry, index_keys
-//! collection -> building, index, primary_key, store
+//! collection -> building, collection_activity, index, primary_key, store
 //! counters -> collection, store
 //! write_transaction -> counters, store
 //! catalog_entry -> collection, index_kind
@@ -53,7 +53,7 @@
 //! index_build -> index_kind, tree_layout
 //! first_count -> catalog, collection, counters
 //! session_transaction -> catalog, collection, counters, index, index_kind, tree_layout, write_transaction
-//! leaves: error, expansion, index_description, multikey, namespace
+//! leaves: collection_activity, error, expansion, index_description, multikey, namespace
 //! ```
 //!
 //! # Invariants
@@ -74,6 +74,7 @@ mod building;
 mod catalog;
 pub mod catalog_entry;
 mod collection;
+mod collection_activity;
 mod counters;
 mod definition;
 mod documents;
@@ -101,6 +102,9 @@ mod write_transaction;
 
 pub use catalog::{Catalog, Lease};
 pub use collection::{Collection, StorageSize};
+pub use collection_activity::{
+    ActivityKind, CollectionActivity, KindFigures, LatencyClass, LatencyFigures, LatencyHistogram,
+};
 pub use counters::CollectionCounts;
 pub use error::{BuildEnd, CatalogError, NameError, WriteError};
 pub use index::Index;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use pando_catalog::index_kind::OrdinaryIndexes;
 use pando_catalog::{
-    Begin, BlockingMode, Catalog, CatalogError, CollectionReport, CommitReceipt, DeviceReads, Durability,
-    DurabilityWaker, Interruption, Operation, QueryMemory, ScratchSpace, SharedEngine, StorageError,
-    WriteError, check_database, verify_collection,
+    ActivityKind, Begin, BlockingMode, Catalog, CatalogError, CollectionReport, CommitReceipt, DeviceReads,
+    Durability, DurabilityWaker, Interruption, Operation, QueryMemory, ScratchSpace, SharedEngine,
+    StorageError, WriteError, check_database, verify_collection,
 };
 use pando_document::{DocumentWriter, RawValue};
 use pando_environment::{Environment, MissedRead, Monotonic};
@@ -31,6 +31,7 @@ use crate::registry::CommandRow;
 use crate::reply_timers::TimerWait;
 use crate::reply_wait::ReplyWait;
 use crate::request_notes::RequestNotes;
+use crate::server_counters::{EndedRequest, MessageTraffic};
 use crate::session_id::SessionId;
 use crate::sessions::labels::{self, Labelled};
 use crate::sessions::{Begun, EndOfRequest, Entry, OpenTransaction, SessionUse};
@@ -47,13 +48,17 @@ pub struct Commands {
 
 /// The remains of a request beside its reply.
 #[derive(Default)]
-struct Aftermath {
+struct Aftermath<'r> {
     /// The commit that the reply waits for.
     pending: Option<PendingCommit>,
     /// The moment that the reply waits for.
     awaited: Option<Monotonic>,
     notes: RequestNotes,
     failure: Option<Failure>,
+    /// The place of the command in the registry.
+    command: Option<usize>,
+    /// Its database, and the collection that it names.
+    place: Option<(&'r str, &'r str)>,
 }
 
 /// A request that may be carried out.
@@ -191,6 +196,7 @@ impl Commands {
             }
         }
         let took = self.shared.environment.clock().monotonic().since(began);
+        self.count(&record, took, &aftermath);
         if self.shared.profiler.is_of_interest(took) {
             self.observe(request, &record, took, &aftermath, reply.len() - start);
         }
@@ -216,6 +222,30 @@ impl Commands {
         }
     }
 
+    /// Counts a request that has ended.
+    fn count(&self, record: &ConnectionRecord, took: Duration, aftermath: &Aftermath<'_>) {
+        let command = aftermath.command;
+        let activity =
+            command.map_or(ActivityKind::OtherCommand, |command| registry::COMMANDS[command].activity);
+        self.shared.counters.count(&EndedRequest {
+            connection: record.id(),
+            command,
+            activity,
+            took,
+            has_failed: aftermath.failure.is_some(),
+            usage: record.operation().usage().figures(),
+            notes: &aftermath.notes,
+        });
+        if let Some((database, collection)) = aftermath.place
+            && let Some(collection) = self.shared.catalog.collection(database, collection)
+        {
+            collection.activity().add(activity, took);
+            if aftermath.notes.plan == PlanSummary::Collection {
+                collection.activity().add_scan();
+            }
+        }
+    }
+
     /// Hands a request that has ended to the profiler.
     #[cold]
     fn observe(
@@ -223,7 +253,7 @@ impl Commands {
         request: &Request<'_>,
         record: &ConnectionRecord,
         took: Duration,
-        aftermath: &Aftermath,
+        aftermath: &Aftermath<'_>,
         reply_bytes: usize,
     ) {
         let Ok(Some(RawValue::String(database))) = request.body.get("$db") else { return };
@@ -243,21 +273,28 @@ impl Commands {
     }
 
     /// Runs the command, or goes on with its suspended find. `aftermath` is set even if the command fails.
-    fn run(
+    fn run<'r>(
         &self,
         connection: &mut ConnectionState,
-        request: &Request<'_>,
+        request: &Request<'r>,
         attempt: Attempt<'_>,
         reply: &mut Vec<u8>,
-        aftermath: &mut Aftermath,
+        aftermath: &mut Aftermath<'r>,
     ) -> Result<(), CommandError> {
         if let Some(find) = connection.take_suspended(request) {
             aftermath.notes = RequestNotes::of_point_lookup();
+            aftermath.command = registry::position("find");
+            aftermath.place = place_of(request, "find");
             let returned = self.resume(connection, request, find, attempt, reply)?;
             aftermath.notes.returned = Some(returned);
             return Ok(());
         }
-        let Admitted { command, value, addressed, session_use } = self.admit(request, attempt)?;
+        if let Ok((name, _)) = request.command() {
+            aftermath.command = registry::position(name);
+            aftermath.place = place_of(request, name);
+        }
+        let admitted = self.admit(request, aftermath.command, attempt)?;
+        let Admitted { command, value, addressed, session_use } = admitted;
         let mut context = Context::new(&self.shared, connection, attempt, addressed);
         context.session_use = session_use;
         if value.as_str() == Some(PROFILE_COLLECTION) {
@@ -290,13 +327,19 @@ impl Commands {
         Ok(())
     }
 
-    /// Checks the fields that every command may have, and lists the request if it may wait.
-    fn admit<'r>(&self, request: &Request<'r>, attempt: Attempt<'_>) -> Result<Admitted<'r>, CommandError> {
+    /// Checks the fields that every command may have, and lists the request if it may wait. `position` is that
+    /// of the command in the registry.
+    fn admit<'r>(
+        &self,
+        request: &Request<'r>,
+        position: Option<usize>,
+        attempt: Attempt<'_>,
+    ) -> Result<Admitted<'r>, CommandError> {
         let mut generic = GenericArguments::read(request)?;
         generic.cluster_times =
             self.shared.cluster_clock.as_ref().map_or(ClusterTimes::Unknown, |_| ClusterTimes::Known);
         let (name, value) = request.command()?;
-        let command = registry::find(name).ok_or_else(|| {
+        let command = position.map(|position| &registry::COMMANDS[position]).ok_or_else(|| {
             CommandError::failed(ErrorCode::CommandNotFound, format!("no such command: '{name}'"))
         })?;
         let (database, session) = (generic.database, generic.session);
@@ -448,6 +491,11 @@ impl Commands {
         Ok(returned)
     }
 
+    /// Counts a message that the network has brought on a connection, and its reply.
+    pub fn count_message(&self, connection: &ConnectionState, traffic: MessageTraffic) {
+        self.shared.counters.count_message(connection.id(), traffic);
+    }
+
     /// The catalog, for tools in the same process.
     pub fn catalog(&self) -> &Catalog {
         &self.shared.catalog
@@ -496,6 +544,15 @@ impl Commands {
 /// Whether a request asks about the write before it.
 fn asks_last_write(request: &Request<'_>) -> bool {
     matches!(request.command(), Ok((name, _)) if name.eq_ignore_ascii_case("getLastError"))
+}
+
+/// The database of a request, and the collection that it names.
+fn place_of<'r>(request: &Request<'r>, command: &str) -> Option<(&'r str, &'r str)> {
+    let collection = match command {
+        "getMore" => request.body.get("collection").ok()??,
+        _ => request.command().ok()?.1,
+    };
+    Some((request.body.get("$db").ok()??.as_str()?, collection.as_str()?))
 }
 
 /// The failure that the client is told. After an interruption, any other one comes from it.

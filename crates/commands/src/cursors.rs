@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pando_catalog::{Caller, Interruption, QueryAccount, Reservation};
@@ -162,6 +162,26 @@ pub(crate) struct Cursors {
     watched: AtomicUsize,
     /// When the sessions of those cursors were used last.
     sessions: Mutex<HashMap<SessionId, i64>>,
+    opened: AtomicU64,
+    timed_out: AtomicU64,
+    several_batches: AtomicU64,
+}
+
+/// The counts of cursors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CursorsFigures {
+    /// Cursors that are open now.
+    pub open: u64,
+    /// Those of them that a `getMore` works on.
+    pub in_use: u64,
+    /// Those of them without a time-out.
+    pub without_timeout: u64,
+    /// Cursors since the start.
+    pub opened: u64,
+    /// Cursors that were closed because they were not used.
+    pub timed_out: u64,
+    /// Cursors that have delivered a second batch.
+    pub several_batches: u64,
 }
 
 impl Cursors {
@@ -172,12 +192,16 @@ impl Cursors {
             timeout,
             watched: AtomicUsize::new(0),
             sessions: Mutex::default(),
+            opened: AtomicU64::new(0),
+            timed_out: AtomicU64::new(0),
+            several_batches: AtomicU64::new(0),
         }
     }
 
     /// Keeps a cursor and gives it a number. Numbers are scattered, so that a stale one does not hit a later
     /// cursor.
     pub fn open(&self, cursor: OpenCursor, now_ms: i64) -> i64 {
+        self.opened.fetch_add(1, Ordering::Relaxed);
         if let (Expiry::Never, Some(session)) = (cursor.facts.expiry, cursor.facts.session) {
             self.sessions.lock().insert(session, now_ms);
             self.watched.fetch_add(1, Ordering::Relaxed);
@@ -220,7 +244,12 @@ impl Cursors {
             }
         };
         match std::mem::replace(slot, Slot::InUse { facts, user: Arc::clone(user) }) {
-            Slot::Free(cursor) => Ok(cursor),
+            Slot::Free(cursor) => {
+                if cursor.facts.figures().batches == 1 {
+                    self.several_batches.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(cursor)
+            }
             Slot::InUse { .. } | Slot::Killed | Slot::Dropped { .. } => {
                 unreachable!("the slot was seen to be free under the same lock")
             }
@@ -308,9 +337,24 @@ impl Cursors {
         matches!(self.slots.lock().get(&id), Some(Slot::Killed))
     }
 
-    /// Cursors that are open.
+    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.slots.lock().len()
+    }
+
+    /// The counts of cursors.
+    pub fn figures(&self) -> CursorsFigures {
+        let slots = self.slots.lock();
+        let count =
+            |is_wanted: fn(&Slot) -> bool| slots.values().filter(|slot| is_wanted(slot)).count() as u64;
+        CursorsFigures {
+            open: slots.len() as u64,
+            in_use: count(|slot| matches!(slot, Slot::InUse { .. } | Slot::Killed)),
+            without_timeout: count(|slot| slot.facts().is_some_and(|facts| facts.expiry == Expiry::Never)),
+            opened: self.opened.load(Ordering::Relaxed),
+            timed_out: self.timed_out.load(Ordering::Relaxed),
+            several_batches: self.several_batches.load(Ordering::Relaxed),
+        }
     }
 
     /// The facts of the cursors that wait for a `getMore`.
@@ -335,12 +379,15 @@ impl Cursors {
     /// Closes the cursors that were not used for the time-out.
     pub fn expire(&self, now_ms: i64) {
         let limit = i64::try_from(self.timeout.0.as_millis()).unwrap_or(i64::MAX);
-        self.slots.lock().retain(|_, slot| match slot {
+        let mut slots = self.slots.lock();
+        let before = slots.len();
+        slots.retain(|_, slot| match slot {
             Slot::Free(OpenCursor { facts, .. }) | Slot::Dropped { facts, .. } => {
                 facts.expiry == Expiry::Never || now_ms.saturating_sub(facts.figures().used_ms) < limit
             }
             Slot::InUse { .. } | Slot::Killed => true,
         });
+        self.timed_out.fetch_add((before - slots.len()) as u64, Ordering::Relaxed);
     }
 
     /// Closes the cursors without a time-out whose session was not used for this time.

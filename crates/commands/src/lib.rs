@@ -41,13 +41,13 @@
 //! ```arrows
 //! commands -> clock_store, connection, context, generic_arguments, housekeeping, operations, profiler
 //! commands -> registry, reply_timers, request_notes, sessions, shared_state, suspended_find
-//! commands -> system_profile
+//! commands -> server_counters, system_profile
 //! registry -> admin, context, crud, diagnostic, generic_arguments, session
 //! crud -> context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup
 //! crud -> reader, request_notes, sessions, shared_state, suspended_find, unit_of_work
 //! admin -> context, cursor_reply, system_profile
-//! diagnostic -> context, generic_arguments, operations, profiler, sessions, system_profile
-//! diagnostic -> topology_version
+//! diagnostic -> context, cursors, generic_arguments, operations, profiler, server_counters, sessions
+//! diagnostic -> shared_state, system_profile, topology_version
 //! session -> context, generic_arguments, sessions
 //! unit_of_work -> context
 //! cursor_reply -> context, cursor_facts, cursors, operations
@@ -56,7 +56,8 @@
 //! housekeeping -> clock_store, sessions, shared_state, system_profile
 //! clock_store -> shared_state
 //! system_profile -> shared_state
-//! shared_state -> cursors, operations, profiler, reply_timers, sessions
+//! server_counters -> request_notes
+//! shared_state -> cursors, operations, profiler, reply_timers, server_counters, sessions
 //! reader -> sessions
 //! sessions -> generic_arguments, operations
 //! profiler -> operations, request_notes
@@ -71,7 +72,7 @@
 //! arguments -> error, error_code
 //! error -> error_code
 //! leaves: arguments, chore_figures, cluster_clock, command_name, error, error_code, host_facts, identity
-//! leaves: last_write, operation_counters, persona, reply_wait, request, session_id
+//! leaves: last_write, log_tail, operation_counters, persona, reply_wait, request, session_id
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
@@ -97,6 +98,7 @@ mod housekeeping;
 mod identity;
 mod last_write;
 mod legacy;
+mod log_tail;
 mod operation_counters;
 mod operations;
 mod persona;
@@ -108,6 +110,7 @@ mod reply_timers;
 mod reply_wait;
 mod request;
 mod request_notes;
+mod server_counters;
 mod session;
 mod session_id;
 mod sessions;
@@ -128,6 +131,7 @@ pub use legacy::{
     LegacyBatch, LegacyDelete, LegacyGetMore, LegacyHandled, LegacyInsert, LegacyOperation, LegacyOutcome,
     LegacyProtocol, LegacyQuery, LegacyQueryFlags, LegacyUpdate,
 };
+pub use log_tail::{LogLine, LogSeverity, LogTail};
 pub use pando_catalog::catalog_entry::CATALOG_TREE;
 pub use pando_catalog::restore_emulated_backup;
 pub use pando_catalog::{
@@ -137,4 +141,5 @@ pub use pando_catalog::{
 pub use persona::{Persona, PersonaOptions};
 pub use reply_wait::ReplyWait;
 pub use request::{DocumentSequence, Request};
+pub use server_counters::MessageTraffic;
 pub use shared_state::{CommandsOptions, QueryMemoryOptions};

@@ -1,5 +1,7 @@
 //! The table of commands: one row each, sorted by name, aliases included.
 
+use pando_catalog::ActivityKind;
+
 use crate::command_name::{CommandName, Scope};
 use crate::context::Run;
 use crate::generic_arguments::{
@@ -16,6 +18,8 @@ pub(crate) struct CommandRow {
     pub generic: GenericSupport,
     /// The counter of a request; `None` where the command counts itself.
     pub counted: Option<OperationKind>,
+    /// What a request does with the collection that it names.
+    pub activity: ActivityKind,
 }
 
 impl CommandRow {
@@ -50,6 +54,11 @@ impl CommandRow {
         CommandRow { generic: GenericSupport { transactions, ..self.generic }, ..self }
     }
 
+    /// A request does this with the collection that it names.
+    const fn active(self, activity: ActivityKind) -> CommandRow {
+        CommandRow { activity, ..self }
+    }
+
     const fn time_limit(self, time_limit: TimeLimit) -> CommandRow {
         CommandRow { generic: GenericSupport { time_limit, ..self.generic }, ..self }
     }
@@ -68,6 +77,7 @@ const fn any(name: &'static str, run: Run) -> CommandRow {
             transactions: TransactionSupport::Refused,
         },
         counted: Some(OperationKind::Command),
+        activity: ActivityKind::OtherCommand,
     }
 }
 
@@ -85,7 +95,8 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         .own_read_words()
         .writes()
         .time_limit(TimeLimit::Natural)
-        .transactions(TransactionSupport::Statement),
+        .transactions(TransactionSupport::Statement)
+        .active(ActivityKind::ReadCommand),
     any("authenticate", session::log_in::run),
     any("buildInfo", diagnostic::build_info::run).transactions(TransactionSupport::WithoutSession),
     any("buildinfo", diagnostic::build_info::run).transactions(TransactionSupport::WithoutSession),
@@ -98,7 +109,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         .transactions(TransactionSupport::End),
     any("compact", admin::compact::run),
     any("connectionStatus", diagnostic::connection_status::run),
-    any("count", crud::count::run).reads(ReadConcernSupport::NoSnapshot),
+    any("count", crud::count::run).reads(ReadConcernSupport::NoSnapshot).active(ActivityKind::ReadCommand),
     any("create", admin::create::run).writes().transactions(TransactionSupport::Statement),
     any("createIndexes", admin::create_indexes::run).writes().transactions(TransactionSupport::Statement),
     on_admin("currentOp", diagnostic::current_op::run),
@@ -109,11 +120,13 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("delete", crud::delete::run)
         .writes()
         .transactions(TransactionSupport::RetryableWrite)
-        .counts_itself(),
+        .counts_itself()
+        .active(ActivityKind::Remove),
     any("deleteIndexes", admin::drop_indexes::run).writes(),
     any("distinct", crud::distinct::run)
         .reads(ReadConcernSupport::All)
-        .transactions(TransactionSupport::Statement),
+        .transactions(TransactionSupport::Statement)
+        .active(ActivityKind::ReadCommand),
     any("drop", admin::drop::run).writes(),
     any("dropDatabase", admin::drop_database::run).writes(),
     any("dropIndexes", admin::drop_indexes::run).writes(),
@@ -122,23 +135,28 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("find", crud::find::run)
         .reads(ReadConcernSupport::All)
         .transactions(TransactionSupport::Statement)
-        .counted(OperationKind::Query),
+        .counted(OperationKind::Query)
+        .active(ActivityKind::Query),
     any("findAndModify", crud::find_and_modify::run)
         .writes()
-        .transactions(TransactionSupport::RetryableWrite),
+        .transactions(TransactionSupport::RetryableWrite)
+        .active(ActivityKind::WriteCommand),
     any("findandmodify", crud::find_and_modify::run)
         .writes()
-        .transactions(TransactionSupport::RetryableWrite),
+        .transactions(TransactionSupport::RetryableWrite)
+        .active(ActivityKind::WriteCommand),
     on_admin("fsync", admin::fsync::run),
     on_admin("getCmdLineOpts", diagnostic::get_cmd_line_opts::run),
     on_admin("getDefaultRWConcern", diagnostic::replica_set::run_default_concern),
+    on_admin("getDiagnosticData", diagnostic::get_diagnostic_data::run),
     any("getLastError", diagnostic::get_last_error::run),
     on_admin("getLog", diagnostic::get_log::run),
     any("getMore", crud::get_more::run)
         .reads(ReadConcernSupport::All)
         .time_limit(TimeLimit::Number)
         .transactions(TransactionSupport::Statement)
-        .counted(OperationKind::GetMore),
+        .counted(OperationKind::GetMore)
+        .active(ActivityKind::GetMore),
     on_admin("getParameter", diagnostic::get_parameter::run),
     any("getlasterror", diagnostic::get_last_error::run),
     any("getnonce", diagnostic::get_nonce::run),
@@ -147,7 +165,8 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("insert", crud::insert::run)
         .writes()
         .transactions(TransactionSupport::RetryableWrite)
-        .counts_itself(),
+        .counts_itself()
+        .active(ActivityKind::Insert),
     any("isMaster", diagnostic::hello::run_is_master).transactions(TransactionSupport::WithoutSession),
     any("ismaster", diagnostic::hello::run_is_master).transactions(TransactionSupport::WithoutSession),
     any("killAllSessions", session::kill_sessions::run_all),
@@ -175,18 +194,25 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("serverStatus", diagnostic::server_status::run),
     on_admin("setParameter", diagnostic::set_parameter::run),
     any("startSession", session::start_session::run),
+    on_admin("top", diagnostic::top::run),
     any("update", crud::update::run)
         .writes()
         .transactions(TransactionSupport::RetryableWrite)
-        .counts_itself(),
+        .counts_itself()
+        .active(ActivityKind::Update),
     any("validate", diagnostic::validate::run),
     any("whatsmyuri", diagnostic::whatsmyuri::run),
 ];
 
 /// The command of this name.
+#[cfg(test)]
 pub(crate) fn find(name: &str) -> Option<&'static CommandRow> {
-    let at = COMMANDS.binary_search_by(|row| row.name.cmp(name)).ok()?;
-    Some(&COMMANDS[at])
+    position(name).map(|at| &COMMANDS[at])
+}
+
+/// The place of the command of this name among all of them.
+pub(crate) fn position(name: &str) -> Option<usize> {
+    COMMANDS.binary_search_by(|row| row.name.cmp(name)).ok()
 }
 
 /// The name and scope of every command, for the commands that list or name them.

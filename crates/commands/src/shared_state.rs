@@ -15,11 +15,13 @@ use crate::cluster_clock::ClusterClock;
 use crate::command_name::CommandName;
 use crate::cursors::{CursorTimeout, Cursors};
 use crate::host_facts::HostFacts;
+use crate::log_tail::LogTail;
 use crate::operation_counters::OperationCounters;
 use crate::operations::OperationTable;
 use crate::persona::PersonaOptions;
 use crate::profiler::Profiler;
 use crate::reply_timers::ReplyTimers;
+use crate::server_counters::ServerCounters;
 use crate::sessions::Sessions;
 
 /// Facts about the surrounding process, for the commands that show them.
@@ -34,6 +36,12 @@ pub struct CommandsOptions {
     pub address: String,
     /// The machine.
     pub host: HostFacts,
+    /// The most connections at once; 0 in an application's own process.
+    pub connections_max: usize,
+    /// The folder of the store, if it has one.
+    pub folder: Option<PathBuf>,
+    /// The last lines of the log.
+    pub log_tail: Arc<LogTail>,
     /// The memory of queries.
     pub query_memory: QueryMemoryOptions,
     /// The deployment that clients take the server for.
@@ -71,6 +79,7 @@ pub(crate) struct SharedState {
     /// The connections, and their requests under way.
     pub running: Arc<OperationTable>,
     pub operations: OperationCounters,
+    pub counters: ServerCounters,
     pub profiler: Profiler,
     /// The bytes of each collection of the profiler; held by the thread that writes them.
     pub profile_bytes: Mutex<BTreeMap<String, usize>>,
@@ -108,6 +117,7 @@ impl SharedState {
             sessions: Sessions::default(),
             environment,
             options,
+            counters: ServerCounters::new(commands.len()),
             commands,
             started_ms,
             running: Arc::default(),

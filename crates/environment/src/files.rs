@@ -28,6 +28,15 @@ pub enum OpenMode {
     CreateOrOpen,
 }
 
+/// The size of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceSpace {
+    /// All bytes.
+    pub total_bytes: u64,
+    /// The bytes that are in use.
+    pub used_bytes: u64,
+}
+
 /// The door to files. Paths are taken as given; every error names the path.
 pub trait FileSystem: Send + Sync {
     /// Opens a file. Where the file system cannot do [`Access::Direct`], the file is opened buffered:
@@ -60,6 +69,9 @@ pub trait FileSystem: Send + Sync {
 
     /// Bytes that an unprivileged process can still write on the device of this folder.
     fn free_bytes(&self, folder: &Path) -> Result<u64, EnvironmentError>;
+
+    /// The size of the device of this folder, and its used part.
+    fn device_space(&self, folder: &Path) -> Result<DeviceSpace, EnvironmentError>;
 }
 
 /// An open file. All methods may be called from any thread; positions are explicit.

@@ -10,7 +10,10 @@ use std::sync::Arc;
 
 use rustix::fs::OFlags;
 
-use crate::{Access, EnvironmentError, File, FileSystem, FolderLock, MEMORY_ALIGNMENT, OpenMode, Operation};
+use crate::{
+    Access, DeviceSpace, EnvironmentError, File, FileSystem, FolderLock, MEMORY_ALIGNMENT, OpenMode,
+    Operation,
+};
 use file::RealFile;
 
 /// The name of the lock file in a store's folder.
@@ -101,6 +104,14 @@ impl FileSystem for RealFileSystem {
         let status = rustix::fs::statvfs(folder)
             .map_err(|source| EnvironmentError::io(Operation::FreeSpace, folder, source))?;
         Ok(status.f_bavail.saturating_mul(status.f_frsize))
+    }
+
+    fn device_space(&self, folder: &Path) -> Result<DeviceSpace, EnvironmentError> {
+        let status = rustix::fs::statvfs(folder)
+            .map_err(|source| EnvironmentError::io(Operation::FreeSpace, folder, source))?;
+        let bytes = |blocks: u64| blocks.saturating_mul(status.f_frsize);
+        let used_bytes = bytes(status.f_blocks.saturating_sub(status.f_bfree));
+        Ok(DeviceSpace { total_bytes: bytes(status.f_blocks), used_bytes })
     }
 }
 

@@ -74,8 +74,9 @@ pub fn open_commands(
     query_memory_bytes: Option<u64>,
 ) -> Result<Commands, OpenError> {
     let query_memory = query_memory(engine, folder, options, query_memory_bytes)?;
+    let on_device = (engine != EngineName::Memory).then(|| folder.to_owned());
     let engine = open_engine(engine, folder, options, &environment)?;
-    Ok(Commands::open(engine, environment, CommandsOptions { query_memory, ..commands })?)
+    Ok(Commands::open(engine, environment, CommandsOptions { query_memory, folder: on_device, ..commands })?)
 }
 
 /// The memory of queries: a quarter of the cache unless asked for otherwise; of the memory engine without

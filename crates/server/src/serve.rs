@@ -14,6 +14,7 @@ mod file_limit;
 mod host;
 mod legacy_operation;
 mod listening;
+mod log_tail_layer;
 mod logging;
 mod shutdown_signal;
 mod store_watch;
@@ -27,7 +28,8 @@ use std::time::{Duration, Instant};
 use command_handler::CommandHandler;
 pub use listening::ListenRefused;
 use listening::listen;
-use pando_commands::{MONGODB_VERSION, Persona};
+use log_tail_layer::{ThreadName, line_of_now};
+use pando_commands::{LogLine, LogSeverity, LogTail, MONGODB_VERSION, Persona};
 use pando_environment::Environment;
 use pandodb::{
     Commands, CommandsOptions, EngineName, EngineOptions, FolderError, FolderState, MissingStore,
@@ -90,7 +92,8 @@ pub enum ServeError {
 /// # Errors
 /// [`ServeError`].
 pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
-    logging::start(configuration);
+    let log_tail = Arc::new(LogTail::default());
+    logging::start(configuration, &log_tail);
     let begun = Instant::now();
     file_limit::raise();
     // Before the folder is made, and before the socket is in it.
@@ -103,7 +106,8 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     let signal = ShutdownSignal::watch().map_err(ServeError::Start)?;
     info!("opening the store in {}", configuration.data.display());
     let opening = Instant::now();
-    let commands = open_store(configuration, &endpoints)?;
+    warn_of_open_access(&log_tail);
+    let commands = open_store(configuration, &endpoints, log_tail)?;
     log_recovery(&commands, opening.elapsed());
     if found == FolderState::Vacant && configuration.engine != EngineName::Memory {
         info!("made a new store in {}", configuration.data.display());
@@ -207,7 +211,23 @@ fn prepare_folder(folder: &Path) -> Result<(), ServeError> {
     writable.map_err(|source| ServeError::Folder { folder: folder.to_owned(), source })
 }
 
-fn open_store(configuration: &Configuration, endpoints: &[String]) -> Result<Commands, ServeError> {
+/// Has shells tell their users that there are no users yet.
+fn warn_of_open_access(log_tail: &LogTail) {
+    let thread = ThreadName::of_this();
+    log_tail.push_startup_warning(&LogLine {
+        severity: LogSeverity::Warning,
+        component: "ACCESS",
+        message: "Access control is not enabled for the database. Read and write access to data and configuration \
+                  is unrestricted",
+        ..line_of_now(&thread)
+    });
+}
+
+fn open_store(
+    configuration: &Configuration,
+    endpoints: &[String],
+    log_tail: Arc<LogTail>,
+) -> Result<Commands, ServeError> {
     let engine_options = EngineOptions {
         cache_bytes: configuration.cache.bytes(),
         named: configuration.engine_options.clone(),
@@ -217,6 +237,8 @@ fn open_store(configuration: &Configuration, endpoints: &[String]) -> Result<Com
         address: endpoints.first().cloned().unwrap_or_default(),
         persona: configuration.persona.clone(),
         host: host::facts(),
+        connections_max: configuration.max_connections,
+        log_tail,
         ..CommandsOptions::default()
     };
     let query_memory = configuration.query_memory.map(ByteSize::bytes);

@@ -264,12 +264,13 @@ impl Engine for Betree {
         self.store.gate.check_open()?;
         let space = self.store.blocks.store().statistics();
         let used = space.file_bytes.saturating_sub(space.free_bytes);
-        let Some(tree) = tree else { return Ok(used + self.store.gate.log().live_bytes()) };
-        // The tree's share of the used space, by content: exact figures would read every directory.
-        let bytes_of = |tree: &Tree| tree.view().version.root.as_ref().map_or(0, Child::content_bytes);
-        let own = bytes_of(&*self.store.trees.live(tree)?);
-        let all: u64 = self.store.trees.all().values().map(|tree| bytes_of(tree)).sum();
-        Ok((u128::from(used) * u128::from(own) / u128::from(all.max(1))) as u64)
+        // Writes that are still in the buffers are on the device in the log.
+        let all_used = used + self.store.gate.log().live_bytes();
+        let Some(tree) = tree else { return Ok(all_used) };
+        // The tree's share, by content: exact figures would read every directory.
+        let own = content_bytes(&*self.store.trees.live(tree)?);
+        let all: u64 = self.store.trees.all().values().map(|tree| content_bytes(tree)).sum();
+        Ok((u128::from(all_used) * u128::from(own) / u128::from(all.max(1))) as u64)
     }
 
     fn statistics(&self) -> Statistics {
@@ -345,6 +346,14 @@ fn describe(live: &Live, now: pando_environment::Monotonic) -> LiveTransaction {
         writes: live.writes.load(pando_environment::sync::atomic::Ordering::Relaxed),
         snapshot: live.snapshot,
     }
+}
+
+/// Bytes of a tree's entries before compression, in its leaves and nodes and in its buffers.
+fn content_bytes(tree: &Tree) -> u64 {
+    let view = tree.view();
+    let flushed = view.version.root.as_ref().map_or(0, Child::content_bytes);
+    let buffers = view.buffers().filter(|buffer| !buffer.is_empty());
+    flushed + buffers.map(|buffer| buffer.read().content_bytes() as u64).sum::<u64>()
 }
 
 #[cfg(test)]

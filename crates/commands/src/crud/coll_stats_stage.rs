@@ -1,12 +1,13 @@
 //! The stage `$collStats`: one document about the collection instead of its documents. It stands first in a
 //! pipeline, if at all.
 
-use pando_catalog::Bytes;
+use pando_catalog::{Bytes, Collection};
 use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
 
 use crate::arguments::Argument;
 use crate::context::Context;
-use crate::diagnostic::coll_stats::{CollectionSize, write_size};
+use crate::diagnostic::coll_stats::{CollectionSize, scaled, write_size};
+use crate::diagnostic::latency_document::{Histograms, write_latencies};
 use crate::{CommandError, ErrorCode};
 
 /// The argument of the stage, and the stages behind it, where a pipeline begins with it.
@@ -53,38 +54,114 @@ pub(super) fn document(
     argument: &RawDocument,
 ) -> Result<Bytes, CommandError> {
     let namespace = context.namespace(collection)?;
-    let Some(found) = context.catalog().collection(context.database, collection) else {
-        return Err(CommandError::failed(
-            ErrorCode::NamespaceNotFound,
-            format!(
-                "Unable to retrieve storageStats in $collStats stage :: caused by :: Collection [{namespace}] not found."
-            ),
-        ));
+    let found = context.catalog().collection(context.database, collection);
+    // A collection that does not exist has latencies, all of them 0, and no other figures.
+    let existing = |figures: &str| {
+        found.as_ref().ok_or_else(|| {
+            CommandError::failed(
+                ErrorCode::NamespaceNotFound,
+                format!(
+                    "Unable to retrieve {figures} in $collStats stage :: caused by :: Collection [{namespace}] not found."
+                ),
+            )
+        })
     };
-    let size = CollectionSize::of(context, &found)?;
     let mut bytes = Vec::new();
     let mut writer = DocumentWriter::begin(&mut bytes);
     writer.append_str("ns", &namespace.to_string());
     writer.append_str("host", &context.shared.options.address);
     writer.append_date_time("localTime", context.shared.now_ms());
     for field in argument.iter() {
-        match field? {
-            ("storageStats", RawValue::Document(options)) => write_storage(&size, options, &mut writer)?,
-            ("count", _) => {
-                writer.append_i64("count", i64::try_from(size.counts.documents).unwrap_or(i64::MAX))
+        let (name, value) = field?;
+        if !matches!(name, "storageStats" | "count" | "latencyStats" | "queryExecStats") {
+            return Err(unknown_field(name));
+        }
+        let options = options_of(name, value)?;
+        match name {
+            "storageStats" => {
+                let size = CollectionSize::of(context, existing(name)?)?;
+                write_storage(&size, options, &mut writer)?;
             }
-            // Latencies and executions are not counted by collection.
-            ("latencyStats" | "queryExecStats", _) => {}
-            (name, _) => {
-                return Err(CommandError::failed(
-                    ErrorCode::IdlUnknownField,
-                    format!("BSON field '$collStats.{name}' is an unknown field."),
-                ));
+            "count" => {
+                require_empty(options)?;
+                let counts = context.catalog().counts(existing(name)?, context.operation)?;
+                writer.append("count", scaled(counts.documents, 1));
+            }
+            "latencyStats" => write_latency(found.as_deref(), options, &mut writer)?,
+            _ => {
+                require_empty(options)?;
+                write_scans(existing(name)?, &mut writer);
             }
         }
     }
     writer.finish();
     Ok(Bytes::from(bytes))
+}
+
+fn unknown_field(path: &str) -> CommandError {
+    let sentence = format!("BSON field '$collStats.{path}' is an unknown field.");
+    CommandError::failed(ErrorCode::IdlUnknownField, sentence)
+}
+
+/// The options of one part of the stage.
+fn options_of<'d>(name: &str, value: RawValue<'d>) -> Result<&'d RawDocument, CommandError> {
+    value.as_document().ok_or_else(|| {
+        CommandError::failed(
+            ErrorCode::TypeMismatch,
+            format!(
+                "BSON field '$collStats.{name}' is the wrong type '{}', expected type 'object'",
+                value.element_type().alias()
+            ),
+        )
+    })
+}
+
+fn require_empty(options: &RawDocument) -> Result<(), CommandError> {
+    if options.is_empty() {
+        return Ok(());
+    }
+    let text = pando_query::shell_text::value_text(RawValue::Document(options));
+    Err(CommandError::failed(ErrorCode::Location(31170), format!("expected an empty object, but got {text}")))
+}
+
+fn write_latency(
+    collection: Option<&Collection>,
+    options: &RawDocument,
+    writer: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let mut histograms = Histograms::Hidden;
+    for option in options.iter() {
+        match option? {
+            ("histograms", RawValue::Boolean(true)) => histograms = Histograms::Shown,
+            ("histograms", RawValue::Boolean(false)) => {}
+            ("histograms", other) => {
+                return Err(CommandError::failed(
+                    ErrorCode::TypeMismatch,
+                    format!(
+                        "Field 'histograms' should be a boolean value, but found: {}",
+                        other.element_type().alias()
+                    ),
+                ));
+            }
+            (name, _) => return Err(unknown_field(&format!("latencyStats.{name}"))),
+        }
+    }
+    let mut latencies = writer.document("latencyStats");
+    let figures = |class| collection.map(|found| found.activity().latencies(class)).unwrap_or_default();
+    write_latencies(figures, histograms, &mut latencies);
+    latencies.finish();
+    Ok(())
+}
+
+/// Scans of the whole collection. There are no tailable cursors.
+fn write_scans(collection: &Collection, writer: &mut DocumentWriter<'_>) {
+    let scans = i64::try_from(collection.activity().scans()).unwrap_or(i64::MAX);
+    let mut executions = writer.document("queryExecStats");
+    let mut document = executions.document("collectionScans");
+    document.append_i64("nonTailable", scans);
+    document.append_i64("total", scans);
+    document.finish();
+    executions.finish();
 }
 
 fn write_storage(

@@ -60,8 +60,16 @@ pub(crate) fn run(
             reply.append(name, scaled(0));
         }
     }
+    let space = match &context.shared.options.folder {
+        Some(folder) if !collections.is_empty() => {
+            context.shared.environment.files().device_space(folder).ok()
+        }
+        _ => None,
+    };
     let factor = if collections.is_empty() { count(scale) } else { RawValue::Double(scale as f64) };
     reply.append("scaleFactor", factor);
+    reply.append("fsUsedSize", scaled(space.map_or(0, |space| space.used_bytes)));
+    reply.append("fsTotalSize", scaled(space.map_or(0, |space| space.total_bytes)));
     Ok(())
 }
 

@@ -1,5 +1,5 @@
-//! `getLog`: shells ask it at their start for warnings. The log of this server goes to its standard error,
-//! and the server keeps none of it.
+//! `getLog`: the last lines of the log, or the warnings of the start, which shells print. All lines go to
+//! standard error; the last ones stay in memory for this command.
 
 use pando_document::{DocumentWriter, RawValue};
 
@@ -9,7 +9,7 @@ use crate::{CommandError, ErrorCode, Request};
 
 /// Answers the names of the logs, or an empty log.
 pub(crate) fn run(
-    _context: &mut Context<'_>,
+    context: &mut Context<'_>,
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
@@ -23,11 +23,25 @@ pub(crate) fn run(
             names.finish();
             Ok(())
         }
-        "global" | "startupWarnings" => {
-            reply.append("totalLinesWritten", RawValue::Int32(0));
-            reply.array("log").finish();
+        "global" => {
+            let (lines, ever) = context.shared.options.log_tail.lines();
+            write_lines(&lines, ever, reply);
+            Ok(())
+        }
+        "startupWarnings" => {
+            let lines = context.shared.options.log_tail.startup_warnings();
+            write_lines(&lines, lines.len() as u64, reply);
             Ok(())
         }
         name => Err(CommandError::failed(ErrorCode::OperationFailed, format!("No log named '{name}'"))),
     }
+}
+
+fn write_lines(lines: &[String], ever: u64, reply: &mut DocumentWriter<'_>) {
+    reply.append_i32("totalLinesWritten", i32::try_from(ever).unwrap_or(i32::MAX));
+    let mut log = reply.array("log");
+    for line in lines {
+        log.push(RawValue::String(line));
+    }
+    log.finish();
 }

@@ -1,9 +1,17 @@
 //! `serverStatus`: the counters of the server since its start, and every statistic of the engine.
+//!
+//! The reply consists of sections. A request leaves a section out by its name and a value that is false:
+//! `{serverStatus: 1, metrics: 0}`.
+
+mod metrics_section;
+mod process_sections;
+mod request_sections;
 
 use pando_catalog::QueryMemoryFigures;
-use pando_document::{DocumentWriter, RawValue};
+use pando_document::{DocumentWriter, RawDocument, RawValue};
+use pando_environment::process_figures;
 
-use super::statistics_document::{write_statistics, write_waits};
+use super::statistics_document::{whole_number, write_statistics, write_waits};
 use crate::context::Context;
 use crate::identity::{MONGODB_VERSION, PANDO_VERSION};
 use crate::{CommandError, Request};
@@ -11,9 +19,74 @@ use crate::{CommandError, Request};
 /// Answers the figures.
 pub(crate) fn run(
     context: &mut Context<'_>,
-    _request: &Request<'_>,
+    request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
+    // The figures of the process come from files of the kernel.
+    context.require_may_block()?;
+    write(context, request.body, reply);
+    Ok(())
+}
+
+/// Writes all sections that the request does not leave out.
+pub(crate) fn write(context: &Context<'_>, request: &RawDocument, reply: &mut DocumentWriter<'_>) {
+    let is_wanted = |section: &str| !matches!(request.get(section), Ok(Some(value)) if !value.to_bool());
+    let process = process_figures();
+    write_identity(context, reply);
+    if is_wanted("asserts") {
+        request_sections::write_asserts(context, reply);
+    }
+    if is_wanted("connections") {
+        request_sections::write_connections(context, reply);
+    }
+    if is_wanted("extra_info") {
+        process_sections::write_extra_info(&process, reply);
+    }
+    if is_wanted("globalLock") {
+        request_sections::write_global_lock(context, reply);
+    }
+    if is_wanted("network") {
+        request_sections::write_network(context, reply);
+    }
+    if is_wanted("opLatencies") {
+        request_sections::write_latencies(context, request, reply);
+    }
+    if is_wanted("opcounters") {
+        request_sections::write_operations(context, reply);
+    }
+    if is_wanted("opcountersRepl") {
+        request_sections::write_replicated_operations(context, reply);
+    }
+    let engine = context.catalog().engine();
+    if is_wanted("storageEngine") {
+        let mut storage = reply.document("storageEngine");
+        storage.append_str("name", engine.name());
+        storage.append_bool("supportsCommittedReads", true);
+        storage.append_bool("persistent", true);
+        storage.finish();
+    }
+    if is_wanted(engine.name()) {
+        write_statistics(engine.name(), &engine.statistics(), reply);
+    }
+    if is_wanted("waits") {
+        write_waits(&engine.waits(), reply);
+    }
+    if is_wanted("transactions") {
+        write_transactions(context, reply);
+    }
+    if is_wanted("mem") {
+        process_sections::write_memory(&process, reply);
+    }
+    if is_wanted("metrics") {
+        metrics_section::write(context, reply);
+    }
+    if is_wanted("pando") {
+        write_pando(context, reply);
+    }
+}
+
+/// Writes the fields that no request leaves out.
+fn write_identity(context: &Context<'_>, reply: &mut DocumentWriter<'_>) {
     let now = context.shared.now_ms();
     let up = now.saturating_sub(context.shared.started_ms);
     reply.append_str("host", &context.shared.options.address);
@@ -22,52 +95,24 @@ pub(crate) fn run(
     reply.append_i64("pid", i64::from(std::process::id()));
     reply.append_f64("uptime", (up / 1000) as f64);
     reply.append_i64("uptimeMillis", up);
+    reply.append_i64("uptimeEstimate", up / 1000);
     reply.append("localTime", RawValue::DateTime(now));
-    let running = &context.shared.running;
-    let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-    let mut connections = reply.document("connections");
-    for (name, number) in [
-        ("current", count(running.open())),
-        ("active", count(running.busy())),
-        ("totalCreated", running.ever()),
-    ] {
-        connections.append_i32(name, i32::try_from(number).unwrap_or(i32::MAX));
-    }
-    connections.finish();
-    let mut operations = reply.document("opcounters");
-    for (name, number) in context.shared.operations.iter() {
-        operations.append_i64(name, i64::try_from(number).unwrap_or(i64::MAX));
-    }
-    operations.finish();
-    let mut storage = reply.document("storageEngine");
-    storage.append_str("name", context.catalog().engine().name());
-    storage.append_bool("supportsCommittedReads", true);
-    storage.append_bool("persistent", true);
-    storage.finish();
-    let engine = context.catalog().engine();
-    write_statistics(engine.name(), &engine.statistics(), reply);
-    write_waits(&engine.waits(), reply);
-    write_transactions(context, reply);
-    let mut metrics = reply.document("metrics");
-    let mut cursors = metrics.document("cursor");
-    let mut open = cursors.document("open");
-    open.append_i64("total", i64::try_from(context.cursors().len()).unwrap_or(i64::MAX));
-    open.finish();
-    cursors.finish();
-    metrics.finish();
+}
+
+/// Writes the figures that no other database has.
+fn write_pando(context: &Context<'_>, reply: &mut DocumentWriter<'_>) {
     let mut pando = reply.document("pando");
     pando.append_str("version", PANDO_VERSION);
     let mut engine = pando.document("engine");
     for (name, value) in context.catalog().engine().statistics().iter() {
-        engine.append_i64(name, i64::try_from(value).unwrap_or(i64::MAX));
+        engine.append_i64(name, whole_number(value));
     }
     engine.finish();
     write_housekeeping(context, &mut pando);
     write_query_memory(context.catalog().query_memory().figures(), &mut pando);
     let transactions = context.catalog().engine().live_transactions();
-    pando.append_i64("liveTransactions", i64::try_from(transactions.len()).unwrap_or(i64::MAX));
+    pando.append_i64("liveTransactions", whole_number(transactions.len() as u64));
     pando.finish();
-    Ok(())
 }
 
 /// Writes the counters of transactions and retryable writes.

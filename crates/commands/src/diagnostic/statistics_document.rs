@@ -42,6 +42,7 @@ pub(crate) fn write_waits(waits: &[Wait], reply: &mut DocumentWriter<'_>) {
     list.finish();
 }
 
-fn whole_number(value: u64) -> i64 {
+/// A figure as BSON has it.
+pub(crate) fn whole_number(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -13,7 +13,9 @@ use super::fault::{Fault, FaultRule};
 use super::handle::SimulatedFile;
 use super::inode::{Inode, Survival};
 use super::namespace::{InodeNumber, Namespace};
-use crate::{Access, EnvironmentError, File, FileSystem, FolderLock, OpenMode, Operation, SeededRandom};
+use crate::{
+    Access, DeviceSpace, EnvironmentError, File, FileSystem, FolderLock, OpenMode, Operation, SeededRandom,
+};
 
 /// See the [module](super).
 pub struct SimulatedDisk {
@@ -441,6 +443,13 @@ impl FileSystem for SimulatedDisk {
         let state = self.state.lock();
         state.check_power().map_err(|source| EnvironmentError::io(Operation::FreeSpace, folder, source))?;
         Ok(state.capacity.map_or(u64::MAX / 2, |capacity| capacity.saturating_sub(state.used_bytes())))
+    }
+
+    fn device_space(&self, folder: &Path) -> Result<DeviceSpace, EnvironmentError> {
+        let state = self.state.lock();
+        state.check_power().map_err(|source| EnvironmentError::io(Operation::FreeSpace, folder, source))?;
+        let total_bytes = state.capacity.unwrap_or(u64::MAX / 2);
+        Ok(DeviceSpace { total_bytes, used_bytes: state.used_bytes() })
     }
 }
 

@@ -4,7 +4,7 @@
 //! The words [`BlockingMode`] and [`Handled`] are those of `pando-commands`. A [`WireRequest`] is one step
 //! before a request of that crate: its documents are framed soundly, and their fields are not read yet.
 
-use pando_commands::{BlockingMode, Handled, LegacyProtocol};
+use pando_commands::{BlockingMode, Handled, LegacyProtocol, MessageTraffic};
 use pando_wire::{DocumentSequence, LegacyRequest, ReplyFields};
 
 use super::Peer;
@@ -78,6 +78,11 @@ pub trait Handler: Send + Sync + 'static {
     /// meanwhile.
     fn stalled(&self, session: &mut Self::Session) {
         let _holds_nothing = session;
+    }
+
+    /// A message was answered, or needs no answer.
+    fn exchanged(&self, session: &Self::Session, traffic: MessageTraffic) {
+        let _is_not_counted = (session, traffic);
     }
 
     /// Ends the session of a closed connection.

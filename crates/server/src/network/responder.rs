@@ -14,7 +14,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use pando_commands::{BlockingMode, Handled, LegacyProtocol, ReplyWait};
+use pando_commands::{BlockingMode, Handled, LegacyProtocol, MessageTraffic, ReplyWait};
 use pando_environment::MissedRead;
 use pando_wire::{
     Body, Codec, Compressor, Header, LegacyRequest, Message, MsgFlags, OpCode, OpMsg, OpMsgWriter,
@@ -102,16 +102,38 @@ pub(crate) struct Responder {
     codec: Codec,
     decompressed: Vec<u8>,
     last_request_id: i32,
+    /// The bytes of the message under way.
+    traffic: MessageTraffic,
 }
 
 impl Responder {
-    /// Answers one whole frame.
+    /// Answers one whole frame, and has the handler count it.
     pub(crate) fn respond<H: Handler>(&mut self, exchange: &mut Exchange<'_, H>, frame: &[u8]) -> Response {
+        let length = frame.len();
+        self.traffic =
+            MessageTraffic { bytes_in: length, physical_bytes_in: length, ..MessageTraffic::default() };
+        let start = exchange.out.len();
+        let response = self.respond_uncounted(exchange, frame);
+        let sent = match &response {
+            Response::WouldBlock(_) => return response,
+            Response::Done | Response::Close => exchange.out.len() - start,
+            Response::Later(reply, _) => reply.frame.len(),
+        };
+        self.traffic.physical_bytes_out = sent;
+        if self.traffic.bytes_out == 0 {
+            self.traffic.bytes_out = sent;
+        }
+        exchange.handler.exchanged(exchange.session, self.traffic);
+        response
+    }
+
+    fn respond_uncounted<H: Handler>(&mut self, exchange: &mut Exchange<'_, H>, frame: &[u8]) -> Response {
         let (header, body) = match Message::decode(frame) {
             Ok(Message { header, body: Body::Compressed(compressed) }) => {
                 let mut decompressed = std::mem::take(&mut self.decompressed);
                 let response = match self.codec.decompress(&header, &compressed, &mut decompressed) {
                     Ok(()) => {
+                        self.traffic.bytes_in = decompressed.len();
                         let body = Message::decode(&decompressed).map(|message| message.body);
                         let compressor = Some(compressed.compressor);
                         self.answer(exchange, Decoded { frame: &decompressed, header, body, compressor })
@@ -274,6 +296,7 @@ impl Responder {
         if finished.is_err() {
             return self.reply_with(form, &Refusal::ReplyTooLarge, out);
         }
+        self.traffic.bytes_out = out.len() - start;
         if let Some(compressor) = form.compressor
             && let Err(error) = self.codec.compress(out, start, compressor)
         {

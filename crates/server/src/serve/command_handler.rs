@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use pando_commands::{
-    BlockingMode, Commands, ConnectionState, DocumentSequence, Handled, LegacyProtocol, Request,
+    BlockingMode, Commands, ConnectionState, DocumentSequence, Handled, LegacyProtocol, MessageTraffic,
+    Request,
 };
 use pando_document::RawDocument;
 use pando_wire::{LegacyRequest, SEQUENCES_MAX};
@@ -84,6 +85,10 @@ impl Handler for CommandHandler {
     fn on_hang_up(&self, connection: &ConnectionState) -> Option<HangUp> {
         let watch = connection.client_watch()?;
         Some(Box::new(move || watch.client_gone()))
+    }
+
+    fn exchanged(&self, connection: &ConnectionState, traffic: MessageTraffic) {
+        self.commands.count_message(connection, traffic);
     }
 
     fn stalled(&self, connection: &mut ConnectionState) {

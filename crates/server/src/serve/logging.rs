@@ -3,21 +3,27 @@
 use std::backtrace::Backtrace;
 use std::io;
 use std::panic;
+use std::sync::Arc;
 
+use pando_commands::LogTail;
 use tracing::error;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
+use super::log_tail_layer::LogTailLayer;
 use crate::configuration::{Configuration, LogFormat};
 use crate::error_text::panic_text;
 
-/// Starts logging. A process that has a logger already keeps it.
-pub(super) fn start(configuration: &Configuration) {
+/// Starts logging, and keeps the last lines in the tail. A process that has a logger already keeps it.
+pub(super) fn start(configuration: &Configuration, tail: &Arc<LogTail>) {
     // The table of options has checked the filter.
     let filter = EnvFilter::new(&configuration.log_level);
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let tail = LogTailLayer { tail: Arc::clone(tail) };
     let started = match configuration.log_format {
-        LogFormat::Text => builder.try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+        LogFormat::Text => builder.finish().with(tail).try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).finish().with(tail).try_init(),
     };
     if started.is_ok() {
         log_panics();
