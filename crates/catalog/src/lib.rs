@@ -45,7 +45,7 @@
 //! scans -> collection, index, index_entry
 //! documents -> building, collection, index, index_entry, index_keys, primary_key, write_transaction
 //! verify -> collection, index_entry, primary_key
-//! tree_owners -> catalog, catalog_entry, collection, index
+//! tree_owners -> catalog, catalog_entry
 //! session_records -> collection, primary_key, store, write_transaction
 //! catalog -> catalog_entry, collection, counters, index, index_kind, session_records, store, tree_layout
 //! catalog -> write_transaction

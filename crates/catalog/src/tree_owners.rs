@@ -1,4 +1,4 @@
-//! The owners of trees by name, so that a damage to a tree is told with the collection or index that it is of.
+//! The owners of trees by name: a damage to a tree is told with its collection or index.
 //!
 //! They are taken from an open catalog, or from entries of the catalog tree, for a store that is not opened.
 
