@@ -138,7 +138,7 @@ fn a_damage_names_the_collection_and_the_index_beside_the_tree() {
     let pando = Pando::open(folder.path()).unwrap();
     let notes = pando.database("d").collection::<Note>("notes");
     notes.create_index(doc! { "tags": 1 }).run().unwrap();
-    notes.insert_many(&(0..20_000).map(note).collect::<Vec<_>>()).run().unwrap();
+    notes.insert_many((0..20_000).map(note).collect::<Vec<_>>()).run().unwrap();
     drop(notes);
     pando.close().unwrap();
     let bytes = std::fs::read(folder.path().join("data.0000")).unwrap();
