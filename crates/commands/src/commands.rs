@@ -496,6 +496,12 @@ impl Commands {
         self.shared.counters.count_message(connection.id(), traffic);
     }
 
+    /// The state that all requests share.
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Arc<SharedState> {
+        &self.shared
+    }
+
     /// The catalog, for tools in the same process.
     pub fn catalog(&self) -> &Catalog {
         &self.shared.catalog

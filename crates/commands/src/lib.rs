@@ -49,7 +49,7 @@
 //! diagnostic -> context, cursors, generic_arguments, operations, profiler, server_counters, sessions
 //! diagnostic -> shared_state, system_profile, topology_version
 //! session -> context, generic_arguments, sessions
-//! unit_of_work -> context
+//! unit_of_work -> context, shared_state
 //! cursor_reply -> context, cursor_facts, cursors, operations
 //! context -> connection, cursors, generic_arguments, operations, reader, request_notes, sessions
 //! context -> shared_state, system_profile

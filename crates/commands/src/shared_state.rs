@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use pando_catalog::Catalog;
 use pando_document::{ObjectId, Timestamp};
@@ -71,6 +71,8 @@ pub(crate) struct SharedState {
     pub cursors: Cursors,
     /// The sessions with transactions and retryable writes.
     pub sessions: Sessions,
+    /// Statements that wait for a transaction which has changed the same document.
+    pub conflict_waits: AtomicUsize,
     pub environment: Environment,
     pub options: CommandsOptions,
     /// The commands that there are, for those that list or name them.
@@ -115,6 +117,7 @@ impl SharedState {
             catalog,
             cursors,
             sessions: Sessions::default(),
+            conflict_waits: AtomicUsize::new(0),
             environment,
             options,
             counters: ServerCounters::new(commands.len()),

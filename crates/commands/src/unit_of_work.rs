@@ -14,16 +14,21 @@
 //! 3. After a conflict of its own transaction, [`run`] calls it again. On an event loop it tries three
 //!    times at once and then answers `WouldBlock`. On a thread that may wait it pauses a little longer each
 //!    time, so that the other transaction can finish.
+//!    Of many that wait, most give up after seconds, because each holds a thread of the blocking pool.
 //! 4. A statement that answers `WouldBlock` has left the session's transaction as it found it.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use pando_catalog::{BlockingMode, OperationWait, SessionTransaction, WriteTransaction};
+use pando_environment::Monotonic;
 use pando_query::QueryError;
 use parking_lot::{ArcMutexGuard, RawMutex};
 
 use crate::CommandError;
 use crate::context::Context;
+use crate::shared_state::SharedState;
 
 /// Tries without waiting before the request moves to a thread that may wait.
 const QUICK_TRIES: u32 = 3;
@@ -32,6 +37,11 @@ const PAUSE_MAX: Duration = Duration::from_millis(5);
 /// The time for which a statement tries again before the client is told of the conflict: longer than a
 /// transaction of another session may stay open.
 const TRIES_TIME_MAX: Duration = Duration::from_secs(100);
+/// Statements that may wait so long at the same time. Each of them holds a thread that may wait, and the
+/// transaction that they wait for may need such a thread before it can end.
+const LONG_WAITS_MAX: usize = 32;
+/// The time for which the others try again.
+const SHORT_TRIES_TIME: Duration = Duration::from_secs(5);
 
 /// See the module's head. Dropping one of its own rolls it back.
 pub(crate) enum UnitOfWork {
@@ -84,7 +94,8 @@ pub(crate) fn run<T>(
     if context.open_transaction().is_some() {
         return run_in_session(context, statement);
     }
-    let (mut tries, mut first_conflict) = (0, None);
+    let mut tries = 0;
+    let mut wait = None;
     loop {
         match statement(context) {
             Err(error) if error.is_conflict() => {
@@ -95,13 +106,39 @@ pub(crate) fn run<T>(
                     return Err(CommandError::WouldBlock(None));
                 }
                 let now = context.shared.environment.clock().monotonic();
-                if now.since(*first_conflict.get_or_insert(now)) >= TRIES_TIME_MAX {
+                let wait = wait.get_or_insert_with(|| ConflictWait::begin(context.shared, now));
+                if wait.is_over(now) {
                     return Err(error);
                 }
                 pause(context, tries)?;
             }
             other => return other,
         }
+    }
+}
+
+/// The wait of a statement for transactions that have changed the same documents.
+struct ConflictWait {
+    shared: Arc<SharedState>,
+    began: Monotonic,
+    time_max: Duration,
+}
+
+impl ConflictWait {
+    fn begin(shared: &Arc<SharedState>, now: Monotonic) -> ConflictWait {
+        let others = shared.conflict_waits.fetch_add(1, Ordering::Relaxed);
+        let time_max = if others < LONG_WAITS_MAX { TRIES_TIME_MAX } else { SHORT_TRIES_TIME };
+        ConflictWait { shared: Arc::clone(shared), began: now, time_max }
+    }
+
+    fn is_over(&self, now: Monotonic) -> bool {
+        now.since(self.began) >= self.time_max
+    }
+}
+
+impl Drop for ConflictWait {
+    fn drop(&mut self) {
+        self.shared.conflict_waits.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -130,4 +167,31 @@ fn pause(context: &Context<'_>, tries: u32) -> Result<(), CommandError> {
     }
     let time = (Duration::from_micros(50) * (tries - QUICK_TRIES + 1)).min(PAUSE_MAX);
     Ok(context.operation.pause(OperationWait::Conflict, time).map_err(QueryError::from)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use pando_catalog::SharedEngine;
+    use pando_environment::Environment;
+
+    use super::*;
+    use crate::CommandsOptions;
+
+    #[test]
+    fn only_some_statements_wait_for_long_at_the_same_time() {
+        let environment = Environment::real();
+        let engine: SharedEngine = Arc::new(pando_memory::MemoryEngine::new(&environment));
+        let commands =
+            crate::Commands::open(engine, environment.clone(), CommandsOptions::default()).unwrap();
+        let shared = commands.shared();
+        let now = environment.clock().monotonic();
+        let mut waits: Vec<_> = (0..LONG_WAITS_MAX).map(|_| ConflictWait::begin(shared, now)).collect();
+        let late = ConflictWait::begin(shared, now);
+        assert!(late.is_over(now.plus(SHORT_TRIES_TIME)) && !late.is_over(now));
+        assert!(waits.iter().all(|wait| !wait.is_over(now.plus(SHORT_TRIES_TIME))));
+        assert!(waits.iter().all(|wait| wait.is_over(now.plus(TRIES_TIME_MAX))));
+        waits.truncate(3);
+        drop(late);
+        assert!(!ConflictWait::begin(shared, now).is_over(now.plus(SHORT_TRIES_TIME)));
+    }
 }
