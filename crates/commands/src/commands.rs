@@ -203,18 +203,28 @@ impl Commands {
         if let Some(PendingCommit { receipt, .. }) = aftermath.pending {
             connection.note_commit(receipt);
         }
+        let listed = || ended.unwrap_or_else(|| RunningRequest::of_waiting(request.body, began));
+        self.handled(&aftermath, &record, listed)
+    }
+
+    /// Whether the reply may go at once, or the wait before it.
+    fn handled(
+        &self,
+        aftermath: &Aftermath,
+        record: &Arc<ConnectionRecord>,
+        listed: impl FnOnce() -> RunningRequest,
+    ) -> Handled {
         if let Some(moment) = aftermath.awaited {
             let timers = Arc::clone(&self.shared.reply_timers);
             return Handled::ReplyLater(Box::new(TimerWait { timers, moment }));
         }
         match aftermath.pending {
             Some(PendingCommit { receipt, durability: Durability::Synced }) => {
-                let listed = ended.unwrap_or_else(|| RunningRequest::of_waiting(request.body, began));
                 Handled::ReplyLater(Box::new(DurabilityWait {
                     engine: Arc::clone(self.shared.catalog.engine()),
                     receipt,
                     durability: Durability::Synced,
-                    listed: self.shared.running.list_wait(&record, listed),
+                    listed: self.shared.running.list_wait(record, listed()),
                 }))
             }
             // A logged commit is in the kernel when it returns, and the others promise no durability.
