@@ -210,7 +210,7 @@ impl Commands {
     /// Whether the reply may go at once, or the wait before it.
     fn handled(
         &self,
-        aftermath: &Aftermath,
+        aftermath: &Aftermath<'_>,
         record: &Arc<ConnectionRecord>,
         listed: impl FnOnce() -> RunningRequest,
     ) -> Handled {
