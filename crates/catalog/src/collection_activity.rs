@@ -5,8 +5,8 @@
 //! - *Kind*: what a request did with the collection ([`ActivityKind`]).
 //! - *Class*: reads, writes, or other commands ([`LatencyClass`]); each kind belongs to one.
 //!
-//! All counters are relaxed: a reader sees each of them whole, and not all of one moment. A collection that no
-//! request has used takes no memory for them.
+//! All counters are relaxed: a reader sees each of them whole, and not all of one moment. A collection that
+//! no request has used takes no memory for them.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

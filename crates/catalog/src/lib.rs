@@ -36,7 +36,7 @@
 //! store -> index_kind
 //! index -> index_keys, index_kind, store
 //! building -> index, index_entry, index_keys
-//! collection -> building, collection_activity, index, primary_key, store
+//! collection -> building, index, primary_key, store
 //! counters -> collection, store
 //! write_transaction -> counters, store
 //! catalog_entry -> collection, index_kind

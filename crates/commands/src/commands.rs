@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use pando_catalog::index_kind::OrdinaryIndexes;
 use pando_catalog::{
-    ActivityKind, Begin, BlockingMode, Catalog, CatalogError, CollectionReport, CommitReceipt, DeviceReads,
-    Durability, DurabilityWaker, Interruption, Operation, QueryMemory, ScratchSpace, SharedEngine,
-    StorageError, WriteError, check_database, verify_collection,
+    ActivityKind, Begin, BlockingMode, Catalog, CatalogError, CollectionReport, DeviceReads, Durability,
+    Interruption, Operation, QueryMemory, ScratchSpace, SharedEngine, StorageError, WriteError,
+    check_database, verify_collection,
 };
 use pando_document::{DocumentWriter, RawValue};
 use pando_environment::{Environment, MissedRead, Monotonic};
@@ -18,13 +18,14 @@ use crate::clock_store;
 use crate::cluster_clock::{self, ClusterClock};
 use crate::command_name::Scope;
 use crate::context::{Addressed, Attempt, Context, PendingCommit, RequestForm};
+use crate::durability_wait::DurabilityWait;
 use crate::error::{CommandError, Failure};
 use crate::generic_arguments::{
     ClusterTimes, GenericArguments, Participation, TransactionSupport, WriteConcernSupport,
 };
 use crate::housekeeping::{self, Housekeeper};
 use crate::operation_counters::OperationKind;
-use crate::operations::{ConnectionRecord, ListedWait, RequestFacts, RunningRequest};
+use crate::operations::{ConnectionRecord, RequestFacts, RunningRequest};
 use crate::persona::Persona;
 use crate::profiler::ObservedRequest;
 use crate::registry::CommandRow;
@@ -82,30 +83,6 @@ pub enum Handled {
     /// request of the connection is the same one; until then the connection keeps the state of a suspended
     /// find.
     WouldBlock(Option<Arc<dyn MissedRead>>),
-}
-
-/// Waits until the log has reached a commit. The request is listed meanwhile. It cannot be interrupted: its
-/// writes are committed, and an answer before they are durable would be neither yes nor no.
-struct DurabilityWait {
-    engine: SharedEngine,
-    receipt: CommitReceipt,
-    durability: Durability,
-    listed: ListedWait,
-}
-
-impl ReplyWait for DurabilityWait {
-    fn notify(self: Box<Self>, waker: DurabilityWaker) {
-        let DurabilityWait { engine, receipt, durability, listed } = *self;
-        let ended = Box::new(move |outcome| {
-            drop(listed);
-            waker(outcome);
-        });
-        engine.when_durable(receipt, durability, ended);
-    }
-
-    fn wait(self: Box<Self>) -> Result<(), StorageError> {
-        self.engine.wait_durable(self.receipt, self.durability)
-    }
 }
 
 impl Commands {
@@ -337,8 +314,8 @@ impl Commands {
         Ok(())
     }
 
-    /// Checks the fields that every command may have, and lists the request if it may wait. `position` is that
-    /// of the command in the registry.
+    /// Checks the fields that every command may have, and lists the request if it may wait. `position` is
+    /// that of the command in the registry.
     fn admit<'r>(
         &self,
         request: &Request<'r>,
@@ -613,28 +590,8 @@ impl Commands {
     /// Writes the reply of a failed command.
     pub(crate) fn write_failure(&self, reply: &mut Vec<u8>, failure: &Failure) {
         let mut writer = DocumentWriter::begin(reply);
-        write_failure_fields(&mut writer, failure);
+        failure.write(&mut writer);
         self.write_times(&mut writer);
         writer.finish();
-    }
-}
-
-/// Writes the fields of a failure.
-fn write_failure_fields(writer: &mut DocumentWriter<'_>, failure: &Failure) {
-    writer.append("ok", RawValue::Double(0.0));
-    writer.append("errmsg", RawValue::String(&failure.message));
-    if failure.code != ErrorCode::Untold {
-        writer.append("code", RawValue::Int32(failure.code.code()));
-        writer.append("codeName", RawValue::String(&failure.code.name()));
-    }
-    for (name, value) in failure.details.iter() {
-        writer.append_value(name, value);
-    }
-    if !failure.labels.is_empty() {
-        let mut labels = writer.array("errorLabels");
-        for label in &failure.labels {
-            labels.push(RawValue::String(label));
-        }
-        labels.finish();
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use pando_catalog::{CatalogError, ErrorKind, NameError, StorageError, WriteError};
-use pando_document::{Document, DocumentError, RawDocument, RawDocumentBuf};
+use pando_document::{Document, DocumentError, DocumentWriter, RawDocument, RawDocumentBuf, RawValue};
 use pando_environment::MissedRead;
 use pando_query::QueryError;
 use pando_query::sort::SortFault;
@@ -41,6 +41,26 @@ impl Failure {
     /// A failure without labels and details.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Failure {
         Failure { code, message: message.into(), labels: Vec::new(), details: Document::new() }
+    }
+
+    /// Writes its fields into a reply.
+    pub fn write(&self, writer: &mut DocumentWriter<'_>) {
+        writer.append("ok", RawValue::Double(0.0));
+        writer.append("errmsg", RawValue::String(&self.message));
+        if self.code != ErrorCode::Untold {
+            writer.append("code", RawValue::Int32(self.code.code()));
+            writer.append("codeName", RawValue::String(&self.code.name()));
+        }
+        for (name, value) in self.details.iter() {
+            writer.append_value(name, value);
+        }
+        if !self.labels.is_empty() {
+            let mut labels = writer.array("errorLabels");
+            for label in &self.labels {
+                labels.push(RawValue::String(label));
+            }
+            labels.finish();
+        }
     }
 
     /// Whether the statement has lost a conflict with another transaction, and may be run again.

@@ -39,16 +39,18 @@
 //! Between the modules of this folder; `cargo xtask layers` refuses any other.
 //!
 //! ```arrows
-//! commands -> clock_store, connection, context, generic_arguments, housekeeping, operations, profiler
-//! commands -> registry, reply_timers, request_notes, sessions, shared_state, suspended_find
+//! commands -> clock_store, connection, context, durability_wait, generic_arguments, housekeeping
+//! commands -> operations, profiler, registry, reply_timers, request_notes
+//! commands -> sessions, shared_state, suspended_find
 //! commands -> server_counters, system_profile
 //! registry -> admin, context, crud, diagnostic, generic_arguments, session
 //! crud -> context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup
 //! crud -> reader, request_notes, sessions, shared_state, suspended_find, unit_of_work
 //! admin -> context, cursor_reply, system_profile
-//! diagnostic -> context, cursors, generic_arguments, operations, profiler, server_counters, sessions
-//! diagnostic -> shared_state, system_profile, topology_version
+//! diagnostic -> context, generic_arguments, operations, profiler, server_counters, sessions
+//! diagnostic -> system_profile, topology_version
 //! session -> context, generic_arguments, sessions
+//! durability_wait -> operations
 //! unit_of_work -> context, shared_state
 //! cursor_reply -> context, cursor_facts, cursors, operations
 //! context -> connection, cursors, generic_arguments, operations, reader, request_notes, sessions
@@ -90,7 +92,8 @@ mod cursor_facts;
 mod cursor_reply;
 mod cursors;
 mod diagnostic;
-pub mod error;
+pub mod durability_wait;
+mod error;
 pub mod error_code;
 mod generic_arguments;
 mod host_facts;

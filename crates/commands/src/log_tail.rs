@@ -1,5 +1,5 @@
-//! The tail of the log: its last lines, and the warnings of the start, as `getLog` shows them. Shells print the
-//! warnings when they connect.
+//! The tail of the log: its last lines, and the warnings of the start, as `getLog` shows them. Shells print
+//! the warnings when they connect.
 //!
 //! A line is one JSON document with the fields that readers of MongoDB's log expect: `t`, `s`, `c`, `id`,
 //! `ctx`, `msg`, `attr`.

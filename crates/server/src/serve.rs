@@ -217,8 +217,7 @@ fn warn_of_open_access(log_tail: &LogTail) {
     log_tail.push_startup_warning(&LogLine {
         severity: LogSeverity::Warning,
         component: "ACCESS",
-        message: "Access control is not enabled for the database. Read and write access to data and configuration \
-                  is unrestricted",
+        message: "There are no users yet: every client that reaches this server can read and change everything",
         ..line_of_now(&thread)
     });
 }
