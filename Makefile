@@ -49,12 +49,10 @@ test: ## All tests, real clients included; says first what it does, takes and in
 	bash tests/shell/test_plan.sh "$(CACHE)" "$(TARGET)"
 	begun=$$SECONDS; step=0
 	for target in lint test-rust test-clients test-schedules; do
-		step=$$((step + 1)); since=$$SECONDS
-		printf '\n\033[1m[%d/4] make %s\033[0m\n' "$$step" "$$target"
+		step=$$((step + 1)); spent=$$((SECONDS - begun))
+		printf '\n\033[1m[%d/4] make %s\033[0m, after %d min %d s\n' "$$step" "$$target" "$$((spent / 60))" "$$((spent % 60))"
 		$(MAKE) --no-print-directory "$$target" BUILD_DEV="cargo test --no-run"
-		printf '[%d/4] make %s passed after %d min %d s\n' "$$step" "$$target" "$$(((SECONDS - since) / 60))" "$$(((SECONDS - since) % 60))"
 	done
-	printf '\nall tests passed in %d min %d s\n' "$$(((SECONDS - begun) / 60))" "$$(((SECONDS - begun) % 60))"
 
 .PHONY: lint
 lint: ## Format, lints, layers, tidy
