@@ -271,17 +271,22 @@ impl Commands {
         if let Some(find) = connection.take_suspended(request) {
             aftermath.notes = RequestNotes::of_point_lookup();
             aftermath.command = registry::position("find");
-            aftermath.place = place_of(request, "find");
+            aftermath.place = find_place(request);
             let returned = self.resume(connection, request, find, attempt, reply)?;
             aftermath.notes.returned = Some(returned);
             return Ok(());
         }
         if let Ok((name, _)) = request.command() {
             aftermath.command = registry::position(name);
-            aftermath.place = place_of(request, name);
         }
         let admitted = self.admit(request, aftermath.command, attempt)?;
         let Admitted { command, value, addressed, session_use } = admitted;
+        let collection = match command.name {
+            "getMore" => request.body.get("collection")?,
+            _ => Some(value),
+        };
+        let collection = collection.and_then(|name| name.as_str());
+        aftermath.place = collection.map(|collection| (addressed.database, collection));
         let mut context = Context::new(&self.shared, connection, attempt, addressed);
         context.session_use = session_use;
         if value.as_str() == Some(PROFILE_COLLECTION) {
@@ -539,12 +544,9 @@ fn asks_last_write(request: &Request<'_>) -> bool {
     matches!(request.command(), Ok((name, _)) if name.eq_ignore_ascii_case("getLastError"))
 }
 
-/// The database of a request, and the collection that it names.
-fn place_of<'r>(request: &Request<'r>, command: &str) -> Option<(&'r str, &'r str)> {
-    let collection = match command {
-        "getMore" => request.body.get("collection").ok()??,
-        _ => request.command().ok()?.1,
-    };
+/// The database of a find, and the collection that it names.
+fn find_place<'r>(request: &Request<'r>) -> Option<(&'r str, &'r str)> {
+    let collection = request.command().ok()?.1;
     Some((request.body.get("$db").ok()??.as_str()?, collection.as_str()?))
 }
 
@@ -560,7 +562,7 @@ fn interrupted_or(failure: Failure, operation: &Operation, drop_text: Option<Str
     }
 }
 
-/// What an error ends.
+/// The kind of statement whose error is labelled, which follows from what the error ends.
 fn labelled_as(support: TransactionSupport, is_write: bool) -> Labelled {
     match support {
         TransactionSupport::End => Labelled::End,
