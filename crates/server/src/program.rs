@@ -4,6 +4,7 @@ mod backup_command;
 mod completions_command;
 mod export_command;
 mod failure;
+mod field_arguments;
 mod import_command;
 mod import_report;
 mod options_page;

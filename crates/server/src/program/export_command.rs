@@ -10,7 +10,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::json;
 
 use super::failure::{UsageError, error_lines};
-use super::target_arguments::{json_argument, target_arguments, target_or_default};
+use super::field_arguments::{field_arguments, named_fields};
+use super::target_arguments::{hidden_switch, json_argument, target_arguments, target_or_default};
 use crate::amounts::{bytes_text, count_text, rate, time_text};
 use crate::error_text::error_text;
 use crate::transfer::{
@@ -75,6 +76,7 @@ fn query_arguments() -> Vec<Arg> {
 }
 
 fn output_arguments() -> Vec<Arg> {
+    let [fields, field_file] = field_arguments();
     vec![
         Arg::new("out").long("out").short('o').value_name("FILE").help("Where to [default: standard output]"),
         Arg::new("format")
@@ -83,18 +85,8 @@ fn output_arguments() -> Vec<Arg> {
             .value_name("FORMAT")
             .value_parser(PossibleValuesParser::new(["json", "jsonl", "json-array", "csv"]))
             .help("The form of the output [default: jsonl]"),
-        Arg::new("fields")
-            .long("fields")
-            .short('f')
-            .value_name("FIELD,…")
-            .value_delimiter(',')
-            .help("The fields to write; needed for CSV"),
-        Arg::new("field-file")
-            .long("field-file")
-            .alias("fieldFile")
-            .value_name("FILE")
-            .hide(true)
-            .conflicts_with("fields"),
+        fields.value_name("FIELD,…").help("The fields to write; needed for CSV"),
+        field_file,
         hidden_switch("csv"),
         hidden_switch("jsonArray"),
         Arg::new("pretty").long("pretty").action(ArgAction::SetTrue).help("JSON on several lines, indented"),
@@ -108,10 +100,6 @@ fn output_arguments() -> Vec<Arg> {
     ]
 }
 
-fn hidden_switch(name: &'static str) -> Arg {
-    Arg::new(name).long(name).hide(true).action(ArgAction::SetTrue)
-}
-
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let text = |name| matches.get_one::<String>(name);
     let target = target_or_default(matches)?;
@@ -120,7 +108,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         TargetChoice::Data(_) => None,
     };
     let quiet = matches.get_flag("quiet");
-    let fields = fields_of(matches)?;
+    let fields = named_fields(matches)?;
     let request = Export {
         file: text("out").filter(|path| *path != "-").map(PathBuf::from),
         format: format_of(matches, fields.clone())?,
@@ -195,17 +183,6 @@ fn as_json(exported: &Exported, namespace: &str) -> serde_json::Value {
         "seconds": exported.elapsed.as_secs_f64(),
         "error": error,
     })
-}
-
-fn fields_of(matches: &ArgMatches) -> Result<Option<Vec<String>>, String> {
-    match matches.get_one::<String>("field-file") {
-        Some(path) => {
-            let text =
-                std::fs::read_to_string(path).map_err(|error| format!("cannot read {path}: {error}"))?;
-            Ok(Some(text.lines().map(str::to_owned).filter(|line| !line.is_empty()).collect()))
-        }
-        None => Ok(matches.get_many::<String>("fields").map(|fields| fields.cloned().collect())),
-    }
 }
 
 fn format_of(matches: &ArgMatches, fields: Option<Vec<String>>) -> Result<ExportFormat, String> {

@@ -10,9 +10,10 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::failure::UsageError;
+use super::field_arguments::{field_arguments, named_fields};
 use super::import_report::{as_json, stopped_lines, summary};
 use super::output::print_line;
-use super::target_arguments::{json_argument, target_arguments, target_or_default};
+use super::target_arguments::{hidden_switch, json_argument, target_arguments, target_or_default};
 use crate::transfer::{
     AfterFault, Blanks, ColumnType, EXIT_CODE_INTERRUPTED, End, Existing, FormatChoice, Import, InputFormat,
     ResumePoint, RowOptions, Source, Talk, TypeMismatch, TypedColumn, TypedNames, WriteMode, Writing, import,
@@ -73,24 +74,17 @@ fn input_arguments() -> Vec<Arg> {
 }
 
 fn row_arguments() -> Vec<Arg> {
+    let [fields, field_file] = field_arguments();
     vec![
         Arg::new("types")
             .long("types")
             .value_name("COLUMN=TYPE,…")
             .value_delimiter(',')
             .help(format!("CSV and TSV: types of columns [types: {}]", ColumnType::NAMES)),
-        Arg::new("fields")
-            .long("fields")
-            .short('f')
+        fields
             .value_name("COLUMN,…")
-            .value_delimiter(',')
             .help("CSV and TSV: the columns, for an input whose first line does not name them"),
-        Arg::new("field-file")
-            .long("field-file")
-            .alias("fieldFile")
-            .value_name("FILE")
-            .hide(true)
-            .conflicts_with("fields"),
+        field_file,
         hidden_switch("headerline"),
         hidden_switch("columnsHaveTypes"),
         Arg::new("ignore-blanks")
@@ -145,10 +139,6 @@ fn write_arguments() -> Vec<Arg> {
             .hide(true)
             .value_parser(clap::value_parser!(u16).range(1..)),
     ]
-}
-
-fn hidden_switch(name: &'static str) -> Arg {
-    Arg::new(name).long(name).hide(true).action(ArgAction::SetTrue)
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
@@ -208,14 +198,7 @@ fn format_of(matches: &ArgMatches) -> Option<FormatChoice> {
 }
 
 fn rows_of(matches: &ArgMatches) -> Result<RowOptions, Box<dyn Error>> {
-    let named = match matches.get_one::<String>("field-file") {
-        Some(path) => {
-            let text =
-                std::fs::read_to_string(path).map_err(|error| format!("cannot read {path}: {error}"))?;
-            Some(text.lines().map(str::to_owned).filter(|line| !line.is_empty()).collect())
-        }
-        None => matches.get_many::<String>("fields").map(|fields| fields.cloned().collect()),
-    };
+    let named = named_fields(matches)?;
     let typed = |text: &String| -> Result<TypedColumn, String> {
         let (name, of_type) = text.split_once('=').ok_or_else(|| {
             format!("--types: expected COLUMN=TYPE, such as zip=string, and found '{text}'")

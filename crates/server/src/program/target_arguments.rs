@@ -41,6 +41,11 @@ pub(super) fn target_arguments() -> Vec<Arg> {
     arguments
 }
 
+/// A switch of MongoDB's tools that the help does not list.
+pub(super) fn hidden_switch(name: &'static str) -> Arg {
+    Arg::new(name).long(name).hide(true).action(ArgAction::SetTrue)
+}
+
 /// The arguments that name the store, for commands that want it said.
 pub(super) fn store_arguments() -> [Arg; 2] {
     [
