@@ -5,6 +5,7 @@ import socket
 import struct
 
 from exact import encode
+from raw_connection import read_exactly
 
 OP_MSG = 2013
 HEADER = struct.Struct("<iiii")
@@ -26,19 +27,11 @@ class Wire:
         self.last_id += 1
         body = struct.pack("<IB", 0, 0) + document
         self.socket.sendall(HEADER.pack(HEADER.size + len(body), self.last_id, 0, OP_MSG) + body)
-        length, _, response_to, code = HEADER.unpack(self._read(HEADER.size))
+        length, _, response_to, code = HEADER.unpack(read_exactly(self.socket, HEADER.size))
         assert (response_to, code) == (self.last_id, OP_MSG)
-        reply = self._read(length - HEADER.size)
+        reply = read_exactly(self.socket, length - HEADER.size)
         assert reply[4] == 0, "the reply has one section of kind 0"
         return reply[5:]
-
-    def _read(self, count):
-        read = b""
-        while len(read) < count:
-            part = self.socket.recv(count - len(read))
-            assert part, "the server closed the connection"
-            read += part
-        return read
 
     def close(self):
         self.socket.close()

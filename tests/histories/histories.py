@@ -204,6 +204,12 @@ class Runner:
             print(f"    history: {path}", flush=True)
 
 
+def add_frequency(parser, option, name, meaning):
+    """An option for a disturbance: in each run (also without a value), in some, or in none."""
+    frequencies = ["always", "sometimes", "never"]
+    parser.add_argument(option, dest=name, nargs="?", const="always", default="never", choices=frequencies, help=meaning)
+
+
 def parsed_arguments():
     parser = argparse.ArgumentParser(description="Histories of many clients, checked.")
     parser.add_argument("--runs", type=int, default=1)
@@ -211,32 +217,14 @@ def parsed_arguments():
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=1.0, help="how long the clients of a run work")
     parser.add_argument("--seed", type=int, default=None, help="of the first run; each further run has the next one")
-    parser.add_argument(
-        "--kill",
-        nargs="?",
-        const="always",
-        default="never",
-        choices=["always", "sometimes", "never"],
-        help="kill -9 in the middle of each run, or in every second round of the workloads",
-    )
-    parser.add_argument(
+    add_frequency(parser, "--kill", "kill", "kill -9 in the middle of each run, or in every second round of the workloads")
+    add_frequency(
+        parser,
         "--break",
-        dest="breaks",
-        nargs="?",
-        const="always",
-        default="never",
-        choices=["always", "sometimes", "never"],
-        help="break connections before requests and before replies; the workload retryable does so anyway",
+        "breaks",
+        "break connections before requests and before replies; the workload retryable does so anyway",
     )
-    parser.add_argument(
-        "--build",
-        dest="builds",
-        nargs="?",
-        const="always",
-        default="never",
-        choices=["always", "sometimes", "never"],
-        help="build and drop indexes beside the transactions",
-    )
+    add_frequency(parser, "--build", "builds", "build and drop indexes beside the transactions")
     parser.add_argument("--level", choices=LEVELS, default="snapshot")
     parser.add_argument("--order", choices=ORDERS, default="realtime")
     parser.add_argument(

@@ -4,6 +4,7 @@ import socket
 import struct
 
 import bson
+from raw_connection import read_exactly
 
 OP_REPLY, OP_UPDATE, OP_INSERT, OP_QUERY, OP_GET_MORE, OP_DELETE, OP_KILL_CURSORS, OP_MSG = 1, 2001, 2002, 2004, 2005, 2006, 2007, 2013
 CURSOR_NOT_FOUND, QUERY_FAILURE, AWAIT_CAPABLE = 1, 2, 8
@@ -57,9 +58,9 @@ class LegacyWire:
         self.socket.sendall(HEADER.pack(HEADER.size + len(content), self.last_id, 0, op_code) + content)
 
     def reply(self):
-        length, _, response_to, op_code = HEADER.unpack(self._read(HEADER.size))
+        length, _, response_to, op_code = HEADER.unpack(read_exactly(self.socket, HEADER.size))
         assert (response_to, op_code) == (self.last_id, OP_REPLY)
-        return Reply(self._read(length - HEADER.size))
+        return Reply(read_exactly(self.socket, length - HEADER.size))
 
     def is_closed(self):
         """Whether the server ends the connection without another byte."""
@@ -96,11 +97,3 @@ class LegacyWire:
 
     def last_error(self, database, **concern):
         return self.command(database, {"getlasterror": 1, **concern})
-
-    def _read(self, count):
-        read = b""
-        while len(read) < count:
-            part = self.socket.recv(count - len(read))
-            assert part, "the server closed the connection"
-            read += part
-        return read

@@ -10,6 +10,16 @@ HEADER = struct.Struct("<iiii")
 OP_MSG = 2013
 
 
+def read_exactly(connection, count):
+    """So many bytes from a socket."""
+    read = b""
+    while len(read) < count:
+        part = connection.recv(count - len(read))
+        assert part, "the server closed the connection"
+        read += part
+    return read
+
+
 class Raw:
     """One connection; one request at a time."""
 
@@ -20,8 +30,8 @@ class Raw:
         """The reply, whatever it is."""
         body = struct.pack("<IB", 0, 0) + bson.encode({**request, "$db": database})
         self.socket.sendall(HEADER.pack(HEADER.size + len(body), 1, 0, OP_MSG) + body)
-        length, *_ = HEADER.unpack(self._read(HEADER.size))
-        return bson.decode(self._read(length - HEADER.size)[5:])
+        length, *_ = HEADER.unpack(read_exactly(self.socket, HEADER.size))
+        return bson.decode(read_exactly(self.socket, length - HEADER.size)[5:])
 
     def command(self, database, request):
         """The reply of a command that succeeds."""
@@ -29,14 +39,6 @@ class Raw:
         if not reply["ok"]:
             raise OperationFailure(reply["errmsg"], reply.get("code"), reply)
         return reply
-
-    def _read(self, count):
-        read = b""
-        while len(read) < count:
-            part = self.socket.recv(count - len(read))
-            assert part, "the server closed the connection"
-            read += part
-        return read
 
     def __enter__(self):
         return self
