@@ -14,7 +14,7 @@ from bson import Binary, Int64
 from oracle import Oracle
 from wire import Wire
 
-# What only a replica set adds, and what differs from one run to the next.
+# Fields that only a replica set adds, and fields that differ from one run to the next.
 LEFT_OUT = {"operationTime", "$clusterTime", "electionId", "opTime", "commitQuorum"}
 RUN = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\d{15,}")
 

@@ -120,7 +120,7 @@ def test_the_charts_of_compass(client, database):
     assert client.admin.command("currentOp")["inprog"]
 
 
-# What mongodb_exporter's dashboards plot of `getDiagnosticData`, without WiredTiger's and a replica set's figures.
+# Fields of `getDiagnosticData` that mongodb_exporter's dashboards plot, without those of WiredTiger and replica sets.
 EXPORTED = """
 asserts.regular asserts.warning asserts.msg asserts.user asserts.rollovers connections.current connections.available
 connections.totalCreated connections.active extra_info.page_faults extra_info.user_time_us extra_info.system_time_us

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What `make test` will do, take and install. Arguments: the folder of installed tools, the folder of builds.
+# Prints the steps of `make test`, their time, and what they install. Arguments: the folder of installed tools, the folder of builds.
 set -euo pipefail
 cache=$1 target=$2
 

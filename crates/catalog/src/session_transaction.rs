@@ -232,8 +232,8 @@ impl SessionTransaction {
         Ok(CommitLeases { _leases: leases })
     }
 
-    /// Commits. Its collections and its writes become visible together: whoever sees one of its writes finds
-    /// its collections. The leases end afterwards.
+    /// Commits. Its collections and its writes become visible together: a snapshot that sees one of its
+    /// writes finds its collections. The leases end afterwards.
     ///
     /// # Errors
     /// A conflict where another transaction has created a collection of the same name.

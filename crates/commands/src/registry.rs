@@ -18,7 +18,7 @@ pub(crate) struct CommandRow {
     pub generic: GenericSupport,
     /// The counter of a request; `None` where the command counts itself.
     pub counted: Option<OperationKind>,
-    /// What a request does with the collection that it names.
+    /// The use that a request makes of the collection that it names.
     pub activity: ActivityKind,
 }
 

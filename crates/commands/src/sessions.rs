@@ -58,7 +58,7 @@ pub(crate) struct Progress {
     pub stage: Stage,
 }
 
-/// What became of a transaction number.
+/// The fate of a transaction number.
 #[derive(Debug)]
 pub(crate) enum Stage {
     /// It was never used.

@@ -40,7 +40,7 @@ pub enum Operation {
     Spawn,
 }
 
-/// What cannot be done, so that "cannot" stands before it and the path behind it.
+/// The call as a verb: "cannot" stands before it, and the path behind it.
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

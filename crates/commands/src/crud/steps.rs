@@ -37,7 +37,7 @@ pub(super) struct Meter {
     bytes: usize,
 }
 
-/// What a meter measures.
+/// The work that a meter measures.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum MeterReach {
     /// A step, which ends where it is large.

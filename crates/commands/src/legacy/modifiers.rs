@@ -6,7 +6,7 @@ use super::translation::{refusal, unreadable};
 use crate::ErrorCode;
 use crate::last_write::WriteFailure;
 
-/// What the client wants of a query: its result, or its plan.
+/// The answer that the client wants: the result of its query, or the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wish {
     Documents,

@@ -194,7 +194,7 @@ impl SessionUse {
         }
     }
 
-    /// What became of the transaction number of the request.
+    /// The fate of the transaction number of the request.
     pub fn stage(&self) -> &Stage {
         &self.progress.stage
     }
@@ -425,7 +425,7 @@ impl Drop for SessionUse {
     }
 }
 
-/// What a number that is too old was meant for.
+/// The purpose of a number that is too old.
 #[derive(Clone, Copy)]
 enum Wanted {
     Write,

@@ -34,7 +34,7 @@ pub(crate) struct Image {
     pub document: Option<RawDocumentBuf>,
 }
 
-/// What a record tells.
+/// The content of a record.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Recorded {
     Write(WriteRecord),

@@ -115,7 +115,7 @@ enum Held {
 }
 
 impl Least {
-    /// Nothing yet; `wanted` documents are held at most, or twice as many.
+    /// An empty one; it holds `wanted` documents at most, or twice as many.
     pub fn new(wanted: u64) -> Least {
         let held = match wanted <= HEAP_MAX {
             true => Held::Heap(BinaryHeap::new()),

@@ -37,7 +37,7 @@ pub enum FormatChoice {
     Exact(InputFormat),
 }
 
-/// What becomes of a collection that is there.
+/// The treatment of a collection that is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Existing {
     /// It is kept, and added to.
@@ -74,7 +74,7 @@ pub struct Import {
     pub rows: RowOptions,
     /// How documents are written.
     pub writing: Writing,
-    /// What becomes of the collection that is there.
+    /// The treatment of a collection that is there.
     pub existing: Existing,
     /// Where an earlier import of the same input has stopped.
     pub resume: Option<ResumePoint>,

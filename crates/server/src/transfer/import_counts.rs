@@ -4,7 +4,7 @@ use bson::{Bson, Document};
 
 use super::write_mode::WriteMode;
 
-/// What became of the records of an import.
+/// The records of an import by their outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImportCounts {
     /// Documents that are in the collection now and were not before.

@@ -84,7 +84,7 @@ impl Input {
         };
         let (head, fault) = read_head(&mut content, front_bytes(source));
         let content: Box<dyn BufRead + Send> = match fault {
-            // What is before the fault is read first.
+            // The bytes before the fault are read first.
             Some(fault) => Box::new(Cursor::new(head.clone()).chain(BufReader::new(Fault(Some(fault))))),
             None => Box::new(Cursor::new(head.clone()).chain(content)),
         };

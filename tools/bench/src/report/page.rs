@@ -185,7 +185,7 @@ fn per_second(files: &[&RunFile]) -> String {
     )
 }
 
-/// What columns count, in words.
+/// The meanings of columns, in words.
 fn meanings(columns: &[Column]) -> String {
     let mut html = "<details><summary>What the columns count</summary><dl>".to_owned();
     for column in columns {

@@ -21,7 +21,7 @@ const SHOWN_MAX: usize = 12;
 /// How many colours there are.
 const COLOURS: usize = 6;
 
-/// What the runs of a comparison have in common, beside their clients.
+/// The common work of the runs of a comparison, beside their clients.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Work<'f> {
     workload: &'f str,
