@@ -144,8 +144,9 @@ fn a_damage_names_the_collection_and_the_index_beside_the_tree() {
     let bytes = std::fs::read(folder.path().join("data.0000")).unwrap();
     let file = std::fs::File::options().write(true).open(folder.path().join("data.0000")).unwrap();
     let mut named = Vec::new();
-    // One place after the other, so that the catalog is whole each time but one. The store is below 1 MB.
-    for at in (80 * 1024..bytes.len().min(1 << 20)).step_by(8 * 1024) {
+    // One place after the other, so that the catalog is whole each time but one. The store is below 1 MB,
+    // and the blocks of the index may share two of these places.
+    for at in (80 * 1024..bytes.len().min(1 << 20)).step_by(4 * 1024) {
         let damaged: Vec<u8> = bytes[at..at + 4096].iter().map(|byte| byte ^ 0x10).collect();
         file.write_all_at(&damaged, at as u64).unwrap();
         let report = verify_store(folder.path(), VerifyDepth::Blocks);

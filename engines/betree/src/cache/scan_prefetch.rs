@@ -400,7 +400,7 @@ impl<P: Clone> ScanPrefetch<P> {
         let charge = account.charge_thread();
         taken.ready = read(&taken.pages);
         drop(charge);
-        // The operation did not wait for them.
+        // The operation waited for them at most in part, which it is charged for where it waits.
         taken.uncharged = DeviceReads { time: Duration::ZERO, ..account.reads() };
         self.chunks_read_by_workers.add(1);
         true
@@ -449,8 +449,13 @@ impl<P: Clone> ScanPrefetch<P> {
                     state = self.state.lock();
                 }
                 ChunkState::InProgress => {
-                    let _waiting = DeviceAccount::waiting(OperationWait::Device);
+                    let waiting = DeviceAccount::waiting(OperationWait::Device);
+                    let began = self.now();
                     self.ready.wait(&mut state);
+                    drop(waiting);
+                    if let (Some(began), Some(now)) = (began, self.now()) {
+                        DeviceAccount::charge(DeviceReads { time: now.since(began), ..DeviceReads::NONE });
+                    }
                 }
                 ChunkState::Ready(ready) => {
                     while ready.pop_front_if(|(key, _)| key != first).is_some() {}
