@@ -31,7 +31,7 @@ def pando_server(tmp_path_factory):
         oracle = Oracle().start()
         yield oracle
         return oracle.stop()
-    server = Server(tmp_path_factory.mktemp("store") / "data").start()
+    server = Server(tmp_path_factory.mktemp("store") / "data", "--persona", "standalone").start()
     yield server
     assert server.is_running(), server.log()
     assert server.stop() == 0, server.log()

@@ -90,7 +90,7 @@ NOT_YET = [
     NotYet("keys instead of documents come later", lambda request: "returnKey" in request),
     NotYet("geo queries come later", _holds("$near")),
     NotYet("powers of decimals with fractions come later", _holds("$pow")),
-    NotYet("transactions come with the replica set persona", _holds("autocommit")),
+    NotYet("transactions come with a replica set, which MongoDB is not here", _holds("autocommit")),
 ]
 
 

@@ -18,7 +18,7 @@ pub enum Persona {
 
 impl Persona {
     /// The persona of a server that is not told any.
-    pub const OF_SERVERS: Persona = Persona::Standalone;
+    pub const OF_SERVERS: Persona = Persona::ReplicaSet;
 
     /// Every persona.
     pub const ALL: [Persona; 3] = [Persona::Standalone, Persona::ReplicaSet, Persona::Mongos];
