@@ -31,6 +31,8 @@ class Server:
         self.folder = pathlib.Path(folder)
         self.arguments = arguments
         self.engine = engine
+        # The command line in front of its arguments.
+        self.program = [PANDO]
         self.process = None
         self.port = None
 
@@ -39,7 +41,7 @@ class Server:
         log = open(path, "ab")
         logged_before = path.stat().st_size
         self.process = subprocess.Popen(
-            [PANDO, "serve", "--data", str(self.folder), "--listen", f"127.0.0.1:{port}", "--engine", self.engine, *self.arguments],
+            [*self.program, "serve", "--data", str(self.folder), "--listen", f"127.0.0.1:{port}", "--engine", self.engine, *self.arguments],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         log.close()
         deadline = time.monotonic() + 60

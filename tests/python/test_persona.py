@@ -2,17 +2,24 @@
 
 import datetime
 import socket
+import struct
+import threading
 import time
 
 import bson
+import pymongo.monitoring
 import pytest
 from bson import Int64, ObjectId, Timestamp
-from pymongo import MongoClient
+from pymongo import CursorType, MongoClient
 from pymongo.errors import OperationFailure, ServerSelectionTimeoutError
 from pymongo.topology_description import TOPOLOGY_TYPE
 
 from legacy_wire import LegacyWire
-from server import Server
+from raw_connection import HEADER, Raw, read_exactly
+from server import PANDO, Server
+
+MORE_TO_COME = 1 << 1
+EXHAUST_ALLOWED = 1 << 16
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +90,85 @@ def test_a_client_of_the_unix_socket_learns_the_address(replica_set, tmp_path):
     path = str(server.folder / "pando.sock")
     with MongoClient(path.replace("/", "%2F").join(("mongodb://", "/?directConnection=true"))) as client:
         assert client.admin.command("hello")["hosts"] == [f"127.0.0.1:{server.port}"]
+    assert server.stop() == 0
+
+
+class Relay:
+    """Translates an address: a port of this machine leads to the unix socket of a server in a network of its own."""
+
+    def __init__(self, path, port=0):
+        self.path = str(path)
+        self.listener = socket.create_server(("127.0.0.1", port), backlog=100)
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+                server = socket.socket(socket.AF_UNIX)
+                server.connect(self.path)
+            except OSError:
+                return
+            for one, other in ((client, server), (server, client)):
+                threading.Thread(target=self.copy, args=(one, other), daemon=True).start()
+
+    @staticmethod
+    def copy(one, other):
+        try:
+            while part := one.recv(1 << 16):
+                other.sendall(part)
+        except OSError:
+            pass
+        for end in (one, other):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # closed already
+
+
+class TranslatedServer(Server):
+    """A server with a loopback network of its own, which nobody else can reach. A relay leads to it."""
+
+    def __init__(self, tmp_path, *arguments):
+        super().__init__(tmp_path / "data", "--unix-socket", str(tmp_path / "pando.sock"), *arguments, engine="memory")
+        self.path = tmp_path / "pando.sock"
+
+    def start(self):
+        # The program joins a new network first, whose loopback is down until someone sets it up. Needs user namespaces.
+        self.program = ["unshare", "--user", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$0" "$@"', PANDO]
+        return super().start()
+
+
+def test_a_client_behind_a_translated_address_is_told_of_advertise(tmp_path):
+    server = TranslatedServer(tmp_path).start()
+    relay = Relay(server.path)
+    with pytest.raises(ServerSelectionTimeoutError) as refused:
+        topology(f"mongodb://127.0.0.1:{relay.port}/?appName=shop", 2000)
+    # The driver names the address that the server gave it.
+    assert f"127.0.0.1:{server.port}" in str(refused.value)
+    deadline = time.monotonic() + 30
+    while not (told := [line for line in server.whole_log().splitlines() if "left after its first hello" in line]):
+        assert time.monotonic() < deadline, server.log()
+        time.sleep(0.1)
+    assert "--advertise" in told[0] and f"127.0.0.1:{server.port}" in told[0] and "application shop" in told[0], told
+    assert topology(f"mongodb://127.0.0.1:{relay.port}/?directConnection=true") == "Single"
+    assert server.stop() == 0
+
+
+def test_an_advertised_address_leads_through_the_translation(tmp_path):
+    reserved = socket.socket()
+    reserved.bind(("127.0.0.1", 0))
+    port = reserved.getsockname()[1]
+    reserved.close()
+    server = TranslatedServer(tmp_path, "--advertise", f"localhost:{port}").start()
+    relay = Relay(server.path, port)
+    for options in ("", "?replicaSet=rs0", "?directConnection=true"):
+        with MongoClient(f"mongodb://127.0.0.1:{relay.port}/{options}", serverSelectionTimeoutMS=5000) as client:
+            client.through.c.insert_one({"options": options})
+            assert client.through.c.count_documents({"options": options}) == 1
+    time.sleep(7)
+    assert "left after its first hello" not in server.whole_log()
     assert server.stop() == 0
 
 
@@ -192,6 +278,68 @@ def test_many_monitors_wait_without_threads(replica_set, client):
         for other in others:
             other.close()
     assert version == client.admin.command("hello")["topologyVersion"]
+
+
+def test_a_monitor_that_allows_it_gets_a_stream_of_replies(replica_set, client):
+    version = client.admin.command("hello")["topologyVersion"]
+    body = struct.pack("<IB", EXHAUST_ALLOWED, 0) + bson.encode(
+        {"hello": 1, "topologyVersion": version, "maxAwaitTimeMS": 200, "$db": "admin"})
+    with Raw(replica_set.port) as raw:
+        raw.socket.sendall(HEADER.pack(HEADER.size + len(body), 77, 0, 2013) + body)
+        expected = 77
+        for _ in range(4):
+            begun = time.monotonic()
+            length, number, response_to, _ = HEADER.unpack(read_exactly(raw.socket, HEADER.size))
+            payload = read_exactly(raw.socket, length - HEADER.size)
+            assert time.monotonic() - begun > 0.15
+            assert response_to == expected and struct.unpack("<I", payload[:4]) == (MORE_TO_COME,)
+            reply = bson.decode(payload[5:])
+            assert reply["isWritablePrimary"] and reply["topologyVersion"] == version
+            expected = number
+
+
+def test_monitors_of_drivers_take_the_stream(replica_set):
+    beats = []
+
+    class Listener(pymongo.monitoring.ServerHeartbeatListener):
+        def started(self, event):
+            pass
+
+        def succeeded(self, event):
+            beats.append(event.awaited)
+
+        def failed(self, event):
+            beats.append(event.reply)
+
+    with replica_set.client(heartbeatFrequencyMS=500, event_listeners=[Listener()]) as client:
+        before = client.admin.command("serverStatus")["network"]["numRequests"]
+        deadline = time.monotonic() + 20
+        while len(beats) < 6:
+            assert time.monotonic() < deadline, beats
+            time.sleep(0.05)
+        assert beats[0] is False and all(beat is True for beat in beats[1:]), beats
+        assert client.admin.command("serverStatus")["network"]["numRequests"] > before
+
+
+def test_an_exhaust_cursor_gets_all_batches_for_one_request(client):
+    db = client.exhaust
+    db.c.insert_many([{"_id": i, "s": "x" * 100} for i in range(5000)])
+    before = client.admin.command("serverStatus")["opcounters"]["getmore"]
+    found = list(db.c.find({}, batch_size=100, cursor_type=CursorType.EXHAUST).sort("_id"))
+    assert [document["_id"] for document in found] == list(range(5000))
+    # Each batch counts, as with MongoDB.
+    assert client.admin.command("serverStatus")["opcounters"]["getmore"] - before >= 49
+    # A client that goes away within the stream leaves nothing.
+    cursor = db.c.find({}, batch_size=100, cursor_type=CursorType.EXHAUST)
+    assert next(cursor)["_id"] == 0
+    for _ in range(150):
+        next(cursor)
+    cursor.close()
+    deadline = time.monotonic() + 20
+    while client.admin.command("serverStatus")["metrics"]["cursor"]["open"]["total"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    client.drop_database("exhaust")
 
 
 def test_a_server_with_monitors_stops_at_once(tmp_path):

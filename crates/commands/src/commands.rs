@@ -1,5 +1,7 @@
 //! The entry of the crate: a request goes in, a reply document comes out.
 
+mod connection_end;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -278,6 +280,9 @@ impl Commands {
         }
         if let Ok((name, _)) = request.command() {
             aftermath.command = registry::position(name);
+            if !connection.has_worked() && !matches!(name, "hello" | "isMaster" | "ismaster") {
+                connection.note_work();
+            }
         }
         let admitted = self.admit(request, aftermath.command, attempt)?;
         let Admitted { command, value, addressed, session_use } = admitted;

@@ -33,6 +33,29 @@ pub struct ConnectionState {
     last_write: Option<Box<LastWrite>>,
     /// Its last commit.
     last_commit: Option<CommitReceipt>,
+    further_replies: FurtherReplies,
+    /// It was of more use than to ask `hello`.
+    has_worked: bool,
+}
+
+/// The state of a connection that ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamState {
+    /// No reply was to come.
+    Idle,
+    /// A request of it had further replies, which nobody takes now.
+    Abandoned,
+}
+
+/// The replies that a request has beyond its first one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum FurtherReplies {
+    #[default]
+    None,
+    /// The next change of the topology, or that there was none.
+    Topology,
+    /// The next batch of this cursor.
+    Batches { cursor: i64 },
 }
 
 /// Tells the request of a connection that its client has closed the connection.
@@ -69,6 +92,8 @@ impl Clone for ConnectionState {
             first_attempt: None,
             last_write: None,
             last_commit: None,
+            further_replies: FurtherReplies::None,
+            has_worked: false,
         }
     }
 }
@@ -89,6 +114,8 @@ impl ConnectionState {
             first_attempt: None,
             last_write: None,
             last_commit: None,
+            further_replies: FurtherReplies::None,
+            has_worked: false,
         }
     }
 
@@ -98,9 +125,36 @@ impl ConnectionState {
         ConnectionState { local_address, ..self }
     }
 
-    /// The address at this end.
-    pub(crate) fn local_address(&self) -> Option<&str> {
-        self.local_address.as_deref()
+    /// Whether the last request has further replies, if its client takes them: a cursor has further batches,
+    /// and a monitor that has waited waits again.
+    pub fn has_further_replies(&self) -> bool {
+        self.further_replies != FurtherReplies::None
+    }
+
+    /// The further replies of the last request.
+    pub(crate) fn further_replies(&self) -> FurtherReplies {
+        self.further_replies
+    }
+
+    /// Notes that the request has further replies. Each request begins without.
+    pub(crate) fn announce(&mut self, replies: FurtherReplies) {
+        self.further_replies = replies;
+    }
+
+    /// Whether it was of more use than to ask `hello`.
+    pub(crate) fn has_worked(&self) -> bool {
+        self.has_worked
+    }
+
+    /// Notes that it is of more use than to ask `hello`.
+    pub(crate) fn note_work(&mut self) {
+        self.has_worked = true;
+    }
+
+    /// The address by which its client reaches this server as a replica set: the advertised one, else the one
+    /// that it came in by.
+    pub(crate) fn address<'a>(&'a self, advertised: Option<&'a str>) -> Option<&'a str> {
+        advertised.or(self.local_address.as_deref())
     }
 
     /// Begins a request, or goes on with one that is handled again. Gives the record of the connection, whose
@@ -110,6 +164,7 @@ impl ConnectionState {
         table: &Arc<OperationTable>,
         clock: &Arc<dyn Clock>,
     ) -> (Arc<ConnectionRecord>, Monotonic) {
+        self.further_replies = FurtherReplies::None;
         let entered = self.entered.get_or_insert_with(|| {
             let entered = table.enter(self.id, &self.peer, &Arc::new(Operation::new(clock)));
             if let Some(client) = &self.client {

@@ -384,7 +384,7 @@ impl<'c> Context<'c> {
     pub fn address(&self) -> String {
         let options = &self.shared.options;
         let advertised = options.persona.advertised.as_deref();
-        advertised.or(self.connection.local_address()).unwrap_or(&options.address).to_owned()
+        self.connection.address(advertised).unwrap_or(&options.address).to_owned()
     }
 
     /// Has the reply wait for this moment.

@@ -16,6 +16,7 @@ use pando_environment::{Step, Task};
 use parking_lot::Mutex;
 
 use crate::clock_store;
+use crate::departures::{LostClient, host_of};
 use crate::identity::SESSION_TIMEOUT_MINUTES;
 use crate::sessions;
 use crate::shared_state::SharedState;
@@ -36,6 +37,7 @@ const CHORES: &[Chore] = &[
         period: Duration::from_secs(5),
         run: |shared| shared.cursors.expire(shared.now_ms()),
     },
+    Chore { name: "departedClients", period: Duration::from_secs(1), run: tell_departed_clients },
     Chore { name: "profileWrites", period: Duration::from_secs(1), run: system_profile::write_queue },
     Chore {
         name: "sessionExpiry",
@@ -70,6 +72,21 @@ fn expire_transactions(shared: &SharedState) {
         shared.running.interrupt(Interruption::Killed, |request| {
             request.session.is_some_and(|session| busy.contains(&session))
         });
+    }
+}
+
+/// Tells the log of clients that left after their first `hello` and did not come back.
+fn tell_departed_clients(shared: &SharedState) {
+    let is_connected = |host: &str| {
+        shared.running.connections().iter().any(|connection| host_of(connection.record.peer()) == host)
+    };
+    for lost in shared.departures.judge(shared.environment.clock().monotonic(), is_connected) {
+        let LostClient { host, client, address } = lost;
+        tracing::warn!(
+            "a client on {host} ({client}) left after its first hello: perhaps it cannot reach {address}, the address \
+             that this server gave it; name one that it can reach with --advertise, or set directConnection=true in \
+             its connection string"
+        );
     }
 }
 

@@ -39,15 +39,15 @@
 //! Between the modules of this folder; `cargo xtask layers` refuses any other.
 //!
 //! ```arrows
-//! commands -> clock_store, connection, context, durability_wait, generic_arguments, housekeeping
+//! commands -> clock_store, connection, context, departures, durability_wait, generic_arguments, housekeeping
 //! commands -> operations, profiler, registry, reply_timers, request_notes
 //! commands -> sessions, shared_state, suspended_find
 //! commands -> server_counters, system_profile
 //! registry -> admin, context, crud, diagnostic, generic_arguments, session
-//! crud -> context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup
+//! crud -> connection, context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup
 //! crud -> reader, request_notes, sessions, shared_state, suspended_find, unit_of_work
 //! admin -> context, cursor_reply, system_profile
-//! diagnostic -> context, generic_arguments, operations, profiler, server_counters, sessions
+//! diagnostic -> connection, context, generic_arguments, operations, profiler, server_counters, sessions
 //! diagnostic -> system_profile, topology_version
 //! session -> context, generic_arguments, sessions
 //! durability_wait -> operations
@@ -55,11 +55,11 @@
 //! cursor_reply -> context, cursor_facts, cursors, operations
 //! context -> connection, cursors, generic_arguments, operations, reader, request_notes, sessions
 //! context -> shared_state, system_profile
-//! housekeeping -> clock_store, sessions, shared_state, system_profile
+//! housekeeping -> clock_store, departures, sessions, shared_state, system_profile
 //! clock_store -> shared_state
 //! system_profile -> shared_state
 //! server_counters -> request_notes
-//! shared_state -> cursors, operations, profiler, reply_timers, server_counters, sessions
+//! shared_state -> cursors, departures, operations, profiler, reply_timers, server_counters, sessions
 //! reader -> sessions
 //! sessions -> generic_arguments, operations
 //! profiler -> operations, request_notes
@@ -91,6 +91,7 @@ mod crud;
 mod cursor_facts;
 mod cursor_reply;
 mod cursors;
+mod departures;
 mod diagnostic;
 pub mod durability_wait;
 mod error;
@@ -124,7 +125,7 @@ mod topology_version;
 mod unit_of_work;
 
 pub use commands::{Commands, Handled};
-pub use connection::{ClientWatch, ConnectionState};
+pub use connection::{ClientWatch, ConnectionState, StreamState};
 pub use cursors::CursorTimeout;
 pub use error::{CommandError, Failure};
 pub use error_code::ErrorCode;

@@ -14,6 +14,7 @@ use crate::chore_figures::HousekeepingFigures;
 use crate::cluster_clock::ClusterClock;
 use crate::command_name::CommandName;
 use crate::cursors::{CursorTimeout, Cursors};
+use crate::departures::Departures;
 use crate::host_facts::HostFacts;
 use crate::log_tail::LogTail;
 use crate::operation_counters::OperationCounters;
@@ -78,6 +79,8 @@ pub(crate) struct SharedState {
     /// The commands that there are, for those that list or name them.
     pub commands: Vec<CommandName>,
     pub started_ms: i64,
+    /// Clients that left and may not come back.
+    pub departures: Departures,
     /// The connections, and their requests under way.
     pub running: Arc<OperationTable>,
     pub operations: OperationCounters,
@@ -123,6 +126,7 @@ impl SharedState {
             counters: ServerCounters::new(commands.len()),
             commands,
             started_ms,
+            departures: Departures::default(),
             running: Arc::default(),
             operations: OperationCounters::default(),
             profiler: Profiler::default(),

@@ -50,6 +50,19 @@ impl MsgFlags {
         }
     }
 
+    /// Gives a whole frame another request number, with the checksum that it then has.
+    ///
+    /// # Panics
+    /// If the frame is shorter than a header.
+    pub fn renumber(frame: &mut [u8], request_id: i32) {
+        frame[4..8].copy_from_slice(&request_id.to_le_bytes());
+        if MsgFlags::peek(frame).contains(MsgFlags::CHECKSUM_PRESENT) {
+            let at = frame.len() - 4;
+            let checksum = crc32c::crc32c(&frame[..at]);
+            frame[at..].copy_from_slice(&checksum.to_le_bytes());
+        }
+    }
+
     /// The bits, unknown upper ones included.
     pub const fn bits(self) -> u32 {
         self.0

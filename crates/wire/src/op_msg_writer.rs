@@ -62,6 +62,18 @@ impl OpMsgWriter {
         out[length_at..length_at + 4].copy_from_slice(&length.to_le_bytes());
     }
 
+    /// Announces that a further message follows to which the receiver says nothing.
+    pub fn announce_more(&mut self, out: &mut [u8]) {
+        self.flags = self.flags.with(MsgFlags::MORE_TO_COME);
+        let at = self.start + HEADER_BYTES;
+        out[at..at + 4].copy_from_slice(&self.flags.bits().to_le_bytes());
+    }
+
+    /// Whether it announces a further message.
+    pub fn announces_more(&self) -> bool {
+        self.flags.contains(MsgFlags::MORE_TO_COME)
+    }
+
     /// Where the message begins in its buffer.
     pub fn start(&self) -> usize {
         self.start

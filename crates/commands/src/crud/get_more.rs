@@ -6,6 +6,7 @@ use pando_catalog::Interruption;
 use pando_document::{DocumentWriter, RawValue};
 
 use crate::arguments::{Arguments, missing, wrong_type};
+use crate::connection::FurtherReplies;
 use crate::context::Context;
 use crate::cursor_reply::{self, BatchEnd};
 use crate::cursors::{BatchPlace, OpenCursor};
@@ -40,7 +41,12 @@ pub(crate) fn run(
     check_name(collection)?;
     let cursor = context.cursors().take(id, context.record)?;
     match check_request(context, request, collection, &cursor) {
-        Ok(()) => advance(context, id, batch_size, cursor, reply),
+        Ok(()) => {
+            if advance(context, id, batch_size, cursor, reply)? == BatchEnd::Full {
+                context.connection.announce(FurtherReplies::Batches { cursor: id });
+            }
+            Ok(())
+        }
         // A request that is refused does no harm to the cursor.
         Err(failure) => {
             context.cursors().put_back(id, cursor, context.shared.now_ms());
@@ -120,7 +126,7 @@ fn advance(
     batch_size: Option<u64>,
     mut cursor: OpenCursor,
     reply: &mut DocumentWriter<'_>,
-) -> Result<(), CommandError> {
+) -> Result<BatchEnd, CommandError> {
     context.list_change(|listed| {
         listed.cursor = Some(Arc::clone(&cursor.facts));
         listed.plan.clone_from(&cursor.facts.plan);
@@ -143,7 +149,7 @@ fn advance(
         }
         Ok(BatchEnd::Exhausted) | Err(CommandError::Failed(_)) => context.cursors().close(id),
     }
-    answer.map(|_| ())
+    answer
 }
 
 fn check_name(collection: &str) -> Result<(), CommandError> {

@@ -2,12 +2,13 @@
 //!
 //! The reply shows the persona of the server (`persona.rs`). A monitor that knows the topology version
 //! already is answered after the time that it names. It holds no thread meanwhile. Its reply is that of the
-//! moment at which it asked. The flag that asks for a stream of replies is not obeyed: each request has one.
+//! moment at which it asked. A monitor that allows a stream of replies gets such a reply again and again.
 
 use pando_document::{DocumentWriter, ObjectId, RawValue};
 
 use super::replica_set::write_operation_time;
 use crate::arguments::Argument;
+use crate::connection::FurtherReplies;
 use crate::context::Context;
 use crate::identity::{
     BSON_OBJECT_BYTES_MAX, MAX_WIRE_VERSION, MESSAGE_BYTES_MAX, MIN_WIRE_VERSION, SESSION_TIMEOUT_MINUTES,
@@ -79,6 +80,8 @@ fn answer(
     let process = context.shared.process_id;
     if let Some(time) = topology_version::awaited(request, process)? {
         context.await_moment(context.began.plus(time));
+        context.connection.announce(FurtherReplies::Topology);
+        context.connection.note_work();
     }
     begin(context, request, reply)?;
     match context.shared.options.persona.persona {

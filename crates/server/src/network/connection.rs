@@ -6,6 +6,8 @@
 //! - *Input*: received bytes that are not handled yet: part of a frame, or frames that wait for their turn.
 //!   Empty when idle.
 //! - *Output*: bytes of replies that the socket did not take. Nearly always empty.
+//! - *Repeated frame*: that of a request whose last reply announced a further one. It is handled again before
+//!   the input, as soon as the socket has taken the reply.
 //! - *Phase*: whether the next frame may be handled, or the reason why it waits.
 //!
 //! # The life of a request that is answered from memory
@@ -27,7 +29,7 @@
 use std::io;
 use std::sync::Arc;
 
-use pando_commands::{BlockingMode, StorageError};
+use pando_commands::{BlockingMode, StorageError, StreamState};
 use pando_wire::frame_length;
 use tracing::{debug, warn};
 
@@ -37,7 +39,7 @@ use super::permits::Permit;
 use super::pool_handoff::PoolHandoff;
 use super::pool_request::{PoolOutcome, PoolReply, PoolRequest, start_wait};
 use super::reads::{ReadEnd, Taken};
-use super::responder::{Exchange, LateReply, Response};
+use super::responder::{Exchange, LateReply, Response, Sequel};
 use super::stream::{Peer, ReadOutcome, Stream, WriteOutcome};
 use super::thread_state::{Accepted, Slot, ThreadState};
 use crate::error_text::error_text;
@@ -64,7 +66,7 @@ const SOCKET_READS_MAX: usize = 8;
 enum Phase {
     /// No request is under way.
     Serving,
-    /// A request, whose frame stands first in the input, waits for a block read.
+    /// A request, whose frame is the repeated one or stands first in the input, waits for a block read.
     Reading,
     /// A request is in the blocking pool, and the session with it.
     InPool,
@@ -92,6 +94,7 @@ pub(crate) struct Connection<S> {
     session: Option<S>,
     input: Vec<u8>,
     output: Vec<u8>,
+    repeated: Option<Vec<u8>>,
     phase: Phase,
     /// Block reads that the request at the front of the input has waited for.
     block_reads: u8,
@@ -115,6 +118,7 @@ impl<S: Send + 'static> Connection<S> {
             session: Some(session),
             input: Vec::new(),
             output: Vec::new(),
+            repeated: None,
             phase: Phase::Serving,
             block_reads: 0,
             readable: false,
@@ -138,6 +142,14 @@ impl<S: Send + 'static> Connection<S> {
     /// Takes the session out at the end. `None` while it is in the pool.
     pub(crate) fn take_session(&mut self) -> Option<S> {
         self.session.take()
+    }
+
+    /// Whether a request of it has further replies.
+    pub(crate) fn stream_state(&self) -> StreamState {
+        match self.repeated {
+            None => StreamState::Idle,
+            Some(_) => StreamState::Abandoned,
+        }
     }
 
     /// Whether the connection can be closed without losing a reply.
@@ -218,8 +230,15 @@ impl<S: Send + 'static> Connection<S> {
                 }
                 Phase::Serving => {}
             }
+            if let Some(frame) = self.repeated.take() {
+                if self.serve_frame(slot, &frame, thread)? == Served::NotYet {
+                    self.repeated = Some(frame);
+                }
+                self.send(thread)?;
+                continue;
+            }
             self.serve_input(slot, thread)?;
-            if !matches!(self.phase, Phase::Serving) || !self.output.is_empty() {
+            if !matches!(self.phase, Phase::Serving) || !self.output.is_empty() || self.repeated.is_some() {
                 // Once more around, to see what the new phase asks for; no further bytes are read in it.
                 continue;
             }
@@ -319,7 +338,7 @@ impl<S: Send + 'static> Connection<S> {
             self.phase = Phase::Closing;
             at = bytes.len();
         }
-        while matches!(self.phase, Phase::Serving) && self.output.is_empty() {
+        while matches!(self.phase, Phase::Serving) && self.output.is_empty() && self.repeated.is_none() {
             let end = match frame_length(&bytes[at..]) {
                 Ok(Some(length)) if at + length <= bytes.len() => at + length,
                 Ok(_) => break,
@@ -356,8 +375,9 @@ impl<S: Send + 'static> Connection<S> {
             out: &mut thread.out,
         };
         match thread.responder.respond(&mut exchange, frame) {
-            Response::Done => {
+            Response::Done(sequel) => {
                 self.block_reads = 0;
+                self.expect_sequel(sequel, frame);
                 if thread.out.len() > BURST_BYTES {
                     self.send(thread)?;
                 }
@@ -381,12 +401,20 @@ impl<S: Send + 'static> Connection<S> {
             }
             Response::Later(reply, wait) => {
                 self.block_reads = 0;
+                self.expect_sequel(reply.sequel, frame);
                 self.phase = Phase::Waiting(reply);
                 start_wait(wait, slot, &thread.inbox);
             }
             Response::Close => self.phase = Phase::Closing,
         }
         Ok(Served::Yes)
+    }
+
+    /// Keeps the frame of a request that has a further reply.
+    fn expect_sequel(&mut self, sequel: Sequel, frame: &[u8]) {
+        if sequel != Sequel::None {
+            self.repeated = sequel.next_frame(frame.to_vec());
+        }
     }
 
     /// Submits a request to the blocking pool.
@@ -409,10 +437,10 @@ impl<S: Send + 'static> Connection<S> {
             handler: Arc::clone(&thread.handler),
             inbox: Arc::clone(&thread.inbox),
             handoff: Arc::clone(&self.handoff),
+            ticket: self.handoff.submit(),
         };
         self.phase = Phase::InPool;
         self.block_reads = 0;
-        self.handoff.submit();
         thread.pool.submit(Box::new(move |workspace| request.run(workspace)));
     }
 
@@ -438,18 +466,22 @@ impl<S: Send + 'static> Connection<S> {
         assert!(matches!(self.phase, Phase::InPool), "only a submitted request comes back");
         self.session = Some(reply.session);
         self.hang_up = None;
-        thread.buffers.put(reply.frame);
         match reply.outcome {
-            PoolOutcome::Answered(unsent) => {
+            PoolOutcome::Answered(unsent, sequel) => {
+                self.expect_sequel(sequel, &reply.frame);
                 self.output = unsent;
                 self.phase = Phase::Serving;
             }
-            PoolOutcome::Later(reply) => self.phase = Phase::Waiting(reply),
+            PoolOutcome::Later(late) => {
+                self.expect_sequel(late.sequel, &reply.frame);
+                self.phase = Phase::Waiting(late);
+            }
             PoolOutcome::Close(unsent) => {
                 self.output = unsent;
                 self.phase = Phase::Closing;
             }
         }
+        thread.buffers.put(reply.frame);
     }
 
     /// The wait of a late reply is over.

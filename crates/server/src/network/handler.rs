@@ -4,7 +4,7 @@
 //! The words [`BlockingMode`] and [`Handled`] are those of `pando-commands`. A [`WireRequest`] is one step
 //! before a request of that crate: its documents are framed soundly, and their fields are not read yet.
 
-use pando_commands::{BlockingMode, Handled, LegacyProtocol, MessageTraffic};
+use pando_commands::{BlockingMode, Handled, LegacyProtocol, MessageTraffic, StreamState};
 use pando_wire::{DocumentSequence, LegacyRequest, ReplyFields};
 
 use super::Peer;
@@ -66,6 +66,13 @@ pub trait Handler: Send + Sync + 'static {
         LegacyProtocol::Refused
     }
 
+    /// Whether the request that was just answered has further replies. Its client is asked no further: the
+    /// same request is handled again for each. Only clients that allow it get such a stream.
+    fn has_further_replies(&self, session: &Self::Session) -> bool {
+        let _has_one_reply = session;
+        false
+    }
+
     /// A function that tells the request of a session, while it is on another thread, that the peer has
     /// closed the connection. The answer may not be needed any more.
     fn on_hang_up(&self, session: &Self::Session) -> Option<HangUp> {
@@ -85,8 +92,8 @@ pub trait Handler: Send + Sync + 'static {
         let _is_not_counted = (session, traffic);
     }
 
-    /// Ends the session of a closed connection.
-    fn disconnected(&self, session: Self::Session) {
-        drop(session);
+    /// Ends the session of a closed connection, perhaps within a stream of replies.
+    fn disconnected(&self, session: Self::Session, stream: StreamState) {
+        drop((session, stream));
     }
 }

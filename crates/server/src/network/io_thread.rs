@@ -286,7 +286,8 @@ impl<H: Handler> IoThread<H> {
         self.again.retain(|again| *again != slot);
         if let Some(session) = connection.take_session() {
             let handler = &self.state.handler;
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| handler.disconnected(session))) {
+            let stream = connection.stream_state();
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| handler.disconnected(session, stream))) {
                 error!(
                     "ending the session of connection {} panicked ({}); report this defect with the log line of the panic",
                     connection.peer(),

@@ -15,8 +15,8 @@ use tracing::{debug, error};
 use super::blocking_pool::Workspace;
 use super::handler::Handler;
 use super::inbox::{Inbox, Urgency};
-use super::pool_handoff::{PoolHandoff, Wakeup};
-use super::responder::{Exchange, LateReply, Response};
+use super::pool_handoff::{PoolHandoff, Ticket, Wakeup};
+use super::responder::{Exchange, LateReply, Response, Sequel};
 use super::stream::{Peer, Stream, WriteOutcome};
 use super::thread_state::{Slot, ThreadMessage};
 use crate::error_text::panic_text;
@@ -31,7 +31,7 @@ pub(crate) struct PoolReply<S> {
 /// The outcome of a request in the pool.
 pub(crate) enum PoolOutcome {
     /// It is answered. These bytes, as a rule none, are what the socket did not take.
-    Answered(Vec<u8>),
+    Answered(Vec<u8>, Sequel),
     /// Its reply has to wait.
     Later(LateReply),
     /// Its connection is to be closed after these bytes.
@@ -58,6 +58,7 @@ pub(crate) struct PoolRequest<H: Handler> {
     pub(crate) handler: Arc<H>,
     pub(crate) inbox: Arc<Inbox<ThreadMessage<H::Session>>>,
     pub(crate) handoff: Arc<PoolHandoff>,
+    pub(crate) ticket: Ticket,
 }
 
 impl<H: Handler> PoolRequest<H> {
@@ -67,9 +68,11 @@ impl<H: Handler> PoolRequest<H> {
         let out = &workspace.out;
         let mut wait_to_start = None;
         let (outcome, urgency) = match response {
-            Response::Done => match self.write(out) {
-                Ok(unsent) if unsent.is_empty() => (PoolOutcome::Answered(unsent), Urgency::WhenAwake),
-                Ok(unsent) => (PoolOutcome::Answered(unsent), Urgency::Now),
+            Response::Done(sequel) => match self.write(out) {
+                Ok(unsent) if unsent.is_empty() && sequel == Sequel::None => {
+                    (PoolOutcome::Answered(unsent, sequel), Urgency::WhenAwake)
+                }
+                Ok(unsent) => (PoolOutcome::Answered(unsent, sequel), Urgency::Now),
                 Err(error) => {
                     debug!(peer = %self.peer, %error, "connection lost");
                     (PoolOutcome::Close(Vec::new()), Urgency::Now)
@@ -86,7 +89,7 @@ impl<H: Handler> PoolRequest<H> {
         };
         let reply = PoolReply { session: self.session, frame: self.frame, outcome };
         self.inbox.push(ThreadMessage::Returned(self.slot, reply), urgency);
-        if self.handoff.complete() == Wakeup::Needed {
+        if self.handoff.complete(self.ticket) == Wakeup::Needed {
             self.inbox.wake_if_asleep();
         }
         // After the push, because the end of the wait must find the late reply at its connection.

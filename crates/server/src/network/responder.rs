@@ -7,6 +7,8 @@
 //! 3. The handler appends its document, or for an older operation its documents. A panic in it is caught
 //!    here.
 //! 4. Finish the reply, and compress it if the request was compressed. Where no reply is due, take it back.
+//! 5. Where the client allows a stream of replies and the handler has a further one, the reply says so, and
+//!    the caller has the same frame answered again.
 //!
 //! I/O threads and threads of the blocking pool run the same code. Each has a [`Responder`] of its own with
 //! the working memory of the compressors.
@@ -45,7 +47,7 @@ pub(crate) struct Exchange<'a, H: Handler> {
 /// The response to a frame.
 pub(crate) enum Response {
     /// The reply, if one is due, stands at the end of the output.
-    Done,
+    Done(Sequel),
     /// The request has changed nothing and appended nothing. Handle it again on a thread that may wait, or
     /// after this read.
     WouldBlock(Option<Arc<dyn MissedRead>>),
@@ -55,10 +57,30 @@ pub(crate) enum Response {
     Close,
 }
 
+/// The rest of an exchange after a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sequel {
+    /// The exchange is over.
+    None,
+    /// The reply has announced a further one. The frame is handled again, as if its client had sent it as a
+    /// response to this reply.
+    FurtherReply { request_id: i32 },
+}
+
+impl Sequel {
+    /// The frame to handle next.
+    pub(crate) fn next_frame(self, mut frame: Vec<u8>) -> Option<Vec<u8>> {
+        let Sequel::FurtherReply { request_id } = self else { return None };
+        MsgFlags::renumber(&mut frame, request_id);
+        Some(frame)
+    }
+}
+
 /// A reply that is ready and must not go out yet: its whole frame, or no bytes if the client wants none.
 #[derive(Debug)]
 pub(crate) struct LateReply {
     pub(crate) frame: Vec<u8>,
+    pub(crate) sequel: Sequel,
 }
 
 /// A frame that is not compressed any more, and the part of it that could be decoded.
@@ -76,6 +98,14 @@ struct ReplyForm {
     response_to: i32,
     kind: ReplyKind,
     compressor: Option<Compressor>,
+    replies: Replies,
+}
+
+/// The number of replies that a client takes for one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Replies {
+    One,
+    Stream,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,10 +120,30 @@ enum ReplyKind {
     Silent,
 }
 
+impl ReplyForm {
+    /// The form of an uncompressed reply with nothing behind it.
+    fn of_one(response_to: i32, kind: ReplyKind) -> ReplyForm {
+        ReplyForm { response_to, kind, compressor: None, replies: Replies::One }
+    }
+}
+
 /// A reply that is being written.
 enum Open {
     Message(OpMsgWriter),
     Legacy(OpReplyWriter),
+}
+
+impl Open {
+    /// The same reply, in which the client is told of a further one. Older replies cannot say so.
+    fn announcing_more(self, out: &mut [u8]) -> Open {
+        match self {
+            Open::Message(mut writer) => {
+                writer.announce_more(out);
+                Open::Message(writer)
+            }
+            Open::Legacy(writer) => Open::Legacy(writer),
+        }
+    }
 }
 
 /// Answers frames; keeps the working memory of one thread.
@@ -116,7 +166,7 @@ impl Responder {
         let response = self.respond_uncounted(exchange, frame);
         let sent = match &response {
             Response::WouldBlock(_) => return response,
-            Response::Done | Response::Close => exchange.out.len() - start,
+            Response::Done(_) | Response::Close => exchange.out.len() - start,
             Response::Later(reply, _) => reply.frame.len(),
         };
         self.traffic.physical_bytes_out = sent;
@@ -160,7 +210,9 @@ impl Responder {
             Ok(Body::Msg(message)) => {
                 let may_compress = may_be_compressed(command_name(message.body()));
                 let compressor = decoded.compressor.filter(|_| may_compress);
-                let form = ReplyForm { response_to, kind: reply_kind(message.flags()), compressor };
+                let streams = message.flags().contains(MsgFlags::EXHAUST_ALLOWED);
+                let replies = if streams { Replies::Stream } else { Replies::One };
+                let form = ReplyForm { response_to, kind: reply_kind(message.flags()), compressor, replies };
                 let request = request_of(&message);
                 self.ask(exchange, form, command_name(request.body), |exchange| {
                     let Exchange { handler, session, blocking, out, .. } = exchange;
@@ -169,7 +221,7 @@ impl Responder {
                 })
             }
             Ok(Body::Legacy(request)) => {
-                let form = ReplyForm { response_to, kind: legacy_kind(&request), compressor: None };
+                let form = ReplyForm::of_one(response_to, legacy_kind(&request));
                 self.answer_legacy(exchange, form, &request)
             }
             Ok(Body::Reply(_) | Body::Compressed(_)) => {
@@ -199,10 +251,12 @@ impl Responder {
             match form.kind {
                 ReplyKind::LegacyCommand if FIRST_COMMANDS.contains(&name) => {}
                 ReplyKind::LegacyCommand => {
-                    return self.reply_with(form, &Refusal::LegacyCommand(name), exchange.out);
+                    let sequel = self.reply_with(form, &Refusal::LegacyCommand(name), exchange.out);
+                    return Response::Done(sequel);
                 }
                 ReplyKind::LegacyQuery => {
-                    return self.reply_with(form, &Refusal::LegacyOperation(name), exchange.out);
+                    let sequel = self.reply_with(form, &Refusal::LegacyOperation(name), exchange.out);
+                    return Response::Done(sequel);
                 }
                 // The client would take a connection that stays open for a success.
                 ReplyKind::Message(_) | ReplyKind::Silent => {
@@ -232,9 +286,15 @@ impl Responder {
         let start = exchange.out.len();
         let open = self.begin(form, exchange.out);
         let answer = catch_unwind(AssertUnwindSafe(|| handle(exchange)));
+        let further = form.replies == Replies::Stream
+            && matches!(&answer, Ok(answer) if !matches!(answer.handled, Handled::WouldBlock(_)))
+            && exchange.handler.has_further_replies(exchange.session);
         let Exchange { peer, blocking, out, .. } = exchange;
         match answer {
-            Ok(LegacyAnswer { handled: Handled::Reply, fields }) => self.finish(form, open, &fields, out),
+            Ok(LegacyAnswer { handled: Handled::Reply, fields }) => {
+                let open = if further { open.announcing_more(out) } else { open };
+                Response::Done(self.finish(form, open, &fields, out))
+            }
             Ok(LegacyAnswer { handled: Handled::WouldBlock(missed), .. }) => {
                 assert!(
                     *blocking == BlockingMode::CachedOnly,
@@ -244,8 +304,9 @@ impl Responder {
                 Response::WouldBlock(missed)
             }
             Ok(LegacyAnswer { handled: Handled::ReplyLater(wait), fields }) => {
-                self.finish(form, open, &fields, out);
-                Response::Later(LateReply { frame: out.split_off(start) }, wait)
+                let open = if further { open.announcing_more(out) } else { open };
+                let sequel = self.finish(form, open, &fields, out);
+                Response::Later(LateReply { frame: out.split_off(start), sequel }, wait)
             }
             Err(panic) => {
                 let text = panic_text(panic.as_ref());
@@ -254,7 +315,7 @@ impl Responder {
                      log line of the panic"
                 );
                 out.truncate(start);
-                self.reply_with(form, &Refusal::Panicked, out);
+                let _over = self.reply_with(form, &Refusal::Panicked, out);
                 Response::Close
             }
         }
@@ -278,19 +339,23 @@ impl Responder {
         Open::Message(writer)
     }
 
-    fn finish(&mut self, form: ReplyForm, open: Open, fields: &ReplyFields, out: &mut Vec<u8>) -> Response {
-        let (finished, start) = match open {
+    fn finish(&mut self, form: ReplyForm, open: Open, fields: &ReplyFields, out: &mut Vec<u8>) -> Sequel {
+        let (finished, start, sequel) = match open {
             Open::Message(writer) if form.kind == ReplyKind::Silent => {
                 writer.abandon(out);
-                return Response::Done;
+                return Sequel::None;
             }
             Open::Message(writer) => {
+                let sequel = match writer.announces_more() {
+                    true => Sequel::FurtherReply { request_id: self.last_request_id },
+                    false => Sequel::None,
+                };
                 let start = writer.start();
-                (writer.finish(out), start)
+                (writer.finish(out), start, sequel)
             }
             Open::Legacy(writer) => {
                 let start = writer.start();
-                (writer.finish(out, fields), start)
+                (writer.finish(out, fields), start, Sequel::None)
             }
         };
         if finished.is_err() {
@@ -303,7 +368,7 @@ impl Responder {
             // The message stands there uncompressed, which every client takes.
             warn!("sending a reply uncompressed: {}; report this defect", error_text(&error));
         }
-        Response::Done
+        sequel
     }
 
     /// Answers a malformed frame where that is possible. The log has a line either way.
@@ -334,13 +399,13 @@ impl Responder {
                     _ => reply_kind(MsgFlags::peek(frame)),
                 };
                 warn!("refused a malformed message of connection {peer} ({text}); look at its client");
-                let form = ReplyForm { response_to, kind, compressor: None };
-                self.reply_with(form, &Refusal::Malformed(error), exchange.out)
+                let form = ReplyForm::of_one(response_to, kind);
+                Response::Done(self.reply_with(form, &Refusal::Malformed(error), exchange.out))
             }
         }
     }
 
-    fn reply_with(&mut self, form: ReplyForm, refusal: &Refusal<'_>, out: &mut Vec<u8>) -> Response {
+    fn reply_with(&mut self, form: ReplyForm, refusal: &Refusal<'_>, out: &mut Vec<u8>) -> Sequel {
         let open = self.begin(form, out);
         let fields = match form.kind {
             ReplyKind::LegacyQuery => {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use pando_commands::{
     BlockingMode, Commands, ConnectionState, DocumentSequence, Handled, LegacyProtocol, MessageTraffic,
-    Request,
+    Request, StreamState,
 };
 use pando_document::RawDocument;
 use pando_wire::{LegacyRequest, SEQUENCES_MAX};
@@ -82,6 +82,10 @@ impl Handler for CommandHandler {
         self.legacy_protocol
     }
 
+    fn has_further_replies(&self, connection: &ConnectionState) -> bool {
+        connection.has_further_replies()
+    }
+
     fn on_hang_up(&self, connection: &ConnectionState) -> Option<HangUp> {
         let watch = connection.client_watch()?;
         Some(Box::new(move || watch.client_gone()))
@@ -89,6 +93,10 @@ impl Handler for CommandHandler {
 
     fn exchanged(&self, connection: &ConnectionState, traffic: MessageTraffic) {
         self.commands.count_message(connection, traffic);
+    }
+
+    fn disconnected(&self, connection: ConnectionState, stream: StreamState) {
+        self.commands.disconnected(connection, stream);
     }
 
     fn stalled(&self, connection: &mut ConnectionState) {

@@ -4,16 +4,17 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use pando_wire::{Body, FrameBuffer, Message, MsgFlags, OpMsgWriter};
+use pando_wire::{Body, FrameBuffer, Header, Message, MsgFlags, OpMsgWriter};
 
 pub struct Client {
     pub stream: TcpStream,
     input: FrameBuffer,
 }
 
-/// A reply: which request it answers, its flags, its document.
+/// A reply: its number, which request it answers, its flags, its document.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Reply {
+    pub request_id: i32,
     pub response_to: i32,
     pub flags: MsgFlags,
     pub document: Vec<u8>,
@@ -58,7 +59,8 @@ impl Client {
         let frame = self.frame().expect("a reply, not the end of the connection");
         let message = Message::decode(&frame).unwrap();
         let Body::Msg(msg) = message.body else { panic!("an OP_MSG") };
-        Reply { response_to: message.header.response_to, flags: msg.flags(), document: msg.body().to_vec() }
+        let Header { request_id, response_to, .. } = message.header;
+        Reply { request_id, response_to, flags: msg.flags(), document: msg.body().to_vec() }
     }
 
     /// Sends one request and takes its reply.

@@ -1,6 +1,6 @@
 //! Requests and replies: every path that a reply can take, and their order.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use pando_server::network::Limits;
@@ -121,6 +121,62 @@ fn a_request_with_more_to_come_gets_no_reply_on_any_path() {
     }
     client.ask(5, &document("echo", 5));
     assert_eq!(server.handler.handled.load(Ordering::SeqCst), 5);
+}
+
+#[test]
+fn a_stream_of_replies_ends_with_the_one_that_announces_no_other_on_any_path() {
+    let server = start(LIMITS);
+    let mut client = Client::connect(server.address);
+    for flags in [MsgFlags::NONE, MsgFlags::CHECKSUM_PRESENT] {
+        for name in ["echo", "block", "later", "lack"] {
+            server.handler.further_replies.store(20, Ordering::SeqCst);
+            let mut both = message(7, flags.with(MsgFlags::EXHAUST_ALLOWED), &document(name, 1));
+            both.extend(message(8, MsgFlags::NONE, &document("echo", 0)));
+            client.send(&both);
+            let mut expected = 7;
+            for left in (0..=20).rev() {
+                let reply = client.reply();
+                assert_eq!((reply.response_to, &reply.document), (expected, &document(name, 1)), "{name}");
+                assert_eq!(reply.flags.contains(MsgFlags::MORE_TO_COME), left > 0, "{name}");
+                expected = reply.request_id;
+            }
+            // The request that was sent meanwhile has its turn after the stream.
+            assert_eq!(client.reply().response_to, 8, "{name}");
+        }
+    }
+    server.handler.further_replies.store(1, Ordering::SeqCst);
+    client.send(&message(9, MsgFlags::NONE, &document("echo", 0)));
+    assert_eq!(client.reply().flags, MsgFlags::NONE, "a client that does not allow a stream gets none");
+}
+
+#[test]
+fn a_stream_of_replies_waits_for_its_client_and_ends_with_it() {
+    const REPLY_BYTES: i32 = 1 << 20;
+    let server = start(Limits { io_threads: 1, ..LIMITS });
+    let (mut slow, mut other) = (Client::connect(server.address), Client::connect(server.address));
+    server.handler.further_replies.store(usize::MAX, Ordering::SeqCst);
+    slow.send(&message(1, MsgFlags::EXHAUST_ALLOWED, &document("large", REPLY_BYTES)));
+    slow.reply();
+    let handled = wait_until_constant(&server.handler.handled);
+    assert!(handled < 100, "{handled} replies were made for a client that reads none");
+    other.ask(1, &document("echo", 0));
+    for _ in 0..50 {
+        assert!(slow.reply().flags.contains(MsgFlags::MORE_TO_COME));
+    }
+    drop(slow);
+    wait_until("the stream ends", || server.handler.sessions.load(Ordering::SeqCst) == 1);
+    other.ask(2, &document("echo", 0));
+}
+
+/// The count, once it has not changed for some time.
+fn wait_until_constant(count: &AtomicUsize) -> usize {
+    loop {
+        let before = count.load(Ordering::SeqCst);
+        std::thread::sleep(Duration::from_millis(100));
+        if count.load(Ordering::SeqCst) == before {
+            return before;
+        }
+    }
 }
 
 #[test]

@@ -23,7 +23,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::scripted_reads::ScriptedReads;
-use pando_commands::{BlockingMode, DurabilityWaker, ErrorKind, Handled, ReplyWait, StorageError};
+use pando_commands::{
+    BlockingMode, DurabilityWaker, ErrorKind, Handled, ReplyWait, StorageError, StreamState,
+};
 use pando_server::network::{
     Handler, HangUp, LegacyAnswer, Limits, Listener, Network, Peer, Placement, WireRequest,
 };
@@ -38,6 +40,8 @@ pub struct ScriptedHandler {
     pub retried: AtomicUsize,
     /// A request was told, while it was on another thread, that its peer is gone.
     pub is_peer_gone: Arc<AtomicBool>,
+    /// Further replies that requests still have.
+    pub further_replies: AtomicUsize,
 }
 
 /// `{name: number}`.
@@ -143,12 +147,17 @@ impl Handler for ScriptedHandler {
         LegacyAnswer { handled, fields: ReplyFields::ONE_DOCUMENT }
     }
 
+    fn has_further_replies(&self, _have: &Arc<AtomicUsize>) -> bool {
+        let one_less = |left: usize| left.checked_sub(1);
+        self.further_replies.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok()
+    }
+
     fn on_hang_up(&self, _have: &Arc<AtomicUsize>) -> Option<HangUp> {
         let is_peer_gone = Arc::clone(&self.is_peer_gone);
         Some(Box::new(move || is_peer_gone.store(true, Ordering::SeqCst)))
     }
 
-    fn disconnected(&self, _have: Arc<AtomicUsize>) {
+    fn disconnected(&self, _have: Arc<AtomicUsize>, _stream: StreamState) {
         self.sessions.fetch_sub(1, Ordering::SeqCst);
     }
 }
