@@ -10,11 +10,14 @@ import sys
 import page
 import raw
 import rows
+import transactions
 from servers import WORK
+
+MEASURES = {**rows.MEASURES, **transactions.MEASURES}
 
 
 def usage():
-    lines = [f"    {name:<10}{measure.__doc__.splitlines()[0]}" for name, measure in rows.MEASURES.items()]
+    lines = [f"    {name:<10}{measure.__doc__.splitlines()[0]}" for name, measure in MEASURES.items()]
     environment = "\nEnvironment: ROUNDS (3), SECONDS_EACH (10) of a measured window, PANDO, PANDO_BENCH, ORACLE, WORK, MEASUREMENTS_FOLDER."
     return __doc__ + "\nMeasures:\n" + "\n".join(lines) + "\n" + environment
 
@@ -22,16 +25,16 @@ def usage():
 def main(names):
     names = [name for argument in names for name in argument.split(",")]
     if names == ["all"]:
-        names = list(rows.MEASURES)
-    unknown = [name for name in names if name not in rows.MEASURES]
+        names = list(MEASURES)
+    unknown = [name for name in names if name not in MEASURES]
     if unknown or not names:
         print(usage())
         return f"unknown measures: {', '.join(unknown)}" if unknown else 2
     WORK.mkdir(parents=True, exist_ok=True)
     for name in names:
-        print(f"\n## {name}: {rows.MEASURES[name].__doc__}", flush=True)
+        print(f"\n## {name}: {MEASURES[name].__doc__}", flush=True)
         record = raw.Record(name, f"make measure MEASURES={name}")
-        rows.MEASURES[name](record)
+        MEASURES[name](record)
         print(f"-> {record.write()}", flush=True)
         # After each measure, so that an interrupted run leaves pages that agree with the raw results.
         page.write()

@@ -133,6 +133,22 @@ class Mongod(Process):
         return {**os.environ, **mongod_environment()}
 
 
+class MongodReplicaSet(Mongod):
+    """The oracle as a replica set of one node, which has transactions."""
+
+    def command(self):
+        return [*super().command(), "--replSet", "rs0"]
+
+    def start(self):
+        super().start()
+        with client_of(self.port) as client:
+            members = [{"_id": 0, "host": f"127.0.0.1:{self.port}"}]
+            client.admin.command("replSetInitiate", {"_id": "rs0", "members": members})
+            while not client.admin.command("hello")["isWritablePrimary"]:
+                time.sleep(0.05)
+        return self
+
+
 @functools.cache
 def mongod_program():
     """The oracle's program, installed if it is not there; nothing where there is no oracle."""
