@@ -118,6 +118,21 @@ test-clients: $(PYTHON) $(PYMONGO3) $(NODE_TESTS)/.installed ## PyMongo old and 
 	PANDO="$(PANDO_DEV)" CARGO_TARGET_DIR="$(TARGET)/rust-driver" cargo test --quiet --manifest-path tests/rust/Cargo.toml
 
 # Java and Go have toolchains of their own; their drivers come from Maven Central and the Go module proxy.
+JAVA_DRIVER := mongodb-driver-sync:5.2.1 mongodb-driver-core:5.2.1 bson:5.2.1 bson-record-codec:5.2.1
+.PHONY: test-java-go
+test-java-go: $(PYTHON) java-go-clients ## Sessions and transactions of today's Java and Go drivers (needs a JDK, Maven and Go)
+	cargo build --package pando-server
+	PANDO="$(PANDO_DEV)" GO_CLIENT="$(CACHE)/clients/go" JAVA_CLIENT="$(CACHE)/clients/java" $(PYTHON) -m pytest -q tests/clients
+
+.PHONY: java-go-clients
+java-go-clients:
+	@for program in java javac mvn go; do command -v $$program >/dev/null || { echo "there is no $$program: install a JDK, Maven and Go"; exit 1; }; done
+	for artifact in $(JAVA_DRIVER); do
+		test -e "$(CACHE)/clients/java/$${artifact/:/-}.jar" || mvn -q -B dependency:copy -Dartifact=org.mongodb:$$artifact -DoutputDirectory=$(CACHE)/clients/java
+	done
+	javac -nowarn -Xlint:none -d $(CACHE)/clients/java -cp "$(CACHE)/clients/java/*" tests/clients/java/Program.java
+	cd tests/clients/go && go build -o $(CACHE)/clients/go . && cd $(CURDIR)
+
 LEGACY_JAVA := 2.11.4 2.14.3 3.12.14
 .PHONY: test-legacy-clients
 test-legacy-clients: $(PYTHON) $(PYMONGO3) ## Programs of ten years ago: PyMongo 3.13, Java 2.11, 2.14 and 3.12, mgo.v2 for Go (needs a JDK, Maven and Go)
