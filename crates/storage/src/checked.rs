@@ -32,6 +32,7 @@ use crate::durability::{CommitReceipt, Durability, DurabilityWaker};
 use crate::engine::{Begin, Engine, SharedEngine, TreeDescription, TreeOptions};
 use crate::error::StorageError;
 use crate::identifiers::TreeId;
+use crate::intents::Intents;
 use crate::load::{LoadDurability, SortedEntries};
 use crate::memory::HeldMemory;
 use crate::operation::Operation;
@@ -100,6 +101,10 @@ impl Engine for CheckedEngine {
             assert_eq!(inner.snapshot(), at, "begin gave another snapshot than the one asked for");
         }
         Ok(Box::new(CheckedTransaction::new(inner, begin.mode)))
+    }
+
+    fn intents(&self) -> Option<&Intents> {
+        self.inner.intents()
     }
 
     fn when_durable(&self, receipt: CommitReceipt, durability: Durability, waker: DurabilityWaker) {

@@ -22,6 +22,7 @@ use crate::check::{CheckReport, CheckRequest};
 use crate::durability::{CommitReceipt, Durability, DurabilityWaker};
 use crate::error::{ErrorKind, StorageError};
 use crate::identifiers::{SnapshotTimestamp, TreeId};
+use crate::intents::Intents;
 use crate::load::{LoadDurability, SortedEntries};
 use crate::memory::{HeldMemory, MemoryAccount};
 use crate::operation::Operation;
@@ -102,6 +103,12 @@ pub trait Engine: Send + Sync {
     /// Begins a transaction. A snapshot that is gone or in the future is
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput).
     fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError>;
+
+    /// The table of intents, whose queues take those who wait for a claimed key; `None` where the engine
+    /// reports conflicts in another way.
+    fn intents(&self) -> Option<&Intents> {
+        None
+    }
 
     /// Calls the waker when the log up to `receipt.lsn` has reached `durability`: at once, on this thread, if
     /// it has. Asking for [`Synced`](Durability::Synced) starts a sync that all waiters share. Never blocks.

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use pando_environment::MissedRead;
 
+use crate::contest::Contested;
+
 /// The cure of an error: each kind says what its caller must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
@@ -91,6 +93,7 @@ enum Detail {
     Fault { message: String, source: Option<Box<dyn std::error::Error + Send + Sync>> },
     Missed(Arc<dyn MissedRead>),
     QueryMemory(&'static str),
+    Contested(Arc<Contested>),
 }
 
 impl StorageError {
@@ -125,7 +128,7 @@ impl StorageError {
     pub fn missed_read(&self) -> Option<Arc<dyn MissedRead>> {
         match self.detail.as_deref() {
             Some(Detail::Missed(read)) => Some(Arc::clone(read)),
-            Some(Detail::Fault { .. } | Detail::QueryMemory(_)) | None => None,
+            Some(Detail::Fault { .. } | Detail::QueryMemory(_) | Detail::Contested(_)) | None => None,
         }
     }
 
@@ -142,6 +145,19 @@ impl StorageError {
     /// [`ErrorKind::Conflict`], without an allocation: busy keys make many of them.
     pub const fn conflict() -> StorageError {
         StorageError { kind: ErrorKind::Conflict, detail: None }
+    }
+
+    /// [`ErrorKind::Conflict`] with the key that was contested, which its loser may wait for.
+    pub(crate) fn contested(key: Arc<Contested>) -> StorageError {
+        StorageError { kind: ErrorKind::Conflict, detail: Some(Arc::new(Detail::Contested(key))) }
+    }
+
+    /// The key of a conflict, if the engine could tell.
+    pub fn contested_key(&self) -> Option<&Arc<Contested>> {
+        match self.detail.as_deref() {
+            Some(Detail::Contested(key)) => Some(key),
+            _ => None,
+        }
     }
 
     /// The kind, which says what the caller must do.
@@ -178,7 +194,8 @@ impl fmt::Debug for StorageError {
         match self.detail.as_deref() {
             Some(Detail::Fault { source: Some(source), .. }) => write!(f, " ({source:?})"),
             Some(Detail::Missed(read)) => write!(f, " ({read:?})"),
-            Some(Detail::Fault { source: None, .. } | Detail::QueryMemory(_)) | None => Ok(()),
+            Some(Detail::Fault { source: None, .. } | Detail::QueryMemory(_) | Detail::Contested(_))
+            | None => Ok(()),
         }
     }
 }
@@ -187,7 +204,7 @@ impl std::error::Error for StorageError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self.detail.as_deref()? {
             Detail::Fault { source, .. } => Some(source.as_ref()?.as_ref()),
-            Detail::Missed(_) | Detail::QueryMemory(_) => None,
+            Detail::Missed(_) | Detail::QueryMemory(_) | Detail::Contested(_) => None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The numbers of the contract, each its own type so that the compiler refuses to mix them.
 
 use std::fmt;
+use std::num::NonZeroU64;
 
 /// A tree, as its engine numbers it. Never reused within a store, so that a dropped tree's number stays dead.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -157,5 +158,27 @@ impl Savepoint {
     /// Writes before it.
     pub const fn writes(self) -> usize {
         self.0
+    }
+}
+
+/// A transaction as its engine numbers it; never zero, never reused while the engine is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TransactionId(NonZeroU64);
+
+impl TransactionId {
+    /// The transaction of this number.
+    ///
+    /// # Panics
+    /// For zero, which means nobody.
+    pub const fn new(number: u64) -> TransactionId {
+        match NonZeroU64::new(number) {
+            Some(number) => TransactionId(number),
+            None => panic!("transactions are numbered from one"),
+        }
+    }
+
+    /// The number.
+    pub const fn get(self) -> u64 {
+        self.0.get()
     }
 }

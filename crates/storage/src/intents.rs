@@ -28,6 +28,9 @@
 //! # Whole ranges
 //! A transaction can claim all keys of a range, also those that no transaction has claimed: see [`ranges`].
 //!
+//! # Waiting
+//! The loser of a claim may wait for the key until its holder ends: see [`queues`].
+//!
 //! # The order at commit
 //! An engine assigns the timestamp, calls `commit` here, and only then lets snapshots see that timestamp. A
 //! transaction that sees the commit therefore finds its intents free. One client's transactions, one after
@@ -40,22 +43,27 @@
 //! - An entry without owner has a commit timestamp above zero.
 
 use pando_environment::sync::atomic::{AtomicU64, Ordering};
-use std::num::NonZeroU64;
+
+use std::sync::Arc;
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use pando_environment::sync::Mutex;
 
+use crate::contest::{Contest, Contested};
 use crate::error::StorageError;
 use crate::fingerprint::fingerprint;
-use crate::identifiers::{CommitTimestamp, SnapshotTimestamp, TreeId};
+use crate::identifiers::{CommitTimestamp, SnapshotTimestamp, TransactionId, TreeId};
 use crate::key_filter::GrowingFilter;
 use crate::key_range::KeyRange;
 
 mod claims;
+mod queues;
 mod ranges;
 
 pub use claims::{CLAIMS_MAX, Claims};
+use queues::Queue;
+pub use queues::{HeldKey, Ticket, WaitRequest};
 pub use ranges::RANGE_CLAIMS_MAX;
 use ranges::{KeyStart, RangeClaims};
 
@@ -67,28 +75,6 @@ const ENTRIES_MAX: usize = 1 << 20;
 
 /// Below this many entries a shard is never swept.
 const SWEEP_ENTRIES_MIN: usize = 128;
-
-/// A transaction as its engine numbers it; never zero, never reused while the engine is open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TransactionId(NonZeroU64);
-
-impl TransactionId {
-    /// The transaction of this number.
-    ///
-    /// # Panics
-    /// For zero, which means nobody.
-    pub const fn new(number: u64) -> TransactionId {
-        match NonZeroU64::new(number) {
-            Some(number) => TransactionId(number),
-            None => panic!("transactions are numbered from one"),
-        }
-    }
-
-    /// The number.
-    pub const fn get(self) -> u64 {
-        self.0.get()
-    }
-}
 
 /// A claim that a transaction holds, to be given back by [`Intents::commit`] or [`Intents::release`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +99,27 @@ struct Claimed {
     key: KeyStart,
 }
 
+/// A transaction that claims keys.
+#[derive(Clone, Copy, Debug)]
+struct Claimant {
+    owner: TransactionId,
+    snapshot: SnapshotTimestamp,
+    /// The place of its statement in the queues, if it has waited.
+    ticket: Option<Ticket>,
+}
+
+impl Claimant {
+    /// The cause for which this state of a key keeps the claimant from it.
+    fn refusal(&self, owner: Option<TransactionId>, committed: CommitTimestamp) -> Result<(), Contest> {
+        match owner {
+            Some(holder) if holder == self.owner => Ok(()),
+            Some(holder) => Err(Contest::Held(holder)),
+            None if !self.snapshot.sees(committed) => Err(Contest::Committed),
+            None => Ok(()),
+        }
+    }
+}
+
 struct Shard {
     table: HashTable<Slot>,
     /// Sweep when the table has grown to this many entries.
@@ -121,6 +128,8 @@ struct Shard {
     evicted_to: CommitTimestamp,
     /// Keys that transactions with very many keys have claimed or updated.
     wide: Vec<Wide>,
+    /// The keys for which statements wait.
+    queues: Vec<Queue>,
 }
 
 /// The keys of a shard that one transaction claims widely, or has updated so.
@@ -138,6 +147,8 @@ pub struct Intents {
     oldest_snapshot: AtomicU64,
     shard_entries_max: usize,
     ranges: RangeClaims,
+    /// The last ticket that was given out.
+    last_ticket: AtomicU64,
 }
 
 impl Default for Intents {
@@ -161,6 +172,7 @@ impl Intents {
                 sweep_at: SWEEP_ENTRIES_MIN,
                 evicted_to: CommitTimestamp::ZERO,
                 wide: Vec::new(),
+                queues: Vec::new(),
             };
             Mutex::new(shard)
         };
@@ -169,6 +181,7 @@ impl Intents {
             oldest_snapshot: AtomicU64::new(0),
             shard_entries_max: (entries_max / SHARDS).max(4),
             ranges: RangeClaims::default(),
+            last_ticket: AtomicU64::new(0),
         }
     }
 
@@ -181,15 +194,23 @@ impl Intents {
         tree: TreeId,
         key: &[u8],
     ) -> Result<Intent, StorageError> {
+        self.acquire_as(Claimant { owner, snapshot, ticket: None }, tree, key)
+    }
+
+    fn acquire_as(&self, claimant: Claimant, tree: TreeId, key: &[u8]) -> Result<Intent, StorageError> {
         let fingerprint = fingerprint(tree, key);
         let mut shard = self.shard(fingerprint).lock();
         if shard.table.len() >= shard.sweep_at {
             shard.make_room(self.oldest(), self.shard_entries_max);
         }
-        shard.check_wide(fingerprint, owner, snapshot, || self.oldest())?;
-        self.ranges.check(owner, snapshot, tree, key)?;
-        shard.claim(Claimed { fingerprint, key: KeyStart::of(tree, key) }, owner, snapshot)?;
-        Ok(Intent { fingerprint, owner })
+        let claimed = Claimed { fingerprint, key: KeyStart::of(tree, key) };
+        let outcome = shard
+            .check_wide(fingerprint, claimant, || self.oldest())
+            .and_then(|()| self.ranges.check(claimant, tree, key))
+            .and_then(|()| shard.claim(claimed, claimant));
+        drop(shard);
+        outcome.map_err(|contest| contested(fingerprint, claimant, contest, (tree, key)))?;
+        Ok(Intent { fingerprint, owner: claimant.owner })
     }
 
     /// Claims all keys of a range, or [`Conflict`](crate::ErrorKind::Conflict); until
@@ -227,18 +248,15 @@ impl Intents {
 
     /// Claims a key widely, or [`Conflict`](crate::ErrorKind::Conflict); until [`Intents::commit_wide`] or
     /// [`Intents::release_wide`].
-    fn acquire_wide(
-        &self,
-        owner: TransactionId,
-        snapshot: SnapshotTimestamp,
-        tree: TreeId,
-        key: &[u8],
-    ) -> Result<(), StorageError> {
+    fn acquire_wide(&self, claimant: Claimant, tree: TreeId, key: &[u8]) -> Result<(), StorageError> {
         let fingerprint = fingerprint(tree, key);
         let mut shard = self.shard(fingerprint).lock();
-        shard.check_wide(fingerprint, owner, snapshot, || self.oldest())?;
-        self.ranges.check(owner, snapshot, tree, key)?;
-        shard.claim_widely(tree, fingerprint, owner, snapshot)
+        let outcome = shard
+            .check_wide(fingerprint, claimant, || self.oldest())
+            .and_then(|()| self.ranges.check(claimant, tree, key))
+            .and_then(|()| shard.claim_widely(tree, fingerprint, claimant));
+        drop(shard);
+        outcome.map_err(|contest| contested(fingerprint, claimant, contest, (tree, key)))
     }
 
     /// Settles the wide claims of a transaction.
@@ -293,21 +311,30 @@ impl Intents {
             .sum()
     }
 
-    /// Settles a transaction's intents at its commit.
-    pub fn commit(&self, intents: &[Intent], timestamp: CommitTimestamp) {
+    /// Settles a transaction's intents at its commit. Tells whether statements may wait for one of them.
+    pub fn commit(&self, intents: &[Intent], timestamp: CommitTimestamp) -> bool {
+        let mut is_awaited = false;
         for intent in intents {
             let mut shard = self.shard(intent.fingerprint).lock();
             if let Some(slot) = shard.owned(intent) {
                 slot.owner = None;
                 slot.committed = timestamp;
             }
+            is_awaited |= !shard.queues.is_empty();
         }
+        is_awaited
     }
 
     /// Gives a transaction's intents back as if it had never been.
     pub fn release(&self, intents: &[Intent]) {
         for intent in intents {
-            self.shard(intent.fingerprint).lock().release(intent);
+            let mut shard = self.shard(intent.fingerprint).lock();
+            shard.release(intent);
+            if !shard.queues.is_empty() {
+                let signals = shard.hand_over(intent.fingerprint);
+                drop(shard);
+                queues::fire(signals);
+            }
         }
     }
 
@@ -349,40 +376,33 @@ impl Shard {
     fn check_wide(
         &mut self,
         fingerprint: u64,
-        owner: TransactionId,
-        snapshot: SnapshotTimestamp,
+        claimant: Claimant,
         oldest: impl Fn() -> SnapshotTimestamp,
-    ) -> Result<(), StorageError> {
+    ) -> Result<(), Contest> {
         if self.wide.is_empty() {
             return Ok(());
         }
         let oldest = oldest();
         self.wide.retain(|wide| wide.owner.is_some() || !oldest.sees(wide.committed));
-        let refuses = |wide: &Wide| match wide.owner {
-            Some(holder) => holder != owner,
-            None => !snapshot.sees(wide.committed),
-        };
-        if self.wide.iter().any(|wide| refuses(wide) && wide.keys.may_contain(fingerprint)) {
-            return Err(StorageError::conflict());
-        }
-        Ok(())
+        self.wide.iter().try_for_each(|wide| match claimant.refusal(wide.owner, wide.committed) {
+            Err(contest) if wide.keys.may_contain(fingerprint) => Err(contest),
+            _ => Ok(()),
+        })
     }
 
-    fn claim_widely(
-        &mut self,
-        tree: TreeId,
-        fingerprint: u64,
-        owner: TransactionId,
-        snapshot: SnapshotTimestamp,
-    ) -> Result<(), StorageError> {
+    fn claim_widely(&mut self, tree: TreeId, fingerprint: u64, claimant: Claimant) -> Result<(), Contest> {
+        let Claimant { owner, snapshot, ticket } = claimant;
         match self.table.find(fingerprint, |slot| slot.fingerprint == fingerprint) {
             Some(slot) if slot.owner == Some(owner) => return Ok(()),
-            Some(slot) if slot.owner.is_some() || !snapshot.sees(slot.committed) => {
-                return Err(StorageError::conflict());
-            }
-            Some(_) => {}
-            None if !snapshot.sees(self.evicted_to) => return Err(StorageError::conflict()),
+            Some(slot) => claimant.refusal(slot.owner, slot.committed)?,
+            None if !snapshot.sees(self.evicted_to) => return Err(Contest::Committed),
             None => {}
+        }
+        if !self.queues.is_empty() {
+            if self.is_reserved(fingerprint, ticket) {
+                return Err(Contest::Reserved);
+            }
+            self.end_reservation(fingerprint);
         }
         let own = self.wide.iter().position(|wide| wide.owner == Some(owner));
         let at = own.unwrap_or_else(|| {
@@ -417,34 +437,34 @@ impl Shard {
             && !self.table.iter().any(is_refused_by)
     }
 
-    fn claim(
-        &mut self,
-        Claimed { fingerprint, key }: Claimed,
-        owner: TransactionId,
-        snapshot: SnapshotTimestamp,
-    ) -> Result<(), StorageError> {
+    fn claim(&mut self, Claimed { fingerprint, key }: Claimed, claimant: Claimant) -> Result<(), Contest> {
+        let is_queued = !self.queues.is_empty();
+        let is_reserved = is_queued && self.is_reserved(fingerprint, claimant.ticket);
         let same = |slot: &Slot| slot.fingerprint == fingerprint;
         match self.table.entry(fingerprint, same, |slot| slot.fingerprint) {
             Entry::Occupied(mut entry) => {
                 let slot = entry.get_mut();
-                match slot.owner {
-                    Some(holder) if holder == owner => Ok(()),
-                    Some(_) => Err(StorageError::conflict()),
-                    None if !snapshot.sees(slot.committed) => Err(StorageError::conflict()),
-                    None => {
-                        slot.owner = Some(owner);
-                        Ok(())
-                    }
+                claimant.refusal(slot.owner, slot.committed)?;
+                if slot.owner.is_some() {
+                    return Ok(());
                 }
+                if is_reserved {
+                    return Err(Contest::Reserved);
+                }
+                slot.owner = Some(claimant.owner);
             }
             // The key may be among the evicted ones, committed at any time up to `evicted_to`.
-            Entry::Vacant(_) if !snapshot.sees(self.evicted_to) => Err(StorageError::conflict()),
+            Entry::Vacant(_) if !claimant.snapshot.sees(self.evicted_to) => return Err(Contest::Committed),
+            Entry::Vacant(_) if is_reserved => return Err(Contest::Reserved),
             Entry::Vacant(entry) => {
                 let committed = CommitTimestamp::ZERO;
-                entry.insert(Slot { fingerprint, owner: Some(owner), committed, key });
-                Ok(())
+                entry.insert(Slot { fingerprint, owner: Some(claimant.owner), committed, key });
             }
         }
+        if is_queued {
+            self.end_reservation(fingerprint);
+        }
+        Ok(())
     }
 
     fn owned(&mut self, intent: &Intent) -> Option<&mut Slot> {
@@ -486,12 +506,27 @@ impl Shard {
     }
 }
 
+/// The error of a lost claim.
+#[cold]
+fn contested(
+    fingerprint: u64,
+    claimant: Claimant,
+    contest: Contest,
+    (tree, key): (TreeId, &[u8]),
+) -> StorageError {
+    let contested = Contested { fingerprint, requester: claimant.owner, contest, tree, key: key.into() };
+    StorageError::contested(Arc::new(contested))
+}
+
 fn is_owned(slot: &Slot, intent: &Intent) -> bool {
     slot.fingerprint == intent.fingerprint && slot.owner == Some(intent.owner)
 }
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(all(test, not(shuttle)))]
+mod queue_tests;
 
 #[cfg(all(test, shuttle))]
 mod schedules;

@@ -48,14 +48,16 @@
 //! ```arrows
 //! backup -> operation
 //! check -> operation
-//! checked -> backup, batch, check, durability, engine, limits, load, merge, operation, statistics
+//! contest -> identifiers
+//! error -> contest
+//! checked -> backup, batch, check, durability, engine, intents, limits, load, merge, operation, statistics
 //! checked -> transaction
 //! emulate -> engine, transaction
 //! snapshot_transaction -> batch, durability, intents, limits, merge, spill, statistics
 //! snapshot_transaction -> transaction, write_set
-//! engine -> backup, check, durability, limits, load, operation, statistics, transaction
+//! engine -> backup, check, durability, intents, limits, load, operation, statistics, transaction
 //! spill -> batch, fingerprint, merge, write_set
-//! transaction -> batch, durability, merge, statistics
+//! transaction -> batch, durability, intents, merge, statistics
 //! write_set -> batch, fingerprint, merge
 //! intents -> fingerprint
 //! merge -> limits
@@ -64,7 +66,8 @@
 //! query_memory -> engine, operation, run, scratch
 //! run -> scratch
 //! scratch -> operation
-//! leaves: access, capabilities, error, identifiers, key_filter, key_range, memory, tournament
+//! leaves: access, capabilities, contest, error, identifiers, key_filter, key_range, memory, tournament
+//! leaves: wait_signal
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![warn(missing_docs)]
@@ -75,6 +78,7 @@ mod batch;
 mod capabilities;
 mod check;
 mod checked;
+mod contest;
 mod durability;
 mod engine;
 mod error;
@@ -98,6 +102,7 @@ mod spill;
 mod statistics;
 mod tournament;
 mod transaction;
+mod wait_signal;
 mod write_set;
 
 pub use access::{BlockingMode, Claim, Mode};
@@ -109,11 +114,12 @@ pub use capabilities::{
 };
 pub use check::{CheckReport, CheckRequest};
 pub use checked::CheckedEngine;
+pub use contest::{Contest, Contested};
 pub use durability::{CommitReceipt, Durability, DurabilityWaker};
 pub use engine::{Begin, Engine, SharedEngine, TreeDescription, TreeOptions};
 pub use error::{ErrorKind, StorageError};
-pub use identifiers::{CommitTimestamp, Lsn, Savepoint, SnapshotTimestamp, TreeId};
-pub use intents::{CLAIMS_MAX, Claims, Intent, Intents, RANGE_CLAIMS_MAX, TransactionId};
+pub use identifiers::{CommitTimestamp, Lsn, Savepoint, SnapshotTimestamp, TransactionId, TreeId};
+pub use intents::{CLAIMS_MAX, Claims, HeldKey, Intent, Intents, RANGE_CLAIMS_MAX, Ticket, WaitRequest};
 pub use key_range::{Direction, KeyRange};
 pub use key_set::KeySet;
 pub use limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
@@ -132,6 +138,7 @@ pub use sorter::Sorter;
 pub use spill::{MergedWrites, SpillFigures, SpillSpace, SpillingWrites};
 pub use statistics::{Estimate, LiveTransaction, Statistics, Wait};
 pub use transaction::{Cursor, RunValues, Transaction};
+pub use wait_signal::WaitSignal;
 pub use write_set::{Change, Write, WriteSet};
 
 /// The defaults of methods that an engine need not have, done with the methods that every engine has.

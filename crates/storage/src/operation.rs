@@ -31,10 +31,12 @@ mod wait;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pando_environment::sync::LeafMutex;
 use pando_environment::{Clock, Monotonic};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use crate::access::BlockingMode;
+use crate::wait_signal::WaitSignal;
 pub use device_account::{DeviceAccount, DeviceReads, DeviceWait, ThreadCharge};
 pub use interruption::Interruption;
 use usage::add;
@@ -62,6 +64,8 @@ pub struct Operation {
     checks: AtomicU32,
     usage: Usage,
     device: Arc<DeviceAccount>,
+    /// The signal of a wait that ends with the operation.
+    signal: LeafMutex<Option<Arc<WaitSignal>>>,
 }
 
 impl Operation {
@@ -86,11 +90,17 @@ impl Operation {
         self.deadline.store(u64::try_from(deadline).unwrap_or(NEVER), Ordering::Relaxed);
     }
 
-    /// Ends the operation after this time, because its client is gone. A short one is done before.
+    /// Ends the operation after this time, because its client is gone. A short one is done before. A second
+    /// call changes nothing.
     pub fn end_without_client(&self, patience: Duration) {
         let Some(clock) = &self.clock else { return self.interrupt(Interruption::ClientGone) };
         let deadline = clock.monotonic().plus(patience).since_start().as_nanos();
-        self.client_deadline.store(u64::try_from(deadline).unwrap_or(NEVER), Ordering::Relaxed);
+        let deadline = u64::try_from(deadline).unwrap_or(NEVER);
+        let is_new = |earlier| (earlier == NEVER || earlier == 0).then_some(deadline);
+        if self.client_deadline.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_new).is_ok() {
+            // A wait has less time from now on.
+            self.fire_signal();
+        }
     }
 
     /// The rest of its time: `None` without a limit, zero when it is over.
@@ -107,7 +117,35 @@ impl Operation {
     /// Has its next check fail. A second interruption changes nothing.
     pub fn interrupt(&self, interruption: Interruption) {
         let _first_stays =
-            self.interruption.compare_exchange(0, interruption.code(), Ordering::Relaxed, Ordering::Relaxed);
+            self.interruption.compare_exchange(0, interruption.code(), Ordering::SeqCst, Ordering::SeqCst);
+        self.fire_signal();
+    }
+
+    /// Has an interruption end a wait, until [`end_signal`](Operation::end_signal). One that came before ends
+    /// it at once.
+    pub fn signal_by(&self, signal: &Arc<WaitSignal>) {
+        *self.signal.lock() = Some(Arc::clone(signal));
+        if self.interruption().is_some() {
+            signal.fire();
+        }
+    }
+
+    /// The wait is over.
+    pub fn end_signal(&self) {
+        *self.signal.lock() = None;
+    }
+
+    fn fire_signal(&self) {
+        let signal = self.signal.lock().clone();
+        if let Some(signal) = signal {
+            signal.fire();
+        }
+    }
+
+    /// The time after which it ends by itself or because its client is gone, whichever is first.
+    pub fn time_to_end(&self) -> Option<Duration> {
+        let (own, client) = (self.left_until(&self.deadline), self.left_until(&self.client_deadline));
+        own.into_iter().chain(client).min()
     }
 
     /// The interruption, if there is one.

@@ -11,7 +11,8 @@ use crate::access::{BlockingMode, Claim};
 use crate::batch::{Batch, BatchLimits, ScanEnd};
 use crate::durability::{CommitReceipt, Durability};
 use crate::error::StorageError;
-use crate::identifiers::{Savepoint, SnapshotTimestamp, TreeId};
+use crate::identifiers::{Savepoint, SnapshotTimestamp, TransactionId, TreeId};
+use crate::intents::Ticket;
 use crate::key_range::{Direction, KeyRange};
 use crate::merge::Merge;
 use crate::statistics::Estimate;
@@ -27,13 +28,25 @@ use crate::statistics::Estimate;
 /// Writes stay private until `commit`. `put` and `delete` take an intent on the key. They fail with
 /// [`Conflict`](crate::ErrorKind::Conflict) where another live transaction has the intent, or where a commit
 /// later than this snapshot changed the key. An engine may declare that it reports conflicts at commit
-/// instead. After a conflict the transaction can only be rolled back.
+/// instead. After a conflict the transaction can only be rolled back. Where the error tells the
+/// [contested key](StorageError::contested_key), rolling back to a savepoint before that write is enough.
 ///
 /// # Ending
 /// `commit` or `rollback`; dropping a transaction rolls it back.
 pub trait Transaction: Send {
     /// The newest commit that this transaction sees.
     fn snapshot(&self) -> SnapshotTimestamp;
+
+    /// Its number among the intents, if the engine has such.
+    fn id(&self) -> Option<TransactionId> {
+        None
+    }
+
+    /// Claims further keys with the ticket of a statement that has waited for one, see
+    /// [`Engine::intents`](crate::Engine::intents).
+    fn present_ticket(&mut self, ticket: Option<Ticket>) {
+        let _no_queues = ticket;
+    }
 
     /// The value of a key.
     fn get(&self, tree: TreeId, key: &[u8], blocking: BlockingMode) -> Result<Option<Bytes>, StorageError>;

@@ -10,8 +10,8 @@ use pando_environment::{Environment, Task};
 use pando_storage::{
     BackupReport, BackupRequest, Begin, CachedReads, Capabilities, CheckReport, CheckRequest, CommitReceipt,
     CommitTimestamp, ConflictTime, Durability, DurabilityWaker, Engine, Estimate, HeldMemory, History,
-    LiveTransaction, LoadDurability, Lsn, Merging, Operation, Persistence, RangeDeletes, SortedEntries,
-    Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions, Wait,
+    Intents, LiveTransaction, LoadDurability, Lsn, Merging, Operation, Persistence, RangeDeletes,
+    SortedEntries, Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions, Wait,
 };
 
 use crate::backup::{BackupJob, BackupProgress};
@@ -204,6 +204,10 @@ impl Engine for Betree {
             }
         };
         Ok(Box::new(BetreeSnapshot::begin(Arc::clone(store), live, begin.mode)))
+    }
+
+    fn intents(&self) -> Option<&Intents> {
+        Some(&self.store.visibility.intents)
     }
 
     fn when_durable(&self, receipt: CommitReceipt, durability: Durability, waker: DurabilityWaker) {

@@ -173,6 +173,10 @@ impl Engine for LmdbEngine {
         Ok(Box::new(LmdbSnapshot::begin(Arc::clone(&self.store), begun, begin.mode)))
     }
 
+    fn intents(&self) -> Option<&Intents> {
+        Some(&self.store.intents)
+    }
+
     fn when_durable(&self, receipt: CommitReceipt, durability: Durability, waker: DurabilityWaker) {
         match durability {
             // In the kernel since the commit.

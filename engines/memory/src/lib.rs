@@ -110,6 +110,10 @@ impl Engine for MemoryEngine {
         Ok(Box::new(SnapshotTransaction::new(snapshot, begin.mode, claims, SpillingWrites::default())))
     }
 
+    fn intents(&self) -> Option<&Intents> {
+        Some(&self.shared.intents)
+    }
+
     fn when_durable(&self, _: CommitReceipt, _: Durability, waker: DurabilityWaker) {
         waker(Ok(()));
     }

@@ -7,7 +7,8 @@ use crate::access::{BlockingMode, Claim, Mode};
 use crate::batch::{Batch, BatchLimits, ScanEnd};
 use crate::durability::{CommitReceipt, Durability};
 use crate::error::StorageError;
-use crate::identifiers::{Lsn, Savepoint, SnapshotTimestamp, TreeId};
+use crate::identifiers::{Lsn, Savepoint, SnapshotTimestamp, TransactionId, TreeId};
+use crate::intents::Ticket;
 use crate::key_range::{Direction, KeyRange};
 use crate::limits::VALUE_BYTES_MAX;
 use crate::limits::{check_key, check_value};
@@ -22,6 +23,8 @@ enum State {
     Live,
     /// It met a conflict: only rolling back.
     Conflicted,
+    /// The same with a key that was told: rolling back to a savepoint is enough.
+    Contested,
 }
 
 /// Whether any update has succeeded.
@@ -57,6 +60,7 @@ impl CheckedTransaction {
                 assert!(self.mode == Mode::Write, "a reading transaction took a write");
                 self.wrote = Wrote::Something;
             }
+            Err(error) if error.contested_key().is_some() => self.state = State::Contested,
             Err(error) if error.is_conflict() => self.state = State::Conflicted,
             Err(_) => {}
         }
@@ -92,6 +96,14 @@ impl CheckedTransaction {
 impl Transaction for CheckedTransaction {
     fn snapshot(&self) -> SnapshotTimestamp {
         self.inner.snapshot()
+    }
+
+    fn id(&self) -> Option<TransactionId> {
+        self.inner.id()
+    }
+
+    fn present_ticket(&mut self, ticket: Option<Ticket>) {
+        self.inner.present_ticket(ticket);
     }
 
     fn get(&self, tree: TreeId, key: &[u8], blocking: BlockingMode) -> Result<Option<Bytes>, StorageError> {
@@ -181,6 +193,9 @@ impl Transaction for CheckedTransaction {
     }
 
     fn rollback_to(&mut self, savepoint: Savepoint) {
+        if self.state == State::Contested {
+            self.state = State::Live;
+        }
         self.assert_live();
         self.inner.rollback_to(savepoint);
     }

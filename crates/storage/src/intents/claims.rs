@@ -1,7 +1,9 @@
 //! The claims of one transaction: an intent for each key up to a number, filters for further keys, and whole
 //! ranges.
 
-use super::{Intent, Intents, TransactionId};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{Claimant, Intent, Intents, Ticket, TransactionId};
 use crate::error::StorageError;
 use crate::identifiers::{CommitTimestamp, SnapshotTimestamp, TreeId};
 use crate::key_range::KeyRange;
@@ -12,12 +14,15 @@ pub const CLAIMS_MAX: usize = 1 << 16;
 /// See the module's head. Its owner ends it, by [`Claims::commit`] or [`Claims::release`].
 #[derive(Debug)]
 pub struct Claims {
-    owner: TransactionId,
-    snapshot: SnapshotTimestamp,
+    claimant: Claimant,
     intents: Vec<Intent>,
     intents_max: usize,
     is_wide: bool,
     has_ranges: bool,
+    /// They are settled: there is nothing to give back.
+    is_settled: AtomicBool,
+    /// Statements may wait for a settled key.
+    is_awaited: AtomicBool,
 }
 
 impl Claims {
@@ -32,17 +37,35 @@ impl Claims {
         snapshot: SnapshotTimestamp,
         intents_max: usize,
     ) -> Claims {
-        Claims { owner, snapshot, intents: Vec::new(), intents_max, is_wide: false, has_ranges: false }
+        Claims {
+            claimant: Claimant { owner, snapshot, ticket: None },
+            intents: Vec::new(),
+            intents_max,
+            is_wide: false,
+            has_ranges: false,
+            is_settled: AtomicBool::new(false),
+            is_awaited: AtomicBool::new(false),
+        }
+    }
+
+    /// The transaction.
+    pub fn owner(&self) -> TransactionId {
+        self.claimant.owner
+    }
+
+    /// Claims further keys with the ticket of a statement that has waited.
+    pub fn present(&mut self, ticket: Option<Ticket>) {
+        self.claimant.ticket = ticket;
     }
 
     /// Claims a key, or [`Conflict`](crate::ErrorKind::Conflict).
     pub fn claim(&mut self, intents: &Intents, tree: TreeId, key: &[u8]) -> Result<(), StorageError> {
         if self.intents.len() < self.intents_max {
-            self.intents.push(intents.acquire(self.owner, self.snapshot, tree, key)?);
+            self.intents.push(intents.acquire_as(self.claimant, tree, key)?);
             return Ok(());
         }
         self.is_wide = true;
-        intents.acquire_wide(self.owner, self.snapshot, tree, key)
+        intents.acquire_wide(self.claimant, tree, key)
     }
 
     /// Claims all keys of a range, or [`Conflict`](crate::ErrorKind::Conflict). False if there are too many
@@ -53,30 +76,43 @@ impl Claims {
         tree: TreeId,
         range: &KeyRange,
     ) -> Result<bool, StorageError> {
-        let is_claimed = intents.acquire_range(self.owner, self.snapshot, tree, range)?;
+        let is_claimed = intents.acquire_range(self.claimant.owner, self.claimant.snapshot, tree, range)?;
         self.has_ranges |= is_claimed;
         Ok(is_claimed)
     }
 
-    /// Settles them at the transaction's commit.
+    /// Settles them at the transaction's commit. Statements that wait for them get them at the release.
     pub fn commit(&self, intents: &Intents, timestamp: CommitTimestamp) {
-        intents.commit(&self.intents, timestamp);
+        let is_awaited = intents.commit(&self.intents, timestamp);
         if self.is_wide {
-            intents.commit_wide(self.owner, timestamp);
+            intents.commit_wide(self.claimant.owner, timestamp);
         }
         if self.has_ranges {
-            intents.commit_ranges(self.owner, timestamp);
+            intents.commit_ranges(self.claimant.owner, timestamp);
         }
+        self.is_awaited.store(is_awaited, Ordering::Relaxed);
+        self.is_settled.store(true, Ordering::Release);
     }
 
-    /// Gives them back as if the transaction had never been; after a commit there is nothing to give back.
+    /// Gives them back as if the transaction had never been. After a commit that snapshots see, hands them
+    /// over to the statements that wait for them.
     pub fn release(&self, intents: &Intents) {
-        intents.release(&self.intents);
-        if self.is_wide {
-            intents.release_wide(self.owner);
+        let owner = self.claimant.owner;
+        if self.is_settled.load(Ordering::Acquire) {
+            if self.is_awaited.load(Ordering::Relaxed) {
+                intents.hand_over(&self.intents);
+            }
+        } else {
+            intents.release(&self.intents);
+            if self.is_wide {
+                intents.release_wide(owner);
+            }
+            if self.has_ranges {
+                intents.release_ranges(owner);
+            }
         }
-        if self.has_ranges {
-            intents.release_ranges(self.owner);
+        if self.is_wide || self.has_ranges {
+            intents.hand_over_all();
         }
     }
 }

@@ -20,7 +20,7 @@ use std::ops::Bound;
 use pando_environment::sync::Mutex;
 use pando_environment::sync::atomic::{AtomicUsize, Ordering};
 
-use super::TransactionId;
+use super::{Claimant, Contest, TransactionId};
 use crate::error::StorageError;
 use crate::identifiers::{CommitTimestamp, SnapshotTimestamp, TreeId};
 use crate::key_range::KeyRange;
@@ -46,6 +46,17 @@ impl KeyStart {
         let kept = key.len().min(START_BYTES);
         bytes[..kept].copy_from_slice(&key[..kept]);
         KeyStart { tree, bytes, length: key.len().min(START_BYTES + 1) as u8 }
+    }
+
+    /// The tree of the key.
+    pub(super) fn tree(&self) -> TreeId {
+        self.tree
+    }
+
+    /// The kept bytes, and whether they are the whole key.
+    pub(super) fn bytes(&self) -> (&[u8], bool) {
+        let length = usize::from(self.length);
+        (&self.bytes[..length.min(START_BYTES)], length <= START_BYTES)
     }
 
     /// Whether a key that begins so may lie within a range of a tree.
@@ -125,21 +136,24 @@ impl RangeClaims {
 
     /// Refuses a key that lies within a range that another transaction has claimed, or deleted after the
     /// snapshot.
-    pub(super) fn check(
-        &self,
-        owner: TransactionId,
-        snapshot: SnapshotTimestamp,
-        tree: TreeId,
-        key: &[u8],
-    ) -> Result<(), StorageError> {
+    pub(super) fn check(&self, claimant: Claimant, tree: TreeId, key: &[u8]) -> Result<(), Contest> {
         if self.count.load(Ordering::SeqCst) == 0 {
             return Ok(());
         }
-        let list = self.list.lock();
-        let refuses = |claim: &RangeClaim| {
-            claim.tree == tree && claim.refuses(owner, snapshot) && claim.range.contains(key)
+        self.list.lock().iter().try_for_each(|claim| match claimant.refusal(claim.owner, claim.committed) {
+            Err(contest) if claim.tree == tree && claim.range.contains(key) => Err(contest),
+            _ => Ok(()),
+        })
+    }
+
+    /// Whether another live transaction has claimed a range that a key lies within.
+    pub(super) fn is_held(&self, requester: TransactionId, tree: TreeId, key: &[u8]) -> bool {
+        let holds = |claim: &RangeClaim| {
+            claim.owner.is_some_and(|owner| owner != requester)
+                && claim.tree == tree
+                && claim.range.contains(key)
         };
-        if list.iter().any(refuses) { Err(StorageError::conflict()) } else { Ok(()) }
+        self.count.load(Ordering::SeqCst) > 0 && self.list.lock().iter().any(holds)
     }
 
     /// Takes the last range of a transaction out again: a key within it was claimed before.

@@ -11,8 +11,10 @@ const SLICE_MAX: Duration = Duration::from_millis(5);
 /// The cause of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OperationWait {
-    /// The end of a transaction that has changed the same document.
+    /// The end of a transaction that has changed the same document, between two tries.
     Conflict,
+    /// The end of a transaction that has changed the same document, in the queue of the key.
+    Intent,
     /// The latch of a collection, which another statement holds.
     Collection,
     /// The end of another index build of the collection.
@@ -32,8 +34,9 @@ pub enum OperationWait {
 }
 
 /// All waits; the code of each is its place, from 1.
-const ALL: [OperationWait; 9] = [
+const ALL: [OperationWait; 10] = [
     OperationWait::Conflict,
+    OperationWait::Intent,
     OperationWait::Collection,
     OperationWait::IndexBuild,
     OperationWait::Session,
@@ -49,6 +52,7 @@ impl OperationWait {
     pub fn name(self) -> &'static str {
         match self {
             OperationWait::Conflict => "conflict",
+            OperationWait::Intent => "intent",
             OperationWait::Collection => "collection",
             OperationWait::IndexBuild => "indexBuild",
             OperationWait::Session => "session",
@@ -64,6 +68,7 @@ impl OperationWait {
     pub fn is_for_another(self) -> bool {
         match self {
             OperationWait::Conflict
+            | OperationWait::Intent
             | OperationWait::Collection
             | OperationWait::IndexBuild
             | OperationWait::Session => true,

@@ -2,13 +2,22 @@
 
 use super::*;
 use crate::durability::{CommitReceipt, Durability};
-use crate::identifiers::{CommitTimestamp, Lsn, SnapshotTimestamp};
+use crate::identifiers::{CommitTimestamp, Lsn, SnapshotTimestamp, TransactionId};
+use crate::intents::Ticket;
 use crate::merge::Merge;
 use crate::statistics::Estimate;
 
 impl<S: EngineSnapshot> Transaction for SnapshotTransaction<S> {
     fn snapshot(&self) -> SnapshotTimestamp {
         self.snapshot.timestamp()
+    }
+
+    fn id(&self) -> Option<TransactionId> {
+        Some(self.claims.owner())
+    }
+
+    fn present_ticket(&mut self, ticket: Option<Ticket>) {
+        self.claims.present(ticket);
     }
 
     fn get(&self, tree: TreeId, key: &[u8], blocking: BlockingMode) -> Result<Option<Bytes>, StorageError> {
