@@ -123,9 +123,10 @@ pub use write_transaction::{WriteSavepoint, WriteTransaction};
 pub use pando_storage::emulate::restore_backup as restore_emulated_backup;
 pub use pando_storage::{
     BackupExtent, BackupReport, BackupRequest, Begin, BlockingMode, Bytes, Caller, CheckRequest,
-    CommitReceipt, Cursor, DeviceReads, Direction, Durability, DurabilityWaker, Engine, ErrorKind, Estimate,
-    HeldMemory, Interruption, KeyRange, KeySet, LiveTransaction, Lsn, Mode, Operation, OperationWait,
-    QUERY_MEMORY_MIN, QueryAccount, QueryMemory, QueryMemoryFigures, Reservation, Savepoint, ScratchFigures,
-    ScratchSpace, SharedEngine, SnapshotTimestamp, Sorter, Statistics, StorageError, Transaction,
-    TreeOptions, Usage, UsageFigures, Wait,
+    CommitReceipt, Contest, Contested, Cursor, DeviceReads, Direction, Durability, DurabilityWaker, Engine,
+    ErrorKind, Estimate, HeldKey, HeldMemory, Intents, Interruption, KeyRange, KeySet, LiveTransaction, Lsn,
+    Mode, Operation, OperationWait, QUERY_MEMORY_MIN, QueryAccount, QueryMemory, QueryMemoryFigures,
+    Reservation, Savepoint, ScratchFigures, ScratchSpace, SharedEngine, SnapshotTimestamp, Sorter,
+    Statistics, StorageError, Ticket, Transaction, TransactionId, TreeId, TreeOptions, Usage, UsageFigures,
+    Wait, WaitRequest, WaitSignal,
 };

@@ -9,7 +9,7 @@
 //!   puts both back together.
 //! - The engine's transaction has merged deltas only after [`WriteTransaction::write_counters`].
 
-use pando_storage::{CommitReceipt, Durability, Savepoint, StorageError, Transaction, TreeId};
+use pando_storage::{CommitReceipt, Durability, Savepoint, StorageError, Ticket, Transaction, TreeId};
 
 use crate::counters::{self, CounterKey, CounterKind};
 use crate::store::{Store, TreeNumber};
@@ -75,6 +75,11 @@ impl WriteTransaction {
     /// The engine's transaction, to write to.
     pub(crate) fn engine(&mut self) -> &mut dyn Transaction {
         &mut *self.transaction
+    }
+
+    /// See [`Transaction::present_ticket`].
+    pub fn present_ticket(&mut self, ticket: Option<Ticket>) {
+        self.transaction.present_ticket(ticket);
     }
 
     /// Notes a change of the documents of a collection.

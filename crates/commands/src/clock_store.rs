@@ -7,10 +7,13 @@ use pando_catalog::{
     Begin, BlockingMode, Caller, Catalog, CatalogError, Direction, Durability, KeyRange, Namespace, Operation,
 };
 use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Timestamp, doc};
+use pando_environment::Environment;
 
 use crate::CommandError;
+use crate::cluster_clock::ClusterClock;
 use crate::error::write_failure;
-use crate::shared_state::SharedState;
+use crate::persona::Persona;
+use crate::shared_state::{CommandsOptions, SharedState};
 
 /// The period of the chore.
 pub(crate) const STORE_PERIOD: Duration = Duration::from_secs(5);
@@ -19,7 +22,7 @@ const DATABASE: &str = "local";
 const COLLECTION: &str = "system.clusterClock";
 
 /// The time that was stored last. Blocks.
-pub(crate) fn stored_time(catalog: &Catalog) -> Result<Option<Timestamp>, CommandError> {
+fn stored_time(catalog: &Catalog) -> Result<Option<Timestamp>, CommandError> {
     let Some(collection) = catalog.collection(DATABASE, COLLECTION) else { return Ok(None) };
     let transaction = catalog.begin(Begin::READ)?;
     let mut scan = collection.scan_documents(KeyRange::all(), Direction::Forward);
@@ -78,4 +81,21 @@ fn stored_document(time: Timestamp) -> RawDocumentBuf {
     writer.append("time", RawValue::Timestamp(time));
     writer.finish();
     RawDocumentBuf::from_vec(bytes).unwrap_or_default()
+}
+
+/// The clock of the replies, where the persona has one. Where its last time cannot be read it begins with the
+/// wall clock.
+pub(crate) fn open(
+    catalog: &Catalog,
+    environment: &Environment,
+    options: &CommandsOptions,
+) -> Option<ClusterClock> {
+    if options.persona.persona == Persona::Standalone {
+        return None;
+    }
+    let stored = stored_time(catalog).unwrap_or_else(|error| {
+        tracing::warn!(?error, "cannot read the cluster clock; it begins anew");
+        None
+    });
+    Some(ClusterClock::new(stored, environment.clock().wall().millis().cast_signed()))
 }

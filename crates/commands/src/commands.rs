@@ -8,8 +8,8 @@ use std::time::Duration;
 use pando_catalog::index_kind::OrdinaryIndexes;
 use pando_catalog::{
     ActivityKind, Begin, BlockingMode, Catalog, CatalogError, CollectionReport, DeviceReads, Durability,
-    Interruption, Operation, QueryMemory, ScratchSpace, SharedEngine, StorageError, WriteError,
-    check_database, verify_collection,
+    Interruption, Operation, OperationWait, QueryMemory, ScratchSpace, SharedEngine, StorageError,
+    WriteError, check_database, verify_collection,
 };
 use pando_document::{DocumentWriter, RawValue};
 use pando_environment::{Environment, MissedRead, Monotonic};
@@ -17,7 +17,7 @@ use pando_query::QueryError;
 use pando_query::explain::PlanSummary;
 
 use crate::clock_store;
-use crate::cluster_clock::{self, ClusterClock};
+use crate::cluster_clock;
 use crate::command_name::Scope;
 use crate::context::{Addressed, Attempt, Context, PendingCommit, RequestForm};
 use crate::durability_wait::DurabilityWait;
@@ -25,14 +25,15 @@ use crate::error::{CommandError, Failure};
 use crate::generic_arguments::{
     ClusterTimes, GenericArguments, Participation, TransactionSupport, WriteConcernSupport,
 };
+use crate::handled::Handled;
 use crate::housekeeping::{self, Housekeeper};
+use crate::intent_wait::IntentWait;
+use crate::last_write::asks_last_write;
 use crate::operation_counters::OperationKind;
 use crate::operations::{ConnectionRecord, RequestFacts, RunningRequest};
-use crate::persona::Persona;
 use crate::profiler::ObservedRequest;
 use crate::registry::CommandRow;
 use crate::reply_timers::TimerWait;
-use crate::reply_wait::ReplyWait;
 use crate::request_notes::RequestNotes;
 use crate::server_counters::{EndedRequest, MessageTraffic};
 use crate::session_id::SessionId;
@@ -56,6 +57,10 @@ struct Aftermath<'r> {
     pending: Option<PendingCommit>,
     /// The moment that the reply waits for.
     awaited: Option<Monotonic>,
+    /// Whether the client waits for the reply.
+    wants_answer: bool,
+    /// The wait after which the request is handled again.
+    suspended: Option<IntentWait>,
     notes: RequestNotes,
     failure: Option<Failure>,
     /// The place of the command in the registry.
@@ -74,19 +79,6 @@ struct Admitted<'r> {
     session_use: Option<Box<SessionUse>>,
 }
 
-/// The outcome of a request.
-pub enum Handled {
-    /// The reply document stands in the buffer and may be sent.
-    Reply,
-    /// The reply document stands in the buffer and must not be sent before the wait is over.
-    ReplyLater(Box<dyn ReplyWait>),
-    /// The answer needs the device. The request has changed and written nothing. Handle it again with
-    /// [`BlockingMode::MayBlock`], or after the missed read was made, where the engine can name it. The next
-    /// request of the connection is the same one; until then the connection keeps the state of a suspended
-    /// find.
-    WouldBlock(Option<Arc<dyn MissedRead>>),
-}
-
 impl Commands {
     /// Opens the catalog of an engine. Blocks.
     pub fn open(
@@ -101,7 +93,7 @@ impl Commands {
         };
         let memory = QueryMemory::new(&engine, settings.limit_bytes, scratch);
         let catalog = Catalog::open_with(engine, memory, Arc::new(OrdinaryIndexes))?;
-        let cluster_clock = open_clock(&catalog, &environment, &options);
+        let cluster_clock = clock_store::open(&catalog, &environment, &options);
         let commands = registry::command_names();
         let chores = housekeeping::chore_names();
         let shared =
@@ -141,6 +133,9 @@ impl Commands {
         let (record, began) = connection.begin_request(&self.shared.running, self.shared.environment.clock());
         let attempt = Attempt { blocking, record: &record, began, form };
         let may_block = blocking == BlockingMode::MayBlock;
+        if let Some(wait) = connection.wait_mut().as_mut().filter(|_| may_block) {
+            wait.end_list();
+        }
         let _charge = may_block.then(|| record.operation().device().charge_thread());
         let outcome = self.run(connection, request, attempt, reply, &mut aftermath);
         // A request that did not get as far as to be listed is not listed here either.
@@ -150,19 +145,20 @@ impl Commands {
             Ok(()) => {}
             Err(CommandError::WouldBlock(missed)) => {
                 reply.truncate(start);
-                if blocking == BlockingMode::CachedOnly {
+                if let Some(wait) = aftermath.suspended {
                     connection.expect_attempt(began);
-                    // A `getMore` keeps the documents that it has fetched. All others begin once more.
-                    if !matches!(request.command(), Ok(("getMore", _))) {
-                        record.operation().forget_usage();
+                    if let Some(waiting) = connection.wait_mut() {
+                        waiting.list(|| {
+                            let waits = || RunningRequest::of_waiting(request.body, began);
+                            let ends_with_client = aftermath.wants_answer;
+                            let listed = RunningRequest { ends_with_client, ..ended.unwrap_or_else(waits) };
+                            self.shared.running.list_wait(&record, listed, OperationWait::Intent)
+                        });
                     }
-                    if let Some(read) = &missed {
-                        // The caller makes it before the next attempt.
-                        let reads =
-                            DeviceReads { pages: 1, bytes: read.length() as u64, ..DeviceReads::NONE };
-                        record.operation().device().add(reads);
-                    }
-                    return Handled::WouldBlock(missed);
+                    return Handled::Again(Box::new(wait));
+                }
+                if blocking == BlockingMode::CachedOnly {
+                    return decline(connection, request, &record, began, missed);
                 }
                 let sentence = "a request that may block was told to wait for the device: report this defect";
                 self.write_failure(reply, &Failure::new(ErrorCode::InternalError, sentence));
@@ -174,6 +170,7 @@ impl Commands {
                 aftermath.failure = Some(failure);
             }
         }
+        connection.wait_mut().take();
         let took = self.shared.environment.clock().monotonic().since(began);
         self.count(&record, took, &aftermath);
         if self.shared.profiler.is_of_interest(took) {
@@ -203,7 +200,7 @@ impl Commands {
                     engine: Arc::clone(self.shared.catalog.engine()),
                     receipt,
                     durability: Durability::Synced,
-                    listed: self.shared.running.list_wait(record, listed()),
+                    listed: self.shared.running.list_wait(record, listed(), OperationWait::GroupCommit),
                 }))
             }
             // A logged commit is in the kernel when it returns, and the others promise no durability.
@@ -286,6 +283,7 @@ impl Commands {
         }
         let admitted = self.admit(request, aftermath.command, attempt)?;
         let Admitted { command, value, addressed, session_use } = admitted;
+        aftermath.wants_answer = addressed.concern.wants_answer();
         let collection = match command.name {
             "getMore" => request.body.get("collection")?,
             _ => Some(value),
@@ -307,6 +305,7 @@ impl Commands {
         aftermath.pending = context.take_pending_commit();
         aftermath.awaited = context.take_awaited_moment();
         aftermath.notes = context.take_notes();
+        aftermath.suspended = context.take_suspended();
         if let (Some(kind), Ok(()) | Err(CommandError::Failed(_))) = (command.counted, &outcome) {
             self.shared.operations.add(kind, 1);
         }
@@ -536,6 +535,7 @@ impl Commands {
     pub fn close(&self) -> Result<(), StorageError> {
         self.housekeeper.stop();
         self.shared.reply_timers.stop();
+        self.shared.wait_timers.stop();
         clock_store::store(&self.shared);
         system_profile::write_queue(&self.shared);
         self.shared.cursors.clear();
@@ -544,9 +544,25 @@ impl Commands {
     }
 }
 
-/// Whether a request asks about the write before it.
-fn asks_last_write(request: &Request<'_>) -> bool {
-    matches!(request.command(), Ok((name, _)) if name.eq_ignore_ascii_case("getLastError"))
+/// Has the caller handle a request again where it may wait, or after the missed read.
+fn decline(
+    connection: &mut ConnectionState,
+    request: &Request<'_>,
+    record: &ConnectionRecord,
+    began: Monotonic,
+    missed: Option<Arc<dyn MissedRead>>,
+) -> Handled {
+    connection.expect_attempt(began);
+    // A `getMore` keeps the documents that it has fetched. All others begin once more.
+    if !matches!(request.command(), Ok(("getMore", _))) {
+        record.operation().forget_usage();
+    }
+    if let Some(read) = &missed {
+        // The caller makes it before the next attempt.
+        let reads = DeviceReads { pages: 1, bytes: read.length() as u64, ..DeviceReads::NONE };
+        record.operation().device().add(reads);
+    }
+    Handled::WouldBlock(missed)
 }
 
 /// The database of a find, and the collection that it names.
@@ -574,23 +590,6 @@ fn labelled_as(support: TransactionSupport, is_write: bool) -> Labelled {
         _ if is_write => Labelled::Write,
         _ => Labelled::Statement,
     }
-}
-
-/// The clock of the replies, where the persona has one. Where its last time cannot be read it begins with the
-/// wall clock.
-fn open_clock(
-    catalog: &Catalog,
-    environment: &Environment,
-    options: &CommandsOptions,
-) -> Option<ClusterClock> {
-    if options.persona.persona == Persona::Standalone {
-        return None;
-    }
-    let stored = clock_store::stored_time(catalog).unwrap_or_else(|error| {
-        tracing::warn!(?error, "cannot read the cluster clock; it begins anew");
-        None
-    });
-    Some(ClusterClock::new(stored, environment.clock().wall().millis().cast_signed()))
 }
 
 impl Commands {

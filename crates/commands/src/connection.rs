@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pando_catalog::{CommitReceipt, Operation};
 use pando_document::RawDocumentBuf;
 use pando_environment::{Clock, Monotonic};
 
 use crate::Request;
+use crate::intent_wait::StatementWait;
 use crate::last_write::LastWrite;
 use crate::operations::{ConnectionRecord, Entered, OperationTable};
 use crate::suspended_find::SuspendedFind;
@@ -36,6 +38,12 @@ pub struct ConnectionState {
     further_replies: FurtherReplies,
     /// It was of more use than to ask `hello`.
     has_worked: bool,
+    /// The wait of its request for a key, which goes on where the request is handled again.
+    wait: Option<Box<StatementWait>>,
+    /// Whether its requests may be handled again after a wait.
+    is_resumable: bool,
+    /// The time that its statements wait for a key, if its client has set one.
+    lock_timeout: LockTimeout,
 }
 
 /// The state of a connection that ends.
@@ -56,6 +64,16 @@ pub(crate) enum FurtherReplies {
     Topology,
     /// The next batch of this cursor.
     Batches { cursor: i64 },
+}
+
+/// The time for which the statements of a connection wait for a key that another transaction has claimed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LockTimeout {
+    /// As the server's parameters say.
+    #[default]
+    OfServer,
+    /// This time.
+    Own(Duration),
 }
 
 /// Tells the request of a connection that its client has closed the connection.
@@ -94,6 +112,9 @@ impl Clone for ConnectionState {
             last_commit: None,
             further_replies: FurtherReplies::None,
             has_worked: false,
+            wait: None,
+            is_resumable: self.is_resumable,
+            lock_timeout: self.lock_timeout,
         }
     }
 }
@@ -116,6 +137,9 @@ impl ConnectionState {
             last_commit: None,
             further_replies: FurtherReplies::None,
             has_worked: false,
+            wait: None,
+            is_resumable: false,
+            lock_timeout: LockTimeout::default(),
         }
     }
 
@@ -123,6 +147,38 @@ impl ConnectionState {
     #[must_use]
     pub fn through(self, local_address: Option<String>) -> ConnectionState {
         ConnectionState { local_address, ..self }
+    }
+
+    /// The same for a caller that handles a request again where it is told to
+    /// ([`Handled::Again`](crate::Handled::Again)).
+    #[must_use]
+    pub fn resumable(self) -> ConnectionState {
+        ConnectionState { is_resumable: true, ..self }
+    }
+
+    /// Whether its requests may be handled again after a wait.
+    pub(crate) fn is_resumable(&self) -> bool {
+        self.is_resumable
+    }
+
+    /// The wait of its request for a key.
+    pub(crate) fn wait(&self) -> Option<&StatementWait> {
+        self.wait.as_deref()
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn wait_mut(&mut self) -> &mut Option<Box<StatementWait>> {
+        &mut self.wait
+    }
+
+    /// The time for which its statements wait for a key.
+    pub(crate) fn lock_timeout(&self) -> LockTimeout {
+        self.lock_timeout
+    }
+
+    /// Changes that time. Gives the one before.
+    pub(crate) fn set_lock_timeout(&mut self, timeout: LockTimeout) -> LockTimeout {
+        std::mem::replace(&mut self.lock_timeout, timeout)
     }
 
     /// Whether the last request has further replies, if its client takes them: a cursor has further batches,
@@ -201,9 +257,11 @@ impl ConnectionState {
         self.suspended.take().filter(|find| find.is_of(request))
     }
 
-    /// Drops a suspended find that cannot go on soon, because its snapshot keeps old versions alive.
+    /// Drops a suspended find that cannot go on soon, because its snapshot keeps old versions alive, and the
+    /// place in the queue of a key.
     pub fn drop_suspended(&mut self) {
         self.suspended = None;
+        self.wait = None;
     }
 
     /// Keeps the outcome of a write for `getLastError`.

@@ -18,6 +18,7 @@ use crate::cursors::Cursors;
 use crate::error::Failure;
 use crate::generic_arguments::WriteConcern;
 use crate::identity::uuid_text;
+use crate::intent_wait::IntentWait;
 use crate::operations::{ConnectionRecord, RunningRequest};
 use crate::reader::{Reader, collection_now};
 use crate::request_notes::RequestNotes;
@@ -49,6 +50,10 @@ pub(crate) struct Context<'c> {
     /// The moment before which the reply is not sent.
     awaited: Option<Monotonic>,
     notes: RefCell<RequestNotes>,
+    /// The wait after which the request is handled again.
+    suspended: Option<IntentWait>,
+    /// Units of work that the request has ended with success.
+    units: u32,
 }
 
 /// A commit, and the durability that it must reach before the client is answered.
@@ -120,7 +125,36 @@ impl<'c> Context<'c> {
             pending,
             awaited: None,
             notes,
+            suspended: None,
+            units: 0,
         }
+    }
+
+    /// Notes that a unit of work has ended with success.
+    pub fn note_unit(&mut self) {
+        self.units += 1;
+    }
+
+    /// Whether the request may be handled once more from its beginning, after a wait.
+    pub fn is_resumable(&self) -> bool {
+        let is_untouched = self.units == 0 && self.pending.is_none();
+        is_untouched && self.form == RequestForm::Message && self.connection.is_resumable()
+    }
+
+    /// Whether the request is handled again with a newer snapshot: it begins a transaction, or has its own.
+    pub fn begins_anew(&self) -> bool {
+        let begins = self.session_use.as_ref().is_none_or(|session| session.begins());
+        begins && self.is_resumable()
+    }
+
+    /// Has the request be handled again after a wait. Its command answers `WouldBlock`.
+    pub fn suspend(&mut self, wait: IntentWait) {
+        self.suspended = Some(wait);
+    }
+
+    /// The wait after which the request is handled again.
+    pub fn take_suspended(&mut self) -> Option<IntentWait> {
+        self.suspended.take()
     }
 
     /// Takes notes of the work.

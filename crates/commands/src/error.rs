@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{CatalogError, ErrorKind, NameError, StorageError, WriteError};
+use pando_catalog::{CatalogError, Contested, ErrorKind, NameError, StorageError, WriteError};
 use pando_document::{Document, DocumentError, DocumentWriter, RawDocument, RawDocumentBuf, RawValue};
 use pando_environment::MissedRead;
 use pando_query::QueryError;
@@ -35,12 +35,20 @@ pub struct Failure {
     pub labels: Vec<&'static str>,
     /// Further fields beside code and message, such as `keyPattern`.
     pub details: Document,
+    /// The key of a lost conflict, where the engine could tell.
+    pub contested: Option<Arc<Contested>>,
 }
 
 impl Failure {
     /// A failure without labels and details.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Failure {
-        Failure { code, message: message.into(), labels: Vec::new(), details: Document::new() }
+        Failure {
+            code,
+            message: message.into(),
+            labels: Vec::new(),
+            details: Document::new(),
+            contested: None,
+        }
     }
 
     /// Writes its fields into a reply.
@@ -101,10 +109,12 @@ impl From<StorageError> for CommandError {
         let code = match error.kind() {
             ErrorKind::WouldBlock => return CommandError::WouldBlock(error.missed_read()),
             ErrorKind::Conflict => {
-                return CommandError::failed(
+                let mut failure = Failure::new(
                     ErrorCode::WriteConflict,
                     "WriteConflict error: this operation conflicted with another operation. Please retry your operation or multi-document transaction.",
                 );
+                failure.contested = error.contested_key().cloned();
+                return failure.into();
             }
             ErrorKind::Busy => ErrorCode::LockTimeout,
             ErrorKind::NotFound => ErrorCode::QueryPlanKilled,

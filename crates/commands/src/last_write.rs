@@ -84,6 +84,11 @@ fn write_failure(reply: &RawDocument) -> Option<WriteFailure> {
     last.as_document().map(failure_of)
 }
 
+/// Whether a request asks about the write before it.
+pub(crate) fn asks_last_write(request: &crate::Request<'_>) -> bool {
+    matches!(request.command(), Ok((name, _)) if name.eq_ignore_ascii_case("getLastError"))
+}
+
 fn failure_of(error: &RawDocument) -> WriteFailure {
     let message = get(error, "errmsg").and_then(|text| text.as_str()).unwrap_or_default().to_owned();
     let code = get(error, "code").and_then(|code| code.as_i64_exact()).unwrap_or_default();

@@ -233,6 +233,8 @@ impl Exchange<'_> {
             Handled::Reply => Ok(Answer { document, wait: None }),
             Handled::ReplyLater(wait) => Ok(Answer { document, wait: Some(wait) }),
             Handled::WouldBlock(missed) => Err(WouldBlock(missed)),
+            // Such a request waits on its thread.
+            Handled::Again(_) => Err(WouldBlock(None)),
         }
     }
 

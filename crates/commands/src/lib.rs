@@ -40,6 +40,8 @@
 //!
 //! ```arrows
 //! commands -> clock_store, connection, context, departures, durability_wait, generic_arguments, housekeeping
+//! commands -> intent_wait
+//! handled -> reply_wait
 //! commands -> operations, profiler, registry, reply_timers, request_notes
 //! commands -> sessions, shared_state, suspended_find
 //! commands -> server_counters, system_profile
@@ -49,11 +51,13 @@
 //! admin -> context, cursor_reply, system_profile
 //! diagnostic -> connection, context, generic_arguments, operations, profiler, server_counters, sessions
 //! diagnostic -> system_profile, topology_version
-//! session -> context, generic_arguments, sessions
+//! session -> connection, context, generic_arguments, sessions
 //! durability_wait -> operations
-//! unit_of_work -> context, shared_state
+//! intent_wait -> operations, shared_state
+//! unit_of_work -> connection, context, intent_wait, shared_state
 //! cursor_reply -> context, cursor_facts, cursors, operations
-//! context -> connection, cursors, generic_arguments, operations, reader, request_notes, sessions
+//! context -> connection, cursors, generic_arguments, intent_wait, operations, reader, request_notes
+//! context -> sessions
 //! context -> shared_state, system_profile
 //! housekeeping -> clock_store, departures, sessions, shared_state, system_profile
 //! clock_store -> shared_state
@@ -63,7 +67,7 @@
 //! reader -> sessions
 //! sessions -> generic_arguments, operations
 //! profiler -> operations, request_notes
-//! connection -> operations, suspended_find
+//! connection -> intent_wait, operations, suspended_find
 //! legacy -> commands, connection, context
 //! cursors -> cursor_facts, operations
 //! operations -> cursor_facts
@@ -73,8 +77,9 @@
 //! request -> arguments, error, error_code
 //! arguments -> error, error_code
 //! error -> error_code
-//! leaves: arguments, chore_figures, cluster_clock, command_name, error, error_code, host_facts, identity
-//! leaves: last_write, log_tail, operation_counters, persona, reply_wait, request, session_id
+//! leaves: arguments, chore_figures, cluster_clock, command_name, error, error_code, handled, host_facts
+//! leaves: identity
+//! leaves: last_write, log_tail, operation_counters, persona, reply_wait, request, session_id, wait_figures
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
@@ -97,9 +102,11 @@ pub mod durability_wait;
 mod error;
 pub mod error_code;
 mod generic_arguments;
+mod handled;
 mod host_facts;
 mod housekeeping;
 mod identity;
+mod intent_wait;
 mod last_write;
 mod legacy;
 mod log_tail;
@@ -123,12 +130,14 @@ mod suspended_find;
 mod system_profile;
 mod topology_version;
 mod unit_of_work;
+mod wait_figures;
 
-pub use commands::{Commands, Handled};
+pub use commands::Commands;
 pub use connection::{ClientWatch, ConnectionState, StreamState};
 pub use cursors::CursorTimeout;
 pub use error::{CommandError, Failure};
 pub use error_code::ErrorCode;
+pub use handled::Handled;
 pub use host_facts::HostFacts;
 pub use identity::{MAX_WIRE_VERSION, MONGODB_VERSION, PANDO_VERSION};
 pub use legacy::{

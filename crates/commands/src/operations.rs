@@ -49,16 +49,17 @@ pub(crate) struct OperationTable {
     is_closing: AtomicBool,
 }
 
-/// A request that is listed while its reply waits for the sync of the log.
+/// A request that is listed while it waits without a thread.
 #[derive(Debug)]
 pub(crate) struct ListedWait {
     record: Arc<ConnectionRecord>,
     number: i32,
+    wait: OperationWait,
 }
 
 impl Drop for ListedWait {
     fn drop(&mut self) {
-        self.record.operation().end_wait(OperationWait::GroupCommit);
+        self.record.operation().end_wait(self.wait);
         self.record.end_numbered(self.number);
     }
 }
@@ -92,12 +93,21 @@ impl OperationTable {
         Entered { table: Arc::clone(self), record }
     }
 
-    /// Lists a request whose work is done until its reply may be sent. It keeps the number that it has.
-    pub fn list_wait(&self, record: &Arc<ConnectionRecord>, request: RunningRequest) -> ListedWait {
+    /// Lists a request that waits without a thread, until the answer is dropped. It keeps the number that it
+    /// has.
+    pub fn list_wait(
+        &self,
+        record: &Arc<ConnectionRecord>,
+        request: RunningRequest,
+        wait: OperationWait,
+    ) -> ListedWait {
         let number = if request.number == 0 { self.next_number() } else { request.number };
         record.begin(RunningRequest { number, ..request });
-        record.operation().begin_wait(OperationWait::GroupCommit);
-        ListedWait { record: Arc::clone(record), number }
+        record.operation().begin_wait(wait);
+        if self.is_closing.load(Ordering::SeqCst) {
+            record.operation().interrupt(Interruption::Shutdown);
+        }
+        ListedWait { record: Arc::clone(record), number, wait }
     }
 
     /// A number of 31 bits that is positive, as MongoDB's clients expect.

@@ -192,6 +192,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("saslContinue", session::log_in::run),
     any("saslStart", session::log_in::run),
     any("serverStatus", diagnostic::server_status::run),
+    any("setClientLockTimeout", session::set_client_lock_timeout::run),
     on_admin("setParameter", diagnostic::set_parameter::run),
     any("startSession", session::start_session::run),
     on_admin("top", diagnostic::top::run),

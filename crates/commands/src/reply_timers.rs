@@ -18,10 +18,12 @@ pub(crate) struct ReplyTimers {
     task: Mutex<Option<Task>>,
 }
 
+/// A wait, by its moment, and by its number where several have the same one.
+pub(crate) type TimerKey = (Monotonic, u64);
+
 #[derive(Default)]
 struct State {
-    /// By moment, and by number where several have the same one.
-    waits: BTreeMap<(Monotonic, u64), DurabilityWaker>,
+    waits: BTreeMap<TimerKey, DurabilityWaker>,
     last_number: u64,
     is_closed: bool,
 }
@@ -32,16 +34,32 @@ impl ReplyTimers {
     }
 
     /// Calls `waker` at this moment; at once where waits are over.
-    fn add(&self, moment: Monotonic, waker: DurabilityWaker) {
+    pub fn add(&self, moment: Monotonic, waker: DurabilityWaker) -> TimerKey {
         let mut state = self.state.lock();
+        state.last_number += 1;
+        let key = (moment, state.last_number);
         if state.is_closed {
             drop(state);
-            return waker(Ok(()));
+            waker(Ok(()));
+            return key;
         }
-        state.last_number += 1;
-        let number = state.last_number;
-        state.waits.insert((moment, number), waker);
+        state.waits.insert(key, waker);
+        let is_first = state.waits.first_key_value().is_some_and(|(first, _)| *first == key);
         drop(state);
+        if is_first {
+            self.wake();
+        }
+        key
+    }
+
+    /// Forgets a wait that has not ended.
+    pub fn cancel(&self, key: TimerKey) {
+        let cancelled = self.state.lock().waits.remove(&key);
+        drop(cancelled);
+    }
+
+    /// Has the task look at the waits, because the first of them is a new one.
+    fn wake(&self) {
         let mut task = self.task.lock();
         match &*task {
             Some(task) => task.wake(),

@@ -28,7 +28,7 @@ pub(crate) mod write_record;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use pando_catalog::{Begin, BlockingMode, Caller, Catalog, Direction, Durability, KeyRange, OperationWait};
@@ -47,6 +47,8 @@ use crate::{CommandError, ErrorCode};
 const TURN_WAIT: Duration = Duration::from_millis(20);
 /// The time after which an open transaction is ended, where nobody says otherwise.
 const LIFETIME_DEFAULT: Duration = Duration::from_secs(60);
+/// The time in milliseconds that a statement of a transaction waits for a key, where nobody says otherwise.
+const WAIT_MS_DEFAULT: i32 = 5;
 /// Records that one run of the periodic work removes at most.
 const RECORDS_PER_RUN: usize = 10_000;
 
@@ -102,6 +104,7 @@ struct State {
 pub(crate) struct Sessions {
     table: Mutex<HashMap<SessionId, Arc<Session>>>,
     lifetime_s: AtomicU64,
+    wait_ms: AtomicI32,
     pub figures: Arc<TransactionFigures>,
 }
 
@@ -110,6 +113,7 @@ impl Default for Sessions {
         Sessions {
             table: Mutex::default(),
             lifetime_s: AtomicU64::new(LIFETIME_DEFAULT.as_secs()),
+            wait_ms: AtomicI32::new(WAIT_MS_DEFAULT),
             figures: Arc::default(),
         }
     }
@@ -171,6 +175,23 @@ impl Sessions {
     /// Changes that time.
     pub fn set_lifetime_seconds(&self, seconds: u64) {
         self.lifetime_s.store(seconds, Ordering::Relaxed);
+    }
+
+    /// The time in milliseconds that a statement of a transaction waits for a key. Below 0 only the lifetime
+    /// of the transaction limits it.
+    pub fn wait_ms(&self) -> i32 {
+        self.wait_ms.load(Ordering::Relaxed)
+    }
+
+    /// Changes that time.
+    pub fn set_wait_ms(&self, milliseconds: i32) {
+        self.wait_ms.store(milliseconds, Ordering::Relaxed);
+    }
+
+    /// The same as a limit.
+    pub fn wait_limit(&self) -> Option<Duration> {
+        let milliseconds = self.wait_ms();
+        (milliseconds >= 0).then(|| Duration::from_millis(u64::from(milliseconds.unsigned_abs())))
     }
 
     /// Ends the open transactions that are wanted. Of those that a request works with, gives the sessions:

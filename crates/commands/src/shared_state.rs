@@ -24,6 +24,7 @@ use crate::profiler::Profiler;
 use crate::reply_timers::ReplyTimers;
 use crate::server_counters::ServerCounters;
 use crate::sessions::Sessions;
+use crate::wait_figures::WaitFigures;
 
 /// Facts about the surrounding process, for the commands that show them.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +73,7 @@ pub(crate) struct SharedState {
     pub cursors: Cursors,
     /// The sessions with transactions and retryable writes.
     pub sessions: Sessions,
-    /// Statements that wait for a transaction which has changed the same document.
+    /// Statements that wait on a thread for a transaction which has changed the same document.
     pub conflict_waits: AtomicUsize,
     pub environment: Environment,
     pub options: CommandsOptions,
@@ -92,6 +93,9 @@ pub(crate) struct SharedState {
     /// The clock of the replies, unless the persona is that of a standalone server.
     pub cluster_clock: Option<ClusterClock>,
     pub reply_timers: Arc<ReplyTimers>,
+    /// The timers of waits for claimed keys.
+    pub wait_timers: Arc<ReplyTimers>,
+    pub wait_figures: WaitFigures,
     /// The process, as topology versions show it.
     pub process_id: ObjectId,
     /// The middle of every `_id` made here: random for each start.
@@ -111,6 +115,7 @@ impl SharedState {
     ) -> SharedState {
         let cursors = Cursors::new(options.cursor_timeout);
         let reply_timers = Arc::new(ReplyTimers::new(&environment));
+        let wait_timers = Arc::new(ReplyTimers::new(&environment));
         let started_ms = environment.clock().wall().millis().cast_signed();
         let mut object_id_process = [0; 5];
         environment.random().fill(&mut object_id_process);
@@ -134,6 +139,8 @@ impl SharedState {
             housekeeping: HousekeepingFigures::new(chores),
             cluster_clock,
             reply_timers,
+            wait_timers,
+            wait_figures: WaitFigures::default(),
             process_id: ObjectId::from_parts(
                 u32::try_from(started_ms / 1000).unwrap_or(0),
                 object_id_process,

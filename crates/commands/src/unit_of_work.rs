@@ -11,31 +11,53 @@
 //!    ([`Context::begin_work`]).
 //! 2. It writes ([`UnitOfWork::writer`]) and commits ([`Context::commit_work`]), which leaves the writes in
 //!    the session's transaction, if there is one.
-//! 3. After a conflict of its own transaction, [`run`] calls it again. On an event loop it tries three
-//!    times at once and then answers `WouldBlock`. On a thread that may wait it pauses a little longer each
-//!    time, so that the other transaction can finish.
-//!    Of many that wait, most give up after seconds, because each holds a thread of the blocking pool.
-//! 4. A statement that answers `WouldBlock` has left the session's transaction as it found it.
+//! 3. After a conflict of its own transaction, [`run`] calls it again: at once where the other one may be
+//!    done in a moment, otherwise after a wait in the queue of the key ([`intent_wait`](crate::intent_wait)).
+//! 4. The first statement of a session's transaction does the same, because its client knows of no snapshot
+//!    yet. A later statement goes on with its snapshot, so it wins only if the other transaction aborts.
+//! 5. A statement that answers `WouldBlock` has left the session's transaction as it found it.
+//!
+//! # The end of a wait
+//! A statement outside of transactions waits until it gets the key, or its operation ends. A statement of a
+//! session's transaction waits for `maxTransactionLockRequestTimeoutMillis`. A client may set another time
+//! for its connection.
+//!
+//! # No deadlock lasts
+//! A statement outside, and the first one of a transaction, hold no key while they wait. A later statement
+//! holds those of its transaction, and its time is limited: by the parameter, or else by the lifetime of its
+//! transaction, which ends it and gives its keys back.
+//!
+//! # Waits on a thread
+//! A request waits without a thread where the caller handles it again ([`Handled::Again`](crate::Handled)).
+//! One that has committed something cannot be handled again, and waits on its thread. Of many that do, most
+//! give up after seconds, because each holds a thread of the blocking pool.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use pando_catalog::{BlockingMode, OperationWait, SessionTransaction, WriteTransaction};
+use pando_catalog::{
+    BlockingMode, Contest, Contested, OperationWait, SessionTransaction, SnapshotTimestamp, WriteTransaction,
+};
 use pando_environment::Monotonic;
 use pando_query::QueryError;
 use parking_lot::{ArcMutexGuard, RawMutex};
 
 use crate::CommandError;
+use crate::connection::LockTimeout;
 use crate::context::Context;
+use crate::error::Failure;
+use crate::intent_wait::StatementWait;
 use crate::shared_state::SharedState;
 
-/// Tries without waiting before the request moves to a thread that may wait.
+/// Tries without a wait where a newer snapshot may be all that is needed.
 const QUICK_TRIES: u32 = 3;
+/// Tries without a wait where a live transaction has the key.
+const QUICK_TRIES_HELD: u32 = 2;
 /// The longest pause between two tries.
 const PAUSE_MAX: Duration = Duration::from_millis(5);
-/// The time for which a statement tries again before the client is told of the conflict: longer than a
-/// transaction of another session may stay open.
+/// The time for which a statement on a thread tries again before the client is told of the conflict: longer
+/// than a transaction of another session may stay open.
 const TRIES_TIME_MAX: Duration = Duration::from_secs(100);
 /// Statements that may wait so long at the same time. Each of them holds a thread that may wait, and the
 /// transaction that they wait for may need such a thread before it can end.
@@ -67,14 +89,21 @@ impl UnitOfWork {
 impl Context<'_> {
     /// Begins the unit of work of a statement, after its lease.
     pub fn begin_work(&mut self) -> Result<UnitOfWork, CommandError> {
-        let Some(session) = &mut self.session_use else {
-            return Ok(UnitOfWork::Own(self.shared.catalog.begin_write()?));
-        };
-        session.forget_news();
-        match session.open() {
-            Some(open) => Ok(UnitOfWork::Session(open.lock_for_statement()?)),
-            None => Ok(UnitOfWork::Own(self.shared.catalog.begin_write()?)),
+        let ticket = self.connection.wait().map(StatementWait::ticket);
+        if let Some(session) = &mut self.session_use {
+            session.forget_news();
+            if let Some(open) = session.open() {
+                let mut work = UnitOfWork::Session(open.lock_for_statement()?);
+                // One of an earlier statement is void.
+                work.writer().present_ticket(ticket);
+                return Ok(work);
+            }
         }
+        let mut transaction = self.shared.catalog.begin_write()?;
+        if ticket.is_some() {
+            transaction.present_ticket(ticket);
+        }
+        Ok(UnitOfWork::Own(transaction))
     }
 
     /// Commits a unit of work of its own. The writes of the others stay in the session's transaction.
@@ -84,37 +113,197 @@ impl Context<'_> {
             UnitOfWork::Session(_) => Ok(()),
         }
     }
+
+    fn now(&self) -> Monotonic {
+        self.shared.environment.clock().monotonic()
+    }
+
+    /// Counts a lost claim.
+    fn count_conflict(&self) {
+        self.operation.usage().add_conflict();
+        self.shared.wait_figures.count_conflict();
+    }
+}
+
+/// The outcome of a wait for a key.
+enum Waited {
+    /// The statement may run again.
+    Over,
+    /// The request waits without this thread, and is handled again.
+    Suspended,
+    /// There is no time left to wait.
+    TooLong,
 }
 
 /// Runs `statement` until it ends in something other than a conflict that may be tried again.
 pub(crate) fn run<T>(
     context: &mut Context<'_>,
+    statement: impl FnMut(&mut Context<'_>) -> Result<T, CommandError>,
+) -> Result<T, CommandError> {
+    let outcome = match context.open_transaction() {
+        None => run_alone(context, statement),
+        Some(_) => run_in_session(context, statement),
+    };
+    if outcome.is_ok() {
+        context.note_unit();
+    }
+    outcome
+}
+
+fn run_alone<T>(
+    context: &mut Context<'_>,
     mut statement: impl FnMut(&mut Context<'_>) -> Result<T, CommandError>,
 ) -> Result<T, CommandError> {
-    if context.open_transaction().is_some() {
-        return run_in_session(context, statement);
-    }
     let mut tries = 0;
-    let mut wait = None;
+    let mut polling = None;
     loop {
-        match statement(context) {
-            Err(error) if error.is_conflict() => {
-                tries += 1;
-                context.operation.usage().add_conflict();
-                context.check()?;
-                if tries >= QUICK_TRIES && context.blocking == BlockingMode::CachedOnly {
-                    return Err(CommandError::WouldBlock(None));
-                }
-                let now = context.shared.environment.clock().monotonic();
-                let wait = wait.get_or_insert_with(|| ConflictWait::begin(context.shared, now));
-                if wait.is_over(now) {
-                    return Err(error);
-                }
-                pause(context, tries)?;
-            }
+        let failure = match statement(context) {
+            Err(CommandError::Failed(failure)) if failure.is_conflict() => failure,
             other => return other,
+        };
+        tries += 1;
+        context.count_conflict();
+        context.operation.check_now().map_err(QueryError::from)?;
+        match &failure.contested {
+            None => poll(context, &mut polling, tries, failure)?,
+            Some(contested) if tries < quick_tries(contested) => std::thread::yield_now(),
+            Some(contested) => match wait_for_key(context, contested, None)? {
+                Waited::Over => {}
+                Waited::Suspended => return Err(CommandError::WouldBlock(None)),
+                Waited::TooLong => return Err(CommandError::Failed(failure)),
+            },
+        }
+        context.shared.wait_figures.count_retry();
+    }
+}
+
+/// Statements are tried so often before they wait.
+fn quick_tries(contested: &Contested) -> u32 {
+    match contested.contest {
+        Contest::Committed => QUICK_TRIES,
+        Contest::Held(_) => QUICK_TRIES_HELD,
+        Contest::Reserved => 0,
+    }
+}
+
+/// Pauses before another try, where no queue takes the statement: a whole range was claimed, or the
+/// collection has changed.
+fn poll(
+    context: &Context<'_>,
+    polling: &mut Option<ConflictWait>,
+    tries: u32,
+    failure: Box<Failure>,
+) -> Result<(), CommandError> {
+    if tries >= QUICK_TRIES && context.blocking == BlockingMode::CachedOnly {
+        return Err(CommandError::WouldBlock(None));
+    }
+    let now = context.now();
+    let wait = polling.get_or_insert_with(|| ConflictWait::begin(context.shared, now));
+    if wait.is_over(now) {
+        return Err(CommandError::Failed(failure));
+    }
+    pause(context, tries)
+}
+
+/// Waits for a key, without this thread where that is possible. `kept` is the snapshot with which the
+/// statement runs again, unless it takes a newer one.
+#[cold]
+fn wait_for_key(
+    context: &mut Context<'_>,
+    contested: &Arc<Contested>,
+    kept: Option<SnapshotTimestamp>,
+) -> Result<Waited, CommandError> {
+    if context.connection.wait().is_none() {
+        let limit = wait_limit(context);
+        *context.connection.wait_mut() = StatementWait::begin(context.shared, limit).map(Box::new);
+    }
+    let now = context.now();
+    let is_resumable = context.is_resumable();
+    let (shared, record, blocking) = (context.shared, context.record, context.blocking);
+    let Some(wait) = context.connection.wait_mut() else { return Ok(Waited::TooLong) };
+    if wait.is_over(now) {
+        shared.wait_figures.count_time_out();
+        return Ok(Waited::TooLong);
+    }
+    if is_resumable {
+        if contested.contest == Contest::Committed {
+            // The commit is about to become visible.
+            std::thread::yield_now();
+        }
+        let waits = wait.enqueue(contested, kept, record);
+        context.suspend(waits);
+        return Ok(Waited::Suspended);
+    }
+    match blocking {
+        BlockingMode::CachedOnly => Ok(Waited::Suspended),
+        BlockingMode::MayBlock => {
+            let bounded = ConflictWait::begin(shared, now);
+            wait.enqueue(contested, kept, record).wait_until(Some(now.plus(bounded.time_max)));
+            context.operation.check_now().map_err(QueryError::from)?;
+            Ok(if bounded.is_over(context.now()) { Waited::TooLong } else { Waited::Over })
         }
     }
+}
+
+/// The time for which a statement may wait for keys.
+fn wait_limit(context: &Context<'_>) -> Option<Duration> {
+    match (context.connection.lock_timeout(), context.open_transaction()) {
+        (LockTimeout::Own(limit), _) => Some(limit),
+        (LockTimeout::OfServer, Some(_)) => context.shared.sessions.wait_limit(),
+        (LockTimeout::OfServer, None) => None,
+    }
+}
+
+#[cold]
+fn run_in_session<T>(
+    context: &mut Context<'_>,
+    mut statement: impl FnMut(&mut Context<'_>) -> Result<T, CommandError>,
+) -> Result<T, CommandError> {
+    loop {
+        let mut before = context.begin_work()?;
+        let (savepoint, snapshot) = (before.writer().savepoint(), before.writer().snapshot());
+        drop(before);
+        let outcome = statement(context);
+        let undo = |context: &mut Context<'_>| -> Result<(), CommandError> {
+            context.begin_work()?.writer().rollback_to(savepoint);
+            Ok(())
+        };
+        let failure = match outcome {
+            Err(CommandError::WouldBlock(missed)) => {
+                undo(context)?;
+                return Err(CommandError::WouldBlock(missed));
+            }
+            Err(CommandError::Failed(failure)) if failure.is_conflict() => failure,
+            other => return other,
+        };
+        context.count_conflict();
+        let kept = (!context.begins_anew()).then_some(snapshot);
+        let waited = match &failure.contested {
+            Some(contested) if may_win(contested, kept) => {
+                context.operation.check_now().map_err(QueryError::from)?;
+                wait_for_key(context, contested, kept)?
+            }
+            _ => Waited::TooLong,
+        };
+        match waited {
+            Waited::Over => undo(context)?,
+            Waited::Suspended => {
+                undo(context)?;
+                context.shared.wait_figures.count_retry();
+                return Err(CommandError::WouldBlock(None));
+            }
+            Waited::TooLong => {
+                context.shared.sessions.figures.count_conflict();
+                return Err(CommandError::Failed(failure));
+            }
+        }
+        context.shared.wait_figures.count_retry();
+    }
+}
+
+/// Whether a statement may get the key after a wait. With a snapshot that stays, it has lost to a commit.
+fn may_win(contested: &Contested, kept: Option<SnapshotTimestamp>) -> bool {
+    kept.is_none() || contested.contest != Contest::Committed
 }
 
 /// The wait of a statement for transactions that have changed the same documents.
@@ -140,24 +329,6 @@ impl Drop for ConflictWait {
     fn drop(&mut self) {
         self.shared.conflict_waits.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-#[cold]
-fn run_in_session<T>(
-    context: &mut Context<'_>,
-    mut statement: impl FnMut(&mut Context<'_>) -> Result<T, CommandError>,
-) -> Result<T, CommandError> {
-    let savepoint = context.begin_work()?.writer().savepoint();
-    let outcome = statement(context);
-    match &outcome {
-        Err(CommandError::WouldBlock(_)) => context.begin_work()?.writer().rollback_to(savepoint),
-        Err(error) if error.is_conflict() => {
-            context.operation.usage().add_conflict();
-            context.shared.sessions.figures.count_conflict();
-        }
-        Err(_) | Ok(_) => {}
-    }
-    outcome
 }
 
 fn pause(context: &Context<'_>, tries: u32) -> Result<(), CommandError> {

@@ -151,9 +151,16 @@ impl Pando {
     ) -> Result<(), Error> {
         let commands = self.shared.commands.read();
         let commands = commands.as_ref().ok_or(Error::Closed)?;
-        match commands.handle(connection, request, BlockingMode::MayBlock, reply) {
-            Handled::ReplyLater(wait) => wait.wait().map_err(|error| Error::Stopped(Box::new(error))),
-            Handled::Reply | Handled::WouldBlock(_) => Ok(()),
+        loop {
+            let (wait, is_last) = match commands.handle(connection, request, BlockingMode::MayBlock, reply) {
+                Handled::Reply | Handled::WouldBlock(_) => return Ok(()),
+                Handled::ReplyLater(wait) => (wait, true),
+                Handled::Again(wait) => (wait, false),
+            };
+            wait.wait().map_err(|error| Error::Stopped(Box::new(error)))?;
+            if is_last {
+                return Ok(());
+            }
         }
     }
 

@@ -55,7 +55,7 @@ fn ask(
             Handled::Reply | Handled::ReplyLater(_) => {
                 return (reads, Some(bson::deserialize_from_slice(&reply).unwrap()));
             }
-            Handled::WouldBlock(None) => return (reads, None),
+            Handled::WouldBlock(None) | Handled::Again(_) => return (reads, None),
             Handled::WouldBlock(Some(missed)) => {
                 assert!(reply.is_empty(), "nothing of a reply that waits is left");
                 let mut buffer = AlignedBuffer::zeroed(missed.length());

@@ -2,7 +2,7 @@
 
 use pando_document::{DocumentWriter, RawValue};
 
-use super::set_parameter::{QUERY_MEMORY, TRANSACTION_LIFETIME, parameter_name};
+use super::set_parameter::{QUERY_MEMORY, TRANSACTION_LIFETIME, TRANSACTION_WAIT, parameter_name};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -42,6 +42,10 @@ pub(crate) fn run(
         found += 1;
         let seconds = context.shared.sessions.lifetime().as_secs();
         reply.append_i32(TRANSACTION_LIFETIME, i32::try_from(seconds).unwrap_or(i32::MAX));
+    }
+    if all || request.body.get(TRANSACTION_WAIT)?.is_some() {
+        found += 1;
+        reply.append_i32(TRANSACTION_WAIT, context.shared.sessions.wait_ms());
     }
     let engine = context.catalog().engine();
     for (setting, value) in engine.settings() {

@@ -1,5 +1,5 @@
 //! `setParameter`: changes settings while the server runs: `queryMemory`, `transactionLifetimeLimitSeconds`,
-//! and those of the engine.
+//! `maxTransactionLockRequestTimeoutMillis`, and those of the engine.
 //!
 //! The engine's settings appear under its name and theirs: `cache` of `betree` is `betreeCache`. They hold
 //! until the server stops. Settings that hold from the start stand in the configuration.
@@ -16,6 +16,53 @@ pub(crate) const QUERY_MEMORY: &str = "queryMemory";
 
 /// The parameter of the time after which an open transaction is ended.
 pub(crate) const TRANSACTION_LIFETIME: &str = "transactionLifetimeLimitSeconds";
+
+/// The parameter of the time in milliseconds that a statement of a transaction waits for a key.
+pub(crate) const TRANSACTION_WAIT: &str = "maxTransactionLockRequestTimeoutMillis";
+
+/// A change of a parameter that is not the engine's.
+enum Change {
+    QueryMemory(usize),
+    LifetimeSeconds(u64),
+    WaitMs(i32),
+}
+
+/// A value as the reply shows it.
+enum Was {
+    Number(i32),
+    Text(String),
+}
+
+impl Change {
+    /// The change that a field asks for, and the value before it; `None` for parameters of the engine.
+    fn parse(
+        context: &Context<'_>,
+        name: &str,
+        value: RawValue<'_>,
+    ) -> Result<Option<(Change, Was)>, CommandError> {
+        let sessions = &context.shared.sessions;
+        Ok(Some(match name {
+            QUERY_MEMORY => {
+                let was = Was::Text(context.catalog().query_memory().limit().to_string());
+                (Change::QueryMemory(parse_query_memory(context, value)?), was)
+            }
+            TRANSACTION_LIFETIME => {
+                let was = Was::Number(i32::try_from(sessions.lifetime().as_secs()).unwrap_or(i32::MAX));
+                (Change::LifetimeSeconds(parse_lifetime(value)?), was)
+            }
+            TRANSACTION_WAIT => (Change::WaitMs(parse_wait(value)?), Was::Number(sessions.wait_ms())),
+            _ => return Ok(None),
+        }))
+    }
+
+    fn apply(self, context: &Context<'_>) {
+        match self {
+            Change::QueryMemory(bytes) => context.catalog().query_memory().set_limit(bytes),
+            Change::LifetimeSeconds(seconds) => context.shared.sessions.set_lifetime_seconds(seconds),
+            Change::WaitMs(milliseconds) => context.shared.sessions.set_wait_ms(milliseconds),
+        }
+    }
+}
 
 /// The name of a parameter for a setting of an engine.
 pub(crate) fn parameter_name(engine: &str, setting: &str) -> String {
@@ -37,21 +84,15 @@ pub(crate) fn run(
     let settings = engine.settings();
     let mut changes = Vec::new();
     let mut first_was = None;
-    let (mut query_memory, mut lifetime) = (None, None);
+    let mut own_changes = Vec::new();
     for field in request.body.iter().skip(1) {
         let (name, value) = field?;
         if is_generic(name) {
             continue;
         }
-        if name == QUERY_MEMORY {
-            let memory = context.catalog().query_memory();
-            query_memory = Some(parse_query_memory(context, value)?);
-            first_was.get_or_insert(memory.limit().to_string());
-            continue;
-        }
-        if name == TRANSACTION_LIFETIME {
-            lifetime = Some(parse_lifetime(value)?);
-            first_was.get_or_insert(context.shared.sessions.lifetime().as_secs().to_string());
+        if let Some((change, was)) = Change::parse(context, name, value)? {
+            own_changes.push(change);
+            first_was.get_or_insert(was);
             continue;
         }
         let setting = settings.iter().find(|(setting, _)| parameter_name(engine.name(), setting) == name);
@@ -67,7 +108,7 @@ pub(crate) fn run(
                 format!("{name} must be a string or a whole number"),
             ));
         };
-        first_was.get_or_insert(was.clone());
+        first_was.get_or_insert(Was::Text(was.clone()));
         changes.push((*setting, value));
     }
     let Some(was) = first_was else {
@@ -78,15 +119,10 @@ pub(crate) fn run(
     };
     let changes: Vec<_> = changes.iter().map(|(setting, value)| (*setting, value.as_str())).collect();
     engine.change_settings(&changes)?;
-    if let Some(bytes) = query_memory {
-        context.catalog().query_memory().set_limit(bytes);
-    }
-    if let Some(seconds) = lifetime {
-        context.shared.sessions.set_lifetime_seconds(seconds);
-    }
-    match (was.parse(), lifetime) {
-        (Ok(number), Some(_)) => reply.append_i32("was", number),
-        _ => reply.append_str("was", &was),
+    own_changes.into_iter().for_each(|change| change.apply(context));
+    match was {
+        Was::Number(number) => reply.append_i32("was", number),
+        Was::Text(text) => reply.append_str("was", &text),
     }
     Ok(())
 }
@@ -107,6 +143,24 @@ fn parse_lifetime(value: RawValue<'_>) -> Result<u64, CommandError> {
         Err(_) => refused(format!(
             "Failed validating {TRANSACTION_LIFETIME}: the value is out of the range of 32 bits"
         )),
+    }
+}
+
+/// A number of milliseconds; below 0 it is no limit. A fraction is cut off, as in MongoDB.
+fn parse_wait(value: RawValue<'_>) -> Result<i32, CommandError> {
+    let refused = |reason: &str| {
+        Err(CommandError::failed(
+            ErrorCode::BadValue,
+            format!("Failed validating {TRANSACTION_WAIT}: {reason}"),
+        ))
+    };
+    match value {
+        RawValue::Boolean(flag) => Ok(i32::from(flag)),
+        number if number.is_number() => match i32::try_from(whole(number)) {
+            Ok(milliseconds) => Ok(milliseconds),
+            Err(_) => refused("Out of bounds coercing to integral value"),
+        },
+        _ => refused("Unable to coerce value to integral type"),
     }
 }
 

@@ -98,7 +98,7 @@ fn a_request_that_waits_for_the_log_is_listed_until_then_and_does_not_end_the_ne
     let record = connection.record();
     let number = list(&table, &connection, true);
     let request = record.end().expect("it was listed");
-    let waiting = table.list_wait(record, request);
+    let waiting = table.list_wait(record, request, OperationWait::GroupCommit);
     assert_eq!(record.listed().running.map(|request| request.number), Some(number));
     assert_eq!(record.operation().wait(), Some(OperationWait::GroupCommit));
     // The client has sent the next request before it got the answer of this one.
@@ -109,7 +109,11 @@ fn a_request_that_waits_for_the_log_is_listed_until_then_and_does_not_end_the_ne
     record.end();
     // A request that was answered from the cache gets its number now.
     let body = doc! { "insert": "c", "$db": "shop" }.to_raw();
-    let waiting = table.list_wait(record, RunningRequest::of_waiting(&body, Monotonic::default()));
+    let waiting = table.list_wait(
+        record,
+        RunningRequest::of_waiting(&body, Monotonic::default()),
+        OperationWait::GroupCommit,
+    );
     let listed = record.listed().running.expect("it is listed");
     assert!(listed.number > next && listed.namespace == "shop.c");
     drop(waiting);

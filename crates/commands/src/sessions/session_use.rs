@@ -194,6 +194,11 @@ impl SessionUse {
         }
     }
 
+    /// Whether the request begins the transaction.
+    pub fn begins(&self) -> bool {
+        self.before.is_some()
+    }
+
     /// The fate of the transaction number of the request.
     pub fn stage(&self) -> &Stage {
         &self.progress.stage

@@ -72,6 +72,9 @@ enum Phase {
     InPool,
     /// A reply waits for the log.
     Waiting(LateReply),
+    /// A request waits for another one, without a thread, and is handled again: with this frame in the pool,
+    /// or with that at the front of the input.
+    Suspended(Option<Vec<u8>>),
     /// No request is handled any more. The connection closes once the output is sent.
     Closing,
 }
@@ -163,7 +166,7 @@ impl<S: Send + 'static> Connection<S> {
             Phase::Serving => self.phase = Phase::Closing,
             // Without the wake-up on its return the thread would sleep until its deadline.
             Phase::InPool => self.handoff.await_return(),
-            Phase::Reading | Phase::Waiting(_) | Phase::Closing => {}
+            Phase::Reading | Phase::Waiting(_) | Phase::Suspended(_) | Phase::Closing => {}
         }
     }
 
@@ -196,7 +199,7 @@ impl<S: Send + 'static> Connection<S> {
         self.ended = true;
         match self.phase {
             Phase::Serving | Phase::Closing => Next::Close,
-            Phase::Reading | Phase::InPool | Phase::Waiting(_) => Next::Rest,
+            Phase::Reading | Phase::InPool | Phase::Waiting(_) | Phase::Suspended(_) => Next::Rest,
         }
     }
 
@@ -210,13 +213,12 @@ impl<S: Send + 'static> Connection<S> {
             match self.phase {
                 Phase::Closing if self.output.is_empty() => return Ok(Next::Close),
                 Phase::Closing | Phase::Reading | Phase::Waiting(_) => return Ok(Next::Rest),
+                Phase::Suspended(_) => {
+                    self.tell_hang_up();
+                    return Ok(Next::Rest);
+                }
                 Phase::InPool => {
-                    if self.ended
-                        && let Some(hang_up) = self.hang_up.take()
-                    {
-                        debug!(peer = %self.peer, "the peer has closed the connection during a request");
-                        hang_up();
-                    }
+                    self.tell_hang_up();
                     if self.readable || !self.input.is_empty() {
                         self.handoff.await_return();
                     }
@@ -250,6 +252,16 @@ impl<S: Send + 'static> Connection<S> {
             }
         }
         Ok(Next::Again)
+    }
+
+    /// Tells the request under way that the peer has ended its side.
+    fn tell_hang_up(&mut self) {
+        if self.ended
+            && let Some(hang_up) = self.hang_up.take()
+        {
+            debug!(peer = %self.peer, "the peer has closed the connection during a request");
+            hang_up();
+        }
     }
 
     /// Reads once. A connection with input appends to it. Any other reads into the thread's buffer, and the
@@ -399,6 +411,12 @@ impl<S: Send + 'static> Connection<S> {
                 }
                 self.submit_to_pool(slot, frame, thread);
             }
+            Response::Again(wait) => {
+                self.hang_up = thread.handler.on_hang_up(session);
+                self.phase = Phase::Suspended(None);
+                start_wait(wait, slot, &thread.inbox);
+                return Ok(Served::NotYet);
+            }
             Response::Later(reply, wait) => {
                 self.block_reads = 0;
                 self.expect_sequel(reply.sequel, frame);
@@ -464,9 +482,15 @@ impl<S: Send + 'static> Connection<S> {
         thread: &mut ThreadState<H>,
     ) {
         assert!(matches!(self.phase, Phase::InPool), "only a submitted request comes back");
-        self.session = Some(reply.session);
+        let session = self.session.insert(reply.session);
         self.hang_up = None;
+        if let PoolOutcome::Again = reply.outcome {
+            self.hang_up = thread.handler.on_hang_up(session);
+            self.phase = Phase::Suspended(Some(reply.frame));
+            return;
+        }
         match reply.outcome {
+            PoolOutcome::Again => {}
             PoolOutcome::Answered(unsent, sequel) => {
                 self.expect_sequel(sequel, &reply.frame);
                 self.output = unsent;
@@ -484,14 +508,26 @@ impl<S: Send + 'static> Connection<S> {
         thread.buffers.put(reply.frame);
     }
 
-    /// The wait of a late reply is over.
+    /// The wait of a late reply, or of a suspended request, is over.
     pub(crate) fn end_wait<H: Handler<Session = S>>(
         &mut self,
+        slot: Slot,
         outcome: Result<(), StorageError>,
         thread: &mut ThreadState<H>,
-    ) {
-        let Phase::Waiting(reply) = std::mem::replace(&mut self.phase, Phase::Serving) else {
-            panic!("only a reply that waits can be released");
+    ) -> WaitEnd {
+        let reply = match std::mem::replace(&mut self.phase, Phase::Serving) {
+            Phase::Waiting(reply) => reply,
+            Phase::Suspended(frame) => {
+                self.hang_up = None;
+                if let Some(frame) = frame {
+                    self.submit_to_pool(slot, &frame, thread);
+                    thread.buffers.put(frame);
+                }
+                return WaitEnd::RequestGoesOn;
+            }
+            Phase::Serving | Phase::Reading | Phase::InPool | Phase::Closing => {
+                panic!("only a reply that waits and a suspended request can be released")
+            }
         };
         match outcome {
             Ok(()) => thread.out.extend_from_slice(&reply.frame),
@@ -509,6 +545,7 @@ impl<S: Send + 'static> Connection<S> {
             debug!(peer = %self.peer, %error, "connection lost");
             self.lost();
         }
+        WaitEnd::Answered
     }
 
     /// Sends the thread's output. The connection keeps the bytes that the socket does not take.
@@ -537,6 +574,15 @@ impl<S: Send + 'static> Connection<S> {
         }
         Ok(())
     }
+}
+
+/// The state of a request at the end of its wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitEnd {
+    /// It is answered.
+    Answered,
+    /// It is handled again.
+    RequestGoesOn,
 }
 
 /// Whether a frame was handled.

@@ -25,7 +25,7 @@ use slab::Slab;
 use tracing::{debug, error, warn};
 
 use super::blocking_pool::BlockingPool;
-use super::connection::{Connection, Next};
+use super::connection::{Connection, Next, WaitEnd};
 use super::handler::Handler;
 use super::inbox::{Inbox, WAKE_TOKEN};
 use super::reads::{ReadEnd, Reads};
@@ -200,7 +200,9 @@ impl<H: Handler> IoThread<H> {
                 ThreadMessage::WaitOver(slot, outcome) => {
                     let connection =
                         self.connections.get_mut(slot.0).expect("a slot is kept while its reply waits");
-                    connection.end_wait(outcome, &mut self.state);
+                    if connection.end_wait(slot, outcome, &mut self.state) == WaitEnd::RequestGoesOn {
+                        self.advance(slot);
+                    }
                     self.resume(slot);
                 }
                 ThreadMessage::Stop(stop_at) => self.stop(stop_at),

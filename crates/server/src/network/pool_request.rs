@@ -34,6 +34,8 @@ pub(crate) enum PoolOutcome {
     Answered(Vec<u8>, Sequel),
     /// Its reply has to wait.
     Later(LateReply),
+    /// It is to be handled again after a wait.
+    Again,
     /// Its connection is to be closed after these bytes.
     Close(Vec<u8>),
 }
@@ -82,6 +84,10 @@ impl<H: Handler> PoolRequest<H> {
                 wait_to_start = Some(wait);
                 (PoolOutcome::Later(reply), Urgency::WhenAwake)
             }
+            Response::Again(wait) => {
+                wait_to_start = Some(wait);
+                (PoolOutcome::Again, Urgency::WhenAwake)
+            }
             Response::Close => (PoolOutcome::Close(self.write(out).unwrap_or_default()), Urgency::Now),
             Response::WouldBlock(_) => {
                 unreachable!("the responder asserts that a handler which may block does not decline")
@@ -92,7 +98,8 @@ impl<H: Handler> PoolRequest<H> {
         if self.handoff.complete(self.ticket) == Wakeup::Needed {
             self.inbox.wake_if_asleep();
         }
-        // After the push, because the end of the wait must find the late reply at its connection.
+        // After the push, because the end of the wait must find the late reply or the request at its
+        // connection.
         if let Some(wait) = wait_to_start {
             start_wait(wait, self.slot, &self.inbox);
         }

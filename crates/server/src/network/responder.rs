@@ -51,6 +51,8 @@ pub(crate) enum Response {
     /// The request has changed nothing and appended nothing. Handle it again on a thread that may wait, or
     /// after this read.
     WouldBlock(Option<Arc<dyn MissedRead>>),
+    /// The request has changed nothing and appended nothing. Handle it again after the wait.
+    Again(Box<dyn ReplyWait>),
     /// The reply has to wait.
     Later(LateReply, Box<dyn ReplyWait>),
     /// The connection gets the bytes that stand in the output, and is closed.
@@ -165,7 +167,7 @@ impl Responder {
         let start = exchange.out.len();
         let response = self.respond_uncounted(exchange, frame);
         let sent = match &response {
-            Response::WouldBlock(_) => return response,
+            Response::WouldBlock(_) | Response::Again(_) => return response,
             Response::Done(_) | Response::Close => exchange.out.len() - start,
             Response::Later(reply, _) => reply.frame.len(),
         };
@@ -302,6 +304,10 @@ impl Responder {
                 );
                 out.truncate(start);
                 Response::WouldBlock(missed)
+            }
+            Ok(LegacyAnswer { handled: Handled::Again(wait), .. }) => {
+                out.truncate(start);
+                Response::Again(wait)
             }
             Ok(LegacyAnswer { handled: Handled::ReplyLater(wait), fields }) => {
                 let open = if further { open.announcing_more(out) } else { open };

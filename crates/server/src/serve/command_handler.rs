@@ -51,7 +51,7 @@ impl Handler for CommandHandler {
             Peer::Tcp { local, .. } => local.map(|address| address.to_string()),
             Peer::Unix => None,
         };
-        ConnectionState::new(number, peer.to_string()).through(local_address)
+        ConnectionState::new(number, peer.to_string()).through(local_address).resumable()
     }
 
     fn handle(

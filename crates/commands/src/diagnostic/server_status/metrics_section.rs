@@ -1,4 +1,4 @@
-//! The section `metrics`: requests by command, cursors, documents, scans.
+//! The section `metrics`: requests by command, cursors, documents, scans, waits for claimed keys.
 
 use pando_document::DocumentWriter;
 
@@ -39,6 +39,11 @@ pub(super) fn write(context: &Context<'_>, reply: &mut DocumentWriter<'_>) {
     scans.append_i64("total", figure(Figure::CollectionScans));
     scans.finish();
     executor.finish();
+    let mut waits = metrics.document("intentWaits");
+    for (name, number) in context.shared.wait_figures.iter() {
+        waits.append_i64(name, whole_number(number));
+    }
+    waits.finish();
     metrics.finish();
 }
 
