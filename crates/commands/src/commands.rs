@@ -125,7 +125,9 @@ impl Commands {
         blocking: BlockingMode,
         reply: &mut Vec<u8>,
     ) -> Handled {
-        if connection.last_write().is_some() && !asks_last_write(request) {
+        if connection.last_write().is_some()
+            && !matches!(request.command(), Ok((name, _)) if asks_last_write(name))
+        {
             connection.forget_last_write();
         }
         let start = reply.len();

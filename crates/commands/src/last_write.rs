@@ -84,9 +84,9 @@ fn write_failure(reply: &RawDocument) -> Option<WriteFailure> {
     last.as_document().map(failure_of)
 }
 
-/// Whether a request asks about the write before it.
-pub(crate) fn asks_last_write(request: &crate::Request<'_>) -> bool {
-    matches!(request.command(), Ok((name, _)) if name.eq_ignore_ascii_case("getLastError"))
+/// Whether a command asks about the write before it.
+pub(crate) fn asks_last_write(command: &str) -> bool {
+    command.eq_ignore_ascii_case("getLastError")
 }
 
 fn failure_of(error: &RawDocument) -> WriteFailure {
