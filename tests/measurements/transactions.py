@@ -7,6 +7,7 @@ measure says so.
 import os
 import pathlib
 
+import hot_counter
 from servers import Mongod, MongodReplicaSet, Pando, bench, client_of, mongod_program
 
 SECONDS = int(os.environ.get("SECONDS_EACH", "10"))
@@ -48,6 +49,24 @@ def transactions(record):
                 work = statements(points=2, index_updates=1, non_index_updates=1)
                 for run in runs(server, *work, "--clients", 32, "--txn", "session", "--durability", "j"):
                     add_rate(record, f"{side}.four", run)
+            finally:
+                server.end()
+                server.remove()
+
+
+def counter(record):
+    """Transactions that increment one counter, by 32 clients, with a commit in the kernel and one on the device."""
+    kinds = [("pando", Pando)] + ([("mongodb", MongodReplicaSet)] if mongod_program() else [])
+    for turn in range(ROUNDS):
+        for side, kind in kinds[::-1] if turn % 2 else kinds:
+            server = kind(f"counter-{side}", CACHE_MB).start()
+            try:
+                for name, durable in (("logged", False), ("synced", True)):
+                    found = hot_counter.run(server.port, SECONDS, {"w": 1, "j": durable})
+                    shown = ", ".join(f"{figure} {value:.2f}" for figure, value in found.items())
+                    print(f"  {side}, {name}: {shown}", flush=True)
+                    for figure, value in found.items():
+                        record.add(f"{side}.{name}.{figure}", value)
             finally:
                 server.end()
                 server.remove()
@@ -121,4 +140,4 @@ def linkbench(record):
         server.remove()
 
 
-MEASURES = {measure.__name__: measure for measure in (transactions, statement, synced, linkbench)}
+MEASURES = {measure.__name__: measure for measure in (transactions, counter, statement, synced, linkbench)}

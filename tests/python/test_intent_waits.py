@@ -327,6 +327,35 @@ def test_a_server_that_stops_ends_the_waits(tmp_path):
         assert time.monotonic() - begun < 30
 
 
+def test_live_transactions_and_pending_requests_are_listed(client, db):
+    db.c.create_index([("u", 1), ("v", -1)], unique=True)
+    db.c.insert_one({"_id": 1})
+    with client.start_session() as session:
+        session.start_transaction()
+        db.c.update_one({"_id": 1}, {"$set": {"n": 1}}, session=session)
+        db.c.insert_one({"_id": "a long text for an _id", "u": 1, "v": 2}, session=session)
+        threads, _ = at_once([lambda: db.c.update_one({"_id": 1}, {"$inc": {"n": 1}})])
+        until(lambda: waiting(client, db.c))
+        live = client.admin.command("showLiveTransactions")["transactions"]
+        mine = [one for one in live if one.get("lsid", {}).get("id") == session.session_id["id"]]
+        assert len(mine) == 1 and mine[0]["txnNumber"] >= 1 and mine[0]["client"]
+        locks = mine[0]["rowLocks"]
+        assert {"index": f"{db.name}.c.$_id_", "bounds": [{"_id": 1}, {"_id": 1}]} in locks
+        assert {"index": f"{db.name}.c.$u_1_v_-1", "bounds": [{"u": 1, "v": 2}] * 2} in locks
+        assert any(lock.get("truncated") and lock["index"].endswith("$_id_") for lock in locks)
+        requests = client.admin.command("showPendingLockRequests")["requests"]
+        request = next(one for one in requests if one["index"] == f"{db.name}.c.$_id_")
+        assert request["bounds"] == [{"_id": 1}, {"_id": 1}] and request["started"]
+        assert request["blockingTxnid"] == mine[0]["txnid"] != request["requestingTxnid"]
+        for command in ("showLiveTransactions", "showPendingLockRequests"):
+            cursor = client.admin.command(command, cursor={})["cursor"]
+            assert cursor["id"] == 0 and cursor["firstBatch"]
+            with pytest.raises(OperationFailure):
+                client.admin.command(command, unknown=1)
+    join(threads)
+    assert client.admin.command("showPendingLockRequests")["requests"] == []
+
+
 def test_a_client_sets_the_time_for_its_connection(server, client, db, held):
     raw, other = Raw(server.port), Raw(server.port)
     update = {"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}]}

@@ -46,6 +46,7 @@
 //! documents -> building, collection, index, index_entry, index_keys, primary_key, write_transaction
 //! verify -> collection, index_entry, primary_key
 //! tree_owners -> catalog, catalog_entry
+//! key_owners -> catalog, collection
 //! session_records -> collection, primary_key, store, write_transaction
 //! catalog -> catalog_entry, collection, counters, index, index_kind, session_records, store, tree_layout
 //! catalog -> write_transaction
@@ -88,6 +89,7 @@ mod index_description;
 pub mod index_entry;
 pub mod index_keys;
 pub mod index_kind;
+mod key_owners;
 mod multikey;
 mod namespace;
 mod primary_key;
@@ -110,6 +112,7 @@ pub use error::{BuildEnd, CatalogError, NameError, WriteError};
 pub use index::Index;
 pub use index_build::IndexBuildTurn;
 pub use index_description::{IndexDescription, IndexField, Sparseness, Truncation, Uniqueness, Visibility};
+pub use key_owners::{KeyOwners, OwnedKey};
 pub use multikey::Multikey;
 pub use namespace::{Namespace, check_database};
 pub use primary_key::PrimaryKey;

@@ -96,8 +96,8 @@ impl Commands {
         let cluster_clock = clock_store::open(&catalog, &environment, &options);
         let commands = registry::command_names();
         let chores = housekeeping::chore_names();
-        let shared =
-            Arc::new(SharedState::new(catalog, environment, options, cluster_clock, commands, chores));
+        let shared = SharedState::new(catalog, environment, options, cluster_clock, commands, chores);
+        let shared = Arc::new(shared);
         // A killed server must not have given out times that a later start does not know of.
         clock_store::store(&shared);
         let housekeeper = Housekeeper::start(&shared);
@@ -125,9 +125,8 @@ impl Commands {
         blocking: BlockingMode,
         reply: &mut Vec<u8>,
     ) -> Handled {
-        if connection.last_write().is_some()
-            && !matches!(request.command(), Ok((name, _)) if asks_last_write(name))
-        {
+        let is_question = || request.command().is_ok_and(|(name, _)| asks_last_write(name));
+        if connection.last_write().is_some() && !is_question() {
             connection.forget_last_write();
         }
         let start = reply.len();

@@ -25,5 +25,6 @@ pub(crate) mod server_status;
 pub(crate) mod set_parameter;
 pub(crate) mod statistics_document;
 pub(crate) mod top;
+pub(crate) mod transaction_locks;
 pub(crate) mod validate;
 pub(crate) mod whatsmyuri;

@@ -50,7 +50,7 @@
 //! crud -> reader, request_notes, sessions, shared_state, suspended_find, unit_of_work
 //! admin -> context, cursor_reply, system_profile
 //! diagnostic -> connection, context, generic_arguments, operations, profiler, server_counters, sessions
-//! diagnostic -> system_profile, topology_version
+//! diagnostic -> cursor_reply, system_profile, topology_version
 //! session -> connection, context, generic_arguments, sessions
 //! durability_wait -> operations
 //! intent_wait -> operations, shared_state

@@ -194,6 +194,8 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("serverStatus", diagnostic::server_status::run),
     any("setClientLockTimeout", session::set_client_lock_timeout::run),
     on_admin("setParameter", diagnostic::set_parameter::run),
+    any("showLiveTransactions", diagnostic::transaction_locks::run_transactions),
+    any("showPendingLockRequests", diagnostic::transaction_locks::run_requests),
     any("startSession", session::start_session::run),
     on_admin("top", diagnostic::top::run),
     any("update", crud::update::run)

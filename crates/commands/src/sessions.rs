@@ -225,6 +225,18 @@ impl Sessions {
         (ended, busy)
     }
 
+    /// All open transactions.
+    pub fn open(&self) -> Vec<Arc<OpenTransaction>> {
+        let open = self.all().into_iter().filter_map(|session| {
+            let state = session.state.lock();
+            match state.progress.as_ref().map(|progress| &progress.stage) {
+                Some(Stage::Open(open)) => Some(Arc::clone(open)),
+                _ => state.used.clone(),
+            }
+        });
+        open.collect()
+    }
+
     /// The open transactions that no request works with.
     pub fn idle(&self) -> Vec<Arc<OpenTransaction>> {
         let open = self.all().into_iter().filter_map(|session| {

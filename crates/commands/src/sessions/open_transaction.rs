@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use pando_catalog::SessionTransaction;
+use pando_catalog::{SessionTransaction, TransactionId};
 use pando_environment::Monotonic;
 use parking_lot::{ArcMutexGuard, Mutex, MutexGuard, RawMutex};
 
@@ -30,6 +30,8 @@ pub(crate) struct OpenTransaction {
     pub session: SessionId,
     pub number: i64,
     pub begun: Begun,
+    /// Its number among the intents.
+    pub id: Option<TransactionId>,
     /// `None` when it has ended. Locked for a statement that writes, and for each document that is read.
     cell: Arc<Mutex<Option<SessionTransaction>>>,
     has_cursors: AtomicBool,
@@ -50,6 +52,7 @@ impl OpenTransaction {
             session,
             number,
             begun,
+            id: transaction.reader().id(),
             cell: Arc::new(Mutex::new(Some(transaction))),
             has_cursors: AtomicBool::new(false),
             active_us: AtomicU64::new(0),

@@ -1,0 +1,86 @@
+//! The owners of storage keys: the index that a claimed key belongs to, and the values in the key.
+
+use std::collections::HashMap;
+
+use pando_document::{Binary, Document, Value};
+use pando_keyorder::Direction;
+use pando_storage::TreeId;
+
+use crate::catalog::Catalog;
+use crate::collection::Collection;
+
+/// See the module's head.
+pub struct KeyOwners {
+    owners: HashMap<TreeId, Owner>,
+}
+
+struct Owner {
+    /// `database.collection.$index`.
+    index: String,
+    paths: Vec<String>,
+    directions: Vec<Direction>,
+}
+
+/// A key as people read it.
+pub struct OwnedKey {
+    /// `database.collection.$index`.
+    pub index: String,
+    /// The values of the index's fields; the bytes where they cannot be told.
+    pub values: Document,
+}
+
+impl KeyOwners {
+    /// Those of an open store.
+    pub fn of_catalog(catalog: &Catalog) -> KeyOwners {
+        let mut found = KeyOwners { owners: HashMap::new() };
+        found.add_primary(catalog.session_records());
+        for database in catalog.databases() {
+            for collection in catalog.collections(&database) {
+                found.add_primary(&collection);
+                for index in collection.indexes() {
+                    let owner = Owner {
+                        index: format!("{}.${}", collection.full_name(), index.name()),
+                        paths: index.fields().iter().map(|field| field.path.clone()).collect(),
+                        directions: index.directions().to_vec(),
+                    };
+                    found.owners.insert(index.tree(), owner);
+                }
+            }
+        }
+        found
+    }
+
+    fn add_primary(&mut self, collection: &Collection) {
+        let owner = Owner {
+            index: format!("{}.$_id_", collection.full_name()),
+            paths: vec!["_id".to_owned()],
+            directions: vec![Direction::Ascending],
+        };
+        self.owners.insert(collection.primary_tree(), owner);
+    }
+
+    /// The index and the values of a key, or of its first bytes.
+    pub fn describe(&self, tree: TreeId, key: &[u8]) -> OwnedKey {
+        let owner = self.owners.get(&tree);
+        let index = owner.map_or_else(|| tree.to_string(), |owner| owner.index.clone());
+        let values = owner.and_then(|owner| owner.values(key)).unwrap_or_else(|| {
+            let mut bytes = Document::new();
+            bytes.push("key", Value::Binary(Binary { subtype: 0, bytes: key.to_vec() }));
+            bytes
+        });
+        OwnedKey { index, values }
+    }
+}
+
+impl Owner {
+    /// The values of a whole key. The type of a number is the commonest one, for keys do not keep it.
+    fn values(&self, key: &[u8]) -> Option<Document> {
+        let length = pando_keyorder::parts_length(key, &self.directions).ok()?;
+        let values = pando_keyorder::decode(&key[..length], &[], &self.directions).ok()?;
+        let mut document = Document::new();
+        for (path, value) in self.paths.iter().zip(values) {
+            document.push(path, value);
+        }
+        Some(document)
+    }
+}
