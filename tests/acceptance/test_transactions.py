@@ -256,6 +256,13 @@ def test_wrong_numbers_of_statements(sides, request_):
     play(sides, [request_], texts=False)
 
 
+@pytest.mark.parametrize("value", [0, -1, 10, "x", 1.5, True, 1 << 31, None], ids=repr)
+def test_the_wait_for_a_document_is_a_parameter(sides, value):
+    name = "maxTransactionLockRequestTimeoutMillis"
+    play(sides, [{"setParameter": 1, name: value, "on": "admin"}, {"getParameter": 1, name: 1, "on": "admin"},
+                 {"setParameter": 1, name: 5, "on": "admin"}])
+
+
 @pytest.mark.parametrize("value", [0, -1, "x", 1.5, 1.0, None], ids=repr)
 def test_the_time_limit_is_a_parameter(sides, value):
     play(sides, [{"setParameter": 1, "transactionLifetimeLimitSeconds": value, "on": "admin"},

@@ -15,7 +15,9 @@
 //!    was made.
 //! 4. A write whose client asked for the device ([`Durability::Synced`]) answers [`Handled::ReplyLater`]. The
 //!    reply is ready, and is sent when the log has reached its commit. No thread sleeps for that.
-//! 5. A request that may wait is listed while it runs (`operations.rs`), and may be interrupted. One that was
+//! 5. A statement that needs a key which another transaction has claimed answers [`Handled::Again`]. It waits
+//!    in the queue of the key without a thread, and is handled again (`intent_wait.rs`).
+//! 6. A request that may wait is listed while it runs (`operations.rs`), and may be interrupted. One that was
 //!    slow, or whose database is profiled, is recorded when it ends (`profiler.rs`).
 //!
 //! # Where to look

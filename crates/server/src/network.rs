@@ -28,9 +28,11 @@
 //!     <--write by the pool thread-- reply;  the session comes back through the inbox
 //!                (4) ReplyLater: the reply waits; the log calls its waker; the inbox wakes the I/O thread
 //!     <--write-- reply
+//!                (5) Again: the request waits for another one without a thread, on either way; the inbox
+//!                    wakes the I/O thread, and the request is handled again as before
 //! ```
-//! While (2), (3) or (4) is under way, no other request of that connection is handled: replies keep their
-//! order.
+//! While (2), (3), (4) or (5) is under way, no other request of that connection is handled: replies keep
+//! their order.
 //!
 //! # Invariants
 //! - I/O threads share nothing on the path of a cached request. Each takes one lock per poll, that of its own
