@@ -14,6 +14,7 @@ import sys
 import time
 
 from pymongo import MongoClient
+from pymongo.errors import PyMongoError
 
 PANDO = os.environ.get("PANDO", str(pathlib.Path(__file__).parents[2] / "target/debug/pando"))
 
@@ -25,7 +26,7 @@ def free_port():
 
 
 class Server:
-    """One server process. `kill` is SIGKILL, `stop` is SIGTERM and waits for a clean end."""
+    """One server process. `kill` is SIGKILL; `stop` and `terminate` are SIGTERM and wait for a clean end."""
 
     def __init__(self, folder, *arguments, engine="betree"):
         self.folder = pathlib.Path(folder)
@@ -74,7 +75,33 @@ class Server:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
+    def held_by_queries(self):
+        """The figures of memory and scratch files that are not zero though no request is under way and no cursor open."""
+        with self.client(serverSelectionTimeoutMS=5000, timeoutMS=20_000) as client:
+            deadline = time.monotonic() + 10
+            while True:
+                everything = [{"$currentOp": {"idleCursors": True, "allUsers": True}}]
+                for found in client.admin.aggregate(everything + [{"$match": {"type": "idleCursor"}}]):
+                    database, collection = found["ns"].split(".", 1)
+                    client[database].command("killCursors", collection, cursors=[found["cursor"]["cursorId"]])
+                figures = client.admin.command("serverStatus").get("pando", {}).get("queryMemory", {})
+                held = {name: figures[name] for name in ("heldBytes", "scratchFiles", "scratchBytes") if figures.get(name)}
+                if not held or time.monotonic() > deadline:
+                    return held
+                time.sleep(0.02)
+
     def stop(self):
+        """A clean end. Every server that answers has given back the memory of its queries by then."""
+        if self.is_running():
+            try:
+                held = self.held_by_queries()
+            except PyMongoError:
+                held = {}
+            assert held == {}, held
+        return self.terminate()
+
+    def terminate(self):
+        """A clean end in the midst of whatever is under way."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=60)
 

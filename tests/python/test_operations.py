@@ -15,8 +15,9 @@ import bson
 import pytest
 from bson import Int64
 from pymongo import MongoClient
-from pymongo.errors import OperationFailure, PyMongoError
+from pymongo.errors import OperationFailure
 
+from operation_ends import Background, answer, every_way, is_over, quickest_end, running, wait_for
 from server import Server
 
 DOCUMENTS = 40_000
@@ -74,98 +75,15 @@ def long_client(server):
         client.drop_database("long")
 
 
-def running(client, **wanted):
-    """The listed operations on the collections of these tests."""
-    return list(client.admin.aggregate([{"$currentOp": {}}, {"$match": {"ns": {"$regex": r"^(long|test_)"}, **wanted}}]))
-
-
-def wait_for(found, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not (result := found()):
-        assert time.monotonic() < deadline, "it does not happen"
-        time.sleep(0.001)
-    return result
-
-
-def is_over(client):
-    return wait_for(lambda: not running(client))
-
-
-class Background(threading.Thread):
-    """A command on a thread of its own; `code` is that of its error, 0 if it has succeeded."""
-
-    def __init__(self, database, command):
-        super().__init__(daemon=True)
-        self.database, self.command = database, command
-        self.code, self.error, self.reply, self.ended = None, None, None, None
-        self.start()
-
-    def run(self):
-        try:
-            self.reply = self.database.command(self.command)
-            self.code = 0
-        except OperationFailure as error:
-            self.code, self.error = error.code, str(error)
-        except PyMongoError as error:
-            self.error = str(error)
-        self.ended = time.monotonic()
-
-
-def raw_request(database, command):
-    body = bson.encode({**command, "$db": database})
-    return struct.pack("<iiii", 16 + 5 + len(body), 1, 0, 2013) + struct.pack("<iB", 0, 0) + body
-
-
-def answer(connection, database, command):
-    connection.sendall(raw_request(database, command))
-    (length,) = struct.unpack("<i", connection.recv(4, socket.MSG_WAITALL))
-    return bson.decode(connection.recv(length - 4, socket.MSG_WAITALL)[17:])
-
-
-def by_time_limit(client, command):
-    began = time.monotonic()
-    with pytest.raises(OperationFailure) as refused:
-        client.long.command({**command, "maxTimeMS": 50})
-    assert refused.value.code == 50, refused.value
-    return time.monotonic() - began - 0.05
-
-
-def by_kill(client, command):
-    background = Background(client.long, command)
-    operation = wait_for(lambda: running(client) or background.ended)
-    time.sleep(0.03)
-    assert background.ended is None, f"it is over too early: {background.reply}"
-    began = time.monotonic()
-    client.admin.command("killOp", op=operation[0]["opid"])
-    background.join()
-    assert background.code == 11601, background.error
-    return background.ended - began
-
-
-def by_closed_socket(client, command):
-    host, port = client.address
-    with socket.create_connection((host, port)) as connection:
-        connection.sendall(raw_request("long", command))
-        wait_for(lambda: running(client))
-        time.sleep(0.03)
-        assert running(client), "it is over too early"
-        began = time.monotonic()
-    is_over(client)
-    return time.monotonic() - began
-
-
-@pytest.mark.parametrize("end", [by_time_limit, by_kill, by_closed_socket], ids=lambda end: end.__name__)
+@every_way
 @pytest.mark.parametrize("name", LONG)
 def test_a_long_operation_ends_at_once_when_it_has_to(long_client, name, end):
-    quickest = float("inf")
-    for _ in range(TRIES):
-        quickest = min(quickest, end(long_client, LONG[name]))
+    def serves_on():
         is_over(long_client)
-        # The connection serves on.
         assert long_client.long.command("ping")["ok"] == 1
         assert long_client.long.a.find_one({"_id": 7})["_id"] == 7
-        if quickest < ENDS_WITHIN_S:
-            break
+
+    quickest = quickest_end(TRIES, lambda: end(long_client, LONG[name]), ENDS_WITHIN_S, serves_on)
     print(f"{name} {end.__name__}: {quickest * 1000:.0f} ms")
     assert quickest < ENDS_WITHIN_S
     names = {index["name"] for index in long_client.long.a.list_indexes()}
@@ -345,7 +263,7 @@ def test_a_server_that_is_told_to_stop_interrupts_long_operations(tmp_path):
                                      "cursor": {}})
         wait_for(lambda: running(watcher))
         began = time.monotonic()
-        assert server.stop() == 0, server.log()
+        assert server.terminate() == 0, server.log()
         assert time.monotonic() - began < 5
         background.join()
         # The driver looks for another server where it was told of the shutdown before it lost the connection.
@@ -439,19 +357,154 @@ def test_reads_of_the_device_are_counted(tmp_path):
     assert any(entry["storage"].get("data", {}).get("timeReadingMicros", 0) > 0 for entry in fetched), fetched
 
 
-def test_a_sort_that_spills_says_so(tmp_path):
-    server = Server(tmp_path / "data", "--cache", "64MB", "--query-memory", "1MiB").start()
+@pytest.fixture(scope="module")
+def spilling(tmp_path_factory):
+    """A collection that no stage can hold in the memory of queries, which is 1 MiB."""
+    server = Server(tmp_path_factory.mktemp("explained") / "data", "--cache", "64MB", "--query-memory", "1MiB").start()
     with server.client() as client:
         db = client.spilling
-        db.c.insert_many([{"_id": i, "s": f"{i * 7919 % 20_000:05}" * 40} for i in range(20_000)])
-        stats = db.command({"explain": {"find": "c", "sort": {"s": 1}}, "verbosity": "executionStats"})["executionStats"]
-        stage = stats["executionStages"]
-        assert stage["stage"] == "SORT" and stage["usedDisk"] is True and stage["spills"] > 0 and stage["spilledBytes"] > 0, stage
-        assert stage["totalDataSizeSorted"] > 20_000 * 200
-        client.admin.command("setParameter", 1, queryMemory="32MB")
-        stage = db.command({"explain": {"find": "c", "sort": {"s": 1}}, "verbosity": "executionStats"})["executionStats"]["executionStages"]
-        assert stage["usedDisk"] is False and stage["spills"] == 0 and "spilledBytes" not in stage, stage
+        db.c.insert_many([{"_id": i, "k": i % 100, "s": f"{i * 7919 % 20_000:05}" * 40} for i in range(20_000)])
+        db.d.insert_many([{"_id": i, "k": i % 50} for i in range(100)])
+        db.d.create_index("k")
+        yield client, db
     assert server.stop() == 0
+
+
+def executed(db, command):
+    return db.command({"explain": command, "verbosity": "executionStats"})
+
+
+def executed_stages(db, pipeline, **options):
+    """The stages behind the plan, by name; the last of a name counts."""
+    stages = executed(db, {"aggregate": "c", "pipeline": pipeline, "cursor": {}, **options})["stages"]
+    return {next(iter(stage)): stage for stage in stages}
+
+
+def test_a_sort_that_spills_says_so(spilling):
+    client, db = spilling
+    stage = executed(db, {"find": "c", "sort": {"s": 1}})["executionStats"]["executionStages"]
+    assert stage["stage"] == "SORT" and stage["usedDisk"] is True and stage["spills"] > 0 and stage["spilledBytes"] > 0, stage
+    assert stage["totalDataSizeSorted"] > 20_000 * 200 and stage["nReturned"] == 20_000
+    assert stage["inputStage"]["nReturned"] == stage["inputStage"]["docsExamined"] == 20_000
+    client.admin.command("setParameter", 1, queryMemory="32MB")
+    stage = executed(db, {"find": "c", "sort": {"s": 1}})["executionStats"]["executionStages"]
+    assert stage["usedDisk"] is False and stage["spills"] == 0 and "spilledBytes" not in stage, stage
+    client.admin.command("setParameter", 1, queryMemory="1MiB")
+
+
+def test_stages_of_a_pipeline_tell_their_documents_their_memory_and_their_spills(spilling):
+    client, db = spilling
+    grouped = {"$group": {"_id": "$s", "n": {"$sum": 1}, "k": {"$push": "$k"}}}
+    stages = executed_stages(db, [{"$match": {"_id": {"$lt": 15_000}}}, grouped, {"$sort": {"n": 1}}])
+    cursor, group, sort = stages["$cursor"], stages["$group"], stages["$sort"]
+    assert cursor["nReturned"] == cursor["$cursor"]["executionStats"]["nReturned"] == 15_000
+    assert group["$group"] == grouped["$group"] and sort["$sort"] == {"sortKey": {"n": 1}}
+    assert group["nReturned"] == sort["nReturned"] == 15_000 and group["totalOutputDataSizeBytes"] > 15_000 * 200
+    assert sort["totalDataSizeSortedBytesEstimate"] == group["totalOutputDataSizeBytes"]
+    for stage in group, sort:
+        assert stage["usedDisk"] is True and stage["spills"] > 0 and stage["spilledBytes"] > 10_000, stage
+        assert 0 < stage["maxTotalMemoryUsageBytes"] <= 2 << 20 and stage["executionTimeMillisEstimate"] >= 0, stage
+    assert sort["executionTimeMillisEstimate"] >= group["executionTimeMillisEstimate"]
+    few = executed_stages(db, [{"$set": {"z": 1}}, {"$group": {"_id": "$k"}}, {"$sort": {"_id": 1}}, {"$limit": 3}])
+    assert "usedDisk" not in few["$set"] and few["$set"]["nReturned"] == 20_000
+    assert few["$group"]["usedDisk"] is False and few["$group"]["spills"] == 0 and few["$group"]["nReturned"] == 100
+    assert few["$sort"]["$sort"] == {"sortKey": {"_id": 1}, "limit": 3} and few["$limit"]["nReturned"] == 3
+    counted = executed(db, {"aggregate": "c", "pipeline": [{"$sortByCount": "$k"}], "cursor": {}})["stages"]
+    assert [next(iter(stage)) for stage in counted] == ["$cursor", "$group", "$sort"]
+    assert counted[1]["$group"] == {"_id": "$k", "count": {"$sum": 1}}
+    assert client.admin.command("serverStatus")["pando"]["queryMemory"]["heldBytes"] == 0
+
+
+def test_facets_and_lookups_tell_what_they_did(spilling):
+    _, db = spilling
+    facet = executed_stages(db, [{"$facet": {
+        "sorted": [{"$sort": {"s": 1}}], "few": [{"$group": {"_id": "$k"}}, {"$count": "n"}], "first": [{"$limit": 2}]}},
+        {"$project": {"few": 1}}])["$facet"]
+    assert facet["nReturned"] == 1
+    inner = {name: {next(iter(stage)): stage for stage in stages} for name, stages in facet["$facet"].items()}
+    assert inner["sorted"]["$sort"]["usedDisk"] is True and inner["sorted"]["$sort"]["spills"] > 0
+    assert inner["few"]["$group"]["usedDisk"] is False and inner["few"]["$count"]["nReturned"] == 1
+    assert inner["first"]["$limit"]["nReturned"] == 2
+    lookup = [{"$match": {"_id": {"$lt": 10}}}, {"$lookup": {"from": "d", "localField": "k", "foreignField": "k", "as": "x"}}]
+    by_index = executed_stages(db, lookup)["$lookup"]
+    assert (by_index["totalDocsExamined"], by_index["collectionScans"], by_index["indexesUsed"]) == (20, 0, ["k_1"]), by_index
+    assert by_index["totalKeysExamined"] >= 20 and by_index["nReturned"] == 10
+    lookup[1]["$lookup"]["foreignField"] = "missing"
+    by_scan = executed_stages(db, lookup)["$lookup"]
+    assert (by_scan["totalDocsExamined"], by_scan["totalKeysExamined"], by_scan["collectionScans"]) == (1000, 0, 10), by_scan
+    assert by_scan["indexesUsed"] == []
+
+
+def test_a_pipeline_without_disk_use_is_explained_with_its_error(spilling):
+    client, db = spilling
+    with pytest.raises(OperationFailure) as refused:
+        executed_stages(db, [{"$group": {"_id": "$s"}}], allowDiskUse=False)
+    assert refused.value.code == 292
+    assert client.admin.command("serverStatus")["pando"]["queryMemory"]["heldBytes"] == 0
+
+
+def test_the_stages_of_a_plan_tell_what_they_examined(db):
+    db.c.insert_many([{"_id": i, "a": i % 10, "b": i} for i in range(1000)])
+    db.c.create_index("a")
+
+    def figures(command):
+        """The stages from the outermost on, with the names and numbers of their figures."""
+        stage, found = executed(db, command)["executionStats"]["executionStages"], []
+        names = ("nReturned", "keysExamined", "docsExamined", "nCounted", "nSkipped", "nMatched", "nWouldDelete")
+        while stage:
+            found.append((stage["stage"], {name: stage[name] for name in names if name in stage}))
+            stage = stage.get("inputStage")
+        return found
+
+    # As MongoDB tells.
+    assert figures({"find": "c", "filter": {"a": 3, "b": {"$gte": 500}}}) == [
+        ("FETCH", {"nReturned": 50, "docsExamined": 100}), ("IXSCAN", {"nReturned": 100, "keysExamined": 100})]
+    assert figures({"find": "c", "filter": {"a": 3}, "sort": {"b": 1}, "limit": 5}) == [
+        ("SORT", {"nReturned": 5}), ("FETCH", {"nReturned": 100, "docsExamined": 100}), ("IXSCAN", {"nReturned": 100, "keysExamined": 100})]
+    assert figures({"find": "c", "filter": {"_id": 3}}) == [("IDHACK", {"nReturned": 1, "keysExamined": 1, "docsExamined": 1})]
+    assert figures({"find": "c", "filter": {"b": {"$lt": 5}}}) == [("COLLSCAN", {"nReturned": 5, "docsExamined": 1000})]
+    update = {"update": "c", "updates": [{"q": {"a": 3}, "u": {"$set": {"z": 1}}, "multi": True}]}
+    assert figures(update)[0] == ("UPDATE", {"nReturned": 0, "nMatched": 100})
+    delete = {"delete": "c", "deletes": [{"q": {"a": 3}, "limit": 0}]}
+    assert figures(delete)[0] == ("DELETE", {"nReturned": 0, "nWouldDelete": 100})
+    assert figures({"count": "c", "query": {"b": {"$lt": 50}}, "skip": 10}) == [
+        ("COUNT", {"nReturned": 0, "nCounted": 40, "nSkipped": 10}), ("COLLSCAN", {"nReturned": 50, "docsExamined": 1000})]
+
+
+def test_entries_of_the_profiler_have_the_stages_and_the_spills(spilling):
+    client, db = spilling
+    db.command("profile", 2)
+    list(db.c.find({}, {"s": 1}).sort("s", 1).batch_size(19_000).comment("sorted"))
+    list(db.c.aggregate([{"$group": {"_id": "$s", "k": {"$push": "$k"}}}], comment="grouped"))
+    list(db.c.aggregate([{"$match": {"k": 5}}], comment="plan alone"))
+    db.c.count_documents({"k": 1})
+    db.c.distinct("k")
+    db.c.update_many({"_id": {"$lt": 10}}, {"$set": {"z": 1}})
+    db.c.find_one({"_id": 1})
+    list(db.c.find({"$or": [{"_id": 1}, {"k": 2}]}).limit(1))
+    db.c.delete_many({"_id": {"$gte": 19_995}})
+    db.command("profile", 0)
+    entries = list(db["system.profile"].find({"ns": "spilling.c"}))
+    sort, *others, more = [entry for entry in entries if "sorted" in (entry["command"].get("comment"), entry.get("originatingCommand", {}).get("comment"))]
+    for entry in (sort, *others, more):
+        assert entry["usedDisk"] is True and entry["hasSortStage"] is True and entry["sortSpills"] > 0, entry
+        assert entry["sortTotalDataSizeBytes"] > 20_000 * 200 and entry["keysSorted"] == 20_000
+        stages = entry["execStats"]
+        assert (stages["stage"], stages["inputStage"]["stage"]) == ("SORT", "PROJECTION_SIMPLE"), stages
+        assert stages["usedDisk"] is True and stages["spills"] == entry["sortSpills"] and stages["inputStage"]["nReturned"] == 20_000
+    assert sort["spilledBytes"] > 100_000 and "spilledBytes" not in more
+    # Those of the cursor until then; one may wait for the next batch.
+    assert sort["nreturned"] <= sort["execStats"]["nReturned"] <= sort["nreturned"] + 1 and more["execStats"]["nReturned"] == 20_000
+    [grouped] = [entry for entry in entries if entry["command"].get("comment") == "grouped" and "pipeline" in entry["command"]]
+    assert grouped["usedDisk"] is True and grouped["spills"] > 0 and "execStats" not in grouped
+    [alone] = [entry for entry in entries if entry["command"].get("comment") == "plan alone" and "pipeline" in entry["command"]]
+    assert alone["execStats"]["stage"] == "COLLSCAN" and alone["execStats"]["nReturned"] == 101
+    stages = {(entry["op"], next(iter(entry["command"]))): entry.get("execStats", {}) for entry in entries}
+    assert stages["update", "q"]["stage"] == "UPDATE" and stages["update", "q"]["nMatched"] == stages["update", "q"]["nWouldModify"] == 10
+    assert stages["remove", "q"]["stage"] == "DELETE" and stages["remove", "q"]["nWouldDelete"] == 5
+    assert stages["command", "distinct"]["docsExamined"] == 20_000
+    point = next(entry for entry in entries if entry.get("planSummary") == "IDHACK")
+    assert point["execStats"] == {"stage": "IDHACK", "nReturned": 1, "keysExamined": 1, "docsExamined": 1}
 
 
 def test_system_profile_is_kept_by_the_server_and_bounded(client, db):

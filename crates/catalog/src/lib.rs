@@ -130,6 +130,6 @@ pub use pando_storage::{
     ErrorKind, Estimate, HeldKey, HeldMemory, Intents, Interruption, KeyRange, KeySet, LiveTransaction, Lsn,
     Mode, Operation, OperationWait, QUERY_MEMORY_MIN, QueryAccount, QueryMemory, QueryMemoryFigures,
     Reservation, Savepoint, ScratchFigures, ScratchSpace, SharedEngine, SnapshotTimestamp, Sorter,
-    Statistics, StorageError, Ticket, Transaction, TransactionId, TreeId, TreeOptions, Usage, UsageFigures,
-    Wait, WaitRequest, WaitSignal,
+    StageFigures, StageUsage, Statistics, StorageError, Ticket, Transaction, TransactionId, TreeId,
+    TreeOptions, Usage, UsageFigures, Wait, WaitRequest, WaitSignal,
 };

@@ -7,11 +7,12 @@ use pando_catalog::{
     Begin, BlockingMode, Caller, Catalog, CatalogError, Collection, CommitReceipt, Durability, Interruption,
     Lease, Namespace, Operation, QueryAccount, StorageError, Transaction, WriteTransaction,
 };
-use pando_document::{RawDocument, RawDocumentBuf};
+use pando_document::{Document, RawDocument, RawDocumentBuf};
 use pando_environment::Monotonic;
 use pando_query::QueryError;
-use pando_query::explain::{PlanSummary, Purpose};
+use pando_query::explain::{Display, PlanSummary, Purpose, displayed};
 use pando_query::expression::{EvaluationWatch, ParseScope};
+use pando_query::filter::Filter;
 use pando_query::plan::{Plan, point_lookup};
 
 use crate::cursors::Cursors;
@@ -21,7 +22,7 @@ use crate::identity::uuid_text;
 use crate::intent_wait::IntentWait;
 use crate::operations::{ConnectionRecord, RunningRequest};
 use crate::reader::{Reader, collection_now};
-use crate::request_notes::RequestNotes;
+use crate::request_notes::{ProfiledExecution, RequestNotes};
 use crate::session_id::SessionId;
 use crate::sessions::{OpenTransaction, SessionUse};
 use crate::shared_state::SharedState;
@@ -171,9 +172,22 @@ impl<'c> Context<'c> {
         }
     }
 
+    /// Notes the stages of the plan where the database of the request is profiled.
+    pub fn note_stages(&self, filter: &Filter, plan: &Plan, display: Display<'_>) {
+        if self.shared.profiler.settings.is_profiled(self.database) {
+            let stages = Arc::new(displayed(filter, plan, display));
+            self.notes.borrow_mut().execution = Some(Box::new(ProfiledExecution { stages, figures: None }));
+        }
+    }
+
     /// The summary of the last plan.
     pub fn plan_summary(&self) -> PlanSummary {
         self.notes.borrow().plan.clone()
+    }
+
+    /// The stages of the last plan, where they were noted.
+    pub fn plan_stages(&self) -> Option<Arc<Document>> {
+        self.notes.borrow().execution.as_ref().map(|execution| Arc::clone(&execution.stages))
     }
 
     /// Has lists of operations show a statement in the place of the command, unless its filter finds one

@@ -1,8 +1,9 @@
 //! The facts of an open cursor that lists of cursors and operations show.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use pando_document::RawDocumentBuf;
+use pando_document::{Document, RawDocumentBuf};
 use pando_query::explain::PlanSummary;
 
 use crate::session_id::SessionId;
@@ -27,6 +28,8 @@ pub(crate) struct CursorFacts {
     /// A copy of the command that has opened the cursor.
     pub command: RawDocumentBuf,
     pub plan: PlanSummary,
+    /// The stages of its plan, where it was opened on a database that is profiled.
+    pub stages: Option<Arc<Document>>,
     pub expiry: Expiry,
     /// Milliseconds since 1970.
     pub created_ms: i64,
@@ -58,6 +61,7 @@ impl CursorFacts {
             transaction: None,
             command: RawDocumentBuf::new(),
             plan: PlanSummary::None,
+            stages: None,
             expiry,
             created_ms,
             id: AtomicI64::new(0),

@@ -211,6 +211,9 @@ pub(crate) fn open(
     context.note(|notes| {
         notes.returned = Some(batch.len() as u64);
         notes.is_cursor_exhausted = end == BatchEnd::Exhausted;
+        if let Some(execution) = &mut notes.execution {
+            execution.figures = supply.source.figures();
+        }
     });
     let id = match (end, keeping) {
         (BatchEnd::Full, Keeping::Keep) => {
@@ -222,6 +225,7 @@ pub(crate) fn open(
             }
             facts.command = command_copy(command);
             facts.plan = context.plan_summary();
+            facts.stages = context.plan_stages();
             keep(context, OpenCursor::new(facts, supply), batch.len())
         }
         (BatchEnd::Exhausted, _) | (_, Keeping::SingleBatch) => 0,

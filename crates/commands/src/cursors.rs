@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pando_catalog::{Caller, Interruption, QueryAccount, Reservation};
+use pando_query::execute::ExecutionFigures;
 use pando_query::expression::EvaluationWatch;
 use parking_lot::Mutex;
 
@@ -125,6 +126,11 @@ pub(crate) trait CursorSource: Send {
     /// is full.
     fn is_exhausted(&self, _batch: BatchPlace) -> bool {
         false
+    }
+
+    /// The figures of the plan so far, where the source is a plan and nothing else.
+    fn figures(&self) -> Option<ExecutionFigures> {
+        None
     }
 }
 

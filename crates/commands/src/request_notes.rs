@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use pando_document::Document;
+use pando_query::execute::ExecutionFigures;
 use pando_query::explain::{PlanSummary, Purpose};
 use pando_query::plan::Plan;
 
@@ -25,12 +27,30 @@ pub(crate) struct RequestNotes {
     pub modified: Option<u64>,
     pub upserted: Option<u64>,
     pub deleted: Option<u64>,
+    /// The execution of the plan, where the profiler wants it.
+    pub execution: Option<Box<ProfiledExecution>>,
+}
+
+/// The execution of a plan, as the profiler shows it.
+#[derive(Clone, Debug)]
+pub(crate) struct ProfiledExecution {
+    /// The stages without figures.
+    pub stages: Arc<Document>,
+    /// The figures of the executor; `None` where those of the operation and of the notes have to do.
+    pub figures: Option<ExecutionFigures>,
 }
 
 impl RequestNotes {
     /// The notes of a find of one document by its `_id`.
     pub fn of_point_lookup() -> RequestNotes {
         RequestNotes { plan: PlanSummary::PrimaryKey, is_cursor_exhausted: true, ..RequestNotes::default() }
+    }
+
+    /// Notes the figures of a profiled execution.
+    pub fn note_figures(&mut self, figures: Option<ExecutionFigures>) {
+        if let Some(execution) = &mut self.execution {
+            execution.figures = figures;
+        }
     }
 
     /// Notes the plan; the last one counts.

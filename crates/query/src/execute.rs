@@ -33,6 +33,6 @@ mod key_ranges;
 mod row;
 mod source;
 
-pub use counters::Counters;
+pub use counters::{Counters, ExecutionFigures};
 pub use executor::{Executor, Revisits};
 pub use row::{Row, Run};

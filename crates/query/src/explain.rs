@@ -5,14 +5,16 @@
 //! as the index that it is to users, though its entries are the documents themselves. The order of SKIP,
 //! LIMIT and PROJECTION_… is that of MongoDB 6.0; scans are printed by `scan`.
 
+mod executed;
 mod scan;
 mod summary;
 
 use pando_catalog::DeviceReads;
 use pando_document::{Document, RawDocument, RawValue, Value};
 
+pub use self::executed::{Effect, executed};
 pub use self::summary::PlanSummary;
-use crate::execute::Counters;
+use crate::execute::ExecutionFigures;
 use crate::filter::{FieldTest, Filter, Node, Operator, Test};
 use crate::memory::MEMORY_BYTES_MAX;
 use crate::plan::{Access, Coverage, Plan};
@@ -68,25 +70,23 @@ pub enum Choice {
 /// The result of an execution.
 #[derive(Clone, Copy, Debug)]
 pub struct ExecutionStatistics {
-    /// Entries and documents examined and returned.
-    pub counters: Counters,
+    /// The figures of the executor. Those of a count, an update or a delete count its documents as returned.
+    pub figures: ExecutionFigures,
+    /// Whether documents are returned, and not only an effect.
+    pub answer: Answer,
     /// Milliseconds that it took.
     pub milliseconds: i64,
-    /// Spills, bytes of memory and reads of the device.
-    pub usage: ExecutionUsage,
-}
-
-/// The use of memory and device by an execution.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ExecutionUsage {
-    /// Times that a stage wrote its memory to the device.
-    pub spills: u64,
-    /// Bytes of that.
-    pub spilled_bytes: u64,
-    /// Bytes of all documents that were sorted.
-    pub sorted_bytes: u64,
     /// Pages and bytes read from the device.
     pub reads: DeviceReads,
+}
+
+/// The answer of an execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The documents that were found.
+    Documents,
+    /// Only the effect.
+    Effect,
 }
 
 /// The `queryPlanner` section.
@@ -110,57 +110,33 @@ pub fn execution_stats(
     display: Display<'_>,
     statistics: ExecutionStatistics,
 ) -> Document {
-    let ExecutionStatistics { counters, milliseconds, usage } = statistics;
+    let ExecutionStatistics { figures, answer, milliseconds, reads } = statistics;
+    let counters = figures.counters;
+    let returned = if answer == Answer::Documents { counters.returned } else { 0 };
     let mut section = Document::new();
     section.push("executionSuccess", true);
-    section.push("nReturned", number(counters.returned));
+    section.push("nReturned", number(returned));
     section.push("executionTimeMillis", Value::Int64(milliseconds));
     section.push("totalKeysExamined", number(counters.keys_examined));
     section.push("totalDocsExamined", number(counters.documents_examined));
-    if usage.reads.bytes > 0 {
+    if reads.bytes > 0 {
         let mut data = Document::new();
-        data.push("bytesRead", number(usage.reads.bytes));
-        data.push("pagesRead", number(usage.reads.pages));
-        let micros = u64::try_from(usage.reads.time.as_micros()).unwrap_or(u64::MAX);
+        data.push("bytesRead", number(reads.bytes));
+        data.push("pagesRead", number(reads.pages));
+        let micros = u64::try_from(reads.time.as_micros()).unwrap_or(u64::MAX);
         data.push("timeReadingMicros", number(micros));
         let mut storage = Document::new();
         storage.push("data", data);
         section.push("storage", storage);
     }
-    let mut stages = with_sort_usage(displayed(filter, plan, display), usage);
-    stages.insert("nReturned", number(counters.returned));
+    let mut stages = executed(&displayed(filter, plan, display), &figures, Effect::default());
+    stages.insert("nReturned", number(returned));
     section.push("executionStages", stages);
     section
 }
 
-/// The stages with the use of memory and device by the sort among them, if there is one.
-fn with_sort_usage(stage: Document, usage: ExecutionUsage) -> Document {
-    let is_sort = stage.get("stage").and_then(Value::as_str) == Some("SORT");
-    let mut shown = Document::new();
-    for (name, value) in stage.iter() {
-        let Value::Document(inner) = value else {
-            shown.push(name, value.clone());
-            continue;
-        };
-        if name != "inputStage" {
-            shown.push(name, inner.clone());
-            continue;
-        }
-        if is_sort {
-            shown.push("totalDataSizeSorted", number(usage.sorted_bytes));
-            shown.push("usedDisk", usage.spills > 0);
-            shown.push("spills", number(usage.spills));
-            if usage.spills > 0 {
-                shown.push("spilledBytes", number(usage.spilled_bytes));
-            }
-        }
-        shown.push(name, with_sort_usage(inner.clone(), usage));
-    }
-    shown
-}
-
-/// The plan within the stages that tell what it serves.
-fn displayed(filter: &Filter, plan: &Plan, display: Display<'_>) -> Document {
+/// The plan within the stages that tell what it serves: the winning plan of a command.
+pub fn displayed(filter: &Filter, plan: &Plan, display: Display<'_>) -> Document {
     let mut stage = match display.purpose {
         Purpose::Count => count_scan(plan).unwrap_or_else(|| access(plan).0),
         // A pipeline that counts.

@@ -26,16 +26,20 @@
 
 mod accumulator;
 mod fault;
+mod measured;
 mod rewrite;
 mod stage;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
-use pando_document::{RawArray, RawDocument, RawDocumentBuf, RawValue};
+use pando_document::{Document, RawArray, RawDocument, RawDocumentBuf, RawValue};
+use pando_environment::Clock;
 
 pub use self::fault::PipelineFault;
 
+use self::measured::Measured;
 use self::stage::{Definition, Stage};
 use crate::error::QueryError;
 use crate::expression::ParseScope;
@@ -101,11 +105,39 @@ pub trait Source {
     /// that does not exist is empty.
     fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError>;
 
+    /// The work of [`Source::find_in`] since the last call, where the run is measured.
+    fn take_searches(&mut self) -> Searches {
+        Searches::default()
+    }
+
     /// Fails if the operation has to end: for loops that draw no documents. Drawing one checks already.
     ///
     /// # Errors
     /// The operation was interrupted.
     fn check(&self) -> Result<(), QueryError>;
+}
+
+/// The work of searches in other collections, for `explain`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Searches {
+    /// Index entries stepped over, and lookups by primary key.
+    pub keys_examined: u64,
+    /// Documents looked at.
+    pub documents_examined: u64,
+    /// Searches that read all documents.
+    pub collection_scans: u64,
+    /// The names of the indexes of the others.
+    pub indexes: BTreeSet<String>,
+}
+
+impl Searches {
+    /// Adds later searches.
+    pub fn add(&mut self, later: Searches) {
+        self.keys_examined += later.keys_examined;
+        self.documents_examined += later.documents_examined;
+        self.collection_scans += later.collection_scans;
+        self.indexes.extend(later.indexes);
+    }
 }
 
 /// Takes the documents that a [`Source`] finds.
@@ -140,12 +172,39 @@ pub struct Pushdown {
 }
 
 /// How a pipeline is run.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RunOptions {
     /// The memory of its blocking stages.
-    pub memory: StageMemory,
+    memory: StageMemory,
     /// Where `$sample` starts its choice.
-    pub seed: u64,
+    seed: u64,
+    /// The clock of stages that are measured.
+    clock: Option<Arc<dyn Clock>>,
+}
+
+impl RunOptions {
+    /// The memory of the blocking stages, and where `$sample` starts its choice.
+    pub fn new(memory: StageMemory, seed: u64) -> RunOptions {
+        RunOptions { memory, seed, clock: None }
+    }
+
+    /// The same for a run that is [explained](Pipeline::explain): it costs two looks at the clock for each
+    /// document and stage.
+    #[must_use]
+    pub fn measured_by(self, clock: &Arc<dyn Clock>) -> RunOptions {
+        RunOptions { clock: Some(Arc::clone(clock)), ..self }
+    }
+
+    /// The same for a run within a stage, of which nothing is shown.
+    fn unmeasured(&self) -> RunOptions {
+        RunOptions { clock: None, ..self.clone() }
+    }
+}
+
+impl std::fmt::Debug for RunOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RunOptions({:?}, seed {})", self.memory, self.seed)
+    }
 }
 
 /// A pipeline at work.
@@ -186,9 +245,20 @@ impl Pipeline {
         self.stages.is_empty()
     }
 
-    /// The stages as they were written, in the order in which they are carried out, for `explain`.
+    /// The stages as they were written, in the order in which they are carried out.
     pub fn stages(&self) -> impl Iterator<Item = &RawDocument> {
         self.stages.iter().map(|stage| &*stage.text)
+    }
+
+    /// The stages in the order in which they are carried out, for `explain`; with the figures of a run of
+    /// them that was measured.
+    pub fn explain(&self, run: Option<&PipelineRun>) -> Vec<Document> {
+        let mut shown: Vec<Document> =
+            self.stages.iter().map(|stage| stage.definition.shown(&stage.text)).collect();
+        if let Some(run) = run {
+            shown.iter_mut().zip(&run.stages).for_each(|(shown, stage)| stage.explain(shown));
+        }
+        shown
     }
 
     /// Takes off the front what a plan can do.
@@ -231,7 +301,7 @@ impl Pipeline {
         let mut behind = Needs::Everything;
         let mut stages = Vec::with_capacity(self.stages.len());
         for stage in self.stages.iter().rev() {
-            stages.push(stage.definition.start_for(options, &behind));
+            stages.push(stage.start(options, &behind));
             behind = stage.definition.needs(behind);
         }
         stages.reverse();
@@ -240,6 +310,14 @@ impl Pipeline {
 }
 
 impl ParsedStage {
+    fn start(&self, options: &RunOptions, behind: &Needs) -> Box<dyn Stage> {
+        let Some(clock) = &options.clock else { return self.definition.start_for(options, behind) };
+        let (account, usage) = options.memory.account.of_stage();
+        let memory = StageMemory { account, ..options.memory.clone() };
+        let stage = self.definition.start_for(&RunOptions { memory, ..options.clone() }, behind);
+        Box::new(Measured::new(stage, self.definition.memory(), usage, clock))
+    }
+
     fn field(&self) -> Option<(&str, RawValue<'_>)> {
         self.text.iter().next().and_then(Result::ok)
     }
@@ -282,6 +360,11 @@ fn all_of(stages: &[RawDocumentBuf]) -> RawDocumentBuf {
 }
 
 impl PipelineRun {
+    /// Whether documents of the source are changed, chosen or counted.
+    pub fn has_stages(&self) -> bool {
+        !self.stages.is_empty()
+    }
+
     /// The next document of the result, or none at the end.
     pub fn next(&mut self, source: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
         Upstream { stages: &mut self.stages, source }.next()
@@ -323,6 +406,10 @@ impl Source for Upstream<'_> {
 
     fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
         self.source.find_in(collection, filter, take)
+    }
+
+    fn take_searches(&mut self) -> Searches {
+        self.source.take_searches()
     }
 
     fn check(&self) -> Result<(), QueryError> {

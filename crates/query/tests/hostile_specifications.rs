@@ -316,8 +316,7 @@ fn random_pipelines_are_run_or_refused() {
         let stages = pando_document::RawArray::from_document(&stages);
         let Ok(pipeline) = Pipeline::parse(stages, &ParseScope::at(0)) else { continue };
         let mut source = Once(Some(Bytes::copy_from_slice(document.as_bytes())));
-        let mut run =
-            pipeline.start(&RunOptions { memory: StageMemory::unlimited(DiskUse::Forbidden), seed });
+        let mut run = pipeline.start(&RunOptions::new(StageMemory::unlimited(DiskUse::Forbidden), seed));
         while let Ok(Some(bytes)) = run.next(&mut source) {
             check(&bytes, "the given document", seed);
             given += 1;

@@ -50,7 +50,7 @@ fn outcome(stages: &[Document], source: &mut Ending) -> Result<(), QueryError> {
     let holder = doc! { "stages": stages }.to_raw();
     let stages: &RawArray = holder.get("stages").unwrap().unwrap().as_array().unwrap();
     let pipeline = Pipeline::parse(stages, &ParseScope::default()).unwrap();
-    let options = RunOptions { memory: StageMemory::unlimited(DiskUse::Forbidden), seed: 1 };
+    let options = RunOptions::new(StageMemory::unlimited(DiskUse::Forbidden), 1);
     pipeline.start(&options).for_each(source, &mut |_, _| Ok(Flow::More))
 }
 

@@ -17,7 +17,7 @@ use pando_query::pipeline::{Pipeline, RunOptions, Source, Take};
 use pando_query::{ErrorCode, QueryError};
 
 fn unlimited() -> RunOptions {
-    RunOptions { memory: StageMemory::unlimited(DiskUse::Forbidden), seed: 7 }
+    RunOptions::new(StageMemory::unlimited(DiskUse::Forbidden), 7)
 }
 
 /// Documents in memory, and an action before each of them.
@@ -161,7 +161,7 @@ fn run_repeated(stages: &str, documents: &str, memory: StageMemory) -> Result<Op
     let all = Documents::new(value_of(&documents).as_array().expect("an array"), Interruptions::None).all;
     let waiting = all.iter().cycle().take(120).cloned().collect();
     let mut source = Documents { waiting, all: Vec::new(), interruptions: Interruptions::None };
-    pipeline.start(&RunOptions { memory, seed: 0 }).next(&mut source)
+    pipeline.start(&RunOptions::new(memory, 0)).next(&mut source)
 }
 
 /// With no memory at all each document is spilled by itself.
@@ -174,7 +174,7 @@ fn pipelines_without_memory_give_the_same_documents() {
     for case in &cases {
         let stages = case.boxed("pipeline").expect("a case has a pipeline");
         let given = |memory: StageMemory| {
-            run_with(case, Interruptions::Due, &RunOptions { memory, seed: 7 })
+            run_with(case, Interruptions::Due, &RunOptions::new(memory, 7))
                 .map(|documents| canonical(&documents, value_of(&stages)))
                 .map_err(|error| error.to_string())
         };

@@ -131,7 +131,9 @@ pub use operation::{
     ThreadCharge, Usage, UsageFigures, Waiting,
 };
 pub use pando_environment::MissedRead;
-pub use query_memory::{QUERY_MEMORY_MIN, QueryAccount, QueryMemory, QueryMemoryFigures, Reservation};
+pub use query_memory::{
+    QUERY_MEMORY_MIN, QueryAccount, QueryMemory, QueryMemoryFigures, Reservation, StageFigures, StageUsage,
+};
 pub use scratch::{ScratchFigures, ScratchSpace};
 pub use snapshot_transaction::{DeletedRange, EngineSnapshot, OverlaidScan, OwnChanges, SnapshotTransaction};
 pub use sorter::Sorter;

@@ -123,13 +123,15 @@ impl QueryMemory {
 
     /// The account of a new query.
     pub fn account(&self) -> QueryAccount {
-        QueryAccount(Arc::new(Account {
+        let account = Arc::new(Account {
             memory: self.clone(),
             held: AtomicUsize::new(0),
             spills: AtomicU64::new(0),
             spilled: AtomicU64::new(0),
+            reported_spills: AtomicU64::new(0),
             reported: AtomicU64::new(0),
-        }))
+        });
+        QueryAccount { account, stage: None }
     }
 
     /// The budget in bytes.
@@ -206,14 +208,58 @@ impl std::fmt::Debug for QueryMemory {
 
 /// The account of one query. Clones are the same account.
 #[derive(Clone)]
-pub struct QueryAccount(Arc<Account>);
+pub struct QueryAccount {
+    account: Arc<Account>,
+    /// The stage that the reservations and spills of this clone are counted for as well.
+    stage: Option<Arc<StageUsage>>,
+}
+
+/// The use of memory and scratch files by one stage of a query, for `explain`.
+#[derive(Debug, Default)]
+pub struct StageUsage {
+    held: AtomicUsize,
+    peak: AtomicUsize,
+    spills: AtomicU64,
+    spilled: AtomicU64,
+}
+
+/// The figures of a [`StageUsage`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StageFigures {
+    /// The most bytes that the stage has reserved at one time.
+    pub peak_bytes: u64,
+    /// Times that it wrote its memory to scratch files.
+    pub spills: u64,
+    /// Bytes of that, as they stand there.
+    pub spilled_bytes: u64,
+}
+
+impl StageUsage {
+    /// The figures so far.
+    pub fn figures(&self) -> StageFigures {
+        StageFigures {
+            peak_bytes: self.peak.load(Ordering::Relaxed) as u64,
+            spills: self.spills.load(Ordering::Relaxed),
+            spilled_bytes: self.spilled.load(Ordering::Relaxed),
+        }
+    }
+
+    fn change_held(&self, before: usize, after: usize) {
+        let held = match after.checked_sub(before) {
+            Some(more) => self.held.fetch_add(more, Ordering::Relaxed) + more,
+            None => self.held.fetch_sub(before - after, Ordering::Relaxed) - (before - after),
+        };
+        self.peak.fetch_max(held, Ordering::Relaxed);
+    }
+}
 
 struct Account {
     memory: QueryMemory,
     held: AtomicUsize,
     spills: AtomicU64,
     spilled: AtomicU64,
-    /// Spills that the query's operations know of. Only the working thread changes it.
+    /// Spills that the query's operations know of, and bytes of them. Only the working thread changes them.
+    reported_spills: AtomicU64,
     reported: AtomicU64,
 }
 
@@ -224,6 +270,12 @@ impl QueryAccount {
         UNLIMITED.clone()
     }
 
+    /// The same account for one stage, whose memory and spills are counted apart as well.
+    pub fn of_stage(&self) -> (QueryAccount, Arc<StageUsage>) {
+        let usage = Arc::new(StageUsage::default());
+        (QueryAccount { account: Arc::clone(&self.account), stage: Some(Arc::clone(&usage)) }, usage)
+    }
+
     /// A stage's part, empty.
     pub fn reserve(&self) -> Reservation {
         Reservation { account: self.clone(), bytes: 0, counted: None }
@@ -231,12 +283,12 @@ impl QueryAccount {
 
     /// Bytes that the query holds.
     pub fn bytes(&self) -> usize {
-        self.0.held.load(Ordering::Relaxed)
+        self.account.held.load(Ordering::Relaxed)
     }
 
     /// The scratch files, where stages can spill.
     pub(crate) fn scratch(&self) -> Option<&Arc<ScratchSpace>> {
-        self.0.memory.0.scratch.as_ref()
+        self.account.memory.0.scratch.as_ref()
     }
 
     /// Whether stages can spill.
@@ -246,7 +298,7 @@ impl QueryAccount {
 
     /// Whether a stage that needs more memory than there is can only fail.
     pub fn is_bounded_without_files(&self) -> bool {
-        !self.can_spill() && self.0.memory.limit() != usize::MAX
+        !self.can_spill() && self.account.memory.limit() != usize::MAX
     }
 
     /// New scratch files for a stage whose reservation cannot grow.
@@ -260,18 +312,35 @@ impl QueryAccount {
         }
     }
 
+    /// Times that stages of the query wrote their memory to scratch files.
+    pub fn spills(&self) -> u64 {
+        self.account.spills.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of that, as they stand there.
+    pub fn spilled_bytes(&self) -> u64 {
+        self.account.spilled.load(Ordering::Relaxed)
+    }
+
     /// Whether the query has data in scratch files, or had some: its next step may wait for the device.
     pub fn has_spilled(&self) -> bool {
-        self.0.spilled.load(Ordering::Relaxed) > 0
+        self.account.spilled.load(Ordering::Relaxed) > 0
     }
 
     /// Counts a spill of so many bytes.
     pub(crate) fn add_spilled(&self, bytes: u64) {
-        let budget = &self.0.memory.0;
-        for (counter, more) in
-            [(&self.0.spills, 1), (&self.0.spilled, bytes), (&budget.spills, 1), (&budget.spilled, bytes)]
-        {
+        let budget = &self.account.memory.0;
+        for (counter, more) in [
+            (&self.account.spills, 1),
+            (&self.account.spilled, bytes),
+            (&budget.spills, 1),
+            (&budget.spilled, bytes),
+        ] {
             counter.fetch_add(more, Ordering::Relaxed);
+        }
+        if let Some(stage) = &self.stage {
+            stage.spills.fetch_add(1, Ordering::Relaxed);
+            stage.spilled.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 
@@ -280,12 +349,28 @@ impl QueryAccount {
     pub fn report(&self, operation: &Operation) {
         let usage = operation.usage();
         usage.set_memory(self.bytes() as u64);
-        let spilled = self.0.spilled.load(Ordering::Relaxed);
-        let reported = self.0.reported.load(Ordering::Relaxed);
+        let account = &self.account;
+        let spilled = account.spilled.load(Ordering::Relaxed);
+        let reported = account.reported.swap(spilled, Ordering::Relaxed);
         if spilled > reported {
-            self.0.reported.store(spilled, Ordering::Relaxed);
-            usage.add_spilled(self.0.spills.swap(0, Ordering::Relaxed), spilled - reported);
+            let spills = account.spills.load(Ordering::Relaxed);
+            let before = account.reported_spills.swap(spills, Ordering::Relaxed);
+            usage.add_spilled(spills - before, spilled - reported);
         }
+    }
+}
+
+/// Every reservation keeps its account alive, and every account its budget: what is held at their end was
+/// taken once and not given back.
+impl Drop for Account {
+    fn drop(&mut self) {
+        debug_assert_eq!(self.held.load(Ordering::Relaxed), 0, "bytes of a query that has ended");
+    }
+}
+
+impl Drop for Budget {
+    fn drop(&mut self) {
+        debug_assert_eq!(self.held.load(Ordering::Relaxed), 0, "bytes of a store that is closed");
     }
 }
 
@@ -323,7 +408,7 @@ impl Reservation {
     #[cold]
     fn grow(&mut self, bytes: usize) -> bool {
         let generous = bytes.max(self.bytes + STEP_BYTES.max(self.bytes / 8));
-        let memory = self.account.0.memory.clone();
+        let memory = self.account.account.memory.clone();
         if bytes <= memory.least() {
             self.hold(bytes.max(STEP_BYTES.min(memory.least())));
             return true;
@@ -340,7 +425,7 @@ impl Reservation {
 
     /// Reserves exactly so many bytes in all, whatever the budget is: for memory that is in use in any case.
     pub fn hold(&mut self, bytes: usize) {
-        let memory = &self.account.0.memory;
+        let memory = &self.account.account.memory;
         match bytes.checked_sub(self.bytes) {
             Some(0) => return,
             Some(more) => memory.take_anyway(more),
@@ -359,11 +444,14 @@ impl Reservation {
     /// Sets the sums of account and engine; the budget has the bytes already.
     fn set(&mut self, bytes: usize) {
         match bytes.checked_sub(self.bytes) {
-            Some(more) => self.account.0.held.fetch_add(more, Ordering::Relaxed),
-            None => self.account.0.held.fetch_sub(self.bytes - bytes, Ordering::Relaxed),
+            Some(more) => self.account.account.held.fetch_add(more, Ordering::Relaxed),
+            None => self.account.account.held.fetch_sub(self.bytes - bytes, Ordering::Relaxed),
         };
+        if let Some(stage) = &self.account.stage {
+            stage.change_held(self.bytes, bytes);
+        }
         self.bytes = bytes;
-        let counted = &self.account.0.memory.0.counted;
+        let counted = &self.account.account.memory.0.counted;
         self.counted.get_or_insert_with(|| counted.clone()).set(bytes);
     }
 }
@@ -464,6 +552,23 @@ mod tests {
         account.report(&operation);
         assert_eq!(operation.usage().figures().spilled_bytes, 10);
         assert_eq!(memory.figures().spilled_bytes, 110);
+    }
+
+    #[test]
+    fn a_stage_of_a_query_is_counted_apart_and_in_its_account() {
+        let memory = memory();
+        let account = memory.account();
+        let (stage, usage) = account.of_stage();
+        let mut other = account.reserve();
+        other.hold(1_000);
+        let (mut first, mut second) = (stage.reserve(), stage.clone().reserve());
+        first.hold(5_000);
+        second.hold(2_000);
+        drop(first);
+        second.hold(3_000);
+        stage.add_spilled(70);
+        assert_eq!(usage.figures(), StageFigures { peak_bytes: 7_000, spills: 1, spilled_bytes: 70 });
+        assert_eq!((account.bytes(), account.has_spilled()), (4_000, true));
     }
 
     #[test]

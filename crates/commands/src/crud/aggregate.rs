@@ -4,36 +4,29 @@
 //! 1. All stages are parsed. The leading filter, sort, skip and limit are taken off the front and planned.
 //! 2. The rest draws documents through its stages; the cursor owns the run, the executor and the transaction.
 
-use std::ops::ControlFlow;
+mod source;
+
 use std::sync::Arc;
 
-use pando_catalog::{
-    BlockingMode, Bytes, Caller, Collection, Operation, QueryAccount, SnapshotTimestamp, Transaction,
-};
+use pando_catalog::{Bytes, Collection, QueryAccount, SnapshotTimestamp};
 use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
-use pando_query::QueryError;
-use pando_query::execute::{Executor, Revisits};
-use pando_query::explain::{PlanSummary, Purpose};
+use pando_query::explain::{Choice, Display, ExplainedProjection, PlanSummary, Purpose};
 use pando_query::expression::{EvaluationWatch, ParseScope};
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::needs::Needs;
-use pando_query::pipeline::{
-    Flow, Pipeline, PipelineFault, PipelineRun, Pushdown, RunOptions, RunSink, Sink, Source, Take,
-};
+use pando_query::pipeline::{Pipeline, PipelineFault, Pushdown, RunOptions};
 use pando_query::plan::{Consumer, FindSpecification, Hint, Plan, ProjectionNeeds, plan_at};
 use pando_query::sort::Sort;
 
+use self::source::{AggregateSource, Input};
+pub(super) use self::source::{MeasuredPipeline, Subject, measure};
 use super::coll_stats_stage;
 use super::collation::refuse_collation;
 use super::current_op_stage::{self, COLLECTIONLESS, has_current_op};
 use crate::arguments::{Arguments, missing};
 use crate::context::Context;
 use crate::cursor_reply::{self, NewCursor, cursor_batch_size};
-use crate::cursors::CursorSource;
-use crate::error::memory_fault;
-use crate::reader::{HeldReader, Reader};
-use crate::shared_state::SharedState;
 use crate::{CommandError, ErrorCode, Request};
 
 /// An `aggregate` as the client sent it: checked, not yet parsed.
@@ -234,6 +227,11 @@ impl PlannedPipeline {
         let plan = plan_at(&specification, collection, snapshot)?;
         Ok(PlannedPipeline { filter, plan, rest })
     }
+
+    /// How the plan is displayed where there is nothing behind it.
+    fn display(&self) -> Display<'static> {
+        Display { projection: ExplainedProjection::Whole, purpose: Purpose::Find, choice: Choice::Free }
+    }
 }
 
 /// Runs a pipeline.
@@ -298,7 +296,7 @@ fn source_of(
     account: &QueryAccount,
 ) -> Result<AggregateSource, CommandError> {
     let memory = StageMemory::new(account.clone(), request.disk_use);
-    let options = RunOptions { memory: memory.clone(), seed: context.shared.environment.random().next_u64() };
+    let options = RunOptions::new(memory.clone(), context.shared.environment.random().next_u64());
     let reader = context.reader()?;
     let (input, run) = match given_input(context, request)? {
         Some((documents, rest)) => {
@@ -312,13 +310,9 @@ fn source_of(
                     let planned =
                         PlannedPipeline::new(request, pipeline, scope, &collection, reader.snapshot()?)?;
                     context.note_plan(&planned.plan, Purpose::Find);
+                    context.note_stages(&planned.filter, &planned.plan, planned.display());
                     let run = planned.rest.start(&options);
-                    let mut executor =
-                        Executor::new(collection, planned.plan, &memory, Revisits::Impossible)?;
-                    if planned.rest.sees_values_only() {
-                        executor = executor.in_any_order();
-                    }
-                    (Input::Collection(Box::new(executor)), run)
+                    (Input::of(collection, planned.plan, &planned.rest, &memory)?, run)
                 }
                 // Without documents some stages still answer, `$facet` for one.
                 None => {
@@ -346,155 +340,4 @@ fn given_input(
         }
         None => Ok(None),
     }
-}
-
-/// The input of the first stage.
-enum Input {
-    /// The documents that the plan finds.
-    Collection(Box<Executor>),
-    /// These documents.
-    Given(std::vec::IntoIter<Bytes>),
-}
-
-/// The source of a pipeline's documents.
-struct AggregateSource {
-    shared: Arc<SharedState>,
-    database: String,
-    reader: Reader,
-    input: Input,
-    run: PipelineRun,
-    account: QueryAccount,
-}
-
-impl CursorSource for AggregateSource {
-    fn next(&mut self, caller: Caller<'_>, out: &mut Vec<u8>) -> Result<bool, CommandError> {
-        if caller.blocking == BlockingMode::CachedOnly && self.account.has_spilled() {
-            return Err(CommandError::WouldBlock(None));
-        }
-        let held = self.reader.hold()?;
-        let mut source = CollectionSource {
-            shared: &self.shared,
-            database: &self.database,
-            transaction: held.transaction(),
-            held: &held,
-            input: &mut self.input,
-            caller,
-            account: &self.account,
-            memory: MemoryReport { account: &self.account, operation: caller.operation, documents: 0 },
-        };
-        let start = out.len();
-        let next = self.run.for_each(&mut source, &mut |next, _| {
-            out.extend_from_slice(next.as_bytes());
-            Ok(Flow::Enough)
-        });
-        self.account.report(caller.operation);
-        next.map_err(|error| memory_fault("PlanExecutor error during aggregation", error))?;
-        Ok(out.len() > start)
-    }
-}
-
-/// The documents of the collection, lent to the pipeline for one call.
-struct CollectionSource<'s> {
-    shared: &'s SharedState,
-    database: &'s str,
-    transaction: &'s dyn Transaction,
-    /// The same, to look for other collections.
-    held: &'s HeldReader<'s>,
-    input: &'s mut Input,
-    caller: Caller<'s>,
-    account: &'s QueryAccount,
-    memory: MemoryReport<'s>,
-}
-
-/// Tells the operation about the memory of its query now and then within a long call.
-struct MemoryReport<'s> {
-    account: &'s QueryAccount,
-    operation: &'s Operation,
-    /// Documents since the last report.
-    documents: u8,
-}
-
-impl MemoryReport<'_> {
-    /// Counts a document that is drawn.
-    fn note(&mut self) {
-        self.documents = self.documents.wrapping_add(1);
-        if self.documents == 0 {
-            self.account.report(self.operation);
-        }
-    }
-}
-
-impl Source for CollectionSource<'_> {
-    fn next(&mut self) -> Result<Option<Bytes>, QueryError> {
-        match self.input {
-            Input::Given(documents) => {
-                self.caller.operation.check()?;
-                Ok(documents.next())
-            }
-            Input::Collection(executor) => {
-                self.memory.note();
-                let row = executor.next(self.transaction, self.caller)?;
-                Ok(row.map(|row| Bytes::copy_from_slice(row.document.as_bytes())))
-            }
-        }
-    }
-
-    fn for_each(&mut self, sink: &mut Sink<'_>) -> Result<(), QueryError> {
-        let caller = self.caller;
-        let mut check = || Ok(caller.operation.check_now()?);
-        let executor = match self.input {
-            Input::Collection(executor) => executor,
-            Input::Given(documents) => {
-                for document in documents {
-                    caller.operation.check()?;
-                    if sink(RawDocument::from_bytes(&document)?, &mut check)? == Flow::Enough {
-                        break;
-                    }
-                }
-                return Ok(());
-            }
-        };
-        executor.for_each(self.transaction, caller, &mut |row| {
-            self.memory.note();
-            Ok(match sink(row.document, &mut check)? {
-                Flow::More => ControlFlow::Continue(()),
-                Flow::Enough => ControlFlow::Break(()),
-            })
-        })
-    }
-
-    fn for_each_run(&mut self, sink: &mut RunSink<'_>) -> Result<(), QueryError> {
-        let Input::Collection(executor) = self.input else {
-            return self.for_each(&mut |document, check| sink(document, 1, check).map(|()| Flow::More));
-        };
-        let caller = self.caller;
-        let mut check = || Ok(caller.operation.check_now()?);
-        executor.for_each_run(self.transaction, caller, &mut |run| {
-            self.memory.note();
-            sink(run.row.document, run.documents, &mut check)
-        })
-    }
-
-    fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
-        let found = self.held.collection(&self.shared.catalog, self.database, collection);
-        let Some(collection) = found else {
-            return Ok(());
-        };
-        let plan = plan_at(&FindSpecification::matching(filter), &collection, self.transaction.snapshot())?;
-        let memory = StageMemory::new(self.account.clone(), DiskUse::Allowed);
-        let mut executor = Executor::new(collection, plan, &memory, Revisits::Impossible)?;
-        while let Some(row) = executor.next(self.transaction, self.caller)? {
-            take(row.document)?;
-        }
-        Ok(())
-    }
-
-    fn check(&self) -> Result<(), QueryError> {
-        Ok(self.caller.operation.check()?)
-    }
-}
-
-/// The stages that are left, as they were written, for `explain`.
-pub(crate) fn stage_texts(pipeline: &Pipeline) -> Vec<RawDocumentBuf> {
-    pipeline.stages().map(RawDocument::to_owned).collect()
 }

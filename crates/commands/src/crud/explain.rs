@@ -6,24 +6,25 @@ use std::sync::Arc;
 
 use pando_catalog::{Collection, SnapshotTimestamp};
 use pando_document::{Document, DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Value};
-use pando_query::execute::{Executor, Revisits};
+use pando_query::execute::{ExecutionFigures, Executor, Revisits};
 use pando_query::explain::{
-    Choice, Display, ExecutionStatistics, ExecutionUsage, ExplainedProjection, Purpose, execution_stats,
+    Answer, Choice, Display, ExecutionStatistics, ExplainedProjection, Purpose, execution_stats,
     query_planner,
 };
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::needs::Needs;
-use pando_query::pipeline::Pipeline;
+use pando_query::pipeline::{Pipeline, PipelineRun};
 use pando_query::plan::{Access, Consumer, Coverage, FindSpecification, Hint, Plan, ProjectionNeeds, plan};
 use pando_query::sort::Sort;
 
-use super::aggregate::{AggregateRequest, CursorField, PlannedPipeline, stage_texts};
+use super::aggregate::{AggregateRequest, CursorField, MeasuredPipeline, PlannedPipeline, Subject, measure};
 use super::find_request::{FindRequest, ParsedFind};
 use crate::arguments::{Argument, Arguments, collection_name_or, missing};
 use crate::context::Context;
 use crate::identity::MONGODB_VERSION;
+use crate::reader::Reader;
 use crate::{CommandError, ErrorCode, Request};
 
 const VERBOSITIES: [&str; 3] = ["queryPlanner", "executionStats", "allPlansExecution"];
@@ -68,21 +69,14 @@ struct Explained {
     filter: Filter,
     plan: Plan,
     projection: Option<(RawDocumentBuf, Shape)>,
-    /// Stages of a pipeline behind the plan.
-    stages: Vec<RawDocumentBuf>,
+    /// The stages of a pipeline behind the plan.
+    stages: Pipeline,
+    disk_use: DiskUse,
     purpose: Purpose,
     choice: Choice,
     /// The skip and limit of the execution, where the plan as it is shown does not have them.
     reach: (u64, Option<u64>),
     answer: Answer,
-}
-
-/// The result of an execution.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Answer {
-    Documents,
-    /// Only the effect.
-    Effect,
 }
 
 /// How a projection is shown.
@@ -112,7 +106,7 @@ pub(crate) fn explain(
     let namespace = context.namespace(collection_name)?;
     let found = context.catalog().collection(namespace.database(), namespace.collection());
     // After the description, so that it sees all entries of its indexes.
-    let transaction = context.begin_read()?;
+    let reader = context.reader()?;
     let explained = explained(context, name, command, found.as_ref())?;
     let projection = match &explained.projection {
         None => ExplainedProjection::Whole,
@@ -123,12 +117,17 @@ pub(crate) fn explain(
     let (filter, plan) = (&explained.filter, &explained.plan);
     let mut sections = Document::new();
     sections.push("queryPlanner", query_planner(&namespace.to_string(), filter, plan, display));
-    if verbosity != "queryPlanner" {
-        let statistics = execute(context, &explained, found.as_ref(), &*transaction)?;
-        sections.push("executionStats", execution_stats(filter, plan, display, statistics));
+    let mut stages = Vec::new();
+    if verbosity == "queryPlanner" {
+        stages = explained.stages.explain(None);
+    } else {
+        let executed = execute(context, &explained, found.as_ref(), &reader)?;
+        sections.push("executionStats", execution_stats(filter, plan, display, executed.statistics));
+        if let Some(run) = &executed.stages {
+            stages = explained.stages.explain(Some(run));
+        }
     }
-    transaction.rollback();
-    write(reply, command, &sections, &explained.stages, &context.shared.options.address);
+    write(reply, command, Shown { sections, stages }, &context.shared.options.address);
     Ok(())
 }
 
@@ -263,10 +262,14 @@ fn explained_find(
     let request = FindRequest::read(command)?;
     let parsed = ParsedFind::parse(&request, &context.parse_scope())?;
     let plan = plan_for(&parsed.specification(), collection)?;
-    let shape = if parsed.is_simple_inclusion() { Shape::Simple } else { Shape::General };
-    let projection = request.projection.map(|projection| (projection.to_owned(), shape));
-    let choice = choice_of(command.get("hint")?);
-    Ok(Explained { projection, choice, ..Explained::of(parsed.filter, plan) })
+    let Display { projection, choice, .. } = parsed.display();
+    let projection = match projection {
+        ExplainedProjection::Whole => None,
+        ExplainedProjection::Simple(written) => Some((written.to_owned(), Shape::Simple)),
+        ExplainedProjection::General(written) => Some((written.to_owned(), Shape::General)),
+    };
+    let disk_use = request.disk_use;
+    Ok(Explained { projection, choice, disk_use, ..Explained::of(parsed.filter, plan) })
 }
 
 fn explained_aggregate(
@@ -277,17 +280,20 @@ fn explained_aggregate(
     let request = AggregateRequest::read(command, CursorField::Optional)?;
     let scope = context.parse_scope().with_let(request.variables)?;
     let pipeline = Pipeline::parse(request.pipeline, &scope)?;
+    let disk_use = request.disk_use;
     match collection {
         Some(collection) => {
             let planned =
                 PlannedPipeline::new(&request, pipeline, &scope, collection, SnapshotTimestamp::MAX)?;
-            let stages = stage_texts(&planned.rest);
             let choice = choice_of(command.get("hint")?);
             let projection = projection_of(&planned.rest.needs());
-            Ok(Explained { stages, projection, choice, ..Explained::of(planned.filter, planned.plan) })
+            let stages = planned.rest;
+            let plain = Explained::of(planned.filter, planned.plan);
+            Ok(Explained { stages, disk_use, projection, choice, ..plain })
         }
         None => Ok(Explained {
-            stages: stage_texts(&pipeline),
+            stages: pipeline,
+            disk_use,
             ..Explained::of(Filter::everything(), no_documents())
         }),
     }
@@ -350,7 +356,8 @@ impl Explained {
             filter,
             plan,
             projection: None,
-            stages: Vec::new(),
+            stages: Pipeline::default(),
+            disk_use: DiskUse::Allowed,
             purpose: Purpose::Find,
             choice: Choice::Free,
             reach: (0, None),
@@ -365,59 +372,74 @@ impl Explained {
     }
 }
 
+/// An execution that is over.
+struct Executed {
+    statistics: ExecutionStatistics,
+    /// The stages behind the plan, at their end.
+    stages: Option<PipelineRun>,
+}
+
 /// Carries the plan out and counts.
 fn execute(
     context: &Context<'_>,
     explained: &Explained,
     collection: Option<&Arc<Collection>>,
-    transaction: &dyn pando_catalog::Transaction,
-) -> Result<ExecutionStatistics, CommandError> {
+    reader: &Reader,
+) -> Result<Executed, CommandError> {
     let began = context.shared.now_ms();
-    let mut usage = ExecutionUsage::default();
-    let mut counters = match collection {
-        Some(collection) => {
-            let plan = explained.carried_out();
-            let memory = StageMemory::new(context.query_account(), DiskUse::Allowed);
-            let mut executor = Executor::new(Arc::clone(collection), plan, &memory, Revisits::Impossible)?;
-            executor.count(transaction, context.caller())?;
-            memory.account.report(context.operation);
-            let spilled = context.operation.usage().figures();
-            usage = ExecutionUsage {
-                spills: spilled.spills,
-                spilled_bytes: spilled.spilled_bytes,
-                sorted_bytes: executor.sorted_bytes(),
-                reads: context.operation.device().reads(),
-            };
-            executor.counters()
+    let held = reader.hold()?;
+    let memory = StageMemory::new(context.query_account(), explained.disk_use);
+    let plan = explained.carried_out();
+    let subject = collection.map(|collection| Subject { collection: Arc::clone(collection), plan });
+    let (figures, stages) = match subject {
+        subject if !explained.stages.is_empty() => {
+            let MeasuredPipeline { figures, run } =
+                measure(context, &held, subject, &explained.stages, &memory)?;
+            (figures, Some(run))
         }
-        None => pando_query::execute::Counters::default(),
+        Some(Subject { collection, plan }) => {
+            let mut executor = Executor::new(collection, plan, &memory, Revisits::Impossible)?;
+            executor.count(held.transaction(), context.caller())?;
+            memory.account.report(context.operation);
+            (executor.figures(), None)
+        }
+        None => (ExecutionFigures::default(), None),
     };
-    if explained.answer == Answer::Effect {
-        counters.returned = 0;
-    }
-    Ok(ExecutionStatistics { counters, milliseconds: context.shared.now_ms() - began, usage })
+    let statistics = ExecutionStatistics {
+        figures,
+        answer: explained.answer,
+        milliseconds: context.shared.now_ms() - began,
+        reads: context.operation.device().reads(),
+    };
+    Ok(Executed { statistics, stages })
 }
 
-fn write(
-    reply: &mut DocumentWriter<'_>,
-    command: &RawDocument,
-    sections: &Document,
-    stages: &[RawDocumentBuf],
-    host: &str,
-) {
+/// The plan of a command, with its figures or without, and the stages behind it.
+struct Shown {
+    sections: Document,
+    stages: Vec<Document>,
+}
+
+fn write(reply: &mut DocumentWriter<'_>, command: &RawDocument, shown: Shown, host: &str) {
+    let Shown { sections, stages } = shown;
     reply.append_str("explainVersion", "1");
     if stages.is_empty() {
         for (name, section) in sections.iter() {
             reply.append_value(name, section);
         }
     } else {
-        let mut list = reply.array("stages");
+        let returned = match sections.get("executionStats") {
+            Some(Value::Document(figures)) => figures.get("nReturned").and_then(Value::as_i64_exact),
+            _ => None,
+        };
         let mut cursor = Document::new();
-        cursor.push("$cursor", Value::Document(sections.clone()));
-        list.push_value(&Value::Document(cursor));
-        for stage in stages {
-            list.push_document(stage);
+        cursor.push("$cursor", Value::Document(sections));
+        if let Some(returned) = returned {
+            cursor.push("nReturned", Value::Int64(returned));
         }
+        let mut list = reply.array("stages");
+        list.push_value(&Value::Document(cursor));
+        stages.into_iter().for_each(|stage| list.push_value(&Value::Document(stage)));
         list.finish();
     }
     reply.append_raw_document("command", command);

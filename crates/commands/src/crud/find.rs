@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use pando_catalog::{Caller, Collection};
 use pando_document::{DocumentWriter, RawValue};
-use pando_query::execute::{Executor, Revisits};
+use pando_query::execute::{ExecutionFigures, Executor, Revisits};
 use pando_query::explain::{PlanSummary, Purpose};
 use pando_query::expression::EvaluationWatch;
 use pando_query::filter::Filter;
@@ -141,6 +141,7 @@ impl FindSource {
     ) -> Result<FindSource, CommandError> {
         let plan = plan_at(&parsed.specification(), &collection, reader.snapshot()?)?;
         context.note_plan(&plan, Purpose::Find);
+        context.note_stages(&parsed.filter, &plan, parsed.display());
         let sorting = if plan.sort.is_some() { Sorting::InMemory } else { Sorting::ByAccess };
         let one_at_most = matches!(plan.access, Access::PrimaryKey(_)).then_some(1);
         let executor = Executor::new(collection, plan, memory, Revisits::Impossible)?;
@@ -166,5 +167,9 @@ impl CursorSource for FindSource {
     fn is_exhausted(&self, batch: BatchPlace) -> bool {
         // As in MongoDB, a sort in memory does not tell a getMore that it has given its last document.
         self.left == Some(0) && (batch == BatchPlace::First || self.sorting == Sorting::ByAccess)
+    }
+
+    fn figures(&self) -> Option<ExecutionFigures> {
+        Some(self.executor.figures())
     }
 }

@@ -1,6 +1,7 @@
 //! The fields of `find`, read and parsed.
 
 use pando_document::{RawDocument, RawValue};
+use pando_query::explain::{Choice, Display, ExplainedProjection, Purpose};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::memory::DiskUse;
@@ -127,6 +128,8 @@ pub(crate) struct ParsedFind<'a> {
     pub limit: Option<u64>,
     min: Option<&'a RawDocument>,
     max: Option<&'a RawDocument>,
+    /// The projection as the request spells it.
+    written_projection: Option<&'a RawDocument>,
 }
 
 impl<'a> ParsedFind<'a> {
@@ -151,6 +154,7 @@ impl<'a> ParsedFind<'a> {
             limit: request.limit,
             min: request.min,
             max: request.max,
+            written_projection: request.projection,
         })
     }
 
@@ -171,8 +175,19 @@ impl<'a> ParsedFind<'a> {
         }
     }
 
+    /// How its plan is displayed.
+    pub fn display(&self) -> Display<'a> {
+        let projection = match self.written_projection {
+            None => ExplainedProjection::Whole,
+            Some(written) if self.is_simple_inclusion() => ExplainedProjection::Simple(written),
+            Some(written) => ExplainedProjection::General(written),
+        };
+        let choice = if self.hint.is_some() { Choice::Hinted } else { Choice::Free };
+        Display { projection, purpose: Purpose::Find, choice }
+    }
+
     /// Whether the projection keeps whole top-level fields and nothing else.
-    pub fn is_simple_inclusion(&self) -> bool {
+    fn is_simple_inclusion(&self) -> bool {
         self.needed_paths.as_ref().is_some_and(|paths| paths.iter().all(|path| !path.contains('.')))
     }
 }

@@ -12,6 +12,7 @@ use crate::cursor_reply::{self, BatchEnd};
 use crate::cursors::{BatchPlace, OpenCursor};
 use crate::error::Failure;
 use crate::identity::uuid_text;
+use crate::request_notes::ProfiledExecution;
 use crate::session_id::SessionId;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -179,6 +180,11 @@ fn answer(
         notes.returned = Some(batch.len() as u64);
         notes.is_cursor_exhausted = end == BatchEnd::Exhausted;
         notes.cursor = Some(id);
+        notes.has_sort_stage = cursor.supply.source.figures().is_some_and(|figures| figures.sorted > 0);
+        notes.execution =
+            cursor.facts.stages.clone().map(|stages| {
+                Box::new(ProfiledExecution { stages, figures: cursor.supply.source.figures() })
+            });
     });
     let id = if end == BatchEnd::Exhausted { 0 } else { id };
     cursor_reply::write(reply, "nextBatch", &batch, id, &cursor.facts.namespace)?;

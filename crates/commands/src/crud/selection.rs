@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pando_catalog::{Caller, Collection, SnapshotTimestamp, Transaction};
 use pando_document::{RawDocument, RawValue};
 use pando_query::execute::{Executor, Revisits};
-use pando_query::explain::Purpose;
+use pando_query::explain::{Choice, Display, ExplainedProjection, Purpose};
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::plan::{
@@ -59,6 +59,7 @@ impl Selection {
         let plan = plan_by_primary_key(&self.specification())?;
         let Plan { access: Access::PrimaryKey(id), residual: None, .. } = &plan else { return None };
         context.note_plan(&plan, Purpose::Find);
+        context.note_stages(&self.filter, &plan, display_of(Purpose::Find));
         Some(collection.primary_key_of(id.raw()).into_bytes())
     }
 
@@ -87,6 +88,11 @@ pub(super) struct Reader<'r> {
     pub context: &'r Context<'r>,
 }
 
+/// How the profiler shows the plan of a selection.
+fn display_of(purpose: Purpose) -> Display<'static> {
+    Display { projection: ExplainedProjection::Whole, purpose, choice: Choice::Free }
+}
+
 fn executor_of(
     context: &Context<'_>,
     specification: &FindSpecification<'_>,
@@ -96,6 +102,7 @@ fn executor_of(
 ) -> Result<Executor, CommandError> {
     let plan = plan_at(specification, collection, snapshot)?;
     context.note_plan(&plan, purpose);
+    context.note_stages(specification.filter, &plan, display_of(purpose));
     let memory = StageMemory::new(collection.query_memory().account(), DiskUse::Allowed);
     Ok(Executor::new(Arc::clone(collection), plan, &memory, Revisits::Impossible)?)
 }
@@ -161,10 +168,11 @@ pub(super) fn count(
     transaction: &dyn Transaction,
     context: &Context<'_>,
 ) -> Result<u64, CommandError> {
-    Ok(selection
-        .executor(context, collection, transaction.snapshot(), Purpose::Count)?
-        .in_any_order()
-        .count(transaction, context.caller())?)
+    let executor = selection.executor(context, collection, transaction.snapshot(), Purpose::Count)?;
+    let mut executor = executor.in_any_order();
+    let counted = executor.count(transaction, context.caller())?;
+    context.note(|notes| notes.note_figures(Some(executor.figures())));
+    Ok(counted)
 }
 
 /// Calls `visit` with documents that have every value which stands at a path in any selected document.
@@ -190,6 +198,7 @@ pub(super) fn for_each_value(
     while let Some(row) = executor.next(reader.transaction, reader.context.caller())? {
         visit(row.document)?;
     }
+    reader.context.note(|notes| notes.note_figures(Some(executor.figures())));
     Ok(())
 }
 

@@ -7,7 +7,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use pando_catalog::{DeviceReads, UsageFigures};
-use pando_document::{DocumentError, DocumentWriter, RawDocument, RawDocumentBuf, RawValue};
+use pando_document::{
+    Document, DocumentError, DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Value, doc,
+};
+use pando_query::execute::{Counters, ExecutionFigures};
+use pando_query::explain::{Effect, PlanSummary, executed};
 
 use crate::Request;
 use crate::error::Failure;
@@ -68,6 +72,9 @@ impl ObservedRequest<'_> {
         if let Some(plan) = self.notes.plan.text() {
             out.append_str("planSummary", plan);
         }
+        if let Some(stages) = self.execution_stages() {
+            out.append_value("execStats", &Value::Document(stages));
+        }
         out.append_date_time("ts", self.now_ms);
         out.append_str("client", &host_of(self.record.peer()));
         if let Some(application) = self.record.application() {
@@ -101,6 +108,66 @@ impl ObservedRequest<'_> {
         })
     }
 
+    /// The stages of the plan with their figures. Those of an update or a delete stand below the stage that
+    /// is its effect.
+    fn execution_stages(&self) -> Option<Document> {
+        let notes = self.notes;
+        let stages = match &notes.execution {
+            Some(execution) => Document::clone(&execution.stages),
+            None if notes.plan == PlanSummary::PrimaryKey => doc! { "stage": "IDHACK" },
+            None => return None,
+        };
+        let effect = match self.command() {
+            "update" | "findAndModify" | "findandmodify" if notes.matched.is_some() => Some("UPDATE"),
+            "delete" | "findAndModify" | "findandmodify" if notes.deleted.is_some() => Some("DELETE"),
+            _ => None,
+        };
+        let figures = match notes.execution.as_ref().and_then(|execution| execution.figures) {
+            Some(figures) => figures,
+            // An aggregate's plan has stages behind it, whose figures are not apart from its own.
+            None if self.command() == "aggregate" || self.notes.cursor_facts.is_some() => return None,
+            None => self.figures_of_usage(),
+        };
+        let stages = match effect {
+            Some(effect) => doc! { "stage": effect, "inputStage": stages },
+            None => stages,
+        };
+        Some(executed(&stages, &figures, Effect { modified: notes.modified, upserted: notes.upserted }))
+    }
+
+    fn figures_of_usage(&self) -> ExecutionFigures {
+        let (notes, usage) = (self.notes, &self.usage);
+        let counters = Counters {
+            keys_examined: usage.keys_examined,
+            documents_examined: usage.documents_examined,
+            returned: notes.matched.or(notes.deleted).or(notes.returned).unwrap_or(0),
+        };
+        let (spills, spilled_bytes) = (usage.spills, usage.spilled_bytes);
+        ExecutionFigures { counters, spills, spilled_bytes, ..ExecutionFigures::default() }
+    }
+
+    /// Whether the query wrote memory to the device, and how its sort did.
+    fn write_spills(&self, out: &mut DocumentWriter<'_>) {
+        let (notes, usage) = (self.notes, &self.usage);
+        if notes.has_sort_stage {
+            out.append_bool("hasSortStage", true);
+        }
+        let figures = notes.execution.as_ref().and_then(|execution| execution.figures).unwrap_or_default();
+        if usage.spills > 0 || figures.spills > 0 {
+            out.append_bool("usedDisk", true);
+        }
+        if usage.spills > 0 {
+            out.append_i32("spills", clamped(usage.spills));
+            out.append_i64("spilledBytes", i64::try_from(usage.spilled_bytes).unwrap_or(i64::MAX));
+        }
+        if notes.has_sort_stage && notes.execution.is_some() {
+            out.append_i32("sortSpills", clamped(figures.spills));
+            let bytes = i64::try_from(figures.sorted_bytes).unwrap_or(i64::MAX);
+            out.append_i64("sortTotalDataSizeBytes", bytes);
+            out.append_i32("keysSorted", clamped(figures.sorted));
+        }
+    }
+
     fn write_counters(&self, out: &mut DocumentWriter<'_>) {
         let (notes, usage) = (self.notes, &self.usage);
         if let Some(cursor) = notes.cursor {
@@ -110,9 +177,7 @@ impl ObservedRequest<'_> {
             out.append_i32("keysExamined", clamped(usage.keys_examined));
             out.append_i32("docsExamined", clamped(usage.documents_examined));
         }
-        if notes.has_sort_stage {
-            out.append_bool("hasSortStage", true);
-        }
+        self.write_spills(out);
         if notes.returned.is_some() && matches!(self.command(), "find" | "getMore") {
             out.append_i32("nBatches", 1);
         }
@@ -132,11 +197,6 @@ impl ObservedRequest<'_> {
         }
         if usage.conflicts > 0 {
             out.append_i32("writeConflicts", clamped(usage.conflicts));
-        }
-        if usage.spills > 0 {
-            out.append_bool("usedDisk", true);
-            out.append_i32("spills", clamped(usage.spills));
-            out.append_i64("spilledBytes", i64::try_from(usage.spilled_bytes).unwrap_or(i64::MAX));
         }
         out.append_i32("numYield", 0);
         if let Some(returned) = notes.returned {
@@ -164,7 +224,8 @@ impl ObservedRequest<'_> {
         for field in entry.iter() {
             match field? {
                 ("op", value) => out.append("type", value),
-                ("millis" | "ts" | "client" | "locks" | "flowControl" | "allUsers" | "user", _) => {}
+                ("millis" | "ts" | "client" | "locks" | "flowControl" | "allUsers" | "user", _)
+                | ("execStats", _) => {}
                 ("responseLength", value) => out.append("reslen", value),
                 (name, value) => out.append(name, value),
             }

@@ -96,6 +96,12 @@ impl ProfilerSettings {
         self.profiled.load(Ordering::Relaxed) > 0
     }
 
+    /// Whether requests on a database may be recorded.
+    #[inline]
+    pub fn is_profiled(&self, database: &str) -> bool {
+        self.has_profiled() && self.of(database).level > 0
+    }
+
     /// The settings of a database.
     pub fn of(&self, database: &str) -> DatabaseSettings {
         self.databases.read().get(database).cloned().unwrap_or_default()

@@ -84,7 +84,7 @@ fn an_entry_has_the_fields_of_mongodb_in_its_order() {
     let entry = Document::from_raw(&raw).unwrap();
     let names: Vec<&str> = entry.names().collect();
     let wanted = "op ns command keysExamined docsExamined nBatches cursorExhausted numYield nreturned locks \
-                  flowControl storage responseLength protocol millis planSummary ts client allUsers user";
+                  flowControl storage responseLength protocol millis planSummary execStats ts client allUsers user";
     assert_eq!(names.join(" "), wanted);
     assert_eq!(entry.get("client"), Some(&Value::String("127.0.0.1".to_owned())));
     let line = json(&request.log_document(&raw).unwrap());

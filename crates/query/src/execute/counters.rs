@@ -10,3 +10,20 @@ pub struct Counters {
     /// Rows given.
     pub returned: u64,
 }
+
+/// The figures of an execution so far, as `explain` and the profiler show them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExecutionFigures {
+    /// Entries and documents examined and returned.
+    pub counters: Counters,
+    /// Candidates that were passed over by the plan's skip.
+    pub skipped: u64,
+    /// Documents that were sorted.
+    pub sorted: u64,
+    /// Bytes of them.
+    pub sorted_bytes: u64,
+    /// Times that the query wrote its memory to the device.
+    pub spills: u64,
+    /// Bytes of that.
+    pub spilled_bytes: u64,
+}

@@ -9,10 +9,10 @@ use pando_catalog::{
 };
 use pando_document::RawDocument;
 
-use super::Counters;
 use super::gathered_keys::GatheredKeys;
 use super::row::{Row, Run};
 use super::source::{Found, Source, Step, Surroundings, Sweep, TakeRow};
+use super::{Counters, ExecutionFigures};
 use crate::QueryError;
 use crate::filter::Filter;
 use crate::memory::StageMemory;
@@ -46,6 +46,8 @@ pub struct Executor {
     account: QueryAccount,
     sort: Option<Sorting>,
     skip: u64,
+    /// The skip of the plan.
+    whole_skip: u64,
     skipping: Skipping,
     limit: Option<u64>,
     /// Whether the collection's counter is still to be asked for the number of all rows.
@@ -138,6 +140,7 @@ impl Executor {
             account: memory.account.clone(),
             sort,
             skip: plan.skip,
+            whole_skip: plan.skip,
             skipping,
             limit: plan.limit,
             counter,
@@ -347,9 +350,17 @@ impl Executor {
         self.counters.get()
     }
 
-    /// Bytes of the documents that were sorted.
-    pub fn sorted_bytes(&self) -> u64 {
-        self.sort.as_ref().map_or(0, |sort| sort.sorter.total_bytes())
+    /// The figures so far.
+    pub fn figures(&self) -> ExecutionFigures {
+        let sorter = self.sort.as_ref().map(|sort| &sort.sorter);
+        ExecutionFigures {
+            counters: self.counters.get(),
+            skipped: self.whole_skip - self.skip,
+            sorted: sorter.map_or(0, DocumentSorter::total),
+            sorted_bytes: sorter.map_or(0, DocumentSorter::total_bytes),
+            spills: self.account.spills(),
+            spilled_bytes: self.account.spilled_bytes(),
+        }
     }
 
     /// The collection that is read.
@@ -406,6 +417,7 @@ impl Executor {
                     sort.sorter.take(row.document, row.primary_key, &mut check)?;
                     Ok(ControlFlow::Continue(()))
                 })?;
+                self.report(caller.operation);
             }
         }
         if let Some(sort) = &mut self.sort {

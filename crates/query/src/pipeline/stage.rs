@@ -22,12 +22,21 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
-use pando_document::{RawDocument, RawValue};
+use pando_document::{Document, RawDocument, RawValue};
 
-use super::{Check, Flow, PipelineFault, RunOptions, Sink, Source, Take};
+use super::{Check, Flow, PipelineFault, RunOptions, Searches, Sink, Source, Take};
 use crate::error::QueryError;
 use crate::expression::ParseScope;
 use crate::needs::Needs;
+
+/// Whether a stage reserves memory for documents or values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Memory {
+    /// It holds one document at most.
+    Passing,
+    /// It does.
+    Reserved,
+}
 
 /// A parsed stage.
 pub(super) trait Definition: Debug + Send + Sync {
@@ -37,6 +46,16 @@ pub(super) trait Definition: Debug + Send + Sync {
     /// The state of a new run of which only some fields are looked at.
     fn start_for(&self, options: &RunOptions, _behind: &Needs) -> Box<dyn Stage> {
         self.start(options)
+    }
+
+    /// Whether it reserves memory.
+    fn memory(&self) -> Memory {
+        Memory::Passing
+    }
+
+    /// The stage as `explain` shows it, where it was written as `text`.
+    fn shown(&self, text: &RawDocument) -> Document {
+        Document::from_raw(text).unwrap_or_default()
     }
 
     /// Whether a filter of the documents in front of the stage is the same as one behind it, for fields that
@@ -89,6 +108,9 @@ pub(super) trait Stage: Send {
         }
         Ok(())
     }
+
+    /// Adds the figures of a measured run to the stage as it is shown.
+    fn explain(&self, _shown: &mut Document) {}
 }
 
 /// The next document of a stage that gives its documents to sinks.

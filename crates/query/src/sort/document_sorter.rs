@@ -22,7 +22,8 @@ pub struct DocumentSorter {
     bound: Vec<u8>,
     first: Option<FirstValue>,
     key: Vec<u8>,
-    /// Bytes of all documents that came.
+    /// All documents that came, and their bytes.
+    total: u64,
     total_bytes: u64,
 }
 
@@ -30,7 +31,15 @@ impl DocumentSorter {
     /// An empty sorter; `limit` is how many documents will be taken out at most.
     pub fn new(pattern: Arc<SortPattern>, limit: Option<u64>, memory: &StageMemory) -> DocumentSorter {
         let sorter = Sorter::new(limit, memory);
-        DocumentSorter { pattern, sorter, bound: Vec::new(), first: None, key: Vec::new(), total_bytes: 0 }
+        DocumentSorter {
+            pattern,
+            sorter,
+            bound: Vec::new(),
+            first: None,
+            key: Vec::new(),
+            total: 0,
+            total_bytes: 0,
+        }
     }
 
     /// Takes a document in, unless it comes too late to be among those that are wanted. `check` is called
@@ -44,6 +53,7 @@ impl DocumentSorter {
         primary_key: &[u8],
         check: Check<'_>,
     ) -> Result<(), QueryError> {
+        self.total += 1;
         self.total_bytes += document.as_bytes().len() as u64;
         if let Some(first) = &self.first
             && first.is_before(document, &self.pattern.parts()[0])
@@ -72,6 +82,11 @@ impl DocumentSorter {
     /// As for [`Sorter::next`].
     pub fn next(&mut self, check: Check<'_>) -> Result<Option<Sorted<'_>>, QueryError> {
         self.sorter.next(check)
+    }
+
+    /// All documents that came, for `explain`.
+    pub fn total(&self) -> u64 {
+        self.total
     }
 
     /// Bytes of all documents that came, for `explain`.

@@ -45,7 +45,7 @@ impl PipelineUpdate {
 
     pub(super) fn apply(&self, old: &RawDocument) -> Result<Applied, QueryError> {
         let mut source = One { document: Some(Bytes::copy_from_slice(old.as_bytes())) };
-        let options = RunOptions { memory: StageMemory::unlimited(DiskUse::Forbidden), seed: 0 };
+        let options = RunOptions::new(StageMemory::unlimited(DiskUse::Forbidden), 0);
         let Some(bytes) = self.pipeline.start(&options).next(&mut source)? else {
             unreachable!("the stages of updates give one document for each");
         };

@@ -13,7 +13,7 @@ use pando_query::pipeline::{Pipeline, RunOptions, Source, Take};
 use super::{Held, Operation, number, numbers, single, wide};
 
 fn unlimited() -> RunOptions {
-    RunOptions { memory: StageMemory::unlimited(DiskUse::Allowed), seed: 7 }
+    RunOptions::new(StageMemory::unlimited(DiskUse::Allowed), 7)
 }
 
 pub fn operations() -> Vec<Operation> {

@@ -31,7 +31,7 @@ pub fn run(input: Input) {
     let all: Vec<Bytes> =
         documents.iter().map(|document| Bytes::copy_from_slice(document.as_bytes())).collect();
     let mut source = Collection { waiting: all.iter().cloned().collect(), all };
-    let mut run = pipeline.start(&RunOptions { memory: StageMemory::unlimited(DiskUse::Forbidden), seed: 7 });
+    let mut run = pipeline.start(&RunOptions::new(StageMemory::unlimited(DiskUse::Forbidden), 7));
     for _ in 0..DRAWN_MAX {
         let Ok(Some(bytes)) = run.next(&mut source) else { break };
         assert_sound(RawDocument::from_bytes(&bytes).expect("a document comes out"));

@@ -13,9 +13,9 @@
 use std::sync::Arc;
 
 use pando_catalog::{Bytes, Reservation, StorageError};
-use pando_document::{DocumentWriter, RawValue};
+use pando_document::{Document, DocumentWriter, RawValue, Value};
 
-use super::{Definition, RunOptions, Source, Stage, Take};
+use super::{Definition, Memory, RunOptions, Searches, Source, Stage, Take};
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
 use crate::filter::Filter;
@@ -61,6 +61,8 @@ struct Run {
 struct OneFacet {
     name: String,
     run: PipelineRun,
+    /// The pipeline, where the run is measured.
+    measured: Option<Pipeline>,
     /// Documents of the portion that it has read.
     read: usize,
     given: Vec<Bytes>,
@@ -132,10 +134,15 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
 }
 
 impl Definition for Facet {
+    fn memory(&self) -> Memory {
+        Memory::Reserved
+    }
+
     fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
         let facets = self.facets.iter().map(|(name, pipeline)| OneFacet {
             name: name.clone(),
             run: pipeline.start(options),
+            measured: options.clock.as_ref().map(|_| pipeline.clone()),
             read: 0,
             given: Vec::new(),
             phase: Phase::Running,
@@ -170,6 +177,10 @@ impl Source for Portion<'_> {
 
     fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
         self.others.find_in(collection, filter, take)
+    }
+
+    fn take_searches(&mut self) -> Searches {
+        self.others.take_searches()
     }
 
     fn check(&self) -> Result<(), QueryError> {
@@ -246,7 +257,9 @@ impl Run {
             array.finish();
         }
         writer.finish();
-        self.facets = Vec::new();
+        // The figures of a measured facet are asked for behind the end.
+        self.facets.retain(|facet| facet.measured.is_some());
+        self.facets.iter_mut().for_each(|facet| facet.given = Vec::new());
         self.portion = Vec::new();
         self.reservation.hold(0);
         if bytes.len() > pando_document::DOCUMENT_BYTES_MAX {
@@ -271,5 +284,15 @@ impl Stage for Run {
         }
         self.phase = Phase::Done;
         self.write().map(Some)
+    }
+
+    fn explain(&self, shown: &mut Document) {
+        let mut facets = Document::new();
+        for OneFacet { name, run, measured, .. } in &self.facets {
+            let Some(pipeline) = measured else { continue };
+            let stages = pipeline.explain(Some(run)).into_iter().map(Value::Document);
+            facets.push(name.as_str(), Value::Array(stages.collect()));
+        }
+        shown.insert("$facet", facets);
     }
 }

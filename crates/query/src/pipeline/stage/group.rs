@@ -16,22 +16,25 @@ mod table;
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
-use pando_document::{RawDocument, RawValue};
+use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_keyorder::{Direction, TypeBits, encode};
 
 use self::table::Table;
-use super::{Definition, RunOptions, Source, Stage};
+use super::{Definition, Memory, RunOptions, Source, Stage};
 use crate::error::QueryError;
 use crate::expression::accumulator::Accumulator;
 use crate::expression::{Evaluated, Expression, Frame, ParseScope, document_of};
 use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
 use crate::pipeline::accumulator::AccumulatorCall;
+use crate::pipeline::measured::long;
 
 /// A parsed `$group`.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     specification: Arc<Specification>,
+    /// The stage that says the same, where it was written as another one.
+    equivalent: Option<RawDocumentBuf>,
 }
 
 #[derive(Debug)]
@@ -48,6 +51,8 @@ enum GroupId {
 
 struct Run {
     table: Table,
+    /// Bytes of the documents that were given.
+    given_bytes: u64,
 }
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dyn Definition>, QueryError> {
@@ -76,22 +81,24 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
         .into_iter()
         .map(|(name, call): (String, AccumulatorCall)| Ok((name, call.folded_in(folded)?)))
         .collect::<Result<_, QueryError>>()?;
-    Ok(Arc::new(Group { specification: Arc::new(Specification { id, fields }) }))
+    Ok(Arc::new(of(id, fields)))
 }
 
 /// The group that counts the documents of each value of an expression, as `count`.
 pub(super) fn counting(id: RawValue<'_>, scope: &ParseScope) -> Result<Group, QueryError> {
+    let equivalent = doc! { "$group": { "_id": (id.to_owned()), "count": { "$sum": 1 } } }.to_raw();
     let id = GroupId::Expression(Expression::of_pipeline(id, scope)?);
-    Ok(by_expression(id, vec![("count".to_owned(), AccumulatorCall::counting())]))
+    let group = of(id, vec![("count".to_owned(), AccumulatorCall::counting())]);
+    Ok(Group { equivalent: Some(equivalent), ..group })
 }
 
 /// A group by an expression that is parsed already.
 pub(super) fn by(id: Expression, fields: Vec<(String, AccumulatorCall)>) -> Group {
-    by_expression(GroupId::Expression(id), fields)
+    of(GroupId::Expression(id), fields)
 }
 
-fn by_expression(id: GroupId, fields: Vec<(String, AccumulatorCall)>) -> Group {
-    Group { specification: Arc::new(Specification { id, fields }) }
+fn of(id: GroupId, fields: Vec<(String, AccumulatorCall)>) -> Group {
+    Group { specification: Arc::new(Specification { id, fields }), equivalent: None }
 }
 
 fn parse_id(value: RawValue<'_>, scope: &ParseScope) -> Result<GroupId, QueryError> {
@@ -202,6 +209,14 @@ impl Specification {
 }
 
 impl Definition for Group {
+    fn memory(&self) -> Memory {
+        Memory::Reserved
+    }
+
+    fn shown(&self, text: &RawDocument) -> Document {
+        Document::from_raw(self.equivalent.as_deref().unwrap_or(text)).unwrap_or_default()
+    }
+
     fn sees_values_only(&self) -> bool {
         let id = match &self.specification.id {
             GroupId::Expression(expression) => Some(expression),
@@ -228,7 +243,7 @@ impl Definition for Group {
     }
 
     fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
-        Box::new(Run { table: Table::new(&self.specification, &options.memory) })
+        Box::new(Run { table: Table::new(&self.specification, &options.memory), given_bytes: 0 })
     }
 }
 
@@ -240,6 +255,12 @@ impl Stage for Run {
             self.table.finish(&mut || input.check())?;
         }
         input.check()?;
-        self.table.next(&mut || input.check())
+        let next = self.table.next(&mut || input.check())?;
+        self.given_bytes += next.as_ref().map_or(0, |document| document.len() as u64);
+        Ok(next)
+    }
+
+    fn explain(&self, shown: &mut Document) {
+        shown.push("totalOutputDataSizeBytes", long(self.given_bytes));
     }
 }

@@ -16,9 +16,11 @@
 use std::sync::Arc;
 
 use pando_catalog::{Bytes, Reservation};
-use pando_document::{ArrayWriter, DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
+use pando_document::{
+    ArrayWriter, Document, DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue, Value,
+};
 
-use super::{Definition, RunOptions, Source, Stage, Take, document_in};
+use super::{Definition, Memory, RunOptions, Searches, Source, Stage, Take, document_in};
 use crate::array_build::build_array;
 use crate::error::QueryError;
 use crate::expression::{Expression, FieldPath, Frame, ParseScope};
@@ -26,6 +28,7 @@ use crate::filter::Filter;
 use crate::literal::Literal;
 use crate::memory::{DiskUse, MEMORY_BYTES_MAX, StageMemory, hold_value};
 use crate::needs::Needs;
+use crate::pipeline::measured::long;
 use crate::pipeline::rewrite::lie_apart;
 use crate::pipeline::{Pipeline, PipelineFault};
 use crate::projection::Projection;
@@ -55,6 +58,8 @@ struct Run {
     options: RunOptions,
     /// Drawn, and not answered yet: the other collection may have said `WouldBlock`.
     pending: Option<Bytes>,
+    /// The work in the other collection, where the run is measured.
+    searches: Option<Searches>,
 }
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dyn Definition>, QueryError> {
@@ -285,12 +290,20 @@ impl Source for Fetched<'_> {
         self.others.find_in(collection, filter, take)
     }
 
+    fn take_searches(&mut self) -> Searches {
+        self.others.take_searches()
+    }
+
     fn check(&self) -> Result<(), QueryError> {
         self.others.check()
     }
 }
 
 impl Definition for Lookup {
+    fn memory(&self) -> Memory {
+        Memory::Reserved
+    }
+
     fn is_transparent(&self) -> bool {
         true
     }
@@ -315,8 +328,9 @@ impl Definition for Lookup {
         Box::new(Run {
             specification: Arc::clone(&self.specification),
             reservation: options.memory.account.reserve(),
-            options: options.clone(),
+            options: options.unmeasured(),
             pending: None,
+            searches: options.clock.as_ref().map(|_| Searches::default()),
         })
     }
 }
@@ -331,10 +345,22 @@ impl Stage for Run {
         let mut array = Vec::with_capacity(64);
         let run = Answering { options: &self.options, reservation: &mut self.reservation, array: &mut array };
         self.specification.answer(root, run, input)?;
+        if let Some(searches) = &mut self.searches {
+            searches.add(input.take_searches());
+        }
         self.pending = None;
         let answer = with_array(root, &self.specification.target, array);
         self.reservation.shrink_to(KEPT_BYTES);
         answer.map(Some)
+    }
+
+    fn explain(&self, shown: &mut Document) {
+        let Some(searches) = &self.searches else { return };
+        shown.push("totalDocsExamined", long(searches.documents_examined));
+        shown.push("totalKeysExamined", long(searches.keys_examined));
+        shown.push("collectionScans", long(searches.collection_scans));
+        let indexes = searches.indexes.iter().map(|name| Value::String(name.clone()));
+        shown.push("indexesUsed", Value::Array(indexes.collect()));
     }
 }
 

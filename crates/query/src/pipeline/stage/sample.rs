@@ -9,7 +9,7 @@ use pando_catalog::Bytes;
 use pando_document::RawValue;
 use pando_environment::{Random, SeededRandom};
 
-use super::{Definition, RunOptions, Source, Stage};
+use super::{Definition, Memory, RunOptions, Source, Stage};
 use crate::error::QueryError;
 use crate::pipeline::PipelineFault;
 use crate::sort::Sorter;
@@ -63,6 +63,10 @@ pub(super) fn parse(argument: RawValue<'_>) -> Result<Arc<dyn Definition>, Query
 }
 
 impl Definition for Sample {
+    fn memory(&self) -> Memory {
+        Memory::Reserved
+    }
+
     fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
         Box::new(Run {
             random: SeededRandom::new(options.seed),

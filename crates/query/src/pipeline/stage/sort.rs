@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
-use pando_document::RawValue;
+use pando_document::{Document, RawDocument, RawValue, Value};
 
-use super::{Definition, Flow, RunOptions, Source, Stage};
+use super::{Definition, Flow, Memory, RunOptions, Source, Stage};
 use crate::error::QueryError;
 use crate::expression::FieldPath;
 use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
+use crate::pipeline::measured::long;
 use crate::shell_text;
 use crate::sort::{DocumentSorter, SortFault, SortPattern};
 
@@ -59,6 +60,21 @@ impl Sort {
 }
 
 impl Definition for Sort {
+    fn memory(&self) -> Memory {
+        Memory::Reserved
+    }
+
+    fn shown(&self, _text: &RawDocument) -> Document {
+        let mut sort = Document::new();
+        sort.push("sortKey", RawValue::Document(&self.pattern.to_document()).to_owned());
+        if let Some(limit) = self.limit {
+            sort.push("limit", long(limit));
+        }
+        let mut shown = Document::new();
+        shown.push("$sort", Value::Document(sort));
+        shown
+    }
+
     fn is_transparent(&self) -> bool {
         true
     }
@@ -96,5 +112,9 @@ impl Stage for Run {
         input.check()?;
         let next = self.sorter.next(&mut || input.check())?;
         Ok(next.map(|sorted| Bytes::copy_from_slice(sorted.document)))
+    }
+
+    fn explain(&self, shown: &mut Document) {
+        shown.push("totalDataSizeSortedBytesEstimate", long(self.sorter.total_bytes()));
     }
 }

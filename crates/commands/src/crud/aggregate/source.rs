@@ -1,0 +1,272 @@
+//! The source of a pipeline's documents: the executor of its plan, and searches in other collections.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use pando_catalog::{BlockingMode, Bytes, Caller, Collection, Operation, QueryAccount, Transaction};
+use pando_document::RawDocument;
+use pando_query::QueryError;
+use pando_query::execute::{ExecutionFigures, Executor, Revisits};
+use pando_query::filter::Filter;
+use pando_query::memory::{DiskUse, StageMemory};
+use pando_query::pipeline::{Flow, Pipeline, PipelineRun, RunOptions, RunSink, Searches, Sink, Source, Take};
+use pando_query::plan::{Access, FindSpecification, PRIMARY_INDEX, Plan, plan_at};
+
+use crate::CommandError;
+use crate::context::Context;
+use crate::cursors::CursorSource;
+use crate::error::memory_fault;
+use crate::reader::{HeldReader, Reader};
+use crate::shared_state::SharedState;
+
+/// The input of the first stage.
+pub(super) enum Input {
+    /// The documents that the plan finds.
+    Collection(Box<Executor>),
+    /// These documents.
+    Given(std::vec::IntoIter<Bytes>),
+}
+
+impl Input {
+    /// The documents that a plan finds for the stages behind it.
+    pub fn of(
+        collection: Arc<Collection>,
+        plan: Plan,
+        rest: &Pipeline,
+        memory: &StageMemory,
+    ) -> Result<Input, CommandError> {
+        let executor = Executor::new(collection, plan, memory, Revisits::Impossible)?;
+        let is_free = rest.sees_values_only();
+        Ok(Input::Collection(Box::new(if is_free { executor.in_any_order() } else { executor })))
+    }
+
+    fn figures(&self) -> Option<ExecutionFigures> {
+        match self {
+            Input::Collection(executor) => Some(executor.figures()),
+            Input::Given(_) => None,
+        }
+    }
+}
+
+/// The source of a pipeline's documents.
+pub(super) struct AggregateSource {
+    pub shared: Arc<SharedState>,
+    pub database: String,
+    pub reader: Reader,
+    pub input: Input,
+    pub run: PipelineRun,
+    pub account: QueryAccount,
+}
+
+impl CursorSource for AggregateSource {
+    fn next(&mut self, caller: Caller<'_>, out: &mut Vec<u8>) -> Result<bool, CommandError> {
+        if caller.blocking == BlockingMode::CachedOnly && self.account.has_spilled() {
+            return Err(CommandError::WouldBlock(None));
+        }
+        let held = self.reader.hold()?;
+        let mut source = CollectionSource {
+            shared: &self.shared,
+            database: &self.database,
+            transaction: held.transaction(),
+            held: &held,
+            input: &mut self.input,
+            caller,
+            account: &self.account,
+            memory: MemoryReport { account: &self.account, operation: caller.operation, documents: 0 },
+            searches: None,
+        };
+        let start = out.len();
+        let next = self.run.for_each(&mut source, &mut |next, _| {
+            out.extend_from_slice(next.as_bytes());
+            Ok(Flow::Enough)
+        });
+        self.account.report(caller.operation);
+        next.map_err(|error| memory_fault("PlanExecutor error during aggregation", error))?;
+        Ok(out.len() > start)
+    }
+
+    fn figures(&self) -> Option<ExecutionFigures> {
+        // As in MongoDB only a pipeline that is a plan and nothing else is shown as one.
+        self.input.figures().filter(|_| !self.run.has_stages())
+    }
+}
+
+/// A collection and the plan that finds the documents of a pipeline in it.
+pub(crate) struct Subject {
+    pub collection: Arc<Collection>,
+    pub plan: Plan,
+}
+
+/// A pipeline that was carried out for `explain`.
+pub(crate) struct MeasuredPipeline {
+    /// The figures of the plan.
+    pub figures: ExecutionFigures,
+    /// Its stages, which are at their end.
+    pub run: PipelineRun,
+}
+
+/// Carries out the stages behind a plan, and measures them; without a subject over no documents.
+pub(crate) fn measure(
+    context: &Context<'_>,
+    reader: &HeldReader<'_>,
+    subject: Option<Subject>,
+    rest: &Pipeline,
+    memory: &StageMemory,
+) -> Result<MeasuredPipeline, CommandError> {
+    let environment = &context.shared.environment;
+    let options = RunOptions::new(memory.clone(), environment.random().next_u64());
+    let mut run = rest.start(&options.measured_by(environment.clock()));
+    let (account, usage) = memory.account.of_stage();
+    let mut input = match subject {
+        Some(Subject { collection, plan }) => {
+            Input::of(collection, plan, rest, &StageMemory::new(account, memory.disk_use))?
+        }
+        None => Input::Given(Vec::new().into_iter()),
+    };
+    let mut source = CollectionSource {
+        shared: context.shared,
+        database: context.database,
+        transaction: reader.transaction(),
+        held: reader,
+        input: &mut input,
+        caller: context.caller(),
+        account: &memory.account,
+        memory: MemoryReport { account: &memory.account, operation: context.operation, documents: 0 },
+        searches: Some(Searches::default()),
+    };
+    let outcome = run.for_each(&mut source, &mut |_, _| Ok(Flow::More));
+    memory.account.report(context.operation);
+    outcome.map_err(|error| memory_fault("PlanExecutor error during aggregation", error))?;
+    let mut figures = input.figures().unwrap_or_default();
+    let spilled = usage.figures();
+    (figures.spills, figures.spilled_bytes) = (spilled.spills, spilled.spilled_bytes);
+    Ok(MeasuredPipeline { figures, run })
+}
+
+/// The documents of the collection, lent to the pipeline for one call.
+struct CollectionSource<'s> {
+    shared: &'s SharedState,
+    database: &'s str,
+    transaction: &'s dyn Transaction,
+    /// The same, to look for other collections.
+    held: &'s HeldReader<'s>,
+    input: &'s mut Input,
+    caller: Caller<'s>,
+    account: &'s QueryAccount,
+    memory: MemoryReport<'s>,
+    /// The work in other collections, where it is measured.
+    searches: Option<Searches>,
+}
+
+/// Tells the operation about the memory of its query now and then within a long call.
+struct MemoryReport<'s> {
+    account: &'s QueryAccount,
+    operation: &'s Operation,
+    /// Documents since the last report.
+    documents: u8,
+}
+
+impl MemoryReport<'_> {
+    /// Counts a document that is drawn.
+    fn note(&mut self) {
+        self.documents = self.documents.wrapping_add(1);
+        if self.documents == 0 {
+            self.account.report(self.operation);
+        }
+    }
+}
+
+impl Source for CollectionSource<'_> {
+    fn next(&mut self) -> Result<Option<Bytes>, QueryError> {
+        match self.input {
+            Input::Given(documents) => {
+                self.caller.operation.check()?;
+                Ok(documents.next())
+            }
+            Input::Collection(executor) => {
+                self.memory.note();
+                let row = executor.next(self.transaction, self.caller)?;
+                Ok(row.map(|row| Bytes::copy_from_slice(row.document.as_bytes())))
+            }
+        }
+    }
+
+    fn for_each(&mut self, sink: &mut Sink<'_>) -> Result<(), QueryError> {
+        let caller = self.caller;
+        let mut check = || Ok(caller.operation.check_now()?);
+        let executor = match self.input {
+            Input::Collection(executor) => executor,
+            Input::Given(documents) => {
+                for document in documents {
+                    caller.operation.check()?;
+                    if sink(RawDocument::from_bytes(&document)?, &mut check)? == Flow::Enough {
+                        break;
+                    }
+                }
+                return Ok(());
+            }
+        };
+        executor.for_each(self.transaction, caller, &mut |row| {
+            self.memory.note();
+            Ok(match sink(row.document, &mut check)? {
+                Flow::More => ControlFlow::Continue(()),
+                Flow::Enough => ControlFlow::Break(()),
+            })
+        })
+    }
+
+    fn for_each_run(&mut self, sink: &mut RunSink<'_>) -> Result<(), QueryError> {
+        let Input::Collection(executor) = self.input else {
+            return self.for_each(&mut |document, check| sink(document, 1, check).map(|()| Flow::More));
+        };
+        let caller = self.caller;
+        let mut check = || Ok(caller.operation.check_now()?);
+        executor.for_each_run(self.transaction, caller, &mut |run| {
+            self.memory.note();
+            sink(run.row.document, run.documents, &mut check)
+        })
+    }
+
+    fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
+        let found = self.held.collection(&self.shared.catalog, self.database, collection);
+        let Some(collection) = found else {
+            return Ok(());
+        };
+        let plan = plan_at(&FindSpecification::matching(filter), &collection, self.transaction.snapshot())?;
+        let memory = StageMemory::new(self.account.clone(), DiskUse::Allowed);
+        let mut searches = self.searches.as_ref().map(|_| search_of(&plan));
+        let mut executor = Executor::new(collection, plan, &memory, Revisits::Impossible)?;
+        while let Some(row) = executor.next(self.transaction, self.caller)? {
+            take(row.document)?;
+            self.memory.note();
+        }
+        if let (Some(all), Some(search)) = (&mut self.searches, &mut searches) {
+            let counters = executor.counters();
+            search.keys_examined = counters.keys_examined;
+            search.documents_examined = counters.documents_examined;
+            all.add(std::mem::take(search));
+        }
+        Ok(())
+    }
+
+    fn take_searches(&mut self) -> Searches {
+        self.searches.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    fn check(&self) -> Result<(), QueryError> {
+        Ok(self.caller.operation.check()?)
+    }
+}
+
+/// A search by this plan, before it is counted.
+fn search_of(plan: &Plan) -> Searches {
+    let mut search = Searches::default();
+    match &plan.access {
+        Access::Nothing => {}
+        Access::PrimaryKey(_) => search.indexes.extend([PRIMARY_INDEX.to_owned()]),
+        Access::Collection(_) => search.collection_scans = 1,
+        Access::Index(scan) => search.indexes.extend([scan.index.name.clone()]),
+        Access::Union(scans) => search.indexes.extend(scans.iter().map(|scan| scan.index.name.clone())),
+    }
+    search
+}
