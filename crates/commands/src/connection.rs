@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pando_catalog::{CommitReceipt, Operation};
+use pando_catalog::{CommitReceipt, Operation, QueryMemory, Reservation};
 use pando_document::RawDocumentBuf;
 use pando_environment::{Clock, Monotonic};
 
@@ -44,6 +44,8 @@ pub struct ConnectionState {
     is_resumable: bool,
     /// The time that its statements wait for a key, if its client has set one.
     lock_timeout: LockTimeout,
+    /// The memory of replies that its client does not read.
+    unsent: Option<Reservation>,
 }
 
 /// The state of a connection that ends.
@@ -115,6 +117,7 @@ impl Clone for ConnectionState {
             wait: None,
             is_resumable: self.is_resumable,
             lock_timeout: self.lock_timeout,
+            unsent: None,
         }
     }
 }
@@ -140,6 +143,7 @@ impl ConnectionState {
             wait: None,
             is_resumable: false,
             lock_timeout: LockTimeout::default(),
+            unsent: None,
         }
     }
 
@@ -257,11 +261,18 @@ impl ConnectionState {
         self.suspended.take().filter(|find| find.is_of(request))
     }
 
-    /// Drops a suspended find that cannot go on soon, because its snapshot keeps old versions alive, and the
-    /// place in the queue of a key.
-    pub fn drop_suspended(&mut self) {
+    /// The client does not read its replies: so many bytes of them wait. They count in the memory of queries.
+    /// A suspended find is dropped, because its snapshot keeps old versions alive, and so is the place in the
+    /// queue of a key.
+    pub fn stall(&mut self, memory: &QueryMemory, unsent_bytes: usize) {
         self.suspended = None;
         self.wait = None;
+        self.unsent.get_or_insert_with(|| memory.account().reserve()).hold(unsent_bytes);
+    }
+
+    /// The client has read its replies.
+    pub fn resume(&mut self) {
+        self.unsent = None;
     }
 
     /// Keeps the outcome of a write for `getLastError`.

@@ -5,7 +5,7 @@
 //! 2. The caller makes the read and handles the same request again on the same connection. The lookup goes
 //!    on: the request is neither parsed again nor given a new snapshot.
 //! 3. A different request drops the suspended one, and its snapshot with it. So does a client that does not
-//!    read its replies ([`ConnectionState::drop_suspended`](crate::ConnectionState::drop_suspended)).
+//!    read its replies ([`ConnectionState::stall`](crate::ConnectionState::stall)).
 //!
 //! Only point lookups are suspended. Where the data is larger than memory nearly all of them come by here,
 //! and parsing the request a second time would cost as much as the lookup.

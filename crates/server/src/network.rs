@@ -83,6 +83,8 @@ use crate::error_text::panic_text;
 
 /// The time that requests under way have before a stop asks them to end.
 const INTERRUPT_AFTER: Duration = Duration::from_millis(500);
+/// The time for which a client may read nothing of its reply once a stop has begun.
+const GIVE_UP_AFTER: Duration = Duration::from_millis(500);
 /// The time between two looks whether they are over.
 const STOP_POLL: Duration = Duration::from_millis(5);
 
@@ -153,7 +155,8 @@ impl<H: Handler> Network<H> {
     }
 
     /// Stops. Listeners and idle connections close at once. Requests under way have the time `grace` to be
-    /// answered. Those that are not over after a short time are asked to end: by `interrupt`.
+    /// answered. Those that are not over after a short time are asked to end: by `interrupt`. Connections
+    /// whose clients then read nothing of a reply for some time are closed.
     pub fn stop(self, grace: Duration, interrupt: impl FnOnce()) {
         self.acceptor_inbox.push((), Urgency::Now);
         join(self.acceptor);
@@ -166,6 +169,14 @@ impl<H: Handler> Network<H> {
             thread::sleep(STOP_POLL);
         }
         interrupt();
+        let mut look_at = Instant::now();
+        while !self.threads.iter().all(JoinHandle::is_finished) {
+            if Instant::now() >= look_at {
+                self.inboxes.iter().for_each(|inbox| inbox.push(ThreadMessage::GiveUp, Urgency::Now));
+                look_at += GIVE_UP_AFTER;
+            }
+            thread::sleep(STOP_POLL);
+        }
         self.threads.into_iter().for_each(join);
     }
 }

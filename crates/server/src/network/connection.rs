@@ -79,6 +79,15 @@ enum Phase {
     Closing,
 }
 
+/// Whether the peer reads its replies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reader {
+    /// As fast as they come, as far as the handler knows.
+    Quick,
+    /// Replies wait.
+    Slow,
+}
+
 /// The next step of the I/O thread for a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -107,6 +116,10 @@ pub(crate) struct Connection<S> {
     speaks_wire: bool,
     /// The peer has ended its side. A short read then does not mean that the socket has no more to report.
     ended: bool,
+    /// Whether the handler was told that replies wait.
+    reader: Reader,
+    /// Bytes of the output at the last look whether the connection is stuck.
+    unsent_noted: usize,
     handoff: Arc<PoolHandoff>,
     /// Tells the request in the pool that the peer is gone; called once.
     hang_up: Option<HangUp>,
@@ -127,6 +140,8 @@ impl<S: Send + 'static> Connection<S> {
             readable: false,
             speaks_wire: false,
             ended: false,
+            reader: Reader::Quick,
+            unsent_noted: 0,
             handoff: Arc::default(),
             hang_up: None,
             _permit: accepted.permit,
@@ -168,6 +183,14 @@ impl<S: Send + 'static> Connection<S> {
             Phase::InPool => self.handoff.await_return(),
             Phase::Reading | Phase::Waiting(_) | Phase::Suspended(_) | Phase::Closing => {}
         }
+    }
+
+    /// Whether a connection that closes waits for nothing but its peer, which has read nothing since the last
+    /// call.
+    pub(crate) fn is_stuck(&mut self) -> bool {
+        let unsent = self.output.len();
+        let before = std::mem::replace(&mut self.unsent_noted, unsent);
+        matches!(self.phase, Phase::Closing) && unsent > 0 && unsent == before
     }
 
     /// Notes an event of the socket.
@@ -226,11 +249,19 @@ impl<S: Send + 'static> Connection<S> {
                 }
                 Phase::Serving if !self.output.is_empty() => {
                     if let Some(session) = &mut self.session {
-                        thread.handler.stalled(session);
+                        thread.handler.stalled(session, self.output.capacity());
+                        self.reader = Reader::Slow;
                     }
                     return Ok(Next::Rest);
                 }
-                Phase::Serving => {}
+                Phase::Serving => {
+                    if self.reader == Reader::Slow
+                        && let Some(session) = &mut self.session
+                    {
+                        thread.handler.resumed(session);
+                        self.reader = Reader::Quick;
+                    }
+                }
             }
             if let Some(frame) = self.repeated.take() {
                 if self.serve_frame(slot, &frame, thread)? == Served::NotYet {

@@ -82,8 +82,13 @@ pub trait Handler: Send + Sync + 'static {
 
     /// The peer does not read its replies, so the connection cannot go on for an unknown time. A request that
     /// [would have blocked](Handled::WouldBlock) is handled again only then, and must hold no resource
-    /// meanwhile.
-    fn stalled(&self, session: &mut Self::Session) {
+    /// meanwhile. The replies take so many bytes of memory.
+    fn stalled(&self, session: &mut Self::Session, unsent_bytes: usize) {
+        let _holds_nothing = (session, unsent_bytes);
+    }
+
+    /// The peer has read the replies of a connection that was [stalled](Handler::stalled).
+    fn resumed(&self, session: &mut Self::Session) {
         let _holds_nothing = session;
     }
 

@@ -206,6 +206,7 @@ impl<H: Handler> IoThread<H> {
                     self.resume(slot);
                 }
                 ThreadMessage::Stop(stop_at) => self.stop(stop_at),
+                ThreadMessage::GiveUp => self.give_up(),
             }
         }
         self.messages = messages;
@@ -309,6 +310,19 @@ impl<H: Handler> IoThread<H> {
             if connection.is_idle() {
                 self.close(slot);
             }
+        }
+    }
+
+    /// Closes the connections whose clients have read nothing of the replies that wait since the last call.
+    fn give_up(&mut self) {
+        let stuck = self
+            .connections
+            .iter_mut()
+            .filter_map(|(slot, connection)| connection.is_stuck().then_some(Slot(slot)));
+        let stuck: Vec<Slot> = stuck.collect();
+        for slot in stuck {
+            debug!(peer = %self.connections[slot.0].peer(), "the client does not read its reply");
+            self.close(slot);
         }
     }
 }

@@ -78,4 +78,6 @@ pub(crate) enum ThreadMessage<S> {
     WaitOver(Slot, Result<(), StorageError>),
     /// Answer the requests under way until this time, and begin no other.
     Stop(Instant),
+    /// Connections whose clients do not read their replies are given up, because the server stops.
+    GiveUp,
 }

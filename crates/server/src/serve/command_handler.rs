@@ -99,7 +99,11 @@ impl Handler for CommandHandler {
         self.commands.disconnected(connection, stream);
     }
 
-    fn stalled(&self, connection: &mut ConnectionState) {
-        connection.drop_suspended();
+    fn stalled(&self, connection: &mut ConnectionState, unsent_bytes: usize) {
+        connection.stall(self.commands.catalog().query_memory(), unsent_bytes);
+    }
+
+    fn resumed(&self, connection: &mut ConnectionState) {
+        connection.resume();
     }
 }
