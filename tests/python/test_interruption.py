@@ -150,7 +150,7 @@ def test_a_write_that_waits_for_a_transaction_ends_at_once(spilling, name, end):
     db.w.drop()
     db.w.insert_many([{"_id": i, "k": i, "n": 0} for i in range(5)])
     db.w.create_index("k")
-    waits = lambda operation: operation.get("waitingFor") == "conflict"
+    waits = lambda operation: operation.get("waitingFor") in ("intent", "conflict")
     with client.start_session() as session:
         session.start_transaction()
         db.w.update_one({"_id": 1}, {"$inc": {"n": 10}}, session=session)
