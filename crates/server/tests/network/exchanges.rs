@@ -36,7 +36,8 @@ fn a_request_that_would_block_is_answered_from_a_thread_of_the_pool() {
 fn pipelined_requests_are_answered_in_their_order_whatever_path_each_takes() {
     let server = start(LIMITS);
     let mut client = Client::connect(server.address);
-    let names = ["echo", "block", "later", "echo", "later", "block", "block", "echo"];
+    let names =
+        ["echo", "block", "later", "again", "echo", "return", "later", "block", "again", "block", "echo"];
     let mut pipelined = Vec::new();
     for id in 0..200_i32 {
         let name = names[usize::try_from(id).unwrap() % names.len()];
@@ -284,7 +285,7 @@ fn a_client_that_does_not_read_stops_being_read_and_gets_everything_once_it_read
 #[test]
 fn a_client_that_leaves_while_its_request_is_under_way_leaves_nothing_behind() {
     let server = start(LIMITS);
-    for name in ["block", "later"] {
+    for name in ["block", "later", "again", "return"] {
         let mut client = Client::connect(server.address);
         client.send(&message(1, MsgFlags::NONE, &document(name, 100)));
         wait_until("the session is there", || server.handler.sessions.load(Ordering::SeqCst) == 1);
@@ -299,12 +300,39 @@ fn a_client_that_leaves_while_its_request_is_under_way_leaves_nothing_behind() {
 fn a_client_that_ends_its_side_still_gets_its_answers() {
     let server = start(LIMITS);
     let mut client = Client::connect(server.address);
+    client.send(&message(0, MsgFlags::NONE, &document("again", 50)));
     client.send(&message(1, MsgFlags::NONE, &document("block", 50)));
     client.send(&message(2, MsgFlags::NONE, &document("echo", 1)));
     client.stream.shutdown(std::net::Shutdown::Write).unwrap();
-    assert_eq!(client.reply().response_to, 1);
-    assert_eq!(client.reply().response_to, 2);
+    for id in 0..3 {
+        assert_eq!(client.reply().response_to, id);
+    }
     client.expect_closed();
+}
+
+#[test]
+fn a_request_that_waits_for_another_one_holds_no_thread_and_hears_that_its_peer_is_gone() {
+    let server = start(Limits { blocking_threads: 1, io_threads: 1, ..LIMITS });
+    for name in ["again", "return"] {
+        let waiting: Vec<Client> = (0..20)
+            .map(|_| {
+                let mut client = Client::connect(server.address);
+                client.send(&message(1, MsgFlags::NONE, &document(name, 600)));
+                client
+            })
+            .collect();
+        let mut other = Client::connect(server.address);
+        let begun = Instant::now();
+        other.ask(1, &document("block", 1));
+        other.ask(2, &document("echo", 1));
+        assert!(begun.elapsed() < Duration::from_millis(500), "it took {:?}", begun.elapsed());
+        drop(waiting);
+        wait_until("it is told", || server.handler.is_peer_gone.swap(false, Ordering::SeqCst));
+        wait_until("all are gone", || server.handler.sessions.load(Ordering::SeqCst) == 1);
+        drop(other);
+        wait_until("the other is gone", || server.handler.sessions.load(Ordering::SeqCst) == 0);
+        server.handler.is_peer_gone.store(false, Ordering::SeqCst);
+    }
 }
 
 #[test]
@@ -329,7 +357,8 @@ fn many_connections_that_mix_all_paths_lose_no_reply() {
             std::thread::spawn(move || {
                 let mut client = Client::connect(address);
                 for id in 0..150 {
-                    let name = ["echo", "block", "later"][usize::try_from((id + number) % 3).unwrap()];
+                    let name = ["echo", "block", "later", "again", "return"]
+                        [usize::try_from((id + number) % 5).unwrap()];
                     // One at a time, two at a time: the session is asked for before and after it has come
                     // back.
                     client.send(&message(2 * id, MsgFlags::NONE, &document(name, 0)));

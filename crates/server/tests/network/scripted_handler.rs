@@ -7,6 +7,8 @@
 //! | `{block: ms}` | after this time, on a thread that may block |
 //! | `{stall: ms}` | after this time, on the I/O thread |
 //! | `{later: ms}` | the reply waits for this time |
+//! | `{again: ms}` | after this time, without a thread |
+//! | `{return: ms}` | the same, from a thread that may block and on one again |
 //! | `{never: 1}` | the reply waits, and will never be true |
 //! | `{panic: 1}` | the handler panics |
 //! | `{large: bytes}` | a reply of this length |
@@ -92,7 +94,7 @@ impl Handler for ScriptedHandler {
         if name == "decline" {
             return Handled::WouldBlock(None);
         }
-        if matches!(name, "block" | "linger") && blocking == BlockingMode::CachedOnly {
+        if matches!(name, "block" | "linger" | "return") && blocking == BlockingMode::CachedOnly {
             self.retried.fetch_add(1, Ordering::SeqCst);
             return Handled::WouldBlock(None);
         }
@@ -105,6 +107,11 @@ impl Handler for ScriptedHandler {
                 _ => self.reads.failing(),
             };
             return Handled::WouldBlock(Some(missed));
+        }
+        if matches!(name, "again" | "return") && have.swap(1, Ordering::SeqCst) == 0 {
+            self.retried.fetch_add(1, Ordering::SeqCst);
+            self.handled.fetch_add(1, Ordering::SeqCst);
+            return Handled::Again(Box::new(ScriptedWait::Durable(milliseconds(number))));
         }
         have.store(0, Ordering::SeqCst);
         self.handled.fetch_add(1, Ordering::SeqCst);

@@ -14,7 +14,7 @@ fn requests_under_way_are_answered_and_idle_connections_close() {
     let server = start(LIMITS);
     let mut idle = Client::connect(server.address);
     idle.ask(1, &document("echo", 1));
-    let mut busy: Vec<Client> = ["block", "later"]
+    let mut busy: Vec<Client> = ["block", "later", "again", "return"]
         .into_iter()
         .map(|name| {
             let mut client = Client::connect(server.address);
@@ -22,7 +22,7 @@ fn requests_under_way_are_answered_and_idle_connections_close() {
             client
         })
         .collect();
-    wait_until("both are under way", || server.handler.handled.load(Ordering::SeqCst) == 3);
+    wait_until("all are under way", || server.handler.handled.load(Ordering::SeqCst) == 5);
     let begun = Instant::now();
     server.network.stop(Duration::from_secs(5), || {});
     assert!(begun.elapsed() < Duration::from_secs(2), "stopping took {:?}", begun.elapsed());
