@@ -37,11 +37,28 @@ pub struct DeviceSpace {
     pub used_bytes: u64,
 }
 
+/// A new file that loses its name at once.
+pub(crate) fn open_and_remove<F: FileSystem + ?Sized>(
+    files: &F,
+    name: &Path,
+) -> Result<Arc<dyn File>, EnvironmentError> {
+    let file = files.open(name, OpenMode::CreateNew, Access::Buffered)?;
+    files.remove(name)?;
+    Ok(file)
+}
+
 /// The door to files. Paths are taken as given; every error names the path.
 pub trait FileSystem: Send + Sync {
     /// Opens a file. Where the file system cannot do [`Access::Direct`], the file is opened buffered:
     /// [`File::access`] tells the access that was granted.
     fn open(&self, path: &Path, mode: OpenMode, access: Access) -> Result<Arc<dyn File>, EnvironmentError>;
+
+    /// A new file that has no name, or has lost it: its room is free as soon as it is closed, and when the
+    /// process ends. A name in the same folder is used for a moment where the file system knows only named
+    /// files; then a crash in that moment leaves an empty file.
+    fn open_unnamed(&self, name: &Path) -> Result<Arc<dyn File>, EnvironmentError> {
+        open_and_remove(self, name)
+    }
 
     /// The names in a folder, sorted; not the paths. Names that are not UTF-8 are left out: Pando makes none.
     fn list(&self, folder: &Path) -> Result<Vec<String>, EnvironmentError>;

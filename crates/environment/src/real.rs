@@ -8,8 +8,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::OFlags;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
+use crate::files::open_and_remove;
 use crate::{
     Access, DeviceSpace, EnvironmentError, File, FileSystem, FolderLock, MEMORY_ALIGNMENT, OpenMode,
     Operation,
@@ -44,6 +46,17 @@ impl FileSystem for RealFileSystem {
             return self.open(path, OpenMode::Existing, Access::Buffered);
         }
         Ok(Arc::new(file))
+    }
+
+    fn open_unnamed(&self, name: &Path) -> Result<Arc<dyn File>, EnvironmentError> {
+        let folder = name.parent().unwrap_or(Path::new("."));
+        let mode = Mode::RUSR | Mode::WUSR;
+        match rustix::fs::open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
+            Ok(file) => Ok(Arc::new(RealFile::new(file.into(), name, Access::Buffered))),
+            // The file system or the kernel has no files without a name.
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => open_and_remove(self, name),
+            Err(error) => Err(EnvironmentError::io(Operation::Open, folder, std::io::Error::from(error))),
+        }
     }
 
     fn list(&self, folder: &Path) -> Result<Vec<String>, EnvironmentError> {

@@ -1,7 +1,7 @@
 //! Scratch files: data of running queries that does not fit in memory, in files without a name.
 //!
-//! A file's name is removed as soon as it is open. The kernel frees its room when it is closed, or when the
-//! process ends, however it ends. A crash between the two steps leaves a name, which the next
+//! The kernel frees the room of a file when it is closed, or when the process ends, however it ends. Where the
+//! file system knows only named files, a crash at the moment of creation leaves a name, which the next
 //! [`ScratchSpace::open`] removes.
 //!
 //! # Not here
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pando_environment::{Access, Environment, EnvironmentError, File, OpenMode};
+use pando_environment::{Environment, EnvironmentError, File};
 
 use crate::error::{ErrorKind, StorageError};
 use crate::operation::{DeviceAccount, OperationWait};
@@ -84,9 +84,7 @@ impl ScratchSpace {
         files.create_dir(&self.folder).map_err(|error| self.refused(error))?;
         let number = self.next_file.fetch_add(1, Ordering::Relaxed);
         let path = self.folder.join(format!("{number:08}.scratch"));
-        let file =
-            files.open(&path, OpenMode::CreateNew, Access::Buffered).map_err(|error| self.refused(error))?;
-        files.remove(&path).map_err(|error| self.refused(error))?;
+        let file = files.open_unnamed(&path).map_err(|error| self.refused(error))?;
         self.files.fetch_add(1, Ordering::Relaxed);
         Ok(ScratchFile { space: Arc::clone(self), file, length: AtomicU64::new(0), freed: AtomicU64::new(0) })
     }
