@@ -54,6 +54,7 @@ mod inbox;
 mod io_thread;
 mod listener;
 mod permits;
+mod phase;
 mod placement;
 mod pool_handoff;
 mod pool_request;

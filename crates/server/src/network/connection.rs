@@ -36,10 +36,11 @@ use tracing::{debug, warn};
 use super::foreign_protocol::{self, ForeignProtocol};
 use super::handler::{Handler, HangUp};
 use super::permits::Permit;
+use super::phase::{Phase, WaitEnd};
 use super::pool_handoff::PoolHandoff;
 use super::pool_request::{PoolOutcome, PoolReply, PoolRequest, start_wait};
 use super::reads::{ReadEnd, Taken};
-use super::responder::{Exchange, LateReply, Response, Sequel};
+use super::responder::{Exchange, Response, Sequel};
 use super::stream::{Peer, ReadOutcome, Stream, WriteOutcome};
 use super::thread_state::{Accepted, Slot, ThreadState};
 use crate::error_text::error_text;
@@ -60,24 +61,6 @@ const BLOCK_READS_MAX: u8 = 4;
 const READING_FRAME_BYTES_MAX: usize = 16 * 1024;
 /// Reads of the socket before other connections have their turn.
 const SOCKET_READS_MAX: usize = 8;
-
-/// The phase of the current request. Only in the first one may the next frame be handled.
-#[derive(Debug)]
-enum Phase {
-    /// No request is under way.
-    Serving,
-    /// A request, whose frame is the repeated one or stands first in the input, waits for a block read.
-    Reading,
-    /// A request is in the blocking pool, and the session with it.
-    InPool,
-    /// A reply waits for the log.
-    Waiting(LateReply),
-    /// A request waits for another one, without a thread, and is handled again: with this frame in the pool,
-    /// or with that at the front of the input.
-    Suspended(Option<Vec<u8>>),
-    /// No request is handled any more. The connection closes once the output is sent.
-    Closing,
-}
 
 /// Whether the peer reads its replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -605,15 +588,6 @@ impl<S: Send + 'static> Connection<S> {
         }
         Ok(())
     }
-}
-
-/// The state of a request at the end of its wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WaitEnd {
-    /// It is answered.
-    Answered,
-    /// It is handled again.
-    RequestGoesOn,
 }
 
 /// Whether a frame was handled.

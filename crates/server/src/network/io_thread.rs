@@ -25,9 +25,10 @@ use slab::Slab;
 use tracing::{debug, error, warn};
 
 use super::blocking_pool::BlockingPool;
-use super::connection::{Connection, Next, WaitEnd};
+use super::connection::{Connection, Next};
 use super::handler::Handler;
 use super::inbox::{Inbox, WAKE_TOKEN};
+use super::phase::WaitEnd;
 use super::reads::{ReadEnd, Reads};
 use super::thread_state::{Accepted, Slot, ThreadMessage, ThreadState};
 use crate::error_text::panic_text;
