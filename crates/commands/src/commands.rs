@@ -1,6 +1,7 @@
 //! The entry of the crate: a request goes in, a reply document comes out.
 
 mod connection_end;
+mod session_turn;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +17,11 @@ use pando_environment::{Environment, MissedRead, Monotonic};
 use pando_query::QueryError;
 use pando_query::explain::PlanSummary;
 
+use self::session_turn::joined;
 use crate::clock_store;
 use crate::cluster_clock;
 use crate::command_name::Scope;
+use crate::connection_transaction::{ConnectionTransaction, JoiningCommand};
 use crate::context::{Addressed, Attempt, Context, PendingCommit, RequestForm};
 use crate::durability_wait::DurabilityWait;
 use crate::error::{CommandError, Failure};
@@ -37,8 +40,7 @@ use crate::reply_timers::TimerWait;
 use crate::request_notes::RequestNotes;
 use crate::server_counters::{EndedRequest, MessageTraffic};
 use crate::session_id::SessionId;
-use crate::sessions::labels::{self, Labelled};
-use crate::sessions::{Begun, EndOfRequest, Entry, OpenTransaction, SessionUse};
+use crate::sessions::{Entry, SessionUse};
 use crate::shared_state::{CommandsOptions, SharedState};
 use crate::suspended_find::SuspendedFind;
 use crate::system_profile::{self, PROFILE_COLLECTION};
@@ -282,7 +284,8 @@ impl Commands {
                 connection.note_work();
             }
         }
-        let admitted = self.admit(request, aftermath.command, attempt)?;
+        let bound = connection.transaction();
+        let admitted = self.admit(request, aftermath.command, attempt, bound)?;
         let Admitted { command, value, addressed, session_use } = admitted;
         aftermath.wants_answer = addressed.concern.wants_answer();
         let collection = match command.name {
@@ -325,12 +328,13 @@ impl Commands {
     }
 
     /// Checks the fields that every command may have, and lists the request if it may wait. `position` is
-    /// that of the command in the registry.
+    /// that of the command in the registry, `bound` the transaction of the connection.
     fn admit<'r>(
         &self,
         request: &Request<'r>,
         position: Option<usize>,
         attempt: Attempt<'_>,
+        bound: Option<&ConnectionTransaction>,
     ) -> Result<Admitted<'r>, CommandError> {
         let mut generic = GenericArguments::read(request)?;
         generic.cluster_times =
@@ -340,7 +344,8 @@ impl Commands {
             CommandError::failed(ErrorCode::CommandNotFound, format!("no such command: '{name}'"))
         })?;
         let (database, session) = (generic.database, generic.session);
-        if command.scope == Scope::Admin && database != "admin" {
+        let ends_bound = bound.is_some() && command.generic.transactions == TransactionSupport::End;
+        if command.scope == Scope::Admin && database != "admin" && !ends_bound {
             return Err(CommandError::failed(
                 ErrorCode::Unauthorized,
                 format!("{} may only be run against the admin database.", command.name),
@@ -349,8 +354,17 @@ impl Commands {
         check_database(database)?;
         let time_limit = generic.time_limit();
         let statement_ids = generic.transaction.statement_ids;
-        let checked = generic.check(command.name, value.as_str().unwrap_or_default(), &command.generic)?;
+        let collection = value.as_str().unwrap_or_default();
+        let checked = generic.check(command.name, collection, &command.generic)?;
         let concern = checked.concern;
+        let joining = JoiningCommand {
+            name: command.name,
+            support: &command.generic,
+            database,
+            collection,
+            participation: checked.participation,
+        };
+        let (participation, session) = joined(bound, joining, session)?;
         if let Some(limit) = time_limit {
             attempt.record.operation().limit_time(attempt.began, limit);
         }
@@ -363,7 +377,7 @@ impl Commands {
             self.shared.running.list(attempt.record, RunningRequest::of(request.body, facts));
         }
         let addressed = Addressed { database, session, concern };
-        let session_use = match (checked.participation, session) {
+        let session_use = match (participation, session) {
             (Participation::Alone, _) | (_, None) => None,
             (participation, Some(session)) => {
                 let entry = Entry {
@@ -372,72 +386,12 @@ impl Commands {
                     statement_ids,
                     catalog: &self.shared.catalog,
                 };
-                Some(self.enter_session(session, &entry, attempt, checked.read_level)?)
+                let session_use = self.enter_session(session, &entry, attempt, checked.read_level)?;
+                self.renew_snapshot(bound, &session_use)?;
+                Some(session_use)
             }
         };
         Ok(Admitted { command, value, addressed, session_use })
-    }
-
-    /// Takes the session of a request, and begins or finds its transaction.
-    #[inline(never)]
-    fn enter_session(
-        &self,
-        session: SessionId,
-        entry: &Entry<'_>,
-        attempt: Attempt<'_>,
-        level: &'static str,
-    ) -> Result<Box<SessionUse>, CommandError> {
-        let shared = &self.shared;
-        let mut session = shared.sessions.take(session, &shared.catalog, attempt.caller())?;
-        let begun = || Begun {
-            at: shared.environment.clock().monotonic(),
-            ms: shared.now_ms(),
-            level,
-            connection: Arc::clone(attempt.record),
-        };
-        match session.enter(entry, begun) {
-            Ok(()) => Ok(Box::new(session)),
-            Err(error) => {
-                let kind = labelled_as(
-                    entry.support,
-                    matches!(entry.participation, Participation::RetryableWrite(_)),
-                );
-                let ended = session.leave(EndOfRequest::Again, entry.support, shared.now_ms());
-                self.close_cursors(&ended);
-                Err(labels::labelled(error, kind))
-            }
-        }
-    }
-
-    /// Puts the session of a request back. A failure ends its transaction, and gets the labels by which
-    /// drivers decide whether to try again.
-    #[inline(never)]
-    fn leave_session(
-        &self,
-        session: SessionUse,
-        support: TransactionSupport,
-        began: Monotonic,
-        outcome: Result<(), CommandError>,
-    ) -> Result<(), CommandError> {
-        let kind = labelled_as(support, session.is_write());
-        if let Some(open) = session.open() {
-            open.add_active(self.shared.environment.clock().monotonic().since(began));
-        }
-        let end = match &outcome {
-            Ok(()) => EndOfRequest::Answered,
-            Err(CommandError::WouldBlock(_)) => EndOfRequest::Again,
-            Err(CommandError::Failed(_)) => EndOfRequest::Failed,
-        };
-        let ended = session.leave(end, support, self.shared.now_ms());
-        self.close_cursors(&ended);
-        outcome.map_err(|error| labels::labelled(error, kind))
-    }
-
-    /// Closes the cursors of transactions that have ended.
-    fn close_cursors(&self, ended: &[Arc<OpenTransaction>]) {
-        for open in ended.iter().filter(|open| open.has_cursors()) {
-            self.shared.cursors.end_transaction(open.session, open.number);
-        }
     }
 
     /// Moves the cluster clock after a command that writes.
@@ -581,15 +535,6 @@ fn interrupted_or(failure: Failure, operation: &Operation, drop_text: Option<Str
             CommandError::Failed(told) => *told,
             CommandError::WouldBlock(_) => failure,
         },
-    }
-}
-
-/// The kind of statement whose error is labelled, which follows from what the error ends.
-fn labelled_as(support: TransactionSupport, is_write: bool) -> Labelled {
-    match support {
-        TransactionSupport::End => Labelled::End,
-        _ if is_write => Labelled::Write,
-        _ => Labelled::Statement,
     }
 }
 

@@ -9,6 +9,7 @@ use pando_document::RawDocumentBuf;
 use pando_environment::{Clock, Monotonic};
 
 use crate::Request;
+use crate::connection_transaction::ConnectionTransaction;
 use crate::intent_wait::StatementWait;
 use crate::last_write::LastWrite;
 use crate::operations::{ConnectionRecord, Entered, OperationTable};
@@ -35,6 +36,8 @@ pub struct ConnectionState {
     last_write: Option<Box<LastWrite>>,
     /// Its last commit.
     last_commit: Option<CommitReceipt>,
+    /// The transaction that `beginTransaction` has begun. It ends with the connection.
+    transaction: Option<ConnectionTransaction>,
     further_replies: FurtherReplies,
     /// It was of more use than to ask `hello`.
     has_worked: bool,
@@ -112,6 +115,7 @@ impl Clone for ConnectionState {
             first_attempt: None,
             last_write: None,
             last_commit: None,
+            transaction: None,
             further_replies: FurtherReplies::None,
             has_worked: false,
             wait: None,
@@ -138,6 +142,7 @@ impl ConnectionState {
             first_attempt: None,
             last_write: None,
             last_commit: None,
+            transaction: None,
             further_replies: FurtherReplies::None,
             has_worked: false,
             wait: None,
@@ -298,6 +303,21 @@ impl ConnectionState {
     /// Its last commit.
     pub(crate) fn last_commit(&self) -> Option<CommitReceipt> {
         self.last_commit
+    }
+
+    /// The transaction that `beginTransaction` has begun.
+    pub(crate) fn transaction(&self) -> Option<&ConnectionTransaction> {
+        self.transaction.as_ref()
+    }
+
+    /// Keeps a transaction, which later statements join.
+    pub(crate) fn hold_transaction(&mut self, transaction: ConnectionTransaction) {
+        self.transaction = Some(transaction);
+    }
+
+    /// Forgets the transaction. One that has not committed is rolled back.
+    pub(crate) fn forget_transaction(&mut self) {
+        self.transaction = None;
     }
 
     /// Its number, as `hello` shows it.

@@ -14,7 +14,7 @@ mod write_concern;
 
 use transaction_fields::FieldsOwner;
 pub(crate) use transaction_fields::{
-    Participation, Start, StatementIds, TransactionFields, TransactionSupport,
+    Participation, Start, StatementIds, TransactionFields, TransactionSupport, check_namespace,
 };
 pub(crate) use write_concern::WriteConcern;
 

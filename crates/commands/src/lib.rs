@@ -41,8 +41,8 @@
 //! Between the modules of this folder; `cargo xtask layers` refuses any other.
 //!
 //! ```arrows
-//! commands -> clock_store, connection, context, departures, durability_wait, generic_arguments, housekeeping
-//! commands -> intent_wait
+//! commands -> clock_store, connection, connection_transaction, context, departures, durability_wait
+//! commands -> generic_arguments, housekeeping, intent_wait
 //! handled -> reply_wait
 //! commands -> operations, profiler, registry, reply_timers, request_notes
 //! commands -> sessions, shared_state, suspended_find
@@ -53,7 +53,7 @@
 //! admin -> context, cursor_reply, system_profile
 //! diagnostic -> connection, context, generic_arguments, operations, profiler, server_counters, sessions
 //! diagnostic -> cursor_reply, system_profile, topology_version
-//! session -> connection, context, generic_arguments, sessions
+//! session -> connection, connection_transaction, context, generic_arguments, sessions
 //! durability_wait -> operations
 //! intent_wait -> operations, shared_state
 //! unit_of_work -> connection, context, intent_wait, shared_state
@@ -69,7 +69,8 @@
 //! reader -> sessions
 //! sessions -> generic_arguments, operations
 //! profiler -> operations, request_notes
-//! connection -> intent_wait, operations, suspended_find
+//! connection -> connection_transaction, intent_wait, operations, suspended_find
+//! connection_transaction -> generic_arguments, sessions, shared_state
 //! legacy -> commands, connection, context
 //! cursors -> cursor_facts, operations
 //! operations -> cursor_facts
@@ -93,6 +94,7 @@ mod cluster_clock;
 mod command_name;
 mod commands;
 mod connection;
+mod connection_transaction;
 mod context;
 mod crud;
 mod cursor_facts;

@@ -98,6 +98,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         .transactions(TransactionSupport::Statement)
         .active(ActivityKind::ReadCommand),
     any("authenticate", session::log_in::run),
+    any("beginTransaction", session::begin_transaction::run),
     any("buildInfo", diagnostic::build_info::run).transactions(TransactionSupport::WithoutSession),
     any("buildinfo", diagnostic::build_info::run).transactions(TransactionSupport::WithoutSession),
     on_admin("checkpoint", admin::fsync::run_checkpoint),
@@ -189,6 +190,8 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     on_admin("replSetGetStatus", diagnostic::replica_set::run_status),
     any("resetError", diagnostic::get_last_error::run_reset),
     any("reseterror", diagnostic::get_last_error::run_reset),
+    any("rollbackTransaction", session::begin_transaction::run_rollback)
+        .transactions(TransactionSupport::End),
     any("saslContinue", session::log_in::run),
     any("saslStart", session::log_in::run),
     any("serverStatus", diagnostic::server_status::run),

@@ -1,5 +1,6 @@
 //! The commands of sessions: their begin and end, and the ends of their transactions.
 
+pub(crate) mod begin_transaction;
 pub(crate) mod end_sessions;
 pub(crate) mod kill_sessions;
 pub(crate) mod log_in;

@@ -34,7 +34,6 @@ impl SessionId {
     }
 
     /// The identity of these bytes.
-    #[cfg(test)]
     pub fn from_bytes(bytes: [u8; 16]) -> SessionId {
         SessionId(bytes)
     }

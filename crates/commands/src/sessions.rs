@@ -148,6 +148,35 @@ impl Sessions {
         Ok(SessionUse::new(session, Arc::clone(&self.figures), progress))
     }
 
+    /// Begins the transaction of a new session, which has no record.
+    pub fn begin_unrecorded(
+        &self,
+        id: SessionId,
+        number: i64,
+        catalog: &Catalog,
+        begun: Begun,
+    ) -> Result<(), CommandError> {
+        let (used_ms, transaction) = (begun.ms, catalog.begin_session_transaction()?);
+        let open = OpenTransaction::new(id, number, begun, Arc::clone(&self.figures), transaction);
+        self.figures.count_start();
+        let progress = Some(Progress { number, stage: Stage::Open(Arc::new(open)) });
+        let state = State { progress, used: None, is_end_wanted: false, used_ms };
+        let session = Session { id, state: Mutex::new(state), free: Condvar::new() };
+        self.table.lock().insert(id, Arc::new(session));
+        Ok(())
+    }
+
+    /// Ends the transaction of a session that no request works with, and forgets the session.
+    pub fn remove(&self, id: SessionId) {
+        let Some(session) = self.table.lock().remove(&id) else { return };
+        let mut state = session.state.lock();
+        let Some(progress) = &mut state.progress else { return };
+        if let Stage::Open(open) = std::mem::replace(&mut progress.stage, Stage::Aborted) {
+            open.end();
+            self.figures.count_abort();
+        }
+    }
+
     /// The session of this identity, read from its record where it is not in the table.
     fn session(
         &self,

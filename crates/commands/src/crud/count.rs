@@ -1,5 +1,5 @@
 //! `count`: the number of documents that match, counted within one snapshot. Without a filter and a hint the
-//! collection's counter has it.
+//! collection's counter has it, unless the statement belongs to a transaction.
 
 use pando_catalog::Collection;
 use pando_document::{DocumentWriter, Number, RawDocument, RawValue};
@@ -39,22 +39,26 @@ pub(crate) fn run(
     }
     let namespace = context.readable(name)?;
     let filter = Filter::parse(query, &context.reading_scope())?;
-    let transaction = context.begin_read()?;
+    let reader = context.reader()?;
     let reach = limit.map(|limit| limit.saturating_add(skip));
-    let matched = match context.collection(namespace.collection())? {
-        Some(collection) if query.is_empty() && hint.is_none() => {
+    let collection = context.collection(namespace.collection())?;
+    let held = reader.hold()?;
+    let transaction = held.transaction();
+    // The counter lacks the writes of a transaction that is open.
+    let has_counter = context.open_transaction().is_none();
+    let matched = match collection {
+        Some(collection) if query.is_empty() && hint.is_none() && has_counter => {
             context.note(|notes| notes.plan = PlanSummary::Counter);
-            let all = collection.document_count(&*transaction, context.blocking)?;
+            let all = collection.document_count(transaction, context.blocking)?;
             let all = all.map_or_else(|| first_count(context, &collection), Ok)?;
             reach.map_or(all, |reach| all.min(reach))
         }
         Some(collection) => {
             let selection = Selection::new(filter, None, hint, reach)?;
-            selection::count(&selection, &collection, &*transaction, context)?
+            selection::count(&selection, &collection, transaction, context)?
         }
         None => 0,
     };
-    transaction.rollback();
     reply.append("n", count(matched.saturating_sub(skip)));
     Ok(())
 }

@@ -190,6 +190,13 @@ fn check_command(owner: &FieldsOwner<'_>, start: Start) -> Result<(), CommandErr
         }
         _ => {}
     }
+    check_namespace(database, collection)
+}
+
+/// Refuses namespaces that a transaction may not read or write.
+pub(crate) fn check_namespace(database: &str, collection: &str) -> Result<(), CommandError> {
+    let refused =
+        |reason: String| Err(CommandError::failed(ErrorCode::OperationNotSupportedInTransaction, reason));
     match (database, collection) {
         ("config", _) => {
             refused("Cannot run command against the config database in a transaction.".to_owned())

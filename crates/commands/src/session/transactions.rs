@@ -2,6 +2,8 @@
 //!
 //! A commit may be repeated, as long as its session has begun no newer number. The record of the commit
 //! stands in `config.transactions`, so that it may be repeated after a restart as well.
+//!
+//! `commitTransaction` also ends the transaction of a connection (`begin_transaction.rs`).
 
 use pando_catalog::{BlockingMode, CatalogError, Durability, ErrorKind};
 use pando_document::DocumentWriter;
@@ -19,9 +21,19 @@ const INLINE_WRITES_MAX: usize = 128;
 pub(crate) fn run_commit(
     context: &mut Context<'_>,
     request: &Request<'_>,
-    _reply: &mut DocumentWriter<'_>,
+    reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     check("commitTransaction", context, request)?;
+    let outcome = commit_or_repeat(context);
+    let is_over = !matches!(outcome, Err(CommandError::WouldBlock(_)));
+    if is_over && context.connection.transaction().is_some() {
+        context.connection.forget_transaction();
+        reply.append_str("status", "transaction committed");
+    }
+    outcome
+}
+
+fn commit_or_repeat(context: &mut Context<'_>) -> Result<(), CommandError> {
     let Some(session) = &context.session_use else { return Ok(()) };
     let number = session.number();
     match session.stage() {
@@ -41,6 +53,8 @@ pub(crate) fn run_abort(
     _reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     check("abortTransaction", context, request)?;
+    // That of a connection is over in any case.
+    context.connection.forget_transaction();
     let Some(session) = &mut context.session_use else { return Ok(()) };
     let number = session.number();
     match session.stage() {
@@ -85,7 +99,8 @@ fn commit(context: &mut Context<'_>, open: &OpenTransaction) -> Result<(), Comma
     };
     let Some(mut transaction) = open.take() else { return Err(aborted(open.number)) };
     let Some(session) = &mut context.session_use else { return Ok(()) };
-    if transaction.has_written() {
+    // The commit of a connection cannot be repeated.
+    if transaction.has_written() && context.connection.transaction().is_none() {
         session.write_commit_record(transaction.writer(), context.shared.now_ms())?;
     }
     let receipt = transaction

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use pando_catalog::{SessionTransaction, TransactionId};
+use pando_catalog::{Catalog, SessionTransaction, TransactionId};
 use pando_environment::Monotonic;
 use parking_lot::{ArcMutexGuard, Mutex, MutexGuard, RawMutex};
 
@@ -96,6 +96,16 @@ impl OpenTransaction {
 
     fn ended(&self) -> CommandError {
         aborted(self.number)
+    }
+
+    /// Moves it to the newest snapshot, unless it has written or a cursor reads it.
+    pub fn renew(&self, catalog: &Catalog) -> Result<(), CommandError> {
+        let mut held = self.lock()?;
+        let is_settled = self.has_cursors() || held.as_ref().is_some_and(SessionTransaction::has_written);
+        if !is_settled {
+            *held = Some(catalog.begin_session_transaction()?);
+        }
+        Ok(())
     }
 
     /// Notes that a cursor reads it.

@@ -1,0 +1,115 @@
+//! The session of a request: it is taken before the command runs, and put back afterwards.
+
+use std::sync::Arc;
+
+use pando_environment::Monotonic;
+
+use super::Commands;
+use crate::CommandError;
+use crate::connection_transaction::{ConnectionTransaction, Isolation, JoiningCommand};
+use crate::context::Attempt;
+use crate::generic_arguments::{Participation, TransactionSupport};
+use crate::session_id::SessionId;
+use crate::sessions::labels::{self, Labelled};
+use crate::sessions::{Begun, EndOfRequest, Entry, OpenTransaction, SessionUse};
+
+/// The part of a request in a transaction, and its session: those of the connection's transaction `bound`,
+/// where the request joins that.
+pub(super) fn joined(
+    bound: Option<&ConnectionTransaction>,
+    command: JoiningCommand<'_>,
+    session: Option<SessionId>,
+) -> Result<(Participation, Option<SessionId>), CommandError> {
+    let Some(bound) = bound else { return Ok((command.participation, session)) };
+    match bound.participation(command)? {
+        Participation::Alone => Ok((Participation::Alone, session)),
+        joined => Ok((joined, Some(bound.session()))),
+    }
+}
+
+/// The kind of statement whose error is labelled, which follows from what the error ends.
+fn labelled_as(support: TransactionSupport, is_write: bool) -> Labelled {
+    match support {
+        TransactionSupport::End => Labelled::End,
+        _ if is_write => Labelled::Write,
+        _ => Labelled::Statement,
+    }
+}
+
+impl Commands {
+    /// Takes the session of a request, and begins or finds its transaction.
+    #[inline(never)]
+    pub(super) fn enter_session(
+        &self,
+        session: SessionId,
+        entry: &Entry<'_>,
+        attempt: Attempt<'_>,
+        level: &'static str,
+    ) -> Result<Box<SessionUse>, CommandError> {
+        let shared = &self.shared;
+        let mut session = shared.sessions.take(session, &shared.catalog, attempt.caller())?;
+        let begun = || Begun {
+            at: shared.environment.clock().monotonic(),
+            ms: shared.now_ms(),
+            level,
+            connection: Arc::clone(attempt.record),
+        };
+        match session.enter(entry, begun) {
+            Ok(()) => Ok(Box::new(session)),
+            Err(error) => {
+                let kind = labelled_as(
+                    entry.support,
+                    matches!(entry.participation, Participation::RetryableWrite(_)),
+                );
+                let ended = session.leave(EndOfRequest::Again, entry.support, shared.now_ms());
+                self.close_cursors(&ended);
+                Err(labels::labelled(error, kind))
+            }
+        }
+    }
+
+    /// Puts the session of a request back. A failure ends its transaction, and gets the labels by which
+    /// drivers decide whether to try again.
+    #[inline(never)]
+    pub(super) fn leave_session(
+        &self,
+        session: SessionUse,
+        support: TransactionSupport,
+        began: Monotonic,
+        outcome: Result<(), CommandError>,
+    ) -> Result<(), CommandError> {
+        let kind = labelled_as(support, session.is_write());
+        if let Some(open) = session.open() {
+            open.add_active(self.shared.environment.clock().monotonic().since(began));
+        }
+        let end = match &outcome {
+            Ok(()) => EndOfRequest::Answered,
+            Err(CommandError::WouldBlock(_)) => EndOfRequest::Again,
+            Err(CommandError::Failed(_)) => EndOfRequest::Failed,
+        };
+        let ended = session.leave(end, support, self.shared.now_ms());
+        self.close_cursors(&ended);
+        outcome.map_err(|error| labels::labelled(error, kind))
+    }
+
+    /// Closes the cursors of transactions that have ended.
+    fn close_cursors(&self, ended: &[Arc<OpenTransaction>]) {
+        for open in ended.iter().filter(|open| open.has_cursors()) {
+            self.shared.cursors.end_transaction(open.session, open.number);
+        }
+    }
+
+    /// Moves the transaction of a connection to the newest snapshot, where its isolation says so.
+    pub(super) fn renew_snapshot(
+        &self,
+        bound: Option<&ConnectionTransaction>,
+        session: &SessionUse,
+    ) -> Result<(), CommandError> {
+        match (bound, session.open()) {
+            (Some(bound), Some(open)) if bound.isolation() == Isolation::NewestCommitted => {
+                open.renew(&self.shared.catalog)
+            }
+            _ => Ok(()),
+        }
+    }
+}
