@@ -4,6 +4,7 @@ pub(crate) mod coll_mod;
 pub(crate) mod compact;
 pub(crate) mod create;
 pub(crate) mod create_indexes;
+pub(crate) mod default_rw_concern;
 pub(crate) mod drop;
 pub(crate) mod drop_database;
 pub(crate) mod drop_indexes;

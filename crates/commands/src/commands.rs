@@ -2,6 +2,7 @@
 
 mod connection_end;
 mod session_turn;
+mod write_passage;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,7 @@ use crate::cluster_clock;
 use crate::command_name::Scope;
 use crate::connection_transaction::{ConnectionTransaction, JoiningCommand};
 use crate::context::{Addressed, Attempt, Context, PendingCommit, RequestForm};
+use crate::default_concerns::DefaultConcerns;
 use crate::durability_wait::DurabilityWait;
 use crate::error::{CommandError, Failure};
 use crate::generic_arguments::{
@@ -100,6 +102,11 @@ impl Commands {
         let chores = housekeeping::chore_names();
         let shared = SharedState::new(catalog, environment, options, cluster_clock, commands, chores);
         let shared = Arc::new(shared);
+        let stored = DefaultConcerns::stored(&shared.catalog, shared.started_ms).unwrap_or_else(|error| {
+            tracing::warn!(?error, "cannot read the default concerns in config.settings; w: 1 holds");
+            DefaultConcerns::implicit(shared.started_ms)
+        });
+        shared.default_concerns.store(Arc::new(stored));
         // A killed server must not have given out times that a later start does not know of.
         clock_store::store(&shared);
         let housekeeper = Housekeeper::start(&shared);
@@ -294,6 +301,7 @@ impl Commands {
         };
         let collection = collection.and_then(|name| name.as_str());
         aftermath.place = collection.map(|collection| (addressed.database, collection));
+        let concern = addressed.concern;
         let mut context = Context::new(&self.shared, connection, attempt, addressed);
         context.session_use = session_use;
         if value.as_str() == Some(PROFILE_COLLECTION) {
@@ -302,7 +310,10 @@ impl Commands {
             system_profile::write_queue(&self.shared);
         }
         let mut writer = DocumentWriter::begin(reply);
-        let outcome = (command.run)(&mut context, request, &mut writer);
+        let outcome = match self.pass_gate(command, &context) {
+            Ok(_pass) => (command.run)(&mut context, request, &mut writer),
+            Err(error) => Err(error),
+        };
         let session_use = context.session_use.take();
         // The client hears of a failed statement only when the statements that committed before it are
         // durable.
@@ -320,7 +331,7 @@ impl Commands {
             }
         };
         self.move_clock(command.generic.writes);
-        outcome?;
+        self.tell_broken_promise(request, concern, outcome, &mut writer)?;
         writer.append("ok", RawValue::Double(1.0));
         self.write_times(&mut writer);
         writer.finish();
@@ -339,6 +350,7 @@ impl Commands {
         let mut generic = GenericArguments::read(request)?;
         generic.cluster_times =
             self.shared.cluster_clock.as_ref().map_or(ClusterTimes::Unknown, |_| ClusterTimes::Known);
+        generic.default_concern = self.shared.default_concerns.load().concern;
         let (name, value) = request.command()?;
         let command = position.map(|position| &registry::COMMANDS[position]).ok_or_else(|| {
             CommandError::failed(ErrorCode::CommandNotFound, format!("no such command: '{name}'"))

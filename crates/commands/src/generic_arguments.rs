@@ -12,11 +12,12 @@ mod read_concern;
 mod transaction_fields;
 mod write_concern;
 
+pub(crate) use read_concern::level_of;
 use transaction_fields::FieldsOwner;
 pub(crate) use transaction_fields::{
     Participation, Start, StatementIds, TransactionFields, TransactionSupport, check_namespace,
 };
-pub(crate) use write_concern::WriteConcern;
+pub(crate) use write_concern::{Promise, WriteConcern, write_concern_error};
 
 use std::time::Duration;
 
@@ -95,6 +96,8 @@ pub(crate) struct GenericArguments<'a> {
     pub session: Option<SessionId>,
     /// Whether a read concern may name a time of the cluster clock.
     pub cluster_times: ClusterTimes,
+    /// The write concern of a request that names none.
+    pub default_concern: WriteConcern,
     time_limit: Option<RawValue<'a>>,
     read_concern: Option<RawValue<'a>>,
     write_concern: Option<RawValue<'a>>,
@@ -122,6 +125,7 @@ impl<'a> GenericArguments<'a> {
             database: "",
             session: None,
             cluster_times: ClusterTimes::Unknown,
+            default_concern: WriteConcern::DEFAULT,
             time_limit: None,
             read_concern: None,
             write_concern: None,
@@ -214,12 +218,13 @@ impl<'a> GenericArguments<'a> {
         let is_statement = matches!(participation, Participation::Transaction(..))
             && support.transactions != TransactionSupport::End;
         match (self.write_concern, support.writes) {
+            (None, WriteConcernSupport::Accepted) if !is_statement => Ok(self.default_concern),
             (None, _) => Ok(WriteConcern::DEFAULT),
             (Some(_), WriteConcernSupport::Accepted) if is_statement => Err(CommandError::failed(
                 ErrorCode::InvalidOptions,
                 "writeConcern is not allowed within a multi-statement transaction",
             )),
-            (Some(concern), WriteConcernSupport::Accepted) => WriteConcern::read(concern),
+            (Some(concern), WriteConcernSupport::Accepted) => WriteConcern::read(concern, self.cluster_times),
             (Some(_), WriteConcernSupport::Refused) => {
                 Err(CommandError::failed(ErrorCode::InvalidOptions, "Command does not support writeConcern"))
             }

@@ -41,8 +41,8 @@
 //! Between the modules of this folder; `cargo xtask layers` refuses any other.
 //!
 //! ```arrows
-//! commands -> clock_store, connection, connection_transaction, context, departures, durability_wait
-//! commands -> generic_arguments, housekeeping, intent_wait
+//! commands -> clock_store, connection, connection_transaction, context, default_concerns, departures
+//! commands -> durability_wait, generic_arguments, housekeeping, intent_wait, write_gate
 //! handled -> reply_wait
 //! commands -> operations, profiler, registry, reply_timers, request_notes
 //! commands -> sessions, shared_state, suspended_find
@@ -50,9 +50,10 @@
 //! registry -> admin, context, crud, diagnostic, generic_arguments, session
 //! crud -> connection, context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup
 //! crud -> reader, request_notes, sessions, shared_state, suspended_find, unit_of_work
-//! admin -> context, cursor_reply, system_profile
-//! diagnostic -> connection, context, generic_arguments, operations, profiler, server_counters, sessions
-//! diagnostic -> cursor_reply, system_profile, topology_version
+//! admin -> context, cursor_reply, default_concerns, generic_arguments, system_profile
+//! default_concerns -> generic_arguments
+//! diagnostic -> connection, context, generic_arguments, operations, profiler, server_counters
+//! diagnostic -> cursor_reply, sessions, system_profile, topology_version
 //! session -> connection, connection_transaction, context, generic_arguments, sessions
 //! durability_wait -> operations
 //! intent_wait -> operations, shared_state
@@ -65,7 +66,8 @@
 //! clock_store -> shared_state
 //! system_profile -> shared_state
 //! server_counters -> request_notes
-//! shared_state -> cursors, departures, operations, profiler, reply_timers, server_counters, sessions
+//! shared_state -> cursors, default_concerns, departures, operations, profiler, reply_timers
+//! shared_state -> server_counters, sessions, wait_figures, write_gate
 //! reader -> sessions
 //! sessions -> generic_arguments, operations
 //! profiler -> operations, request_notes
@@ -100,6 +102,7 @@ mod crud;
 mod cursor_facts;
 mod cursor_reply;
 mod cursors;
+mod default_concerns;
 mod departures;
 mod diagnostic;
 pub mod durability_wait;
@@ -135,6 +138,7 @@ mod system_profile;
 mod topology_version;
 mod unit_of_work;
 mod wait_figures;
+mod write_gate;
 
 pub use commands::Commands;
 pub use connection::{ClientWatch, ConnectionState, StreamState};

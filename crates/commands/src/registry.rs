@@ -20,6 +20,16 @@ pub(crate) struct CommandRow {
     pub counted: Option<OperationKind>,
     /// The use that a request makes of the collection that it names.
     pub activity: ActivityKind,
+    pub gate: GatePassage,
+}
+
+/// Whether a request waits in front of the gate of writers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GatePassage {
+    /// It writes, and waits.
+    Writer,
+    /// It does not.
+    Free,
 }
 
 impl CommandRow {
@@ -30,7 +40,12 @@ impl CommandRow {
     /// The command takes a write concern.
     const fn writes(self) -> CommandRow {
         let generic = GenericSupport { writes: WriteConcernSupport::Accepted, ..self.generic };
-        CommandRow { generic, ..self }
+        CommandRow { generic, gate: GatePassage::Writer, ..self }
+    }
+
+    /// The command takes a write concern, and writes nothing.
+    const fn writes_nothing(self) -> CommandRow {
+        CommandRow { gate: GatePassage::Free, ..self.writes() }
     }
 
     /// The command checks the type of its read concern itself.
@@ -78,6 +93,7 @@ const fn any(name: &'static str, run: Run) -> CommandRow {
         },
         counted: Some(OperationKind::Command),
         activity: ActivityKind::OtherCommand,
+        gate: GatePassage::Free,
     }
 }
 
@@ -88,12 +104,12 @@ const fn on_admin(name: &'static str, run: Run) -> CommandRow {
 /// All commands, sorted by name in byte order.
 pub(crate) static COMMANDS: &[CommandRow] = &[
     on_admin("abortTransaction", session::transactions::run_abort)
-        .writes()
+        .writes_nothing()
         .transactions(TransactionSupport::End),
     any("aggregate", crud::aggregate::run)
         .reads(ReadConcernSupport::All)
         .own_read_words()
-        .writes()
+        .writes_nothing()
         .time_limit(TimeLimit::Natural)
         .transactions(TransactionSupport::Statement)
         .active(ActivityKind::ReadCommand),
@@ -147,8 +163,9 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         .transactions(TransactionSupport::RetryableWrite)
         .active(ActivityKind::WriteCommand),
     on_admin("fsync", admin::fsync::run),
+    on_admin("fsyncUnlock", admin::fsync::run_unlock),
     on_admin("getCmdLineOpts", diagnostic::get_cmd_line_opts::run),
-    on_admin("getDefaultRWConcern", diagnostic::replica_set::run_default_concern),
+    on_admin("getDefaultRWConcern", admin::default_rw_concern::run_get),
     on_admin("getDiagnosticData", diagnostic::get_diagnostic_data::run),
     any("getLastError", diagnostic::get_last_error::run),
     on_admin("getLog", diagnostic::get_log::run),
@@ -196,6 +213,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("saslStart", session::log_in::run),
     any("serverStatus", diagnostic::server_status::run),
     any("setClientLockTimeout", session::set_client_lock_timeout::run),
+    on_admin("setDefaultRWConcern", admin::default_rw_concern::run_set).writes(),
     on_admin("setParameter", diagnostic::set_parameter::run),
     any("showLiveTransactions", diagnostic::transaction_locks::run_transactions),
     any("showPendingLockRequests", diagnostic::transaction_locks::run_requests),

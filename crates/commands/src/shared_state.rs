@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+use arc_swap::ArcSwap;
 use pando_catalog::Catalog;
 use pando_document::{ObjectId, Timestamp};
 use pando_environment::Environment;
@@ -14,6 +15,7 @@ use crate::chore_figures::HousekeepingFigures;
 use crate::cluster_clock::ClusterClock;
 use crate::command_name::CommandName;
 use crate::cursors::{CursorTimeout, Cursors};
+use crate::default_concerns::DefaultConcerns;
 use crate::departures::Departures;
 use crate::host_facts::HostFacts;
 use crate::log_tail::LogTail;
@@ -25,6 +27,7 @@ use crate::reply_timers::ReplyTimers;
 use crate::server_counters::ServerCounters;
 use crate::sessions::Sessions;
 use crate::wait_figures::WaitFigures;
+use crate::write_gate::WriteGate;
 
 /// Facts about the surrounding process, for the commands that show them.
 #[derive(Clone, Debug, Default)]
@@ -75,6 +78,11 @@ pub(crate) struct SharedState {
     pub sessions: Sessions,
     /// Statements that wait on a thread for a transaction which has changed the same document.
     pub conflict_waits: AtomicUsize,
+    /// The gate that `fsync` with `lock` closes.
+    pub write_gate: WriteGate,
+    pub default_concerns: ArcSwap<DefaultConcerns>,
+    /// Held by a request that changes the default concerns.
+    pub default_concerns_turn: Mutex<()>,
     pub environment: Environment,
     pub options: CommandsOptions,
     /// The commands that there are, for those that list or name them.
@@ -126,6 +134,9 @@ impl SharedState {
             cursors,
             sessions: Sessions::default(),
             conflict_waits: AtomicUsize::new(0),
+            write_gate: WriteGate::default(),
+            default_concerns: ArcSwap::from_pointee(DefaultConcerns::implicit(started_ms)),
+            default_concerns_turn: Mutex::default(),
             environment,
             options,
             counters: ServerCounters::new(commands.len()),

@@ -1,15 +1,18 @@
-//! `fsync` and `checkpoint`: everything that was committed is written to its final place.
+//! `fsync`, `fsyncUnlock` and `checkpoint`: everything that was committed is written to its final place.
 //!
 //! Acknowledged writes do not need them: the log keeps those. They are for sizes of a store without buffered
 //! writes, and for a start without log replay. `fsync` is MongoDB's, `checkpoint` TokuMX's.
 //!
-//! Not here: `fsync` with `lock`, which stops writes while the files are copied. `pandoBackup` copies them
-//! while writes go on.
+//! `fsync` with `lock` stops all writes until `fsyncUnlock`. The engine still reorganises its files:
+//! `pandoBackup` copies them, with writes or without.
 
 use pando_document::{DocumentWriter, RawValue};
 
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
+
+/// The page that MongoDB names in its answer, which scripts print.
+const SEE_ALSO: &str = "http://dochub.mongodb.org/core/fsynccommand";
 
 /// `fsync`. As MongoDB, it passes over fields that it does not know.
 pub(crate) fn run(
@@ -17,18 +20,37 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    for field in request.body.iter() {
-        let (name, value) = field?;
-        // Whatever its type, as in MongoDB.
-        if name == "lock" && value.to_bool() {
-            return Err(CommandError::failed(
-                ErrorCode::CommandNotSupported,
-                "fsync does not lock the server: pandoBackup copies its data while writes go on",
-            ));
-        }
+    context.require_may_block()?;
+    // Whatever its type, as in MongoDB.
+    let locks = matches!(request.body.get("lock")?, Some(value) if value.to_bool());
+    if !locks {
+        run_checkpoint(context, request, reply)?;
+        reply.append("numFiles", RawValue::Int32(1));
+        return Ok(());
     }
-    run_checkpoint(context, request, reply)?;
-    reply.append("numFiles", RawValue::Int32(1));
+    let gate = &context.shared.write_gate;
+    let count = gate.close(context.operation)?;
+    if let Err(error) = context.catalog().engine().checkpoint() {
+        gate.open();
+        return Err(error.into());
+    }
+    reply.append_str("info", "now locked against writes, use db.fsyncUnlock() to unlock");
+    reply.append_i64("lockCount", whole(count));
+    reply.append_str("seeAlso", SEE_ALSO);
+    Ok(())
+}
+
+/// `fsyncUnlock`. It waits for nothing, so that it runs when all threads that may wait do.
+pub(crate) fn run_unlock(
+    context: &mut Context<'_>,
+    _request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let Some(left) = context.shared.write_gate.open() else {
+        return Err(CommandError::failed(ErrorCode::Untold, "fsyncUnlock called when not locked"));
+    };
+    reply.append_str("info", "fsyncUnlock completed");
+    reply.append_i64("lockCount", whole(left));
     Ok(())
 }
 
@@ -40,4 +62,8 @@ pub(crate) fn run_checkpoint(
 ) -> Result<(), CommandError> {
     context.require_may_block()?;
     Ok(context.catalog().engine().checkpoint()?)
+}
+
+fn whole(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -40,6 +40,10 @@ pub(crate) fn run(
         }
     }
     list.finish();
+    if context.shared.write_gate.locks() > 0 {
+        reply.append_bool("fsyncLock", true);
+        reply.append_str("info", "use db.fsyncUnlock() to terminate the fsync write/snapshot lock");
+    }
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use pando_catalog::Durability;
 use pando_document::{Document, DocumentWriter, RawDocument, RawValue};
 
 use crate::context::{Context, RequestForm};
-use crate::generic_arguments::WriteConcern;
+use crate::generic_arguments::{ClusterTimes, Promise, WriteConcern};
 use crate::{CommandError, ErrorCode, Request};
 
 /// The fields of the request that make its write concern.
@@ -26,7 +26,8 @@ pub(crate) fn run(
         let code = ErrorCode::Location(5_739_000);
         return Err(CommandError::failed(code, "getLastError command is not supported"));
     }
-    let concern = read_concern(request)?;
+    let times = context.shared.cluster_clock.as_ref().map_or(ClusterTimes::Unknown, |_| ClusterTimes::Known);
+    let concern = read_concern(request, times)?;
     let write = context.connection.last_write().cloned();
     if let Some(write) = &write {
         if let Some(updated_existing) = write.updated_existing() {
@@ -69,7 +70,7 @@ pub(crate) fn run_reset(
 }
 
 /// The write concern. One that this server cannot keep is shown in the error, as `badGLE`.
-fn read_concern(request: &Request<'_>) -> Result<WriteConcern, CommandError> {
+fn read_concern(request: &Request<'_>, times: ClusterTimes) -> Result<WriteConcern, CommandError> {
     let mut bytes = Vec::new();
     let mut writer = DocumentWriter::begin(&mut bytes);
     for name in CONCERN_FIELDS {
@@ -80,7 +81,12 @@ fn read_concern(request: &Request<'_>) -> Result<WriteConcern, CommandError> {
     }
     writer.finish();
     let concern = RawDocument::from_bytes(&bytes)?;
-    WriteConcern::read(RawValue::Document(concern)).map_err(|error| match error {
+    let concern =
+        WriteConcern::read(RawValue::Document(concern), times).and_then(|read| match read.promise {
+            Promise::Kept => Ok(read),
+            promise => Err(promise.failure(concern).into()),
+        });
+    concern.map_err(|error| match error {
         CommandError::Failed(mut failure) => {
             if let Ok(mut asked) = Document::from_raw(request.body) {
                 asked.remove("$db");

@@ -3,7 +3,6 @@
 
 use pando_document::{DocumentWriter, RawValue, Timestamp};
 
-use crate::arguments::no_more;
 use crate::context::Context;
 use crate::persona::Persona;
 use crate::{CommandError, ErrorCode, Request};
@@ -117,35 +116,6 @@ pub(crate) fn run_configuration(
     defaults.finish();
     settings.finish();
     configuration.finish();
-    Ok(())
-}
-
-/// `getDefaultRWConcern`. One node has one write concern by default, whatever its persona: `w: 1`.
-pub(crate) fn run_default_concern(
-    context: &mut Context<'_>,
-    request: &Request<'_>,
-    reply: &mut DocumentWriter<'_>,
-) -> Result<(), CommandError> {
-    if context.shared.options.persona.persona == Persona::Standalone {
-        no_more("getDefaultRWConcern", request.body)?;
-        return Err(CommandError::failed(
-            ErrorCode::Location(51_300),
-            "'getDefaultRWConcern' is not supported on standalone nodes.",
-        ));
-    }
-    let mut read = reply.document("defaultReadConcern");
-    read.append_str("level", "local");
-    read.finish();
-    let mut write = reply.document("defaultWriteConcern");
-    write.append_i32("w", 1);
-    write.append_i32("wtimeout", 0);
-    write.finish();
-    reply.append_str("defaultWriteConcernSource", "implicit");
-    reply.append_str("defaultReadConcernSource", "implicit");
-    if matches!(request.body.get("inMemory")?, Some(value) if value.to_bool()) {
-        reply.append_bool("inMemory", true);
-    }
-    reply.append_date_time("localUpdateWallClockTime", context.shared.started_ms);
     Ok(())
 }
 

@@ -61,6 +61,14 @@ fn not_an_object() -> CommandError {
     CommandError::failed(ErrorCode::FailedToParse, "readConcern field should be an object")
 }
 
+/// The level that a read concern names, checked.
+pub(crate) fn level_of(concern: &RawDocument) -> Result<Option<&str>, CommandError> {
+    match read(concern)? {
+        Some(level) if !LEVELS.contains(&level) => Err(unknown_level()),
+        level => Ok(level),
+    }
+}
+
 /// Checks the types of all fields; gives the level.
 fn read(concern: &RawDocument) -> Result<Option<&str>, CommandError> {
     let mut level = None;

@@ -30,6 +30,14 @@ macro_rules! error_codes {
                 }
             }
 
+            /// The code of this number.
+            pub const fn of(code: i32) -> ErrorCode {
+                match code {
+                    $($code => ErrorCode::$variant,)*
+                    other => ErrorCode::Location(other),
+                }
+            }
+
             /// Whether the table has this number, so that the code has a name.
             pub const fn is_named(code: i32) -> bool {
                 matches!(code, $($code)|*)
@@ -65,6 +73,8 @@ error_codes! {
     InternalError = 1, "InternalError";
     BadValue = 2, "BadValue";
     NoSuchKey = 4, "NoSuchKey";
+    HostUnreachable = 6, "HostUnreachable";
+    HostNotFound = 7, "HostNotFound";
     FailedToParse = 9, "FailedToParse";
     UserNotFound = 11, "UserNotFound";
     Unauthorized = 13, "Unauthorized";
@@ -89,17 +99,21 @@ error_codes! {
     EmptyFieldName = 56, "EmptyFieldName";
     DottedFieldName = 57, "DottedFieldName";
     CommandNotFound = 59, "CommandNotFound";
+    StaleShardVersion = 63, "StaleShardVersion";
+    WriteConcernFailed = 64, "WriteConcernFailed";
     ImmutableField = 66, "ImmutableField";
     CannotCreateIndex = 67, "CannotCreateIndex";
     IndexAlreadyExists = 68, "IndexAlreadyExists";
     InvalidOptions = 72, "InvalidOptions";
     InvalidNamespace = 73, "InvalidNamespace";
     NoReplicationEnabled = 76, "NoReplicationEnabled";
+    UnknownReplWriteConcern = 79, "UnknownReplWriteConcern";
     IndexOptionsConflict = 85, "IndexOptionsConflict";
     IndexKeySpecsConflict = 86, "IndexKeySpecsConflict";
     NetworkTimeout = 89, "NetworkTimeout";
     ShutdownInProgress = 91, "ShutdownInProgress";
     OperationFailed = 96, "OperationFailed";
+    UnsatisfiableWriteConcern = 100, "UnsatisfiableWriteConcern";
     NotExactValueField = 111, "NotExactValueField";
     WriteConflict = 112, "WriteConflict";
     CommandNotSupported = 115, "CommandNotSupported";
@@ -107,18 +121,23 @@ error_codes! {
     DocumentValidationFailure = 121, "DocumentValidationFailure";
     NotAReplicaSet = 123, "NotAReplicaSet";
     CommandFailed = 125, "CommandFailed";
+    FailedToSatisfyReadPreference = 133, "FailedToSatisfyReadPreference";
+    ReadConcernMajorityNotAvailableYet = 134, "ReadConcernMajorityNotAvailableYet";
     ExceededMemoryLimit = 146, "ExceededMemoryLimit";
+    StaleEpoch = 150, "StaleEpoch";
     CommandNotSupportedOnView = 166, "CommandNotSupportedOnView";
     InvalidPipelineOperator = 168, "InvalidPipelineOperator";
     CannotIndexParallelArrays = 171, "CannotIndexParallelArrays";
     QueryPlanKilled = 175, "QueryPlanKilled";
     AmbiguousIndexKeyPattern = 181, "AmbiguousIndexKeyPattern";
+    PrimarySteppedDown = 189, "PrimarySteppedDown";
     InvalidIndexSpecificationOption = 197, "InvalidIndexSpecificationOption";
     InvalidUuid = 207, "InvalidUUID";
     IncompleteTransactionHistory = 217, "IncompleteTransactionHistory";
     QueryFeatureNotAllowed = 224, "QueryFeatureNotAllowed";
     TransactionTooOld = 225, "TransactionTooOld";
     MaxSubPipelineDepthExceeded = 232, "MaxSubPipelineDepthExceeded";
+    RetryChangeStream = 234, "RetryChangeStream";
     CursorKilled = 237, "CursorKilled";
     NotImplemented = 238, "NotImplemented";
     ConversionFailure = 241, "ConversionFailure";
@@ -126,6 +145,7 @@ error_codes! {
     NoSuchTransaction = 251, "NoSuchTransaction";
     TransactionCommitted = 256, "TransactionCommitted";
     TransactionTooLarge = 257, "TransactionTooLarge";
+    ExceededTimeLimit = 262, "ExceededTimeLimit";
     OperationNotSupportedInTransaction = 263, "OperationNotSupportedInTransaction";
     IndexBuildAborted = 276, "IndexBuildAborted";
     ClientDisconnect = 279, "ClientDisconnect";
@@ -134,12 +154,20 @@ error_codes! {
     DataCorruptionDetected = 300, "DataCorruptionDetected";
     ApiVersionError = 322, "APIVersionError";
     UnsupportedOpQueryCommand = 352, "UnsupportedOpQueryCommand";
+    TemporarilyUnavailable = 365, "TemporarilyUnavailable";
+    ReauthenticationRequired = 391, "ReauthenticationRequired";
+    SocketException = 9001, "SocketException";
+    NotWritablePrimary = 10107, "NotWritablePrimary";
     BsonObjectTooLarge = 10334, "BSONObjectTooLarge";
     DuplicateKey = 11000, "DuplicateKey";
     InterruptedAtShutdown = 11600, "InterruptedAtShutdown";
     Interrupted = 11601, "Interrupted";
+    InterruptedDueToReplStateChange = 11602, "InterruptedDueToReplStateChange";
     BackgroundOperationInProgressForNamespace = 12587, "BackgroundOperationInProgressForNamespace";
     DatabaseDifferCase = 13297, "DatabaseDifferCase";
+    StaleConfig = 13388, "StaleConfig";
+    NotPrimaryNoSecondaryOk = 13435, "NotPrimaryNoSecondaryOk";
+    NotPrimaryOrSecondary = 13436, "NotPrimaryOrSecondary";
     OutOfDiskSpace = 14031, "OutOfDiskSpace";
     IdlDuplicateField = 40413, "IDLDuplicateField";
     IdlFailedToParse = 40414, "IDLFailedToParse";
@@ -155,6 +183,8 @@ mod tests {
     fn codes_without_a_name_are_locations() {
         assert_eq!(ErrorCode::Location(51024).name(), "Location51024");
         assert_eq!(ErrorCode::DuplicateKey.code(), 11000);
+        assert_eq!(ErrorCode::of(11000), ErrorCode::DuplicateKey);
+        assert_eq!(ErrorCode::of(51024), ErrorCode::Location(51024));
         assert_eq!(ErrorCode::IdlUnknownField.name(), "IDLUnknownField");
     }
 }

@@ -123,9 +123,13 @@ fn a_checkpoint_can_be_asked_for() {
     connection.ok("test", doc! { "insert": "c", "documents": [{ "_id": -1 }] });
     connection.ok("admin", doc! { "checkpoint": 1 });
     assert!(figures(&mut connection).0 > after.0);
-    let refused = connection.ask("admin", doc! { "fsync": 1, "lock": true });
-    assert_eq!(refused.get_i32("code").unwrap(), 115, "{refused}");
-    assert!(refused.get_str("errmsg").unwrap().contains("pandoBackup"), "{refused}");
+    let locked = connection.ok("admin", doc! { "fsync": 1, "lock": true });
+    assert_eq!(locked.get_i64("lockCount").unwrap(), 1, "{locked}");
+    let refused =
+        connection.ask("test", doc! { "insert": "c", "documents": [{ "_id": -2 }], "maxTimeMS": 20 });
+    assert_eq!(refused.get_i32("code").unwrap(), 50, "{refused}");
+    connection.ok("admin", doc! { "fsyncUnlock": 1 });
+    connection.ok("test", doc! { "insert": "c", "documents": [{ "_id": -2 }] });
 }
 
 #[test]

@@ -21,6 +21,8 @@ pub enum OperationWait {
     IndexBuild,
     /// The end of another request of the same session.
     Session,
+    /// The end of the lock against all writes, or of the writers before it.
+    WriteLock,
     /// A read of the device.
     Device,
     /// Writes and reads of scratch files, for lack of memory.
@@ -34,12 +36,13 @@ pub enum OperationWait {
 }
 
 /// All waits; the code of each is its place, from 1.
-const ALL: [OperationWait; 10] = [
+const ALL: [OperationWait; 11] = [
     OperationWait::Conflict,
     OperationWait::Intent,
     OperationWait::Collection,
     OperationWait::IndexBuild,
     OperationWait::Session,
+    OperationWait::WriteLock,
     OperationWait::Device,
     OperationWait::Spill,
     OperationWait::QueryMemory,
@@ -56,6 +59,7 @@ impl OperationWait {
             OperationWait::Collection => "collection",
             OperationWait::IndexBuild => "indexBuild",
             OperationWait::Session => "session",
+            OperationWait::WriteLock => "writeLock",
             OperationWait::Device => "device",
             OperationWait::Spill => "spill",
             OperationWait::QueryMemory => "queryMemory",
@@ -71,7 +75,8 @@ impl OperationWait {
             | OperationWait::Intent
             | OperationWait::Collection
             | OperationWait::IndexBuild
-            | OperationWait::Session => true,
+            | OperationWait::Session
+            | OperationWait::WriteLock => true,
             OperationWait::Device
             | OperationWait::Spill
             | OperationWait::QueryMemory
