@@ -280,6 +280,12 @@ impl<'c> Context<'c> {
     /// The namespace of a collection that is to be written to.
     pub fn writable(&mut self, collection: &str) -> Result<Namespace, CommandError> {
         let namespace = self.namespace(collection)?;
+        self.check_writable(&namespace)?;
+        Ok(namespace)
+    }
+
+    /// Refuses to write to a collection that belongs to the server.
+    pub fn check_writable(&mut self, namespace: &Namespace) -> Result<(), CommandError> {
         if let Some(session) = self.session_use.as_mut().filter(|session| session.open().is_some())
             && namespace.is_system()
         {
@@ -289,8 +295,7 @@ impl<'c> Context<'c> {
                 format!("Cannot write to system collection {namespace} within a transaction."),
             ));
         }
-        namespace.check_writable()?;
-        Ok(namespace)
+        Ok(namespace.check_writable()?)
     }
 
     /// Begins a reader of the newest snapshot.

@@ -1,6 +1,8 @@
 //! Commands that read and write documents.
 
 pub(crate) mod aggregate;
+pub(crate) mod bulk_write;
+mod bulk_write_results;
 mod coll_stats_stage;
 pub(crate) mod collation;
 pub(crate) mod count;

@@ -117,6 +117,11 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("beginTransaction", session::begin_transaction::run),
     any("buildInfo", diagnostic::build_info::run).transactions(TransactionSupport::WithoutSession),
     any("buildinfo", diagnostic::build_info::run).transactions(TransactionSupport::WithoutSession),
+    on_admin("bulkWrite", crud::bulk_write::run)
+        .writes()
+        .transactions(TransactionSupport::RetryableWrite)
+        .counts_itself()
+        .active(ActivityKind::WriteCommand),
     on_admin("checkpoint", admin::fsync::run_checkpoint),
     any("collMod", admin::coll_mod::run).writes(),
     any("collStats", diagnostic::coll_stats::run),

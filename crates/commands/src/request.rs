@@ -46,10 +46,21 @@ impl<'a> Request<'a> {
         command: &'static str,
         field: &'static str,
     ) -> Result<Option<Vec<&'a RawDocument>>, CommandError> {
-        if let Some(foreign) = self.sequences.iter().find(|sequence| sequence.identifier != field) {
+        self.documents_beside(command, field, &[field])
+    }
+
+    /// The same of a command whose fields `all` may each come as a sequence.
+    pub fn documents_beside(
+        &self,
+        command: &'static str,
+        field: &'static str,
+        all: &[&'static str],
+    ) -> Result<Option<Vec<&'a RawDocument>>, CommandError> {
+        if let Some(foreign) = self.sequences.iter().find(|sequence| !all.contains(&sequence.identifier)) {
             return Err(unknown_field(command, foreign.identifier));
         }
-        match (self.sequences.first(), self.body.get(field)?) {
+        let sequence = self.sequences.iter().find(|sequence| sequence.identifier == field);
+        match (sequence, self.body.get(field)?) {
             (Some(sequence), _) => split(sequence.documents).map(Some),
             (None, Some(list)) => Argument::of_value(command, field, list).documents().map(Some),
             (None, None) => Ok(None),

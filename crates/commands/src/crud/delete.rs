@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Bytes, Collection, WriteTransaction};
+use pando_catalog::{Bytes, Collection, Namespace, WriteTransaction};
 use pando_document::{DocumentWriter, Number, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
@@ -11,7 +11,7 @@ use pando_query::filter::Filter;
 use super::collation::refuse_collation;
 use super::insert::check_batch_length;
 use super::selection::{self, Selection};
-use super::statement_batch::{Effect, Statement, StatementBatch, StatementRun};
+use super::statement_batch::{BatchOutcome, Effect, Statement, StatementBatch, StatementRun};
 use super::statement_parts::checked_hint;
 use super::steps::{Meter, Written, documents_max, in_steps};
 use super::update_statement::Reach;
@@ -24,10 +24,11 @@ use crate::operations::statement_of;
 use crate::{CommandError, ErrorCode, Request, unit_of_work};
 
 /// A deletion as a request gives it.
-struct DeleteParts<'a> {
-    query: &'a RawDocument,
-    reach: Reach,
-    hint: Option<RawValue<'a>>,
+#[derive(Clone, Copy)]
+pub(super) struct DeleteParts<'a> {
+    pub query: &'a RawDocument,
+    pub reach: Reach,
+    pub hint: Option<RawValue<'a>>,
 }
 
 /// Deletes.
@@ -58,20 +59,7 @@ pub(crate) fn run(
     }
     let scope = context.parse_scope().with_let(variables)?;
 
-    let mut batch = StatementBatch::new(&parts, &scope, order);
-    unit_of_work::run(context, |context| {
-        let lease = context.lease(&namespace)?;
-        let Some(lease) = lease else {
-            for part in &parts {
-                Filter::parse(part.query, &scope)?;
-            }
-            return Ok(());
-        };
-        batch.run(context, &lease)
-    })?;
-    let outcome = batch.into_outcome();
-    let tried = tried(parts.len(), order, &outcome.failed);
-    context.shared.operations.add(OperationKind::Delete, tried);
+    let outcome = delete_batch(context, &namespace, &parts, &scope, order)?;
     let deleted = outcome.outcomes.iter().map(|statement| statement.outcome.documents).sum();
     context.note(|notes| notes.deleted = Some(deleted));
     if context.concern.wants_answer() {
@@ -82,6 +70,30 @@ pub(crate) fn run(
         reply.append("n", count(0));
     }
     Ok(())
+}
+
+/// Carries a batch of deletions out. A collection that does not exist has no outcomes.
+pub(super) fn delete_batch(
+    context: &mut Context<'_>,
+    namespace: &Namespace,
+    parts: &[DeleteParts<'_>],
+    scope: &ParseScope,
+    order: Order,
+) -> Result<BatchOutcome<DeleteOutcome>, CommandError> {
+    let mut batch = StatementBatch::new(parts, scope, order);
+    unit_of_work::run(context, |context| {
+        let lease = context.lease(namespace)?;
+        let Some(lease) = lease else {
+            for part in parts {
+                Filter::parse(part.query, scope)?;
+            }
+            return Ok(());
+        };
+        batch.run(context, &lease)
+    })?;
+    let outcome = batch.into_outcome();
+    context.shared.operations.add(OperationKind::Delete, tried(parts.len(), order, &outcome.failed));
+    Ok(outcome)
 }
 
 impl DeleteParts<'_> {
@@ -146,9 +158,9 @@ fn six_digits(number: f64) -> String {
 
 /// The effect of one deletion.
 #[derive(Default)]
-struct DeleteOutcome {
+pub(super) struct DeleteOutcome {
     /// Documents that were deleted.
-    documents: u64,
+    pub documents: u64,
 }
 
 impl Statement for DeleteParts<'_> {

@@ -9,7 +9,7 @@
 //!
 //! In a session's transaction there is no step 3, and the first failure or conflict ends the transaction.
 
-use pando_catalog::{BlockingMode, Collection, WriteTransaction};
+use pando_catalog::{BlockingMode, Collection, Namespace, WriteTransaction};
 use pando_document::{DocumentWriter, RawDocument};
 
 use super::stored_document;
@@ -57,15 +57,7 @@ pub(crate) fn run(
         session.check_statements(documents.len())?;
     }
 
-    let (inserted, failed) = unit_of_work::run(context, |context| {
-        let collection = context.lease_or_create(&namespace)?;
-        let mut work = context.begin_work()?;
-        let outcome = insert_all(context, &collection, work.writer(), &documents, order)?;
-        context.commit_work(work)?;
-        Ok(outcome)
-    })?;
-    let tried = tried(documents.len(), order, &failed);
-    context.shared.operations.add(OperationKind::Insert, tried);
+    let (inserted, failed) = insert_batch(context, &namespace, &documents, order)?;
     context.note(|notes| notes.inserted = Some(inserted));
     if context.concern.wants_answer() {
         reply.append("n", count(inserted));
@@ -75,6 +67,24 @@ pub(crate) fn run(
         reply.append("n", count(0));
     }
     Ok(())
+}
+
+/// Inserts a batch in one unit of work; gives the number of inserted documents, and those that failed.
+pub(super) fn insert_batch(
+    context: &mut Context<'_>,
+    namespace: &Namespace,
+    documents: &[&RawDocument],
+    order: Order,
+) -> Result<(u64, Vec<FailedWrite>), CommandError> {
+    let (inserted, failed) = unit_of_work::run(context, |context| {
+        let collection = context.lease_or_create(namespace)?;
+        let mut work = context.begin_work()?;
+        let outcome = insert_all(context, &collection, work.writer(), documents, order)?;
+        context.commit_work(work)?;
+        Ok(outcome)
+    })?;
+    context.shared.operations.add(OperationKind::Insert, tried(documents.len(), order, &failed));
+    Ok((inserted, failed))
 }
 
 /// Refuses batches that are empty or too long.

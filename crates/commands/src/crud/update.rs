@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Collection, WriteTransaction};
+use pando_catalog::{Collection, Namespace, WriteTransaction};
 use pando_document::{DocumentWriter, RawDocument, RawValue, Value};
 use pando_query::expression::ParseScope;
 
@@ -49,42 +49,44 @@ pub(crate) fn run(
     }
     let scope = context.parse_scope().with_let(variables)?;
 
-    let mut batch = StatementBatch::new(&parts, &scope, order);
-    let mut without_collection = None;
-    unit_of_work::run(context, |context| {
-        let upserts = parts.iter().any(|part| part.upsert == Upsert::Yes);
-        let lease = match context.lease(&namespace)? {
-            Some(lease) => lease,
-            None if upserts => context.lease_or_create(&namespace)?,
-            None => {
-                without_collection = Some(check_without_collection(&parts, &scope, order)?);
-                return Ok(());
-            }
-        };
-        batch.run(context, &lease)
-    })?;
-    let outcome = without_collection.unwrap_or_else(|| batch.into_outcome());
-    let tried = tried(parts.len(), order, &outcome.failed);
-    context.shared.operations.add(OperationKind::Update, tried);
+    let outcome = update_batch(context, &namespace, &parts, &scope, order)?;
     note_effect(context, &outcome);
     let shown = if context.concern.wants_answer() { outcome } else { BatchOutcome::default() };
     write_reply(context, reply, &shown);
     Ok(())
 }
 
+/// Carries a batch of updates out.
+pub(super) fn update_batch(
+    context: &mut Context<'_>,
+    namespace: &Namespace,
+    parts: &[UpdateParts<'_>],
+    scope: &ParseScope,
+    order: Order,
+) -> Result<BatchOutcome<UpdateOutcome>, CommandError> {
+    let mut batch = StatementBatch::new(parts, scope, order);
+    let mut without_collection = None;
+    unit_of_work::run(context, |context| {
+        let upserts = parts.iter().any(|part| part.upsert == Upsert::Yes);
+        let lease = match context.lease(namespace)? {
+            Some(lease) => lease,
+            None if upserts => context.lease_or_create(namespace)?,
+            None => {
+                without_collection = Some(check_without_collection(parts, scope, order)?);
+                return Ok(());
+            }
+        };
+        batch.run(context, &lease)
+    })?;
+    let outcome = without_collection.unwrap_or_else(|| batch.into_outcome());
+    context.shared.operations.add(OperationKind::Update, tried(parts.len(), order, &outcome.failed));
+    Ok(outcome)
+}
+
 /// Reads the fields of one update.
 fn parse_parts(update: &RawDocument) -> Result<UpdateParts<'_>, CommandError> {
     let (mut query, mut modification) = (None, None);
-    let mut parts = UpdateParts {
-        query: RawDocument::empty(),
-        update: RawValue::Null,
-        constants: None,
-        array_filters: None,
-        sort: None,
-        hint: None,
-        reach: Reach::One,
-        upsert: Upsert::No,
-    };
+    let mut parts = UpdateParts::empty();
     for argument in Arguments::inside("update.updates", update) {
         let argument = argument?;
         match argument.name {

@@ -65,6 +65,20 @@ pub(super) struct UpdateParts<'a> {
 }
 
 impl UpdateParts<'_> {
+    /// The parts before a request is read.
+    pub fn empty() -> Self {
+        UpdateParts {
+            query: RawDocument::empty(),
+            update: RawValue::Null,
+            constants: None,
+            array_filters: None,
+            sort: None,
+            hint: None,
+            reach: Reach::One,
+            upsert: Upsert::No,
+        }
+    }
+
     /// The update as lists of operations show it.
     pub fn shown(&self) -> RawDocumentBuf {
         statement_of(&[

@@ -33,6 +33,8 @@ pub(crate) struct SessionUse {
 #[derive(Debug, Default)]
 struct WriteUse {
     first_id: i32,
+    /// The statements of the request before those of the batch under way.
+    earlier: usize,
     ids: Option<Vec<i32>>,
     has_first_and_ids: bool,
     /// The statements of the transaction under way.
@@ -254,7 +256,13 @@ impl SessionUse {
         ))
     }
 
+    /// Notes that the batch under way begins behind so many statements of the request.
+    pub fn begin_batch(&mut self, earlier: usize) {
+        self.write.earlier = earlier;
+    }
+
     fn statement_id(&self, index: usize) -> i32 {
+        let index = self.write.earlier + index;
         match &self.write.ids {
             Some(ids) => ids.get(index).copied().unwrap_or(-1),
             None => self.write.first_id.saturating_add(i32::try_from(index).unwrap_or(i32::MAX)),
