@@ -477,3 +477,13 @@ def test_execution_is_counted(filled, request_, verbosity):
     oracle, pando = bson.decode(filled.ask_oracle(explain)), bson.decode(filled.ask_pando(explain))
     for name in ("executionSuccess", "nReturned", "totalKeysExamined", "totalDocsExamined"):
         assert oracle["executionStats"][name] == pando["executionStats"][name], (name, oracle["executionStats"], pando["executionStats"])
+
+
+def test_digests_of_a_database(both):
+    both.fill("b", [{"_id": at, "x": at} for at in (3, 1, 2)])
+    both.fill("a", [{"_id": "x", "y": [1, None]}, {"_id": 2.5}])
+    both.same({"create": "empty"})
+    unlike = ("host", "uuids", "timeMillis")
+    for more in ({}, {"collections": ["a"]}, {"collections": []}, {"collections": ["none"]}, {"collections": "a"}, {"collections": [1]}, {"bogus": 1}):
+        both.same({"dbHash": 1, **more}, ignore=unlike)
+        both.same({"dbhash": 1, **more}, ignore=unlike)

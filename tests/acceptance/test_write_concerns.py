@@ -17,7 +17,7 @@ def pando_server(tmp_path_factory):
 UPDATE = {"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"a": 1}}}]}
 CONCERNS = [
     {"w": 2}, {"w": 2, "wtimeout": 1}, {"w": 2, "j": True}, {"w": 3, "wtimeout": 0}, {"w": 50}, {"w": "x"}, {"w": ""}, {"w": None},
-    {"w": {"a": 1}}, {"w": {"a": 1, "b": 2}}, {"w": "majority", "wtimeout": 5}, {"w": 1, "wtimeout": -1}, {"w": 51}, {"w": {}}, {"w": {"a": "x"}},
+    {"w": {"a": 1}}, {"w": "majority", "wtimeout": 5}, {"w": 1, "wtimeout": -1}, {"w": 51}, {"w": {}}, {"w": {"a": "x"}},
     {"w": 1, "fsync": True}, {"j": True, "fsync": True},
 ]
 

@@ -48,6 +48,12 @@ impl Collection {
         Ok(before.saturating_sub(self.engine().bytes_on_disk(None)?))
     }
 
+    /// Has the engine compact one tree: that of the documents (`_id_`) or of the index of this name. Blocks.
+    pub fn compact_tree(&self, index: &str, operation: &Operation) -> Result<(), StorageError> {
+        let tree = self.index(index).map_or_else(|| self.primary_tree(), |index| index.tree());
+        self.engine().compact(&[tree], operation).map(|_| ())
+    }
+
     /// Has the engine check every block of the collection's trees. Blocks; reads everything, unless the
     /// operation is interrupted.
     pub fn check_trees(&self, operation: &Operation) -> Result<CheckReport, StorageError> {

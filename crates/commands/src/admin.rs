@@ -2,6 +2,7 @@
 
 pub(crate) mod coll_mod;
 pub(crate) mod compact;
+pub(crate) mod configure_fail_point;
 pub(crate) mod create;
 pub(crate) mod create_indexes;
 pub(crate) mod default_rw_concern;
@@ -17,5 +18,6 @@ pub(crate) mod list_collections;
 pub(crate) mod list_databases;
 pub(crate) mod list_indexes;
 pub(crate) mod pando_backup;
+pub(crate) mod re_index;
 pub(crate) mod rename_collection;
 mod storage_engine_options;

@@ -1,6 +1,7 @@
 //! The entry of the crate: a request goes in, a reply document comes out.
 
 mod connection_end;
+mod fail_point_effect;
 mod session_turn;
 mod write_passage;
 
@@ -18,6 +19,7 @@ use pando_environment::{Environment, MissedRead, Monotonic};
 use pando_query::QueryError;
 use pando_query::explain::PlanSummary;
 
+use self::fail_point_effect::ClosedConnection;
 use self::session_turn::joined;
 use crate::clock_store;
 use crate::cluster_clock;
@@ -27,6 +29,7 @@ use crate::context::{Addressed, Attempt, Context, PendingCommit, RequestForm};
 use crate::default_concerns::DefaultConcerns;
 use crate::durability_wait::DurabilityWait;
 use crate::error::{CommandError, Failure};
+use crate::fail_points::FailCommand;
 use crate::generic_arguments::{
     ClusterTimes, GenericArguments, Participation, TransactionSupport, WriteConcernSupport,
 };
@@ -67,10 +70,23 @@ struct Aftermath<'r> {
     suspended: Option<IntentWait>,
     notes: RequestNotes,
     failure: Option<Failure>,
+    delivery: Delivery,
+    /// The fail point that the request has met, if the reply shows it.
+    fail_point: Option<Arc<FailCommand>>,
     /// The place of the command in the registry.
     command: Option<usize>,
     /// Its database, and the collection that it names.
     place: Option<(&'r str, &'r str)>,
+}
+
+/// The fate of a reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Delivery {
+    /// It is sent.
+    #[default]
+    Sent,
+    /// A fail point closes the connection instead.
+    ConnectionClosed,
 }
 
 /// A request that may be carried out.
@@ -200,6 +216,9 @@ impl Commands {
         record: &Arc<ConnectionRecord>,
         listed: impl FnOnce() -> RunningRequest,
     ) -> Handled {
+        if aftermath.delivery == Delivery::ConnectionClosed {
+            return Handled::ReplyLater(Box::new(ClosedConnection));
+        }
         if let Some(moment) = aftermath.awaited {
             let timers = Arc::clone(&self.shared.reply_timers);
             return Handled::ReplyLater(Box::new(TimerWait { timers, moment }));
@@ -291,6 +310,7 @@ impl Commands {
                 connection.note_work();
             }
         }
+        self.meet_fail_point(request, attempt, aftermath)?;
         let bound = connection.transaction();
         let admitted = self.admit(request, aftermath.command, attempt, bound)?;
         let Admitted { command, value, addressed, session_use } = admitted;
@@ -332,6 +352,7 @@ impl Commands {
         };
         self.move_clock(command.generic.writes);
         self.tell_broken_promise(request, concern, outcome, &mut writer)?;
+        self.write_fail_point(command, request, aftermath, &mut writer);
         writer.append("ok", RawValue::Double(1.0));
         self.write_times(&mut writer);
         writer.finish();
@@ -400,6 +421,10 @@ impl Commands {
                 };
                 let session_use = self.enter_session(session, &entry, attempt, checked.read_level)?;
                 self.renew_snapshot(bound, &session_use)?;
+                if let Some(open) = session_use.open() {
+                    let lifetime = self.shared.sessions.lifetime();
+                    attempt.record.change(|listed| listed.transaction = Some(open.listed(lifetime)));
+                }
                 Some(session_use)
             }
         };

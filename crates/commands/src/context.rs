@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use pando_catalog::{
     Begin, BlockingMode, Caller, Catalog, CatalogError, Collection, CommitReceipt, Durability, Interruption,
@@ -306,6 +307,17 @@ impl<'c> Context<'c> {
     /// The open transaction of its session, if the request is a statement of it.
     pub fn open_transaction(&self) -> Option<&Arc<OpenTransaction>> {
         self.session_use.as_ref()?.open()
+    }
+
+    /// Whether the statement has all of its effect or none: it runs in one transaction, whatever its size.
+    /// One of an open transaction does, because a failure ends that.
+    pub fn is_atomic(&self) -> bool {
+        self.open_transaction().is_some() || self.shared.atomic_statements.load(Ordering::Relaxed)
+    }
+
+    /// Whether a failure undoes the batch as a whole. In an open transaction it ends that.
+    pub fn undoes_failed_batch(&self) -> bool {
+        self.open_transaction().is_none() && self.is_atomic()
     }
 
     /// The number of the statement that an earlier request has carried out.

@@ -42,7 +42,8 @@
 //!
 //! ```arrows
 //! commands -> clock_store, connection, connection_transaction, context, default_concerns, departures
-//! commands -> durability_wait, generic_arguments, housekeeping, intent_wait, write_gate
+//! commands -> clock_store, connection, connection_transaction, context, default_concerns, departures
+//! commands -> durability_wait, fail_points, generic_arguments, housekeeping, intent_wait, write_gate
 //! handled -> reply_wait
 //! commands -> operations, profiler, registry, reply_timers, request_notes
 //! commands -> sessions, shared_state, suspended_find
@@ -50,9 +51,11 @@
 //! registry -> admin, context, crud, diagnostic, generic_arguments, session
 //! crud -> connection, context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup
 //! crud -> reader, request_notes, sessions, shared_state, suspended_find, unit_of_work
-//! admin -> context, cursor_reply, default_concerns, generic_arguments, system_profile
+//! admin -> context, cursor_reply, default_concerns, fail_points, generic_arguments, system_profile
 //! default_concerns -> generic_arguments
-//! diagnostic -> connection, context, generic_arguments, operations, profiler, server_counters
+//! admin -> context, cursor_reply, default_concerns, fail_points, generic_arguments, system_profile
+//! default_concerns -> generic_arguments
+//! diagnostic -> connection, context, fail_points, generic_arguments, operations, profiler, server_counters
 //! diagnostic -> cursor_reply, sessions, system_profile, topology_version
 //! session -> connection, connection_transaction, context, generic_arguments, sessions
 //! durability_wait -> operations
@@ -66,8 +69,8 @@
 //! clock_store -> shared_state
 //! system_profile -> shared_state
 //! server_counters -> request_notes
-//! shared_state -> cursors, default_concerns, departures, operations, profiler, reply_timers
-//! shared_state -> server_counters, sessions, wait_figures, write_gate
+//! shared_state -> cursors, default_concerns, departures, fail_points, operations, profiler, reply_timers
+//! shared_state -> server_counters, sessions, write_gate
 //! reader -> sessions
 //! sessions -> generic_arguments, operations
 //! profiler -> operations, request_notes
@@ -108,6 +111,7 @@ mod diagnostic;
 pub mod durability_wait;
 mod error;
 pub mod error_code;
+mod fail_points;
 mod generic_arguments;
 mod handled;
 mod host_facts;
@@ -145,6 +149,7 @@ pub use connection::{ClientWatch, ConnectionState, StreamState};
 pub use cursors::CursorTimeout;
 pub use error::{CommandError, Failure};
 pub use error_code::ErrorCode;
+pub use fail_points::TestCommands;
 pub use handled::Handled;
 pub use host_facts::HostFacts;
 pub use identity::{MAX_WIRE_VERSION, MONGODB_VERSION, PANDO_VERSION};

@@ -32,9 +32,11 @@ use pando_catalog::{Interruption, Operation, OperationWait};
 use parking_lot::Mutex;
 
 pub(crate) use self::command_copy::{command_copy, statement_copy};
-pub(crate) use self::connection_record::{ConnectionRecord, ListedConnection, RunningRequest};
+pub(crate) use self::connection_record::{
+    ConnectionRecord, ListedConnection, ListedTransaction, RunningRequest,
+};
 pub(crate) use self::listed_request::{RequestFacts, kind_of, namespace_of, statement_of};
-pub(crate) use self::report::{Surroundings, connection_document, cursor_document};
+pub(crate) use self::report::{Surroundings, connection_document, cursor_document, write_transaction};
 use crate::session_id::SessionId;
 
 /// See the module's head.

@@ -130,6 +130,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         .writes()
         .transactions(TransactionSupport::End),
     any("compact", admin::compact::run),
+    on_admin("configureFailPoint", admin::configure_fail_point::run),
     any("connectionStatus", diagnostic::connection_status::run),
     any("count", crud::count::run).reads(ReadConcernSupport::NoSnapshot).active(ActivityKind::ReadCommand),
     any("create", admin::create::run).writes().transactions(TransactionSupport::Statement),
@@ -137,7 +138,9 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     on_admin("currentOp", diagnostic::current_op::run),
     any("dataSize", diagnostic::data_size::run),
     any("datasize", diagnostic::data_size::run),
+    any("dbHash", diagnostic::db_hash::run),
     any("dbStats", diagnostic::db_stats::run),
+    any("dbhash", diagnostic::db_hash::run),
     any("dbstats", diagnostic::db_stats::run),
     any("delete", crud::delete::run)
         .writes()
@@ -153,6 +156,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("dropDatabase", admin::drop_database::run).writes(),
     any("dropIndexes", admin::drop_indexes::run).writes(),
     any("endSessions", session::end_sessions::run),
+    on_admin("engineStatus", diagnostic::engine_status::run),
     any("explain", crud::explain::run),
     any("find", crud::find::run)
         .reads(ReadConcernSupport::All)
@@ -206,6 +210,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     on_admin("pandoVerify", diagnostic::pando_verify::run),
     any("ping", diagnostic::ping::run).transactions(TransactionSupport::WithoutSession),
     any("profile", diagnostic::profile::run),
+    any("reIndex", admin::re_index::run).writes(),
     any("refreshSessions", session::end_sessions::run_refresh),
     on_admin("renameCollection", admin::rename_collection::run).writes(),
     on_admin("replSetGetConfig", diagnostic::replica_set::run_configuration),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
 use pando_catalog::Catalog;
@@ -17,6 +17,7 @@ use crate::command_name::CommandName;
 use crate::cursors::{CursorTimeout, Cursors};
 use crate::default_concerns::DefaultConcerns;
 use crate::departures::Departures;
+use crate::fail_points::{FailPoints, TestCommands};
 use crate::host_facts::HostFacts;
 use crate::log_tail::LogTail;
 use crate::operation_counters::OperationCounters;
@@ -51,6 +52,8 @@ pub struct CommandsOptions {
     pub query_memory: QueryMemoryOptions,
     /// The deployment that clients take the server for.
     pub persona: PersonaOptions,
+    /// Whether there are commands for tests.
+    pub test_commands: TestCommands,
 }
 
 /// The memory of queries of a store.
@@ -78,6 +81,9 @@ pub(crate) struct SharedState {
     pub sessions: Sessions,
     /// Statements that wait on a thread for a transaction which has changed the same document.
     pub conflict_waits: AtomicUsize,
+    pub fail_points: FailPoints,
+    /// Whether a statement or a batch that fails leaves nothing behind, as in TokuMX.
+    pub atomic_statements: AtomicBool,
     /// The gate that `fsync` with `lock` closes.
     pub write_gate: WriteGate,
     pub default_concerns: ArcSwap<DefaultConcerns>,
@@ -134,6 +140,8 @@ impl SharedState {
             cursors,
             sessions: Sessions::default(),
             conflict_waits: AtomicUsize::new(0),
+            fail_points: FailPoints::default(),
+            atomic_statements: AtomicBool::new(false),
             write_gate: WriteGate::default(),
             default_concerns: ArcSwap::from_pointee(DefaultConcerns::implicit(started_ms)),
             default_concerns_turn: Mutex::default(),

@@ -106,6 +106,14 @@ impl Context<'_> {
         Ok(UnitOfWork::Own(transaction))
     }
 
+    /// Rolls a unit of work of its own back.
+    pub fn abandon_work(&mut self, work: UnitOfWork) {
+        drop(work);
+        if let Some(session) = &mut self.session_use {
+            session.forget_news();
+        }
+    }
+
     /// Commits a unit of work of its own. The writes of the others stay in the session's transaction.
     pub fn commit_work(&mut self, work: UnitOfWork) -> Result<(), CommandError> {
         match work {

@@ -23,7 +23,7 @@ mod sources;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pando_commands::{LegacyProtocol, PersonaOptions};
+use pando_commands::{LegacyProtocol, PersonaOptions, TestCommands};
 use pandodb::EngineName;
 
 pub use byte_size::{ByteSize, ByteSizeError};
@@ -85,6 +85,8 @@ pub struct Configuration {
     pub persona: PersonaOptions,
     /// Whether the older operations are answered.
     pub legacy_protocol: LegacyProtocol,
+    /// Whether there are commands for tests.
+    pub test_commands: TestCommands,
     /// Threads that run event loops; `None` is one per core.
     pub io_threads: Option<usize>,
     /// Threads for requests that wait.
@@ -115,6 +117,7 @@ impl Configuration {
             open_to_others: OpenToOthers::Refused,
             persona: PersonaOptions::default(),
             legacy_protocol: LegacyProtocol::Answered,
+            test_commands: TestCommands::Off,
             io_threads: None,
             blocking_threads: 1,
             queued_reads: 0,

@@ -235,6 +235,7 @@ fn open_store(
         command_line: std::env::args().collect(),
         address: endpoints.first().cloned().unwrap_or_default(),
         persona: configuration.persona.clone(),
+        test_commands: configuration.test_commands,
         host: host::facts(),
         connections_max: configuration.max_connections,
         log_tail,

@@ -54,6 +54,8 @@ struct Options {
     /// An option that is not carried out yet.
     not_yet: Option<String>,
     kept: Document,
+    /// Settings of the engine in the words of TokuMX.
+    short: Document,
 }
 
 impl Options {
@@ -69,6 +71,10 @@ impl Options {
                 }
             }
             "storageEngine" => self.take_engine_settings(argument)?,
+            name if storage_engine_options::SHORT_OPTIONS.contains(&name) => {
+                let short = storage_engine_options::short_option(name, argument.value, self.engine)?;
+                self.short.push(short.0, short.1);
+            }
             "indexOptionDefaults" => self.take_index_defaults(argument)?,
             "validator" if argument.document()?.is_none_or(RawDocument::is_empty) => {}
             "validationLevel" if argument.one_of(&["off", "strict", "moderate"])?.is_some() => {
@@ -218,7 +224,7 @@ impl Options {
         for (name, value) in self.kept.iter() {
             kept.push(name, value.clone());
         }
-        Ok(kept)
+        storage_engine_options::add(&mut kept, &self.short, self.engine)
     }
 }
 

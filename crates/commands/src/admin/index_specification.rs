@@ -146,7 +146,8 @@ impl Reading<'_> {
             let reason = format!("the index option '{option}' is not supported yet");
             return Err((ErrorCode::CommandNotSupported, reason).into());
         }
-        Ok(kept.in_order(key, name))
+        let short = std::mem::take(&mut kept.short);
+        storage_engine_options::add(&mut kept.in_order(key, name), &short, self.engine).map_err(of_command)
     }
 
     /// Takes one field over, or refuses it.
@@ -173,6 +174,11 @@ impl Reading<'_> {
             ("storageEngine", value) => {
                 self.check_storage_engine(value).map_err(|refusal| refusal.quoting(Quoting::WithVersion))?;
                 kept.others.push(name, value.to_owned());
+            }
+            _ if storage_engine_options::SHORT_OPTIONS.contains(&name) => {
+                let short = storage_engine_options::short_option(name, value, self.engine);
+                let (setting, value) = short.map_err(of_command)?;
+                kept.short.push(setting, value);
             }
             ("collation", RawValue::Document(collation)) if collation.is_empty() => {
                 let reason = "The field 'collation' cannot be an empty object.".to_owned();
@@ -326,6 +332,8 @@ struct Kept {
     hidden: bool,
     sparse: Option<bool>,
     others: Document,
+    /// Settings of the engine in the words of TokuMX.
+    short: Document,
     /// An option that is not carried out yet.
     not_yet: Option<String>,
 }
@@ -341,6 +349,7 @@ impl Default for Kept {
             hidden: false,
             sparse: None,
             others: Document::new(),
+            short: Document::new(),
             not_yet: None,
         }
     }
@@ -383,6 +392,14 @@ fn take_collation(collation: &RawDocument, kept: &mut Kept) -> Result<(), Refusa
             kept.not_yet = Some("collation".to_owned());
             Ok(())
         }
+    }
+}
+
+/// The refusal of an option that other commands have, too.
+fn of_command(error: CommandError) -> Refusal {
+    match error {
+        CommandError::Failed(failure) => (failure.code, failure.message).into(),
+        CommandError::WouldBlock(_) => (ErrorCode::InternalError, "an option waits".to_owned()).into(),
     }
 }
 

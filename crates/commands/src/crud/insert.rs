@@ -79,9 +79,14 @@ pub(super) fn insert_batch(
     let (inserted, failed) = unit_of_work::run(context, |context| {
         let collection = context.lease_or_create(namespace)?;
         let mut work = context.begin_work()?;
-        let outcome = insert_all(context, &collection, work.writer(), documents, order)?;
+        let order = if context.undoes_failed_batch() { Order::Ordered } else { order };
+        let (inserted, failed) = insert_all(context, &collection, work.writer(), documents, order)?;
+        if !failed.is_empty() && context.undoes_failed_batch() {
+            context.abandon_work(work);
+            return Ok((0, failed));
+        }
         context.commit_work(work)?;
-        Ok(outcome)
+        Ok((inserted, failed))
     })?;
     context.shared.operations.add(OperationKind::Insert, tried(documents.len(), order, &failed));
     Ok((inserted, failed))

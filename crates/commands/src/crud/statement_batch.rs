@@ -198,11 +198,18 @@ impl<'a, S: Statement> StatementBatch<'a, S> {
                 }
             }
             let has_failed = !pending.failed.is_empty() || !self.committed.failed.is_empty();
-            if has_failed && (ends_session_transaction(context) || self.order == Order::Ordered) {
+            let is_undone = context.undoes_failed_batch();
+            let ends = is_undone || self.order == Order::Ordered;
+            if has_failed && (ends_session_transaction(context) || ends) {
                 break;
             }
         }
-        context.commit_work(work)?;
+        if !pending.failed.is_empty() && context.undoes_failed_batch() {
+            context.abandon_work(work);
+            pending.outcomes.clear();
+        } else {
+            context.commit_work(work)?;
+        }
         self.committed.append(pending);
         Ok(())
     }

@@ -10,6 +10,7 @@
 //!    writes them. A conflict repeats the step. An error ends the statement, and the earlier steps stay.
 //!
 //! In a session's transaction there are no steps: the statement takes part in that transaction as a whole.
+//! Nor are there with the parameter `atomicStatements`: the statement is one transaction, whatever its size.
 //!
 //! So the write set and the list of keys stay bounded, however large the collection is.
 
@@ -43,25 +44,19 @@ enum MeterReach {
     /// A step, which ends where it is large.
     #[default]
     Step,
-    /// A statement of a session's transaction, which has no steps.
+    /// A statement of a session's transaction, or one that is atomic: it has no steps.
     Statement,
 }
 
 /// The most documents that a statement searches for before it is carried out in steps.
 pub(super) fn documents_max(context: &Context<'_>) -> usize {
-    match context.open_transaction() {
-        None => STEP_DOCUMENTS,
-        Some(_) => usize::MAX - 1,
-    }
+    if context.is_atomic() { usize::MAX - 1 } else { STEP_DOCUMENTS }
 }
 
 impl Meter {
     /// The meter of a statement.
     pub fn of(context: &Context<'_>) -> Meter {
-        let reach = match context.open_transaction() {
-            None => MeterReach::Step,
-            Some(_) => MeterReach::Statement,
-        };
+        let reach = if context.is_atomic() { MeterReach::Statement } else { MeterReach::Step };
         Meter { reach, ..Meter::default() }
     }
 

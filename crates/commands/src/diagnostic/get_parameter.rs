@@ -1,9 +1,14 @@
 //! `getParameter`: settings by name, or all of them for `'*'`.
 
+use std::sync::atomic::Ordering;
+
 use pando_document::{DocumentWriter, RawValue};
 
-use super::set_parameter::{QUERY_MEMORY, TRANSACTION_LIFETIME, TRANSACTION_WAIT, parameter_name};
+use super::set_parameter::{
+    ATOMIC_STATEMENTS, QUERY_MEMORY, TRANSACTION_LIFETIME, TRANSACTION_WAIT, parameter_name,
+};
 use crate::context::Context;
+use crate::fail_points::TestCommands;
 use crate::{CommandError, ErrorCode, Request};
 
 /// The feature compatibility version that goes with [`crate::MONGODB_VERSION`].
@@ -30,7 +35,7 @@ pub(crate) fn run(
     for name in PARAMETERS {
         if all || request.body.get(name)?.is_some() {
             found += 1;
-            write_parameter(name, reply);
+            write_parameter(context, name, reply);
         }
     }
     if all || request.body.get(QUERY_MEMORY)?.is_some() {
@@ -46,6 +51,10 @@ pub(crate) fn run(
     if all || request.body.get(TRANSACTION_WAIT)?.is_some() {
         found += 1;
         reply.append_i32(TRANSACTION_WAIT, context.shared.sessions.wait_ms());
+    }
+    if all || request.body.get(ATOMIC_STATEMENTS)?.is_some() {
+        found += 1;
+        reply.append_bool(ATOMIC_STATEMENTS, context.shared.atomic_statements.load(Ordering::Relaxed));
     }
     let engine = context.catalog().engine();
     for (setting, value) in engine.settings() {
@@ -64,9 +73,9 @@ pub(crate) fn run(
     Ok(())
 }
 
-fn write_parameter(name: &str, reply: &mut DocumentWriter<'_>) {
+fn write_parameter(context: &Context<'_>, name: &str, reply: &mut DocumentWriter<'_>) {
     if name == TEST_COMMANDS {
-        return reply.append_bool(name, false);
+        return reply.append_bool(name, context.shared.options.test_commands == TestCommands::On);
     }
     let mut parameter = reply.document(name);
     parameter.append("version", RawValue::String(FEATURE_COMPATIBILITY_VERSION));

@@ -117,7 +117,7 @@ fn answer(
 }
 
 /// Appends the fields of the only member of a replica set.
-fn write_set(context: &Context<'_>, primary: &str, reply: &mut DocumentWriter<'_>) {
+pub(super) fn write_set(context: &Context<'_>, primary: &str, reply: &mut DocumentWriter<'_>) {
     let address = context.address();
     let mut hosts = reply.array("hosts");
     hosts.push(RawValue::String(&address));

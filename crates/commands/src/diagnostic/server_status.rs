@@ -14,6 +14,7 @@ use pando_environment::process_figures;
 use super::statistics_document::{whole_number, write_statistics, write_waits};
 use crate::context::Context;
 use crate::identity::{MONGODB_VERSION, PANDO_VERSION};
+use crate::persona::Persona;
 use crate::{CommandError, Request};
 
 /// Answers the figures.
@@ -70,6 +71,12 @@ pub(crate) fn write(context: &Context<'_>, request: &RawDocument, reply: &mut Do
     }
     if is_wanted("waits") {
         write_waits(&engine.waits(), reply);
+    }
+    if is_wanted("repl") && context.shared.options.persona.persona == Persona::ReplicaSet {
+        let mut replication = reply.document("repl");
+        super::hello::write_set(context, "isWritablePrimary", &mut replication);
+        replication.append_i32("rbid", 1);
+        replication.finish();
     }
     if is_wanted("transactions") {
         write_transactions(context, reply);

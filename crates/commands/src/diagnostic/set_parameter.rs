@@ -1,8 +1,10 @@
 //! `setParameter`: changes settings while the server runs: `queryMemory`, `transactionLifetimeLimitSeconds`,
-//! `maxTransactionLockRequestTimeoutMillis`, and those of the engine.
+//! `maxTransactionLockRequestTimeoutMillis`, `atomicStatements`, and those of the engine.
 //!
 //! The engine's settings appear under its name and theirs: `cache` of `betree` is `betreeCache`. They hold
 //! until the server stops. Settings that hold from the start stand in the configuration.
+
+use std::sync::atomic::Ordering;
 
 use pando_catalog::QUERY_MEMORY_MIN;
 use pando_document::{DocumentWriter, Number, RawValue};
@@ -20,11 +22,15 @@ pub(crate) const TRANSACTION_LIFETIME: &str = "transactionLifetimeLimitSeconds";
 /// The parameter of the time in milliseconds that a statement of a transaction waits for a key.
 pub(crate) const TRANSACTION_WAIT: &str = "maxTransactionLockRequestTimeoutMillis";
 
+/// The parameter by which a statement or a batch that fails leaves nothing behind.
+pub(crate) const ATOMIC_STATEMENTS: &str = "atomicStatements";
+
 /// A change of a parameter that is not the engine's.
 enum Change {
     QueryMemory(usize),
     LifetimeSeconds(u64),
     WaitMs(i32),
+    AtomicStatements(bool),
 }
 
 /// A value as the reply shows it.
@@ -51,6 +57,10 @@ impl Change {
                 (Change::LifetimeSeconds(parse_lifetime(value)?), was)
             }
             TRANSACTION_WAIT => (Change::WaitMs(parse_wait(value)?), Was::Number(sessions.wait_ms())),
+            ATOMIC_STATEMENTS => {
+                let was = context.shared.atomic_statements.load(Ordering::Relaxed);
+                (Change::AtomicStatements(parse_flag(name, value)?), Was::Text(was.to_string()))
+            }
             _ => return Ok(None),
         }))
     }
@@ -58,6 +68,9 @@ impl Change {
     fn apply(self, context: &Context<'_>) {
         match self {
             Change::QueryMemory(bytes) => context.catalog().query_memory().set_limit(bytes),
+            Change::AtomicStatements(wanted) => {
+                context.shared.atomic_statements.store(wanted, Ordering::Relaxed);
+            }
             Change::LifetimeSeconds(seconds) => context.shared.sessions.set_lifetime_seconds(seconds),
             Change::WaitMs(milliseconds) => context.shared.sessions.set_wait_ms(milliseconds),
         }
@@ -125,6 +138,12 @@ pub(crate) fn run(
         Was::Text(text) => reply.append_str("was", &text),
     }
     Ok(())
+}
+
+fn parse_flag(name: &str, value: RawValue<'_>) -> Result<bool, CommandError> {
+    value
+        .as_bool()
+        .ok_or_else(|| CommandError::failed(ErrorCode::BadValue, format!("{name} must be true or false")))
 }
 
 /// A number of seconds.

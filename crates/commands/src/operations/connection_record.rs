@@ -36,6 +36,8 @@ pub(crate) struct RunningRequest {
     /// Its command, or its statement under way.
     pub command: RawDocumentBuf,
     pub plan: PlanSummary,
+    /// The transaction that it is a statement of.
+    pub transaction: Option<ListedTransaction>,
     /// The cursor that a `getMore` works on.
     pub cursor: Option<Arc<CursorFacts>>,
     /// Whether it ends with its client. One whose client wants no answer goes on.
@@ -44,6 +46,21 @@ pub(crate) struct RunningRequest {
     pub ends_with_collection: bool,
     /// The text of the error if its collection was dropped.
     pub drop_text: Option<String>,
+}
+
+/// A transaction as lists show it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ListedTransaction {
+    pub number: i64,
+    /// The level of its read concern.
+    pub level: &'static str,
+    pub began: Monotonic,
+    /// Milliseconds since 1970.
+    pub began_ms: i64,
+    /// The time that earlier requests have worked with it.
+    pub active: Duration,
+    /// The time after which it is ended.
+    pub lifetime: Duration,
 }
 
 #[derive(Debug, Default)]

@@ -56,6 +56,7 @@ impl RunningRequest {
             session: facts.session,
             command: command_copy(body),
             plan: PlanSummary::None,
+            transaction: None,
             cursor: None,
             ends_with_client: facts.wants_answer,
             ends_with_collection: READERS_OF_COLLECTIONS.contains(&name),

@@ -12,7 +12,7 @@ use pando_environment::Monotonic;
 use pando_query::explain::PlanSummary;
 use pando_query::iso_text;
 
-use super::{ListedConnection, RunningRequest};
+use super::{ListedConnection, ListedTransaction, RunningRequest};
 use crate::cursor_facts::{CursorFacts, Expiry};
 
 /// The values that all documents of one list share.
@@ -68,6 +68,11 @@ fn write_request(
         session.write("lsid", out);
     }
     let ran = surroundings.now.since(running.began);
+    if let Some(transaction) = &running.transaction {
+        let mut inner = out.document("transaction");
+        write_transaction(transaction, ran, surroundings, &mut inner);
+        inner.finish();
+    }
     out.append_i64("secs_running", i64::try_from(ran.as_secs()).unwrap_or(i64::MAX));
     out.append_i64("microsecs_running", microseconds(ran));
     out.append_str("op", running.kind);
@@ -105,6 +110,31 @@ fn write_request(
         out.append_i64("spills", count(usage.spills));
         out.append_i64("spilledBytes", count(usage.spilled_bytes));
     }
+}
+
+/// Writes the fields of a transaction; `under_way` is the time of the request that works with it.
+pub(crate) fn write_transaction(
+    transaction: &ListedTransaction,
+    under_way: Duration,
+    surroundings: &Surroundings<'_>,
+    out: &mut DocumentWriter<'_>,
+) {
+    let iso = |ms: i64| iso_text(ms).replace('Z', "+00:00");
+    let mut parameters = out.document("parameters");
+    parameters.append_i64("txnNumber", transaction.number);
+    parameters.append_bool("autocommit", false);
+    let mut concern = parameters.document("readConcern");
+    concern.append_str("level", transaction.level);
+    concern.finish();
+    parameters.finish();
+    let open = surroundings.now.since(transaction.began);
+    let active = transaction.active + under_way;
+    out.append_str("startWallClockTime", &iso(transaction.began_ms));
+    out.append_i64("timeOpenMicros", microseconds(open));
+    out.append_i64("timeActiveMicros", microseconds(active));
+    out.append_i64("timeInactiveMicros", microseconds(open.saturating_sub(active)));
+    let lifetime_ms = i64::try_from(transaction.lifetime.as_millis()).unwrap_or(i64::MAX);
+    out.append_str("expiryTime", &iso(transaction.began_ms.saturating_add(lifetime_ms)));
 }
 
 /// The document of a cursor that waits for its next `getMore`.

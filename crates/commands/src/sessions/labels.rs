@@ -6,7 +6,7 @@ use crate::{CommandError, ErrorCode};
 /// The whole transaction may be run again.
 const TRANSIENT: &str = "TransientTransactionError";
 /// The same write may be sent again.
-const RETRYABLE: &str = "RetryableWriteError";
+pub(crate) const RETRYABLE: &str = "RetryableWriteError";
 
 /// The request that an error ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,9 +30,17 @@ pub(crate) fn labelled(error: CommandError, request: Labelled) -> CommandError {
     }
 }
 
+/// The codes after which a write may be sent again: the server goes away, or its network does.
+const RETRYABLE_CODES: [i32; 13] =
+    [6, 7, 89, 91, 134, 189, 262, 9001, 10_107, 11_600, 11_602, 13_435, 13_436];
+
+/// Whether the same request may be sent again after an error of this code.
+pub(crate) fn is_retryable(code: i32, request: Labelled) -> bool {
+    request != Labelled::Statement && RETRYABLE_CODES.contains(&code)
+}
+
 fn add(failure: &mut Failure, request: Labelled) {
-    let is_shutdown =
-        matches!(failure.code, ErrorCode::ShutdownInProgress | ErrorCode::InterruptedAtShutdown);
+    let code = failure.code.code();
     let is_transient = matches!(
         failure.code,
         ErrorCode::WriteConflict
@@ -41,8 +49,8 @@ fn add(failure: &mut Failure, request: Labelled) {
             | ErrorCode::NoSuchTransaction
     );
     match request {
-        Labelled::Write | Labelled::End if is_shutdown => failure.labels.push(RETRYABLE),
-        Labelled::Statement if is_shutdown => failure.labels.push(TRANSIENT),
+        Labelled::Write | Labelled::End if is_retryable(code, request) => failure.labels.push(RETRYABLE),
+        Labelled::Statement if RETRYABLE_CODES.contains(&code) => failure.labels.push(TRANSIENT),
         Labelled::Statement | Labelled::End if is_transient => failure.labels.push(TRANSIENT),
         _ => {}
     }

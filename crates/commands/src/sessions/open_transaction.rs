@@ -10,7 +10,7 @@ use parking_lot::{ArcMutexGuard, Mutex, MutexGuard, RawMutex};
 
 use super::TransactionFigures;
 use crate::error::Failure;
-use crate::operations::ConnectionRecord;
+use crate::operations::{ConnectionRecord, ListedTransaction};
 use crate::session_id::SessionId;
 use crate::{CommandError, ErrorCode};
 
@@ -106,6 +106,13 @@ impl OpenTransaction {
             *held = Some(catalog.begin_session_transaction()?);
         }
         Ok(())
+    }
+
+    /// The transaction as lists show it.
+    pub fn listed(&self, lifetime: Duration) -> ListedTransaction {
+        let Begun { at, ms, level, .. } = self.begun;
+        let (number, active) = (self.number, self.active());
+        ListedTransaction { number, level, began: at, began_ms: ms, active, lifetime }
     }
 
     /// Notes that a cursor reads it.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pando_commands::{LegacyProtocol, Persona};
+use pando_commands::{LegacyProtocol, Persona, TestCommands};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -197,6 +197,20 @@ pub const OPTIONS: &[OptionEntry] = &[
             configuration.legacy_protocol = match text {
                 "on" => LegacyProtocol::Answered,
                 "off" => LegacyProtocol::Refused,
+                _ => return Err(ValueError::Choice { choices: &["on", "off"] }),
+            };
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "test-commands",
+        shape: Shape::Value("on|off"),
+        default: "off",
+        help: "Answer configureFailPoint, by which tests of drivers and applications make requests fail. Every client can use it then.",
+        apply: |configuration, text| {
+            configuration.test_commands = match text {
+                "on" => TestCommands::On,
+                "off" => TestCommands::Off,
                 _ => return Err(ValueError::Choice { choices: &["on", "off"] }),
             };
             Ok(())

@@ -23,6 +23,8 @@ pub enum OperationWait {
     Session,
     /// The end of the lock against all writes, or of the writers before it.
     WriteLock,
+    /// The time that a fail point names.
+    FailPoint,
     /// A read of the device.
     Device,
     /// Writes and reads of scratch files, for lack of memory.
@@ -36,13 +38,14 @@ pub enum OperationWait {
 }
 
 /// All waits; the code of each is its place, from 1.
-const ALL: [OperationWait; 11] = [
+const ALL: [OperationWait; 12] = [
     OperationWait::Conflict,
     OperationWait::Intent,
     OperationWait::Collection,
     OperationWait::IndexBuild,
     OperationWait::Session,
     OperationWait::WriteLock,
+    OperationWait::FailPoint,
     OperationWait::Device,
     OperationWait::Spill,
     OperationWait::QueryMemory,
@@ -60,6 +63,7 @@ impl OperationWait {
             OperationWait::IndexBuild => "indexBuild",
             OperationWait::Session => "session",
             OperationWait::WriteLock => "writeLock",
+            OperationWait::FailPoint => "failPoint",
             OperationWait::Device => "device",
             OperationWait::Spill => "spill",
             OperationWait::QueryMemory => "queryMemory",
@@ -77,7 +81,8 @@ impl OperationWait {
             | OperationWait::IndexBuild
             | OperationWait::Session
             | OperationWait::WriteLock => true,
-            OperationWait::Device
+            OperationWait::FailPoint
+            | OperationWait::Device
             | OperationWait::Spill
             | OperationWait::QueryMemory
             | OperationWait::Backlog

@@ -1,0 +1,119 @@
+//! The effect of the fail point on a request: before its command runs, and in its reply.
+
+use pando_catalog::{BlockingMode, DurabilityWaker, ErrorKind, OperationWait, StorageError};
+use pando_document::{DocumentWriter, RawValue, Value};
+use pando_query::QueryError;
+
+use super::{Aftermath, Commands, Delivery};
+use crate::context::Attempt;
+use crate::generic_arguments::TransactionSupport;
+use crate::registry::{self, CommandRow};
+use crate::reply_wait::ReplyWait;
+use crate::sessions::labels::{self, Labelled};
+use crate::{CommandError, Request};
+
+impl Commands {
+    /// Has a request wait or fail, if it is hit.
+    pub(super) fn meet_fail_point(
+        &self,
+        request: &Request<'_>,
+        attempt: Attempt<'_>,
+        aftermath: &mut Aftermath<'_>,
+    ) -> Result<(), CommandError> {
+        match aftermath.command {
+            Some(position) if self.shared.fail_points.is_armed() => {
+                self.meet_armed_point(&registry::COMMANDS[position], request, attempt, aftermath)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn meet_armed_point(
+        &self,
+        command: &CommandRow,
+        request: &Request<'_>,
+        attempt: Attempt<'_>,
+        aftermath: &mut Aftermath<'_>,
+    ) -> Result<(), CommandError> {
+        let points = &self.shared.fail_points;
+        if !points.is_met(command.name, attempt.record.application()) {
+            return Ok(());
+        }
+        // A request that is handled again counts once.
+        if attempt.blocking == BlockingMode::CachedOnly {
+            return Err(CommandError::WouldBlock(None));
+        }
+        let Some(effect) = points.hit() else { return Ok(()) };
+        if let Some(time) = effect.wait {
+            attempt.record.operation().pause(OperationWait::FailPoint, time).map_err(QueryError::from)?;
+        }
+        if effect.closes_connection {
+            aftermath.delivery = Delivery::ConnectionClosed;
+        }
+        match (effect.code, effect.closes_connection) {
+            (None, false) => {
+                aftermath.fail_point = effect.concern_error.is_some().then_some(effect);
+                Ok(())
+            }
+            (code, _) => {
+                let error = CommandError::from(effect.failure(code.unwrap_or(0)));
+                match labelled_as(command, request).filter(|_| effect.labels.is_none()) {
+                    Some(kind) => Err(labels::labelled(error, kind)),
+                    None => Err(error),
+                }
+            }
+        }
+    }
+
+    /// Tells the client of the write concern error that the fail point makes.
+    pub(super) fn write_fail_point(
+        &self,
+        command: &CommandRow,
+        request: &Request<'_>,
+        aftermath: &Aftermath<'_>,
+        reply: &mut DocumentWriter<'_>,
+    ) {
+        let Some(effect) = &aftermath.fail_point else { return };
+        let Some(error) = &effect.concern_error else { return };
+        reply.append_value("writeConcernError", &Value::Document(error.clone()));
+        if let Some(labels) = effect.label_list() {
+            reply.append_value("errorLabels", &labels);
+        } else if let (Some(Value::Int32(code)), Some(kind)) =
+            (error.get("code"), labelled_as(command, request))
+            && labels::is_retryable(*code, kind)
+        {
+            let mut labels = reply.array("errorLabels");
+            labels.push(RawValue::String(labels::RETRYABLE));
+            labels.finish();
+        }
+    }
+}
+
+/// The kind of request whose failure gets labels.
+fn labelled_as(command: &CommandRow, request: &Request<'_>) -> Option<Labelled> {
+    let has = |name: &str| matches!(request.body.get(name), Ok(Some(_)));
+    match (has("txnNumber"), has("autocommit"), command.generic.transactions) {
+        (true, true, TransactionSupport::End) => Some(Labelled::End),
+        (true, true, _) => Some(Labelled::Statement),
+        (true, false, TransactionSupport::RetryableWrite) => Some(Labelled::Write),
+        _ => None,
+    }
+}
+
+/// The wait of a reply that is never sent: its connection is closed instead.
+pub(super) struct ClosedConnection;
+
+impl ReplyWait for ClosedConnection {
+    fn notify(self: Box<Self>, waker: DurabilityWaker) {
+        waker(Err(closed()));
+    }
+
+    fn wait(self: Box<Self>) -> Result<(), StorageError> {
+        Err(closed())
+    }
+}
+
+fn closed() -> StorageError {
+    StorageError::new(ErrorKind::Closed, "the fail point failCommand closes the connection")
+}

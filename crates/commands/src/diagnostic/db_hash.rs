@@ -1,0 +1,83 @@
+//! `dbHash`: a digest of each collection and of the database, to compare the content of two servers.
+//!
+//! The digest of a collection is the MD5 of its documents in the order of `_id`, that of the database the MD5
+//! of those digests in the order of names, as in MongoDB. All are of one snapshot.
+
+use std::fmt::Write;
+
+use md5::{Digest, Md5};
+use pando_catalog::{Begin, BlockingMode, Collection, Direction, KeyRange, Transaction};
+use pando_document::{DocumentWriter, RawBinary, RawValue};
+
+use crate::context::Context;
+use crate::{CommandError, ErrorCode, Request};
+
+/// Answers digests. As MongoDB, it passes over fields that it does not know.
+pub(crate) fn run(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    context.require_may_block()?;
+    let wanted = wanted(request)?;
+    let transaction = context.catalog().begin(Begin::READ)?;
+    let mut collections = context.catalog().collections(context.database);
+    collections.retain(|collection| {
+        let name = collection.namespace().collection();
+        !collection.namespace().is_system() && (wanted.is_empty() || wanted.contains(&name))
+    });
+    collections.sort_by(|one, other| one.full_name().cmp(other.full_name()));
+    let mut all = Md5::new();
+    reply.append_str("host", &context.shared.options.address);
+    let mut digests = reply.document("collections");
+    for collection in &collections {
+        let digest = hexadecimal(&digest(context, collection, &*transaction)?);
+        all.update(&digest);
+        digests.append_str(collection.namespace().collection(), &digest);
+    }
+    digests.finish();
+    transaction.rollback();
+    reply.array("capped").finish();
+    let mut uuids = reply.document("uuids");
+    for collection in &collections {
+        let bytes = collection.uuid();
+        let uuid = RawValue::Binary(RawBinary { subtype: 4, bytes: &bytes });
+        uuids.append(collection.namespace().collection(), uuid);
+    }
+    uuids.finish();
+    reply.append_str("md5", &hexadecimal(&all.finalize()));
+    let took = context.shared.environment.clock().monotonic().since(context.began);
+    reply.append_i32("timeMillis", i32::try_from(took.as_millis()).unwrap_or(i32::MAX));
+    Ok(())
+}
+
+/// The names that the request lists; none means all.
+fn wanted<'r>(request: &Request<'r>) -> Result<Vec<&'r str>, CommandError> {
+    let Some(RawValue::Array(list)) = request.body.get("collections")? else { return Ok(Vec::new()) };
+    let name = |one: RawValue<'r>| {
+        one.as_str()
+            .ok_or_else(|| CommandError::failed(ErrorCode::Untold, "collections entries have to be strings"))
+    };
+    list.iter().map(|one| name(one?)).collect()
+}
+
+fn digest(
+    context: &Context<'_>,
+    collection: &Collection,
+    transaction: &dyn Transaction,
+) -> Result<Vec<u8>, CommandError> {
+    let mut digest = Md5::new();
+    let mut scan = collection.scan_documents(KeyRange::all(), Direction::Forward);
+    while let Some((_, document)) = scan.next(transaction, BlockingMode::MayBlock)? {
+        context.check()?;
+        digest.update(document);
+    }
+    Ok(digest.finalize().to_vec())
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _infallible = write!(text, "{byte:02x}");
+        text
+    })
+}

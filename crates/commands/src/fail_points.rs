@@ -1,0 +1,160 @@
+//! The fail point `failCommand`: requests fail on purpose, for tests of drivers and applications.
+//!
+//! `configureFailPoint` sets it, on a server with `--test-commands on`. A request meets it if its command is
+//! named, and the application too where one is named. Then, in this order: the request waits; its connection
+//! is closed; it fails with a code; or it runs, and is told a `writeConcernError`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use pando_document::{Document, Value};
+use parking_lot::Mutex;
+
+use crate::error::Failure;
+use crate::error_code::ErrorCode;
+
+/// Whether the server has the commands for tests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TestCommands {
+    /// It has not.
+    #[default]
+    Off,
+    /// It has.
+    On,
+}
+
+/// The requests that a fail point hits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FailMode {
+    /// All that meet it.
+    Always,
+    /// So many from now on.
+    Times(u64),
+    /// All but the first so many.
+    Skip(u64),
+}
+
+/// The effect of the fail point.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FailCommand {
+    pub commands: Vec<String>,
+    pub application: Option<String>,
+    pub wait: Option<Duration>,
+    pub closes_connection: bool,
+    pub code: Option<i32>,
+    /// The labels in the place of those that follow from the code.
+    pub labels: Option<Vec<String>>,
+    pub concern_error: Option<Document>,
+}
+
+impl FailCommand {
+    /// The failure of a request.
+    pub fn failure(&self, code: i32) -> Failure {
+        let mut failure = Failure::new(ErrorCode::of(code), "Failing command via 'failCommand' failpoint");
+        if let Some(labels) = self.label_list() {
+            failure.details.push("errorLabels", labels);
+        }
+        failure
+    }
+
+    /// The labels that the fail point names.
+    pub fn label_list(&self) -> Option<Value> {
+        let labels = self.labels.as_ref()?;
+        Some(Value::Array(labels.iter().map(|label| Value::from(label.as_str())).collect()))
+    }
+}
+
+#[derive(Debug)]
+struct Armed {
+    mode: FailMode,
+    effect: Arc<FailCommand>,
+}
+
+/// See the module's head.
+#[derive(Debug, Default)]
+pub(crate) struct FailPoints {
+    is_armed: AtomicBool,
+    state: Mutex<Option<Armed>>,
+    /// Requests that it has hit.
+    hits: Mutex<i64>,
+}
+
+impl FailPoints {
+    /// Sets the fail point, or takes it away. Gives the number of requests that it has hit before.
+    pub fn set(&self, armed: Option<(FailMode, FailCommand)>) -> i64 {
+        let mut state = self.state.lock();
+        self.is_armed.store(armed.is_some(), Ordering::Release);
+        *state = armed.map(|(mode, effect)| Armed { mode, effect: Arc::new(effect) });
+        *self.hits.lock()
+    }
+
+    /// Whether a request could be hit.
+    pub fn is_armed(&self) -> bool {
+        self.is_armed.load(Ordering::Acquire)
+    }
+
+    /// Whether a request meets the fail point.
+    pub fn is_met(&self, command: &str, application: Option<&str>) -> bool {
+        self.state.lock().as_ref().is_some_and(|armed| {
+            let Armed { effect, .. } = armed;
+            let is_named = effect.commands.iter().any(|name| name == command);
+            is_named && effect.application.as_deref().is_none_or(|wanted| application == Some(wanted))
+        })
+    }
+
+    /// Counts a request that meets the fail point; gives the effect if it is hit.
+    pub fn hit(&self) -> Option<Arc<FailCommand>> {
+        let mut state = self.state.lock();
+        let Armed { mode, effect } = state.as_mut()?;
+        let effect = Arc::clone(effect);
+        match mode {
+            FailMode::Always | FailMode::Skip(0) => {}
+            FailMode::Skip(left) => {
+                *left -= 1;
+                return None;
+            }
+            FailMode::Times(left) => {
+                *left = left.saturating_sub(1);
+                if *left == 0 {
+                    *state = None;
+                    self.is_armed.store(false, Ordering::Release);
+                }
+            }
+        }
+        *self.hits.lock() += 1;
+        Some(effect)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(command: &str) -> FailCommand {
+        FailCommand { commands: vec![command.to_owned()], ..FailCommand::default() }
+    }
+
+    #[test]
+    fn modes_count_the_requests_that_meet_the_point() {
+        let points = FailPoints::default();
+        assert!(!points.is_armed() && points.hit().is_none());
+        points.set(Some((FailMode::Times(2), on("find"))));
+        assert!(points.is_met("find", None) && !points.is_met("insert", None));
+        assert!(points.hit().is_some() && points.hit().is_some() && points.hit().is_none());
+        assert!(!points.is_armed());
+        points.set(Some((FailMode::Skip(1), on("find"))));
+        assert!(points.hit().is_none() && points.hit().is_some() && points.hit().is_some());
+        assert_eq!(points.set(None), 4);
+        assert!(!points.is_met("find", None));
+    }
+
+    #[test]
+    fn an_application_is_hit_by_its_name() {
+        let points = FailPoints::default();
+        let effect = FailCommand { application: Some("a".to_owned()), ..on("find") };
+        points.set(Some((FailMode::Always, effect)));
+        assert!(points.is_met("find", Some("a")));
+        assert!(!points.is_met("find", Some("b")) && !points.is_met("find", None));
+    }
+}

@@ -1,0 +1,140 @@
+"""The fail point failCommand, by which tests of drivers make requests fail."""
+
+import time
+
+import pytest
+from pymongo.errors import AutoReconnect, NotPrimaryError, OperationFailure, WriteConcernError
+
+from server import Server
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    server = Server(tmp_path_factory.mktemp("store") / "data", "--persona", "replica-set", "--test-commands", "on").start()
+    yield server
+    assert server.stop() == 0, server.log()
+
+
+@pytest.fixture
+def fail(own):
+    """Sets the fail point for some commands, and takes it away after the test."""
+    with own.client() as control:
+        def fail(*commands, mode="alwaysOn", **data):
+            return control.admin.command("configureFailPoint", "failCommand", mode=mode, data={"failCommands": list(commands), **data})
+
+        yield fail
+        control.admin.command("configureFailPoint", "failCommand", mode="off")
+        control.drop_database("t")
+
+
+@pytest.fixture
+def t(own):
+    with own.client(retryWrites=False, retryReads=False) as client:
+        yield client.t
+
+
+def refused(call, *arguments, code, **more):
+    with pytest.raises((OperationFailure, NotPrimaryError)) as told:
+        call(*arguments, **more)
+    assert told.value.details["code"] == code, told.value.details
+    return told.value
+
+
+def test_it_needs_the_option(client):
+    refused(client.admin.command, "configureFailPoint", "failCommand", mode="off", code=59)
+    assert client.admin.command("getParameter", "*")["enableTestCommands"] is False
+
+
+def test_modes(fail, t, own):
+    with own.client() as control:
+        assert control.admin.command("getParameter", "*")["enableTestCommands"] is True
+    fail("find", mode={"times": 2}, errorCode=8)
+    for _ in range(2):
+        refused(t.c.find_one, code=8)
+    assert t.c.find_one() is None
+    fail("find", mode={"skip": 1}, errorCode=8)
+    assert t.c.find_one() is None
+    refused(t.c.find_one, code=8)
+    refused(t.c.find_one, code=8)
+    fail("find", errorCode=8)
+    refused(t.c.find_one, code=8)
+    t.c.insert_one({"_id": 1})
+    fail(mode="off")
+    assert t.c.find_one()
+
+
+@pytest.mark.parametrize("mode,data", [("x", {}), ({}, {}), ({"times": -1}, {}), ({"times": "x"}, {}), ("alwaysOn", {"failCommands": 1}),
+                                       ("alwaysOn", {"errorCode": "x"}), ("alwaysOn", {"blockConnection": True}), ("alwaysOn", {"bogus": 1})])
+def test_wrong_fields(own, mode, data):
+    with own.client() as control:
+        refused(control.admin.command, "configureFailPoint", "failCommand", mode=mode, data=data, code=2)
+        refused(control.admin.command, "configureFailPoint", "other", mode="off", code=2)
+
+
+def test_names_labels_and_applications(fail, t, own):
+    fail("insert", errorCode=91, errorLabels=["Mine"])
+    told = refused(t.c.insert_one, {}, code=91)
+    assert told.has_error_label("Mine") and told.details["codeName"] == "ShutdownInProgress"
+    assert "failCommand" in str(told)
+    fail("find", errorCode=8, appName="chosen")
+    assert t.c.find_one() is None
+    with own.client(appname="chosen", retryReads=False) as other:
+        refused(other.t.c.find_one, code=8)
+
+
+def test_a_driver_sends_a_write_again(fail, own):
+    with own.client() as client:
+        for code in (6, 7, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436):
+            fail("insert", mode={"times": 1}, errorCode=code)
+            client.t.c.insert_one({"_id": code})
+        fail("insert", mode={"times": 1}, closeConnection=True)
+        client.t.c.insert_one({"_id": "closed"})
+        assert client.t.c.count_documents({}) == 13
+        fail("insert", mode={"times": 1}, errorCode=11601)
+        assert not refused(client.t.c.insert_one, {}, code=11601).has_error_label("RetryableWriteError")
+        fail("insert", mode={"times": 1}, errorCode=91, errorLabels=[])
+        refused(client.t.c.insert_one, {}, code=91)
+
+
+def test_transactions_get_their_labels(fail, own):
+    with own.client() as client, client.start_session() as session:
+        client.t.create_collection("c")
+        session.start_transaction()
+        fail("insert", mode={"times": 1}, errorCode=91)
+        assert refused(client.t.c.insert_one, {}, session=session, code=91).has_error_label("TransientTransactionError")
+        session.abort_transaction()
+        fail("commitTransaction", mode={"times": 1}, errorCode=91)
+        with session.start_transaction():
+            client.t.c.insert_one({"_id": 1}, session=session)
+        assert client.t.c.count_documents({}) == 1
+
+        def write(session):
+            client.t.c.insert_one({"_id": 2}, session=session)
+
+        fail("commitTransaction", mode={"times": 1}, errorCode=251, errorLabels=["TransientTransactionError"])
+        session.with_transaction(write)
+        assert client.t.c.count_documents({}) == 2
+
+
+def test_a_closed_connection(fail, t):
+    fail("insert", mode={"times": 1}, closeConnection=True)
+    with pytest.raises(AutoReconnect):
+        t.c.insert_one({"_id": 1})
+    assert t.c.count_documents({}) == 0
+
+
+def test_a_wait(fail, t):
+    fail("find", mode={"times": 1}, blockConnection=True, blockTimeMS=300)
+    began = time.monotonic()
+    assert t.c.find_one() is None
+    assert time.monotonic() - began >= 0.3
+    fail("find", mode={"times": 1}, blockConnection=True, blockTimeMS=20, errorCode=8)
+    refused(t.c.find_one, code=8)
+
+
+def test_a_write_concern_error(fail, t):
+    fail("insert", mode={"times": 1}, writeConcernError={"code": 64, "errmsg": "waiting for replication timed out"})
+    with pytest.raises(WriteConcernError) as told:
+        t.c.insert_one({"_id": 1})
+    assert told.value.code == 64 and told.value.details["codeName"] == "WriteConcernFailed"
+    assert t.c.count_documents({}) == 1
