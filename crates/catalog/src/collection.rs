@@ -35,6 +35,21 @@ pub struct StorageSize {
 }
 
 impl StorageSize {
+    /// Those of several collections of one catalog, in their order. The engine is asked once, since each
+    /// question may look at all trees.
+    pub fn of_all(collections: &[Arc<Collection>]) -> Result<Vec<StorageSize>, StorageError> {
+        let Some(first) = collections.first() else { return Ok(Vec::new()) };
+        let trees: Vec<Vec<TreeId>> = collections.iter().map(|one| one.sized_trees()).collect();
+        let bytes = first.store.engine.bytes_on_disk_of(&trees.concat())?;
+        let mut left = bytes.as_slice();
+        let sizes = collections.iter().zip(&trees).map(|(collection, trees)| {
+            let (own, rest) = left.split_at(trees.len().min(left.len()));
+            left = rest;
+            collection.size_of(own)
+        });
+        Ok(sizes.collect())
+    }
+
     /// Of all indexes together.
     pub fn all_index_bytes(&self) -> u64 {
         self.index_bytes.iter().map(|(_, bytes)| bytes).sum()
@@ -224,12 +239,25 @@ impl Collection {
 
     /// Bytes on the device. May read.
     pub fn storage_size(&self) -> Result<StorageSize, StorageError> {
-        let engine = &self.store.engine;
-        let mut index_bytes = vec![("_id_".to_owned(), 0)];
-        for index in &self.parts.indexes {
-            index_bytes.push((index.name().to_owned(), engine.bytes_on_disk(Some(index.tree()))?));
+        let bytes = self.store.engine.bytes_on_disk_of(&self.sized_trees())?;
+        Ok(self.size_of(&bytes))
+    }
+
+    /// The documents' tree, then those of the indexes.
+    fn sized_trees(&self) -> Vec<TreeId> {
+        let indexes = self.parts.indexes.iter().map(|index| index.tree());
+        std::iter::once(self.parts.primary.id).chain(indexes).collect()
+    }
+
+    /// The size by the bytes of the [sized trees](Self::sized_trees).
+    fn size_of(&self, tree_bytes: &[u64]) -> StorageSize {
+        let (document_bytes, index_bytes) = tree_bytes.split_first().unwrap_or((&0, &[]));
+        let names = self.parts.indexes.iter().map(|index| index.name().to_owned());
+        let indexes = names.zip(index_bytes.iter().copied());
+        StorageSize {
+            document_bytes: *document_bytes,
+            index_bytes: std::iter::once(("_id_".to_owned(), 0)).chain(indexes).collect(),
         }
-        Ok(StorageSize { document_bytes: engine.bytes_on_disk(Some(self.parts.primary.id))?, index_bytes })
     }
 
     pub(crate) fn building(&self) -> &[Arc<BuildingIndex>] {

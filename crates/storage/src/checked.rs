@@ -129,6 +129,10 @@ impl Engine for CheckedEngine {
         self.checked(Call::TreeFigure, || self.inner.bytes_on_disk(tree))
     }
 
+    fn bytes_on_disk_of(&self, trees: &[TreeId]) -> Result<Vec<u64>, StorageError> {
+        self.checked(Call::TreeFigure, || self.inner.bytes_on_disk_of(trees))
+    }
+
     fn statistics(&self) -> Statistics {
         self.inner.statistics()
     }

@@ -140,6 +140,12 @@ pub trait Engine: Send + Sync {
     /// Bytes that the tree takes on the device; for `None` those of the whole store.
     fn bytes_on_disk(&self, tree: Option<TreeId>) -> Result<u64, StorageError>;
 
+    /// The same for several trees, in their order. An engine that shares the room out among all of its trees
+    /// looks at them once.
+    fn bytes_on_disk_of(&self, trees: &[TreeId]) -> Result<Vec<u64>, StorageError> {
+        trees.iter().map(|tree| self.bytes_on_disk(Some(*tree))).collect()
+    }
+
     /// Counters and gauges.
     fn statistics(&self) -> Statistics;
 

@@ -265,16 +265,22 @@ impl Engine for Betree {
     }
 
     fn bytes_on_disk(&self, tree: Option<TreeId>) -> Result<u64, StorageError> {
+        match tree {
+            Some(tree) => Ok(self.bytes_on_disk_of(&[tree])?.into_iter().sum()),
+            None => {
+                self.store.gate.check_open()?;
+                Ok(bytes_used(&self.store))
+            }
+        }
+    }
+
+    fn bytes_on_disk_of(&self, trees: &[TreeId]) -> Result<Vec<u64>, StorageError> {
         self.store.gate.check_open()?;
-        let space = self.store.blocks.store().statistics();
-        let used = space.file_bytes.saturating_sub(space.free_bytes);
-        // Writes that are still in the buffers are on the device in the log.
-        let all_used = used + self.store.gate.log().live_bytes();
-        let Some(tree) = tree else { return Ok(all_used) };
-        // The tree's share, by content: exact figures would read every directory.
-        let own = content_bytes(&*self.store.trees.live(tree)?);
+        let all_used = bytes_used(&self.store);
+        // A tree's share, by content: exact figures would read every directory.
         let all: u64 = self.store.trees.all().values().map(|tree| content_bytes(tree)).sum();
-        Ok((u128::from(all_used) * u128::from(own) / u128::from(all.max(1))) as u64)
+        let share = |own: u64| (u128::from(all_used) * u128::from(own) / u128::from(all.max(1))) as u64;
+        trees.iter().map(|tree| Ok(share(content_bytes(&*self.store.trees.live(*tree)?)))).collect()
     }
 
     fn statistics(&self) -> Statistics {
@@ -350,6 +356,14 @@ fn describe(live: &Live, now: pando_environment::Monotonic) -> LiveTransaction {
         writes: live.writes.load(pando_environment::sync::atomic::Ordering::Relaxed),
         snapshot: live.snapshot,
     }
+}
+
+/// Bytes that the store takes on the device.
+fn bytes_used(store: &Store) -> u64 {
+    let space = store.blocks.store().statistics();
+    let used = space.file_bytes.saturating_sub(space.free_bytes);
+    // Writes that are still in the buffers are on the device in the log.
+    used + store.gate.log().live_bytes()
 }
 
 /// Bytes of a tree's entries before compression, in its leaves and nodes and in its buffers.

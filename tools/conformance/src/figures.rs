@@ -74,6 +74,8 @@ pub fn entries_take_room(subject: &Subject) {
     assert!(room(Some(full)) >= 10_000, "500,000 bytes take {}", room(Some(full)));
     assert!(room(Some(empty)) <= room(Some(full)));
     assert!(room(None) >= room(Some(full)));
+    let of_both = engine.bytes_on_disk_of(&[empty, full]).expect("the sizes are known");
+    assert_eq!(of_both, [room(Some(empty)), room(Some(full))]);
 }
 
 /// Live transactions are listed, oldest first, with writes and snapshot; ended ones are not.

@@ -1,5 +1,8 @@
 //! `listDatabases`: the databases that have a collection, and what they take on the device.
 
+use std::collections::HashMap;
+
+use pando_catalog::StorageSize;
 use pando_document::{DocumentWriter, RawDocument};
 use pando_query::filter::Filter;
 
@@ -40,12 +43,13 @@ pub(crate) fn run(
     }
     let mut total: i64 = 0;
     let mut list = reply.array("databases");
+    let mut bytes_of = match detail {
+        Detail::NameOnly => HashMap::new(),
+        Detail::Everything => bytes_on_disk(context)?,
+    };
     for database in context.catalog().databases() {
         context.check()?;
-        let bytes = match detail {
-            Detail::NameOnly => 0,
-            Detail::Everything => bytes_on_disk(context, &database)?,
-        };
+        let bytes = bytes_of.remove(&database).unwrap_or(0);
         let mut description = Vec::new();
         describe(&database, bytes, detail, &mut description);
         let description = RawDocument::from_bytes(&description)?;
@@ -62,13 +66,18 @@ pub(crate) fn run(
     Ok(())
 }
 
-fn bytes_on_disk(context: &Context<'_>, database: &str) -> Result<i64, CommandError> {
-    let mut bytes: u64 = 0;
-    for collection in context.catalog().collections(database) {
-        let size = collection.storage_size()?;
-        bytes += size.document_bytes + size.all_index_bytes();
+/// The bytes of each database.
+fn bytes_on_disk(context: &Context<'_>) -> Result<HashMap<String, i64>, CommandError> {
+    let databases = context.catalog().databases();
+    let collections: Vec<_> =
+        databases.iter().flat_map(|database| context.catalog().collections(database)).collect();
+    let mut bytes_of = HashMap::new();
+    for (collection, size) in collections.iter().zip(StorageSize::of_all(&collections)?) {
+        let bytes = size.document_bytes + size.all_index_bytes();
+        *bytes_of.entry(collection.namespace().database().to_owned()).or_insert(0) +=
+            i64::try_from(bytes).unwrap_or(i64::MAX);
     }
-    Ok(i64::try_from(bytes).unwrap_or(i64::MAX))
+    Ok(bytes_of)
 }
 
 fn describe(database: &str, bytes: i64, detail: Detail, out: &mut Vec<u8>) {

@@ -1,8 +1,8 @@
 //! `dbStats`: the size of a database. Documents and their bytes are exact, as in `collStats`.
 
+use pando_catalog::StorageSize;
 use pando_document::{DocumentWriter, RawValue};
 
-use super::coll_stats::CollectionSize;
 use crate::arguments::{Arguments, whole};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
@@ -27,14 +27,14 @@ pub(crate) fn run(
     }
     let collections = context.catalog().collections(context.database);
     let (mut objects, mut data, mut storage, mut indexes, mut index_bytes) = (0, 0, 0, 0, 0);
-    for collection in &collections {
+    for (collection, size) in collections.iter().zip(StorageSize::of_all(&collections)?) {
         context.check()?;
-        let size = CollectionSize::of(context, collection)?;
-        objects += size.counts.documents;
-        data += size.counts.data_bytes;
-        storage += size.storage.document_bytes;
-        indexes += size.storage.index_bytes.len() as u64;
-        index_bytes += size.storage.all_index_bytes();
+        let counts = context.catalog().counts(collection, context.operation)?;
+        objects += counts.documents;
+        data += counts.data_bytes;
+        storage += size.document_bytes;
+        indexes += size.index_bytes.len() as u64;
+        index_bytes += size.all_index_bytes();
     }
     let scaled = |bytes: u64| RawValue::Double(bytes as f64 / scale as f64);
     let count = |number: u64| match i32::try_from(number) {
