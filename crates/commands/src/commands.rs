@@ -373,9 +373,8 @@ impl Commands {
             self.shared.cluster_clock.as_ref().map_or(ClusterTimes::Unknown, |_| ClusterTimes::Known);
         generic.default_concern = self.shared.default_concerns.load().concern;
         let (name, value) = request.command()?;
-        let command = position.map(|position| &registry::COMMANDS[position]).ok_or_else(|| {
-            CommandError::failed(ErrorCode::CommandNotFound, format!("no such command: '{name}'"))
-        })?;
+        let command =
+            position.map(|position| &registry::COMMANDS[position]).ok_or_else(|| registry::unknown(name))?;
         let (database, session) = (generic.database, generic.session);
         let ends_bound = bound.is_some() && command.generic.transactions == TransactionSupport::End;
         if command.scope == Scope::Admin && database != "admin" && !ends_bound {

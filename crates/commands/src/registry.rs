@@ -8,7 +8,7 @@ use crate::generic_arguments::{
     GenericSupport, ReadConcernSupport, ReadConcernWords, TimeLimit, TransactionSupport, WriteConcernSupport,
 };
 use crate::operation_counters::OperationKind;
-use crate::{admin, crud, diagnostic, session};
+use crate::{CommandError, ErrorCode, admin, crud, diagnostic, session};
 
 /// A command.
 pub(crate) struct CommandRow {
@@ -249,6 +249,13 @@ pub(crate) fn position(name: &str) -> Option<usize> {
     COMMANDS.binary_search_by(|row| row.name.cmp(name)).ok()
 }
 
+/// The error for a name that is none of them.
+pub(crate) fn unknown(name: &str) -> CommandError {
+    session::users::refusal(name).unwrap_or_else(|| {
+        CommandError::failed(ErrorCode::CommandNotFound, format!("no such command: '{name}'"))
+    })
+}
+
 /// The name and scope of every command, for the commands that list or name them.
 pub(crate) fn command_names() -> Vec<CommandName> {
     COMMANDS.iter().map(|row| CommandName { name: row.name, scope: row.scope }).collect()
@@ -259,8 +266,8 @@ mod tests {
     use pando_document::{Document, RawDocumentBuf, RawValue, doc};
 
     use super::*;
+    use crate::Request;
     use crate::generic_arguments::{CheckedArguments, GenericArguments};
-    use crate::{CommandError, Request};
 
     #[test]
     fn the_rows_are_sorted_so_that_a_name_is_found_by_halving() {

@@ -8,3 +8,4 @@ pub(crate) mod logout;
 pub(crate) mod set_client_lock_timeout;
 pub(crate) mod start_session;
 pub(crate) mod transactions;
+pub(crate) mod users;
