@@ -15,7 +15,7 @@
 //! ```arrows
 //! program -> configuration, serve, transfer
 //! serve -> configuration, network
-//! leaves: amounts, error_text
+//! leaves: amounts, error_text, version
 //! ```
 
 mod amounts;
@@ -25,3 +25,4 @@ pub mod network;
 pub mod program;
 pub mod serve;
 pub mod transfer;
+mod version;

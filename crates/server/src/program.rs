@@ -2,6 +2,7 @@
 
 mod backup_command;
 mod completions_command;
+mod copy_command;
 mod export_command;
 mod failure;
 mod field_arguments;
@@ -20,6 +21,8 @@ use clap::{ArgMatches, Command};
 
 pub use failure::print_failure;
 use failure::{UsageError, is_folder_in_use};
+
+use crate::version::version_text;
 
 const EXAMPLES: &str = "Examples:
   pando serve --data ./data
@@ -55,8 +58,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 return ExitCode::from(EXIT_CODE_USAGE);
             }
             if matches.subcommand_name() != Some("serve") && is_folder_in_use(error.as_ref()) {
+                let flag = if matches.subcommand_name() == Some("copy") { "" } else { "--uri " };
                 eprintln!(
-                    "  or reach the server that has it open: --uri mongodb://127.0.0.1:27017 in place of the folder"
+                    "  or reach the server that has it open: {flag}mongodb://127.0.0.1:27017 in place of the folder"
                 );
             }
             ExitCode::FAILURE
@@ -68,6 +72,7 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn std::error::Error>
     match matches.subcommand() {
         Some(("serve", matches)) => serve_command::run(matches),
         Some(("import", matches)) => import_command::run(matches),
+        Some(("copy", matches)) => copy_command::run(matches),
         Some(("export", matches)) => export_command::run(matches),
         Some(("backup", matches)) => backup_command::run_backup(matches),
         Some(("restore", matches)) => backup_command::run_restore(matches),
@@ -81,13 +86,14 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn std::error::Error>
 
 fn command_line() -> Command {
     Command::new("pando")
-        .version(env!("CARGO_PKG_VERSION"))
+        .version(version_text())
         .about("Pando, a document database that speaks MongoDB's wire protocol.")
         .after_help(EXAMPLES)
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(serve_command::command(EXAMPLES))
         .subcommand(import_command::command())
+        .subcommand(copy_command::command())
         .subcommand(export_command::command())
         .subcommand(backup_command::backup())
         .subcommand(backup_command::restore())

@@ -214,10 +214,15 @@ fn prepare_folder(folder: &Path) -> Result<(), ServeError> {
 /// Has shells tell their users that there are no users yet.
 fn warn_of_open_access(log_tail: &LogTail) {
     let thread = ThreadName::of_this();
+    // A shell shows only MongoDB's version beside this line.
+    let message = format!(
+        "This is Pando {}. There are no users yet: every client that reaches this server can read and change everything",
+        crate::version::version_text()
+    );
     log_tail.push_startup_warning(&LogLine {
         severity: LogSeverity::Warning,
         component: "ACCESS",
-        message: "There are no users yet: every client that reaches this server can read and change everything",
+        message: &message,
         ..line_of_now(&thread)
     });
 }

@@ -1,5 +1,5 @@
-//! `pando import` and `pando export`: documents between files and a store, which is a running server or a
-//! data folder.
+//! `pando import`, `pando export` and `pando copy`: documents between files and stores. A store is a running server or
+//! a data folder.
 //!
 //! # The life of an import
 //! 1. [`import_plan`] finds the collections of the import: one, or those of a dump ([`dump`]).
@@ -12,10 +12,12 @@
 //!    refused document stops no other.
 //! 6. [`import`] counts ([`import_counts`]), and says at the end where it stopped ([`resume_point`]).
 //!
+//! A copy is an import whose input is the collections of another store ([`copy`](mod@copy), [`stored_collections`]).
+//!
 //! # Invariants
 //! - However an import ends, the result says how many documents are in, and from where it can go on.
 //! - Going on puts no document in twice.
-//! - An export makes no store, and leaves no file behind for a query that is refused.
+//! - An export makes no store, nor does a copy for its source. An export leaves no file behind for a query that is refused.
 //!
 //! JSON is Extended JSON, canonical or relaxed, read and written by the `bson` crate.
 
@@ -24,6 +26,7 @@ mod batch;
 mod bson_file;
 mod column_type;
 mod command;
+mod copy;
 mod csv_rows;
 mod dump;
 mod embedded_target;
@@ -42,18 +45,21 @@ mod progress;
 mod record;
 mod remote_target;
 mod resume_point;
+mod shared_store;
+mod stored_collections;
 mod target;
 mod write_mode;
 
 pub use address::database_of;
 pub use column_type::{ColumnType, TypedColumn};
 pub use command::run_command;
+pub use copy::{Compared, Copied, StoreCopy, copy};
 pub use csv_rows::{Blanks, RowOptions, TypeMismatch, TypedNames};
 pub use error::TransferError;
 pub use export::{Export, ExportEnd, Exported, export};
 pub use export_format::{CsvHeader, ExportFormat, JsonDialect, JsonFrame, JsonLayout, JsonStyle};
 pub use format::{FormatError, InputFormat};
-pub use import::{End, Existing, FormatChoice, Import, Imported, StoppedAt, Talk, import};
+pub use import::{End, Existing, FormatChoice, Import, ImportOptions, Imported, StoppedAt, Talk, import};
 pub use import_counts::ImportCounts;
 pub use input::Source;
 pub use interrupt::EXIT_CODE_INTERRUPTED;
@@ -61,6 +67,8 @@ pub use resume_point::ResumePoint;
 pub use target::TargetChoice;
 pub use write_mode::{AfterFault, WriteMode, Writing};
 
+#[cfg(test)]
+mod copy_tests;
 #[cfg(test)]
 mod import_tests;
 #[cfg(test)]

@@ -11,12 +11,13 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::failure::UsageError;
 use super::field_arguments::{field_arguments, named_fields};
-use super::import_report::{as_json, stopped_lines, summary};
+use super::import_report::{Words, as_json, stopped_lines, summary};
 use super::output::print_line;
 use super::target_arguments::{hidden_switch, json_argument, target_arguments, target_or_default};
 use crate::transfer::{
-    AfterFault, Blanks, ColumnType, EXIT_CODE_INTERRUPTED, End, Existing, FormatChoice, Import, InputFormat,
-    ResumePoint, RowOptions, Source, Talk, TypeMismatch, TypedColumn, TypedNames, WriteMode, Writing, import,
+    AfterFault, Blanks, ColumnType, EXIT_CODE_INTERRUPTED, End, Existing, FormatChoice, Import,
+    ImportOptions, InputFormat, ResumePoint, RowOptions, Source, Talk, TypeMismatch, TypedColumn, TypedNames,
+    WriteMode, Writing, import,
 };
 
 const EXAMPLES: &str = "Examples:
@@ -152,11 +153,13 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         database: text("db"),
         collection: text("collection"),
         rows: rows_of(matches)?,
-        writing: writing.clone(),
-        existing: if matches.get_flag("drop") { Existing::Dropped } else { Existing::Kept },
-        resume: text("resume").map(|point| point.parse::<ResumePoint>()).transpose()?,
-        batch_records: matches.get_one::<u16>("batch-size").map(|size| usize::from(*size)),
-        talk: if quiet { Talk::Quiet } else { Talk::All },
+        options: ImportOptions {
+            writing: writing.clone(),
+            existing: if matches.get_flag("drop") { Existing::Dropped } else { Existing::Kept },
+            resume: text("resume").map(|point| point.parse::<ResumePoint>()).transpose()?,
+            batch_records: matches.get_one::<u16>("batch-size").map(|size| usize::from(*size)),
+            talk: if quiet { Talk::Quiet } else { Talk::All },
+        },
     })?;
     for remark in &imported.remarks {
         eprintln!("{remark}");
@@ -164,7 +167,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     if matches.get_flag("json") {
         print_line!("{}", as_json(&imported));
     } else if !quiet {
-        print_line!("{}", summary(&imported, writing.mode));
+        print_line!("{}", summary(&imported, writing.mode, &Words { done: "imported", records: "lines" }));
     }
     let command_line: Vec<String> = std::env::args().collect();
     for line in stopped_lines(&imported, &command_line) {

@@ -8,13 +8,22 @@ use super::failure::error_lines;
 use crate::amounts::{bytes_text, count_text, rate, time_text};
 use crate::transfer::{End, ImportCounts, Imported, StoppedAt, WriteMode};
 
+/// The words of a summary.
+pub(super) struct Words {
+    /// The deed: `imported`.
+    pub(super) done: &'static str,
+    /// A record of the input: `lines`.
+    pub(super) records: &'static str,
+}
+
 /// The last line of an import: what became of the records, and how fast.
-pub(super) fn summary(imported: &Imported, mode: WriteMode) -> String {
+pub(super) fn summary(imported: &Imported, mode: WriteMode, words: &Words) -> String {
+    let Words { done, records } = words;
     let counts = &imported.counts;
     let mut text = match mode {
-        WriteMode::Insert => format!("{} documents imported", counts.inserted),
+        WriteMode::Insert => format!("{} documents {done}", counts.inserted),
         WriteMode::Upsert | WriteMode::Merge => format!(
-            "{} documents imported ({} new, {} changed, {} as before)",
+            "{} documents {done} ({} new, {} changed, {} as before)",
             counts.inserted + counts.modified + counts.unchanged,
             counts.inserted,
             counts.modified,
@@ -25,7 +34,8 @@ pub(super) fn summary(imported: &Imported, mode: WriteMode) -> String {
         }
     };
     // Writing to a String cannot fail.
-    let _ = write!(text, ", {} lines unreadable, {} documents refused", counts.unreadable, counts.refused);
+    let _ =
+        write!(text, ", {} {records} unreadable, {} documents refused", counts.unreadable, counts.refused);
     for (count, words) in [
         (counts.already_in, "in already from the import before"),
         (counts.passed_over, "passed over"),

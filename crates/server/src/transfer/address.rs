@@ -20,7 +20,7 @@ impl ServerAddress {
     /// Reads `mongodb://host:port/…?…`. Database and options are not used, since the command names its
     /// collection. Users, TLS and several hosts are refused rather than ignored.
     pub(super) fn parse(uri: &str) -> Result<ServerAddress, TransferError> {
-        let refuse = |reason| TransferError::Uri { uri: uri.to_owned(), reason };
+        let refuse = |reason| TransferError::Uri { uri: without_password(uri), reason };
         let rest = uri.strip_prefix("mongodb://").ok_or_else(|| refuse("it begins otherwise"))?;
         let (authority, tail) = rest.split_once(['/', '?']).unwrap_or((rest, ""));
         if authority.contains('@') {
@@ -48,6 +48,18 @@ impl ServerAddress {
             (false, true) => Ok(ServerAddress::Tcp(format!("{authority}:{PORT_DEFAULT}"))),
             (false, false) => Err(refuse("its port is not a number, or its IPv6 address has no brackets")),
         }
+    }
+}
+
+/// A connection string for people: the password is hidden.
+pub(super) fn without_password(uri: &str) -> String {
+    let parts = uri.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?)));
+    match parts {
+        Some((scheme, (login, rest))) => {
+            let user = login.split(':').next().unwrap_or_default();
+            format!("{scheme}://{user}:…@{rest}")
+        }
+        None => uri.to_owned(),
     }
 }
 

@@ -74,7 +74,7 @@ impl<R: BufRead> RecordReader for BsonFile<R> {
 }
 
 /// Whether every value can be read, those of inner documents included.
-fn check(document: &RawDocument, depth: usize) -> Result<(), RecordError> {
+pub(super) fn check(document: &RawDocument, depth: usize) -> Result<(), RecordError> {
     if depth > DEPTH_MAX {
         return Err(RecordError::Bson(format!("nested deeper than {DEPTH_MAX} levels")));
     }

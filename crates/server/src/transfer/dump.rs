@@ -17,12 +17,13 @@ use std::path::{Path, PathBuf};
 
 use bson::{Bson, Document};
 
+use super::csv_rows::RowOptions;
 use super::error::TransferError;
-use super::import_plan::{ImportPlan, Unit};
+use super::import_plan::{BytesContent, Content, Creation, ImportPlan, Unit};
 use super::input::{Source, read_whole};
 
 /// Databases that belong to a server and not to its user.
-const SERVER_DATABASES: [&str; 3] = ["admin", "config", "local"];
+pub(super) const SERVER_DATABASES: [&str; 3] = ["admin", "config", "local"];
 const DOCUMENTS: &str = ".bson";
 const DESCRIPTION: &str = ".metadata.json";
 const PACKED: &str = ".gz";
@@ -66,7 +67,7 @@ pub(super) fn plan_of(folder: &Path, renamed: Renamed<'_>) -> Result<ImportPlan,
         }
     }
     // A view may be over a collection that comes later in the alphabet.
-    plan.units.sort_by_key(|unit| unit.source.is_none());
+    plan.units.sort_by_key(|unit| unit.content.is_none());
     match (plan.units.len(), renamed.collection) {
         (0, _) => Err(TransferError::Dump {
             path: folder.to_owned(),
@@ -98,11 +99,17 @@ fn add_database(
         let documents = [format!("{name}{DOCUMENTS}"), format!("{name}{DOCUMENTS}{PACKED}")];
         let source = documents.iter().map(|name| folder.join(name)).find(|path| path.is_file());
         plan.units.push(Unit {
-            source: source.map(Source::File),
-            format: None,
+            content: source.map(|path| {
+                Content::Bytes(BytesContent {
+                    source: Source::File(path),
+                    format: None,
+                    rows: RowOptions::default(),
+                })
+            }),
             database: database.to_owned(),
             collection: renamed.collection.map_or(whole_name, str::to_owned),
             description,
+            creation: Creation::First,
         });
     }
     Ok(())
@@ -137,7 +144,7 @@ fn description_of(folder: &Path, name: &str) -> Result<Description, TransferErro
 }
 
 /// An index as `createIndexes` takes it; `None` for that on `_id`, which each collection has.
-fn index(specification: Bson) -> Option<Document> {
+pub(super) fn index(specification: Bson) -> Option<Document> {
     let Bson::Document(mut specification) = specification else { return None };
     // Written by servers before 4.4.
     specification.remove("ns");

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use bson::Document;
+use bson::{Document, RawDocumentBuf};
 use pando_document::RawDocument;
 use pandodb::{DocumentSequence, DurabilityChoice, MissingStore, Options, Pando, RawSession, Request};
 
 use super::error::TransferError;
-use super::target::{Beside, Target, checked};
+use super::target::{Beside, Target};
 
 /// An open data folder.
 pub(super) struct EmbeddedTarget {
@@ -26,12 +26,12 @@ impl EmbeddedTarget {
 }
 
 impl Target for EmbeddedTarget {
-    fn run(
+    fn run_raw(
         &mut self,
         database: &str,
         mut command: Document,
         beside: Option<Beside<'_>>,
-    ) -> Result<Document, TransferError> {
+    ) -> Result<RawDocumentBuf, TransferError> {
         command.insert("$db", database);
         let bytes = command.to_vec()?;
         let body = RawDocument::from_bytes(&bytes).map_err(|_| TransferError::Command)?;
@@ -45,7 +45,7 @@ impl Target for EmbeddedTarget {
             beside.map(|beside| DocumentSequence { identifier: beside.identifier, documents: &documents });
         let mut reply = Vec::new();
         self.session.handle(&Request { body, sequences: sequence.as_slice() }, &mut reply)?;
-        checked(Document::from_reader(reply.as_slice())?)
+        Ok(RawDocumentBuf::from_bytes(reply)?)
     }
 
     fn close(self: Box<Self>) -> Result<(), TransferError> {

@@ -120,9 +120,7 @@ pub enum TransferError {
         reason: &'static str,
     },
     /// No server answers.
-    #[error(
-        "cannot reach a server at {place}; start it, or name another with --uri, or a data folder with --data"
-    )]
+    #[error("cannot reach a server at {place}; start it, or name another server or a data folder")]
     Connect {
         /// Address or path.
         place: String,
@@ -151,6 +149,34 @@ pub enum TransferError {
         code: i32,
         /// Its message.
         message: String,
+    },
+    /// An error of the store that is read, in a copy.
+    #[error("the source, {place}")]
+    Source {
+        /// The store.
+        place: String,
+        /// The error.
+        source: Box<TransferError>,
+    },
+    /// A database or collection that is not at the source of a copy.
+    #[error("{missing}; {found}")]
+    NotThere {
+        /// The fault.
+        missing: String,
+        /// The names that are there.
+        found: String,
+    },
+    /// Both ends of a copy are one store.
+    #[error("--from and --to are the same store; name two")]
+    SameStore,
+    /// A copy would mix its documents with others.
+    #[error(
+        "the target has documents in {namespaces} already; --drop replaces such collections, --mode upsert or merge adds to \
+         them"
+    )]
+    Filled {
+        /// The collections.
+        namespaces: String,
     },
     /// The data folder cannot be opened, or the engine has stopped.
     #[error(transparent)]

@@ -13,7 +13,7 @@ use super::csv_rows::RowOptions;
 use super::error::TransferError;
 use super::format::InputFormat;
 use super::import_counts::{ImportCounts, ReplyFault};
-use super::import_plan::{ImportPlan, Unit};
+use super::import_plan::{BytesContent, Content, Creation, ImportPlan, Unit};
 use super::input::{InputBytes, Source};
 use super::interrupt::Interrupt;
 use super::progress::{Progress, Shown};
@@ -72,6 +72,13 @@ pub struct Import {
     pub collection: Option<String>,
     /// How rows of text become documents.
     pub rows: RowOptions,
+    /// How documents go in.
+    pub options: ImportOptions,
+}
+
+/// How documents go in, wherever they come from.
+#[derive(Clone, Debug, Default)]
+pub struct ImportOptions {
     /// How documents are written.
     pub writing: Writing,
     /// The treatment of a collection that is there.
@@ -158,26 +165,26 @@ pub fn import(import: &Import) -> Result<Imported, TransferError> {
     let interrupt = Interrupt::watch().map_err(TransferError::System)?;
     let plan = ImportPlan::of(import)?;
     // An input that cannot be read is refused before a store is opened, or made.
-    let first = plan.units.iter().find_map(|unit| Some((unit, unit.source.as_ref()?)));
-    if let Some((unit, source @ Source::File(_))) = first {
-        unit.open(source, &import.rows)?;
+    let first = plan.units.iter().find_map(|unit| unit.content.as_ref());
+    if let Some(content @ Content::Bytes(BytesContent { source: Source::File(_), .. })) = first {
+        content.open()?;
     }
     let target = import.target.open(MissingStore::Create, &interrupt)?;
-    Ok(import_into(import, &plan, target, interrupt))
+    Ok(import_into(&import.options, &plan, target, interrupt))
 }
 
 /// Imports into a store that is open, and closes it.
 pub(super) fn import_into(
-    import: &Import,
+    options: &ImportOptions,
     plan: &ImportPlan,
     target: Box<dyn Target>,
     interrupt: Interrupt,
 ) -> Imported {
     let mut run = Run {
-        import,
+        options,
         target,
         interrupt,
-        point: import.resume.unwrap_or_else(ResumePoint::beginning),
+        point: options.resume.unwrap_or_else(ResumePoint::beginning),
         records: 0,
         next_line: 1,
         line_unit: "line",
@@ -186,7 +193,7 @@ pub(super) fn import_into(
         bytes_before: 0,
         bytes: None,
         begun: Instant::now(),
-        progress: if import.talk == Talk::Quiet { Progress::hidden() } else { Progress::new() },
+        progress: if options.talk == Talk::Quiet { Progress::hidden() } else { Progress::new() },
         remarks: plan.remarks.clone(),
     };
     let mut stop = None;
@@ -221,7 +228,7 @@ struct Prepared {
 
 /// An import under way.
 struct Run<'i> {
-    import: &'i Import,
+    options: &'i ImportOptions,
     target: Box<dyn Target>,
     interrupt: Interrupt,
     point: ResumePoint,
@@ -243,16 +250,16 @@ struct Run<'i> {
 
 impl Run<'_> {
     fn import_unit(&mut self, unit: &Unit) -> Result<(), Stop> {
-        if self.import.existing == Existing::Dropped {
+        if self.options.existing == Existing::Dropped {
             self.drop_collection(unit)?;
         }
         self.create(unit)?;
-        if let Some(source) = &unit.source {
+        if let Some(content) = &unit.content {
             self.next_line = 1;
-            let opened = unit.open(source, &self.import.rows)?;
-            self.line_unit = if opened.format == InputFormat::Bson { "document" } else { "line" };
+            let opened = content.open()?;
+            self.line_unit = opened.counted;
             self.bytes = Some(opened.bytes.clone());
-            let records_max = self.import.batch_records.unwrap_or(RECORDS_MAX).clamp(1, RECORDS_MAX);
+            let records_max = self.options.batch_records.unwrap_or(RECORDS_MAX).clamp(1, RECORDS_MAX);
             let receiver = read_in_thread(opened.reader, records_max).map_err(TransferError::System)?;
             loop {
                 match receiver.recv_timeout(LOOK_PERIOD) {
@@ -287,7 +294,7 @@ impl Run<'_> {
 
     /// Creates the collection with the options of its description.
     fn create(&mut self, unit: &Unit) -> Result<(), TransferError> {
-        if unit.description.options.is_empty() {
+        if unit.description.options.is_empty() && unit.creation == Creation::Lazy {
             return Ok(());
         }
         let mut command = doc! { "create": &unit.collection };
@@ -330,7 +337,7 @@ impl Run<'_> {
         let prepared = self.prepare(&input, batch);
         self.next_line = first_line;
         if !prepared.statements.is_empty() {
-            let writing = &self.import.writing;
+            let writing = &self.options.writing;
             let command = writing.command(&unit.collection);
             let reply = self.target.run(&unit.database, command, Some(writing.beside(&prepared.statements)));
             let sent = prepared.statements.len() as u64;
@@ -359,7 +366,7 @@ impl Run<'_> {
             let place = RecordPlace { number, line: record.line };
             let statement = record
                 .content
-                .and_then(|document| self.import.writing.statement(number, document, &self.point));
+                .and_then(|document| self.options.writing.statement(number, document, &self.point));
             match statement {
                 Ok(statement) => {
                     prepared.statements.push(statement);
@@ -368,7 +375,7 @@ impl Run<'_> {
                 Err(error) => {
                     self.counts.unreadable += 1;
                     self.complain(&format!("{input}:{}", record.line), &error.to_string());
-                    if self.import.writing.after_fault == AfterFault::Stop {
+                    if self.options.writing.after_fault == AfterFault::Stop {
                         prepared.stop_at = Some(place);
                         break;
                     }
@@ -392,9 +399,9 @@ impl Run<'_> {
         places: &[RecordPlace],
         input: &str,
     ) -> Result<(), TransferError> {
-        let faults = self.counts.add_reply(self.import.writing.mode, reply, places.len() as u64);
+        let faults = self.counts.add_reply(self.options.writing.mode, reply, places.len() as u64);
         let window = self.point.records..self.point.records + RECORDS_MAX as u64;
-        let resumes = self.import.resume.is_some() && self.import.writing.mode == WriteMode::Insert;
+        let resumes = self.options.resume.is_some() && self.options.writing.mode == WriteMode::Insert;
         for fault in faults {
             let ReplyFault { index, ends_import, same_id, code, message } = fault;
             let place = places.get(index).copied().unwrap_or_default();
@@ -408,7 +415,7 @@ impl Run<'_> {
             }
             self.counts.refused += 1;
             self.complain(&format!("{input}:{}", place.line), &message);
-            if self.import.writing.after_fault == AfterFault::Stop {
+            if self.options.writing.after_fault == AfterFault::Stop {
                 return Err(self.stop_at(place));
             }
         }

@@ -13,6 +13,7 @@ use super::input::{Input, InputBytes, Source};
 use super::json_array::JsonArray;
 use super::json_lines::JsonLines;
 use super::record::RecordReader;
+use super::stored_collections::StoredCollection;
 use super::target::TargetChoice;
 
 /// The database of an import that names none.
@@ -31,17 +32,46 @@ pub(super) struct ImportPlan {
 #[derive(Clone, Debug)]
 pub(super) struct Unit {
     /// Its documents; `None` for a view.
-    pub(super) source: Option<Source>,
-    pub(super) format: Option<FormatChoice>,
+    pub(super) content: Option<Content>,
     pub(super) database: String,
     pub(super) collection: String,
     pub(super) description: Description,
+    pub(super) creation: Creation,
 }
 
-/// An input that is open, and its format.
-pub(super) struct OpenUnit {
+/// The documents of a collection.
+#[derive(Clone, Debug)]
+pub(super) enum Content {
+    /// A text or a BSON file.
+    Bytes(BytesContent),
+    /// A collection of another store.
+    Stored(StoredCollection),
+}
+
+/// Documents in a file or in standard input.
+#[derive(Clone, Debug)]
+pub(super) struct BytesContent {
+    pub(super) source: Source,
+    pub(super) format: Option<FormatChoice>,
+    /// How rows of text become documents.
+    pub(super) rows: RowOptions,
+}
+
+/// The moment at which a collection without options comes into being.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Creation {
+    /// With its first document.
+    #[default]
+    Lazy,
+    /// Before that, so that an empty collection is there as well.
+    First,
+}
+
+/// An input that is open.
+pub(super) struct OpenContent {
     pub(super) reader: Box<dyn RecordReader + Send>,
-    pub(super) format: InputFormat,
+    /// Lines or documents are counted.
+    pub(super) counted: &'static str,
     pub(super) bytes: InputBytes,
 }
 
@@ -63,11 +93,15 @@ impl ImportPlan {
         }
         let collection = import.collection.clone().or_else(|| collection_of(path?));
         let unit = Unit {
-            source: Some(import.source.clone()),
-            format: import.format,
+            content: Some(Content::Bytes(BytesContent {
+                source: import.source.clone(),
+                format: import.format,
+                rows: import.rows.clone(),
+            })),
             database: database.unwrap_or_else(|| DATABASE_DEFAULT.to_owned()),
             collection: collection.ok_or(TransferError::NoCollection)?,
             description: path.map_or(Ok(Description::default()), dump::description_beside)?,
+            creation: Creation::Lazy,
         };
         Ok(ImportPlan { units: vec![unit], remarks: Vec::new() })
     }
@@ -80,14 +114,31 @@ impl Unit {
 
     /// The name of its input, for people.
     pub(super) fn input_name(&self) -> String {
-        let name = self.source.as_ref().map(|source| source.name().display().to_string());
-        name.unwrap_or_else(|| self.namespace())
+        match &self.content {
+            Some(Content::Bytes(bytes)) => bytes.source.name().display().to_string(),
+            Some(Content::Stored(_)) | None => self.namespace(),
+        }
     }
+}
 
-    /// Opens the input of a collection.
-    pub(super) fn open(&self, source: &Source, rows: &RowOptions) -> Result<OpenUnit, TransferError> {
-        let path = source.name();
-        let Input { mut content, head, bytes } = Input::open(source)?;
+impl Content {
+    /// Opens it.
+    pub(super) fn open(&self) -> Result<OpenContent, TransferError> {
+        match self {
+            Content::Bytes(bytes) => bytes.open(),
+            Content::Stored(collection) => {
+                let bytes = collection.bytes();
+                let reader = collection.reader(&bytes);
+                Ok(OpenContent { reader: Box::new(reader), counted: "document", bytes })
+            }
+        }
+    }
+}
+
+impl BytesContent {
+    fn open(&self) -> Result<OpenContent, TransferError> {
+        let path = self.source.name();
+        let Input { mut content, head, bytes } = Input::open(&self.source)?;
         let format = match self.format {
             Some(FormatChoice::Exact(format)) => format,
             Some(FormatChoice::Json) => InputFormat::of_json(&head),
@@ -102,11 +153,12 @@ impl Unit {
                 }
                 Box::new(JsonArray::new(content, path))
             }
-            InputFormat::Csv => Box::new(CsvRows::new(content, path, Delimiter::Comma, rows.clone())),
-            InputFormat::Tsv => Box::new(CsvRows::new(content, path, Delimiter::Tab, rows.clone())),
+            InputFormat::Csv => Box::new(CsvRows::new(content, path, Delimiter::Comma, self.rows.clone())),
+            InputFormat::Tsv => Box::new(CsvRows::new(content, path, Delimiter::Tab, self.rows.clone())),
             InputFormat::Bson => Box::new(BsonFile::new(content, path)),
         };
-        Ok(OpenUnit { reader, format, bytes })
+        let counted = if format == InputFormat::Bson { "document" } else { "line" };
+        Ok(OpenContent { reader, counted, bytes })
     }
 }
 

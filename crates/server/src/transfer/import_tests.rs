@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use bson::{Document, doc};
+use bson::{Document, RawDocumentBuf, doc};
 
 use super::error::TransferError;
-use super::import::{End, Existing, Import, Imported, Talk, import_into};
+use super::import::{End, Import, ImportOptions, Imported, Talk, import_into};
 use super::import_plan::ImportPlan;
 use super::input::Source;
 use super::interrupt::Interrupt;
@@ -22,17 +22,18 @@ struct Scripted {
 }
 
 impl Target for Scripted {
-    fn run(
+    fn run_raw(
         &mut self,
         _database: &str,
         _command: Document,
         beside: Option<Beside<'_>>,
-    ) -> Result<Document, TransferError> {
+    ) -> Result<RawDocumentBuf, TransferError> {
         let documents = beside.map(|beside| beside.documents).unwrap_or_default();
         let seen = documents.iter().map(|raw| Document::try_from(raw).unwrap()).collect();
         self.seen.lock().unwrap().push(seen);
         let all = doc! { "ok": 1, "n": i32::try_from(documents.len()).unwrap() };
-        self.replies.pop_front().unwrap_or(Ok(all))
+        let reply = self.replies.pop_front().unwrap_or(Ok(all))?;
+        Ok(RawDocumentBuf::try_from(&reply).unwrap())
     }
 
     fn close(self: Box<Self>) -> Result<(), TransferError> {
@@ -48,11 +49,7 @@ fn parameters(file: &Path) -> Import {
         database: None,
         collection: None,
         rows: RowOptions::default(),
-        writing: Writing::default(),
-        existing: Existing::Kept,
-        resume: None,
-        batch_records: Some(100),
-        talk: Talk::Quiet,
+        options: ImportOptions { batch_records: Some(100), talk: Talk::Quiet, ..ImportOptions::default() },
     }
 }
 
@@ -62,7 +59,7 @@ fn run(import: &Import, replies: Vec<Result<Document, TransferError>>) -> (Impor
     let seen = Arc::default();
     let target = Scripted { replies: replies.into(), seen: Arc::clone(&seen) };
     let plan = ImportPlan::of(import).unwrap();
-    let imported = import_into(import, &plan, Box::new(target), Interrupt::default());
+    let imported = import_into(&import.options, &plan, Box::new(target), Interrupt::default());
     let seen = seen.lock().unwrap().clone();
     (imported, seen)
 }
@@ -97,7 +94,8 @@ fn documents_have_the_same_ids_when_an_import_goes_on_and_those_that_are_in_are_
     let stopped = first.stopped.unwrap();
     assert_eq!((stopped.line, stopped.doubtful, stopped.point.records), (101, 100, 100));
 
-    let again = Import { resume: Some(stopped.point), ..parameters(file.path()) };
+    let mut again = parameters(file.path());
+    again.options.resume = Some(stopped.point);
     let duplicate = doc! { "index": 3, "code": 11000, "errmsg": "E11000 … index: _id_ dup key: { … }" };
     let other = doc! { "index": 4, "code": 11000, "errmsg": "E11000 … index: n_1 dup key: { … }" };
     let reply = doc! { "ok": 1, "n": 98, "writeErrors": [duplicate, other] };
@@ -114,7 +112,9 @@ fn a_user_who_wants_to_stop_at_the_first_error_gets_what_was_before_it() {
     let file = tempfile::Builder::new().suffix(".jsonl").tempfile().unwrap();
     std::fs::write(file.path(), "{\"n\":0}\n{\"n\":1}\nnonsense\n{\"n\":3}\n").unwrap();
     let writing = Writing { after_fault: AfterFault::Stop, ..Writing::default() };
-    let (imported, seen) = run(&Import { writing, ..parameters(file.path()) }, vec![]);
+    let mut stopping = parameters(file.path());
+    stopping.options.writing = writing;
+    let (imported, seen) = run(&stopping, vec![]);
     assert_eq!(seen.iter().map(Vec::len).sum::<usize>(), 2);
     assert!(matches!(imported.end, End::Failed(TransferError::FirstError)));
     let stopped = imported.stopped.unwrap();

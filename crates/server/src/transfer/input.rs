@@ -52,6 +52,16 @@ pub(super) struct InputBytes {
 }
 
 impl InputBytes {
+    /// Bytes that `read` counts.
+    pub(super) fn new(read: Arc<AtomicU64>, total: Option<u64>) -> InputBytes {
+        InputBytes { read, total }
+    }
+
+    /// The counter, for the one that reads.
+    pub(super) fn counter(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.read)
+    }
+
     /// Those that were read so far.
     pub(super) fn read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)

@@ -5,13 +5,13 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use bson::Document;
+use bson::{Document, RawDocumentBuf};
 use pando_wire::{Body, FrameBuffer, Message, MsgFlags, OpMsgWriter};
 
 use super::address::ServerAddress;
 use super::error::TransferError;
 use super::interrupt::Interrupt;
-use super::target::{Beside, Target, checked};
+use super::target::{Beside, Target};
 
 /// The time between two looks whether the user has asked to stop, while a reply has not come.
 const LOOK_PERIOD: Duration = Duration::from_millis(200);
@@ -27,8 +27,8 @@ pub(super) struct RemoteTarget {
     interrupt: Interrupt,
 }
 
-trait Stream: Read + Write {}
-impl<S: Read + Write> Stream for S {}
+trait Stream: Read + Write + Send {}
+impl<S: Read + Write + Send> Stream for S {}
 
 impl RemoteTarget {
     pub(super) fn connect(
@@ -54,12 +54,12 @@ impl RemoteTarget {
         Ok(RemoteTarget { stream, input, output, last_request_id: 0, interrupt })
     }
 
-    fn reply(&mut self) -> Result<Document, TransferError> {
+    fn reply(&mut self) -> Result<RawDocumentBuf, TransferError> {
         let mut give_up_at = None;
         loop {
             if let Some(frame) = self.input.next_frame()? {
                 return match Message::decode(frame)?.body {
-                    Body::Msg(message) => Ok(Document::from_reader(message.body())?),
+                    Body::Msg(message) => Ok(RawDocumentBuf::from_bytes(message.body().to_vec())?),
                     // This side asks with OP_MSG, uncompressed, and is answered alike.
                     Body::Legacy(_) | Body::Reply(_) | Body::Compressed(_) => Err(TransferError::Closed),
                 };
@@ -83,12 +83,12 @@ impl RemoteTarget {
 }
 
 impl Target for RemoteTarget {
-    fn run(
+    fn run_raw(
         &mut self,
         database: &str,
         mut command: Document,
         beside: Option<Beside<'_>>,
-    ) -> Result<Document, TransferError> {
+    ) -> Result<RawDocumentBuf, TransferError> {
         command.insert("$db", database);
         self.last_request_id = self.last_request_id.wrapping_add(1);
         self.output.clear();
@@ -99,7 +99,7 @@ impl Target for RemoteTarget {
         }
         writer.finish(&mut self.output)?;
         self.stream.write_all(&self.output).map_err(TransferError::Connection)?;
-        checked(self.reply()?)
+        self.reply()
     }
 
     fn close(self: Box<Self>) -> Result<(), TransferError> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bson::{Bson, Document, RawDocumentBuf};
 use pandodb::MissingStore;
 
-use super::address::ServerAddress;
+use super::address::{ServerAddress, without_password};
 use super::embedded_target::EmbeddedTarget;
 use super::error::TransferError;
 use super::interrupt::Interrupt;
@@ -21,6 +21,14 @@ pub enum TargetChoice {
 }
 
 impl TargetChoice {
+    /// The name for people.
+    pub(super) fn place(&self) -> String {
+        match self {
+            TargetChoice::Uri(uri) => without_password(uri),
+            TargetChoice::Data(folder) => folder.display().to_string(),
+        }
+    }
+
     /// Connects to it, or opens it.
     pub(super) fn open(
         &self,
@@ -46,14 +54,24 @@ pub(super) struct Beside<'d> {
 }
 
 /// A store that takes commands.
-pub(super) trait Target {
+pub(super) trait Target: Send {
+    /// Runs a command and gives the reply as it came, which may be a refusal.
+    fn run_raw(
+        &mut self,
+        database: &str,
+        command: Document,
+        beside: Option<Beside<'_>>,
+    ) -> Result<RawDocumentBuf, TransferError>;
+
     /// Runs a command; a refused one is [`TransferError::Refused`].
     fn run(
         &mut self,
         database: &str,
         command: Document,
         beside: Option<Beside<'_>>,
-    ) -> Result<Document, TransferError>;
+    ) -> Result<Document, TransferError> {
+        checked(Document::try_from(&self.run_raw(database, command, beside)?)?)
+    }
 
     /// Ends cleanly.
     fn close(self: Box<Self>) -> Result<(), TransferError>;

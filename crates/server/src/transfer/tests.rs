@@ -214,3 +214,12 @@ fn connection_strings_name_one_server_or_are_refused_with_a_reason() {
         assert!(matches!(ServerAddress::parse(uri), Err(TransferError::Uri { .. })), "{uri}");
     }
 }
+
+#[test]
+fn a_connection_string_is_shown_without_its_password() {
+    let shown = super::address::without_password;
+    assert_eq!(shown("mongodb://ada:s3cret@host/db"), "mongodb://ada:…@host/db");
+    assert_eq!(shown("mongodb://host/db"), "mongodb://host/db");
+    let refused = ServerAddress::parse("mongodb://ada:s3@cret@host").unwrap_err().to_string();
+    assert!(!refused.contains("cret"), "{refused}");
+}

@@ -3,6 +3,7 @@
 
 mod administration;
 mod connection;
+mod copies;
 mod damaged_input;
 mod files_in_and_out;
 mod idle_connections;

@@ -1,0 +1,247 @@
+//! `pando copy`.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use serde_json::json;
+
+use super::failure::UsageError;
+use super::import_report::{Words, as_json, stopped_lines, summary};
+use super::output::print_line;
+use super::target_arguments::{json_argument, required};
+use crate::amounts::count_text;
+use crate::transfer::{
+    AfterFault, Compared, Copied, EXIT_CODE_INTERRUPTED, End, Existing, ImportOptions, ResumePoint,
+    StoreCopy, Talk, TargetChoice, WriteMode, Writing, copy, database_of,
+};
+
+const EXAMPLES: &str = "Examples:
+  pando copy --from mongodb://old.example:27017 --to mongodb://127.0.0.1:27017
+      all databases of a MongoDB server, with options and indexes, into the server on this machine
+  pando copy --from mongodb://old.example:27017 --to ./data --db shop --collection orders
+      one collection, into a folder that no server has open
+  pando copy --from mongodb://old.example:27017 --to mongodb://127.0.0.1:27017 --db shop --drop
+      once more: collections of the target are replaced
+
+Options of a collection come first, then its documents in their natural order, then its indexes; views come last.
+A copy is no snapshot: stop the applications that write to the source, or copy again with --mode upsert. The end of a copy
+counts the documents on both sides. An interrupted copy names the command that goes on without doubles.
+
+Exit codes: 0 everything is there, and the counts agree; 1 something is not, and the messages say what; 2 a wrong command
+line; 130 interrupted (Ctrl-C).";
+
+pub(super) fn command() -> Command {
+    Command::new("copy")
+        .about(
+            "Copy databases or collections from one server or data folder to another, such as from MongoDB",
+        )
+        .arg(
+            Arg::new("from")
+                .long("from")
+                .value_name("URI|DIR")
+                .required(true)
+                .help("The source: a server that speaks MongoDB's protocol, or a data folder"),
+        )
+        .arg(
+            Arg::new("to")
+                .long("to")
+                .value_name("URI|DIR")
+                .required(true)
+                .help("The target: a server, or a data folder, which is made if it is missing or empty"),
+        )
+        .arg(
+            Arg::new("db")
+                .long("db")
+                .short('d')
+                .value_name("DATABASE")
+                .help("One database [default: the one that --from names, or all]"),
+        )
+        .arg(
+            Arg::new("collection")
+                .long("collection")
+                .short('c')
+                .value_name("COLLECTION")
+                .help("One collection of that database [default: all]"),
+        )
+        .args(write_arguments())
+        .arg(json_argument())
+        .arg(Arg::new("quiet").long("quiet").action(ArgAction::SetTrue).help("No progress, no summary"))
+        .after_help(EXAMPLES)
+}
+
+fn write_arguments() -> Vec<Arg> {
+    vec![
+        Arg::new("mode")
+            .long("mode")
+            .value_name("MODE")
+            .value_parser(PossibleValuesParser::new(["insert", "upsert", "merge"]))
+            .help("insert [default]; upsert: insert or replace, by _id; merge: insert or set fields"),
+        Arg::new("drop")
+            .long("drop")
+            .action(ArgAction::SetTrue)
+            .help("Drop each collection of the target before its first document"),
+        Arg::new("stop-on-error")
+            .long("stop-on-error")
+            .action(ArgAction::SetTrue)
+            .help("Stop at the first document that is refused"),
+        Arg::new("resume")
+            .long("resume")
+            .value_name("POINT")
+            .conflicts_with("drop")
+            .help("Go on where a copy of the same, unchanged source stopped; it has named the point"),
+    ]
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
+    let text = |name| matches.get_one::<String>(name).cloned();
+    let (from, to) = (store_of(&required(matches, "from"))?, store_of(&required(matches, "to"))?);
+    let database = database(matches, &from, &to)?;
+    let mode = text("mode").and_then(|name| WriteMode::of_name(&name)).unwrap_or_default();
+    let stops = matches.get_flag("stop-on-error");
+    let quiet = matches.get_flag("quiet");
+    let copied = copy(&StoreCopy {
+        from,
+        to,
+        database,
+        collection: text("collection"),
+        options: ImportOptions {
+            writing: Writing {
+                mode,
+                after_fault: if stops { AfterFault::Stop } else { AfterFault::GoOn },
+                ..Writing::default()
+            },
+            existing: if matches.get_flag("drop") { Existing::Dropped } else { Existing::Kept },
+            resume: text("resume").map(|point| point.parse::<ResumePoint>()).transpose()?,
+            batch_records: None,
+            talk: if quiet { Talk::Quiet } else { Talk::All },
+        },
+    })?;
+    Ok(report(matches, &copied, mode))
+}
+
+/// Says how it ended.
+fn report(matches: &ArgMatches, copied: &Copied, mode: WriteMode) -> ExitCode {
+    let Copied { imported, compared } = copied;
+    for remark in &imported.remarks {
+        eprintln!("{remark}");
+    }
+    let differences: Vec<&Compared> = compared.iter().filter(|one| !one.agrees(mode)).collect();
+    if matches.get_flag("json") {
+        print_line!("{}", result_json(copied, mode));
+    } else if !matches.get_flag("quiet") {
+        print_line!("{}", summary(imported, mode, &Words { done: "copied", records: "documents" }));
+        if !compared.is_empty() && differences.is_empty() {
+            let documents = compared.iter().map(|one| one.source).sum();
+            print_line!(
+                "counted on both sides: {} collections, {} documents at the source, all there",
+                compared.len(),
+                count_text(documents)
+            );
+        }
+    }
+    for one in &differences {
+        eprintln!(
+            "{}: {} documents at the source, {} at the target",
+            one.namespace,
+            count_text(one.source),
+            count_text(one.target)
+        );
+    }
+    if !differences.is_empty() {
+        eprintln!(
+            "  if an application writes to one of them, stop it and copy again, with --drop or --mode upsert"
+        );
+    }
+    let command_line: Vec<String> = std::env::args().collect();
+    for line in stopped_lines(imported, &command_line) {
+        eprintln!("{line}");
+    }
+    match imported.end {
+        End::Interrupted => ExitCode::from(EXIT_CODE_INTERRUPTED),
+        _ if imported.is_complete() && differences.is_empty() => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// The result for scripts: that of an import, and the counts.
+fn result_json(copied: &Copied, mode: WriteMode) -> serde_json::Value {
+    let mut result = as_json(&copied.imported);
+    let collections = copied.compared.iter().map(|one| {
+        json!({ "namespace": one.namespace, "source": one.source, "target": one.target, "agrees": one.agrees(mode) })
+    });
+    if let Some(fields) = result.as_object_mut() {
+        fields.insert("collections".to_owned(), collections.collect());
+        let agree = copied.compared.iter().all(|one| one.agrees(mode));
+        fields.insert("complete".to_owned(), (copied.imported.is_complete() && agree).into());
+    }
+    result
+}
+
+/// A connection string, or a folder.
+fn store_of(text: &str) -> Result<TargetChoice, UsageError> {
+    if text.contains("://") {
+        return Ok(TargetChoice::Uri(text.to_owned()));
+    }
+    let port = text.rsplit_once(':').map(|(_, port)| port);
+    if port.is_some_and(|port| port.parse::<u16>().is_ok()) && !Path::new(text).exists() {
+        return Err(UsageError::new(format!(
+            "'{text}' is no folder; if it is a server, write mongodb://{text}"
+        )));
+    }
+    Ok(TargetChoice::Data(PathBuf::from(text)))
+}
+
+/// The database to copy. Collections keep their names, so that the target's connection string names no other.
+fn database(
+    matches: &ArgMatches,
+    from: &TargetChoice,
+    to: &TargetChoice,
+) -> Result<Option<String>, UsageError> {
+    let of_uri = |choice: &TargetChoice| match choice {
+        TargetChoice::Uri(uri) => database_of(uri),
+        TargetChoice::Data(_) => None,
+    };
+    let chosen = matches.get_one::<String>("db").cloned().or_else(|| of_uri(from));
+    if chosen.is_none() && matches.contains_id("collection") {
+        return Err(UsageError::new("name the database of the collection with --db"));
+    }
+    match of_uri(to) {
+        Some(other) if chosen.as_ref() != Some(&other) => Err(UsageError::new(format!(
+            "--to names the database {other}, and collections keep the database that they have: leave the name out, or \
+             choose this database with --db {other}"
+        ))),
+        _ => Ok(chosen),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(arguments: &[&str]) -> Result<Option<String>, String> {
+        let matches = command().try_get_matches_from([&["copy"], arguments].concat()).unwrap();
+        let [from, to] = ["from", "to"].map(|name| store_of(&required(&matches, name)).unwrap());
+        database(&matches, &from, &to).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_store_is_a_connection_string_or_a_folder_and_a_bare_address_is_neither() {
+        assert!(matches!(store_of("mongodb://a"), Ok(TargetChoice::Uri(_))));
+        assert!(matches!(store_of("./data"), Ok(TargetChoice::Data(_))));
+        let error = store_of("localhost:27017").unwrap_err().to_string();
+        assert!(error.contains("mongodb://localhost:27017"), "{error}");
+    }
+
+    #[test]
+    fn the_database_is_that_of_the_flag_or_of_the_source_and_the_target_names_no_other() {
+        assert_eq!(chosen(&["--from", "mongodb://a", "--to", "d"]), Ok(None));
+        assert_eq!(chosen(&["--from", "mongodb://a/shop", "--to", "d"]), Ok(Some("shop".to_owned())));
+        let both = ["--from", "mongodb://a/shop", "--to", "mongodb://b/shop"];
+        assert_eq!(chosen(&both), Ok(Some("shop".to_owned())));
+        assert!(chosen(&["--from", "mongodb://a", "--to", "mongodb://b/shop"]).is_err());
+        assert!(chosen(&["--from", "x", "--to", "d", "-c", "orders"]).unwrap_err().contains("--db"));
+    }
+}

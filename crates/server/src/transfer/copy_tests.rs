@@ -1,0 +1,189 @@
+//! Copies between two stores that do as the test says.
+
+use std::sync::{Arc, Mutex};
+
+use bson::{Bson, Document, RawDocumentBuf, doc, rawdoc};
+
+use super::copy::{Copied, Ends, copy_into};
+use super::error::TransferError;
+use super::import::{End, ImportOptions, Talk};
+use super::import_plan::ImportPlan;
+use super::interrupt::Interrupt;
+use super::shared_store::SharedStore;
+use super::stored_collections::{Selection, plan_of};
+use super::target::{Beside, Target};
+use super::{Existing, WriteMode, Writing};
+
+/// The answer to a request; `Err` breaks the connection.
+type Answer = Result<RawDocumentBuf, TransferError>;
+type Answers = Box<dyn FnMut(&str, &Document) -> Answer + Send>;
+
+/// A request: its command, and the documents beside it.
+type Seen = Arc<Mutex<Vec<(Document, Vec<RawDocumentBuf>)>>>;
+
+struct Scripted {
+    answers: Answers,
+    seen: Seen,
+}
+
+impl Target for Scripted {
+    fn run_raw(&mut self, database: &str, command: Document, beside: Option<Beside<'_>>) -> Answer {
+        let documents = beside.map(|beside| beside.documents.to_vec()).unwrap_or_default();
+        self.seen.lock().unwrap().push((command.clone(), documents));
+        (self.answers)(database, &command)
+    }
+
+    fn close(self: Box<Self>) -> Result<(), TransferError> {
+        Ok(())
+    }
+}
+
+fn store(answers: impl FnMut(&str, &Document) -> Answer + Send + 'static) -> (SharedStore, Seen) {
+    let seen = Seen::default();
+    let scripted = Scripted { answers: Box::new(answers), seen: Arc::clone(&seen) };
+    (SharedStore::over(Box::new(scripted), "mongodb://there"), seen)
+}
+
+fn raw(document: &Document) -> Answer {
+    Ok(RawDocumentBuf::try_from(document).unwrap())
+}
+
+fn listed(name: &str, documents: &[Document]) -> Document {
+    doc! { "ok": 1, "cursor": { "id": 0_i64, "ns": name, "firstBatch": documents.to_vec() } }
+}
+
+/// A document that no `Document` can hold: one of its names is there twice.
+fn twice() -> RawDocumentBuf {
+    let mut document = rawdoc! { "_id": 2, "a": 1 };
+    document.append(bson::cstr!("a"), 2);
+    document
+}
+
+/// A source with one collection of three documents, in two batches, one view, and parts of the server itself.
+/// `breaks` says whether the connection breaks before the second batch.
+fn source(breaks: bool) -> (SharedStore, Seen) {
+    store(move |_, command| {
+        let (name, _) = command.iter().next().unwrap();
+        match name.as_str() {
+            "listDatabases" => raw(&doc! { "ok": 1, "databases": [{ "name": "shop" }, { "name": "local" }] }),
+            "listCollections" => raw(&listed(
+                "shop.$cmd.listCollections",
+                &[
+                    doc! { "name": "a", "type": "view", "options": { "viewOn": "z" } },
+                    doc! { "name": "z", "type": "collection", "options": { "capped": true } },
+                    doc! { "name": "system.views", "type": "collection" },
+                ],
+            )),
+            "listIndexes" => raw(&listed(
+                "shop.z",
+                &[doc! { "key": { "_id": 1 }, "name": "_id_" }, doc! { "key": { "n": 1 }, "name": "n_1" }],
+            )),
+            "collStats" => raw(&doc! { "ok": 1, "size": 60 }),
+            "find" => Ok(rawdoc! { "ok": 1.0, "cursor": {
+                "id": 7_i64, "firstBatch": [rawdoc! { "_id": 1 }, twice()],
+            } }),
+            "getMore" if breaks => Err(TransferError::Closed),
+            "getMore" => {
+                Ok(rawdoc! { "ok": 1.0, "cursor": { "id": 0_i64, "nextBatch": [rawdoc! { "_id": 3 }] } })
+            }
+            "count" => raw(&doc! { "ok": 1, "n": 3 }),
+            "aggregate" => raw(&listed("shop.z", &[doc! { "_id": 1, "n": 3_i64 }])),
+            other => panic!("{other}"),
+        }
+    })
+}
+
+/// A target with so many documents in each collection, which has no capped collections.
+fn target(documents: i64) -> (SharedStore, Seen) {
+    store(move |_, command| {
+        let (name, _) = command.iter().next().unwrap();
+        match name.as_str() {
+            "find" if documents == 0 => raw(&listed("shop.z", &[])),
+            "find" => raw(&listed("shop.z", &[doc! { "_id": 1 }])),
+            "create" if command.contains_key("capped") => {
+                raw(&doc! { "ok": 0, "code": 115, "errmsg": "capped is not supported" })
+            }
+            "insert" | "update" => raw(&doc! { "ok": 1, "n": 3 }),
+            "count" => raw(&doc! { "ok": 1, "n": 2 }),
+            "aggregate" => raw(&listed("shop.z", &[doc! { "_id": 1, "n": documents.max(3) }])),
+            _ => raw(&doc! { "ok": 1 }),
+        }
+    })
+}
+
+fn run(source: SharedStore, target: SharedStore, options: &ImportOptions) -> Result<Copied, TransferError> {
+    let plan: ImportPlan = plan_of(&source, Selection::default())?;
+    let options = ImportOptions { talk: Talk::Quiet, ..options.clone() };
+    copy_into(&options, &plan, Ends { source, target }, Interrupt::default())
+}
+
+fn names(seen: &Seen) -> Vec<String> {
+    let seen = seen.lock().unwrap();
+    seen.iter().map(|(command, _)| command.keys().next().unwrap().clone()).collect()
+}
+
+#[test]
+fn options_come_first_then_documents_as_their_bytes_then_indexes_and_views_last() {
+    let ((source, _), (target, seen)) = (source(false), target(0));
+    let copied = run(source, target, &ImportOptions::default()).unwrap();
+    assert_eq!(names(&seen), ["find", "create", "insert", "createIndexes", "create", "count", "aggregate"]);
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen[2].1, [rawdoc! { "_id": 1 }, twice(), rawdoc! { "_id": 3 }]);
+    assert_eq!(seen[4].0.get("viewOn"), Some(&Bson::from("z")));
+    let counts = copied.imported.counts;
+    assert_eq!((counts.inserted, counts.indexes, counts.not_created), (3, 1, 1), "the capped option is told");
+    assert_eq!(copied.imported.remarks.len(), 2, "{:?}", copied.imported.remarks);
+    // The counters differ, so that both sides are counted.
+    let compared = &copied.compared[0];
+    assert_eq!((compared.source, compared.target, compared.agrees(WriteMode::Insert)), (3, 3, true));
+    assert!(copied.imported.input_bytes > 0);
+}
+
+#[test]
+fn a_collection_with_documents_is_refused_unless_the_user_says_how_to_treat_it() {
+    let refused = run(source(false).0, target(5).0, &ImportOptions::default());
+    let Err(error @ TransferError::Filled { .. }) = refused else { panic!("{refused:?}") };
+    assert!(error.to_string().contains("shop.z") && error.to_string().contains("--drop"), "{error}");
+
+    let dropped = ImportOptions { existing: Existing::Dropped, ..ImportOptions::default() };
+    let copied = run(source(false).0, target(5).0, &dropped).unwrap();
+    assert!(!copied.compared[0].agrees(WriteMode::Insert), "five of three: somebody has written there");
+
+    let writing = Writing { mode: WriteMode::Upsert, ..Writing::default() };
+    let copied =
+        run(source(false).0, target(5).0, &ImportOptions { writing, ..ImportOptions::default() }).unwrap();
+    assert!(copied.compared[0].agrees(WriteMode::Upsert));
+}
+
+#[test]
+fn a_source_that_breaks_leaves_the_place_and_a_point_to_go_on() {
+    let (target_store, _) = target(0);
+    let copied = run(source(true).0, target_store, &ImportOptions::default()).unwrap();
+    let End::Failed(TransferError::Source { place, .. }) = &copied.imported.end else {
+        panic!("{:?}", copied.imported.end)
+    };
+    assert_eq!(place, "mongodb://there");
+    let stopped = copied.imported.stopped.unwrap();
+    assert_eq!((stopped.line, stopped.doubtful, stopped.point.records), (3, 0, 2));
+    assert!(copied.compared.is_empty());
+
+    let again = ImportOptions { resume: Some(stopped.point), ..ImportOptions::default() };
+    let (target_store, seen) = target(2);
+    let copied = run(source(false).0, target_store, &again).unwrap();
+    assert_eq!(copied.imported.counts.passed_over, 2);
+    let seen = seen.lock().unwrap();
+    let inserted = seen.iter().find(|(command, _)| command.contains_key("insert")).unwrap();
+    assert_eq!(inserted.1, [rawdoc! { "_id": 3 }]);
+}
+
+#[test]
+fn a_name_that_the_source_does_not_have_is_told_with_those_that_it_has() {
+    let (source, _) = source(false);
+    let missing = |database, collection| {
+        let selection = Selection { database: Some(database), collection };
+        plan_of(&source, selection).map(|_| ()).unwrap_err().to_string()
+    };
+    assert_eq!(missing("shpo", None), "the source has no database shpo; it has shop");
+    assert!(missing("local", None).starts_with("the database local belongs to a server"));
+    assert!(missing("shop", Some("y")).starts_with("the source has no collection shop.y; it has a, "));
+}
