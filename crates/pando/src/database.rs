@@ -1,8 +1,11 @@
 //! A database: a named group of collections.
 
+use std::sync::Arc;
+
 use bson::{Document, doc};
 
 use crate::action::Action;
+use crate::client_session::SessionState;
 use crate::{Collection, Error, Pando, reply};
 
 /// A database of a store.
@@ -10,11 +13,38 @@ use crate::{Collection, Error, Pando, reply};
 pub struct Database {
     store: Pando,
     name: String,
+    /// The session that its calls belong to.
+    session: Option<Arc<SessionState>>,
 }
 
 impl Database {
     pub(crate) fn new(store: Pando, name: String) -> Database {
-        Database { store, name }
+        Database { store, name, session: None }
+    }
+
+    pub(crate) fn in_session(self, session: Arc<SessionState>) -> Database {
+        Database { session: Some(session), ..self }
+    }
+
+    /// Whether calls belong to a transaction.
+    pub(crate) fn has_transaction(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.has_transaction())
+    }
+
+    /// Sends a command, as one of the session if there is one.
+    fn send(&self, mut command: Document, documents: Option<&[u8]>) -> Result<Vec<u8>, Error> {
+        if let Some(session) = &self.session {
+            session.join(&mut command);
+        }
+        self.store.run_for_bytes(&self.name, command, documents)
+    }
+
+    /// A command that writes, as durable as the options say. In a transaction that is said of the commit.
+    fn durable(&self, mut command: Document) -> Document {
+        if !self.has_transaction() {
+            command.insert("writeConcern", self.store.write_concern());
+        }
+        command
     }
 
     /// Its name.
@@ -55,11 +85,11 @@ impl Database {
     }
 
     pub(crate) fn command(&self, command: Document) -> Result<Document, Error> {
-        self.store.run(&self.name, command)
+        Ok(Document::from_reader(self.send(command, None)?.as_slice())?)
     }
 
     pub(crate) fn command_for_bytes(&self, command: Document) -> Result<Vec<u8>, Error> {
-        self.store.run_for_bytes(&self.name, command, None)
+        self.send(command, None)
     }
 
     /// Runs a command that writes, as durably as the options of the store say.
@@ -67,15 +97,13 @@ impl Database {
         Ok(Document::from_reader(self.write_for_bytes(command)?.as_slice())?)
     }
 
-    pub(crate) fn write_for_bytes(&self, mut command: Document) -> Result<Vec<u8>, Error> {
-        command.insert("writeConcern", self.store.write_concern());
-        self.store.run_for_bytes(&self.name, command, None)
+    pub(crate) fn write_for_bytes(&self, command: Document) -> Result<Vec<u8>, Error> {
+        self.send(self.durable(command), None)
     }
 
     /// Runs an insert of documents that stand back to back.
-    pub(crate) fn insert(&self, mut command: Document, documents: &[u8]) -> Result<Document, Error> {
-        command.insert("writeConcern", self.store.write_concern());
-        let reply = self.store.run_for_bytes(&self.name, command, Some(documents))?;
+    pub(crate) fn insert(&self, command: Document, documents: &[u8]) -> Result<Document, Error> {
+        let reply = self.send(self.durable(command), Some(documents))?;
         Ok(Document::from_reader(reply.as_slice())?)
     }
 }

@@ -44,6 +44,14 @@ pub enum Error {
         /// The whole reply.
         reply: Box<Document>,
     },
+    /// The transaction has lost a conflict with another one, or was ended by the store. It has changed nothing.
+    #[error("the transaction has changed nothing, because of another one: run it again ({message})")]
+    Conflict {
+        /// The reason, in a sentence.
+        message: String,
+        /// The whole reply.
+        reply: Box<Document>,
+    },
     /// Some writes of the call failed. Where the order counts, those behind the first failure were not tried.
     #[error("{}", sentence(.0))]
     Write(Vec<WriteErrorDetail>),

@@ -44,6 +44,7 @@
 //! | `UPDATE … RETURNING` | [`find_one_and_update`](Collection::find_one_and_update) |
 //! | `GROUP BY`, joins | [`aggregate`](Collection::aggregate) |
 //! | `UNIQUE` | an [`IndexModel`] with [`IndexOptions::unique`]; [`Error::is_duplicate_key`] tells a conflict |
+//! | `BEGIN … COMMIT` | [`ClientSession::with_transaction`] |
 //! | `EXPLAIN` | [`run_command`](Database::run_command)`(doc! { "explain": … })` |
 //!
 //! # Durability
@@ -52,14 +53,14 @@
 //! [`Database::run_command`], and without values in between by a [`RawSession`].
 //!
 //! # Not here
-//! Transactions of several calls: each call is one by itself. The meaning of commands: crate
-//! `pando-commands`. The server: crate `pando-server`, which opens its engine through [`open_commands`] as
+//! The meaning of commands: crate `pando-commands`. The server: crate `pando-server`, which opens its engine through [`open_commands`] as
 //! this crate does.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![warn(missing_docs)]
 
 pub mod action;
 mod call_arguments;
+mod client_session;
 mod collection;
 mod cursor;
 mod database;
@@ -80,6 +81,7 @@ mod write_model;
 
 pub use bson::{self, doc};
 pub use call_arguments::{Hint, Namespace, ReturnDocument};
+pub use client_session::ClientSession;
 pub use collection::Collection;
 pub use cursor::Cursor;
 pub use database::Database;

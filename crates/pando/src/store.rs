@@ -13,7 +13,8 @@ use parking_lot::RwLock;
 
 use crate::action::{Action, BulkWrite};
 use crate::{
-    Database, DurabilityChoice, Error, Options, RawSession, WriteModel, inspect_folder, open_commands,
+    ClientSession, Database, DurabilityChoice, Error, Options, RawSession, WriteModel, inspect_folder,
+    open_commands,
 };
 
 /// An open store. Clones are cheap and are all the same store, which stays open until [`Pando::close`] or
@@ -89,6 +90,11 @@ impl Pando {
     /// Many writes of several kinds, to one or several collections, in the order of the list.
     pub fn bulk_write(&self, models: impl IntoIterator<Item = impl Into<WriteModel>>) -> BulkWrite<'_> {
         BulkWrite::new(self, models.into_iter().map(Into::into).collect())
+    }
+
+    /// Starts a session, which transactions of several calls need.
+    pub fn start_session(&self) -> Action<'_, ClientSession> {
+        Action::new(|| ClientSession::begin(self))
     }
 
     /// A connection that takes commands as bytes.
@@ -173,6 +179,9 @@ impl Pando {
     }
 }
 
+/// The label of a transaction that has ended without effect and may be run again.
+const TRANSIENT: &str = "TransientTransactionError";
+
 /// The state of a connection of this process: a number and a name, which no command changes.
 fn embedded_connection() -> ConnectionState {
     ConnectionState::new(1, "embedded")
@@ -180,6 +189,11 @@ fn embedded_connection() -> ConnectionState {
 
 /// The reply of a refused command as an error.
 fn refusal(reply: Document) -> Error {
+    let labels = reply.get_array("errorLabels").map(Vec::as_slice).unwrap_or_default();
+    if labels.iter().any(|label| label.as_str() == Some(TRANSIENT)) {
+        let message = reply.get_str("errmsg").unwrap_or_default().to_owned();
+        return Error::Conflict { message, reply: Box::new(reply) };
+    }
     Error::Command {
         code: reply.get_i32("code").unwrap_or(0),
         code_name: reply.get_str("codeName").unwrap_or_default().to_owned(),

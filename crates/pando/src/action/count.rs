@@ -37,6 +37,26 @@ impl<'c> CountDocuments<'c> {
     /// # Errors
     /// A filter or hint that is refused; a closed store.
     pub fn run(self) -> Result<u64, Error> {
+        if self.database.has_transaction() {
+            return self.run_in_transaction();
+        }
         Ok(crate::reply::number(&self.database.command(self.command)?, "n"))
+    }
+
+    /// As a pipeline, since a transaction has no command `count`.
+    fn run_in_transaction(mut self) -> Result<u64, Error> {
+        let mut stages = vec![doc! { "$match": self.command.remove("query").unwrap_or_default() }];
+        for (field, stage) in [("skip", "$skip"), ("limit", "$limit")] {
+            let number = self.command.remove(field).and_then(|number| number.as_i64());
+            stages.extend(number.filter(|number| *number > 0).map(|number| doc! { stage: number }));
+        }
+        stages.push(doc! { "$group": { "_id": 1, "n": { "$sum": 1 } } });
+        let collection = self.command.remove("count").unwrap_or_default();
+        let mut command = doc! { "aggregate": collection, "pipeline": stages, "cursor": {} };
+        command.extend(self.command);
+        let reply = self.database.command(command)?;
+        let batch = reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
+        let group = batch.ok().and_then(|batch| batch.first()?.as_document());
+        Ok(group.map_or(0, |group| crate::reply::number(group, "n")))
     }
 }
