@@ -1,10 +1,10 @@
 //! Sessions, and transactions of several calls in them.
 //!
-//! A collection is taken into a session by [`ClientSession::collection`]. Its calls then belong to the transaction
-//! that the session has open; without one each call is one by itself.
+//! A collection is taken into a session by [`ClientSession::collection`]. Its calls then belong to the
+//! transaction that the session has open; without one each call is one by itself.
 //!
-//! A transaction that loses a conflict with another one ends with [`Error::Conflict`]. It has changed nothing, and
-//! may be run again; [`ClientSession::with_transaction`] does so.
+//! A transaction that loses a conflict with another one ends with [`Error::Conflict`]. It has changed
+//! nothing, and may be run again; [`ClientSession::with_transaction`] does so.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use parking_lot::Mutex;
 use crate::action::Action;
 use crate::{Collection, Database, Error, Pando};
 
-/// Runs of a transaction that loses conflicts. With the pauses between them that is about two minutes, as in the
-/// official crates.
+/// Runs of a transaction that loses conflicts. With the pauses between them that is about two minutes, as in
+/// the official crates.
 const RUNS_MAX: u32 = 1200;
 /// The pause before the second run; each further one is twice as long, up to [`PAUSE_MAX`].
 const PAUSE_FIRST: Duration = Duration::from_millis(1);

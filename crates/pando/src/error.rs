@@ -44,7 +44,8 @@ pub enum Error {
         /// The whole reply.
         reply: Box<Document>,
     },
-    /// The transaction has lost a conflict with another one, or was ended by the store. It has changed nothing.
+    /// The transaction has lost a conflict with another one, or was ended by the store. It has changed
+    /// nothing.
     #[error("the transaction has changed nothing, because of another one: run it again ({message})")]
     Conflict {
         /// The reason, in a sentence.

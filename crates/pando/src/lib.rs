@@ -53,8 +53,8 @@
 //! [`Database::run_command`], and without values in between by a [`RawSession`].
 //!
 //! # Not here
-//! The meaning of commands: crate `pando-commands`. The server: crate `pando-server`, which opens its engine through [`open_commands`] as
-//! this crate does.
+//! The meaning of commands: crate `pando-commands`. The server: crate `pando-server`, which opens its engine
+//! through [`open_commands`] as this crate does.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![warn(missing_docs)]
 

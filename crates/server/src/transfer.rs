@@ -1,5 +1,5 @@
-//! `pando import`, `pando export` and `pando copy`: documents between files and stores. A store is a running server or
-//! a data folder.
+//! `pando import`, `pando export` and `pando copy`: documents between files and stores. A store is a running
+//! server or a data folder.
 //!
 //! # The life of an import
 //! 1. [`import_plan`] finds the collections of the import: one, or those of a dump ([`dump`]).
@@ -12,12 +12,14 @@
 //!    refused document stops no other.
 //! 6. [`import`] counts ([`import_counts`]), and says at the end where it stopped ([`resume_point`]).
 //!
-//! A copy is an import whose input is the collections of another store ([`copy`](mod@copy), [`stored_collections`]).
+//! A copy is an import whose input is the collections of another store ([`copy`](mod@copy),
+//! [`stored_collections`]).
 //!
 //! # Invariants
 //! - However an import ends, the result says how many documents are in, and from where it can go on.
 //! - Going on puts no document in twice.
-//! - An export makes no store, nor does a copy for its source. An export leaves no file behind for a query that is refused.
+//! - An export makes no store, nor does a copy for its source.
+//! - An export leaves no file behind for a query that is refused.
 //!
 //! JSON is Extended JSON, canonical or relaxed, read and written by the `bson` crate.
 

@@ -2,8 +2,8 @@
 //!
 //! # Steps
 //! 1. The source is opened, never made, and its collections are listed ([`stored_collections`]).
-//! 2. The target is opened. It has to be another store, and without documents in these collections, unless the
-//!    user says how to treat them.
+//! 2. The target is opened. It has to be another store, and without documents in these collections, unless
+//!    the user says how to treat them.
 //! 3. The run of [`import`](super::import) writes them: options, documents, indexes; views last.
 //! 4. The documents of each collection are counted on both sides ([`Compared`]).
 //!
@@ -51,8 +51,8 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// Whether the target has what the source has. Where documents were added to those of a collection, it may
-    /// have more.
+    /// Whether the target has what the source has. Where documents were added to those of a collection, it
+    /// may have more.
     pub fn agrees(&self, mode: WriteMode) -> bool {
         match mode {
             WriteMode::Insert => self.source == self.target,
@@ -121,7 +121,7 @@ pub(super) fn copy_into(
     if let (Err(error), End::Complete) = (target.end(), &imported.end) {
         imported.end = End::Failed(error);
     }
-    // Nothing was written there.
+    // It was only read.
     let _ = source.end();
     Ok(Copied { imported, compared })
 }

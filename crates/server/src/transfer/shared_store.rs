@@ -1,4 +1,5 @@
-//! A store that several parts of a copy use in turn: the thread that reads, and the one that plans and compares.
+//! A store that several parts of a copy use in turn: the thread that reads, and the one that plans and
+//! compares.
 //!
 //! A data folder can be opened only once, so that the handle is shared and not the name.
 

@@ -2,11 +2,12 @@
 //!
 //! # Invariants
 //! - Documents go on as the bytes that came. A value in between would lose a field whose name is there twice.
-//! - Documents come in their natural order, so that a copy which goes on meets them in the order of the first run.
+//! - Documents come in their natural order, so that a copy which goes on meets them in the order of the first
+//!   run.
 //!
 //! # Not here
-//! The databases of a server itself (`admin`, `config`, `local`) and `system.…` are left out, with a remark, as
-//! they are with a dump.
+//! The databases of a server itself (`admin`, `config`, `local`) and `system.…` are left out, with a remark,
+//! as they are with a dump.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +20,7 @@ use super::dump::{Description, SERVER_DATABASES, index};
 use super::error::TransferError;
 use super::import_plan::{Content, Creation, ImportPlan, Unit};
 use super::input::InputBytes;
-use super::record::{Record, RecordError, RecordReader};
+use super::record::{Record, RecordReader};
 use super::shared_store::SharedStore;
 use super::target::{Target, checked};
 
@@ -248,7 +249,7 @@ impl CollectionReader {
             let RawBsonRef::Document(document) = value? else { return Err(TransferError::Closed) };
             self.read.fetch_add(document.as_bytes().len() as u64, Ordering::Relaxed);
             let content = check(document, 0).map(|()| document.to_owned());
-            take(Record { line: *number, content: content.map_err(|error: RecordError| error) })?;
+            take(Record { line: *number, content })?;
             *number += 1;
         }
         Ok(())
