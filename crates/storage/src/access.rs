@@ -1,4 +1,4 @@
-//! The modes of a call: reading or writing, waiting or not, claiming a key or not.
+//! The modes of a call: reading or writing, waiting or not, claiming a key or not, isolated how far.
 
 /// Whether a transaction may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,6 +7,15 @@ pub enum Mode {
     Read,
     /// Reads and writes.
     Write,
+}
+
+/// Whether other transactions may change what a transaction has read, before it commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// They may: two transactions that each read what the other writes both commit.
+    Snapshot,
+    /// They may not: what it reads is claimed. The transactions of this level have a serial order.
+    Serializable,
 }
 
 /// Whether a call may wait for the device.

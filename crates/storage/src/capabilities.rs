@@ -35,6 +35,17 @@ pub struct Capabilities {
     pub merges: Merging,
     /// How a range of keys is deleted.
     pub range_deletes: RangeDeletes,
+    /// Whether transactions can be serializable.
+    pub read_claims: ReadClaiming,
+}
+
+/// Whether an engine claims what serializable transactions read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadClaiming {
+    /// Keys and ranges, absent keys included.
+    Ranges,
+    /// Not at all: a serializable transaction cannot begin.
+    None,
 }
 
 /// How [`Transaction::delete_range`](crate::Transaction::delete_range) is done.

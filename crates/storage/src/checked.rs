@@ -100,7 +100,7 @@ impl Engine for CheckedEngine {
         if let Some(at) = begin.at {
             assert_eq!(inner.snapshot(), at, "begin gave another snapshot than the one asked for");
         }
-        Ok(Box::new(CheckedTransaction::new(inner, begin.mode)))
+        Ok(Box::new(CheckedTransaction::new(inner, begin)))
     }
 
     fn intents(&self) -> Option<&Intents> {

@@ -15,9 +15,9 @@ pub(crate) mod emulate;
 
 use std::sync::Arc;
 
-use crate::access::Mode;
+use crate::access::{Isolation, Mode};
 use crate::backup::{BackupReport, BackupRequest};
-use crate::capabilities::Capabilities;
+use crate::capabilities::{Capabilities, ReadClaiming};
 use crate::check::{CheckReport, CheckRequest};
 use crate::durability::{CommitReceipt, Durability, DurabilityWaker};
 use crate::error::{ErrorKind, StorageError};
@@ -37,13 +37,37 @@ pub struct Begin {
     /// `None`: the newest snapshot. `Some`: a past one, where the engine keeps history. Meant for snapshot
     /// sessions, which read at a snapshot that another transaction holds.
     pub at: Option<SnapshotTimestamp>,
+    /// Whether its reads are claimed. A serializable transaction begins at the newest snapshot.
+    pub isolation: Isolation,
 }
 
 impl Begin {
     /// A reader of the newest snapshot.
-    pub const READ: Begin = Begin { mode: Mode::Read, at: None };
+    pub const READ: Begin = Begin { mode: Mode::Read, at: None, isolation: Isolation::Snapshot };
     /// A writer on the newest snapshot.
-    pub const WRITE: Begin = Begin { mode: Mode::Write, at: None };
+    pub const WRITE: Begin = Begin { mode: Mode::Write, at: None, isolation: Isolation::Snapshot };
+    /// A writer on the newest snapshot whose reads are claimed.
+    pub const SERIALIZABLE: Begin = Begin { mode: Mode::Write, at: None, isolation: Isolation::Serializable };
+
+    /// A reader of a past snapshot.
+    pub const fn read_at(snapshot: SnapshotTimestamp) -> Begin {
+        Begin { mode: Mode::Read, at: Some(snapshot), isolation: Isolation::Snapshot }
+    }
+
+    /// Refuses a serializable transaction, for an engine that claims no reads, and one at a past snapshot.
+    pub fn check(&self, engine: &str, claims: ReadClaiming) -> Result<(), StorageError> {
+        let refused = |message: String| Err(StorageError::new(ErrorKind::InvalidInput, message));
+        match (self.isolation, claims, self.at) {
+            (Isolation::Snapshot, _, _) => Ok(()),
+            (Isolation::Serializable, ReadClaiming::None, _) => {
+                refused(format!("the engine `{engine}` has no serializable transactions"))
+            }
+            (Isolation::Serializable, ReadClaiming::Ranges, Some(_)) => {
+                refused("a serializable transaction begins at the newest snapshot".to_owned())
+            }
+            (Isolation::Serializable, ReadClaiming::Ranges, None) => Ok(()),
+        }
+    }
 }
 
 /// A tree as the engine lists it.
@@ -101,7 +125,9 @@ pub trait Engine: Send + Sync {
     fn list_trees(&self) -> Result<Vec<TreeDescription>, StorageError>;
 
     /// Begins a transaction. A snapshot that is gone or in the future is
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput).
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput), and so is a serializable one where the engine claims
+    /// no reads ([`Begin::check`]). The begin of a serializable transaction waits for commits under way;
+    /// every other begin is quick.
     fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError>;
 
     /// The table of intents, whose queues take those who wait for a claimed key; `None` where the engine

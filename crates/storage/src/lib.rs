@@ -11,6 +11,7 @@
 //! - *Blocking mode*: whether a read may wait for the device ([`BlockingMode::MayBlock`]) or answers
 //!   [`ErrorKind::WouldBlock`] instead ([`BlockingMode::CachedOnly`]).
 //! - *Intent*: a transaction's claim on a key that it updates. A *blind* write takes none.
+//! - *Read claim*: a serializable transaction's claim on a range that it has read.
 //! - *Receipt*: the answer of a commit as soon as its writes are visible: its timestamp and its place in the
 //!   log.
 //! - *Operation*: the work for one request; a [`Caller`] is an operation with its blocking mode.
@@ -53,12 +54,13 @@
 //! checked -> backup, batch, check, durability, engine, intents, limits, load, merge, operation, statistics
 //! checked -> transaction
 //! emulate -> engine, transaction
-//! snapshot_transaction -> batch, durability, intents, limits, merge, spill, statistics
+//! snapshot_transaction -> batch, durability, intents, limits, merge, read_claims, spill, statistics
 //! snapshot_transaction -> transaction, write_set
 //! engine -> backup, check, durability, intents, limits, load, operation, statistics, transaction
 //! spill -> batch, fingerprint, merge, write_set
 //! transaction -> batch, durability, intents, merge, statistics
 //! write_set -> batch, fingerprint, merge
+//! read_claims -> intents
 //! intents -> fingerprint
 //! merge -> limits
 //! sorter -> query_memory, run
@@ -94,6 +96,7 @@ mod memory;
 mod merge;
 mod operation;
 mod query_memory;
+mod read_claims;
 mod run;
 mod scratch;
 mod snapshot_transaction;
@@ -105,12 +108,12 @@ mod transaction;
 mod wait_signal;
 mod write_set;
 
-pub use access::{BlockingMode, Claim, Mode};
+pub use access::{BlockingMode, Claim, Isolation, Mode};
 pub use backup::{BackupExtent, BackupReport, BackupRequest};
 pub use batch::{Batch, BatchLimits, ScanEnd};
 pub use bytes::Bytes;
 pub use capabilities::{
-    CachedReads, Capabilities, ConflictTime, History, Merging, Persistence, RangeDeletes,
+    CachedReads, Capabilities, ConflictTime, History, Merging, Persistence, RangeDeletes, ReadClaiming,
 };
 pub use check::{CheckReport, CheckRequest};
 pub use checked::CheckedEngine;
@@ -134,6 +137,7 @@ pub use pando_environment::MissedRead;
 pub use query_memory::{
     QUERY_MEMORY_MIN, QueryAccount, QueryMemory, QueryMemoryFigures, Reservation, StageFigures, StageUsage,
 };
+pub use read_claims::{EnteringReader, ReadClaims, SerializableReads};
 pub use scratch::{ScratchFigures, ScratchSpace};
 pub use snapshot_transaction::{DeletedRange, EngineSnapshot, OverlaidScan, OwnChanges, SnapshotTransaction};
 pub use sorter::Sorter;

@@ -7,6 +7,7 @@
 //! - *Own writes*: the writes of the transaction, in memory or [spilled](crate::SpillingWrites).
 //! - *Own ranges*: ranges that it has deleted by one message each ([`OwnRanges`]), where the engine can.
 //! - *Claims*: the intents on the keys and ranges that it updates ([`Claims`]).
+//! - *Read claims*: what it has read, if it is serializable ([`ReadClaims`](crate::ReadClaims)).
 //!
 //! # Layers of a read
 //! ```text
@@ -22,7 +23,8 @@
 //!    long, a tree that takes no writes.
 //! 2. Claim the key, unless the write is blind. The loser of two claims gets
 //!    [`Conflict`](crate::ErrorKind::Conflict).
-//! 3. Add the write to the own writes.
+//! 3. Refuse a key that a serializable transaction has claimed by reading it.
+//! 4. Add the write to the own writes.
 //!
 //! # Invariants
 //! - Claims are settled by [`EngineSnapshot::commit`] or given back when the transaction is dropped, never
@@ -35,6 +37,7 @@
 mod contract;
 mod engine_snapshot;
 mod own_ranges;
+mod serializable;
 
 use bytes::Bytes;
 
@@ -50,6 +53,7 @@ use crate::intents::Claims;
 use crate::key_range::{Direction, KeyRange};
 use crate::limits::{check_key, check_value};
 use crate::merge::Merges;
+use crate::read_claims::{CommitToken, SerializableReads};
 use crate::spill::SpillingWrites;
 use crate::transaction::Transaction;
 use crate::transaction::emulate;
@@ -63,6 +67,10 @@ pub struct SnapshotTransaction<S: EngineSnapshot> {
     /// Deleted keys, except for those in `writes`.
     ranges: OwnRanges,
     claims: Claims,
+    /// Of a serializable transaction.
+    reads: Option<SerializableReads>,
+    /// Of a commit under way.
+    commit: Option<CommitToken>,
 }
 
 /// The latest own write of a key, read out of the write set.
@@ -87,7 +95,15 @@ impl<S: EngineSnapshot> SnapshotTransaction<S> {
     /// A transaction without writes. `claims` and `writes` are new; the engine says by them how many keys are
     /// claimed one by one, and whether writes may leave memory.
     pub fn new(snapshot: S, mode: Mode, claims: Claims, writes: SpillingWrites) -> SnapshotTransaction<S> {
-        SnapshotTransaction { snapshot, mode, writes, ranges: OwnRanges::default(), claims }
+        let ranges = OwnRanges::default();
+        SnapshotTransaction { snapshot, mode, writes, ranges, claims, reads: None, commit: None }
+    }
+
+    /// The same transaction, serializable where `reads` is given.
+    #[must_use]
+    pub fn claiming(mut self, reads: Option<SerializableReads>) -> SnapshotTransaction<S> {
+        self.reads = reads;
+        self
     }
 
     fn show_writes(&self) {
@@ -120,6 +136,7 @@ impl<S: EngineSnapshot> SnapshotTransaction<S> {
         self.check_mode()?;
         check_key(key)?;
         self.snapshot.check_writable(tree)?;
+        self.check_read_claims(tree, key)?;
         if claim == Claim::Intent {
             let claimed = self.claims.claim(self.snapshot.intents(), tree, key);
             claimed.inspect_err(|_| self.snapshot.count_conflict())?;
@@ -219,6 +236,7 @@ impl<S: EngineSnapshot> SnapshotTransaction<S> {
 impl<S: EngineSnapshot> Drop for SnapshotTransaction<S> {
     /// The end of every transaction. After a commit there are no claims left to give back.
     fn drop(&mut self) {
+        self.end_reads();
         self.claims.release(self.snapshot.intents());
         self.snapshot.end();
     }

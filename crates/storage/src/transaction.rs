@@ -31,6 +31,12 @@ use crate::statistics::Estimate;
 /// instead. After a conflict the transaction can only be rolled back. Where the error tells the
 /// [contested key](StorageError::contested_key), rolling back to a savepoint before that write is enough.
 ///
+/// # Claims of readers
+/// Any write, a blind one included, also fails with [`Conflict`](crate::ErrorKind::Conflict) where a
+/// serializable transaction has read the key. So does the commit, if that was read after the write. In a
+/// serializable transaction a read may fail so, after it has written, and a write after it has read: a later
+/// commit has changed what it read.
+///
 /// # Ending
 /// `commit` or `rollback`; dropping a transaction rolls it back.
 pub trait Transaction: Send {

@@ -10,8 +10,9 @@ use pando_environment::{Environment, Task};
 use pando_storage::{
     BackupReport, BackupRequest, Begin, CachedReads, Capabilities, CheckReport, CheckRequest, CommitReceipt,
     CommitTimestamp, ConflictTime, Durability, DurabilityWaker, Engine, Estimate, HeldMemory, History,
-    Intents, LiveTransaction, LoadDurability, Lsn, Merging, Operation, Persistence, RangeDeletes,
-    SortedEntries, Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions, Wait,
+    Intents, Isolation, LiveTransaction, LoadDurability, Lsn, Merging, Operation, Persistence, RangeDeletes,
+    ReadClaiming, SortedEntries, Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions,
+    Wait,
 };
 
 use crate::backup::{BackupJob, BackupProgress};
@@ -168,6 +169,7 @@ impl Engine for Betree {
             cached_reads: CachedReads::Told,
             merges: Merging::Blind,
             range_deletes: RangeDeletes::OneMessage,
+            read_claims: ReadClaiming::Ranges,
         }
     }
 
@@ -189,6 +191,9 @@ impl Engine for Betree {
     fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError> {
         let store = &self.store;
         store.gate.check_open()?;
+        begin.check(self.name(), ReadClaiming::Ranges)?;
+        let is_serializable = begin.isolation == Isolation::Serializable;
+        let entering = is_serializable.then(|| store.visibility.read_claims.enter());
         let now = store.environment.clock().monotonic();
         let live = match begin.at {
             None => store.visibility.snapshots.begin(&store.visibility.publisher, now),
@@ -203,7 +208,8 @@ impl Engine for Betree {
                 )?
             }
         };
-        Ok(Box::new(BetreeSnapshot::begin(Arc::clone(store), live, begin.mode)))
+        let reads = entering.map(|entering| entering.begin(live.id, live.snapshot));
+        Ok(Box::new(BetreeSnapshot::begin(Arc::clone(store), live, begin.mode).claiming(reads)))
     }
 
     fn intents(&self) -> Option<&Intents> {

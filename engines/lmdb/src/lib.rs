@@ -51,7 +51,7 @@ use std::sync::mpsc;
 use pando_environment::{Environment, Step, Task};
 use pando_storage::{
     Begin, CachedReads, Capabilities, CommitReceipt, ConflictTime, Durability, DurabilityWaker, Engine,
-    ErrorKind, Estimate, History, Intents, LiveTransaction, Merging, Persistence, RangeDeletes,
+    ErrorKind, Estimate, History, Intents, LiveTransaction, Merging, Persistence, RangeDeletes, ReadClaiming,
     SnapshotTimestamp, Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions,
 };
 use parking_lot::{Mutex, RwLock};
@@ -147,6 +147,7 @@ impl Engine for LmdbEngine {
             cached_reads: CachedReads::NotTold,
             merges: Merging::Blind,
             range_deletes: RangeDeletes::Emulated,
+            read_claims: ReadClaiming::None,
         }
     }
 
@@ -169,6 +170,7 @@ impl Engine for LmdbEngine {
     }
 
     fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError> {
+        begin.check(self.name(), ReadClaiming::None)?;
         let begun = self.store.begin(begin.at)?;
         Ok(Box::new(LmdbSnapshot::begin(Arc::clone(&self.store), begun, begin.mode)))
     }

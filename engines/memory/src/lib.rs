@@ -36,9 +36,9 @@ use std::sync::Arc;
 use pando_environment::{Clock, Environment};
 use pando_storage::{
     Begin, CachedReads, Capabilities, Claims, CommitReceipt, ConflictTime, Durability, DurabilityWaker,
-    Engine, ErrorKind, Estimate, History, Intents, LiveTransaction, Merging, Persistence, RangeDeletes,
-    SnapshotTimestamp, SnapshotTransaction, SpillingWrites, Statistics, StorageError, Transaction,
-    TransactionId, TreeDescription, TreeId, TreeOptions,
+    Engine, ErrorKind, Estimate, History, Intents, Isolation, LiveTransaction, Merging, Persistence,
+    RangeDeletes, ReadClaiming, ReadClaims, SnapshotTimestamp, SnapshotTransaction, SpillingWrites,
+    Statistics, StorageError, Transaction, TransactionId, TreeDescription, TreeId, TreeOptions,
 };
 use parking_lot::RwLock;
 
@@ -49,6 +49,7 @@ use crate::transaction::MemorySnapshot;
 struct Shared {
     store: RwLock<Store>,
     intents: Intents,
+    read_claims: ReadClaims,
     clock: Arc<dyn Clock>,
 }
 
@@ -63,6 +64,7 @@ impl MemoryEngine {
         let shared = Shared {
             store: RwLock::default(),
             intents: Intents::new(),
+            read_claims: ReadClaims::default(),
             clock: Arc::clone(environment.clock()),
         };
         MemoryEngine { shared: Arc::new(shared) }
@@ -82,6 +84,7 @@ impl Engine for MemoryEngine {
             cached_reads: CachedReads::Told,
             merges: Merging::Blind,
             range_deletes: RangeDeletes::Emulated,
+            read_claims: ReadClaiming::Ranges,
         }
     }
 
@@ -102,12 +105,18 @@ impl Engine for MemoryEngine {
     }
 
     fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError> {
+        begin.check(self.name(), self.capabilities().read_claims)?;
+        let is_serializable = begin.isolation == Isolation::Serializable;
+        let entering = is_serializable.then(|| self.shared.read_claims.enter());
         let now = self.shared.clock.monotonic();
         let begun = self.shared.store.write().begin(begin.at, now)?;
         // Every key is claimed exactly: the versions take more memory than the intents.
-        let claims = Claims::with_intents_max(TransactionId::new(begun.number), begun.snapshot, usize::MAX);
+        let owner = TransactionId::new(begun.number);
+        let claims = Claims::with_intents_max(owner, begun.snapshot, usize::MAX);
+        let reads = entering.map(|entering| entering.begin(owner, begun.snapshot));
         let snapshot = MemorySnapshot { shared: Arc::clone(&self.shared), begun };
-        Ok(Box::new(SnapshotTransaction::new(snapshot, begin.mode, claims, SpillingWrites::default())))
+        let writes = SpillingWrites::default();
+        Ok(Box::new(SnapshotTransaction::new(snapshot, begin.mode, claims, writes).claiming(reads)))
     }
 
     fn intents(&self) -> Option<&Intents> {
@@ -138,6 +147,8 @@ impl Engine for MemoryEngine {
     fn statistics(&self) -> Statistics {
         let mut statistics = Statistics::new();
         statistics.set("intents.entries", self.shared.intents.len() as u64);
+        statistics.set("read_claims.transactions", self.shared.read_claims.readers() as u64);
+        statistics.set("read_claims.ranges", self.shared.read_claims.ranges() as u64);
         self.shared.store.read().report(&mut statistics);
         statistics
     }

@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use pando_storage::{
     Batch, BlockingMode, CommitReceipt, Durability, EngineSnapshot, Estimate, Intents, KeyRange, Lsn,
-    OverlaidScan, OwnChanges, ScanEnd, SnapshotTimestamp, StorageError, Transaction, TreeId, emulate,
+    OverlaidScan, OwnChanges, ReadClaims, ScanEnd, SnapshotTimestamp, StorageError, Transaction, TreeId,
+    emulate,
 };
 
 use crate::Shared;
@@ -28,6 +29,10 @@ impl EngineSnapshot for MemorySnapshot {
 
     fn intents(&self) -> &Intents {
         &self.shared.intents
+    }
+
+    fn read_claims(&self) -> Option<&ReadClaims> {
+        Some(&self.shared.read_claims)
     }
 
     fn check_open(&self) -> Result<(), StorageError> {

@@ -1,8 +1,8 @@
 //! Snapshot isolation: the state that a transaction sees, and the winner when two update one key.
 
 use pando_storage::{
-    Begin, CommitTimestamp, ConflictTime, Durability, ErrorKind, History, Mode, SnapshotTimestamp,
-    Transaction, TreeId,
+    Begin, CommitTimestamp, ConflictTime, Durability, ErrorKind, History, SnapshotTimestamp, Transaction,
+    TreeId,
 };
 
 use crate::subject::{Opened, Subject, commit, entries, entry, kind, value};
@@ -235,7 +235,7 @@ pub fn blind_writes_are_writes(subject: &Subject) {
 pub fn a_reading_transaction_refuses_writes(subject: &Subject) {
     let engine = subject.open();
     let tree = tree_with(&engine, &[("a", "1")]);
-    let mut reader = engine.begin(Begin { mode: Mode::Read, at: None }).expect("a reader begins");
+    let mut reader = engine.begin(Begin::READ).expect("a reader begins");
     assert_eq!(kind(reader.put(tree, b"a", b"2")), Some(ErrorKind::InvalidInput));
     assert_eq!(kind(reader.delete(tree, b"a")), Some(ErrorKind::InvalidInput));
     assert_eq!(kind(reader.put_blind(tree, b"a", b"2")), Some(ErrorKind::InvalidInput));
@@ -250,7 +250,7 @@ pub fn a_past_snapshot_can_be_begun_at_while_it_is_held(subject: &Subject) {
     let holder = engine.reader();
     let past = holder.snapshot();
     engine.put(tree, "a", "2");
-    let begun = engine.begin(Begin { mode: Mode::Write, at: Some(past) });
+    let begun = engine.begin(Begin { at: Some(past), ..Begin::WRITE });
     match engine.capabilities().history {
         History::NewestOnly => assert_eq!(kind(begun), Some(ErrorKind::InvalidInput)),
         History::WhileHeld => {
@@ -262,10 +262,7 @@ pub fn a_past_snapshot_can_be_begun_at_while_it_is_held(subject: &Subject) {
         }
     }
     let future = SnapshotTimestamp::new(past.get() + 1_000_000);
-    assert_eq!(
-        kind(engine.begin(Begin { mode: Mode::Read, at: Some(future) })),
-        Some(ErrorKind::InvalidInput)
-    );
+    assert_eq!(kind(engine.begin(Begin::read_at(future))), Some(ErrorKind::InvalidInput));
 }
 
 /// Timestamps rise with each commit, and a snapshot is the last commit's.

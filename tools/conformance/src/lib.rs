@@ -19,6 +19,7 @@
 //! | [`merges`] | operators on values that are not read |
 //! | [`ranges`] | whole ranges of keys deleted at once |
 //! | [`isolation`] | snapshots, own writes, the winner of a conflict |
+//! | [`serializable`] | claims of what transactions have read |
 //! | [`scans`] | order, bounds, directions, batches, savepoints |
 //! | [`durability`] | receipts, wakers, close, restart, crash |
 //! | [`backups`] | online backup, the engine's own and the emulation |
@@ -52,6 +53,7 @@ pub mod model;
 pub mod power_cuts;
 pub mod ranges;
 pub mod scans;
+pub mod serializable;
 pub mod shrink;
 pub mod subject;
 pub mod threads;
@@ -145,6 +147,21 @@ macro_rules! every_test {
             commits_are_numbered_in_their_order
             a_great_transaction_is_atomic
         );
+        $crate::tests_of!($open, serializable:
+            an_engine_without_read_claims_refuses_serializable_transactions
+            write_skew_is_refused
+            a_phantom_is_refused_in_a_scanned_range
+            the_absence_of_a_key_is_claimed
+            blind_writes_and_merges_meet_claims
+            a_deleted_range_meets_claims
+            a_plain_writer_is_refused_whether_it_writes_before_or_after_the_read
+            a_scan_claims_what_it_has_read_and_no_more
+            an_overtaken_transaction_reads_on_and_does_not_write
+            a_conflict_is_told_at_the_read_of_a_transaction_that_has_written
+            read_claims_end_with_their_transaction
+            a_large_commit_meets_claims
+            serializable_transactions_of_many_threads_have_a_serial_order
+        );
         $crate::tests_of!($open, scans:
             every_kind_of_bound_is_kept_in_both_directions
             own_writes_are_overlaid_within_every_kind_of_bound
@@ -228,7 +245,7 @@ mod tests {
     const LIST: &str = include_str!("lib.rs");
 
     /// The text of every module that has tests.
-    const MODULES: [&str; 13] = [
+    const MODULES: [&str; 14] = [
         include_str!("backups.rs"),
         include_str!("trees.rs"),
         include_str!("values.rs"),
@@ -236,6 +253,7 @@ mod tests {
         include_str!("ranges.rs"),
         include_str!("isolation.rs"),
         include_str!("scans.rs"),
+        include_str!("serializable.rs"),
         include_str!("durability.rs"),
         include_str!("figures.rs"),
         include_str!("large.rs"),

@@ -7,7 +7,9 @@ use bytes::Bytes;
 use super::*;
 use crate::access::BlockingMode;
 use crate::batch::{Batch, BatchLimits, ScanEnd};
-use crate::capabilities::{CachedReads, ConflictTime, History, Merging, Persistence, RangeDeletes};
+use crate::capabilities::{
+    CachedReads, ConflictTime, History, Merging, Persistence, RangeDeletes, ReadClaiming,
+};
 use crate::error::ErrorKind;
 use crate::identifiers::{Lsn, Savepoint, SnapshotTimestamp};
 use crate::key_range::{Direction, KeyRange};
@@ -42,6 +44,7 @@ impl Engine for Breaking {
             cached_reads: CachedReads::Told,
             merges: Merging::Emulated,
             range_deletes: RangeDeletes::Emulated,
+            read_claims: ReadClaiming::None,
         }
     }
     fn create_tree(&self, _: &str, _: &TreeOptions) -> Result<TreeId, StorageError> {

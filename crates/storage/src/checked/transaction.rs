@@ -3,9 +3,10 @@
 use bytes::Bytes;
 
 use super::call::Call;
-use crate::access::{BlockingMode, Claim, Mode};
+use crate::access::{BlockingMode, Claim, Isolation, Mode};
 use crate::batch::{Batch, BatchLimits, ScanEnd};
 use crate::durability::{CommitReceipt, Durability};
+use crate::engine::Begin;
 use crate::error::StorageError;
 use crate::identifiers::{Lsn, Savepoint, SnapshotTimestamp, TransactionId, TreeId};
 use crate::intents::Ticket;
@@ -37,13 +38,27 @@ enum Wrote {
 pub(super) struct CheckedTransaction {
     inner: Box<dyn Transaction>,
     mode: Mode,
+    isolation: Isolation,
     state: State,
     wrote: Wrote,
 }
 
 impl CheckedTransaction {
-    pub(super) fn new(inner: Box<dyn Transaction>, mode: Mode) -> CheckedTransaction {
-        CheckedTransaction { inner, mode, state: State::Live, wrote: Wrote::Nothing }
+    pub(super) fn new(inner: Box<dyn Transaction>, begin: Begin) -> CheckedTransaction {
+        let Begin { mode, isolation, .. } = begin;
+        CheckedTransaction { inner, mode, isolation, state: State::Live, wrote: Wrote::Nothing }
+    }
+
+    /// Checks the outcome of a read, which may be a conflict in a serializable transaction only.
+    fn checked_read<T>(
+        &self,
+        blocking: BlockingMode,
+        outcome: Result<T, StorageError>,
+    ) -> Result<T, StorageError> {
+        match outcome {
+            Err(error) if error.is_conflict() && self.isolation == Isolation::Serializable => Err(error),
+            outcome => read(blocking).check(outcome),
+        }
     }
 
     fn assert_live(&self) {
@@ -108,7 +123,7 @@ impl Transaction for CheckedTransaction {
 
     fn get(&self, tree: TreeId, key: &[u8], blocking: BlockingMode) -> Result<Option<Bytes>, StorageError> {
         self.assert_live();
-        let value = read(blocking).check(self.inner.get(tree, key, blocking))?;
+        let value = self.checked_read(blocking, self.inner.get(tree, key, blocking))?;
         value.iter().for_each(|value| assert_value(value));
         Ok(value)
     }
@@ -156,7 +171,7 @@ impl Transaction for CheckedTransaction {
         self.assert_live();
         assert!(limits.entries_max > 0, "a scan was asked for a batch of no entries");
         let outcome = self.inner.scan(tree, range, direction, limits, blocking, batch);
-        let end = read(blocking).check(outcome)?;
+        let end = self.checked_read(blocking, outcome)?;
         assert_batch(batch, range, direction, limits, end);
         Ok(end)
     }

@@ -23,16 +23,24 @@ impl<S: EngineSnapshot> Transaction for SnapshotTransaction<S> {
     fn get(&self, tree: TreeId, key: &[u8], blocking: BlockingMode) -> Result<Option<Bytes>, StorageError> {
         check_key(key)?;
         self.snapshot.check_open()?;
-        match self.writes.latest(tree, key, blocking, OwnValue::of)? {
-            None => self.below(tree, key, blocking),
-            Some(OwnValue::Value(value)) => self.snapshot.check_get(tree, blocking).map(|()| Some(value)),
-            Some(OwnValue::Deleted) => self.snapshot.check_get(tree, blocking).map(|()| None),
+        let found = match self.writes.latest(tree, key, blocking, OwnValue::of)? {
+            None => self.below(tree, key, blocking)?,
+            Some(OwnValue::Value(value)) => {
+                self.snapshot.check_get(tree, blocking)?;
+                Some(value)
+            }
+            Some(OwnValue::Deleted) => {
+                self.snapshot.check_get(tree, blocking)?;
+                None
+            }
             Some(OwnValue::Merges(merges)) => {
                 let merges = Merges::decode(&merges).expect("own merges were encoded whole");
                 let below = self.below(tree, key, blocking)?;
-                Ok(Some(Bytes::copy_from_slice(&merges.apply(below.as_deref()))))
+                Some(Bytes::copy_from_slice(&merges.apply(below.as_deref())))
             }
-        }
+        };
+        self.claim_key(tree, key)?;
+        Ok(found)
     }
 
     fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
@@ -85,7 +93,9 @@ impl<S: EngineSnapshot> Transaction for SnapshotTransaction<S> {
         self.snapshot.check_open()?;
         let (writes, ranges) = (&self.writes, &self.ranges);
         let scan = OverlaidScan { tree, range, direction, limits, blocking, writes, ranges };
-        self.snapshot.scan(scan, batch)
+        let end = self.snapshot.scan(scan, batch)?;
+        self.claim_batch(tree, range, direction, batch, end)?;
+        Ok(end)
     }
 
     fn estimate(
@@ -133,8 +143,11 @@ impl<S: EngineSnapshot> Transaction for SnapshotTransaction<S> {
             let timestamp = CommitTimestamp::new(self.snapshot.timestamp().get());
             return Ok(CommitReceipt { timestamp, lsn: Lsn::ZERO });
         }
+        let note = self.enter_commit()?;
         let SnapshotTransaction { snapshot, writes, ranges, claims, .. } = &mut *self;
-        snapshot.commit(OwnChanges { writes, ranges: ranges.as_slice(), claims }, durability)
+        let outcome = snapshot.commit(OwnChanges { writes, ranges: ranges.as_slice(), claims }, durability);
+        self.leave_commit(note, &outcome);
+        outcome
     }
 
     fn rollback(self: Box<Self>) {}

@@ -19,6 +19,7 @@ use crate::error::StorageError;
 use crate::identifiers::{SnapshotTimestamp, TreeId};
 use crate::intents::{Claims, Intents};
 use crate::key_range::{Direction, KeyRange};
+use crate::read_claims::ReadClaims;
 use crate::spill::SpillingWrites;
 use crate::statistics::Estimate;
 use crate::transaction::Transaction;
@@ -33,6 +34,11 @@ pub trait EngineSnapshot: Send {
 
     /// The table of intents that all transactions of the engine share.
     fn intents(&self) -> &Intents;
+
+    /// The claims of serializable transactions; `None` for an engine that has no such transactions.
+    fn read_claims(&self) -> Option<&ReadClaims> {
+        None
+    }
 
     /// Refuses a closed engine. Comes before all other checks of a call.
     fn check_open(&self) -> Result<(), StorageError>;

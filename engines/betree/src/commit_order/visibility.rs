@@ -5,7 +5,7 @@
 //! invisible to every present and future transaction.
 
 use pando_environment::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use pando_storage::{CommitTimestamp, Intents, SnapshotTimestamp};
+use pando_storage::{CommitTimestamp, Intents, ReadClaims, SnapshotTimestamp};
 
 use super::publisher::Publisher;
 use super::snapshots::Snapshots;
@@ -16,6 +16,7 @@ pub(crate) struct Visibility {
     pub(crate) publisher: Publisher,
     pub(crate) snapshots: Snapshots,
     pub(crate) intents: Intents,
+    pub(crate) read_claims: ReadClaims,
     /// The oldest snapshot as of the last look.
     oldest: AtomicU64,
     /// Superseded versions that commits left in the buffers since that look. Later commits drop them.
@@ -28,6 +29,7 @@ impl Default for Visibility {
             publisher: Publisher::default(),
             snapshots: Snapshots::default(),
             intents: Intents::new(),
+            read_claims: ReadClaims::default(),
             oldest: AtomicU64::new(0),
             superseded: AtomicUsize::new(0),
         }

@@ -119,6 +119,8 @@ fn add_memory(store: &Store, figures: &mut Statistics) {
     figures.set("runs.skipped_probes", store.blocks.skipped_probes.get());
     figures.set("runs.index_bytes", store.blocks.index_memory.bytes() as u64);
     figures.set("intents.count", store.visibility.intents.len() as u64);
+    figures.set("read_claims.transactions", store.visibility.read_claims.readers() as u64);
+    figures.set("read_claims.ranges", store.visibility.read_claims.ranges() as u64);
     figures.set("intents.bytes", store.visibility.intents.memory() as u64);
     let spill = store.spill.figures();
     figures.set("transactions.memory_bytes", spill.memory_bytes);

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pando_storage::{
     Batch, BlockingMode, Claims, CommitReceipt, Durability, EngineSnapshot, Estimate, Intents, KeyRange,
-    Mode, OverlaidScan, OwnChanges, ScanEnd, SnapshotTimestamp, SnapshotTransaction, SpillingWrites,
-    StorageError, Transaction, TreeId,
+    Mode, OverlaidScan, OwnChanges, ReadClaims, ScanEnd, SnapshotTimestamp, SnapshotTransaction,
+    SpillingWrites, StorageError, Transaction, TreeId,
 };
 
 use crate::base::KeySpan;
@@ -63,6 +63,10 @@ impl EngineSnapshot for BetreeSnapshot {
 
     fn intents(&self) -> &Intents {
         &self.store.visibility.intents
+    }
+
+    fn read_claims(&self) -> Option<&ReadClaims> {
+        Some(&self.store.visibility.read_claims)
     }
 
     fn check_open(&self) -> Result<(), StorageError> {

@@ -9,8 +9,8 @@ use pando_betree::{Betree, Options, verify};
 use pando_conformance::change::Change;
 use pando_environment::{Environment, Random, SeededRandom, Simulation};
 use pando_storage::{
-    Batch, BatchLimits, Begin, BlockingMode, CheckedEngine, Claim, Direction, Durability, Engine, KeyRange,
-    Mode, ScanEnd, SharedEngine, SnapshotTimestamp, Transaction, TreeId, TreeOptions,
+    Batch, BatchLimits, Begin, BlockingMode, CheckedEngine, Claim, Direction, Durability, Engine, Isolation,
+    KeyRange, Mode, ScanEnd, SharedEngine, SnapshotTimestamp, Transaction, TreeId, TreeOptions,
 };
 
 use crate::history::{History, KeyWrites, Writes};
@@ -189,7 +189,7 @@ impl Run {
         }
         let past = self.open.get(self.random.pick(6)).map(|open| SnapshotTimestamp::new(open.snapshot));
         let mode = if self.random.pick(2) == 0 { Mode::Read } else { Mode::Write };
-        let open = self.begin_with(Begin { mode, at: past }, mode);
+        let open = self.begin_with(Begin { mode, at: past, isolation: Isolation::Snapshot }, mode);
         self.open.push(open);
     }
 
