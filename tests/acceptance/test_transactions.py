@@ -5,13 +5,15 @@ A script is a list of steps on sessions of its own. Both servers get the same st
 """
 
 import re
+import time
 import uuid
 
 import bson
 import pytest
-from bson import Binary, Int64
+from bson import Binary, Int64, Timestamp
 
 from oracle import Oracle
+from server import Server
 from wire import Wire
 
 # Fields that only a replica set adds, and fields that differ from one run to the next.
@@ -67,8 +69,12 @@ CURSOR = object()
 
 @pytest.fixture
 def sides(replica_set, pando_server):
+    yield from sides_of(replica_set, pando_server)
+
+
+def sides_of(*servers):
     database = f"test_{uuid.uuid4().hex[:8]}"
-    both = [Side(server.port, database) for server in (replica_set, pando_server)]
+    both = [Side(server.port, database) for server in servers]
     for side in both:
         side.ask({"insert": "c", "documents": [{"_id": at, "x": at} for at in range(20)]})
         side.ask({"create": "e"})
@@ -155,7 +161,7 @@ COMMANDS = [
     {"aggregate": "c", "pipeline": [{"$count": "n"}], "cursor": {}}, {"aggregate": 1, "pipeline": [{"$currentOp": {}}], "cursor": {}, "on": "admin"},
     {"aggregate": "c", "pipeline": [{"$lookup": {"from": "u", "localField": "x", "foreignField": "x", "as": "y"}}, {"$limit": 1}], "cursor": {}},
     {"killCursors": "c", "cursors": [Int64(1)]}, {"bogus": 1}, {"insert": "c"}, {"find": "c", "filter": {"$bogus": 1}}, {"find": "c", "bogus": 1},
-    {"find": "transactions", "on": "config"}, {"find": "x", "on": "local"}, {"find": "x", "on": "admin"}, {"insert": "x", "documents": [{}], "on": "config"},
+    {"find": "transactions", "filter": {"_id": 0}, "on": "config"}, {"find": "x", "on": "local"}, {"find": "x", "on": "admin"}, {"insert": "x", "documents": [{}], "on": "config"},
     {"insert": "x", "documents": [{}], "on": "local"}, {"insert": "system.x", "documents": [{}]}, {"find": "system.profile"}, {"hello": 1},
     {"isMaster": 1}, {"endSessions": []}, {"dbStats": 1}, {"buildInfo": 1}, {"getMore": Int64(1), "collection": "c"},
     {"findAndModify": "c", "query": {"_id": 1}, "update": {"$set": {"y": 1}}}, {"insert": "new", "documents": [{"_id": 1}]},
@@ -267,3 +273,141 @@ def test_the_wait_for_a_document_is_a_parameter(sides, value):
 def test_the_time_limit_is_a_parameter(sides, value):
     play(sides, [{"setParameter": 1, "transactionLifetimeLimitSeconds": value, "on": "admin"},
                  {"setParameter": 1, "transactionLifetimeLimitSeconds": 60, "on": "admin"}], texts=False)
+
+
+SNAPSHOT = {"level": "snapshot"}
+LEVELS = ("local", "available", "majority", "linearizable", "snapshot")
+
+
+class Reading:
+    """Both servers, with the newest time that each has told, and the time of its last snapshot read."""
+
+    def __init__(self, sides):
+        self.sides = sides
+        self.operation_times, self.read_times = [None, None], [None, None]
+
+    def concern(self, at, concern):
+        """The concern with the times of this server in the place of words."""
+        times = {"operation": self.operation_times[at], "read": self.read_times[at], "future": Timestamp(4_000_000_000, 1)}
+        return {name: times.get(value, value) if isinstance(value, str) else value for name, value in concern.items()}
+
+    def play(self, script, texts=True):
+        for number, step in enumerate(script):
+            replies = [self.ask(at, dict(step)) for at in range(2)]
+            if not texts:
+                [reply.pop("errmsg", None) for reply in replies]
+            assert replies[1] == replies[0], f"step {number}: {step}\n  MongoDB: {replies[0]}\n  Pando:   {replies[1]}"
+
+    def ask(self, at, step):
+        side = self.sides[at]
+        if "readConcern" in step:
+            step["readConcern"] = self.concern(at, step["readConcern"])
+        reply = bson.decode(side.wire.command(step.pop("on", side.database), {
+            name: side.lsid(value) if name == "lsid" else Int64(side.cursor) if value is CURSOR else value
+            for name, value in step.items()
+        }))
+        self.operation_times[at] = reply["operationTime"]
+        for part in (reply, reply.get("cursor", {})):
+            if "atClusterTime" in part:
+                self.read_times[at] = part["atClusterTime"]
+                part["atClusterTime"] = "told"
+        if reply.get("cursor", {}).get("id"):
+            side.cursor = reply["cursor"]["id"]
+            reply["cursor"]["id"] = True
+        if "errmsg" in reply:
+            reply["errmsg"] = re.sub(r"Timestamp\(\d+, \d+\)", "Timestamp", RUN.sub("#", reply["errmsg"])).replace(side.database, "db")
+        return {name: value for name, value in reply.items() if name not in LEFT_OUT}
+
+
+@pytest.fixture(scope="module")
+def pando_member(tmp_path_factory):
+    """Pando as a member of a replica set, which has cluster times."""
+    server = Server(tmp_path_factory.mktemp("member") / "data", "--persona", "replica-set").start()
+    yield server
+    assert server.stop() == 0, server.log()
+    assert "panic" not in server.log()
+
+
+@pytest.fixture
+def members(replica_set, pando_member):
+    yield from sides_of(replica_set, pando_member)
+
+
+@pytest.fixture
+def reading(members):
+    return Reading(members)
+
+
+READS = [
+    {"find": "c", "limit": 1}, ONE, {"find": "zz"}, {"find": "c", "batchSize": 0}, {"distinct": "c", "key": "x", "query": {"x": {"$lt": 3}}},
+    {"aggregate": "c", "pipeline": [{"$limit": 1}], "cursor": {}}, {"aggregate": "zz", "pipeline": [], "cursor": {}}, {"count": "c"},
+    {"aggregate": "c", "pipeline": [], "explain": True}, {"aggregate": 1, "pipeline": [{"$currentOp": {}}], "cursor": {}, "on": "admin"},
+    {"insert": "c", "documents": [{"_id": 900}]}, {"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"b": 1}}}]},
+    {"findAndModify": "c", "query": {"_id": 1}, "update": {"$set": {"b": 1}}}, {"listCollections": 1}, {"dbStats": 1}, {"explain": ONE}, {"ping": 1},
+    {"find": "transactions", "filter": {"_id": 0}, "on": "config"},
+]
+
+
+@pytest.mark.parametrize("level", ["linearizable", "snapshot"])
+@pytest.mark.parametrize("read", READS, ids=repr)
+def test_levels_outside_of_transactions(reading, read, level):
+    if read == {"distinct": "zz", "key": "x"} or (level, read.get("pipeline")) == ("linearizable", [{"$currentOp": {}}]):
+        reading.play([{**read, "readConcern": {"level": level}}], texts=False)
+    else:
+        reading.play([{**read, "readConcern": {"level": level}}])
+
+
+def test_a_snapshot_is_read_again_by_its_time(reading):
+    at = {"level": "snapshot", "atClusterTime": "read"}
+    reading.play([
+        {"find": "c", "sort": {"_id": 1}, "batchSize": 2, "readConcern": SNAPSHOT},
+        {"update": "c", "updates": [{"q": {}, "u": {"$inc": {"x": 100}}, "multi": True}]}, {"delete": "c", "deletes": [{"q": {"_id": 3}, "limit": 1}]},
+        {"getMore": CURSOR, "collection": "c", "batchSize": 3}, {"find": "c", "sort": {"_id": 1}, "readConcern": at}, {**ONE, "readConcern": at},
+        {"distinct": "c", "key": "x", "readConcern": at}, {"aggregate": "c", "pipeline": [{"$group": {"_id": 1, "sum": {"$sum": "$x"}}}], "cursor": {}, "readConcern": at},
+        {"find": "c", "filter": {"_id": 3}, "readConcern": {"level": "snapshot", "atClusterTime": "operation"}}, {"find": "c", "sort": {"_id": 1}, "readConcern": SNAPSHOT},
+        {"insert": "c", "documents": [{"_id": 50}]}, {"find": "c", "filter": {"_id": {"$gte": 19}}, "sort": {"_id": 1}, "readConcern": at},
+        {"find": "c", "filter": {"_id": {"$gte": 19}}, "sort": {"_id": 1}},
+    ])
+
+
+def test_a_transaction_reads_at_the_time_of_a_snapshot(reading):
+    begin = {**t("a", 1, **START), "readConcern": {"level": "snapshot", "atClusterTime": "read"}}
+    reading.play([
+        {**ONE, "readConcern": SNAPSHOT}, {"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"x": 100}}}]}, {**ONE, **begin},
+        {"find": "c", "filter": {"_id": 2}, **t("a", 1)}, commit("a", 1), {**ONE, "readConcern": SNAPSHOT},
+        {"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"x": 100}}}]}, {**ONE, **begin, "txnNumber": Int64(2)},
+        {"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"x": 100}}}], **t("a", 2)}, commit("a", 2),
+    ])
+
+
+@pytest.mark.parametrize("concern", [
+    *({"level": level, "afterClusterTime": time} for level in LEVELS for time in ("operation", "future")), {"afterClusterTime": "operation"},
+    {"level": "snapshot", "atClusterTime": "future"}, {"level": "snapshot", "atClusterTime": Timestamp(0, 0)}, {"afterClusterTime": Timestamp(0, 0)},
+    {"level": "snapshot", "atClusterTime": None}, {"level": "snapshot", "atClusterTime": 1}, {"afterClusterTime": "x"}, {"level": "local", "atClusterTime": "operation"},
+    {"atClusterTime": "operation"}, {"level": "snapshot", "atClusterTime": "operation", "afterClusterTime": "operation"}, {"level": "bogus"}, {"level": 1},
+    {"afterClusterTime": "operation", "afterOpTime": {"ts": Timestamp(1, 1), "t": Int64(1)}}, {"bogus": 1},
+], ids=repr)
+def test_times_of_read_concerns(reading, concern):
+    reading.play([{"ping": 1}, {**ONE, "readConcern": concern}, {**ONE, **t("a", 1, **START), "readConcern": concern}])
+
+
+@pytest.mark.parametrize("value", [0, 1, -1, "x", 1.5, 10**10, None], ids=repr)
+def test_the_window_of_snapshots_is_a_parameter(sides, value):
+    default = {"setParameter": 1, "minSnapshotHistoryWindowInSeconds": 60, "on": "admin"}
+    for side in sides:
+        side.ask(dict(default))
+    play(sides, [{**default, "minSnapshotHistoryWindowInSeconds": value}, default], texts=False)
+
+
+def test_a_time_that_is_too_old(members):
+    for side in members:
+        side.ask({"setParameter": 1, "minSnapshotHistoryWindowInSeconds": 1, "on": "admin"})
+        first = bson.decode(side.wire.command(side.database, {**ONE, "readConcern": SNAPSHOT}))["cursor"]["atClusterTime"]
+        for _ in range(60):
+            side.ask({"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"x": 1}}}]})
+            reply = bson.decode(side.wire.command(side.database, {"find": "c", "filter": {"_id": 2}, "readConcern": SNAPSHOT}))
+            time.sleep(0.1)
+        reply = bson.decode(side.wire.command(side.database, {**ONE, "readConcern": {**SNAPSHOT, "atClusterTime": first}}))
+        assert (reply["code"], reply["codeName"]) == (239, "SnapshotTooOld")
+        assert re.fullmatch(r"Read timestamp Timestamp\(\d+, \d+\) is older than the oldest available timestamp\.", reply["errmsg"])
+        side.ask({"setParameter": 1, "minSnapshotHistoryWindowInSeconds": 60, "on": "admin"})

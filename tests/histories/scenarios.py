@@ -146,9 +146,9 @@ def lost_update(stage):
     one, two = stage.actor(), stage.actor()
     seen = one.value(1), two.value(1)
     one.set(1, seen[0] + 1)
-    one.commit()
+    one_committed = one.commit()
     two.set(1, seen[1] + 1)
-    return two.commit()
+    return two.commit() and one_committed
 
 
 def read_skew(stage):

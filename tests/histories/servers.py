@@ -66,7 +66,7 @@ class Pando:
     strict_statements = True
 
     # The levels whose scenarios are played, and those scenarios that end otherwise than the level says.
-    levels = ("snapshot",)
+    levels = ("snapshot", "serializable")
     exceptions = {}
 
     def __init__(self, engine="betree", arguments=()):

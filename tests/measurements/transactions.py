@@ -11,6 +11,8 @@ import hot_counter
 from servers import Mongod, MongodReplicaSet, Pando, bench, client_of, mongod_program
 
 SECONDS = int(os.environ.get("SECONDS_EACH", "10"))
+# For how long a snapshot is held under full write load.
+SNAPSHOT_SECONDS = int(os.environ.get("SNAPSHOT_SECONDS", "600"))
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
 DATA = ("--collections", 8, "--docs", 125_000)
 # No statement but those that a measure names.
@@ -29,8 +31,8 @@ def statements(**numbers):
     return words
 
 
-def runs(server, *arguments):
-    return bench("sysbench", "--uri", server.uri, *DATA, "--load", "no", "--no-ceiling", "--duration", SECONDS, *arguments)
+def runs(server, *arguments, seconds=SECONDS):
+    return bench("sysbench", "--uri", server.uri, *DATA, "--load", "no", "--no-ceiling", "--duration", seconds, *arguments)
 
 
 def add_rate(record, name, run):
@@ -140,4 +142,29 @@ def linkbench(record):
         server.remove()
 
 
-MEASURES = {measure.__name__: measure for measure in (transactions, counter, statement, synced, linkbench)}
+def snapshot(record):
+    """Updates by 32 clients while a cursor holds a snapshot for ten minutes, beside the same updates without it."""
+    server = Pando("snapshot", CACHE_MB).start()
+    work = statements(index_updates=1, non_index_updates=1)
+    try:
+        bench("load", "--uri", server.uri, *DATA)
+        [free] = runs(server, *work, "--clients", 32)
+        record.add("free.rate", free["figures"]["rate"])
+        with client_of(server.port) as client:
+            names = client.list_database_names()
+            database = client[next(name for name in names if name not in ("admin", "config", "local"))]
+            cursor = database[database.list_collection_names()[0]].find({}, batch_size=2, no_cursor_timeout=True)
+            next(cursor)
+            [held] = runs(server, *work, "--clients", 32, seconds=SNAPSHOT_SECONDS)
+            figures = client.admin.command("serverStatus")["pando"]["snapshots"]
+            cursor.close()
+        record.add("held.rate", held["figures"]["rate"])
+        record.add("held.seconds", figures["oldestSeconds"])
+        record.add("held.pinned_commits", figures["pinnedCommits"])
+        record.add("ratio", held["figures"]["rate"] / free["figures"]["rate"])
+    finally:
+        server.end()
+        server.remove()
+
+
+MEASURES = {measure.__name__: measure for measure in (transactions, counter, statement, synced, linkbench, snapshot)}

@@ -32,8 +32,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use pando_document::{RawDocument, RawDocumentBuf};
 use pando_storage::{
-    Begin, BlockingMode, Caller, CheckedEngine, CommitTimestamp, Durability, Operation, OperationWait,
-    QueryMemory, SharedEngine, StorageError, Transaction, TreeId, TreeOptions,
+    Begin, BlockingMode, Caller, CheckedEngine, CommitReceipt, CommitTimestamp, Durability, Operation,
+    OperationWait, QueryMemory, SharedEngine, StorageError, Transaction, TreeId, TreeOptions,
 };
 use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, RawRwLock};
 
@@ -162,7 +162,20 @@ impl Catalog {
 
     /// Begins a transaction that may write documents.
     pub fn begin_write(&self) -> Result<WriteTransaction, StorageError> {
-        Ok(WriteTransaction::new(self.begin(Begin::WRITE)?, &self.store))
+        self.begin_write_as(Begin::WRITE)
+    }
+
+    /// The same, begun so. The begin of a serializable one waits for commits under way.
+    pub(crate) fn begin_write_as(&self, begin: Begin) -> Result<WriteTransaction, StorageError> {
+        Ok(WriteTransaction::new(self.begin(begin)?, &self.store))
+    }
+
+    /// Commits a record that changes nothing. All that a reader has seen before comes earlier in the log.
+    pub fn commit_marker(&self, durability: Durability) -> Result<CommitReceipt, StorageError> {
+        let mut transaction = self.begin(Begin::WRITE)?;
+        // No session has an empty key.
+        transaction.delete_blind(self.store.sessions, &[])?;
+        transaction.commit(durability)
     }
 
     /// The collection of this name, as it is now.

@@ -53,7 +53,9 @@
 //! index_build -> building, catalog, collection, counters, documents, index, index_entry, index_keys
 //! index_build -> index_kind, tree_layout
 //! first_count -> catalog, collection, counters
-//! session_transaction -> catalog, collection, counters, index, index_kind, tree_layout, write_transaction
+//! session_transaction -> catalog, collection, counters, index, index_kind, seen_names, tree_layout
+//! session_transaction -> store, write_transaction
+//! seen_names -> catalog, collection
 //! leaves: collection_activity, error, expansion, index_description, multikey, namespace
 //! ```
 //!
@@ -94,6 +96,7 @@ mod multikey;
 mod namespace;
 mod primary_key;
 mod scans;
+mod seen_names;
 mod session_records;
 mod session_transaction;
 mod store;
@@ -117,6 +120,7 @@ pub use multikey::Multikey;
 pub use namespace::{Namespace, check_database};
 pub use primary_key::PrimaryKey;
 pub use scans::{DocumentScan, IndexEntry, IndexScan};
+pub use seen_names::SeenNames;
 pub use session_transaction::{CommitLeases, SessionTransaction};
 pub use tree_owners::TreeOwners;
 pub use verify::{CollectionReport, verify_collection};
@@ -129,7 +133,7 @@ pub use pando_storage::{
     CommitReceipt, Contest, Contested, Cursor, DeviceReads, Direction, Durability, DurabilityWaker, Engine,
     ErrorKind, Estimate, HeldKey, HeldMemory, Intents, Interruption, KeyRange, KeySet, LiveTransaction, Lsn,
     Mode, Operation, OperationWait, QUERY_MEMORY_MIN, QueryAccount, QueryMemory, QueryMemoryFigures,
-    Reservation, Savepoint, ScratchFigures, ScratchSpace, SharedEngine, SnapshotTimestamp, Sorter,
-    StageFigures, StageUsage, Statistics, StorageError, Ticket, Transaction, TransactionId, TreeId,
+    ReadClaiming, Reservation, Savepoint, ScratchFigures, ScratchSpace, SharedEngine, SnapshotTimestamp,
+    Sorter, StageFigures, StageUsage, Statistics, StorageError, Ticket, Transaction, TransactionId, TreeId,
     TreeOptions, Usage, UsageFigures, Wait, WaitRequest, WaitSignal,
 };

@@ -24,6 +24,12 @@
 //! A collection that was dropped or replaced after the snapshot is read by its old description. The engine
 //! keeps the dropped tree for old snapshots, or answers `NotFound`.
 //!
+//! # Serializable transactions
+//! The engine sees to it that what they have read does not change before they commit. Names are no entries of
+//! a tree. So such a transaction notes each name that it has looked up, with the collection or its absence.
+//! Its commit finds the same, or is a conflict: it leases the collections, and holds the catalog's mutex for
+//! those that were absent.
+//!
 //! # Invariants
 //! - Leases are taken in the order of names, and before the catalog's mutex.
 //! - The trees of created collections are dropped unless the transaction commits.
@@ -33,13 +39,17 @@ use std::sync::Arc;
 
 use pando_document::RawDocumentBuf;
 use pando_storage::{
-    BlockingMode, Caller, CommitReceipt, Direction, Durability, KeyRange, StorageError, Transaction,
+    Begin, BlockingMode, Caller, CommitReceipt, Direction, Durability, Isolation, KeyRange,
+    SnapshotTimestamp, StorageError, Transaction,
 };
+use parking_lot::Mutex;
 
-use crate::catalog::{Names, put_entry};
+use crate::catalog::put_entry;
 use crate::collection::{EntryState, Parts};
 use crate::counters::CounterChange;
 use crate::index_kind::IndexDefinition;
+use crate::seen_names::SeenNames;
+use crate::store::TreeNumber;
 use crate::tree_layout::tree_options;
 use crate::{Catalog, CatalogError, Collection, Index, IndexDescription, Lease, Namespace, WriteTransaction};
 
@@ -47,29 +57,69 @@ use crate::{Catalog, CatalogError, Collection, Index, IndexDescription, Lease, N
 pub struct SessionTransaction {
     /// `None` only while it is committed or dropped.
     transaction: Option<WriteTransaction>,
-    names: Arc<Names>,
+    names: SeenNames,
     /// By `database.collection`.
     written: BTreeMap<String, Arc<Collection>>,
     created: Vec<Arc<Collection>>,
+    /// Of a serializable transaction.
+    resolved: Option<Mutex<ResolvedNames>>,
 }
+
+/// The names that a serializable transaction has looked up, by `database.collection`: each with its
+/// collection, if there was one.
+type ResolvedNames = BTreeMap<String, (Namespace, Option<TreeNumber>)>;
 
 /// The leases of all collections that a transaction has written to, checked for its commit.
 pub struct CommitLeases {
     _leases: Vec<Lease>,
+    /// Names that no collection may have until the commit is visible.
+    absent: Vec<Namespace>,
 }
 
 impl Catalog {
     /// Begins the transaction of a session, at the newest snapshot.
     pub fn begin_session_transaction(&self) -> Result<SessionTransaction, StorageError> {
-        let transaction = self.begin_write()?;
-        // A collection that appears between the two is empty at the snapshot.
-        let names = self.names();
-        let (written, created) = (BTreeMap::new(), Vec::new());
-        Ok(SessionTransaction { transaction: Some(transaction), names, written, created })
+        self.begin_session_transaction_with(Isolation::Snapshot)
+    }
+
+    /// Begins a serializable one. Waits for commits under way.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](pando_storage::ErrorKind::InvalidInput) where the engine claims no reads.
+    pub fn begin_serializable_transaction(&self) -> Result<SessionTransaction, StorageError> {
+        self.begin_session_transaction_with(Isolation::Serializable)
+    }
+
+    /// Begins one at a past snapshot that some transaction holds, with the names that it saw.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](pando_storage::ErrorKind::InvalidInput) where the engine cannot.
+    pub fn begin_session_transaction_at(
+        &self,
+        snapshot: SnapshotTimestamp,
+        names: &SeenNames,
+    ) -> Result<SessionTransaction, StorageError> {
+        let transaction = self.begin_write_as(Begin { at: Some(snapshot), ..Begin::WRITE })?;
+        Ok(SessionTransaction::new(transaction, names.clone(), Isolation::Snapshot))
+    }
+
+    fn begin_session_transaction_with(
+        &self,
+        isolation: Isolation,
+    ) -> Result<SessionTransaction, StorageError> {
+        let transaction = self.begin_write_as(Begin { isolation, ..Begin::WRITE })?;
+        let names = self.seen_names();
+        Ok(SessionTransaction::new(transaction, names, isolation))
     }
 }
 
 impl SessionTransaction {
+    fn new(transaction: WriteTransaction, names: SeenNames, isolation: Isolation) -> SessionTransaction {
+        let (written, created) = (BTreeMap::new(), Vec::new());
+        let resolved = (isolation == Isolation::Serializable).then(Mutex::default);
+        SessionTransaction { transaction: Some(transaction), names, written, created, resolved }
+    }
+
     /// Its snapshot with its own writes.
     ///
     /// # Panics
@@ -97,6 +147,11 @@ impl SessionTransaction {
         !self.created.is_empty()
     }
 
+    /// Whether its commit changes or checks names, for which it may have to wait.
+    pub fn needs_names(&self) -> bool {
+        self.creates() || self.resolved.as_ref().is_some_and(|resolved| has_absent(&resolved.lock()))
+    }
+
     /// Its writes so far.
     pub fn writes(&mut self) -> usize {
         self.writer().engine().savepoint().writes()
@@ -107,16 +162,25 @@ impl SessionTransaction {
         if let Some(created) = self.created(database, collection) {
             return Some(Arc::clone(created));
         }
-        let seen = self.seen(database, collection)?;
-        match catalog.collection(database, collection) {
-            // The newest description lacks the indexes that have been dropped since.
-            Some(now) if now.number() == seen.number() => Some(now),
-            Some(_) | None => Some(Arc::clone(seen)),
+        let found = self.names.collection(catalog, database, collection);
+        self.note_resolved(database, collection, found.as_deref());
+        found
+    }
+
+    /// Notes a look for a name, which the commit repeats.
+    fn note_resolved(&self, database: &str, collection: &str, found: Option<&Collection>) {
+        let Some(resolved) = &self.resolved else { return };
+        let mut resolved = resolved.lock();
+        let name = format!("{database}.{collection}");
+        if !resolved.contains_key(&name)
+            && let Ok(namespace) = Namespace::new(database, collection)
+        {
+            resolved.insert(name, (namespace, found.map(Collection::number)));
         }
     }
 
     fn seen(&self, database: &str, collection: &str) -> Option<&Arc<Collection>> {
-        self.names.get(database)?.get(collection)
+        self.names.get(database, collection)
     }
 
     fn created(&self, database: &str, collection: &str) -> Option<&Arc<Collection>> {
@@ -141,7 +205,10 @@ impl SessionTransaction {
             return Ok(Some(Lease::of_own(Arc::clone(created))));
         }
         let lease = catalog.lease(database, collection, caller)?;
-        let Some(lease) = lease else { return Ok(None) };
+        let Some(lease) = lease else {
+            self.note_resolved(database, collection, None);
+            return Ok(None);
+        };
         if self.seen(database, collection).is_none_or(|seen| seen.number() != lease.number()) {
             return Err(CatalogError::CollectionChanged { namespace: namespace.to_string() });
         }
@@ -221,34 +288,56 @@ impl SessionTransaction {
     /// A conflict where a collection has changed since it was written to. After `WouldBlock` the transaction
     /// is as it was.
     pub fn commit_leases(&self, catalog: &Catalog, caller: Caller<'_>) -> Result<CommitLeases, CatalogError> {
-        let mut leases = Vec::with_capacity(self.written.len());
-        for written in self.written.values() {
-            let namespace = written.namespace();
+        let mut wanted: BTreeMap<&str, Leased<'_>> = BTreeMap::new();
+        let mut absent = Vec::new();
+        let resolved = self.resolved.as_ref().filter(|_| self.has_written()).map(Mutex::lock);
+        for (name, (namespace, number)) in resolved.iter().flat_map(|resolved| resolved.iter()) {
+            match number {
+                Some(number) => {
+                    wanted.insert(name, Leased { namespace, must_be: MustBe::Numbered(*number) });
+                }
+                None => absent.push(namespace.clone()),
+            }
+        }
+        for (name, written) in &self.written {
+            let must_be = MustBe::Unchanged(written);
+            wanted.insert(name, Leased { namespace: written.namespace(), must_be });
+        }
+        let mut leases = Vec::with_capacity(wanted.len());
+        for Leased { namespace, must_be } in wanted.values() {
             match catalog.lease(namespace.database(), namespace.collection(), caller)? {
-                Some(lease) if Arc::ptr_eq(&lease, written) => leases.push(lease),
+                Some(lease) if must_be.admits(&lease) => leases.push(lease),
                 Some(_) | None => return Err(StorageError::conflict().into()),
             }
         }
-        Ok(CommitLeases { _leases: leases })
+        Ok(CommitLeases { _leases: leases, absent })
     }
 
     /// Commits. Its collections and its writes become visible together: a snapshot that sees one of its
     /// writes finds its collections. The leases end afterwards.
     ///
     /// # Errors
-    /// A conflict where another transaction has created a collection of the same name.
+    /// A conflict where another transaction has created a collection of the same name, or of one that a
+    /// serializable transaction has not found.
     pub fn commit(
         mut self,
         catalog: &Catalog,
         leases: CommitLeases,
         durability: Durability,
     ) -> Result<CommitReceipt, CatalogError> {
-        let _leases = leases;
-        if self.created.is_empty() {
+        let CommitLeases { _leases, absent } = leases;
+        if self.created.is_empty() && absent.is_empty() {
             return Ok(self.take().commit(durability)?);
         }
         let store = catalog.store();
         let _changing = store.changing.lock();
+        let is_there = |name: &Namespace| catalog.collection(name.database(), name.collection()).is_some();
+        if absent.iter().any(is_there) {
+            return Err(StorageError::conflict().into());
+        }
+        if self.created.is_empty() {
+            return Ok(self.take().commit(durability)?);
+        }
         let mut transaction = self.take();
         for collection in &self.created {
             let namespace = collection.namespace();
@@ -277,6 +366,33 @@ impl SessionTransaction {
     fn take(&mut self) -> WriteTransaction {
         self.transaction.take().expect("a transaction that has not ended")
     }
+}
+
+/// A collection that a commit leases.
+struct Leased<'t> {
+    namespace: &'t Namespace,
+    must_be: MustBe<'t>,
+}
+
+/// The state of a collection without which the transaction cannot commit.
+enum MustBe<'t> {
+    /// It has this description.
+    Unchanged(&'t Arc<Collection>),
+    /// It has this number: it was not dropped, renamed or replaced.
+    Numbered(TreeNumber),
+}
+
+impl MustBe<'_> {
+    fn admits(&self, lease: &Lease) -> bool {
+        match self {
+            MustBe::Unchanged(written) => Arc::ptr_eq(lease, written),
+            MustBe::Numbered(number) => lease.number() == *number,
+        }
+    }
+}
+
+fn has_absent(resolved: &ResolvedNames) -> bool {
+    resolved.values().any(|(_, number)| number.is_none())
 }
 
 impl Drop for SessionTransaction {

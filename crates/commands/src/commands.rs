@@ -1,5 +1,7 @@
 //! The entry of the crate: a request goes in, a reply document comes out.
 
+mod cluster_times;
+
 mod connection_end;
 mod fail_point_effect;
 mod session_turn;
@@ -22,7 +24,6 @@ use pando_query::explain::PlanSummary;
 use self::fail_point_effect::ClosedConnection;
 use self::session_turn::joined;
 use crate::clock_store;
-use crate::cluster_clock;
 use crate::command_name::Scope;
 use crate::connection_transaction::{ConnectionTransaction, JoiningCommand};
 use crate::context::{Addressed, Attempt, Context, PendingCommit, RequestForm};
@@ -30,9 +31,7 @@ use crate::default_concerns::DefaultConcerns;
 use crate::durability_wait::DurabilityWait;
 use crate::error::{CommandError, Failure};
 use crate::fail_points::FailCommand;
-use crate::generic_arguments::{
-    ClusterTimes, GenericArguments, Participation, TransactionSupport, WriteConcernSupport,
-};
+use crate::generic_arguments::{ClusterTimes, GenericArguments, Participation, TransactionSupport};
 use crate::handled::Handled;
 use crate::housekeeping::{self, Housekeeper};
 use crate::intent_wait::IntentWait;
@@ -324,16 +323,14 @@ impl Commands {
         let concern = addressed.concern;
         let mut context = Context::new(&self.shared, connection, attempt, addressed);
         context.session_use = session_use;
+        self.select_snapshot(&mut context, collection, attempt)?;
         if value.as_str() == Some(PROFILE_COLLECTION) {
             // Its reader sees the requests that have ended before.
             context.require_may_block()?;
             system_profile::write_queue(&self.shared);
         }
         let mut writer = DocumentWriter::begin(reply);
-        let outcome = match self.pass_gate(command, &context) {
-            Ok(_pass) => (command.run)(&mut context, request, &mut writer),
-            Err(error) => Err(error),
-        };
+        let outcome = self.carry_out(command, &mut context, request, &mut writer);
         let session_use = context.session_use.take();
         // The client hears of a failed statement only when the statements that committed before it are
         // durable.
@@ -408,7 +405,8 @@ impl Commands {
             let facts = RequestFacts { database, session, began: attempt.began, wants_answer };
             self.shared.running.list(attempt.record, RunningRequest::of(request.body, facts));
         }
-        let addressed = Addressed { database, session, concern };
+        self.check_read_times(checked.read)?;
+        let addressed = Addressed { database, session, concern, read: checked.read };
         let session_use = match (participation, session) {
             (Participation::Alone, _) | (_, None) => None,
             (participation, Some(session)) => {
@@ -418,7 +416,7 @@ impl Commands {
                     statement_ids,
                     catalog: &self.shared.catalog,
                 };
-                let session_use = self.enter_session(session, &entry, attempt, checked.read_level)?;
+                let session_use = self.enter_session(session, &entry, attempt, checked.read)?;
                 self.renew_snapshot(bound, &session_use)?;
                 if let Some(open) = session_use.open() {
                     let lifetime = self.shared.sessions.lifetime();
@@ -428,20 +426,6 @@ impl Commands {
             }
         };
         Ok(Admitted { command, value, addressed, session_use })
-    }
-
-    /// Moves the cluster clock after a command that writes.
-    fn move_clock(&self, writes: WriteConcernSupport) {
-        if let (Some(clock), WriteConcernSupport::Accepted) = (&self.shared.cluster_clock, writes) {
-            clock.tick(self.shared.now_ms());
-        }
-    }
-
-    /// Writes the cluster's times, where the persona has them.
-    fn write_times(&self, reply: &mut DocumentWriter<'_>) {
-        if let Some(clock) = &self.shared.cluster_clock {
-            cluster_clock::write_times(clock.now(self.shared.now_ms()), reply);
-        }
     }
 
     /// Goes on with a find that waited for the device. Gives the number of documents that it returns.
@@ -530,6 +514,7 @@ impl Commands {
         clock_store::store(&self.shared);
         system_profile::write_queue(&self.shared);
         self.shared.cursors.clear();
+        self.shared.held_snapshots.clear();
         self.shared.sessions.clear();
         self.shared.catalog.engine().close()
     }

@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use crate::generic_arguments::{
-    GenericSupport, Participation, Start, TransactionSupport, WriteConcernSupport, check_namespace,
+    GenericSupport, Participation, ReadLevel, Start, TransactionSupport, WriteConcernSupport, check_namespace,
 };
 use crate::session_id::SessionId;
 use crate::sessions::Begun;
@@ -28,6 +28,8 @@ const NUMBER: i64 = 1;
 pub(crate) enum Isolation {
     /// Those before its begin.
     Snapshot,
+    /// The same, and nothing that it has read changes before it commits.
+    Serializable,
     /// Those before its statement, until it writes or opens a cursor. From then on it keeps its snapshot.
     /// Changes that are not committed are private to their transaction, so that no level shows them.
     NewestCommitted,
@@ -39,10 +41,7 @@ impl Isolation {
         match name {
             "mvcc" => Ok(Isolation::Snapshot),
             "readUncommitted" => Ok(Isolation::NewestCommitted),
-            "serializable" => Err(CommandError::failed(
-                ErrorCode::CommandNotSupported,
-                "the isolation 'serializable' is not supported yet: 'mvcc' gives snapshot isolation",
-            )),
+            "serializable" => Ok(Isolation::Serializable),
             other => Err(CommandError::failed(
                 ErrorCode::Location(16_739),
                 format!("isolation has to be 'mvcc', 'serializable' or 'readUncommitted', and not '{other}'"),
@@ -51,10 +50,11 @@ impl Isolation {
     }
 
     /// The level of read concern that comes nearest, as lists of operations show it.
-    pub fn read_level(self) -> &'static str {
+    pub fn read_level(self) -> ReadLevel {
         match self {
-            Isolation::Snapshot => "snapshot",
-            Isolation::NewestCommitted => "local",
+            Isolation::Snapshot => ReadLevel::Snapshot,
+            Isolation::Serializable => ReadLevel::Serializable,
+            Isolation::NewestCommitted => ReadLevel::Local,
         }
     }
 }

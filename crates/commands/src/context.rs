@@ -8,7 +8,7 @@ use pando_catalog::{
     Begin, BlockingMode, Caller, Catalog, CatalogError, Collection, CommitReceipt, Durability, Interruption,
     Lease, Namespace, Operation, QueryAccount, StorageError, Transaction, WriteTransaction,
 };
-use pando_document::{Document, RawDocument, RawDocumentBuf};
+use pando_document::{Document, RawDocument, RawDocumentBuf, Timestamp};
 use pando_environment::Monotonic;
 use pando_query::QueryError;
 use pando_query::explain::{Display, PlanSummary, Purpose, displayed};
@@ -18,11 +18,12 @@ use pando_query::plan::{Plan, point_lookup};
 
 use crate::cursors::Cursors;
 use crate::error::Failure;
-use crate::generic_arguments::WriteConcern;
+use crate::generic_arguments::{ReadConcern, ReadLevel, WriteConcern};
+use crate::held_snapshots::HeldSnapshot;
 use crate::identity::uuid_text;
 use crate::intent_wait::IntentWait;
 use crate::operations::{ConnectionRecord, RunningRequest};
-use crate::reader::{Reader, collection_now};
+use crate::reader::{PastReader, Reader, collection_now};
 use crate::request_notes::{ProfiledExecution, RequestNotes};
 use crate::session_id::SessionId;
 use crate::sessions::{OpenTransaction, SessionUse};
@@ -47,6 +48,9 @@ pub(crate) struct Context<'c> {
     pub concern: WriteConcern,
     /// The use of its session, if the request has a transaction number.
     pub session_use: Option<Box<SessionUse>>,
+    pub read: ReadConcern,
+    /// The snapshot that a read with read concern `snapshot` reads.
+    pub past: Option<Arc<HeldSnapshot>>,
     /// The last commit of this request.
     pending: Option<PendingCommit>,
     /// The moment before which the reply is not sent.
@@ -99,6 +103,7 @@ pub(crate) struct Addressed<'a> {
     pub database: &'a str,
     pub session: Option<SessionId>,
     pub concern: WriteConcern,
+    pub read: ReadConcern,
 }
 
 impl<'c> Context<'c> {
@@ -109,7 +114,7 @@ impl<'c> Context<'c> {
         addressed: Addressed<'c>,
     ) -> Context<'c> {
         let Attempt { blocking, record, began, form } = attempt;
-        let Addressed { database, session, concern } = addressed;
+        let Addressed { database, session, concern, read } = addressed;
         let operation = record.operation();
         let (session_use, pending, notes) = (None, None, RefCell::default());
         Context {
@@ -124,6 +129,8 @@ impl<'c> Context<'c> {
             session,
             concern,
             session_use,
+            read,
+            past: None,
             pending,
             awaited: None,
             notes,
@@ -146,7 +153,7 @@ impl<'c> Context<'c> {
     /// Whether the request is handled again with a newer snapshot: it begins a transaction, or has its own.
     pub fn begins_anew(&self) -> bool {
         let begins = self.session_use.as_ref().is_none_or(|session| session.begins());
-        begins && self.is_resumable()
+        begins && self.read.at.is_none() && self.is_resumable()
     }
 
     /// Has the request be handled again after a wait. Its command answers `WouldBlock`.
@@ -332,17 +339,22 @@ impl<'c> Context<'c> {
 
     /// The snapshot that a statement reads.
     pub fn reader(&self) -> Result<Reader, CommandError> {
-        match self.open_transaction() {
-            None => Ok(Reader::Own(self.begin_read()?)),
-            Some(open) => Ok(Reader::Session(Arc::clone(open))),
+        match (self.open_transaction(), &self.past) {
+            (Some(open), _) => Ok(Reader::Session(Arc::clone(open))),
+            (None, Some(held)) => {
+                let transaction = held.begin(self.catalog())?;
+                Ok(Reader::Past(PastReader { held: Arc::clone(held), transaction }))
+            }
+            (None, None) => Ok(Reader::Own(self.begin_read()?)),
         }
     }
 
     /// The collection of this name in the database of the request, as a statement reads it.
     pub fn collection(&self, name: &str) -> Result<Option<Arc<Collection>>, CommandError> {
-        match self.open_transaction() {
-            None => Ok(collection_now(self.catalog(), self.database, name)),
-            Some(open) => {
+        match (self.open_transaction(), &self.past) {
+            (None, Some(held)) => Ok(held.names.collection(self.catalog(), self.database, name)),
+            (None, None) => Ok(collection_now(self.catalog(), self.database, name)),
+            (Some(open), _) => {
                 let held = open.lock()?;
                 Ok(held.as_ref().and_then(|held| held.collection(self.catalog(), self.database, name)))
             }
@@ -465,6 +477,24 @@ impl<'c> Context<'c> {
     /// Has the reply wait until the last commit of the connection is as durable as this.
     pub fn await_last_commit(&mut self, durability: Durability) {
         self.pending = self.connection.last_commit().map(|receipt| PendingCommit { receipt, durability });
+    }
+
+    /// Whether a read is answered as soon as it has its documents, from the newest snapshot.
+    pub fn reads_plainly(&self) -> bool {
+        !matches!(self.read.level, ReadLevel::Snapshot | ReadLevel::Linearizable)
+    }
+
+    /// The time of the snapshot that a read with read concern `snapshot` reads.
+    pub fn read_time(&self) -> Option<Timestamp> {
+        self.past.as_ref().map(|held| held.time)
+    }
+
+    /// Has the reply of a read wait until all that it has seen is on the device. The record that is written
+    /// comes later in the log.
+    pub fn confirm_read(&mut self) -> Result<(), CommandError> {
+        let receipt = self.catalog().commit_marker(Durability::Synced)?;
+        self.pending = Some(PendingCommit { receipt, durability: Durability::Synced });
+        Ok(())
     }
 
     /// The commit that the reply waits for.

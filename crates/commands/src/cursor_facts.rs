@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use pando_document::{Document, RawDocumentBuf};
+use pando_catalog::SnapshotTimestamp;
+use pando_document::{Document, RawDocumentBuf, Timestamp};
 use pando_query::explain::PlanSummary;
 
 use crate::session_id::SessionId;
@@ -25,6 +26,12 @@ pub(crate) struct CursorFacts {
     pub session: Option<SessionId>,
     /// The number of the transaction that it reads.
     pub transaction: Option<i64>,
+    /// The `atClusterTime` of its replies.
+    pub read_time: Option<Timestamp>,
+    /// The snapshot that it reads.
+    pub snapshot: Option<SnapshotTimestamp>,
+    /// The address of the client that has opened it.
+    pub client: String,
     /// A copy of the command that has opened the cursor.
     pub command: RawDocumentBuf,
     pub plan: PlanSummary,
@@ -59,6 +66,9 @@ impl CursorFacts {
             namespace,
             session: None,
             transaction: None,
+            read_time: None,
+            snapshot: None,
+            client: String::new(),
             command: RawDocumentBuf::new(),
             plan: PlanSummary::None,
             stages: None,

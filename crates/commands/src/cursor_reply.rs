@@ -6,8 +6,8 @@
 //!    the memory of queries is used up. One that no longer fits goes to the carry.
 //! 3. If fetching would block, the fetched documents go to the carry, so that the next request loses none.
 
-use pando_catalog::{Caller, QueryAccount, Reservation};
-use pando_document::{DocumentWriter, RawDocument};
+use pando_catalog::{Caller, QueryAccount, Reservation, SnapshotTimestamp};
+use pando_document::{DocumentWriter, RawDocument, RawValue, Timestamp};
 use pando_query::QueryError;
 use pando_query::expression::EvaluationWatch;
 
@@ -179,6 +179,10 @@ pub(crate) struct NewCursor<'a> {
     pub keeping: Keeping,
     /// The watch of its expressions.
     pub watch: Option<EvaluationWatch>,
+    /// The `atClusterTime` of its replies.
+    pub read_time: Option<Timestamp>,
+    /// The snapshot that it reads.
+    pub snapshot: Option<SnapshotTimestamp>,
 }
 
 impl<'a> NewCursor<'a> {
@@ -189,8 +193,18 @@ impl<'a> NewCursor<'a> {
         source: Box<dyn CursorSource>,
         account: QueryAccount,
     ) -> NewCursor<'a> {
-        let (expiry, keeping) = (Expiry::TimesOut, Keeping::Keep);
-        NewCursor { command, namespace, source, account, expiry, first_batch: None, keeping, watch: None }
+        NewCursor {
+            command,
+            namespace,
+            source,
+            account,
+            expiry: Expiry::TimesOut,
+            first_batch: None,
+            keeping: Keeping::Keep,
+            watch: None,
+            read_time: None,
+            snapshot: None,
+        }
     }
 }
 
@@ -200,7 +214,8 @@ pub(crate) fn open(
     new: NewCursor<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    let NewCursor { command, namespace, source, account, expiry, first_batch, keeping, watch } = new;
+    let NewCursor { command, namespace, source, account, expiry, first_batch, keeping, watch, .. } = new;
+    let (read_time, snapshot) = (new.read_time, new.snapshot);
     let mut supply = Supply::new(source, &account, command.as_bytes().len());
     supply.watch = watch;
     if keeping == Keeping::SingleBatch {
@@ -219,6 +234,9 @@ pub(crate) fn open(
         (BatchEnd::Full, Keeping::Keep) => {
             let mut facts = CursorFacts::new(namespace.clone(), expiry, context.shared.now_ms());
             facts.session = context.session;
+            facts.read_time = read_time;
+            facts.snapshot = snapshot;
+            facts.client = context.record.peer().to_owned();
             if let Some(open) = context.open_transaction() {
                 facts.transaction = Some(open.number);
                 open.note_cursor();
@@ -230,7 +248,8 @@ pub(crate) fn open(
         }
         (BatchEnd::Exhausted, _) | (_, Keeping::SingleBatch) => 0,
     };
-    write(reply, "firstBatch", &batch, id, &namespace)
+    let place = CursorPlace { id, namespace: &namespace, read_time };
+    write(reply, "firstBatch", &batch, place)
 }
 
 /// Keeps a cursor after its first batch of this many documents. Gives its number.
@@ -243,13 +262,20 @@ fn keep(context: &Context<'_>, mut cursor: OpenCursor, returned: usize) -> i64 {
     id
 }
 
+/// The fields of a `cursor` beside its batch.
+#[derive(Clone, Copy)]
+pub(crate) struct CursorPlace<'a> {
+    pub id: i64,
+    pub namespace: &'a str,
+    pub read_time: Option<Timestamp>,
+}
+
 /// Writes the `cursor` field.
 pub(crate) fn write(
     reply: &mut DocumentWriter<'_>,
     batch_name: &str,
     batch: &DocumentBatch,
-    id: i64,
-    namespace: &str,
+    place: CursorPlace<'_>,
 ) -> Result<(), CommandError> {
     reply.reserve(batch.bytes.len() + batch.ends.len() * ELEMENT_BYTES);
     let mut cursor = reply.document("cursor");
@@ -258,8 +284,11 @@ pub(crate) fn write(
         documents.push_document(RawDocument::from_bytes(document)?);
     }
     documents.finish();
-    cursor.append_i64("id", id);
-    cursor.append_str("ns", namespace);
+    cursor.append_i64("id", place.id);
+    cursor.append_str("ns", place.namespace);
+    if let Some(time) = place.read_time {
+        cursor.append("atClusterTime", RawValue::Timestamp(time));
+    }
     cursor.finish();
     Ok(())
 }

@@ -12,7 +12,7 @@ mod read_concern;
 mod transaction_fields;
 mod write_concern;
 
-pub(crate) use read_concern::level_of;
+pub(crate) use read_concern::{ReadConcern, ReadLevel, level_of, unsupported as unsupported_read_concern};
 use transaction_fields::FieldsOwner;
 pub(crate) use transaction_fields::{
     Participation, Start, StatementIds, TransactionFields, TransactionSupport, check_namespace,
@@ -112,8 +112,7 @@ pub(crate) struct GenericArguments<'a> {
 pub(crate) struct CheckedArguments {
     pub concern: WriteConcern,
     pub participation: Participation,
-    /// The level of the read concern of a transaction that begins.
-    pub read_level: &'static str,
+    pub read: ReadConcern,
 }
 
 impl<'a> GenericArguments<'a> {
@@ -196,18 +195,15 @@ impl<'a> GenericArguments<'a> {
         if let Some(limit) = self.time_limit {
             check_time_limit(command, support.time_limit, limit)?;
         }
-        let read_level = match (self.read_concern, participation) {
-            (None, _) => "local",
+        let read = match (self.read_concern, participation) {
+            (None, _) => ReadConcern::DEFAULT,
             (Some(concern), Participation::Transaction(_, start)) => {
                 read_concern::check_in_transaction(concern, start)?
             }
-            (Some(concern), _) => {
-                read_concern::check(command, support, concern, self.cluster_times)?;
-                "local"
-            }
+            (Some(concern), _) => read_concern::check(command, support, concern, self.cluster_times)?,
         };
         let concern = self.checked_write_concern(support, participation)?;
-        Ok(CheckedArguments { concern, participation, read_level })
+        Ok(CheckedArguments { concern, participation, read })
     }
 
     fn checked_write_concern(

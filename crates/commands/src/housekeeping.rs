@@ -20,6 +20,7 @@ use crate::departures::{LostClient, host_of};
 use crate::identity::SESSION_TIMEOUT_MINUTES;
 use crate::sessions;
 use crate::shared_state::SharedState;
+use crate::snapshot_watch;
 use crate::system_profile;
 
 /// A piece of periodic work.
@@ -49,6 +50,12 @@ const CHORES: &[Chore] = &[
             expire_sessions(shared, limit);
         },
     },
+    Chore {
+        name: "snapshotExpiry",
+        period: Duration::from_secs(1),
+        run: |shared| shared.held_snapshots.expire(shared.environment.clock().monotonic()),
+    },
+    Chore { name: "snapshotWatch", period: snapshot_watch::WATCH_PERIOD, run: snapshot_watch::run },
     Chore { name: "transactionExpiry", period: Duration::from_secs(1), run: expire_transactions },
 ];
 

@@ -45,18 +45,17 @@
 //! commands -> clock_store, connection, connection_transaction, context, default_concerns, departures
 //! commands -> durability_wait, fail_points, generic_arguments, housekeeping, intent_wait, write_gate
 //! handled -> reply_wait
-//! commands -> operations, profiler, registry, reply_timers, request_notes
+//! commands -> held_snapshots, operations, profiler, registry, reply_timers, request_notes
 //! commands -> sessions, shared_state, suspended_find
 //! commands -> server_counters, system_profile
 //! registry -> admin, context, crud, diagnostic, generic_arguments, session
+//! crud -> generic_arguments
 //! crud -> connection, context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup
 //! crud -> reader, request_notes, sessions, shared_state, suspended_find, unit_of_work
 //! admin -> context, cursor_reply, default_concerns, fail_points, generic_arguments, system_profile
 //! default_concerns -> generic_arguments
-//! admin -> context, cursor_reply, default_concerns, fail_points, generic_arguments, system_profile
-//! default_concerns -> generic_arguments
 //! diagnostic -> connection, context, fail_points, generic_arguments, operations, profiler, server_counters
-//! diagnostic -> cursor_reply, sessions, system_profile, topology_version
+//! diagnostic -> cursor_reply, sessions, snapshot_watch, system_profile, topology_version
 //! session -> connection, connection_transaction, context, generic_arguments, sessions
 //! durability_wait -> operations
 //! intent_wait -> operations, shared_state
@@ -64,15 +63,17 @@
 //! cursor_reply -> context, cursor_facts, cursors, operations
 //! context -> connection, cursors, generic_arguments, intent_wait, operations, reader, request_notes
 //! context -> sessions
-//! context -> shared_state, system_profile
-//! housekeeping -> clock_store, departures, sessions, shared_state, system_profile
+//! context -> held_snapshots, shared_state, system_profile
+//! housekeeping -> clock_store, departures, sessions, shared_state, snapshot_watch, system_profile
+//! snapshot_watch -> shared_state
+//! held_snapshots -> operations
 //! clock_store -> shared_state
 //! system_profile -> shared_state
 //! server_counters -> request_notes
 //! shared_state -> cursors, default_concerns, departures, fail_points, operations, profiler, reply_timers
-//! shared_state -> server_counters, sessions, write_gate
-//! reader -> sessions
-//! sessions -> generic_arguments, operations
+//! shared_state -> held_snapshots, server_counters, sessions, write_gate
+//! reader -> held_snapshots, sessions
+//! sessions -> generic_arguments, held_snapshots, operations
 //! profiler -> operations, request_notes
 //! connection -> connection_transaction, intent_wait, operations, suspended_find
 //! connection_transaction -> generic_arguments, sessions, shared_state
@@ -114,6 +115,7 @@ pub mod error_code;
 mod fail_points;
 mod generic_arguments;
 mod handled;
+mod held_snapshots;
 mod host_facts;
 mod housekeeping;
 mod identity;
@@ -137,6 +139,7 @@ mod session;
 mod session_id;
 mod sessions;
 mod shared_state;
+mod snapshot_watch;
 mod suspended_find;
 mod system_profile;
 mod topology_version;

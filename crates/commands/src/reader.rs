@@ -6,19 +6,29 @@ use pando_catalog::{Catalog, Collection, SessionTransaction, SnapshotTimestamp, 
 use parking_lot::MutexGuard;
 
 use crate::CommandError;
+use crate::held_snapshots::HeldSnapshot;
 use crate::sessions::OpenTransaction;
 
 /// See the module's head.
 pub(crate) enum Reader {
     /// A snapshot of its own.
     Own(Box<dyn Transaction>),
+    /// A past snapshot, with the collections of then.
+    Past(PastReader),
     /// The snapshot of a session's transaction, with the writes of that transaction.
     Session(Arc<OpenTransaction>),
+}
+
+/// A reader of a past snapshot.
+pub(crate) struct PastReader {
+    pub held: Arc<HeldSnapshot>,
+    pub transaction: Box<dyn Transaction>,
 }
 
 /// A reader that is held for one step. A session's transaction is locked meanwhile.
 pub(crate) enum HeldReader<'r> {
     Own(&'r dyn Transaction),
+    Past(&'r PastReader),
     Session(MutexGuard<'r, Option<SessionTransaction>>),
 }
 
@@ -30,6 +40,7 @@ impl Reader {
     pub fn hold(&self) -> Result<HeldReader<'_>, CommandError> {
         match self {
             Reader::Own(transaction) => Ok(HeldReader::Own(&**transaction)),
+            Reader::Past(past) => Ok(HeldReader::Past(past)),
             Reader::Session(open) => Ok(HeldReader::Session(open.lock()?)),
         }
     }
@@ -48,6 +59,7 @@ impl HeldReader<'_> {
     pub fn transaction(&self) -> &dyn Transaction {
         match self {
             HeldReader::Own(transaction) => *transaction,
+            HeldReader::Past(past) => &*past.transaction,
             HeldReader::Session(held) => held.as_ref().expect("the transaction has not ended").reader(),
         }
     }
@@ -56,6 +68,7 @@ impl HeldReader<'_> {
     pub fn collection(&self, catalog: &Catalog, database: &str, name: &str) -> Option<Arc<Collection>> {
         match self {
             HeldReader::Own(_) => collection_now(catalog, database, name),
+            HeldReader::Past(past) => past.held.names.collection(catalog, database, name),
             HeldReader::Session(held) => held.as_ref()?.collection(catalog, database, name),
         }
     }

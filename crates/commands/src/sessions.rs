@@ -156,7 +156,7 @@ impl Sessions {
         catalog: &Catalog,
         begun: Begun,
     ) -> Result<(), CommandError> {
-        let (used_ms, transaction) = (begun.ms, catalog.begin_session_transaction()?);
+        let (used_ms, transaction) = (begun.ms, begun.transaction(catalog)?);
         let open = OpenTransaction::new(id, number, begun, Arc::clone(&self.figures), transaction);
         self.figures.count_start();
         let progress = Some(Progress { number, stage: Stage::Open(Arc::new(open)) });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
-use pando_catalog::Catalog;
+use pando_catalog::{Catalog, SnapshotTimestamp};
 use pando_document::{ObjectId, Timestamp};
 use pando_environment::Environment;
 use parking_lot::Mutex;
@@ -18,6 +18,7 @@ use crate::cursors::{CursorTimeout, Cursors};
 use crate::default_concerns::DefaultConcerns;
 use crate::departures::Departures;
 use crate::fail_points::{FailPoints, TestCommands};
+use crate::held_snapshots::HeldSnapshots;
 use crate::host_facts::HostFacts;
 use crate::log_tail::LogTail;
 use crate::operation_counters::OperationCounters;
@@ -79,6 +80,10 @@ pub(crate) struct SharedState {
     pub cursors: Cursors,
     /// The sessions with transactions and retryable writes.
     pub sessions: Sessions,
+    /// The snapshots that reads may come back to.
+    pub held_snapshots: HeldSnapshots,
+    /// The snapshots that were logged because they pin much history.
+    pub logged_snapshots: Mutex<Vec<SnapshotTimestamp>>,
     /// Statements that wait on a thread for a transaction which has changed the same document.
     pub conflict_waits: AtomicUsize,
     pub fail_points: FailPoints,
@@ -139,6 +144,8 @@ impl SharedState {
             catalog,
             cursors,
             sessions: Sessions::default(),
+            held_snapshots: HeldSnapshots::default(),
+            logged_snapshots: Mutex::default(),
             conflict_waits: AtomicUsize::new(0),
             fail_points: FailPoints::default(),
             atomic_statements: AtomicBool::new(false),

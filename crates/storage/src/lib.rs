@@ -60,7 +60,6 @@
 //! spill -> batch, fingerprint, merge, write_set
 //! transaction -> batch, durability, intents, merge, statistics
 //! write_set -> batch, fingerprint, merge
-//! read_claims -> intents
 //! intents -> fingerprint
 //! merge -> limits
 //! sorter -> query_memory, run

@@ -25,16 +25,16 @@
 //! ([`CommitsUnderWay`]). So its snapshot sees all commits that noted nothing.
 //!
 //! # Memory
-//! A reader with more than `spans::SPANS_MAX` ranges has neighbours joined, with the keys between them. That may
-//! refuse a write without need. Noted commits beyond a limit are forgotten, the oldest first; then a reader
-//! with an older snapshot counts as overtaken by whatever it reads.
+//! A reader with more than `spans::SPANS_MAX` ranges has neighbours joined, with the keys between them. That
+//! may refuse a write without need. Noted commits beyond a limit are forgotten, the oldest first. A reader
+//! with an older snapshot then counts as overtaken by whatever it reads.
 //!
 //! # Invariants
 //! - Every commit that is later than the snapshot of a reader has been noted, or is forgotten by its time.
 //! - No reader is refused or overtaken by its own writes.
 //!
 //! # Not here
-//! The winner of two writes of a key: see [`intents`](crate::intents).
+//! The winner of two writes of a key: see [`Intents`](crate::Intents).
 
 mod commits_under_way;
 mod noted_commits;
@@ -52,8 +52,7 @@ pub(crate) use noted_commits::{CommitNote, WrittenKeys};
 use spans::Spans;
 
 use crate::error::StorageError;
-use crate::identifiers::{SnapshotTimestamp, TreeId};
-use crate::intents::TransactionId;
+use crate::identifiers::{SnapshotTimestamp, TransactionId, TreeId};
 use crate::key_range::KeyRange;
 
 /// All read claims of an engine. See the module's head.

@@ -7,7 +7,7 @@ use pando_document::{Document, DocumentWriter, RawDocument, RawValue, Value};
 use crate::arguments::{Arguments, no_more};
 use crate::context::Context;
 use crate::default_concerns::{ConcernChange, DefaultConcerns};
-use crate::generic_arguments::{ClusterTimes, Promise, WriteConcern, level_of};
+use crate::generic_arguments::{ClusterTimes, Promise, ReadLevel, WriteConcern, level_of};
 use crate::persona::Persona;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -84,10 +84,11 @@ fn refuse_standalone(
 /// The level of a read concern that may be a default; `None` takes the default back.
 fn checked_level(concern: &RawDocument) -> Result<Option<String>, CommandError> {
     match level_of(concern)? {
-        Some(level @ ("snapshot" | "linearizable")) => {
+        Some(level @ (ReadLevel::Snapshot | ReadLevel::Linearizable)) => {
+            let level = level.name();
             Err(bad_value(&format!("level: '{level}' is not suitable for the default read concern")))
         }
-        level => Ok(level.map(str::to_owned)),
+        level => Ok(level.map(|level| level.name().to_owned())),
     }
 }
 

@@ -8,7 +8,7 @@ use super::Commands;
 use crate::CommandError;
 use crate::connection_transaction::{ConnectionTransaction, Isolation, JoiningCommand};
 use crate::context::Attempt;
-use crate::generic_arguments::{Participation, TransactionSupport};
+use crate::generic_arguments::{Participation, ReadConcern, Start, TransactionSupport};
 use crate::session_id::SessionId;
 use crate::sessions::labels::{self, Labelled};
 use crate::sessions::{Begun, EndOfRequest, Entry, OpenTransaction, SessionUse};
@@ -44,14 +44,19 @@ impl Commands {
         session: SessionId,
         entry: &Entry<'_>,
         attempt: Attempt<'_>,
-        level: &'static str,
+        read: ReadConcern,
     ) -> Result<Box<SessionUse>, CommandError> {
         let shared = &self.shared;
+        let past = match entry.participation {
+            Participation::Transaction(_, Start::Begins) => self.begin_at(read, attempt)?,
+            _ => None,
+        };
         let mut session = shared.sessions.take(session, &shared.catalog, attempt.caller())?;
         let begun = || Begun {
             at: shared.environment.clock().monotonic(),
             ms: shared.now_ms(),
-            level,
+            level: read.level,
+            past,
             connection: Arc::clone(attempt.record),
         };
         match session.enter(entry, begun) {

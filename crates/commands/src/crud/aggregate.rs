@@ -27,6 +27,7 @@ use super::current_op_stage::{self, COLLECTIONLESS, has_current_op};
 use crate::arguments::{Arguments, missing};
 use crate::context::Context;
 use crate::cursor_reply::{self, NewCursor, cursor_batch_size};
+use crate::generic_arguments::{ReadLevel, unsupported_read_concern};
 use crate::{CommandError, ErrorCode, Request};
 
 /// An `aggregate` as the client sent it: checked, not yet parsed.
@@ -241,10 +242,19 @@ pub(crate) fn run(
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     if matches!(request.body.get("explain")?, Some(RawValue::Boolean(true))) {
+        if context.read.level != ReadLevel::Local {
+            let level = context.read.level;
+            let reason = format!(
+                "Explain for the aggregate command cannot run with a readConcern other than 'local'. Current readConcern level: {}",
+                level.name()
+            );
+            return Err(unsupported_read_concern("aggregate", level, &reason));
+        }
         return super::explain::explain(context, request.body, "queryPlanner", reply);
     }
     context.require_may_block()?;
     check_stages_in_transaction(context, request.body)?;
+    check_stages_at_level(context, request.body)?;
     let aggregate = AggregateRequest::read(request.body, CursorField::Required)?;
     let namespace = context.namespace(aggregate.collection)?;
     let account = context.query_account();
@@ -253,6 +263,8 @@ pub(crate) fn run(
     let source = source_of(context, &aggregate, &scope, &account)?;
     let cursor = NewCursor {
         watch: Some(watch),
+        read_time: context.read_time(),
+        snapshot: Some(source.reader.snapshot()?),
         first_batch: aggregate.batch_size,
         ..NewCursor::new(request.body, namespace.to_string(), Box::new(source), account)
     };
@@ -284,6 +296,32 @@ fn check_stages_in_transaction(context: &Context<'_>, body: &RawDocument) -> Res
             _ => format!("Stage not supported inside of a multi-document transaction: {name}"),
         };
         return Err(CommandError::failed(ErrorCode::OperationNotSupportedInTransaction, message));
+    }
+    Ok(())
+}
+
+/// Refuses a pipeline that does not go with the level of its read concern.
+fn check_stages_at_level(context: &Context<'_>, body: &RawDocument) -> Result<(), CommandError> {
+    let level = context.read.level;
+    if level == ReadLevel::Local {
+        return Ok(());
+    }
+    let Some(RawValue::Array(stages)) = body.get("pipeline")? else { return Ok(()) };
+    for stage in stages.iter() {
+        let Some(Ok((name, _))) = stage?.as_document().and_then(|stage| stage.iter().next()) else {
+            continue;
+        };
+        let reason = match name {
+            "$out" | "$merge" if level == ReadLevel::Linearizable => {
+                format!("{name} cannot be used with a 'linearizable' read concern level")
+            }
+            "$currentOp" => format!(
+                "Aggregation stage {name} cannot run with a readConcern other than 'local'. Current readConcern: {}",
+                level.name()
+            ),
+            _ => continue,
+        };
+        return Err(unsupported_read_concern("aggregate", level, &reason));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 mod values;
 
-use pando_document::{DocumentWriter, RawDocument};
+use pando_document::{DocumentWriter, RawDocument, RawValue};
 use pando_query::filter::Filter;
 use pando_query::path::Path;
 
@@ -61,5 +61,8 @@ pub(crate) fn run(
     }
     let outcome = values.write(&mut reply.array("values"), &mut || check());
     account.report(context.operation);
+    if let Some(time) = context.read_time() {
+        reply.append("atClusterTime", RawValue::Timestamp(time));
+    }
     outcome
 }

@@ -39,6 +39,7 @@ pub(crate) fn run(
     let find = FindRequest::read(request.body)?;
     let found = context.collection(find.collection)?;
     if let Some(collection) = &found
+        && context.reads_plainly()
         && let Some(id) = point_lookup_id(&find)
     {
         return find_point(context, request, &find, Arc::clone(collection), id, reply);
@@ -47,9 +48,13 @@ pub(crate) fn run(
     let watch = EvaluationWatch::in_mode(context.record.operation(), context.blocking);
     let parsed = ParsedFind::parse(&find, &context.watched_scope(&watch))?;
     let memory = StageMemory::new(context.query_account(), find.disk_use);
+    // As in MongoDB, the reply about a collection that is not there tells no time.
+    let read_time = context.read_time().filter(|_| found.is_some());
+    let mut snapshot = None;
     let source: Box<dyn CursorSource> = match found {
         Some(collection) => {
             let reader = context.reader()?;
+            snapshot = Some(reader.snapshot()?);
             Box::new(FindSource::new(context, collection, reader, parsed, &memory)?)
         }
         None => {
@@ -62,6 +67,8 @@ pub(crate) fn run(
         first_batch: find.batch_size,
         keeping: find.keeping,
         watch: Some(watch),
+        read_time,
+        snapshot,
         ..NewCursor::new(request.body, namespace.to_string(), source, memory.account)
     };
     cursor_reply::open(context, cursor, reply)

@@ -8,7 +8,7 @@ use pando_document::{DocumentWriter, RawValue};
 use crate::arguments::{Arguments, missing, wrong_type};
 use crate::connection::FurtherReplies;
 use crate::context::Context;
-use crate::cursor_reply::{self, BatchEnd};
+use crate::cursor_reply::{self, BatchEnd, CursorPlace};
 use crate::cursors::{BatchPlace, OpenCursor};
 use crate::error::Failure;
 use crate::identity::uuid_text;
@@ -187,6 +187,7 @@ fn answer(
             });
     });
     let id = if end == BatchEnd::Exhausted { 0 } else { id };
-    cursor_reply::write(reply, "nextBatch", &batch, id, &cursor.facts.namespace)?;
+    let (namespace, read_time) = (cursor.facts.namespace.as_str(), cursor.facts.read_time);
+    cursor_reply::write(reply, "nextBatch", &batch, CursorPlace { id, namespace, read_time })?;
     Ok(end)
 }

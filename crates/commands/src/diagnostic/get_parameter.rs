@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use pando_document::{DocumentWriter, RawValue};
 
 use super::set_parameter::{
-    ATOMIC_STATEMENTS, QUERY_MEMORY, TRANSACTION_LIFETIME, TRANSACTION_WAIT, parameter_name,
+    ATOMIC_STATEMENTS, QUERY_MEMORY, SNAPSHOT_WINDOW, TRANSACTION_LIFETIME, TRANSACTION_WAIT, parameter_name,
 };
 use crate::context::Context;
 use crate::fail_points::TestCommands;
@@ -55,6 +55,11 @@ pub(crate) fn run(
     if all || request.body.get(ATOMIC_STATEMENTS)?.is_some() {
         found += 1;
         reply.append_bool(ATOMIC_STATEMENTS, context.shared.atomic_statements.load(Ordering::Relaxed));
+    }
+    if all || request.body.get(SNAPSHOT_WINDOW)?.is_some() {
+        found += 1;
+        let seconds = context.shared.held_snapshots.window().as_secs();
+        reply.append_i32(SNAPSHOT_WINDOW, i32::try_from(seconds).unwrap_or(i32::MAX));
     }
     let engine = context.catalog().engine();
     for (setting, value) in engine.settings() {

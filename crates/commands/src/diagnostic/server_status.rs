@@ -15,6 +15,7 @@ use super::statistics_document::{whole_number, write_statistics, write_waits};
 use crate::context::Context;
 use crate::identity::{MONGODB_VERSION, PANDO_VERSION};
 use crate::persona::Persona;
+use crate::snapshot_watch;
 use crate::{CommandError, Request};
 
 /// Answers the figures.
@@ -119,7 +120,27 @@ fn write_pando(context: &Context<'_>, reply: &mut DocumentWriter<'_>) {
     write_query_memory(context.catalog().query_memory().figures(), &mut pando);
     let transactions = context.catalog().engine().live_transactions();
     pando.append_i64("liveTransactions", whole_number(transactions.len() as u64));
+    write_snapshots(context, &mut pando);
     pando.finish();
+}
+
+/// Writes the figures of open snapshots and the history that they pin.
+fn write_snapshots(context: &Context<'_>, pando: &mut DocumentWriter<'_>) {
+    // A closed engine has no figures.
+    let figures = snapshot_watch::figures(context.shared).unwrap_or_default();
+    let held = &context.shared.held_snapshots;
+    let mut snapshots = pando.document("snapshots");
+    for (name, number) in [
+        ("open", whole_number(figures.open)),
+        ("oldestSeconds", whole_number(figures.oldest_age.as_secs())),
+        ("pinnedCommits", whole_number(figures.pinned_commits)),
+        ("held", whole_number(held.all().len() as u64)),
+        ("heldWindowSeconds", whole_number(held.window().as_secs())),
+        ("tooOld", held.too_old()),
+    ] {
+        snapshots.append_i64(name, number);
+    }
+    snapshots.finish();
 }
 
 /// Writes the counters of transactions and retryable writes.

@@ -1,5 +1,6 @@
 //! `setParameter`: changes settings while the server runs: `queryMemory`, `transactionLifetimeLimitSeconds`,
-//! `maxTransactionLockRequestTimeoutMillis`, `atomicStatements`, and those of the engine.
+//! `maxTransactionLockRequestTimeoutMillis`, `minSnapshotHistoryWindowInSeconds`, `atomicStatements`, and
+//! those of the engine.
 //!
 //! The engine's settings appear under its name and theirs: `cache` of `betree` is `betreeCache`. They hold
 //! until the server stops. Settings that hold from the start stand in the configuration.
@@ -25,12 +26,16 @@ pub(crate) const TRANSACTION_WAIT: &str = "maxTransactionLockRequestTimeoutMilli
 /// The parameter by which a statement or a batch that fails leaves nothing behind.
 pub(crate) const ATOMIC_STATEMENTS: &str = "atomicStatements";
 
+/// The parameter of the time for which a snapshot is held after its last use.
+pub(crate) const SNAPSHOT_WINDOW: &str = "minSnapshotHistoryWindowInSeconds";
+
 /// A change of a parameter that is not the engine's.
 enum Change {
     QueryMemory(usize),
     LifetimeSeconds(u64),
     WaitMs(i32),
     AtomicStatements(bool),
+    WindowSeconds(u64),
 }
 
 /// A value as the reply shows it.
@@ -54,7 +59,12 @@ impl Change {
             }
             TRANSACTION_LIFETIME => {
                 let was = Was::Number(i32::try_from(sessions.lifetime().as_secs()).unwrap_or(i32::MAX));
-                (Change::LifetimeSeconds(parse_lifetime(value)?), was)
+                (Change::LifetimeSeconds(parse_seconds(name, value, 1)?), was)
+            }
+            SNAPSHOT_WINDOW => {
+                let was = context.shared.held_snapshots.window().as_secs();
+                let was = Was::Number(i32::try_from(was).unwrap_or(i32::MAX));
+                (Change::WindowSeconds(parse_seconds(name, value, 0)?), was)
             }
             TRANSACTION_WAIT => (Change::WaitMs(parse_wait(value)?), Was::Number(sessions.wait_ms())),
             ATOMIC_STATEMENTS => {
@@ -72,6 +82,7 @@ impl Change {
                 context.shared.atomic_statements.store(wanted, Ordering::Relaxed);
             }
             Change::LifetimeSeconds(seconds) => context.shared.sessions.set_lifetime_seconds(seconds),
+            Change::WindowSeconds(seconds) => context.shared.held_snapshots.set_window_seconds(seconds),
             Change::WaitMs(milliseconds) => context.shared.sessions.set_wait_ms(milliseconds),
         }
     }
@@ -124,12 +135,7 @@ pub(crate) fn run(
         first_was.get_or_insert(Was::Text(was.clone()));
         changes.push((*setting, value));
     }
-    let Some(was) = first_was else {
-        return Err(CommandError::failed(
-            ErrorCode::InvalidOptions,
-            "no option found to set, use help:true to see options ",
-        ));
-    };
+    let was = first_was.ok_or_else(no_parameter)?;
     let changes: Vec<_> = changes.iter().map(|(setting, value)| (*setting, value.as_str())).collect();
     engine.change_settings(&changes)?;
     own_changes.into_iter().for_each(|change| change.apply(context));
@@ -146,22 +152,22 @@ fn parse_flag(name: &str, value: RawValue<'_>) -> Result<bool, CommandError> {
         .ok_or_else(|| CommandError::failed(ErrorCode::BadValue, format!("{name} must be true or false")))
 }
 
-/// A number of seconds.
-fn parse_lifetime(value: RawValue<'_>) -> Result<u64, CommandError> {
+fn no_parameter() -> CommandError {
+    CommandError::failed(ErrorCode::InvalidOptions, "no option found to set, use help:true to see options ")
+}
+
+/// A number of seconds from `least`.
+fn parse_seconds(name: &str, value: RawValue<'_>, least: i32) -> Result<u64, CommandError> {
     let refused = |reason: String| Err(CommandError::failed(ErrorCode::BadValue, reason));
     if !value.is_number() {
-        return refused(format!(
-            "Failed validating {TRANSACTION_LIFETIME}: Unable to coerce value to integral type"
-        ));
+        return refused(format!("Failed validating {name}: Unable to coerce value to integral type"));
     }
     match i32::try_from(whole(value)) {
-        Ok(seconds @ 1..) => Ok(u64::from(seconds.unsigned_abs())),
+        Ok(seconds) if seconds >= least => Ok(u64::from(seconds.unsigned_abs())),
         Ok(seconds) => refused(format!(
-            "Invalid value for parameter {TRANSACTION_LIFETIME}: {seconds} is not greater than or equal to 1"
+            "Invalid value for parameter {name}: {seconds} is not greater than or equal to {least}"
         )),
-        Err(_) => refused(format!(
-            "Failed validating {TRANSACTION_LIFETIME}: the value is out of the range of 32 bits"
-        )),
+        Err(_) => refused(format!("Failed validating {name}: the value is out of the range of 32 bits")),
     }
 }
 

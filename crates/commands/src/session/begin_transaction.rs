@@ -37,10 +37,15 @@ pub(crate) fn run(
             "the connection has a transaction already: end it with commitTransaction or rollbackTransaction",
         ));
     }
+    if isolation == Isolation::Serializable {
+        // It may wait for commits under way.
+        context.require_may_block()?;
+    }
     let begun = Begun {
         at: context.began,
         ms: context.shared.now_ms(),
         level: isolation.read_level(),
+        past: None,
         connection: Arc::clone(context.record),
     };
     let transaction = ConnectionTransaction::begin(context.shared, isolation, begun)?;

@@ -91,7 +91,7 @@ fn commit(context: &mut Context<'_>, open: &OpenTransaction) -> Result<(), Comma
         let mut held = open.lock()?;
         let Some(transaction) = &mut *held else { return Err(aborted(open.number)) };
         if context.blocking == BlockingMode::CachedOnly
-            && (transaction.creates() || transaction.writes() > INLINE_WRITES_MAX)
+            && (transaction.needs_names() || transaction.writes() > INLINE_WRITES_MAX)
         {
             return Err(CommandError::WouldBlock(None));
         }

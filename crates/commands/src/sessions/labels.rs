@@ -45,6 +45,7 @@ fn add(failure: &mut Failure, request: Labelled) {
         failure.code,
         ErrorCode::WriteConflict
             | ErrorCode::LockTimeout
+            | ErrorCode::SnapshotTooOld
             | ErrorCode::SnapshotUnavailable
             | ErrorCode::NoSuchTransaction
     );

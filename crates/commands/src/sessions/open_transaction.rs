@@ -10,6 +10,8 @@ use parking_lot::{ArcMutexGuard, Mutex, MutexGuard, RawMutex};
 
 use super::TransactionFigures;
 use crate::error::Failure;
+use crate::generic_arguments::ReadLevel;
+use crate::held_snapshots::HeldSnapshot;
 use crate::operations::{ConnectionRecord, ListedTransaction};
 use crate::session_id::SessionId;
 use crate::{CommandError, ErrorCode};
@@ -20,7 +22,9 @@ pub(crate) struct Begun {
     /// Milliseconds since 1970.
     pub ms: i64,
     /// The level of its read concern.
-    pub level: &'static str,
+    pub level: ReadLevel,
+    /// The past snapshot that it reads.
+    pub past: Option<Arc<HeldSnapshot>>,
     /// The connection that has begun it.
     pub connection: Arc<ConnectionRecord>,
 }
@@ -37,6 +41,17 @@ pub(crate) struct OpenTransaction {
     has_cursors: AtomicBool,
     active_us: AtomicU64,
     figures: Arc<TransactionFigures>,
+}
+
+impl Begun {
+    /// Begins the transaction that it describes.
+    pub fn transaction(&self, catalog: &Catalog) -> Result<SessionTransaction, CommandError> {
+        match (&self.past, self.level) {
+            (Some(past), _) => past.begin_transaction(catalog),
+            (None, ReadLevel::Serializable) => Ok(catalog.begin_serializable_transaction()?),
+            (None, _) => Ok(catalog.begin_session_transaction()?),
+        }
+    }
 }
 
 impl OpenTransaction {
@@ -110,9 +125,9 @@ impl OpenTransaction {
 
     /// The transaction as lists show it.
     pub fn listed(&self, lifetime: Duration) -> ListedTransaction {
-        let Begun { at, ms, level, .. } = self.begun;
+        let Begun { at, ms, level, .. } = &self.begun;
         let (number, active) = (self.number, self.active());
-        ListedTransaction { number, level, began: at, began_ms: ms, active, lifetime }
+        ListedTransaction { number, level: level.name(), began: *at, began_ms: *ms, active, lifetime }
     }
 
     /// Notes that a cursor reads it.

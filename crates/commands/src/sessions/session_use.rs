@@ -130,7 +130,7 @@ impl SessionUse {
             ));
         }
         self.end_open();
-        let transaction = catalog.begin_session_transaction()?;
+        let transaction = begun.transaction(catalog)?;
         let open = Arc::new(OpenTransaction::new(
             self.session.id,
             number,

@@ -5,7 +5,7 @@ use pando_document::{RawDocumentBuf, doc};
 use pando_environment::Environment;
 
 use super::*;
-use crate::generic_arguments::{Participation, Start, StatementIds, TransactionSupport};
+use crate::generic_arguments::{Participation, ReadLevel, Start, StatementIds, TransactionSupport};
 use crate::operations::ConnectionRecord;
 
 fn catalog() -> Catalog {
@@ -22,7 +22,8 @@ fn begun() -> Begun {
     Begun {
         at: environment.clock().monotonic(),
         ms: 0,
-        level: "local",
+        level: ReadLevel::Local,
+        past: None,
         connection: Arc::new(ConnectionRecord::new(1, "test", Arc::new(Operation::default()))),
     }
 }

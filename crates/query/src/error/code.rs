@@ -140,6 +140,7 @@ error_codes! {
     RetryChangeStream = 234, "RetryChangeStream";
     CursorKilled = 237, "CursorKilled";
     NotImplemented = 238, "NotImplemented";
+    SnapshotTooOld = 239, "SnapshotTooOld";
     ConversionFailure = 241, "ConversionFailure";
     SnapshotUnavailable = 246, "SnapshotUnavailable";
     NoSuchTransaction = 251, "NoSuchTransaction";

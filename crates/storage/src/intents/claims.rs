@@ -58,11 +58,6 @@ impl Claims {
         self.claimant.ticket = ticket;
     }
 
-    /// The transaction.
-    pub const fn owner(&self) -> TransactionId {
-        self.owner
-    }
-
     /// Claims a key, or [`Conflict`](crate::ErrorKind::Conflict).
     pub fn claim(&mut self, intents: &Intents, tree: TreeId, key: &[u8]) -> Result<(), StorageError> {
         if self.intents.len() < self.intents_max {

@@ -68,7 +68,7 @@ impl Engine {
 }
 
 #[test]
-fn nothing_that_a_reader_has_read_changes_before_its_commit() {
+fn the_keys_that_a_reader_has_read_stay_unchanged_until_its_commit() {
     explore(6_000, || {
         let engine = Arc::new(Engine::default());
         let threads: Vec<_> = (0..3)

@@ -1,3 +1,5 @@
+//! Claims and commits side by side, without an engine.
+
 use std::ops::Bound;
 
 use super::*;

@@ -1,0 +1,159 @@
+//! The cluster times of requests and replies: the clock, the times of read concerns, and the snapshots that
+//! they select.
+
+use std::sync::Arc;
+
+use pando_catalog::{BlockingMode, Catalog, ReadClaiming};
+use pando_document::{DocumentWriter, Timestamp};
+
+use super::Commands;
+use crate::cluster_clock;
+use crate::context::{Attempt, Context};
+use crate::generic_arguments::{ReadConcern, ReadLevel, WriteConcernSupport};
+use crate::held_snapshots::{HeldSnapshot, SnapshotWanted};
+use crate::registry::CommandRow;
+use crate::{CommandError, ErrorCode, Request};
+
+impl Commands {
+    /// The past snapshot at which a transaction begins, if it names one. Refuses a level that the engine
+    /// lacks.
+    #[inline]
+    pub(super) fn begin_at(
+        &self,
+        read: ReadConcern,
+        attempt: Attempt<'_>,
+    ) -> Result<Option<Arc<HeldSnapshot>>, CommandError> {
+        if read.level == ReadLevel::Serializable {
+            check_serializable(&self.shared.catalog)?;
+            if attempt.blocking == BlockingMode::CachedOnly {
+                // It may wait for commits under way.
+                return Err(CommandError::WouldBlock(None));
+            }
+        }
+        match read.at {
+            Some(_) => self.hold_snapshot(read, attempt).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Has a read with read concern `snapshot` outside of transactions read the snapshot that it names, or
+    /// the newest.
+    pub(super) fn select_snapshot(
+        &self,
+        context: &mut Context<'_>,
+        collection: Option<&str>,
+        attempt: Attempt<'_>,
+    ) -> Result<(), CommandError> {
+        if context.read.level != ReadLevel::Snapshot || context.open_transaction().is_some() {
+            return Ok(());
+        }
+        if context.database == "config" && collection == Some("transactions") {
+            return Err(CommandError::failed(
+                ErrorCode::Location(5_557_800),
+                "Snapshot reads and causal consistent majority reads on config.transactions are not supported",
+            ));
+        }
+        context.past = Some(self.hold_snapshot(context.read, attempt)?);
+        Ok(())
+    }
+
+    /// Runs a command, unless `fsync` keeps it away, and confirms a linearizable read.
+    pub(super) fn carry_out(
+        &self,
+        command: &CommandRow,
+        context: &mut Context<'_>,
+        request: &Request<'_>,
+        writer: &mut DocumentWriter<'_>,
+    ) -> Result<(), CommandError> {
+        let _pass = self.pass_gate(command, context)?;
+        (command.run)(context, request, writer)?;
+        if context.read.level == ReadLevel::Linearizable {
+            context.confirm_read()?;
+        }
+        Ok(())
+    }
+
+    /// The snapshot of a read with read concern `snapshot` outside of transactions.
+    #[cold]
+    fn hold_snapshot(
+        &self,
+        read: ReadConcern,
+        attempt: Attempt<'_>,
+    ) -> Result<Arc<HeldSnapshot>, CommandError> {
+        let shared = &self.shared;
+        let Some(clock) = &shared.cluster_clock else {
+            return Err(CommandError::failed(
+                ErrorCode::NotAReplicaSet,
+                "node needs to be a replica set member to use readConcern: snapshot",
+            ));
+        };
+        if read.at.is_none() && attempt.blocking == BlockingMode::CachedOnly {
+            // An attempt that lacks a page would leave its snapshot behind.
+            return Err(CommandError::WouldBlock(None));
+        }
+        let wanted = SnapshotWanted {
+            catalog: &shared.catalog,
+            clock,
+            wall_ms: shared.now_ms(),
+            now: shared.environment.clock().monotonic(),
+            connection: attempt.record,
+        };
+        match read.at {
+            None => shared.held_snapshots.newest(&wanted),
+            Some(time) => shared.held_snapshots.at(time, &wanted),
+        }
+    }
+
+    /// Refuses times that no operation has been answered with yet.
+    pub(super) fn check_read_times(&self, read: ReadConcern) -> Result<(), CommandError> {
+        let (ReadConcern { at, after, .. }, Some(clock)) = (read, &self.shared.cluster_clock) else {
+            return Ok(());
+        };
+        for (name, wanted) in [("afterClusterTime", after), ("atClusterTime", at)] {
+            let Some(wanted) = wanted else { continue };
+            let now = clock.now(self.shared.now_ms());
+            if wanted > now {
+                let shown =
+                    |time: Timestamp| format!("{{ ts: Timestamp({}, {}) }}", time.time, time.increment);
+                return Err(CommandError::failed(
+                    ErrorCode::InvalidOptions,
+                    format!(
+                        "readConcern {name} value must not be greater than the current clusterTime. Requested clusterTime: {}; current clusterTime: {}",
+                        shown(wanted),
+                        shown(now)
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the cluster clock after a command that writes.
+    pub(super) fn move_clock(&self, writes: WriteConcernSupport) {
+        if let (Some(clock), WriteConcernSupport::Accepted) = (&self.shared.cluster_clock, writes) {
+            clock.tick(self.shared.now_ms());
+        }
+    }
+
+    /// Writes the cluster's times, where the persona has them.
+    pub(super) fn write_times(&self, reply: &mut DocumentWriter<'_>) {
+        if let Some(clock) = &self.shared.cluster_clock {
+            cluster_clock::write_times(clock.now(self.shared.now_ms()), reply);
+        }
+    }
+}
+
+/// Refuses serializable transactions where the engine has none.
+fn check_serializable(catalog: &Catalog) -> Result<(), CommandError> {
+    let engine = catalog.engine();
+    match engine.capabilities().read_claims {
+        ReadClaiming::Ranges => Ok(()),
+        ReadClaiming::None => Err(CommandError::failed(
+            ErrorCode::InvalidOptions,
+            format!(
+                "the engine {} has no serializable transactions; use read concern snapshot, or the engine betree",
+                engine.name()
+            ),
+        )),
+    }
+}
