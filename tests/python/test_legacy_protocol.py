@@ -316,7 +316,7 @@ def test_concerns_that_one_node_keeps(wire, db, concern):
     assert (answer["err"], answer["ok"]) == (None, 1)
 
 
-@pytest.mark.parametrize("concern,code", [({"w": 2}, 2), ({"w": "nosuch"}, 2), ({"w": 51}, 9), ({"j": True, "fsync": True}, 9)])
+@pytest.mark.parametrize("concern,code", [({"w": 2}, 100), ({"w": "nosuch"}, 79), ({"w": 51}, 9), ({"j": True, "fsync": True}, 9)])
 def test_concerns_that_one_node_cannot_keep(wire, db, concern, code):
     wire.insert(f"{db.name}.c", {"a": 1})
     answer = wire.last_error(db.name, **concern)
