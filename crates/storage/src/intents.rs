@@ -331,7 +331,7 @@ impl Intents {
             let mut shard = self.shard(intent.fingerprint).lock();
             shard.release(intent);
             if !shard.queues.is_empty() {
-                let signals = shard.hand_over(intent.fingerprint);
+                let signals = shard.hand_over(intent.fingerprint, &self.ranges);
                 drop(shard);
                 queues::fire(signals);
             }

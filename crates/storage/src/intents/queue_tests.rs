@@ -173,6 +173,48 @@ fn waits_for_wide_claims_and_ranges_end_with_their_holders() {
 }
 
 #[test]
+fn a_wide_holder_or_that_of_a_range_keeps_its_key_while_another_one_ends() {
+    for is_range in [false, true] {
+        let intents = Intents::new();
+        let mut holder = Claims::with_intents_max(TransactionId::new(1), at(0), 0);
+        if is_range {
+            let point = KeyRange::point(b"a");
+            assert_eq!(holder.claim_range(&intents, TREE, &point).ok(), Some(true));
+        } else {
+            holder.claim(&intents, TREE, b"a").expect("nobody has it");
+        }
+        let waiter = Waiter::behind(&intents, &mut claims(2, 0), b"a", None);
+        let mut other = Claims::with_intents_max(TransactionId::new(3), at(0), 0);
+        other.claim(&intents, TREE, b"b").expect("nobody has it");
+        other.release(&intents);
+        assert!(!waiter.is_woken(), "the key is still held");
+        holder.release(&intents);
+        assert!(waiter.is_woken());
+        assert!(waiter.claims_as(&intents, &mut claims(4, 0), b"a"));
+        assert!(is_without_queues(&intents));
+    }
+}
+
+#[test]
+fn a_statement_that_loses_its_reserved_key_to_a_holder_is_woken_again() {
+    let intents = Intents::new();
+    let mut holder = claims(1, 0);
+    holder.claim(&intents, TREE, b"a").expect("nobody has it");
+    let waiter = Waiter::behind(&intents, &mut claims(2, 0), b"a", None);
+    holder.release(&intents);
+    assert!(waiter.is_woken(), "the key is reserved");
+    // A range takes no notice of queues.
+    let mut ranged = claims(3, 0);
+    assert_eq!(ranged.claim_range(&intents, TREE, &KeyRange::all()).ok(), Some(true));
+    let again = Waiter::with_ticket(&intents, &mut claims(4, 0), b"a", waiter.request.ticket, None);
+    assert!(!again.is_woken());
+    ranged.release(&intents);
+    assert!(again.is_woken());
+    again.leave(&intents);
+    assert!(is_without_queues(&intents));
+}
+
+#[test]
 fn lists_show_who_waits_for_whom_and_which_keys_are_held() {
     let intents = Intents::new();
     let mut holder = claims(1, 0);

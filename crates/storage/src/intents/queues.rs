@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use pando_environment::sync::atomic::Ordering;
 
-use super::{Intent, Intents, Shard};
+use super::{Intent, Intents, RangeClaims, Shard};
 use crate::contest::Contested;
 use crate::identifiers::{SnapshotTimestamp, TransactionId, TreeId};
 use crate::wait_signal::WaitSignal;
@@ -86,8 +86,7 @@ impl Intents {
     pub fn enqueue(&self, request: &WaitRequest) {
         let contested = &request.contested;
         let mut shard = self.shard(contested.fingerprint).lock();
-        let is_held = shard.is_held(contested)
-            || self.ranges.is_held(contested.requester, contested.tree, &contested.key);
+        let is_held = shard.is_held(contested, &self.ranges);
         let queue = shard.queue_of(contested.fingerprint);
         queue.waiters.retain(|waiter| waiter.ticket != request.ticket);
         let is_mine = match queue.reserved {
@@ -98,6 +97,13 @@ impl Intents {
             queue.reserved = Some(request.ticket);
             drop(shard);
             return request.signal.fire();
+        }
+        if queue.reserved == Some(request.ticket) {
+            queue.reserved = None;
+        }
+        if queue.reserved == Some(request.ticket) {
+            // A range was claimed meanwhile, or the key was never free. The next end hands it over again.
+            queue.reserved = None;
         }
         let place = queue.waiters.partition_point(|waiter| waiter.ticket < request.ticket);
         queue.waiters.insert(place, request.clone());
@@ -117,7 +123,11 @@ impl Intents {
             if had_key {
                 queue.reserved = None;
             }
-            if had_key || queue.waiters.is_empty() { shard.hand_over(fingerprint) } else { Vec::new() }
+            if had_key || queue.waiters.is_empty() {
+                shard.hand_over(fingerprint, &self.ranges)
+            } else {
+                Vec::new()
+            }
         };
         fire(signals);
     }
@@ -127,20 +137,21 @@ impl Intents {
     pub(super) fn hand_over(&self, intents: &[Intent]) {
         for intent in intents {
             let mut shard = self.shard(intent.fingerprint).lock();
-            let signals = shard.hand_over(intent.fingerprint);
+            let signals = shard.hand_over(intent.fingerprint, &self.ranges);
             drop(shard);
             fire(signals);
         }
     }
 
-    /// Hands all free keys over: a transaction with wide claims or ranges has ended.
+    /// Hands all free keys over: a transaction with wide claims or ranges has ended, or a claim of a range has
+    /// failed.
     pub(super) fn hand_over_all(&self) {
         for shard in &self.shards {
             let mut signals = Vec::new();
             let mut shard = shard.lock();
             let queued: Vec<u64> = shard.queues.iter().map(|queue| queue.fingerprint).collect();
             for fingerprint in queued {
-                signals.extend(shard.hand_over(fingerprint));
+                signals.extend(shard.hand_over(fingerprint, &self.ranges));
             }
             drop(shard);
             fire(signals);
@@ -186,8 +197,8 @@ pub(super) fn fire(signals: Vec<Arc<WaitSignal>>) {
 }
 
 impl Shard {
-    /// Whether another transaction has the key at the moment.
-    fn is_held(&self, contested: &Contested) -> bool {
+    /// Whether another transaction has the key at the moment: by itself, widely, or in a range.
+    fn is_held(&self, contested: &Contested, ranges: &RangeClaims) -> bool {
         let is_other = |owner: Option<TransactionId>| owner.is_some_and(|owner| owner != contested.requester);
         let slot = self.table.find(contested.fingerprint, |slot| slot.fingerprint == contested.fingerprint);
         slot.is_some_and(|slot| is_other(slot.owner))
@@ -195,6 +206,7 @@ impl Shard {
                 .wide
                 .iter()
                 .any(|wide| is_other(wide.owner) && wide.keys.may_contain(contested.fingerprint))
+            || ranges.is_held(contested.requester, contested.tree, &contested.key)
     }
 
     fn queue_of(&mut self, fingerprint: u64) -> &mut Queue {
@@ -227,15 +239,23 @@ impl Shard {
 
     /// Reserves a free key for the first of its queue. Gives the signals to fire.
     #[cold]
-    pub(super) fn hand_over(&mut self, fingerprint: u64) -> Vec<Arc<WaitSignal>> {
+    pub(super) fn hand_over(&mut self, fingerprint: u64, ranges: &RangeClaims) -> Vec<Arc<WaitSignal>> {
         let Some(at) = self.queues.iter().position(|queue| queue.fingerprint == fingerprint) else {
             return Vec::new();
         };
-        let slot = self.table.find(fingerprint, |slot| slot.fingerprint == fingerprint);
-        let queue = &mut self.queues[at];
-        if queue.reserved.is_some() || slot.is_some_and(|slot| slot.owner.is_some()) {
+        let queue = &self.queues[at];
+        if queue.reserved.is_some() {
             return Vec::new();
         }
+        let Some(first) = queue.waiters.front() else {
+            self.queues.swap_remove(at);
+            return Vec::new();
+        };
+        if self.is_held(&first.contested, ranges) {
+            return Vec::new();
+        }
+        let slot = self.table.find(fingerprint, |slot| slot.fingerprint == fingerprint);
+        let queue = &mut self.queues[at];
         let mut signals = Vec::new();
         if let Some(slot) = slot {
             queue.waiters.retain(|waiter| {

@@ -67,7 +67,7 @@ fn of_the_writers_of_one_key_no_two_build_on_the_same_state() {
 }
 
 impl Engine {
-    /// Adds one, and waits for as long as others have the key.
+    /// Adds one, and waits for as long as others have the key. Every other time it claims widely.
     fn wait_and_add_one(&self, writer: u64) {
         let ticket = self.intents.new_ticket();
         let mut waited: Option<Arc<Contested>> = None;
@@ -75,7 +75,9 @@ impl Engine {
             assert!(round < 20, "a writer does not get its turn");
             let (time, value) = *self.visible.lock();
             let snapshot = SnapshotTimestamp::new(time);
-            let mut claims = Claims::new(TransactionId::new(writer * 100 + round), snapshot);
+            let owner = TransactionId::new(writer * 100 + round);
+            let intents_max = (writer % 2) as usize;
+            let mut claims = Claims::with_intents_max(owner, snapshot, intents_max);
             claims.present(waited.is_some().then_some(ticket));
             let Err(error) = claims.claim(&self.intents, TREE, b"key") else {
                 self.publish(&claims, value);
