@@ -233,6 +233,8 @@ impl Intents {
             return Ok(true);
         }
         self.ranges.take_back(owner);
+        // Statements may have found the range meanwhile.
+        self.hand_over_all();
         Err(StorageError::conflict())
     }
 
@@ -327,15 +329,20 @@ impl Intents {
 
     /// Gives a transaction's intents back as if it had never been.
     pub fn release(&self, intents: &[Intent]) {
+        if self.free(intents) {
+            self.hand_over(intents);
+        }
+    }
+
+    /// The same without the statements that wait. Tells whether some may wait for one of them.
+    fn free(&self, intents: &[Intent]) -> bool {
+        let mut is_awaited = false;
         for intent in intents {
             let mut shard = self.shard(intent.fingerprint).lock();
             shard.release(intent);
-            if !shard.queues.is_empty() {
-                let signals = shard.hand_over(intent.fingerprint, &self.ranges);
-                drop(shard);
-                queues::fire(signals);
-            }
+            is_awaited |= !shard.queues.is_empty();
         }
+        is_awaited
     }
 
     /// Tells the oldest snapshot that any live or future transaction has. Never goes back.

@@ -98,18 +98,20 @@ impl Claims {
     /// over to the statements that wait for them.
     pub fn release(&self, intents: &Intents) {
         let owner = self.claimant.owner;
-        if self.is_settled.load(Ordering::Acquire) {
-            if self.is_awaited.load(Ordering::Relaxed) {
-                intents.hand_over(&self.intents);
-            }
+        // All keys are free before the first of those who wait runs: it may need several of them.
+        let is_awaited = if self.is_settled.load(Ordering::Acquire) {
+            self.is_awaited.load(Ordering::Relaxed)
         } else {
-            intents.release(&self.intents);
             if self.is_wide {
                 intents.release_wide(owner);
             }
             if self.has_ranges {
                 intents.release_ranges(owner);
             }
+            intents.free(&self.intents)
+        };
+        if is_awaited {
+            intents.hand_over(&self.intents);
         }
         if self.is_wide || self.has_ranges {
             intents.hand_over_all();

@@ -215,6 +215,58 @@ fn a_statement_that_loses_its_reserved_key_to_a_holder_is_woken_again() {
 }
 
 #[test]
+fn a_claim_of_a_range_that_fails_wakes_those_who_have_met_it() {
+    let intents = Arc::new(Intents::new());
+    let mut holder = claims(1, 0);
+    holder.claim(&intents, TREE, b"x").expect("nobody has it");
+    let shard_of = |key| intents.shard(fingerprint(TREE, key));
+    assert!(!std::ptr::eq(shard_of(b"a"), shard_of(b"x")), "the test needs keys of two shards");
+    // The claim of the range stops at this shard.
+    let stop = shard_of(b"x").lock();
+    let claimer = {
+        let intents = Arc::clone(&intents);
+        std::thread::spawn(move || claims(2, 0).claim_range(&intents, TREE, &KeyRange::all()).is_err())
+    };
+    while !intents.ranges.is_held(TransactionId::new(3), TREE, b"a") {
+        std::thread::yield_now();
+    }
+    let waiter = Waiter::behind(&intents, &mut claims(3, 0), b"a", None);
+    assert!(!waiter.is_woken());
+    drop(stop);
+    assert!(claimer.join().expect("it does not panic"), "another one holds a key of the range");
+    assert!(waiter.is_woken());
+    waiter.leave(&intents);
+    assert!(is_without_queues(&intents));
+}
+
+#[test]
+fn all_keys_of_a_transaction_are_free_when_the_first_waiter_is_woken() {
+    for is_commit in [false, true] {
+        let intents = Arc::new(Intents::new());
+        let mut holder = Claims::with_intents_max(TransactionId::new(1), at(0), 2);
+        for key in [b"a", b"b", b"c"] {
+            holder.claim(&intents, TREE, key).expect("nobody has it");
+        }
+        let waiter = Waiter::behind(&intents, &mut claims(2, 0), b"a", None);
+        let free = Arc::new(AtomicU64::new(0));
+        let (seen, count) = (Arc::clone(&intents), Arc::clone(&free));
+        waiter.request.signal.when_fired(move || {
+            let mut others = claims(3, 3);
+            let gets =
+                [&b"b"[..], b"c"].into_iter().filter(|key| others.claim(&seen, TREE, key).is_ok()).count();
+            count.store(gets as u64, Ordering::SeqCst);
+        });
+        if is_commit {
+            holder.commit(&intents, CommitTimestamp::new(3));
+        }
+        holder.release(&intents);
+        assert_eq!(free.load(Ordering::SeqCst), 2);
+        waiter.leave(&intents);
+        assert!(is_without_queues(&intents));
+    }
+}
+
+#[test]
 fn lists_show_who_waits_for_whom_and_which_keys_are_held() {
     let intents = Intents::new();
     let mut holder = claims(1, 0);
