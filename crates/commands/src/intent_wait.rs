@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pando_catalog::{
-    Contested, DurabilityWaker, OperationWait, SnapshotTimestamp, StorageError, Ticket, WaitRequest,
+    Contest, Contested, DurabilityWaker, OperationWait, SnapshotTimestamp, StorageError, Ticket, WaitRequest,
     WaitSignal,
 };
 use pando_environment::Monotonic;
@@ -25,6 +25,14 @@ use pando_environment::Monotonic;
 use crate::operations::{ConnectionRecord, ListedWait};
 use crate::reply_wait::ReplyWait;
 use crate::shared_state::SharedState;
+
+/// The first pause of a statement that has its key, and whose snapshot is too old. Each further one is twice as
+/// long.
+const UNSEEN_PAUSE_MIN: Duration = Duration::from_micros(50);
+/// The longest such pause.
+const UNSEEN_PAUSE_MAX: Duration = Duration::from_millis(5);
+/// The time after which such a statement gives up.
+const UNSEEN_TIME_MAX: Duration = Duration::from_secs(100);
 
 /// See the module's head.
 pub(crate) struct StatementWait {
@@ -36,6 +44,15 @@ pub(crate) struct StatementWait {
     place: Option<Arc<Contested>>,
     /// The request, listed as one that waits.
     listed: Option<ListedWait>,
+    unseen: Option<UnseenCommit>,
+}
+
+/// A commit that keeps a statement from the key which is reserved for it, because new snapshots do not see it
+/// yet. No signal tells of their sight, so the statement tries again after growing pauses.
+#[derive(Clone, Copy, Debug)]
+struct UnseenCommit {
+    met: Monotonic,
+    pause: Duration,
 }
 
 impl StatementWait {
@@ -44,7 +61,14 @@ impl StatementWait {
         let ticket = shared.catalog.engine().intents()?.new_ticket();
         let now = shared.environment.clock().monotonic();
         let deadline = limit.map(|limit| now.plus(limit));
-        Some(StatementWait { shared: Arc::clone(shared), ticket, deadline, place: None, listed: None })
+        Some(StatementWait {
+            shared: Arc::clone(shared),
+            ticket,
+            deadline,
+            place: None,
+            listed: None,
+            unseen: None,
+        })
     }
 
     /// The place of the statement in the order of arrival.
@@ -54,7 +78,8 @@ impl StatementWait {
 
     /// Whether its time is over.
     pub fn is_over(&self, now: Monotonic) -> bool {
-        self.deadline.is_some_and(|deadline| deadline <= now)
+        let is_unseen_for_long = |unseen: UnseenCommit| now.since(unseen.met) >= UNSEEN_TIME_MAX;
+        self.deadline.is_some_and(|deadline| deadline <= now) || self.unseen.is_some_and(is_unseen_for_long)
     }
 
     /// Waits in the queue of a key. A place in the queue of another one is given up first.
@@ -66,7 +91,9 @@ impl StatementWait {
     ) -> IntentWait {
         let engine = self.shared.catalog.engine();
         if let Some(intents) = engine.intents() {
-            if let Some(left) = self.place.take().filter(|place| !place.is_same_key(contested)) {
+            let place = self.place.take();
+            let was_here = place.as_ref().is_some_and(|place| place.is_same_key(contested));
+            if let Some(left) = place.filter(|_| !was_here) {
                 intents.leave(self.ticket, &left);
             }
             self.place = Some(Arc::clone(contested));
@@ -80,16 +107,35 @@ impl StatementWait {
             };
             self.shared.wait_figures.begin();
             intents.enqueue(&request);
-            return self.wait_for(signal, record);
+            self.unseen = match self.unseen {
+                _ if contested.contest != Contest::Committed || !was_here => None,
+                None => Some(UnseenCommit { met: self.now(), pause: UNSEEN_PAUSE_MIN }),
+                Some(UnseenCommit { met, pause }) => {
+                    Some(UnseenCommit { met, pause: (pause * 2).min(UNSEEN_PAUSE_MAX) })
+                }
+            };
+            // The key was the statement's before, and is so again.
+            return match self.unseen.filter(|_| signal.is_fired()) {
+                Some(UnseenCommit { pause, .. }) => {
+                    let mut wait = self.wait_for(Arc::default(), record);
+                    wait.end_by(self.now().plus(pause));
+                    wait
+                }
+                None => self.wait_for(signal, record),
+            };
         }
         let signal = Arc::new(WaitSignal::default());
         signal.fire();
         self.wait_for(signal, record)
     }
 
+    fn now(&self) -> Monotonic {
+        self.shared.environment.clock().monotonic()
+    }
+
     fn wait_for(&self, signal: Arc<WaitSignal>, record: &Arc<ConnectionRecord>) -> IntentWait {
         let (shared, record) = (Arc::clone(&self.shared), Arc::clone(record));
-        let began = shared.environment.clock().monotonic();
+        let began = self.now();
         IntentWait { shared, record, signal, began, deadline: self.deadline }
     }
 
@@ -129,9 +175,14 @@ pub(crate) struct IntentWait {
 }
 
 impl IntentWait {
+    /// Ends the wait at this moment at the latest.
+    fn end_by(&mut self, moment: Monotonic) {
+        self.deadline = self.deadline.into_iter().chain([moment]).min();
+    }
+
     /// Waits on this thread until the end of the wait, or until this moment.
     pub fn wait_until(mut self, moment: Option<Monotonic>) {
-        self.deadline = self.deadline.into_iter().chain(moment).min();
+        moment.into_iter().for_each(|moment| self.end_by(moment));
         let record = Arc::clone(&self.record);
         let _waiting = record.operation().waiting(OperationWait::Intent);
         let signal = Arc::clone(&self.signal);
@@ -172,5 +223,51 @@ impl ReplyWait for IntentWait {
     fn wait(self: Box<Self>) -> Result<(), StorageError> {
         self.wait_until(None);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pando_catalog::{Operation, SharedEngine, TransactionId, TreeId};
+    use pando_environment::Environment;
+    use pando_storage::{Claims, CommitTimestamp};
+
+    use super::*;
+    use crate::CommandsOptions;
+
+    #[test]
+    fn a_statement_pauses_while_no_snapshot_sees_the_commit_before_it() {
+        let environment = Environment::real();
+        let engine: SharedEngine = Arc::new(pando_memory::MemoryEngine::new(&environment));
+        let commands =
+            crate::Commands::open(engine, environment.clone(), CommandsOptions::default()).unwrap();
+        let shared = commands.shared();
+        let intents = shared.catalog.engine().intents().expect("the engine has queues");
+        let (tree, snapshot) = (TreeId::new(900), SnapshotTimestamp::new(0));
+        let claims = |owner| Claims::new(TransactionId::new(owner), snapshot);
+        let mut holder = claims(1 << 40);
+        holder.claim(intents, tree, b"a").expect("nobody has it");
+        holder.commit(intents, CommitTimestamp::new(1 << 40));
+        let lost = claims((1 << 40) + 1).claim(intents, tree, b"a").expect_err("its snapshot is too old");
+        let contested = lost.contested_key().expect("the key is told");
+        assert_eq!(contested.contest, Contest::Committed);
+        let operation = Arc::new(Operation::new(environment.clock()));
+        operation.begin();
+        let record = Arc::new(ConnectionRecord::new(1, "test", operation));
+        let mut wait = StatementWait::begin(shared, None).expect("the engine has queues");
+        let now = environment.clock().monotonic();
+        let first = wait.enqueue(contested, None, &record);
+        assert!(first.signal.is_fired(), "the key is free");
+        first.wait_until(None);
+        for pause in [50, 100, 200] {
+            let again = wait.enqueue(contested, None, &record);
+            assert!(!again.signal.is_fired());
+            let begun = again.began;
+            again.wait_until(None);
+            assert!(environment.clock().monotonic().since(begun) >= Duration::from_micros(pause));
+        }
+        assert!(!wait.is_over(now) && wait.is_over(wait.now().plus(UNSEEN_TIME_MAX)));
+        drop(wait);
+        assert!(intents.waits().is_empty());
     }
 }
