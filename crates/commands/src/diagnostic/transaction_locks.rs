@@ -22,6 +22,8 @@ pub(crate) fn run_transactions(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
+    // There may be many claims and waits.
+    context.require_may_block()?;
     let list = List { command: "showLiveTransactions", field: "transactions" };
     let documents = match context.catalog().engine().intents() {
         Some(intents) => live_transactions(context, intents),
@@ -36,6 +38,8 @@ pub(crate) fn run_requests(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
+    // There may be many claims and waits.
+    context.require_may_block()?;
     let list = List { command: "showPendingLockRequests", field: "requests" };
     let documents = match context.catalog().engine().intents() {
         Some(intents) => pending_requests(context, intents),
