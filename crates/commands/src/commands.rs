@@ -22,7 +22,7 @@ use pando_query::QueryError;
 use pando_query::explain::PlanSummary;
 
 use self::fail_point_effect::ClosedConnection;
-use self::session_turn::joined;
+use self::session_turn::{check_begun, joined};
 use crate::clock_store;
 use crate::command_name::Scope;
 use crate::connection_transaction::{ConnectionTransaction, JoiningCommand};
@@ -171,6 +171,8 @@ impl Commands {
             Err(CommandError::WouldBlock(missed)) => {
                 reply.truncate(start);
                 if let Some(wait) = aftermath.suspended {
+                    self.shared.wait_figures.count_retry();
+                    record.operation().forget_work();
                     connection.expect_attempt(began);
                     if let Some(waiting) = connection.wait_mut() {
                         waiting.list(|| {
@@ -344,6 +346,7 @@ impl Commands {
         let outcome = match session_use {
             None => outcome,
             Some(session) => {
+                let outcome = outcome.and_then(|()| check_begun(&session, attempt.record));
                 self.leave_session(*session, command.generic.transactions, attempt.began, outcome)
             }
         };
@@ -531,7 +534,7 @@ fn decline(
     connection.expect_attempt(began);
     // A `getMore` keeps the documents that it has fetched. All others begin once more.
     if !matches!(request.command(), Ok(("getMore", _))) {
-        record.operation().forget_usage();
+        record.operation().forget_work();
     }
     if let Some(read) = &missed {
         // The caller makes it before the next attempt.

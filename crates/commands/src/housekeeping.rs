@@ -63,6 +63,10 @@ const CHORES: &[Chore] = &[
 fn expire_transactions(shared: &SharedState) {
     let (now, lifetime) = (shared.environment.clock().monotonic(), shared.sessions.lifetime());
     let (ended, busy) = shared.sessions.end_transactions(|_, open| now.since(open.begun.at) >= lifetime);
+    if !ended.is_empty() {
+        let sessions: Vec<_> = ended.iter().map(|open| open.session).collect();
+        shared.running.end_waits_of(&sessions);
+    }
     for open in ended {
         tracing::info!(
             session = ?open.session,

@@ -2,7 +2,8 @@
 //!
 //! # Terms
 //! - *Record*: what the table knows of a connection ([`ConnectionRecord`]).
-//! - *Listed*: a request stands in the record of its connection while it runs on a thread that may wait.
+//! - *Listed*: a request stands in the record of its connection while it runs on a thread that may wait, and
+//!   while it waits without a thread.
 //!
 //! # Steps
 //! 1. The first request of a connection enters its record.
@@ -106,6 +107,9 @@ impl OperationTable {
         let number = if request.number == 0 { self.next_number() } else { request.number };
         record.begin(RunningRequest { number, ..request });
         record.operation().begin_wait(wait);
+        if wait == OperationWait::Intent {
+            record.end_without_client();
+        }
         if self.is_closing.load(Ordering::SeqCst) {
             record.operation().interrupt(Interruption::Shutdown);
         }
@@ -169,6 +173,28 @@ impl OperationTable {
         for record in self.records() {
             if !std::ptr::eq(&*record, own) {
                 record.interrupt_if(Interruption::Killed, |request| request.session.is_some_and(&is_wanted));
+            }
+        }
+    }
+
+    /// The sessions whose listed requests wait for a key, most of them without holding their session.
+    pub fn waiting_sessions(&self) -> Vec<SessionId> {
+        let mut sessions = Vec::new();
+        for record in self.records() {
+            if record.operation().wait() == Some(OperationWait::Intent) {
+                sessions.extend(record.listed().running.and_then(|request| request.session));
+            }
+        }
+        sessions
+    }
+
+    /// Interrupts the requests of these sessions that wait for a key without holding their session.
+    pub fn end_waits_of(&self, sessions: &[SessionId]) {
+        for record in self.records() {
+            if record.operation().wait() == Some(OperationWait::Intent) {
+                record.interrupt_if(Interruption::Killed, |request| {
+                    request.session.is_some_and(|session| sessions.contains(&session))
+                });
             }
         }
     }

@@ -96,6 +96,8 @@ struct State {
     used: Option<Arc<OpenTransaction>>,
     /// The transaction under way is to be ended when its request puts it back.
     is_end_wanted: bool,
+    /// The number of a transaction whose first statement is to be handled again.
+    begin_put_off: Option<i64>,
     /// When a request has put it back last, in milliseconds since 1970.
     used_ms: i64,
 }
@@ -160,7 +162,7 @@ impl Sessions {
         let open = OpenTransaction::new(id, number, begun, Arc::clone(&self.figures), transaction);
         self.figures.count_start();
         let progress = Some(Progress { number, stage: Stage::Open(Arc::new(open)) });
-        let state = State { progress, used: None, is_end_wanted: false, used_ms };
+        let state = State { progress, used: None, is_end_wanted: false, begin_put_off: None, used_ms };
         let session = Session { id, state: Mutex::new(state), free: Condvar::new() };
         self.table.lock().insert(id, Arc::new(session));
         Ok(())
@@ -190,7 +192,13 @@ impl Sessions {
         let recorded = read_record(id, catalog, blocking)?;
         let mut table = self.table.lock();
         let session = table.entry(id).or_insert_with(|| {
-            let state = State { progress: Some(recorded), used: None, is_end_wanted: false, used_ms: 0 };
+            let state = State {
+                progress: Some(recorded),
+                used: None,
+                is_end_wanted: false,
+                begin_put_off: None,
+                used_ms: 0,
+            };
             Arc::new(Session { id, state: Mutex::new(state), free: Condvar::new() })
         });
         Ok(Arc::clone(session))

@@ -148,12 +148,19 @@ pub(crate) fn run<T>(
     context: &mut Context<'_>,
     statement: impl FnMut(&mut Context<'_>) -> Result<T, CommandError>,
 ) -> Result<T, CommandError> {
+    if context.connection.wait().is_some() {
+        // The wait may have ended by an interruption. Such a statement does not take the key.
+        context.operation.check_now().map_err(QueryError::from)?;
+    }
     let outcome = match context.open_transaction() {
         None => run_alone(context, statement),
         Some(_) => run_in_session(context, statement),
     };
     if outcome.is_ok() {
         context.note_unit();
+        // The next unit of the request has its own time and place. On an event loop this ends the listing as
+        // well: a request that is answered there is not listed otherwise.
+        context.connection.wait_mut().take();
     }
     outcome
 }
@@ -297,7 +304,6 @@ fn run_in_session<T>(
             Waited::Over => undo(context)?,
             Waited::Suspended => {
                 undo(context)?;
-                context.shared.wait_figures.count_retry();
                 return Err(CommandError::WouldBlock(None));
             }
             Waited::TooLong => {

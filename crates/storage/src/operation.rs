@@ -195,10 +195,10 @@ impl Operation {
         &self.device
     }
 
-    /// Sets its counters to zero, because the work is done once more from the beginning. Reads of the device
-    /// stay: the pages are in the cache then.
-    pub fn forget_usage(&self) {
-        self.usage.clear();
+    /// Sets the counters of its work to zero, because it is done once more from the beginning. Conflicts stay,
+    /// and so do reads of the device: the pages are in the cache then.
+    pub fn forget_work(&self) {
+        self.usage.clear_work();
     }
 
     /// Its counters.
@@ -295,6 +295,8 @@ mod tests {
         let figures = operation.usage().figures();
         assert_eq!((figures.keys_examined, figures.documents_examined), (3, 2));
         assert_eq!((figures.conflicts, figures.spills, figures.spilled_bytes), (1, 1, 10));
+        operation.forget_work();
+        assert_eq!(operation.usage().figures(), UsageFigures { conflicts: 1, ..UsageFigures::default() });
         operation.begin();
         assert_eq!(operation.usage().figures(), UsageFigures::default());
     }

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use pando_catalog::Interruption;
 use pando_environment::Monotonic;
+use pando_query::QueryError;
 
 use super::Commands;
 use crate::CommandError;
 use crate::connection_transaction::{ConnectionTransaction, Isolation, JoiningCommand};
 use crate::context::Attempt;
 use crate::generic_arguments::{Participation, ReadConcern, Start, TransactionSupport};
+use crate::operations::ConnectionRecord;
 use crate::session_id::SessionId;
 use crate::sessions::labels::{self, Labelled};
 use crate::sessions::{Begun, EndOfRequest, Entry, OpenTransaction, SessionUse};
@@ -34,6 +37,18 @@ fn labelled_as(support: TransactionSupport, is_write: bool) -> Labelled {
         _ if is_write => Labelled::Write,
         _ => Labelled::Statement,
     }
+}
+
+/// Fails where a request has begun a transaction that its client does not wait for any more: it would keep its
+/// keys for its whole lifetime.
+pub(super) fn check_begun(session: &SessionUse, record: &ConnectionRecord) -> Result<(), CommandError> {
+    if !session.begins() || session.open().is_none() {
+        return Ok(());
+    }
+    if record.is_client_gone() {
+        record.operation().interrupt(Interruption::ClientGone);
+    }
+    Ok(record.operation().check_now().map_err(QueryError::from)?)
 }
 
 impl Commands {

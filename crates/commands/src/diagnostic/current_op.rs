@@ -83,7 +83,9 @@ impl WantedOperations {
         }
         if self.idle_sessions {
             let lifetime = shared.sessions.lifetime();
-            let idle = shared.sessions.idle();
+            let mut idle = shared.sessions.idle();
+            let waiting = shared.running.waiting_sessions();
+            idle.retain(|open| !waiting.contains(&open.session));
             documents.extend(idle.iter().map(|open| session_document(open, lifetime, &surroundings)));
         }
         documents

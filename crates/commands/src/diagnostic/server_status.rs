@@ -147,7 +147,9 @@ fn write_snapshots(context: &Context<'_>, pando: &mut DocumentWriter<'_>) {
 fn write_transactions(context: &Context<'_>, reply: &mut DocumentWriter<'_>) {
     let sessions = &context.shared.sessions;
     let open = sessions.figures.open().max(0);
-    let idle = i64::try_from(sessions.idle().len()).unwrap_or(i64::MAX).min(open);
+    let waiting = context.shared.running.waiting_sessions();
+    let idle = sessions.idle().iter().filter(|open| !waiting.contains(&open.session)).count();
+    let idle = i64::try_from(idle).unwrap_or(i64::MAX).min(open);
     let mut transactions = reply.document("transactions");
     for (name, number) in sessions.figures.iter() {
         transactions.append_i64(name, number);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use pando_catalog::{Interruption, Operation};
+use pando_catalog::{Interruption, Operation, OperationWait};
 use pando_document::{RawDocument, RawDocumentBuf};
 use pando_environment::Monotonic;
 use pando_query::explain::PlanSummary;
@@ -178,13 +178,30 @@ impl ConnectionRecord {
         is_hit
     }
 
-    /// The client has closed the connection: its request ends soon, and so do those that still come.
+    /// The client has closed the connection: its request ends soon, and so do those that still come. One that
+    /// waits for a key ends at once. It would get the key for a client that is gone.
     pub fn client_gone(&self) {
         let mut state = self.state.lock();
         state.is_client_gone = true;
         if state.running.as_ref().is_some_and(|request| request.ends_with_client) {
-            self.operation.end_without_client(CLIENT_PATIENCE);
+            match self.operation.wait() {
+                Some(OperationWait::Intent) => self.operation.interrupt(Interruption::ClientGone),
+                _ => self.operation.end_without_client(CLIENT_PATIENCE),
+            }
         }
+    }
+
+    /// Interrupts the listed request, which begins to wait for a key, if its client is gone.
+    pub(super) fn end_without_client(&self) {
+        let state = self.state.lock();
+        if state.is_client_gone && state.running.as_ref().is_some_and(|request| request.ends_with_client) {
+            self.operation.interrupt(Interruption::ClientGone);
+        }
+    }
+
+    /// Whether the client has closed the connection.
+    pub fn is_client_gone(&self) -> bool {
+        self.state.lock().is_client_gone
     }
 
     pub(super) fn listed(self: &Arc<ConnectionRecord>) -> ListedConnection {

@@ -1,6 +1,6 @@
 //! Tests of the table: an interruption hits the request that it is meant for, and no other.
 
-use pando_document::doc;
+use pando_document::{Binary, Value, doc};
 use pando_environment::Monotonic;
 
 use super::*;
@@ -61,6 +61,31 @@ fn a_request_ends_with_its_client_unless_the_client_wants_no_answer() {
     unacknowledged.record().end();
     list(&table, &unacknowledged, true);
     assert_eq!(unacknowledged.record().operation().interruption(), Some(Interruption::ClientGone));
+}
+
+#[test]
+fn a_request_that_waits_for_a_key_ends_at_once_with_its_client_or_its_transaction() {
+    let simulation = pando_environment::Environment::simulated(1);
+    let table = Arc::new(OperationTable::default());
+    let binary = Binary { subtype: 4, bytes: vec![1; 16] };
+    let body = doc! { "update": "c", "$db": "shop", "lsid": { "id": Value::Binary(binary) } }.to_raw();
+    let clock = simulation.environment.clock();
+    let begin = |id| table.enter(id, "test", &Arc::new(Operation::new(clock)));
+    let wait = |connection: &Entered| {
+        connection.record().operation().begin();
+        let request = RunningRequest::of_waiting(&body, Monotonic::default());
+        table.list_wait(connection.record(), request, OperationWait::Intent)
+    };
+    let (gone, other) = (begin(1), begin(2));
+    let _waits = [wait(&gone), wait(&other)];
+    gone.record().client_gone();
+    assert_eq!(gone.record().operation().interruption(), Some(Interruption::ClientGone));
+    let _later = wait(&gone);
+    assert_eq!(gone.record().operation().interruption(), Some(Interruption::ClientGone));
+    table.end_waits_of(&[SessionId::from_bytes([2; 16])]);
+    assert_eq!(other.record().operation().interruption(), None);
+    table.end_waits_of(&[SessionId::from_bytes([1; 16])]);
+    assert_eq!(other.record().operation().interruption(), Some(Interruption::Killed));
 }
 
 #[test]

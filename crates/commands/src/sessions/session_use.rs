@@ -124,6 +124,9 @@ impl SessionUse {
             return Err(self.too_old(number, Wanted::Transaction));
         }
         if number == self.progress.number {
+            if self.session.state.lock().begin_put_off == Some(number) {
+                return Err(aborted(number));
+            }
             return Err(CommandError::failed(
                 ErrorCode::ConflictingOperationInProgress,
                 "Only servers in a sharded cluster can start a new transaction at the active transaction number",
@@ -138,13 +141,19 @@ impl SessionUse {
             Arc::clone(&self.figures),
             transaction,
         ));
-        self.session.state.lock().used = Some(Arc::clone(&open));
+        let mut state = self.session.state.lock();
+        state.used = Some(Arc::clone(&open));
+        state.begin_put_off = None;
+        drop(state);
         let before = std::mem::replace(&mut self.progress, Progress { number, stage: Stage::Open(open) });
         self.before = Some(before);
         Ok(())
     }
 
-    fn go_on(&self, number: i64, support: TransactionSupport) -> Result<(), CommandError> {
+    fn go_on(&mut self, number: i64, support: TransactionSupport) -> Result<(), CommandError> {
+        if support == TransactionSupport::End {
+            self.end_put_off(number);
+        }
         let newest = self.progress.number;
         if number < newest {
             return Err(self.too_old(number, Wanted::Transaction));
@@ -163,6 +172,14 @@ impl SessionUse {
                     "Given transaction number {number} does not match any in-progress transactions. The active transaction number is {newest}"
                 ),
             )),
+        }
+    }
+
+    /// Ends a transaction whose first statement is to be handled again. It does not begin any more.
+    fn end_put_off(&mut self, number: i64) {
+        if number > self.progress.number && self.session.state.lock().begin_put_off == Some(number) {
+            self.end_open();
+            self.progress = Progress { number, stage: Stage::Aborted };
         }
     }
 
@@ -383,6 +400,7 @@ impl SessionUse {
         if let Some(before) = self.before.take()
             && let Stage::Open(open) = std::mem::replace(&mut self.progress, before).stage
         {
+            self.session.state.lock().begin_put_off = Some(open.number);
             open.end();
         }
     }

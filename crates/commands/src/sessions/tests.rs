@@ -34,15 +34,19 @@ fn entered(
     session: SessionId,
     participation: Participation,
 ) -> Result<SessionUse, CommandError> {
+    entered_for(sessions, catalog, session, (participation, TransactionSupport::Statement))
+}
+
+fn entered_for(
+    sessions: &Sessions,
+    catalog: &Catalog,
+    session: SessionId,
+    (participation, support): (Participation, TransactionSupport),
+) -> Result<SessionUse, CommandError> {
     let operation = Operation::default();
     let caller = Caller { blocking: BlockingMode::CachedOnly, operation: &operation };
     let mut session = sessions.take(session, catalog, caller)?;
-    let entry = Entry {
-        participation,
-        support: TransactionSupport::Statement,
-        statement_ids: StatementIds::default(),
-        catalog,
-    };
+    let entry = Entry { participation, support, statement_ids: StatementIds::default(), catalog };
     match session.enter(&entry, begun) {
         Ok(()) => Ok(session),
         Err(error) => {
@@ -95,6 +99,22 @@ fn a_request_that_is_handled_again_begins_its_transaction_again() {
     leave(entered(&sessions, &catalog, id(1), GO_ON(7)).unwrap(), EndOfRequest::Failed);
     assert_eq!(code_of(entered(&sessions, &catalog, id(1), GO_ON(7))), 251);
     assert_eq!(catalog.engine().live_transactions().len(), 0);
+}
+
+#[test]
+fn a_transaction_that_is_ended_before_its_first_statement_is_handled_again_does_not_begin() {
+    let (sessions, catalog) = (Sessions::default(), catalog());
+    let end = |number| entered_for(&sessions, &catalog, id(1), (GO_ON(number), TransactionSupport::End));
+    leave(entered(&sessions, &catalog, id(1), BEGIN(7)).unwrap(), EndOfRequest::Again);
+    assert_eq!(code_of(end(8)), 251, "no one has begun it");
+    let session = end(7).unwrap();
+    assert!(matches!(session.stage(), Stage::Aborted));
+    leave(session, EndOfRequest::Failed);
+    for _ in 0..2 {
+        assert_eq!(code_of(entered(&sessions, &catalog, id(1), BEGIN(7))), 251);
+    }
+    leave(entered(&sessions, &catalog, id(1), BEGIN(8)).unwrap(), EndOfRequest::Answered);
+    assert_eq!(code_of(entered(&sessions, &catalog, id(1), BEGIN(8))), 117);
 }
 
 #[test]

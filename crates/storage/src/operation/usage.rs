@@ -72,10 +72,15 @@ impl Usage {
 
     /// Sets all to zero.
     pub(super) fn clear(&self) {
+        self.clear_work();
+        self.conflicts.store(0, Ordering::Relaxed);
+    }
+
+    /// Sets all but the conflicts to zero.
+    pub(super) fn clear_work(&self) {
         let all = [
             &self.keys_examined,
             &self.documents_examined,
-            &self.conflicts,
             &self.spills,
             &self.spilled_bytes,
             &self.memory_bytes,
