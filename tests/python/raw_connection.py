@@ -26,10 +26,14 @@ class Raw:
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
 
-    def ask(self, database, request):
-        """The reply, whatever it is."""
+    def send(self, database, request):
+        """Sends a request, and reads no reply."""
         body = struct.pack("<IB", 0, 0) + bson.encode({**request, "$db": database})
         self.socket.sendall(HEADER.pack(HEADER.size + len(body), 1, 0, OP_MSG) + body)
+
+    def ask(self, database, request):
+        """The reply, whatever it is."""
+        self.send(database, request)
         length, *_ = HEADER.unpack(read_exactly(self.socket, HEADER.size))
         return bson.decode(read_exactly(self.socket, length - HEADER.size)[5:])
 

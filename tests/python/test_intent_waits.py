@@ -2,15 +2,17 @@
 
 import threading
 import time
+import uuid
 
 import pytest
+from bson import Binary, Int64
 from pymongo import MongoClient
 from pymongo.errors import OperationFailure
 
 from raw_connection import Raw
 from server import Server
 
-CONFLICT, TIME_OVER, INTERRUPTED = 112, 50, 11601
+CONFLICT, TIME_OVER, INTERRUPTED, NO_SUCH_TRANSACTION = 112, 50, 11601, 251
 WAIT = "maxTransactionLockRequestTimeoutMillis"
 CLIENTS = 32
 
@@ -306,6 +308,84 @@ def test_a_batch_and_an_insert_wait_as_well(client, db, held):
     failed = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
     assert len(failed) == 1 and db.c.count_documents({"u": 1}) == 1
     assert db.c.count_documents({"_id": 9}) == 1
+
+
+def session_fields(number=1, **more):
+    return {"lsid": {"id": Binary(uuid.uuid4().bytes, 4)}, "txnNumber": Int64(number), "autocommit": False, **more}
+
+
+@pytest.mark.parametrize("seconds", [0, 0.2])
+def test_clients_that_vanish_before_they_get_a_key_leave_no_transaction_that_has_it(
+        server, client, db, held, short_wait, seconds):
+    short_wait(-1)
+    update = {"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 10}}}]}
+    gone = [Raw(server.port) for _ in range(8)]
+    for raw in gone:
+        raw.send(db.name, {**update, **session_fields(startTransaction=True)})
+    until(lambda: len(waiting(client, db.c)) == len(gone))
+    for raw in gone:
+        raw.socket.close()
+    time.sleep(seconds)
+    held.abort_transaction()
+    begun = time.monotonic()
+    db.c.update_one({"_id": 1}, {"$inc": {"n": 1}})
+    assert time.monotonic() - begun < 1
+    assert db.c.find_one({"_id": 1})["n"] == 1
+
+
+def test_a_transaction_that_is_aborted_while_its_first_statement_waits_does_not_begin(
+        server, client, db, held, short_wait):
+    short_wait(-1)
+    raw, other = Raw(server.port), Raw(server.port)
+    fields = session_fields()
+    update = {"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 10}}}]}
+    threads, outcomes = at_once([lambda: raw.ask(db.name, {**update, **fields, "startTransaction": True})])
+    until(lambda: waiting(client, db.c))
+    assert other.ask("admin", {"abortTransaction": 1, **fields})["code"] == NO_SUCH_TRANSACTION
+    held.abort_transaction()
+    join(threads)
+    assert outcomes[0]["code"] == NO_SUCH_TRANSACTION
+    assert "TransientTransactionError" in outcomes[0]["errorLabels"]
+    db.command("update", "c", updates=[{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}], maxTimeMS=5000)
+    assert db.c.find_one({"_id": 1})["n"] == 1
+
+
+def test_the_lifetime_of_a_transaction_ends_the_wait_of_its_statement(server, client, db, held, short_wait):
+    short_wait(-1)
+    raw, fields = Raw(server.port), session_fields()
+    one, two = ({"update": "c", "updates": [{"q": {"_id": at}, "u": {"$inc": {"n": 1}}}]} for at in (1, 2))
+    raw.command(db.name, {**two, **fields, "startTransaction": True})
+    threads, outcomes = at_once([lambda: raw.ask(db.name, {**one, **fields})])
+    until(lambda: waiting(client, db.c))
+    counts = client.admin.command("serverStatus")["transactions"]
+    assert counts["currentInactive"] == 1 and counts["currentActive"] == 1
+    seconds = client.admin.command("getParameter", 1, transactionLifetimeLimitSeconds=1)
+    client.admin.command("setParameter", 1, transactionLifetimeLimitSeconds=1)
+    try:
+        join(threads)
+    finally:
+        seconds = seconds["transactionLifetimeLimitSeconds"]
+        client.admin.command("setParameter", 1, transactionLifetimeLimitSeconds=seconds)
+    assert outcomes[0]["code"] in (INTERRUPTED, NO_SUCH_TRANSACTION)
+
+
+def test_each_step_of_a_long_update_has_its_own_time_to_wait(server, client, db):
+    db.c.insert_many([{"_id": at, "n": 0} for at in range(25_000)])
+    with client.start_session() as first, client.start_session() as last:
+        for session, key in ((first, 5), (last, 24_000)):
+            session.start_transaction()
+            db.c.update_one({"_id": key}, {"$inc": {"n": 1}}, session=session)
+        raw = Raw(server.port)
+        raw.command("admin", {"setClientLockTimeout": 4000})
+        update = {"update": "c", "updates": [{"q": {}, "u": {"$inc": {"n": 1}}, "multi": True}]}
+        threads, outcomes = at_once([lambda: raw.ask(db.name, update)])
+        until(lambda: waiting(client, db.c))
+        time.sleep(2.5)
+        first.abort_transaction()
+        time.sleep(2.5)
+        last.abort_transaction()
+        join(threads)
+    assert outcomes[0]["ok"] and outcomes[0]["nModified"] == 25_000
 
 
 def test_a_server_that_stops_ends_the_waits(tmp_path):
