@@ -203,6 +203,7 @@ impl<S: Send + 'static> Connection<S> {
         self.output = Vec::new();
         self.readable = true;
         self.ended = true;
+        self.tell_hang_up();
         match self.phase {
             Phase::Serving | Phase::Closing => Next::Close,
             Phase::Reading | Phase::InPool | Phase::Waiting(_) | Phase::Suspended(_) => Next::Rest,
@@ -423,7 +424,9 @@ impl<S: Send + 'static> Connection<S> {
                 if !self.output.is_empty() {
                     return Ok(Served::NotYet);
                 }
-                self.submit_to_pool(slot, frame, thread);
+                let mut copy = thread.buffers.take(frame.len());
+                copy.extend_from_slice(frame);
+                self.submit_to_pool(slot, copy, thread);
             }
             Response::Again(wait) => {
                 self.hang_up = thread.handler.on_hang_up(session);
@@ -453,17 +456,15 @@ impl<S: Send + 'static> Connection<S> {
     fn submit_to_pool<H: Handler<Session = S>>(
         &mut self,
         slot: Slot,
-        frame: &[u8],
+        frame: Vec<u8>,
         thread: &mut ThreadState<H>,
     ) {
         let session = self.session.take().expect("a connection that serves has its session");
         self.hang_up = thread.handler.on_hang_up(&session);
-        let mut copy = thread.buffers.take(frame.len());
-        copy.extend_from_slice(frame);
         let request = PoolRequest {
             slot,
             session,
-            frame: copy,
+            frame,
             peer: self.peer.clone(),
             stream: Arc::clone(&self.stream),
             handler: Arc::clone(&thread.handler),
@@ -532,10 +533,12 @@ impl<S: Send + 'static> Connection<S> {
         let reply = match std::mem::replace(&mut self.phase, Phase::Serving) {
             Phase::Waiting(reply) => reply,
             Phase::Suspended(frame) => {
+                // The socket may not have reported yet that the peer is gone.
+                self.ended |= self.stream.has_ended();
+                self.tell_hang_up();
                 self.hang_up = None;
                 if let Some(frame) = frame {
-                    self.submit_to_pool(slot, &frame, thread);
-                    thread.buffers.put(frame);
+                    self.submit_to_pool(slot, frame, thread);
                 }
                 return WaitEnd::RequestGoesOn;
             }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
-use rustix::net::sockopt;
+use rustix::net::{RecvFlags, sockopt};
 
 /// The silence after which the kernel asks whether the peer is still there.
 const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(120);
@@ -97,6 +97,15 @@ impl Stream {
                 Err(Errno::INTR) => continue,
                 Err(errno) => Err(errno.into()),
             };
+        }
+    }
+
+    /// Whether the peer is known to have ended its side, behind no further bytes.
+    pub(crate) fn has_ended(&self) -> bool {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        match rustix::net::recv(self.socket.as_fd(), &mut [0], flags) {
+            Ok((_, count)) => count == 0,
+            Err(errno) => !matches!(errno, Errno::AGAIN | Errno::INTR),
         }
     }
 
