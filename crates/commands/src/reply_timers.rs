@@ -69,7 +69,7 @@ impl ReplyTimers {
                 match self.environment.spawner().spawn("pando-timers", step) {
                     Ok(started) => *task = Some(started),
                     Err(error) => {
-                        tracing::warn!(%error, "no thread for the timers of replies: they are sent at once");
+                        tracing::warn!(%error, "no thread for timers: replies are sent at once, and waits for keys end");
                         drop(task);
                         self.release();
                     }

@@ -94,7 +94,7 @@ impl Context<'_> {
             session.forget_news();
             if let Some(open) = session.open() {
                 let mut work = UnitOfWork::Session(open.lock_for_statement()?);
-                // One of an earlier statement is void.
+                // Also without one: the ticket of an earlier statement is not presented for this one.
                 work.writer().present_ticket(ticket);
                 return Ok(work);
             }

@@ -142,7 +142,7 @@ impl StorageError {
         matches!(self.detail.as_deref(), Some(Detail::QueryMemory(_)))
     }
 
-    /// [`ErrorKind::Conflict`], without an allocation: busy keys make many of them.
+    /// [`ErrorKind::Conflict`] without a key, and without an allocation.
     pub const fn conflict() -> StorageError {
         StorageError { kind: ErrorKind::Conflict, detail: None }
     }

@@ -12,7 +12,7 @@
 //! # Invariants
 //! - A connection belongs to one thread for life.
 //! - A slot is not given to another connection while a message about it may still come. That is the case
-//!   while its request is in the pool or waits for a read, and while its reply waits.
+//!   while its request is in the pool, waits for a read or is suspended, and while its reply waits.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
