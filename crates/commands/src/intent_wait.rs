@@ -26,8 +26,8 @@ use crate::operations::{ConnectionRecord, ListedWait};
 use crate::reply_wait::ReplyWait;
 use crate::shared_state::SharedState;
 
-/// The first pause of a statement that has its key, and whose snapshot is too old. Each further one is twice as
-/// long.
+/// The first pause of a statement that has its key, and whose snapshot is too old. Each further one is twice
+/// as long.
 const UNSEEN_PAUSE_MIN: Duration = Duration::from_micros(50);
 /// The longest such pause.
 const UNSEEN_PAUSE_MAX: Duration = Duration::from_millis(5);

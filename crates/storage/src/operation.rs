@@ -195,8 +195,8 @@ impl Operation {
         &self.device
     }
 
-    /// Sets the counters of its work to zero, because it is done once more from the beginning. Conflicts stay,
-    /// and so do reads of the device: the pages are in the cache then.
+    /// Sets the counters of its work to zero, because it is done once more from the beginning. Conflicts
+    /// stay, and so do reads of the device: the pages are in the cache then.
     pub fn forget_work(&self) {
         self.usage.clear_work();
     }

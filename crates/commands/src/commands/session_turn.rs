@@ -39,8 +39,8 @@ fn labelled_as(support: TransactionSupport, is_write: bool) -> Labelled {
     }
 }
 
-/// Fails where a request has begun a transaction that its client does not wait for any more: it would keep its
-/// keys for its whole lifetime.
+/// Fails where a request has begun a transaction that its client does not wait for any more: it would keep
+/// its keys for its whole lifetime.
 pub(super) fn check_begun(session: &SessionUse, record: &ConnectionRecord) -> Result<(), CommandError> {
     if !session.begins() || session.open().is_none() {
         return Ok(());

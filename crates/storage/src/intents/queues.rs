@@ -143,8 +143,8 @@ impl Intents {
         }
     }
 
-    /// Hands all free keys over: a transaction with wide claims or ranges has ended, or a claim of a range has
-    /// failed.
+    /// Hands all free keys over: a transaction with wide claims or ranges has ended, or a claim of a range
+    /// has failed.
     pub(super) fn hand_over_all(&self) {
         for shard in &self.shards {
             let mut signals = Vec::new();
