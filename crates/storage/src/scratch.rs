@@ -1,7 +1,7 @@
 //! Scratch files: data of running queries that does not fit in memory, in files without a name.
 //!
-//! The kernel frees the room of a file when it is closed, or when the process ends, however it ends. Where the
-//! file system knows only named files, a crash at the moment of creation leaves a name, which the next
+//! The kernel frees the room of a file when it is closed, or when the process ends, however it ends. Where
+//! the file system knows only named files, a crash at the moment of creation leaves a name, which the next
 //! [`ScratchSpace::open`] removes.
 //!
 //! # Not here
