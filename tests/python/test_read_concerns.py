@@ -194,6 +194,18 @@ def test_a_collection_that_was_not_there_is_read_too(client, db):
     assert [document["_id"] for document in db.log.find().sort("_id")] == [0, 2]
 
 
+def test_collections_change_beside_an_open_reader(client, doctors):
+    one = serializable(client)
+    assert list(doctors.aggregate([{"$count": "n"}], session=one)) == [{"n": 3}]
+    doctors.create_index("on")
+    doctors.database.command("collMod", doctors.name, index={"name": "on_1", "hidden": True})
+    doctors.drop_index("on_1")
+    doctors.rename("renamed")
+    doctors.database.renamed.drop()
+    assert doctors.count_documents({}, session=one) == 3
+    one.commit_transaction()
+
+
 def test_claims_end_with_their_transaction_however_it_ends(server, client, doctors):
     statement = {"find": doctors.name, "filter": {}, "readConcern": {"level": "serializable"}, "startTransaction": True}
     ends = [

@@ -133,6 +133,12 @@ pub trait Transaction: Send {
         emulate::delete_range(self.as_dyn_mut(), tree, range, blocking)
     }
 
+    /// Whether its reads are claimed, so that a read of a key which many transactions write keeps all of them
+    /// away.
+    fn claims_reads(&self) -> bool {
+        false
+    }
+
     /// Whether it has writes of its own. Those that were undone may count.
     fn has_writes(&self) -> bool;
 

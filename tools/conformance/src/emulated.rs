@@ -133,6 +133,10 @@ impl Transaction for Emulated {
         self.0.estimate(tree, range, blocking)
     }
 
+    fn claims_reads(&self) -> bool {
+        self.0.claims_reads()
+    }
+
     fn has_writes(&self) -> bool {
         self.0.has_writes()
     }

@@ -51,6 +51,7 @@ pub fn an_engine_without_read_claims_refuses_serializable_transactions(subject: 
         ReadClaiming::None => assert_eq!(kind(begun), Some(ErrorKind::InvalidInput)),
         ReadClaiming::Ranges => {
             let begun = begun.expect("a serializable transaction begins");
+            assert!(begun.claims_reads() && !engine.writer().claims_reads());
             let past = engine.begin(Begin { at: Some(begun.snapshot()), ..Begin::SERIALIZABLE });
             assert_eq!(kind(past), Some(ErrorKind::InvalidInput));
         }

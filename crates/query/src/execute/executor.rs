@@ -229,8 +229,9 @@ impl Executor {
         transaction: &dyn Transaction,
         caller: Caller<'_>,
     ) -> Result<bool, QueryError> {
-        // The counter does not have the writes of a transaction that is not committed.
-        let all = match transaction.has_writes() {
+        // The counter does not have the writes of a transaction that is not committed. A claim on the counter
+        // would keep every writer of the collection away, and every change of it.
+        let all = match transaction.has_writes() || transaction.claims_reads() {
             true => None,
             false => self.collection.document_count(transaction, caller.blocking)?,
         };

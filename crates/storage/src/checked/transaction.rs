@@ -197,6 +197,10 @@ impl Transaction for CheckedTransaction {
         self.checked_update(update(blocking), outcome)
     }
 
+    fn claims_reads(&self) -> bool {
+        self.inner.claims_reads()
+    }
+
     fn has_writes(&self) -> bool {
         self.assert_live();
         self.inner.has_writes()

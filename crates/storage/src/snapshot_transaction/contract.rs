@@ -123,6 +123,10 @@ impl<S: EngineSnapshot> Transaction for SnapshotTransaction<S> {
         emulate::delete_range(self, tree, range, blocking)
     }
 
+    fn claims_reads(&self) -> bool {
+        self.reads.is_some()
+    }
+
     fn has_writes(&self) -> bool {
         !self.writes.is_empty() || !self.ranges.is_empty()
     }
