@@ -55,6 +55,13 @@ def replica_set():
     oracle.stop()
 
 
+@pytest.mark.parametrize("workload", ["linkbench --nodes 10", "sysbench --collections 1 --docs 10"])
+def test_transactions_of_tokumx_are_refused_where_the_server_has_none(oracle_server, workload):
+    arguments = f"{workload} --txn tokumx --uri mongodb://127.0.0.1:{oracle_server.port}".split(" ")
+    ended = subprocess.run([BENCH, *arguments], capture_output=True, text=True)
+    assert ended.returncode == 2 and "--txn" in ended.stderr and "beginTransaction" in ended.stderr, ended
+
+
 @pytest.mark.parametrize(
     ("arguments", "verified"),
     [

@@ -549,6 +549,7 @@ def test_a_slow_request_is_one_json_line_in_the_log(tmp_path):
 
 def test_periodic_work_is_shown(client):
     chores = client.admin.command("serverStatus")["pando"]["housekeeping"]
-    assert set(chores) == {"clusterClock", "cursorExpiry", "departedClients", "profileWrites", "sessionExpiry", "transactionExpiry"}
+    assert set(chores) == {"clusterClock", "cursorExpiry", "departedClients", "profileWrites", "sessionExpiry", "snapshotExpiry", "snapshotWatch",
+                           "transactionExpiry"}
     wait_for(lambda: client.admin.command("serverStatus")["pando"]["housekeeping"]["profileWrites"]["runs"] > 0)
     assert all(chore["failures"] == 0 and chore["nextInMillis"] >= 0 for chore in chores.values())
