@@ -396,13 +396,14 @@ impl SessionUse {
     }
 
     /// Goes back to the progress before the request, if it has begun a transaction.
-    fn go_back(&mut self) {
+    fn go_back(&mut self) -> Option<i64> {
         if let Some(before) = self.before.take()
             && let Stage::Open(open) = std::mem::replace(&mut self.progress, before).stage
         {
-            self.session.state.lock().begin_put_off = Some(open.number);
             open.end();
+            return Some(open.number);
         }
+        None
     }
 
     /// The request is over. Gives the transactions that it has ended.
@@ -413,7 +414,11 @@ impl SessionUse {
         now_ms: i64,
     ) -> Vec<Arc<OpenTransaction>> {
         match end {
-            EndOfRequest::Again => self.go_back(),
+            EndOfRequest::Again => {
+                if let Some(begun) = self.go_back() {
+                    self.session.state.lock().begin_put_off = Some(begun);
+                }
+            }
             // As in MongoDB, a write that is malformed does not end its transaction.
             EndOfRequest::Failed
                 if support == TransactionSupport::RetryableWrite && self.state == UseState::Untouched =>

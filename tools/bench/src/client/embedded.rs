@@ -70,7 +70,7 @@ impl EmbeddedStore {
     pub fn session(&self) -> EmbeddedSession {
         EmbeddedSession {
             to: match &self.kind {
-                Kind::Store(store) => Peer::Store(store.raw_session()),
+                Kind::Store(store) => Peer::Store(Box::new(store.raw_session())),
                 Kind::Null(canned) => Peer::Null(canned.clone()),
             },
         }
@@ -103,7 +103,7 @@ pub struct EmbeddedSession {
 }
 
 enum Peer {
-    Store(RawSession),
+    Store(Box<RawSession>),
     Null(Canned),
 }
 
