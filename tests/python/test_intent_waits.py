@@ -15,6 +15,8 @@ from server import Server
 CONFLICT, TIME_OVER, INTERRUPTED, NO_SUCH_TRANSACTION = 112, 50, 11601, 251
 WAIT = "maxTransactionLockRequestTimeoutMillis"
 CLIENTS = 32
+# The age of a transaction when a limit ends it, and by which another one is younger.
+OLDER_SECONDS = 10
 
 
 def figures(client):
@@ -350,23 +352,29 @@ def test_a_transaction_that_is_aborted_while_its_first_statement_waits_does_not_
     assert db.c.find_one({"_id": 1})["n"] == 1
 
 
-def test_the_lifetime_of_a_transaction_ends_the_wait_of_its_statement(server, client, db, held, short_wait):
+def test_the_lifetime_of_a_transaction_ends_the_wait_of_its_statement(server, client, db, short_wait):
     short_wait(-1)
+    db.c.insert_many([{"_id": 1, "n": 0}, {"_id": 2, "n": 0}])
     raw, fields = Raw(server.port), session_fields()
     one, two = ({"update": "c", "updates": [{"q": {"_id": at}, "u": {"$inc": {"n": 1}}}]} for at in (1, 2))
     raw.command(db.name, {**two, **fields, "startTransaction": True})
+    # The holder is so much younger that the limit does not end it first.
+    time.sleep(OLDER_SECONDS)
+    holder, holders = Raw(server.port), session_fields()
+    holder.command(db.name, {**one, **holders, "startTransaction": True})
     threads, outcomes = at_once([lambda: raw.ask(db.name, {**one, **fields})])
     until(lambda: waiting(client, db.c))
     counts = client.admin.command("serverStatus")["transactions"]
     assert counts["currentInactive"] == 1 and counts["currentActive"] == 1
     seconds = client.admin.command("getParameter", 1, transactionLifetimeLimitSeconds=1)
-    client.admin.command("setParameter", 1, transactionLifetimeLimitSeconds=1)
+    client.admin.command("setParameter", 1, transactionLifetimeLimitSeconds=OLDER_SECONDS)
     try:
         join(threads)
     finally:
         seconds = seconds["transactionLifetimeLimitSeconds"]
         client.admin.command("setParameter", 1, transactionLifetimeLimitSeconds=seconds)
     assert outcomes[0]["code"] in (INTERRUPTED, NO_SUCH_TRANSACTION)
+    assert holder.ask("admin", {"abortTransaction": 1, **holders})["ok"] == 1, "the younger one lives"
 
 
 def test_each_step_of_a_long_update_has_its_own_time_to_wait(server, client, db):
