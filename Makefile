@@ -121,7 +121,7 @@ test-clients: $(PYTHON) $(PYMONGO3) $(NODE_TESTS)/.installed ## PyMongo old and 
 JAVA_DRIVER := mongodb-driver-sync:5.2.1 mongodb-driver-core:5.2.1 bson:5.2.1 bson-record-codec:5.2.1
 .PHONY: test-java-go
 test-java-go: $(PYTHON) java-go-clients ## Sessions and transactions of today's Java and Go drivers (needs a JDK, Maven and Go)
-	cargo build --package pando-server
+	$(BUILD_DEV)
 	PANDO="$(PANDO_DEV)" GO_CLIENT="$(CACHE)/clients/go" JAVA_CLIENT="$(CACHE)/clients/java" $(PYTHON) -m pytest -q tests/clients
 
 .PHONY: java-go-clients
@@ -156,7 +156,7 @@ test-histories: $(PYTHON) ## Histories of concurrent transactions, checked for i
 .PHONY: acceptance
 acceptance: $(PYTHON) ## The same questions to Pando and to a real MongoDB (needs SHARED=folder with oracle/ and data/)
 	@test -x "$(SHARED)/oracle/mongod" || { echo "there is no $(SHARED)/oracle/mongod: set SHARED"; exit 1; }
-	cargo build --package pando-server --package pando-bench
+	$(BUILD_DEV)
 	cargo build --package pando-keyorder --examples
 	PANDO="$(PANDO_DEV)" PANDO_BENCH="$(TARGET)/debug/pando-bench" SHARED="$(SHARED)" TARGET="$(TARGET)" $(PYTHON) -m pytest -q tests/acceptance
 	PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q tests/memory

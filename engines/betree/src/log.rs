@@ -23,8 +23,9 @@
 //!    end of a page of the kernel, which therefore reads nothing. Threads that waited find their records
 //!    written.
 //! 3. [`Log::sync`]: one sync is in flight at a time, and the next one covers all records appended meanwhile
-//!    (group commit). Callers wait, or leave a waker ([`Log::on_durable`]) that the sync task serves. No
-//!    record stays unsynced longer than the sync interval.
+//!    (group commit). Callers wait, or leave a waker ([`Log::on_durable`]) that the sync task serves. Where
+//!    many commits wait, it pauses until more have joined ([`gathering`]). No record stays unsynced longer
+//!    than the sync interval.
 //! 4. After a checkpoint, [`Log::release_before`] releases segments. They are recycled under a new salt.
 //! 5. After a crash, [`Log::open`] reads from a position on, gives every record to replay, and continues in a
 //!    new segment.
@@ -54,6 +55,7 @@ mod error;
 
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
+mod gathering;
 mod log_recovery;
 mod lsn_gap;
 mod packed;

@@ -25,11 +25,17 @@ struct Waiting {
 }
 
 impl Wakers {
-    pub(super) fn add(&self, lsn: Lsn, waker: LogWaker) {
+    /// Adds one, and returns their number.
+    pub(super) fn add(&self, lsn: Lsn, waker: LogWaker) -> usize {
         let mut waiting = self.waiting.lock();
         let number = waiting.next;
         waiting.next += 1;
         waiting.wakers.insert((lsn, number), waker);
+        waiting.wakers.len()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.waiting.lock().wakers.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {

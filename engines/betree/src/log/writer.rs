@@ -13,7 +13,7 @@
 //! The lock of the ready segments is taken within `appender` and `files`, and no other lock within it.
 
 use pando_environment::sync::OnceLock;
-use pando_environment::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use pando_environment::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -128,6 +128,8 @@ pub(crate) struct Log {
     pub(super) is_dirty: AtomicBool,
     sync_task: Mutex<Option<Task>>,
     sync_task_waker: OnceLock<TaskWaker>,
+    /// The number of durable wakers with which a new one wakes the sync task.
+    wake_from: AtomicUsize,
     counters: Counters,
     waits: LockWaits,
 }
@@ -164,6 +166,7 @@ impl Log {
             is_dirty: AtomicBool::new(false),
             sync_task: Mutex::new(None),
             sync_task_waker: OnceLock::new(),
+            wake_from: AtomicUsize::new(1),
             counters: Counters::default(),
             waits: LockWaits::new(environment.clock()),
         });
@@ -357,8 +360,12 @@ impl Log {
     /// that all waiters share.
     pub(crate) fn on_durable(&self, lsn: Lsn, waker: LogWaker) {
         let lsn = lsn.min(self.appended_lsn());
-        self.durable_wakers.add(lsn, waker);
+        let count = self.durable_wakers.add(lsn, waker);
         self.durable_wakers.serve(self.durable_lsn());
+        if count < self.wake_from.load(Ordering::SeqCst) && self.check_open().is_ok() {
+            // The sync task lets commits gather, and looks again by itself.
+            return;
+        }
         self.after_registration(&self.durable_wakers);
     }
 
@@ -504,6 +511,15 @@ impl Log {
     pub(super) fn serve_wakers(&self) {
         self.logged_wakers.serve(self.logged_lsn());
         self.durable_wakers.serve(self.durable_lsn());
+    }
+
+    /// Registrations of durable wakers wake the sync task when there are so many.
+    pub(super) fn wake_sync_task_from(&self, wakers: usize) {
+        self.wake_from.store(wakers, Ordering::SeqCst);
+    }
+
+    pub(super) fn durable_waker_count(&self) -> usize {
+        self.durable_wakers.len()
     }
 
     pub(super) fn has_wakers(&self) -> bool {
