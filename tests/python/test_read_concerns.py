@@ -62,6 +62,22 @@ def test_a_snapshot_session_reads_one_state(client, db):
     assert db.c.find_one({"_id": 7}) == {"_id": 7, "n": 1007}
 
 
+@pytest.mark.parametrize("read", [
+    lambda collection, session: list(collection.find({}, session=session)),
+    lambda collection, session: list(collection.find({"_id": 1}, session=session)),
+    lambda collection, session: list(collection.aggregate([], session=session)),
+    lambda collection, session: collection.distinct("_id", session=session),
+], ids=["find", "point", "aggregate", "distinct"])
+def test_a_snapshot_may_begin_with_a_collection_that_is_not_there(client, db, read):
+    db.c.insert_one({"_id": 1})
+    with client.start_session(snapshot=True) as session:
+        assert read(db.later, session) == []
+        db.later.insert_one({"_id": 1})
+        db.c.insert_one({"_id": 2})
+        assert read(db.later, session) == []
+        assert db.c.count_documents({}, session=session) == 1
+
+
 def test_reads_share_a_snapshot_while_nothing_is_written(client, db):
     db.c.insert_one({"_id": 1})
     read = lambda: db.command("find", "c", readConcern={"level": "snapshot"})["cursor"]["atClusterTime"]

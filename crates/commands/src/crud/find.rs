@@ -48,8 +48,6 @@ pub(crate) fn run(
     let watch = EvaluationWatch::in_mode(context.record.operation(), context.blocking);
     let parsed = ParsedFind::parse(&find, &context.watched_scope(&watch))?;
     let memory = StageMemory::new(context.query_account(), find.disk_use);
-    // As in MongoDB, the reply about a collection that is not there tells no time.
-    let read_time = context.read_time().filter(|_| found.is_some());
     let mut snapshot = None;
     let source: Box<dyn CursorSource> = match found {
         Some(collection) => {
@@ -67,7 +65,9 @@ pub(crate) fn run(
         first_batch: find.batch_size,
         keeping: find.keeping,
         watch: Some(watch),
-        read_time,
+        // Also of a collection that is not there, where MongoDB tells none: the session would read the next
+        // collection at a later snapshot.
+        read_time: context.read_time(),
         snapshot,
         ..NewCursor::new(request.body, namespace.to_string(), source, memory.account)
     };
