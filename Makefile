@@ -118,17 +118,21 @@ test-clients: $(PYTHON) $(PYMONGO3) $(NODE_TESTS)/.installed ## PyMongo old and 
 	PANDO="$(PANDO_DEV)" CARGO_TARGET_DIR="$(TARGET)/rust-driver" cargo test --quiet --manifest-path tests/rust/Cargo.toml
 
 # Java and Go have toolchains of their own; their drivers come from Maven Central and the Go module proxy.
-JAVA_DRIVER := mongodb-driver-sync:5.2.1 mongodb-driver-core:5.2.1 bson:5.2.1 bson-record-codec:5.2.1
+JAVA_DRIVER_VERSION := 5.3.1
+JAVA_DRIVER := mongodb-driver-sync mongodb-driver-core bson bson-record-codec
 .PHONY: test-java-go
-test-java-go: $(PYTHON) java-go-clients ## Sessions and transactions of today's Java and Go drivers (needs a JDK, Maven and Go)
+test-java-go: $(PYTHON) java-go-clients ## Sessions, transactions and bulk writes of today's Java and Go drivers (needs a JDK, Maven and Go)
 	$(BUILD_DEV)
 	PANDO="$(PANDO_DEV)" GO_CLIENT="$(CACHE)/clients/go" JAVA_CLIENT="$(CACHE)/clients/java" $(PYTHON) -m pytest -q tests/clients
 
 .PHONY: java-go-clients
 java-go-clients:
 	@for program in java javac mvn go; do command -v $$program >/dev/null || { echo "there is no $$program: install a JDK, Maven and Go"; exit 1; }; done
+	mkdir -p "$(CACHE)/clients/java"
+	find "$(CACHE)/clients/java" -name '*.jar' ! -name '*-$(JAVA_DRIVER_VERSION).jar' -delete
 	for artifact in $(JAVA_DRIVER); do
-		test -e "$(CACHE)/clients/java/$${artifact/:/-}.jar" || mvn -q -B dependency:copy -Dartifact=org.mongodb:$$artifact -DoutputDirectory=$(CACHE)/clients/java
+		test -e "$(CACHE)/clients/java/$$artifact-$(JAVA_DRIVER_VERSION).jar" || \
+			mvn -q -B dependency:copy -Dartifact=org.mongodb:$$artifact:$(JAVA_DRIVER_VERSION) -DoutputDirectory=$(CACHE)/clients/java
 	done
 	javac -nowarn -Xlint:none -d $(CACHE)/clients/java -cp "$(CACHE)/clients/java/*" tests/clients/java/Program.java
 	cd tests/clients/go && go build -o $(CACHE)/clients/go . && cd $(CURDIR)

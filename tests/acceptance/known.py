@@ -17,7 +17,7 @@ UNIQUE_BY_SERVER = ["operationTime", "$clusterTime", "electionId", "localTime", 
 # Command -> paths that are left out of the comparison; the first row holds for all commands.
 IGNORED = {
     ANY: UNIQUE_BY_SERVER,
-    # Wire version 21: Pando answers as 7.0; topologyVersion would make drivers wait for changes that never come.
+    # Wire version 25: Pando answers as 8.0; topologyVersion would make drivers wait for changes that never come.
     "hello": ["maxWireVersion", "minWireVersion"],
     "isMaster": ["maxWireVersion", "minWireVersion"],
     "ismaster": ["maxWireVersion", "minWireVersion"],
@@ -30,7 +30,7 @@ IGNORED = {
                 "totalFreeStorageSize"],
     "listDatabases": ["databases.*.sizeOnDisk", "totalSize", "totalSizeMb"],
     "createIndexes": ["note"],
-    # Pando answers as 7.0.
+    # Pando answers as 8.0.
     "getParameter": ["featureCompatibilityVersion.version"],
 }
 

@@ -290,7 +290,7 @@ def test_changing_collections(filled, changes):
 def test_hello_says_the_same_limits(both, command):
     replies = both.same({command: 1})
     assert all(name in replies for name in FIELDS_OF_HELLO)
-    assert replies["maxWireVersion"] == 21 and "topologyVersion" in replies
+    assert replies["maxWireVersion"] == 25 and "topologyVersion" in replies
     assert ("isWritablePrimary" if command == "hello" else "ismaster") in replies
     both.same({command: 1, "helloOk": True})
     both.same({command: 1, "compression": ["snappy", "nothing", "zlib", "zstd"]}, ignore=["compression"])

@@ -167,7 +167,7 @@ def test_the_collection_of_the_profiler_is_kept_by_the_server(both):
 # Fields of entries that only MongoDB has, or whose presence depends on its plans and caches.
 ENTRY_FIELDS_OF_MONGODB = {"queryHash", "planCacheKey", "queryFramework", "planningTimeMicros", "execStats", "storage", "keysInserted", "keysDeleted",
                            "cpuNanos"}
-# Fields that MongoDB has since 7.0 only, whose version Pando announces.
+# Fields that MongoDB has only since 7.0, and Pando announces a later version.
 ENTRY_FIELDS_SINCE_7 = {"sortSpills", "sortTotalDataSizeBytes", "keysSorted"}
 PROFILED = [
     {"find": "c", "filter": {"_id": 3}},

@@ -56,3 +56,27 @@ test("show dbs, show collections and stats work", async () => {
   `);
   assert.deepEqual(printed.split("\n"), ["true", "[ 'things' ]", "1", "true"]);
 });
+
+test("its start has nothing to complain about", async () => {
+  const environment = { ...process.env, MONGOSH_FORCE_TERMINAL: "0" };
+  const shell = run("npx", ["--no-install", "mongosh", "--norc", server.uri], { env: environment, timeout: 120_000 });
+  shell.child.stdin.end("print('version', db.version())\nexit\n");
+  const { stdout } = await shell;
+  assert.match(stdout, /Using MongoDB:\s+8\.0\./);
+  assert.match(stdout, /version 8\.0\.\d+/);
+  assert.doesNotMatch(stdout, /error|unsupported|unknown/i);
+});
+
+test("bulk writes of several collections work", async () => {
+  const printed = await mongosh(`
+    const models = [
+      { name: "insertOne", namespace: "shell.a", document: { _id: 1 } },
+      { name: "updateOne", namespace: "shell.b", filter: { _id: 2 }, update: { $set: { x: 1 } }, upsert: true },
+    ];
+    const result = db.getMongo().bulkWrite(models);
+    print(result.insertedCount, result.upsertedCount);
+    print(EJSON.stringify(db.getSiblingDB("shell").b.findOne()));
+    print(db.getSiblingDB("shell").a.updateOne({}, { $set: { y: 1 } }, { sort: { _id: -1 } }).modifiedCount);
+  `);
+  assert.deepEqual(printed.split("\n"), ["1 1", '{"_id":2,"x":1}', "1"]);
+});

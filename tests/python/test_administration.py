@@ -70,3 +70,11 @@ def test_a_login_before_there_are_users_says_what_is_the_case(server, mechanism)
         client.admin.command("ping")
     assert refused.value.code == 18
     assert "no users and passwords yet" in str(refused.value) and "without a user name" in str(refused.value)
+
+
+def test_an_estimate_of_compact_is_refused_and_compacts_nothing(db):
+    db.c.insert_one({"_id": 1})
+    with pytest.raises(OperationFailure) as told:
+        db.command("compact", "c", dryRun=True)
+    assert told.value.code == 115
+    assert db.command("compact", "c", dryRun=False)["bytesFreed"] >= 0

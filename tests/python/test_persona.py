@@ -180,6 +180,8 @@ def test_a_mongos_and_a_standalone_server(tmp_path):
             hello = client.admin.command("hello")
             assert (hello.get("msg"), "setName" in hello) == (message, False)
             assert ("$clusterTime" in hello) == (persona == "mongos")
+            client.t.c.insert_many({"_id": at} for at in range(500))
+            assert len(list(client.t.c.find({}, cursor_type=CursorType.EXHAUST, batch_size=50))) == 500
             with pytest.raises(OperationFailure) as refused:
                 client.admin.command("replSetGetStatus")
             assert refused.value.code == 76

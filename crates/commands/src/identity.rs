@@ -1,11 +1,13 @@
 //! The identity of the server towards its clients: versions and limits.
 
 /// The MongoDB version whose behaviour clients may expect: drivers and tools choose by it.
-pub const MONGODB_VERSION: &str = "7.0.0";
+pub const MONGODB_VERSION: &str = "8.0.0";
 /// The parts of [`MONGODB_VERSION`] as `versionArray` shows them.
-pub const MONGODB_VERSION_PARTS: [i32; 4] = [7, 0, 0, 0];
-/// The newest wire version spoken: MongoDB 7.0's, until `bulkWrite` exists.
-pub const MAX_WIRE_VERSION: i32 = 21;
+pub const MONGODB_VERSION_PARTS: [i32; 4] = [8, 0, 0, 0];
+/// The feature compatibility version that goes with [`MONGODB_VERSION`].
+pub const FEATURE_COMPATIBILITY_VERSION: &str = "8.0";
+/// The newest wire version spoken, that of [`MONGODB_VERSION`]. Drivers send `bulkWrite` from this one on.
+pub const MAX_WIRE_VERSION: i32 = 25;
 /// The oldest wire version spoken.
 pub const MIN_WIRE_VERSION: i32 = 0;
 /// Pando's own version.
@@ -30,4 +32,16 @@ pub(crate) fn uuid_text(bytes: [u8; 16]) -> String {
         text.push_str(&format!("{byte:02x}"));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_versions_agree() {
+        let parts = MONGODB_VERSION_PARTS;
+        assert_eq!(MONGODB_VERSION, format!("{}.{}.{}", parts[0], parts[1], parts[2]));
+        assert_eq!(FEATURE_COMPATIBILITY_VERSION, format!("{}.{}", parts[0], parts[1]));
+    }
 }

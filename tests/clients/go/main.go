@@ -1,4 +1,4 @@
-// A program on the Go driver of today: sessions, transactions, retryable writes, change of the topology. Its argument is a
+// A program on the Go driver of today: sessions, transactions, retryable writes, bulk writes of the client. Its argument is a
 // connection string.
 package main
 
@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +31,9 @@ func main() {
 	cursors(client, db)
 	causality(client, db)
 	retries(db)
+	bulk(client, db)
+	bulkFailures(client, db)
+	bulkTransactions(client, db)
 	must(db.Drop(ctx))
 	must(client.Disconnect(ctx))
 	fmt.Println("done")
@@ -202,4 +206,71 @@ func retries(db *mongo.Database) {
 	var before struct{ X int }
 	must(writes.FindOneAndUpdate(ctx, bson.D{{"_id", 2}}, bson.D{{"$inc", bson.D{{"x", 5}}}}).Decode(&before))
 	check(before.X == 2, "the document before the update")
+}
+
+// inserts are models of the client's bulk write, one for each _id.
+func inserts(db *mongo.Database, collection string, ids ...int) []mongo.ClientBulkWrite {
+	var models []mongo.ClientBulkWrite
+	for _, id := range ids {
+		model := mongo.NewClientInsertOneModel().SetDocument(bson.D{{"_id", id}})
+		models = append(models, mongo.ClientBulkWrite{Database: db.Name(), Collection: collection, Model: model})
+	}
+	return models
+}
+
+// bulk writes to two collections by one request.
+func bulk(client *mongo.Client, db *mongo.Database) {
+	model := func(collection string, model mongo.ClientWriteModel) mongo.ClientBulkWrite {
+		return mongo.ClientBulkWrite{Database: db.Name(), Collection: collection, Model: model}
+	}
+	all, new := bson.D{}, bson.D{{"_id", 7}}
+	last := mongo.NewClientUpdateOneModel().SetFilter(all).SetUpdate(bson.D{{"$set", bson.D{{"last", true}}}})
+	writes := append(inserts(db, "bulk_a", 1, 2), inserts(db, "bulk_b", 1)...)
+	writes = append(writes,
+		model("bulk_a", last.SetSort(bson.D{{"_id", -1}})),
+		model("bulk_a", mongo.NewClientUpdateManyModel().SetFilter(all).SetUpdate(bson.D{{"$inc", bson.D{{"x", 1}}}})),
+		model("bulk_b", mongo.NewClientReplaceOneModel().SetFilter(new).SetReplacement(bson.D{{"y", 1}}).SetUpsert(true)),
+		model("bulk_b", mongo.NewClientDeleteOneModel().SetFilter(bson.D{{"_id", 1}})))
+	result, err := client.BulkWrite(ctx, writes, options.ClientBulkWrite().SetVerboseResults(true))
+	must(err)
+	sums := []int64{result.InsertedCount, result.MatchedCount, result.ModifiedCount, result.UpsertedCount, result.DeletedCount}
+	check(fmt.Sprint(sums) == "[3 3 3 1 1]", fmt.Sprint("sums: ", sums))
+	check(fmt.Sprint(result.InsertResults[1].InsertedID) == "2" && result.UpdateResults[4].ModifiedCount == 2, "results of each write")
+	check(fmt.Sprint(result.UpdateResults[5].UpsertedID) == "7", fmt.Sprint("upsert: ", result.UpdateResults[5].UpsertedID))
+	var found struct{ Last bool }
+	must(db.Collection("bulk_a").FindOne(ctx, bson.D{{"_id", 2}}).Decode(&found))
+	check(found.Last, "the last by the order is updated")
+}
+
+func bulkFailures(client *mongo.Client, db *mongo.Database) {
+	for _, ordered := range []bool{true, false} {
+		collection := fmt.Sprint("ordered_", ordered)
+		_, err := client.BulkWrite(ctx, inserts(db, collection, 1, 1, 2), options.ClientBulkWrite().SetOrdered(ordered))
+		var failure mongo.ClientBulkWriteException
+		check(errors.As(err, &failure) && len(failure.WriteErrors) == 1, fmt.Sprint("one failure: ", err))
+		check(failure.WriteErrors[1].Code == 11000, fmt.Sprint("of the second: ", failure.WriteErrors))
+		expected := map[bool]int64{true: 1, false: 2}[ordered]
+		check(count(ctx, db.Collection(collection)) == expected, "an ordered bulk write ends with its failure")
+	}
+}
+
+// bulkTransactions commits results that are more than one batch of a cursor.
+func bulkTransactions(client *mongo.Client, db *mongo.Database) {
+	upserts := db.Collection("upserts")
+	must(db.CreateCollection(ctx, "upserts"))
+	var writes []mongo.ClientBulkWrite
+	for _, letter := range []string{"a", "b"} {
+		id := bson.D{{"_id", strings.Repeat(letter, 8<<20)}}
+		model := mongo.NewClientUpdateOneModel().SetFilter(id).SetUpdate(bson.D{{"$set", bson.D{{"x", 1}}}}).SetUpsert(true)
+		writes = append(writes, mongo.ClientBulkWrite{Database: db.Name(), Collection: "upserts", Model: model})
+	}
+	must(client.UseSession(ctx, func(inside context.Context) error {
+		must(mongo.SessionFromContext(inside).StartTransaction())
+		result, err := client.BulkWrite(inside, writes, options.ClientBulkWrite().SetVerboseResults(true))
+		must(err)
+		check(result.UpsertedCount == 2 && len(result.UpdateResults) == 2, "all results")
+		check(count(ctx, upserts) == 0, "others do not see them yet")
+		return mongo.SessionFromContext(inside).CommitTransaction(inside)
+	}))
+	check(count(ctx, upserts) == 2, "committed")
 }

@@ -1,6 +1,8 @@
-// A program on the Java driver of today: sessions, transactions, retryable writes. Its argument is a connection string.
+// A program on the Java driver of today: sessions, transactions, retryable writes, bulk writes of the client. Its argument is a connection string.
+import com.mongodb.ClientBulkWriteException;
 import com.mongodb.MongoCommandException;
 import com.mongodb.MongoException;
+import com.mongodb.MongoNamespace;
 import com.mongodb.ReadConcern;
 import com.mongodb.TransactionOptions;
 import com.mongodb.WriteConcern;
@@ -18,6 +20,11 @@ import com.mongodb.client.model.ReplaceOneModel;
 import com.mongodb.client.model.ReplaceOptions;
 import com.mongodb.client.model.UpdateOneModel;
 import com.mongodb.client.model.Updates;
+import com.mongodb.client.model.bulk.ClientBulkWriteOptions;
+import com.mongodb.client.model.bulk.ClientBulkWriteResult;
+import com.mongodb.client.model.bulk.ClientNamespacedWriteModel;
+import com.mongodb.client.model.bulk.ClientReplaceOneOptions;
+import com.mongodb.client.model.bulk.ClientUpdateOneOptions;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -37,6 +44,9 @@ public final class Program {
             cursors(client, db);
             causality(client, db);
             retries(db);
+            bulk(client, db);
+            bulkFailures(client, db);
+            bulkTransactions(client, db);
             db.drop();
         }
         System.out.println("done");
@@ -176,5 +186,65 @@ public final class Program {
         check(result.getUpserts().size() == 1 && result.getDeletedCount() == 1, "upserts and deletes");
         Document before = writes.findOneAndUpdate(Filters.eq(2), Updates.inc("x", 5));
         check(before.getInteger("x") == 2, "the document before the update");
+    }
+
+    private static ClientNamespacedWriteModel insert(MongoNamespace namespace, int id) {
+        return ClientNamespacedWriteModel.insertOne(namespace, new Document("_id", id));
+    }
+
+    /** Writes to two collections by one request. */
+    private static void bulk(MongoClient client, MongoDatabase db) {
+        MongoNamespace a = new MongoNamespace(db.getName(), "bulk_a");
+        MongoNamespace b = new MongoNamespace(db.getName(), "bulk_b");
+        ClientBulkWriteResult result = client.bulkWrite(List.of(
+            insert(a, 1), insert(a, 2), insert(b, 1),
+            ClientNamespacedWriteModel.updateOne(a, new Document("_id", 2), Updates.set("last", true)),
+            ClientNamespacedWriteModel.updateMany(a, new Document(), Updates.inc("x", 1)),
+            ClientNamespacedWriteModel.replaceOne(
+                b, Filters.eq(7), new Document("y", 1), ClientReplaceOneOptions.clientReplaceOneOptions().upsert(true)),
+            ClientNamespacedWriteModel.deleteOne(b, Filters.eq(1))),
+            ClientBulkWriteOptions.clientBulkWriteOptions().verboseResults(true));
+        check(result.getInsertedCount() == 3 && result.getMatchedCount() == 3 && result.getModifiedCount() == 3, "inserts and updates");
+        check(result.getUpsertedCount() == 1 && result.getDeletedCount() == 1, "upserts and deletes");
+        ClientBulkWriteResult.VerboseResults each = result.getVerboseResults().get();
+        check(each.getInsertResults().get(1).getInsertedId().get().asInt32().getValue() == 2, "the result of an insert");
+        check(each.getUpdateResults().get(4).getModifiedCount() == 2, "the result of an update");
+        check(each.getUpdateResults().get(5).getUpsertedId().get().asInt32().getValue() == 7, "the result of an upsert");
+        check(db.getCollection("bulk_a").find(Filters.eq(2)).first().getBoolean("last"), "an update");
+    }
+
+    private static void bulkFailures(MongoClient client, MongoDatabase db) {
+        for (boolean ordered : new boolean[] {true, false}) {
+            MongoNamespace namespace = new MongoNamespace(db.getName(), "ordered_" + ordered);
+            try {
+                client.bulkWrite(List.of(insert(namespace, 1), insert(namespace, 1), insert(namespace, 2)),
+                    ClientBulkWriteOptions.clientBulkWriteOptions().ordered(ordered));
+                check(false, "no failure");
+            } catch (ClientBulkWriteException failure) {
+                check(failure.getWriteErrors().keySet().equals(java.util.Set.of(1)), "the second has failed");
+                check(failure.getWriteErrors().get(1).getCode() == 11000, "a duplicate key");
+                check(failure.getPartialResult().get().getInsertedCount() == (ordered ? 1 : 2), "the others are counted");
+            }
+        }
+    }
+
+    /** Commits results that are more than one batch of a cursor. */
+    private static void bulkTransactions(MongoClient client, MongoDatabase db) {
+        MongoNamespace namespace = new MongoNamespace(db.getName(), "upserts");
+        db.createCollection("upserts");
+        List<ClientNamespacedWriteModel> writes = new ArrayList<>();
+        for (String letter : List.of("a", "b")) {
+            writes.add(ClientNamespacedWriteModel.updateOne(namespace, Filters.eq(letter.repeat(8 << 20)), Updates.set("x", 1),
+                ClientUpdateOneOptions.clientUpdateOneOptions().upsert(true)));
+        }
+        try (ClientSession session = client.startSession()) {
+            session.startTransaction();
+            ClientBulkWriteResult result = client.bulkWrite(
+                session, writes, ClientBulkWriteOptions.clientBulkWriteOptions().verboseResults(true));
+            check(result.getVerboseResults().get().getUpdateResults().size() == 2, "all results");
+            check(db.getCollection("upserts").countDocuments() == 0, "others do not see them yet");
+            session.commitTransaction();
+        }
+        check(db.getCollection("upserts").countDocuments() == 2, "committed");
     }
 }

@@ -5,9 +5,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use mongodb::IndexModel;
+use mongodb::Namespace;
 use mongodb::bson::{Document, doc};
-use mongodb::error::ErrorKind;
-use mongodb::options::{IndexOptions, WriteConcern};
+use mongodb::error::{ErrorKind, PartialBulkWriteResult};
+use mongodb::options::{
+    DeleteManyModel, IndexOptions, InsertOneModel, ReplaceOneModel, UpdateManyModel, UpdateOneModel, WriteConcern, WriteModel,
+};
 use mongodb::sync::{Client, Collection};
 use serde::{Deserialize, Serialize};
 
@@ -111,4 +114,73 @@ fn every_write_concern_is_acknowledged_and_errors_have_names() {
     let refused = database.run_command(doc! { "nonsense": 1 }).run().unwrap_err();
     assert!(matches!(*refused.kind, ErrorKind::Command(ref error) if error.code == 59 && error.code_name == "CommandNotFound"));
     assert_eq!(database.list_collection_names().run().unwrap(), vec!["things".to_owned()]);
+}
+
+fn insert(collection: &str, id: i32) -> WriteModel {
+    let namespace = Namespace::new("d", collection);
+    WriteModel::InsertOne(InsertOneModel::builder().namespace(namespace).document(doc! { "_id": id }).build())
+}
+
+#[test]
+fn a_bulk_write_of_the_client_reaches_two_collections() {
+    let server = Server::start();
+    let client = server.client("");
+    let (a, b) = (Namespace::new("d", "a"), Namespace::new("d", "b"));
+    let last = UpdateOneModel::builder().namespace(a.clone()).filter(doc! {}).update(doc! { "$set": { "last": true } });
+    let all = UpdateManyModel::builder().namespace(a.clone()).filter(doc! {}).update(doc! { "$inc": { "x": 1 } });
+    let new = ReplaceOneModel::builder().namespace(b.clone()).filter(doc! { "_id": 7 }).replacement(doc! { "y": 1 });
+    let models = [
+        insert("a", 1),
+        insert("a", 2),
+        insert("b", 1),
+        WriteModel::UpdateOne(last.sort(doc! { "_id": -1 }).build()),
+        WriteModel::UpdateMany(all.build()),
+        WriteModel::ReplaceOne(new.upsert(true).build()),
+        WriteModel::DeleteMany(DeleteManyModel::builder().namespace(b).filter(doc! { "_id": { "$lt": 7 } }).build()),
+    ];
+    let result = client.bulk_write(models).verbose_results().run().unwrap();
+    let sums = &result.summary;
+    assert_eq!((sums.inserted_count, sums.matched_count, sums.modified_count), (3, 3, 3));
+    assert_eq!((sums.upserted_count, sums.deleted_count), (1, 1));
+    assert_eq!(result.insert_results[&1].inserted_id.as_i32(), Some(2));
+    assert_eq!(result.update_results[&4].modified_count, 2);
+    assert_eq!(result.update_results[&5].upserted_id.as_ref().and_then(|id| id.as_i32()), Some(7));
+    assert_eq!(result.delete_results[&6].deleted_count, 1);
+    let found = client.database("d").collection::<Document>("a").find_one(doc! { "_id": 2 }).run().unwrap();
+    assert_eq!(found, Some(doc! { "_id": 2, "last": true, "x": 1 }));
+}
+
+#[test]
+fn failures_of_a_bulk_write_have_their_places() {
+    let server = Server::start();
+    let client = server.client("");
+    let models = || [insert("a", 1), insert("a", 1), insert("a", 2)];
+    for (ordered, inserted) in [(true, 1), (false, 2)] {
+        let refused = client.bulk_write(models()).ordered(ordered).run().unwrap_err();
+        let ErrorKind::BulkWrite(error) = *refused.kind else { panic!("{refused}") };
+        assert_eq!(error.write_errors.iter().map(|(at, error)| (*at, error.code)).collect::<Vec<_>>(), [(1, 11000)]);
+        let Some(PartialBulkWriteResult::Summary(sums)) = error.partial_result else { panic!("no partial result") };
+        assert_eq!(sums.inserted_count, inserted);
+        client.database("d").drop().run().unwrap();
+    }
+}
+
+#[test]
+fn a_bulk_write_in_a_transaction_commits_and_its_results_come_in_batches() {
+    let server = Server::start();
+    let client = server.client("");
+    client.database("d").create_collection("a").run().unwrap();
+    let upsert = |letter: &str| {
+        let model = UpdateOneModel::builder().namespace(Namespace::new("d", "a"));
+        let filter = doc! { "_id": letter.repeat(8 * 1024 * 1024) };
+        WriteModel::UpdateOne(model.filter(filter).update(doc! { "$set": { "x": 1 } }).upsert(true).build())
+    };
+    let mut session = client.start_session().run().unwrap();
+    session.start_transaction().run().unwrap();
+    let result = client.bulk_write([upsert("a"), upsert("b")]).verbose_results().session(&mut session).run().unwrap();
+    assert_eq!((result.summary.upserted_count, result.update_results.len()), (2, 2));
+    let documents: Collection<Document> = client.database("d").collection("a");
+    assert_eq!(documents.count_documents(doc! {}).run().unwrap(), 0);
+    session.commit_transaction().run().unwrap();
+    assert_eq!(documents.count_documents(doc! {}).run().unwrap(), 2);
 }

@@ -107,8 +107,8 @@ mod tests {
     fn a_server_is_named_by_its_own_version_and_the_one_it_speaks() {
         let mongodb = doc! { "version": "6.0.27" };
         assert_eq!(version(&mongodb).as_deref(), Some("6.0.27"));
-        let pando = doc! { "version": "7.0.0", "pando": { "version": "0.1.0" } };
-        assert_eq!(version(&pando).as_deref(), Some("Pando 0.1.0 (as MongoDB 7.0.0)"));
+        let pando = doc! { "version": "8.0.0", "pando": { "version": "0.1.0" } };
+        assert_eq!(version(&pando).as_deref(), Some("Pando 0.1.0 (as MongoDB 8.0.0)"));
         assert_eq!(version(&doc! {}), None);
     }
 

@@ -18,6 +18,7 @@ pub(crate) fn run(
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     context.require_may_block()?;
+    refuse_estimate(request)?;
     // Other fields are passed over, as MongoDB does.
     let name = collection_name_or(request.command()?.1, ErrorCode::InvalidNamespace)?;
     let namespace = context.namespace(name)?;
@@ -27,5 +28,16 @@ pub(crate) fn run(
     let freed = collection.compact(context.operation);
     let freed = freed.map_err(|error| write_failure(error.into(), &namespace.to_string()))?;
     reply.append("bytesFreed", RawValue::Int64(i64::try_from(freed).unwrap_or(i64::MAX)));
+    Ok(())
+}
+
+/// Refuses `dryRun` of MongoDB 8, which asks for an estimate: to compact instead would be wrong.
+fn refuse_estimate(request: &Request<'_>) -> Result<(), CommandError> {
+    if matches!(request.body.get("dryRun")?, Some(value) if value.to_bool()) {
+        return Err(CommandError::failed(
+            ErrorCode::CommandNotSupported,
+            "the option 'dryRun' of compact is not supported yet",
+        ));
+    }
     Ok(())
 }

@@ -116,6 +116,12 @@ impl<'a> UpdateStatement<'a> {
                 "multi update is not supported for replacement-style update",
             ));
         }
+        if parts.reach == Reach::Many && parts.sort.is_some_and(|sort| !sort.is_empty()) {
+            return Err(CommandError::failed(
+                ErrorCode::FailedToParse,
+                "Cannot specify sort with multi=true",
+            ));
+        }
         let filter = match parts.upsert {
             Upsert::Yes => Filter::parse(parts.query, &scope.of_upsert())?,
             Upsert::No => Filter::parse(parts.query, scope)?,

@@ -9,10 +9,8 @@ use super::set_parameter::{
 };
 use crate::context::Context;
 use crate::fail_points::TestCommands;
+use crate::identity::FEATURE_COMPATIBILITY_VERSION;
 use crate::{CommandError, ErrorCode, Request};
-
-/// The feature compatibility version that goes with [`crate::MONGODB_VERSION`].
-const FEATURE_COMPATIBILITY_VERSION: &str = "7.0";
 
 /// Whether the server has commands for tests: the suites of drivers ask.
 const TEST_COMMANDS: &str = "enableTestCommands";

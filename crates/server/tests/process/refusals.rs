@@ -102,7 +102,7 @@ fn mistyped_options_are_answered_with_the_right_ones() {
 fn version_and_help_answer_on_standard_output() {
     let (status, version, _) = run(&["--version"]);
     assert!(status.success());
-    assert_eq!(version.trim(), concat!("pando ", env!("CARGO_PKG_VERSION"), " (speaks MongoDB 7.0)"));
+    assert_eq!(version.trim(), concat!("pando ", env!("CARGO_PKG_VERSION"), " (speaks MongoDB 8.0)"));
     for arguments in [&["--help"][..], &["serve", "--help"], &["import", "--help"], &["export", "--help"]] {
         let (status, help, _) = run(arguments);
         assert!(status.success() && help.contains("Examples:"), "{help}");

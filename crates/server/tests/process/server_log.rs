@@ -27,7 +27,7 @@ fn a_server_that_was_killed_tells_of_its_recovery_and_one_that_was_stopped_does_
 fn a_server_says_who_it_is_beside_the_version_that_it_speaks() {
     let server = Server::in_memory();
     assert!(server.welcome.contains(concat!("Pando ", env!("CARGO_PKG_VERSION"))), "{}", server.welcome);
-    assert!(server.welcome.contains("MongoDB 7.0.0"), "{}", server.welcome);
+    assert!(server.welcome.contains("MongoDB 8.0.0"), "{}", server.welcome);
     let mut connection = Connection::tcp(&server);
     let build = connection.ask("admin", doc! { "buildInfo": 1 });
     assert_eq!(build.get_document("pando").unwrap().get_str("version").unwrap(), env!("CARGO_PKG_VERSION"));
