@@ -28,15 +28,28 @@ from workload import Settings  # noqa: E402
 from workloads.bank import Bank  # noqa: E402
 from workloads.batches import Batches  # noqa: E402
 from workloads.causal import Causal  # noqa: E402
+from workloads.linearizable import Linearizable  # noqa: E402
 from workloads.list_append import ListAppend  # noqa: E402
 from workloads.new_collections import NewCollections  # noqa: E402
 from workloads.register import Register  # noqa: E402
 from workloads.retryable import Retryable  # noqa: E402
 from workloads.skew import Skew  # noqa: E402
+from workloads.snapshot_sessions import SnapshotSessions  # noqa: E402
 
 WORKLOADS = {
     workload.name: workload
-    for workload in (ListAppend, Register, NewCollections, Retryable, Bank, Batches, Skew, Causal)
+    for workload in (
+        ListAppend,
+        Register,
+        NewCollections,
+        Retryable,
+        Bank,
+        Batches,
+        Skew,
+        Causal,
+        Linearizable,
+        SnapshotSessions,
+    )
 }
 KILLS = 2
 JOIN_SECONDS = 90

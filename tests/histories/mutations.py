@@ -143,6 +143,39 @@ def swap_elements(history, chance):
     return bool(place)
 
 
+def read_previous(history, chance):
+    """A read finds a value that was overwritten before the read began."""
+    writes = {}
+    for (key, value), transaction in writes_of(history).items():
+        writes.setdefault(key, []).append((transaction, value))
+    places = []
+    for reader, position, key, _ in reads_of(history):
+        before = [(writer, value) for writer, value in writes.get(key, []) if writer.ended_ns < reader.began_ns]
+        last_begin = max((writer.began_ns for writer, _ in before), default=0)
+        places += [(reader, position, key, value) for writer, value in before if writer.ended_ns < last_begin]
+    place = pick(places, chance)
+    if place:
+        reader, position, key, value = place
+        reader.operations[position] = ("r", key, value)
+    return bool(place)
+
+
+def read_early(history, chance):
+    """A read finds a value that is written only after its end."""
+    writes = writes_of(history)
+    places = [
+        (reader, position, key, value)
+        for reader, position, key, _ in reads_of(history)
+        for (written, value), writer in writes.items()
+        if written == key and reader.ended_ns < writer.began_ns
+    ]
+    place = pick(places, chance)
+    if place:
+        reader, position, key, value = place
+        reader.operations[position] = ("r", key, value)
+    return bool(place)
+
+
 EVERY_MODEL = {
     invent_value: ("unwritten value", "internal"),
     roll_back_seen_write: ("G1a",),
@@ -158,6 +191,13 @@ MUTATIONS = {
         lose_append: ("lost append", "internal"),
         double_append: ("duplicate elements", "internal"),
         swap_elements: ("incompatible order", "internal", "G0", "G1b", "G1c", "G-single"),
+    },
+    "linearizable-register": {
+        invent_value: ("unwritten value",),
+        roll_back_seen_write: ("G1a",),
+        read_stale: ("not linearizable",),
+        read_previous: ("not linearizable",),
+        read_early: ("read of the future",),
     },
 }
 

@@ -3,6 +3,7 @@
 import edn
 import pytest
 from checker import check
+from footprints import MODELS
 from graph import Graph
 from history import FAIL, INFO, OK, History
 from mutations import MUTATIONS, undetected
@@ -171,19 +172,19 @@ def test_an_anomaly_is_told_in_words():
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("level", ["snapshot", "serializable"])
-@pytest.mark.parametrize("model", MUTATIONS)
+@pytest.mark.parametrize("model", MODELS)
 def test_histories_of_a_correct_store_are_good(model, level, seed):
     assert check(simulate(seed, model, level=level), model, level) == []
 
 
-@pytest.mark.parametrize("model", MUTATIONS)
+@pytest.mark.parametrize("model", MODELS)
 def test_a_store_with_snapshots_is_not_serializable(model):
     found = {name for seed in SEEDS for name in names(simulate(seed, model), model, "serializable")}
     assert found == {"G2-item"}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("model", MUTATIONS)
+@pytest.mark.parametrize("model", MODELS)
 def test_every_broken_store_is_found(model, fault):
     if (model, fault) == ("register", "doubled appends"):
         return  # a register has no elements
@@ -191,14 +192,14 @@ def test_every_broken_store_is_found(model, fault):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("model", MUTATIONS)
+@pytest.mark.parametrize("model", MODELS)
 def test_every_corruption_of_a_good_history_is_found(model, seed):
     missed, tried = undetected(simulate(seed, model), model, seed)
     assert missed == []
     assert tried == len(MUTATIONS[model])
 
 
-@pytest.mark.parametrize("model", MUTATIONS)
+@pytest.mark.parametrize("model", MODELS)
 def test_histories_survive_the_format_of_elle(model, tmp_path):
     history = simulate(1, model, "read committed")
     edn.write(history, tmp_path / "history.edn")

@@ -5,6 +5,7 @@ The server is a correct one, so each run without sabotage must be good.
 
 import hashlib
 import re
+import time
 
 import pytest
 from conftest import PEER
@@ -14,10 +15,12 @@ from workload import Settings
 from workloads.bank import Bank
 from workloads.batches import Batches
 from workloads.causal import Causal
+from workloads.linearizable import Linearizable
 from workloads.list_append import ListAppend
 from workloads.register import Register
 from workloads.retryable import Retryable
 from workloads.skew import Skew
+from workloads.snapshot_sessions import SnapshotSessions
 
 SEED = 4711
 TRIES = 10
@@ -171,3 +174,55 @@ def test_reads_without_a_snapshot_are_found(server):
 def test_write_skew_is_found_where_it_is_forbidden(server):
     settings = settings_of(level="serializable", clients=8)
     found_within_tries(lambda: play(Skew(settings), server), {"serializability broken"}.intersection)
+
+
+class LaggingLinearizable(Linearizable):
+    """Reads come from a snapshot of some time ago, as from a replica that lags behind."""
+
+    def __init__(self, settings):
+        super().__init__(settings)
+        self.reads = [self.by_id_in_the_past]
+        self.pasts = {}
+
+    def by_id_in_the_past(self, client, key):
+        session, uses = self.pasts.get(client.number, (None, 0))
+        if uses == 0:
+            session, uses = client.mongo.start_session(snapshot=True), 10
+        self.pasts[client.number] = (session, uses - 1)
+        return self.value_of(key, client.db.registers.find_one({"_id": key}, session=session))
+
+
+def test_stale_linearizable_reads_are_found(server):
+    found_within_tries(lambda: play(LaggingLinearizable(settings_of()), server), {"not linearizable"}.intersection)
+
+
+def test_a_lost_write_of_a_register_is_found(server):
+    found = falsified(Linearizable, server, lambda db: db.registers.delete_many({}))
+    assert found == {"not linearizable"}
+
+
+class TornSnapshots(SnapshotSessions):
+    """The reads of a snapshot come from two times."""
+
+    def read_at(self, client, snapshot):
+        super().read_at(client, snapshot)
+        snapshot.time = None
+        return super().read_at(client, snapshot)
+
+
+def test_a_snapshot_of_two_times_is_found(server):
+    expected = {"internal", "G-single (read skew)"}
+    found_within_tries(lambda: play(TornSnapshots(settings_of()), server), expected.intersection)
+
+
+class LateSnapshots(SnapshotSessions):
+    """A snapshot is said to have begun when it ends, so it lacks what was acknowledged before."""
+
+    def end(self, snapshot, *outcome):
+        snapshot.began_ns = time.monotonic_ns()
+        super().end(snapshot, *outcome)
+
+
+def test_a_snapshot_of_the_past_is_found(server):
+    expected = {"G-single-realtime (read skew)"}
+    found_within_tries(lambda: play(LateSnapshots(settings_of()), server), expected.intersection)

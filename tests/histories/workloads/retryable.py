@@ -11,12 +11,14 @@ in doubt.
 import collections
 
 from clients import Surprise, persist
-from pymongo import ReturnDocument, UpdateOne
-from pymongo.errors import BulkWriteError, ConnectionFailure, PyMongoError
+from pymongo import InsertOne, ReturnDocument, UpdateOne
+from pymongo.errors import BulkWriteError, ClientBulkWriteException, ConnectionFailure, PyMongoError
 from workload import Workload
 
 LISTS = 3
 BATCH = 3
+# From this wire version on servers have bulk writes of several collections.
+CLIENT_BULK_WIRE_VERSION = 25
 # The place where the effect of each form is seen, and its number of effects.
 PLACES = {
     "insert": "documents",
@@ -30,6 +32,8 @@ PLACES = {
 def effects_of(name, value):
     if name == "insert_many":
         return [("documents", f"{value}-{n}") for n in range(BATCH)]
+    if name == "client_bulk":
+        return [("documents", value), ("lists", value)]
     return [(PLACES.get(name, "lists"), value)]
 
 
@@ -60,6 +64,8 @@ class Retryable(Workload):
                 "no retryable writes",
                 "the server is neither a member of a replica set nor a mongos, so drivers repeat no write",
             )
+        if hello["maxWireVersion"] >= CLIENT_BULK_WIRE_VERSION:
+            self.forms.append(self.client_bulk)
         db.documents.create_index("by")
         db.pairs.create_index("owner")
         db.lists.create_index("values")
@@ -74,6 +80,10 @@ class Retryable(Workload):
         try:
             form(client, value)
         except ConnectionFailure:
+            fate = self.in_doubt
+        except ClientBulkWriteException as error:
+            if not isinstance(error.error, ConnectionFailure):
+                raise Surprise(f"{what}: {error.details}") from error
             fate = self.in_doubt
         except PyMongoError as error:
             details = error.details if isinstance(error, BulkWriteError) else ""
@@ -131,6 +141,21 @@ class Retryable(Workload):
         ]
         result = client.db.lists.bulk_write(updates)
         self.expect(f"bulk {value}", (result.matched_count, result.modified_count), (1, 1))
+
+    def client_bulk(self, client, value):
+        """One request for two collections, whose operations a repetition tells apart by their numbers."""
+        database = self.database
+        result = client.mongo.bulk_write(
+            [
+                UpdateOne(self.any_list(client), {"$push": {"values": value}}, namespace=f"{database}.lists"),
+                InsertOne({"_id": value, "by": client.number}, namespace=f"{database}.documents"),
+                UpdateOne({"_id": "none"}, {"$set": {"never": 1}}, namespace=f"{database}.lists"),
+            ],
+            verbose_results=True,
+        )
+        counts = (result.inserted_count, result.matched_count, result.modified_count)
+        self.expect(f"client_bulk {value}", counts, (1, 1, 1))
+        self.expect(f"client_bulk {value}", result.update_results[0].modified_count, 1)
 
     def effects_in(self, db):
         """How often each effect is there."""
