@@ -1,0 +1,45 @@
+//! The values of options: sizes, switches and choices, as text.
+
+use std::ops::RangeInclusive;
+
+use pando_storage::StorageError;
+
+use crate::failure::invalid;
+
+/// A number with an optional unit: `16KB`, `1MB`, `64B`, `32`.
+pub(super) fn parse_size(name: &str, value: &str, range: RangeInclusive<u64>) -> Result<u64, StorageError> {
+    let digits = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let shift = match &value[digits.len()..] {
+        "" | "B" => Some(0),
+        "KB" | "kB" | "KiB" | "k" | "K" => Some(10),
+        "MB" | "MiB" | "M" => Some(20),
+        "GB" | "GiB" | "G" => Some(30),
+        _ => None,
+    };
+    let number: Option<u64> = digits.trim().parse().ok();
+    let size = number.zip(shift).and_then(|(number, shift)| number.checked_mul(1 << shift));
+    size.filter(|size| range.contains(size)).ok_or_else(|| {
+        let (least, most) = (range.start(), range.end());
+        invalid(format!(
+            "the option `{name}` cannot be {value:?}: give a size from {least} to {most}, such as 64KB"
+        ))
+    })
+}
+
+/// `on` or `off`.
+pub(super) fn parse_switch(name: &str, value: &str) -> Result<bool, StorageError> {
+    parse_choice(name, value, &[("on", true), ("off", false)])
+}
+
+/// One of several words.
+pub(super) fn parse_choice<T: Copy>(
+    name: &str,
+    value: &str,
+    choices: &[(&str, T)],
+) -> Result<T, StorageError> {
+    let chosen = choices.iter().find(|(word, _)| *word == value);
+    chosen.map(|(_, choice)| *choice).ok_or_else(|| {
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        invalid(format!("the option `{name}` cannot be {value:?}: give one of {}", words.join(", ")))
+    })
+}
