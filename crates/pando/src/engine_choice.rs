@@ -22,6 +22,9 @@ pub enum EngineName {
     /// LMDB.
     #[cfg(feature = "engine-lmdb")]
     Lmdb,
+    /// RocksDB.
+    #[cfg(feature = "engine-rocksdb")]
+    Rocksdb,
 }
 
 impl EngineName {
@@ -31,6 +34,8 @@ impl EngineName {
         EngineName::Memory,
         #[cfg(feature = "engine-lmdb")]
         EngineName::Lmdb,
+        #[cfg(feature = "engine-rocksdb")]
+        EngineName::Rocksdb,
     ];
 
     /// The name as configuration spells it.
@@ -40,6 +45,8 @@ impl EngineName {
             EngineName::Memory => "memory",
             #[cfg(feature = "engine-lmdb")]
             EngineName::Lmdb => "lmdb",
+            #[cfg(feature = "engine-rocksdb")]
+            EngineName::Rocksdb => "rocksdb",
         }
     }
 }
@@ -117,13 +124,13 @@ pub(crate) fn open_engine(
     environment: &Environment,
 ) -> Result<SharedEngine, OpenError> {
     inspect(environment, engine, folder, MissingStore::Create)?;
-    if engine != EngineName::Betree
-        && let Some((name, _)) = options.named.first()
-    {
-        return Err(format!("the engine '{}' has no option '{name}'", engine.as_str()).into());
-    }
     match engine {
-        EngineName::Memory => Ok(Arc::new(pando_memory::MemoryEngine::new(environment))),
+        EngineName::Memory => {
+            if let Some((name, _)) = options.named.first() {
+                return Err(format!("the engine 'memory' has no option '{name}'").into());
+            }
+            Ok(Arc::new(pando_memory::MemoryEngine::new(environment)))
+        }
         EngineName::Betree => {
             let mut betree = pando_betree::Options::default();
             betree.cache_bytes = options.cache_bytes;
@@ -133,8 +140,15 @@ pub(crate) fn open_engine(
         #[cfg(feature = "engine-lmdb")]
         EngineName::Lmdb => {
             // LMDB reads through the kernel's cache, so that the size of a cache of its own has no meaning.
-            let options = pando_lmdb::LmdbOptions::default();
+            let options = pando_lmdb::LmdbOptions::default().with_entries(&options.named)?;
             Ok(Arc::new(pando_lmdb::LmdbEngine::open(environment, folder, options)?))
+        }
+        #[cfg(feature = "engine-rocksdb")]
+        EngineName::Rocksdb => {
+            let mut rocksdb = pando_rocksdb::RocksdbOptions::default();
+            rocksdb.cache_bytes = options.cache_bytes;
+            let rocksdb = rocksdb.with_entries(&options.named)?;
+            Ok(Arc::new(pando_rocksdb::RocksdbEngine::open(environment, folder, rocksdb)?))
         }
     }
 }

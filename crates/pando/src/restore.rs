@@ -20,15 +20,28 @@ pub fn restore_store(engine: EngineName, backups: &[PathBuf], to: &Path) -> Resu
     check_restore_target(&environment, engine, to).map_err(|error| Error::Restore(error.into()))?;
     let outcome = match engine {
         EngineName::Betree => pando_betree::restore(&environment, backups, to).map(drop),
+        #[cfg(feature = "engine-rocksdb")]
+        EngineName::Rocksdb => {
+            let backup = only_backup(engine, backups)?;
+            pando_rocksdb::restore(&environment, backup, to).map(drop)
+        }
         other => {
-            let [backup] = backups else {
-                let message = format!("a backup of {} is always full: name one", other.as_str());
-                return Err(Error::Restore(message.into()));
-            };
+            let backup = only_backup(other, backups)?;
             let opened = open_engine(other, to, &EngineOptions::default(), &environment);
             let opened = opened.map_err(Error::Restore)?;
             restore_emulated_backup(&*opened, &environment, backup).and_then(|_entries| opened.close())
         }
     };
     outcome.map_err(|error| Error::Restore(Box::new(error)))
+}
+
+/// The one backup of an engine without incremental ones.
+fn only_backup(engine: EngineName, backups: &[PathBuf]) -> Result<&Path, Error> {
+    match backups {
+        [backup] => Ok(backup),
+        _ => {
+            let message = format!("a backup of {} is always full: name one", engine.as_str());
+            Err(Error::Restore(message.into()))
+        }
+    }
 }

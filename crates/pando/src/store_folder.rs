@@ -89,7 +89,7 @@ pub enum FolderError {
 }
 
 /// Files that tell where a foreign folder comes from.
-const OWNERS: [(&str, &str); 11] = [
+const OWNERS: [(&str, &str); 13] = [
     ("WiredTiger", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
     ("WiredTiger.wt", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
     ("mongod.lock", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
@@ -98,8 +98,10 @@ const OWNERS: [(&str, &str); 11] = [
     ("PG_VERSION", ", a file of PostgreSQL"),
     ("CURRENT", ", a file of RocksDB or LevelDB"),
     ("MANIFEST", ", a file of a backup (restore it with 'pando restore')"),
-    ("data.0000", ", the data file of the engine betree"),
-    ("data.mdb", ", the data file of LMDB"),
+    ("MANIFEST.rocksdb", ", a file of a backup (restore it with 'pando restore --engine rocksdb')"),
+    ("data.0000", ", the data file of the engine betree (open the store with --engine betree)"),
+    ("data.mdb", ", the data file of LMDB (open a store of Pando with --engine lmdb)"),
+    ("rocksdb", ", the folder of the engine rocksdb (open the store with --engine rocksdb)"),
     ("dump.rdb", ", a file of Redis"),
 ];
 /// Names that say nothing of an owner: the lock and the socket of a server, sorted files of queries and
@@ -117,6 +119,9 @@ impl EngineName {
             EngineName::Memory => None,
             #[cfg(feature = "engine-lmdb")]
             EngineName::Lmdb => Some("data.mdb"),
+            // A folder.
+            #[cfg(feature = "engine-rocksdb")]
+            EngineName::Rocksdb => Some("rocksdb"),
         }
     }
 }
@@ -231,11 +236,31 @@ mod tests {
             (&["ibdata1", "aria_log"], ["'ibdata1'", "MySQL"]),
             (&["000004.log", "CURRENT"], ["'CURRENT'", "RocksDB"]),
             (&["MANIFEST", "extents"], ["'MANIFEST'", "pando restore"]),
+            (&["rocksdb", "synced"], ["'rocksdb'", "--engine rocksdb"]),
+            (&["data.mdb", "durable"], ["'data.mdb'", "--engine lmdb"]),
             (&["letter.odt"], ["'letter.odt'", "holds"]),
         ] {
             for missing in [MissingStore::Create, MissingStore::Refuse] {
                 let refused = look(files, missing).expect_err("a foreign folder");
                 assert!(words.iter().all(|word| refused.contains(word)), "{refused}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_store_of_another_engine_names_it() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        std::fs::write(folder.path().join("data.0000"), b"x").expect("a file");
+        for engine in EngineName::ALL {
+            let found = inspect_folder(*engine, folder.path(), MissingStore::Create);
+            match engine {
+                EngineName::Betree => assert_eq!(found.expect("its own store"), FolderState::Store),
+                EngineName::Memory => assert_eq!(found.expect("it has no folder"), FolderState::Vacant),
+                #[cfg(any(feature = "engine-lmdb", feature = "engine-rocksdb"))]
+                _ => {
+                    let refused = found.expect_err("a store of betree").to_string();
+                    assert!(refused.contains("--engine betree"), "{refused}");
+                }
             }
         }
     }

@@ -96,11 +96,15 @@ fn open_environment(folder: &Path, options: LmdbOptions) -> Result<Env<WithoutTl
     loop {
         let mut open = EnvOpenOptions::new().read_txn_without_tls();
         open.map_size(map_bytes).max_readers(options.readers_max);
+        let flags = match options.readahead {
+            true => EnvFlags::NO_SYNC,
+            false => EnvFlags::NO_SYNC | EnvFlags::NO_READ_AHEAD,
+        };
         // SAFETY: `NO_SYNC` gives up LMDB's own durability, which the durable mark brings back (see
         // `durable_mark`); the folder is locked for this process, and no other part of it touches LMDB's file
         // while the environment is open.
         let env = unsafe {
-            open.flags(EnvFlags::NO_SYNC);
+            open.flags(flags);
             open.open(folder)
         };
         match env {

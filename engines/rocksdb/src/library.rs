@@ -110,3 +110,12 @@ impl Snapshot {
         options
     }
 }
+
+/// Stands in for a function that libraries before version 8 lack. The crate `rocksdb` refers to it in code
+/// that frees options, and calls it for a manager of write buffers only, which this engine never makes.
+#[cfg(lacks_write_buffer_manager)]
+// SAFETY: no other function of the program has this name, as the library lacks it.
+#[unsafe(no_mangle)]
+extern "C" fn rocksdb_write_buffer_manager_destroy(_: *mut std::ffi::c_void) {
+    unreachable!("the engine makes no manager of write buffers");
+}

@@ -14,8 +14,8 @@ use values::{parse_choice, parse_size, parse_switch};
 pub enum CacheKind {
     /// The least recently used block leaves first.
     Lru,
-    /// HyperClockCache: as good, with less contention among many threads. Libraries before 8 cannot grow it,
-    /// and those before 7.10 have none for this engine.
+    /// HyperClockCache: as good, with less contention among many threads. An installed library may be too
+    /// old for it (`build.rs`).
     HyperClock,
 }
 

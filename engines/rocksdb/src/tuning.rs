@@ -11,7 +11,7 @@ use rocksdb::{
     BlockBasedOptions, Cache, DBCompactionStyle, DBCompressionType, DBRecoveryMode, LogLevel, Options,
 };
 
-#[cfg(not(hyper_clock_cache))]
+#[cfg(lacks_hyper_clock_cache)]
 use crate::failure::invalid;
 use crate::merge_operator;
 use crate::options::tree_settings::{Compaction, Compression};
@@ -138,13 +138,13 @@ fn algorithm(compression: Compression) -> (DBCompressionType, i32) {
     }
 }
 
-#[cfg(hyper_clock_cache)]
+#[cfg(not(lacks_hyper_clock_cache))]
 fn hyper_clock_cache(bytes: usize) -> Result<Cache, StorageError> {
     // No size of an entry is given: RocksDB then finds out, and lets the table grow.
     Ok(Cache::new_hyper_clock_cache(bytes, 0))
 }
 
-#[cfg(not(hyper_clock_cache))]
+#[cfg(lacks_hyper_clock_cache)]
 fn hyper_clock_cache(_: usize) -> Result<Cache, StorageError> {
     Err(invalid(
         "the RocksDB library of this build is too old for cacheType=hyperClock: choose lru, or build without \
