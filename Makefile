@@ -99,6 +99,40 @@ sanitize: ## AddressSanitizer on the code with unsafe blocks, ThreadSanitizer on
 	$(SANITIZED) --tests --package pando-environment
 	$(SANITIZED) --package pando-betree --lib --test live --test missed_reads --test reads --test threads
 
+# ---- engines that need a native library: each adds its name, and the target that installs its library
+
+NATIVE_ENGINES   := lmdb
+ENGINE_LIBRARIES :=
+
+NATIVE_ENGINES   += rocksdb
+ENGINE_LIBRARIES += library-rocksdb
+# RocksDB is built from source, a quarter of an hour, unless an installed one is to be linked: ROCKSDB_LIB_DIR=…
+ifdef ROCKSDB_LIB_DIR
+export ROCKSDB_LIB_DIR
+export LD_LIBRARY_PATH := $(ROCKSDB_LIB_DIR)$(if $(LD_LIBRARY_PATH),:$(LD_LIBRARY_PATH))
+endif
+.PHONY: library-rocksdb
+library-rocksdb:
+	@for library in /usr/lib/llvm-*/lib/libclang*.so* /usr/lib/*/libclang*.so* "$${LIBCLANG_PATH:-/nowhere}"/libclang*.so*; do [ -e "$$library" ] && exit; done
+	echo "installing libclang, which reads RocksDB's headers"
+	as_root=""; [ "$$(id -u)" = 0 ] || as_root="sudo"
+	{ $$as_root apt-get update -qq; $$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -yqq --no-install-recommends libclang-dev; } >/dev/null 2>&1 \
+		|| { echo "libclang could not be installed: install it, or name its folder by LIBCLANG_PATH"; exit 1; }
+
+.PHONY: engines
+engines: $(ENGINE_LIBRARIES) ## A server and a lab with all engines, in release (ROCKSDB_LIB_DIR=… links an installed RocksDB)
+	@$(CC_CHECK)
+	cargo build --release --package pando-server --package pando-bench \
+		--features "$(foreach engine,$(NATIVE_ENGINES),pando-server/engine-$(engine) pando-bench/engine-$(engine))"
+
+.PHONY: test-engines
+test-engines: $(PYTHON) $(ENGINE_LIBRARIES) ## The conformance suite and PyMongo's tests over each engine with a native library (ENGINES=lmdb,rocksdb)
+	@$(CC_CHECK)
+	engines="$(or $(ENGINES),$(shell echo $(NATIVE_ENGINES) | tr ' ' ','))"
+	for engine in $${engines//,/ }; do cargo test --quiet --package pando-$$engine; done
+	cargo build --package pando-server --features "$(addprefix pando-server/engine-,$(NATIVE_ENGINES))"
+	ENGINES="$$engines" PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q tests/python
+
 .PHONY: test-mysql
 test-mysql: ## The benchmark lab against a real MariaDB with InnoDB and MyRocks, which the tests start
 	@for program in mariadbd mariadb-install-db; do command -v $$program >/dev/null || { echo "there is no $$program: install mariadb-server and mariadb-plugin-rocksdb"; exit 1; }; done

@@ -164,8 +164,8 @@ pub use log_tail::{LogLine, LogSeverity, LogTail};
 pub use pando_catalog::catalog_entry::CATALOG_TREE;
 pub use pando_catalog::restore_emulated_backup;
 pub use pando_catalog::{
-    BlockingMode, CatalogError, CollectionReport, Durability, DurabilityWaker, Engine, ErrorKind,
-    QUERY_MEMORY_MIN, SharedEngine, Statistics, StorageError, TreeOwners, verify_collection,
+    BlockingMode, CatalogError, CheckRequest, CollectionReport, Durability, DurabilityWaker, Engine,
+    ErrorKind, QUERY_MEMORY_MIN, SharedEngine, Statistics, StorageError, TreeOwners, verify_collection,
 };
 pub use persona::{Persona, PersonaOptions};
 pub use reply_wait::ReplyWait;

@@ -138,6 +138,15 @@ pub fn inspect_folder(
     inspect(&Environment::real(), engine, folder, missing)
 }
 
+/// The engine whose store lies in a folder, as far as names of files tell; the default one where none does.
+pub fn engine_of_folder(folder: &Path) -> EngineName {
+    // A folder that cannot be read is refused when it is opened.
+    let names = Environment::real().files().list(folder).unwrap_or_default();
+    let is_of =
+        |engine: &EngineName| engine.data_file().is_some_and(|file| names.iter().any(|name| name == file));
+    EngineName::ALL.iter().copied().find(is_of).unwrap_or_default()
+}
+
 pub(crate) fn inspect(
     environment: &Environment,
     engine: EngineName,

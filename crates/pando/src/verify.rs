@@ -3,13 +3,17 @@
 //! 1. The engine's own check reads every block from the superblock down, and changes nothing.
 //! 2. Where wanted, the store is then opened (its log is replayed) and each document is compared with its
 //!    index entries.
+//!
+//! An engine without a check of its own is opened, and every entry is read: so its log is replayed in any
+//! case.
 
 use std::path::Path;
 
-use pando_commands::{CATALOG_TREE, CollectionReport, CommandsOptions, TreeOwners};
+use pando_commands::{CATALOG_TREE, CheckRequest, CollectionReport, CommandsOptions, TreeOwners};
 use pando_environment::Environment;
 
-use crate::store_folder::inspect;
+use crate::engine_choice::open_engine;
+use crate::store_folder::{engine_of_folder, inspect};
 use crate::{EngineName, EngineOptions, Error, MissingStore, open_commands};
 
 /// The depth of a check.
@@ -49,16 +53,27 @@ impl StoreReport {
     }
 }
 
-/// Checks the store of the default engine in a folder. Nobody may have it open.
+/// Checks the store in a folder, of whichever engine it is. Nobody may have it open.
 pub fn verify_store(folder: &Path, depth: VerifyDepth) -> Result<StoreReport, Error> {
-    let environment = Environment::real();
-    inspect(&environment, EngineName::Betree, folder, MissingStore::Refuse)
-        .map_err(|error| Error::Open(error.into()))?;
-    let blocks = pando_betree::verify_keeping(&environment, folder, CATALOG_TREE);
+    let (environment, engine) = (Environment::real(), engine_of_folder(folder));
+    inspect(&environment, engine, folder, MissingStore::Refuse).map_err(|error| Error::Open(error.into()))?;
+    let mut report = match engine {
+        EngineName::Betree => check_blocks(&environment, folder)?,
+        other => check_entries(&environment, other, folder)?,
+    };
+    if depth == VerifyDepth::Collections && report.is_sound() {
+        check_collections(engine, folder, environment, &mut report)?;
+    }
+    Ok(report)
+}
+
+/// The check of the engine `betree`, which changes nothing.
+fn check_blocks(environment: &Environment, folder: &Path) -> Result<StoreReport, Error> {
+    let blocks = pando_betree::verify_keeping(environment, folder, CATALOG_TREE);
     let blocks = blocks.map_err(|error| Error::Open(Box::new(error)))?;
     let mut owners = TreeOwners::default();
     blocks.kept.iter().for_each(|entry| owners.add_entry(&entry.key, &entry.value));
-    let mut report = StoreReport {
+    Ok(StoreReport {
         file_bytes: blocks.file_bytes,
         used_bytes: blocks.used_bytes,
         log_records: blocks.log_records,
@@ -67,18 +82,35 @@ pub fn verify_store(folder: &Path, depth: VerifyDepth) -> Result<StoreReport, Er
         entries: blocks.trees.iter().map(|tree| tree.entries).sum(),
         collections: Vec::new(),
         problems: blocks.sentences().map(|problem| owners.name_in(&problem)).collect(),
-    };
-    if depth == VerifyDepth::Collections && report.is_sound() {
-        check_collections(folder, environment, &mut report)?;
-    }
-    Ok(report)
+    })
 }
 
-fn check_collections(folder: &Path, environment: Environment, report: &mut StoreReport) -> Result<(), Error> {
+/// The check of another engine: every entry is read.
+fn check_entries(environment: &Environment, engine: EngineName, folder: &Path) -> Result<StoreReport, Error> {
+    let stopped = |error| Error::Stopped(Box::new(error));
+    let opened = open_engine(engine, folder, &EngineOptions::default(), environment).map_err(Error::Open)?;
+    let found = opened.check(&CheckRequest::default()).map_err(stopped)?;
+    let file_bytes = opened.bytes_on_disk(None).map_err(stopped)?;
+    opened.close().map_err(stopped)?;
+    Ok(StoreReport {
+        file_bytes,
+        used_bytes: file_bytes,
+        trees: found.trees,
+        entries: found.entries,
+        problems: found.problems,
+        ..StoreReport::default()
+    })
+}
+
+fn check_collections(
+    engine: EngineName,
+    folder: &Path,
+    environment: Environment,
+    report: &mut StoreReport,
+) -> Result<(), Error> {
     let options = EngineOptions::default();
-    let commands =
-        open_commands(EngineName::Betree, folder, &options, environment, CommandsOptions::default(), None)
-            .map_err(Error::Open)?;
+    let commands = open_commands(engine, folder, &options, environment, CommandsOptions::default(), None)
+        .map_err(Error::Open)?;
     let found = commands.verify_collections().map_err(|error| Error::Stopped(Box::new(error)))?;
     commands.close().map_err(|error| Error::Stopped(Box::new(error)))?;
     for (namespace, collection) in &found {

@@ -7,9 +7,9 @@ use std::sync::mpsc;
 
 use pando_environment::{Access, Environment, OpenMode, Step, Task};
 use pando_storage::{
-    BackupReport, BackupRequest, Begin, CachedReads, Capabilities, CommitReceipt, ConflictTime, Durability,
-    DurabilityWaker, Engine, Estimate, History, Intents, Isolation, LiveTransaction, Merging, Operation,
-    Persistence, RangeDeletes, ReadClaiming, ReadClaims, Statistics, StorageError, Transaction,
+    BackupReport, BackupRequest, Begin, BlockingMode, CachedReads, Capabilities, CommitReceipt, ConflictTime,
+    Durability, DurabilityWaker, Engine, Estimate, History, Intents, Isolation, LiveTransaction, Merging,
+    Operation, Persistence, RangeDeletes, ReadClaiming, ReadClaims, Statistics, StorageError, Transaction,
     TransactionId, TreeDescription, TreeId, TreeOptions, Wait,
 };
 use parking_lot::{Mutex, RwLock};
@@ -198,7 +198,7 @@ impl Engine for RocksdbEngine {
 
     fn tree_estimate(&self, tree: TreeId) -> Result<Estimate, StorageError> {
         self.store.check_open()?;
-        self.store.tree_size(tree)
+        self.store.tree_size(tree, BlockingMode::MayBlock)
     }
 
     /// Of one tree: about its part of the table files. Of the store: all files of RocksDB, the log too.

@@ -2,7 +2,7 @@
 //!
 //! RocksDB's counters come as one text, by its own names. They are there where the option `statistics` is on.
 
-use pando_storage::{Statistics, StorageError, TreeId, Wait};
+use pando_storage::{BlockingMode, Statistics, StorageError, TreeId, Wait};
 use rocksdb::properties;
 
 use crate::store::Store;
@@ -74,7 +74,7 @@ impl Store {
     pub(crate) fn tree_statistics(&self, id: TreeId) -> Result<Statistics, StorageError> {
         let tree = self.trees.read().get(id)?.clone();
         let mut statistics = Statistics::new();
-        let size = self.tree_size(id)?;
+        let size = self.tree_size(id, BlockingMode::MayBlock)?;
         statistics.set("entries", size.entries);
         statistics.set("content_bytes", size.bytes);
         statistics.set("file_bytes", self.tree_file_bytes(id)?);

@@ -10,7 +10,7 @@
 //! A tree of a few entries is counted.
 
 use pando_storage::{Begin, BlockingMode, Estimate, KeyRange, StorageError, TreeId};
-use rocksdb::{Range, properties};
+use rocksdb::{Range, ReadOptions, properties};
 
 use crate::failure::rocksdb_failed;
 use crate::layout::{FamilyRange, PREFIX_BYTES, family_range, whole_tree};
@@ -34,19 +34,29 @@ struct FamilySize {
     entry_bytes: u64,
 }
 
+/// The outcome of counting a tree.
+enum Count {
+    Exact(Estimate),
+    /// More than are counted.
+    Many,
+    Unknown,
+}
+
 impl Store {
-    /// Entries and bytes of a tree, about.
-    pub(crate) fn tree_size(&self, id: TreeId) -> Result<Estimate, StorageError> {
+    /// Entries and bytes of a tree, about. Without leave to wait nothing is counted that is not cached.
+    pub(crate) fn tree_size(&self, id: TreeId, blocking: BlockingMode) -> Result<Estimate, StorageError> {
         let tree = self.trees.read().get(id)?.clone();
-        if let Some(counted) = self.count_few(id, &tree.family)? {
-            return Ok(counted);
-        }
+        let least = match self.count_few(id, &tree.family, blocking)? {
+            Count::Exact(counted) => return Ok(counted),
+            Count::Many => COUNTED_ENTRIES_MAX,
+            Count::Unknown => 0,
+        };
         let whole = family_size(&self.database, &tree.family)?;
         let of_files =
             share(whole.file_entries, self.file_bytes(&tree.family, whole_tree(id)), whole.file_bytes);
         let (buffered, buffered_bytes) = buffered(&tree, whole.buffered_entries);
         Ok(Estimate {
-            entries: (of_files + buffered).max(COUNTED_ENTRIES_MAX),
+            entries: (of_files + buffered).max(least),
             bytes: of_files * whole.entry_bytes + buffered_bytes,
         })
     }
@@ -59,17 +69,15 @@ impl Store {
         whole: Estimate,
         counted: Estimate,
     ) -> Estimate {
-        let bytes = |range| self.file_bytes(family, range);
-        let of_tree = bytes(whole_tree(tree));
-        let guess = match family_range(tree, range).map(bytes) {
+        let of_tree = self.file_bytes(family, whole_tree(tree));
+        let of_range = family_range(tree, range).map_or(0, |range| self.file_bytes(family, range));
+        let guess = if of_tree == 0 {
             // Nothing is known of where write buffers have their entries: a third, as System R guesses.
-            Some(_) | None if of_tree == 0 => Estimate { entries: whole.entries / 3, bytes: whole.bytes / 3 },
-            of_range => {
-                let of_range = of_range.unwrap_or_default();
-                Estimate {
-                    entries: share(whole.entries, of_range, of_tree),
-                    bytes: share(whole.bytes, of_range, of_tree),
-                }
+            Estimate { entries: whole.entries / 3, bytes: whole.bytes / 3 }
+        } else {
+            Estimate {
+                entries: share(whole.entries, of_range, of_tree),
+                bytes: share(whole.bytes, of_range, of_tree),
             }
         };
         Estimate { entries: guess.entries.max(counted.entries), bytes: guess.bytes.max(counted.bytes) }
@@ -87,36 +95,31 @@ impl Store {
     }
 
     /// The exact size of a tree with few entries.
-    fn count_few(&self, id: TreeId, family: &Family) -> Result<Option<Estimate>, StorageError> {
+    fn count_few(&self, id: TreeId, family: &Family, blocking: BlockingMode) -> Result<Count, StorageError> {
         let begun = self.begin(Begin::READ.at)?;
-        let counted = self.count_in(&begun, id, family);
+        let options = begun.snapshot.scan_options(blocking, whole_tree(id));
+        let counted = self.count_in(options, family);
         self.end(begun.entered.number);
         counted
     }
 
-    fn count_in(
-        &self,
-        begun: &crate::store::Begun,
-        id: TreeId,
-        family: &Family,
-    ) -> Result<Option<Estimate>, StorageError> {
-        let mut options = begun.snapshot.scan_options(BlockingMode::MayBlock, whole_tree(id));
+    fn count_in(&self, mut options: ReadOptions, family: &Family) -> Result<Count, StorageError> {
         options.set_max_skippable_internal_keys(SKIPPED_ENTRIES_MAX);
         let mut entries = self.database.raw_iterator_cf_opt(family.handle(), options);
         entries.seek_to_first();
         let mut counted = Estimate::default();
         while let Some((key, value)) = entries.item() {
             if counted.entries == COUNTED_ENTRIES_MAX {
-                return Ok(None);
+                return Ok(Count::Many);
             }
             counted.entries += 1;
             counted.bytes += (key.len() - PREFIX_BYTES + value.len()) as u64;
             entries.next();
         }
         match entries.status().map_err(|error| rocksdb_failed("counting", error)) {
-            Ok(()) => Ok(Some(counted)),
-            // It has passed too many removed entries.
-            Err(error) if error.is_would_block() => Ok(None),
+            Ok(()) => Ok(Count::Exact(counted)),
+            // It has passed too many removed entries, or met one that is not cached.
+            Err(error) if error.is_would_block() => Ok(Count::Unknown),
             Err(error) => Err(error),
         }
     }

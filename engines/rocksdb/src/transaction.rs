@@ -156,7 +156,7 @@ impl EngineSnapshot for RocksdbSnapshot {
     ) -> Result<Estimate, StorageError> {
         let family = self.family(tree)?;
         // A dropped tree that this older transaction still reads has no size any more.
-        let whole = || self.store.tree_size(tree).unwrap_or_default();
+        let whole = || self.store.tree_size(tree, blocking).unwrap_or_default();
         if *range == KeyRange::all() {
             return Ok(whole());
         }

@@ -54,6 +54,9 @@ pub enum PeerKind {
     /// The same without buffers in its nodes (`bufferPercent` 0): every merge goes to leaves, as in a B-tree.
     Btree,
     Rocksdb,
+    /// RocksDB behind the contract of `storage`, as Pando uses it.
+    #[serde(rename = "rocksdb-engine")]
+    RocksdbEngine,
     Lmdb,
     Redb,
     Fjall,
@@ -79,6 +82,7 @@ impl PeerKind {
             (PeerKind::Betree, true),
             (PeerKind::Btree, true),
             (PeerKind::Rocksdb, cfg!(feature = "rocksdb")),
+            (PeerKind::RocksdbEngine, cfg!(feature = "rocksdb-engine")),
             (PeerKind::Lmdb, cfg!(feature = "lmdb")),
             (PeerKind::Redb, cfg!(feature = "redb")),
             (PeerKind::Fjall, cfg!(feature = "fjall")),
@@ -91,6 +95,7 @@ impl PeerKind {
             PeerKind::Betree => "betree",
             PeerKind::Btree => "btree",
             PeerKind::Rocksdb => "rocksdb",
+            PeerKind::RocksdbEngine => "rocksdb-engine",
             PeerKind::Lmdb => "lmdb",
             PeerKind::Redb => "redb",
             PeerKind::Fjall => "fjall",
@@ -103,6 +108,7 @@ impl PeerKind {
             PeerKind::Betree => "betree",
             PeerKind::Btree => "betree as B-tree",
             PeerKind::Rocksdb => "RocksDB",
+            PeerKind::RocksdbEngine => "RocksDB behind the contract",
             PeerKind::Lmdb => "LMDB",
             PeerKind::Redb => "redb",
             PeerKind::Fjall => "fjall",
@@ -121,7 +127,7 @@ impl PeerKind {
     pub fn durability(self) -> &'static str {
         match self {
             PeerKind::Betree | PeerKind::Btree => "log record in the kernel",
-            PeerKind::Rocksdb => "log record in the kernel (sync = false)",
+            PeerKind::Rocksdb | PeerKind::RocksdbEngine => "log record in the kernel (sync = false)",
             PeerKind::Lmdb => "pages in the kernel (NOSYNC)",
             PeerKind::Redb => "in memory only (Durability::None)",
             PeerKind::Fjall => "journal in the kernel (PersistMode::Buffer)",
@@ -130,7 +136,7 @@ impl PeerKind {
 
     /// Whether the device's bytes are read past the kernel's page cache.
     pub fn reads_directly(self) -> bool {
-        matches!(self, PeerKind::Betree | PeerKind::Btree | PeerKind::Rocksdb)
+        matches!(self, PeerKind::Betree | PeerKind::Btree | PeerKind::Rocksdb | PeerKind::RocksdbEngine)
     }
 
     /// Whether ten thousand trees can be asked of it: RocksDB's are prefixes here, which cost nothing, and
@@ -146,13 +152,20 @@ impl PeerKind {
             PeerKind::Btree => peers::betree::open(folder, settings, Buffers::None),
             #[cfg(feature = "rocksdb")]
             PeerKind::Rocksdb => peers::rocksdb::open(folder, settings),
+            #[cfg(feature = "rocksdb-engine")]
+            PeerKind::RocksdbEngine => peers::rocksdb_engine::open(folder, settings),
             #[cfg(feature = "lmdb")]
             PeerKind::Lmdb => peers::lmdb::open(folder, settings),
             #[cfg(feature = "redb")]
             PeerKind::Redb => peers::redb::open(folder, settings),
             #[cfg(feature = "fjall")]
             PeerKind::Fjall => peers::fjall::open(folder, settings),
-            #[cfg(not(all(feature = "rocksdb", feature = "lmdb", feature = "redb", feature = "fjall")))]
+            #[cfg(not(all(
+                feature = "rocksdb-engine",
+                feature = "lmdb",
+                feature = "redb",
+                feature = "fjall"
+            )))]
             other => PeerKind::parse(other.name()).and_then(|kind| kind.open(folder, settings)),
         }
     }

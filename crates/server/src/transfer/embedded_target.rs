@@ -4,7 +4,9 @@ use std::path::Path;
 
 use bson::{Document, RawDocumentBuf};
 use pando_document::RawDocument;
-use pandodb::{DocumentSequence, DurabilityChoice, MissingStore, Options, Pando, RawSession, Request};
+use pandodb::{
+    DocumentSequence, DurabilityChoice, MissingStore, Options, Pando, RawSession, Request, engine_of_folder,
+};
 
 use super::error::TransferError;
 use super::target::{Beside, Target};
@@ -18,7 +20,9 @@ pub(super) struct EmbeddedTarget {
 impl EmbeddedTarget {
     pub(super) fn open(folder: &Path, missing_store: MissingStore) -> Result<EmbeddedTarget, TransferError> {
         // Closing the store at the end syncs everything.
-        let options = Options { durability: DurabilityChoice::Logged, missing_store, ..Options::default() };
+        let engine = engine_of_folder(folder);
+        let durability = DurabilityChoice::Logged;
+        let options = Options { engine, durability, missing_store, ..Options::default() };
         let store = Pando::open_with(folder, &options)?;
         let session = store.raw_session();
         Ok(EmbeddedTarget { store, session })

@@ -18,7 +18,7 @@ fn class_of(peer: PeerKind) -> &'static str {
     match peer {
         PeerKind::Betree => "l betree",
         PeerKind::Btree => "l btree",
-        PeerKind::Rocksdb => "l rocksdb",
+        PeerKind::Rocksdb | PeerKind::RocksdbEngine => "l rocksdb",
         PeerKind::Lmdb => "l lmdb",
         PeerKind::Redb => "l redb",
         PeerKind::Fjall => "l fjall",
