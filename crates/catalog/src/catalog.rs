@@ -311,6 +311,14 @@ impl Catalog {
         Ok(parts)
     }
 
+    /// A new index with an empty tree, which no entry refers to yet.
+    pub(crate) fn new_index(&self, description: IndexDescription) -> Result<Arc<Index>, CatalogError> {
+        let layout = tree_options(&description.specification, self.store.engine.name())?;
+        let methods = self.store.methods(&description)?;
+        let tree = self.store.create_tree("index", &layout)?;
+        Ok(Arc::new(Index::new(IndexDefinition { description, methods }, tree)))
+    }
+
     /// Refuses a new database whose name differs from another's in upper and lower case only: a file system
     /// may not tell them apart when they are restored into MongoDB.
     pub(crate) fn check_case(&self, database: &str) -> Result<(), CatalogError> {

@@ -21,6 +21,7 @@ use crate::building::BuildingIndex;
 use crate::collection_activity::CollectionActivity;
 use crate::index_description::{IndexField, Sparseness, Truncation, Uniqueness, Visibility};
 use crate::multikey::Multikey;
+use crate::publication::Publication;
 use crate::store::{NamedTree, Store, TreeNumber};
 use crate::{Index, IndexDescription, Namespace, PrimaryKey};
 
@@ -87,6 +88,8 @@ pub(crate) struct Parts {
     pub counters_kept: Arc<AtomicBool>,
     /// Whether the catalog tree has an entry of the collection; shared with later descriptions.
     pub entry: Arc<EntryState>,
+    /// Of a collection that was loaded since the store was opened; shared with later descriptions.
+    pub publication: Option<Arc<Publication>>,
     /// Shared with later descriptions.
     pub activity: Arc<CollectionActivity>,
 }
@@ -106,6 +109,7 @@ impl Parts {
             build_turn: Arc::default(),
             counters_kept: Arc::default(),
             entry: Arc::default(),
+            publication: None,
             activity: Arc::default(),
         }
     }
@@ -234,6 +238,11 @@ impl Collection {
         key: &[u8],
         blocking: BlockingMode,
     ) -> Result<Option<Bytes>, StorageError> {
+        if let Some(publication) = &self.parts.publication
+            && !publication.is_seen_by(transaction, blocking)?
+        {
+            return Ok(None);
+        }
         transaction.get(self.parts.primary.id, key, blocking)
     }
 
@@ -294,6 +303,11 @@ impl Collection {
     /// Whether the catalog tree has no entry of it yet.
     pub(crate) fn is_entry_pending(&self) -> bool {
         self.parts.entry.is_pending.load(Ordering::Acquire)
+    }
+
+    /// See [`Parts::publication`].
+    pub(crate) fn publication(&self) -> Option<&Arc<Publication>> {
+        self.parts.publication.as_ref()
     }
 
     /// The entry is committed.

@@ -236,7 +236,8 @@ pub(crate) fn damaged(index: &Index, reason: &str) -> WriteError {
     WriteError::DamagedEntry { index: index.name().to_owned(), reason: reason.to_owned() }
 }
 
-fn duplicate_id(id: RawValue<'_>) -> WriteError {
+/// The error of an `_id` that is there already.
+pub(crate) fn duplicate_id(id: RawValue<'_>) -> WriteError {
     let mut key = Document::new();
     key.push("_id", id.to_owned());
     let mut pattern = Document::new();

@@ -104,6 +104,12 @@ pub enum CatalogError {
         /// The collection.
         namespace: String,
     },
+    /// A collection that was loaded for a transaction can be used when that has committed.
+    #[error("Collection {namespace} was loaded in this transaction: commit that before you use it.")]
+    LoadUncommitted {
+        /// The collection.
+        namespace: String,
+    },
     /// There is no such collection.
     #[error("ns not found")]
     CollectionNotFound {

@@ -26,32 +26,27 @@
 #![allow(clippy::disallowed_methods, reason = "the time goes into log lines on progress and decides nothing")]
 
 mod changes;
-mod entries;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pando_document::RawDocument;
 use pando_storage::{
-    Begin, BlockingMode, Cursor, Direction, Durability, ErrorKind, KeyRange, LoadDurability, Operation,
-    OperationWait, Sorter, StorageError, Transaction, TreeId, TreeOptions,
+    Begin, BlockingMode, Cursor, Direction, Durability, ErrorKind, KeyRange, Operation, OperationWait,
+    Sorter, StorageError, Transaction, TreeId, TreeOptions,
 };
 use parking_lot::{ArcMutexGuard, RawMutex};
 
 use self::changes::Changes;
-use self::entries::Entries;
 use crate::building::{BuildTicket, BuildingIndex, entry_under_construction};
 use crate::catalog::Exclusive;
 use crate::counters::{CounterChange, CounterKind};
 use crate::error::BuildEnd;
-use crate::index_kind::IndexDefinition;
-use crate::tree_layout::tree_options;
+use crate::sorted_entries::{self, CHECK_EVERY, Destination};
 use crate::{Catalog, CatalogError, Collection, Index, IndexDescription, Namespace, WriteError};
 
 /// How often the log reports the progress of a build.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
-/// Documents or entries between two checks whether the build was ended.
-const CHECK_EVERY: u64 = 256;
 /// The longest wait for another build between two looks at the operation's interruption.
 const TURN_WAIT: Duration = Duration::from_millis(20);
 /// Most changes that are applied while writers wait: some ten milliseconds of work.
@@ -141,11 +136,7 @@ impl Build<'_> {
     fn run(&mut self, descriptions: Vec<IndexDescription>) -> Result<(), CatalogError> {
         let began = Instant::now();
         for description in descriptions {
-            let layout = tree_options(&description.specification, self.catalog.engine().name())?;
-            let store = self.catalog.store();
-            let methods = store.methods(&description)?;
-            let tree = store.create_tree("index", &layout)?;
-            self.indexes.push(Arc::new(Index::new(IndexDefinition { description, methods }, tree)));
+            self.indexes.push(self.catalog.new_index(description)?);
         }
         if self.publish_if_empty()? {
             return Ok(());
@@ -240,6 +231,7 @@ impl Build<'_> {
         let expected = store.engine.tree_estimate(collection.primary_tree())?.entries;
         let mut scan = collection.scan_documents(KeyRange::all(), Direction::Forward);
         let (mut documents, ticket) = (0_u64, Arc::clone(&self.ticket));
+        let mut step = self.operation.begin_step("index build: reading documents", expected);
         let mut check = || ticket.check();
         while let Some((primary_key, bytes)) = scan.next(snapshot, BlockingMode::MayBlock)? {
             let document = RawDocument::from_bytes(bytes).map_err(WriteError::from)?;
@@ -258,6 +250,7 @@ impl Build<'_> {
             self.operation.check()?;
             if documents.is_multiple_of(CHECK_EVERY) {
                 self.ticket.check()?;
+                step.set_done(documents);
                 if self.is_time_to_report() {
                     tracing::info!(collection = %self.namespace, indexes = ?self.names(), documents, expected, "building indexes: reading documents");
                 }
@@ -270,20 +263,20 @@ impl Build<'_> {
     fn load(&mut self, at: usize, sorter: &mut Sorter) -> Result<(), CatalogError> {
         let index = Arc::clone(&self.indexes[at]);
         let (catalog, total, mut count) = (self.catalog, sorter.len(), 0);
+        let mut step = self.operation.begin_step("index build: writing entries", total);
         let mut check = || {
             count += CHECK_EVERY;
+            step.set_done(count);
             self.check()?;
             if self.is_time_to_report() {
                 tracing::info!(collection = %self.namespace, index = index.name(), entries = count, total, "building indexes: writing entries");
             }
             Ok(())
         };
-        let mut entries = Entries::new(&index, sorter, &mut check);
-        let loaded = catalog.engine().load(index.tree(), &mut entries, LoadDurability::Durable);
-        match (entries.into_failure(), loaded) {
-            (Some(failure), _) => Err(failure),
-            (None, Err(error)) => Err(self.or_end(error)),
-            (None, Ok(_)) => Ok(()),
+        let destination = Destination::Index(&index);
+        match sorted_entries::load(&**catalog.engine(), destination, sorter, &mut check) {
+            Err(CatalogError::Storage(error)) => Err(self.or_end(error)),
+            other => other,
         }
     }
 

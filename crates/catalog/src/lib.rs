@@ -23,6 +23,9 @@
 //! A session's transaction takes a lease for each statement, and those of all its collections for its commit
 //! (`session_transaction`).
 //!
+//! A bulk load sorts the documents of a new collection first, and publishes it with all of its trees full
+//! (`bulk_load`).
+//!
 //! # Rooms
 //! A room is a top module with what lies in its folder. `cargo xtask layers` holds the rooms to these arrows.
 //!
@@ -43,6 +46,8 @@
 //! flag_log -> catalog_entry, collection, index
 //! tree_layout -> collection
 //! scans -> collection, index, index_entry
+//! sorted_entries -> building, documents, index
+//! bulk_load -> building, catalog, collection, counters, index, primary_key, sorted_entries, store
 //! documents -> building, collection, index, index_entry, index_keys, primary_key, write_transaction
 //! verify -> collection, index_entry, primary_key
 //! tree_owners -> catalog, catalog_entry
@@ -51,12 +56,11 @@
 //! catalog -> catalog_entry, collection, counters, index, index_kind, session_records, store, tree_layout
 //! catalog -> write_transaction
 //! index_build -> building, catalog, collection, counters, documents, index, index_entry, index_keys
-//! index_build -> index_kind, tree_layout
+//! index_build -> sorted_entries
 //! first_count -> catalog, collection, counters
-//! session_transaction -> catalog, collection, counters, index, index_kind, seen_names, tree_layout
-//! session_transaction -> store, write_transaction
+//! session_transaction -> bulk_load, catalog, collection, counters, seen_names, store, write_transaction
 //! seen_names -> catalog, collection
-//! leaves: collection_activity, error, expansion, index_description, multikey, namespace
+//! leaves: collection_activity, error, expansion, index_description, multikey, namespace, publication
 //! ```
 //!
 //! # Invariants
@@ -74,6 +78,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod building;
+mod bulk_load;
 mod catalog;
 pub mod catalog_entry;
 mod collection;
@@ -95,16 +100,19 @@ mod key_owners;
 mod multikey;
 mod namespace;
 mod primary_key;
+mod publication;
 mod scans;
 mod seen_names;
 mod session_records;
 mod session_transaction;
+mod sorted_entries;
 mod store;
 mod tree_layout;
 mod tree_owners;
 mod verify;
 mod write_transaction;
 
+pub use bulk_load::{BulkLoad, LoadedCollection};
 pub use catalog::{Catalog, Lease};
 pub use collection::{Collection, StorageSize};
 pub use collection_activity::{
@@ -132,8 +140,8 @@ pub use pando_storage::{
     BackupExtent, BackupReport, BackupRequest, Begin, BlockingMode, Bytes, Caller, CheckRequest,
     CommitReceipt, Contest, Contested, Cursor, DeviceReads, Direction, Durability, DurabilityWaker, Engine,
     ErrorKind, Estimate, HeldKey, HeldMemory, Intents, Interruption, KeyRange, KeySet, LiveTransaction, Lsn,
-    Mode, Operation, OperationWait, QUERY_MEMORY_MIN, QueryAccount, QueryMemory, QueryMemoryFigures,
-    ReadClaiming, Reservation, Savepoint, ScratchFigures, ScratchSpace, SharedEngine, SnapshotTimestamp,
-    Sorter, StageFigures, StageUsage, Statistics, StorageError, Ticket, Transaction, TransactionId, TreeId,
-    TreeOptions, Usage, UsageFigures, Wait, WaitRequest, WaitSignal,
+    Mode, Operation, OperationWait, ProgressFigures, QUERY_MEMORY_MIN, QueryAccount, QueryMemory,
+    QueryMemoryFigures, ReadClaiming, Reservation, Savepoint, ScratchFigures, ScratchSpace, SharedEngine,
+    SnapshotTimestamp, Sorter, StageFigures, StageUsage, Statistics, StorageError, Ticket, Transaction,
+    TransactionId, TreeId, TreeOptions, Usage, UsageFigures, Wait, WaitRequest, WaitSignal,
 };

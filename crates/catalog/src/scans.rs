@@ -8,6 +8,7 @@ use pando_storage::{
 
 use crate::index_description::Uniqueness;
 use crate::index_entry::{self, DecodedEntry};
+use crate::publication::Publication;
 use crate::{Collection, Index};
 
 /// One entry of an index.
@@ -17,6 +18,29 @@ pub type IndexEntry<'a> = DecodedEntry<'a>;
 #[derive(Clone, Debug)]
 pub struct DocumentScan {
     cursor: Cursor,
+    gate: Gate,
+}
+
+/// The gate in front of a collection that was loaded: a snapshot from before its publication sees none of it.
+#[derive(Clone, Debug)]
+struct Gate {
+    /// `None` once the scan is through.
+    publication: Option<Arc<Publication>>,
+}
+
+impl Gate {
+    fn is_shut_for(
+        &mut self,
+        transaction: &dyn Transaction,
+        blocking: BlockingMode,
+    ) -> Result<bool, StorageError> {
+        let Some(publication) = &self.publication else { return Ok(false) };
+        if publication.is_seen_by(transaction, blocking)? {
+            self.publication = None;
+            return Ok(false);
+        }
+        Ok(true)
+    }
 }
 
 impl DocumentScan {
@@ -26,6 +50,9 @@ impl DocumentScan {
         transaction: &dyn Transaction,
         blocking: BlockingMode,
     ) -> Result<Option<(&'s [u8], &'s [u8])>, StorageError> {
+        if self.gate.is_shut_for(transaction, blocking)? {
+            return Ok(None);
+        }
         self.cursor.next(transaction, blocking)
     }
 
@@ -48,6 +75,9 @@ impl DocumentScan {
         transaction: &dyn Transaction,
         blocking: BlockingMode,
     ) -> Result<usize, StorageError> {
+        if self.gate.is_shut_for(transaction, blocking)? {
+            return Ok(0);
+        }
         self.cursor.pass_batch(transaction, blocking)
     }
 
@@ -79,6 +109,7 @@ const BEYOND_EVERY_CONTINUATION: u8 = 0xFF;
 #[derive(Clone, Debug)]
 pub struct IndexScan {
     cursor: Cursor,
+    gate: Gate,
     index: Arc<Index>,
     direction: Direction,
     /// Entries to step over before a jump.
@@ -92,6 +123,9 @@ impl IndexScan {
         transaction: &dyn Transaction,
         blocking: BlockingMode,
     ) -> Result<Option<IndexEntry<'s>>, StorageError> {
+        if self.gate.is_shut_for(transaction, blocking)? {
+            return Ok(None);
+        }
         let Some((key, value)) = self.cursor.next(transaction, blocking)? else { return Ok(None) };
         index_entry::decode(self.index.uniqueness(), self.index.directions(), key, value).map(Some).map_err(
             |reason| {
@@ -110,6 +144,9 @@ impl IndexScan {
         transaction: &dyn Transaction,
         blocking: BlockingMode,
     ) -> Result<usize, StorageError> {
+        if self.gate.is_shut_for(transaction, blocking)? {
+            return Ok(0);
+        }
         self.cursor.pass_batch(transaction, blocking)
     }
 
@@ -167,13 +204,18 @@ impl IndexScan {
 impl Collection {
     /// A scan of the documents whose primary keys lie in a range.
     pub fn scan_documents(&self, range: KeyRange, direction: Direction) -> DocumentScan {
-        DocumentScan { cursor: Cursor::new(self.primary_tree(), range, direction) }
+        DocumentScan { cursor: Cursor::new(self.primary_tree(), range, direction), gate: self.gate() }
     }
 
     /// A scan of the entries of an index whose keys (field bytes, and primary key behind them where the index
     /// is not unique) lie in a range.
     pub fn scan_index(&self, index: &Arc<Index>, range: KeyRange, direction: Direction) -> IndexScan {
         let cursor = Cursor::new(index.tree(), range, direction);
-        IndexScan { cursor, index: Arc::clone(index), direction, stepped_over: STEPPED_OVER }
+        let (gate, index) = (self.gate(), Arc::clone(index));
+        IndexScan { cursor, gate, index, direction, stepped_over: STEPPED_OVER }
+    }
+
+    fn gate(&self) -> Gate {
+        Gate { publication: self.publication().cloned() }
     }
 }

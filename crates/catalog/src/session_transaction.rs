@@ -4,6 +4,8 @@
 //! - *Names*: the descriptions of all collections at the begin. Statements that read resolve names by them.
 //! - *Written*: the collections that statements have written to, each with its description at that time.
 //! - *Created*: collections that this transaction creates. No other transaction sees them before the commit.
+//! - *Loaded*: collections that were loaded for this transaction (`bulk_load`). Its commit publishes them.
+//!   Its own statements are refused before: not every engine shows a loaded tree to an older snapshot.
 //!
 //! # Leases
 //! A statement holds the lease of its collection only while it runs, so a change of the collection never
@@ -44,14 +46,13 @@ use pando_storage::{
 };
 use parking_lot::Mutex;
 
+use crate::bulk_load::{LoadedCollection, UnpublishedCollection};
 use crate::catalog::put_entry;
 use crate::collection::{EntryState, Parts};
 use crate::counters::CounterChange;
-use crate::index_kind::IndexDefinition;
 use crate::seen_names::SeenNames;
 use crate::store::TreeNumber;
-use crate::tree_layout::tree_options;
-use crate::{Catalog, CatalogError, Collection, Index, IndexDescription, Lease, Namespace, WriteTransaction};
+use crate::{Catalog, CatalogError, Collection, IndexDescription, Lease, Namespace, WriteTransaction};
 
 /// See the module's head. Dropping it rolls it back.
 pub struct SessionTransaction {
@@ -61,6 +62,7 @@ pub struct SessionTransaction {
     /// By `database.collection`.
     written: BTreeMap<String, Arc<Collection>>,
     created: Vec<Arc<Collection>>,
+    loaded: Vec<UnpublishedCollection>,
     /// Of a serializable transaction.
     resolved: Option<Mutex<ResolvedNames>>,
 }
@@ -103,6 +105,22 @@ impl Catalog {
         Ok(SessionTransaction::new(transaction, names.clone(), Isolation::Snapshot))
     }
 
+    /// Publishes a loaded collection by a commit of its own.
+    ///
+    /// # Errors
+    /// The name is taken.
+    pub fn publish_load(
+        &self,
+        loaded: LoadedCollection,
+        caller: Caller<'_>,
+        durability: Durability,
+    ) -> Result<CommitReceipt, CatalogError> {
+        let mut transaction = self.begin_session_transaction()?;
+        transaction.adopt(self, loaded)?;
+        let leases = transaction.commit_leases(self, caller)?;
+        transaction.commit(self, leases, durability)
+    }
+
     fn begin_session_transaction_with(
         &self,
         isolation: Isolation,
@@ -115,9 +133,9 @@ impl Catalog {
 
 impl SessionTransaction {
     fn new(transaction: WriteTransaction, names: SeenNames, isolation: Isolation) -> SessionTransaction {
-        let (written, created) = (BTreeMap::new(), Vec::new());
+        let (written, created, loaded) = (BTreeMap::new(), Vec::new(), Vec::new());
         let resolved = (isolation == Isolation::Serializable).then(Mutex::default);
-        SessionTransaction { transaction: Some(transaction), names, written, created, resolved }
+        SessionTransaction { transaction: Some(transaction), names, written, created, loaded, resolved }
     }
 
     /// Its snapshot with its own writes.
@@ -139,12 +157,12 @@ impl SessionTransaction {
 
     /// Whether it has written to a collection or creates one.
     pub fn has_written(&self) -> bool {
-        !self.written.is_empty() || !self.created.is_empty()
+        !self.written.is_empty() || self.creates()
     }
 
-    /// Whether it creates a collection.
+    /// Whether it creates a collection, or publishes a loaded one.
     pub fn creates(&self) -> bool {
-        !self.created.is_empty()
+        !self.created.is_empty() || !self.loaded.is_empty()
     }
 
     /// Whether its commit changes or checks names, for which it may have to wait.
@@ -158,13 +176,30 @@ impl SessionTransaction {
     }
 
     /// The collection of this name as its statements read it.
-    pub fn collection(&self, catalog: &Catalog, database: &str, collection: &str) -> Option<Arc<Collection>> {
+    ///
+    /// # Errors
+    /// The collection was loaded for this transaction.
+    pub fn collection(
+        &self,
+        catalog: &Catalog,
+        database: &str,
+        collection: &str,
+    ) -> Result<Option<Arc<Collection>>, CatalogError> {
         if let Some(created) = self.created(database, collection) {
-            return Some(Arc::clone(created));
+            return Ok(Some(Arc::clone(created)));
         }
+        self.check_not_loaded(database, collection)?;
         let found = self.names.collection(catalog, database, collection);
         self.note_resolved(database, collection, found.as_deref());
-        found
+        Ok(found)
+    }
+
+    fn check_not_loaded(&self, database: &str, collection: &str) -> Result<(), CatalogError> {
+        let is_wanted = |name: &Namespace| name.database() == database && name.collection() == collection;
+        match self.loaded.iter().map(|loaded| loaded.collection().namespace()).find(|name| is_wanted(name)) {
+            None => Ok(()),
+            Some(namespace) => Err(CatalogError::LoadUncommitted { namespace: namespace.to_string() }),
+        }
     }
 
     /// Notes a look for a name, which the commit repeats.
@@ -204,6 +239,7 @@ impl SessionTransaction {
         if let Some(created) = self.created(database, collection) {
             return Ok(Some(Lease::of_own(Arc::clone(created))));
         }
+        self.check_not_loaded(database, collection)?;
         let lease = catalog.lease(database, collection, caller)?;
         let Some(lease) = lease else {
             self.note_resolved(database, collection, None);
@@ -235,8 +271,35 @@ impl SessionTransaction {
         options: RawDocumentBuf,
         uuid: [u8; 16],
     ) -> Result<Arc<Collection>, CatalogError> {
+        self.check_new(catalog, namespace)?;
+        let parts = catalog.new_parts(namespace, options, uuid)?;
+        let parts = Parts { entry: Arc::new(EntryState::pending()), ..parts };
+        let created = Arc::new(Collection::new(parts, Arc::clone(catalog.store())));
+        self.created.push(Arc::clone(&created));
+        Ok(created)
+    }
+
+    /// Takes a loaded collection over, which the commit publishes.
+    ///
+    /// # Errors
+    /// The name is taken, or was taken since the snapshot, which is a conflict.
+    pub fn adopt(&mut self, catalog: &Catalog, loaded: LoadedCollection) -> Result<(), CatalogError> {
+        self.check_new(catalog, loaded.namespace())?;
+        let LoadedCollection { unpublished, documents, document_bytes, surpluses } = loaded;
+        let number = unpublished.collection().number();
+        self.writer().count_documents(number, documents, document_bytes);
+        for (index, surplus) in surpluses {
+            self.writer().count_surplus(index, surplus);
+        }
+        self.loaded.push(unpublished);
+        Ok(())
+    }
+
+    /// Refuses the name of a new collection that is not new.
+    fn check_new(&self, catalog: &Catalog, namespace: &Namespace) -> Result<(), CatalogError> {
         namespace.check_writable()?;
         let (database, collection) = (namespace.database(), namespace.collection());
+        self.check_not_loaded(database, collection)?;
         let is_there = catalog.collection(database, collection).is_some();
         if is_there && self.seen(database, collection).is_none() {
             // Another transaction has created it since the snapshot.
@@ -245,12 +308,7 @@ impl SessionTransaction {
         if is_there || self.created(database, collection).is_some() {
             return Err(CatalogError::CollectionExists { namespace: namespace.to_string() });
         }
-        catalog.check_case(database)?;
-        let parts = catalog.new_parts(namespace, options, uuid)?;
-        let parts = Parts { entry: Arc::new(EntryState::pending()), ..parts };
-        let created = Arc::new(Collection::new(parts, Arc::clone(catalog.store())));
-        self.created.push(Arc::clone(&created));
-        Ok(created)
+        catalog.check_case(database)
     }
 
     /// Adds indexes to a collection that this transaction creates. False where another transaction has
@@ -273,10 +331,7 @@ impl SessionTransaction {
         let store = catalog.store();
         let mut parts = self.created[at].parts();
         for description in descriptions {
-            let layout = tree_options(&description.specification, store.engine.name())?;
-            let methods = store.methods(&description)?;
-            let tree = store.create_tree("index", &layout)?;
-            parts.indexes.push(Arc::new(Index::new(IndexDefinition { description, methods }, tree)));
+            parts.indexes.push(catalog.new_index(description)?);
             self.created[at] = Arc::new(Collection::new(parts.clone(), Arc::clone(store)));
         }
         Ok(true)
@@ -326,7 +381,8 @@ impl SessionTransaction {
         durability: Durability,
     ) -> Result<CommitReceipt, CatalogError> {
         let CommitLeases { _leases, absent } = leases;
-        if self.created.is_empty() && absent.is_empty() {
+        let coming = self.coming();
+        if coming.is_empty() && absent.is_empty() {
             return Ok(self.take().commit(durability)?);
         }
         let store = catalog.store();
@@ -335,13 +391,13 @@ impl SessionTransaction {
         if absent.iter().any(is_there) {
             return Err(StorageError::conflict().into());
         }
-        if self.created.is_empty() {
+        if coming.is_empty() {
             return Ok(self.take().commit(durability)?);
         }
         let mut transaction = self.take();
-        for collection in &self.created {
+        for collection in &coming {
             let namespace = collection.namespace();
-            if catalog.collection(namespace.database(), namespace.collection()).is_some() {
+            if is_there(namespace) {
                 return Err(StorageError::conflict().into());
             }
             catalog.check_case(namespace.database())?;
@@ -351,16 +407,33 @@ impl SessionTransaction {
         // The names come before the writes: a snapshot that sees a write of this transaction then finds the
         // collection, too. Until the commit the collection is empty for all others, and the latches keep
         // statements that write away from it.
-        let latches: Vec<_> = self.created.iter().map(|created| created.latch().write_arc()).collect();
-        catalog.swap(&[], &self.created.iter().collect::<Vec<_>>());
+        let latches: Vec<_> = coming.iter().map(|collection| collection.latch().write_arc()).collect();
+        catalog.swap(&[], &coming.iter().collect::<Vec<_>>());
         let committed = transaction.commit(durability);
-        if committed.is_ok() {
-            self.created.drain(..).for_each(|created| created.entry_committed());
-        } else {
-            catalog.swap(&self.created.iter().map(|created| created.namespace()).collect::<Vec<_>>(), &[]);
+        match &committed {
+            Ok(receipt) => self.published(&coming, receipt),
+            Err(_) => catalog.swap(&coming.iter().map(|one| one.namespace()).collect::<Vec<_>>(), &[]),
         }
         drop(latches);
         Ok(committed?)
+    }
+
+    /// The collections that its commit publishes.
+    fn coming(&self) -> Vec<Arc<Collection>> {
+        let loaded = self.loaded.iter().map(UnpublishedCollection::collection);
+        self.created.iter().chain(loaded).cloned().collect()
+    }
+
+    /// They are published.
+    fn published(&mut self, coming: &[Arc<Collection>], receipt: &CommitReceipt) {
+        for collection in coming {
+            collection.entry_committed();
+            if let Some(publication) = collection.publication() {
+                publication.committed(receipt.timestamp);
+            }
+        }
+        self.created.clear();
+        self.loaded.drain(..).for_each(UnpublishedCollection::published);
     }
 
     fn take(&mut self) -> WriteTransaction {

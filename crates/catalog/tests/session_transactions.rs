@@ -61,7 +61,7 @@ fn is_conflict<T>(outcome: &Result<T, CatalogError>) -> bool {
 }
 
 fn read(catalog: &Catalog, transaction: &SessionTransaction, name: &str, id: i32) -> Option<Document> {
-    let collection = transaction.collection(catalog, DATABASE, name)?;
+    let collection = transaction.collection(catalog, DATABASE, name).unwrap()?;
     let key = collection.primary_key_of(RawValue::Int32(id)).into_bytes();
     let found = collection.fetch(transaction.reader(), &key, BLOCK).unwrap()?;
     Some(Document::from_raw(RawDocument::from_bytes(&found).unwrap()).unwrap())
@@ -180,7 +180,10 @@ fn a_created_collection_is_seen_by_others_from_the_commit_on() {
         let reader = catalog.begin_session_transaction().unwrap();
         commit(&catalog, transaction).unwrap();
         assert!(is_conflict(&commit(&catalog, second)));
-        assert!(reader.collection(&catalog, DATABASE, "new").is_none(), "its snapshot did not see it");
+        assert!(
+            reader.collection(&catalog, DATABASE, "new").unwrap().is_none(),
+            "its snapshot did not see it"
+        );
 
         // A third one is rolled back, and leaves no tree.
         let mut third = catalog.begin_session_transaction().unwrap();

@@ -17,6 +17,7 @@ pub(crate) mod kill_op;
 pub(crate) mod list_collections;
 pub(crate) mod list_databases;
 pub(crate) mod list_indexes;
+pub(crate) mod load;
 pub(crate) mod pando_backup;
 pub(crate) mod re_index;
 pub(crate) mod rename_collection;

@@ -4,6 +4,7 @@ mod cluster_times;
 
 mod connection_end;
 mod fail_point_effect;
+mod load_rules;
 mod session_turn;
 mod write_passage;
 
@@ -25,7 +26,7 @@ use self::fail_point_effect::ClosedConnection;
 use self::session_turn::{check_begun, joined};
 use crate::clock_store;
 use crate::command_name::Scope;
-use crate::connection_transaction::{ConnectionTransaction, JoiningCommand};
+use crate::connection_transaction::JoiningCommand;
 use crate::context::{Addressed, Attempt, Context, PendingCommit, RequestForm};
 use crate::default_concerns::DefaultConcerns;
 use crate::durability_wait::DurabilityWait;
@@ -312,8 +313,7 @@ impl Commands {
             }
         }
         self.meet_fail_point(request, attempt, aftermath)?;
-        let bound = connection.transaction();
-        let admitted = self.admit(request, aftermath.command, attempt, bound)?;
+        let admitted = self.admit(request, aftermath.command, attempt, connection)?;
         let Admitted { command, value, addressed, session_use } = admitted;
         aftermath.wants_answer = addressed.concern.wants_answer();
         let collection = match command.name {
@@ -360,14 +360,15 @@ impl Commands {
     }
 
     /// Checks the fields that every command may have, and lists the request if it may wait. `position` is
-    /// that of the command in the registry, `bound` the transaction of the connection.
+    /// that of the command in the registry.
     fn admit<'r>(
         &self,
         request: &Request<'r>,
         position: Option<usize>,
         attempt: Attempt<'_>,
-        bound: Option<&ConnectionTransaction>,
+        connection: &ConnectionState,
     ) -> Result<Admitted<'r>, CommandError> {
+        let bound = connection.transaction();
         let mut generic = GenericArguments::read(request)?;
         generic.cluster_times =
             self.shared.cluster_clock.as_ref().map_or(ClusterTimes::Unknown, |_| ClusterTimes::Known);
@@ -396,7 +397,7 @@ impl Commands {
             collection,
             participation: checked.participation,
         };
-        let (participation, session) = joined(bound, joining, session)?;
+        let (participation, session) = joined(connection, joining, session)?;
         if let Some(limit) = time_limit {
             attempt.record.operation().limit_time(attempt.began, limit);
         }

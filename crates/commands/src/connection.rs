@@ -12,6 +12,7 @@ use crate::Request;
 use crate::connection_transaction::ConnectionTransaction;
 use crate::intent_wait::StatementWait;
 use crate::last_write::LastWrite;
+use crate::open_load::OpenLoad;
 use crate::operations::{ConnectionRecord, Entered, OperationTable};
 use crate::suspended_find::SuspendedFind;
 
@@ -38,6 +39,8 @@ pub struct ConnectionState {
     last_commit: Option<CommitReceipt>,
     /// The transaction that `beginTransaction` has begun. It ends with the connection.
     transaction: Option<ConnectionTransaction>,
+    /// The load that `beginLoad` has begun. It ends with the connection, and with its transaction.
+    load: Option<OpenLoad>,
     further_replies: FurtherReplies,
     /// It was of more use than to ask `hello`.
     has_worked: bool,
@@ -116,6 +119,7 @@ impl Clone for ConnectionState {
             last_write: None,
             last_commit: None,
             transaction: None,
+            load: None,
             further_replies: FurtherReplies::None,
             has_worked: false,
             wait: None,
@@ -143,6 +147,7 @@ impl ConnectionState {
             last_write: None,
             last_commit: None,
             transaction: None,
+            load: None,
             further_replies: FurtherReplies::None,
             has_worked: false,
             wait: None,
@@ -315,9 +320,25 @@ impl ConnectionState {
         self.transaction = Some(transaction);
     }
 
-    /// Forgets the transaction. One that has not committed is rolled back.
+    /// Forgets the transaction. One that has not committed is rolled back, and its load with it.
     pub(crate) fn forget_transaction(&mut self) {
+        self.load = None;
         self.transaction = None;
+    }
+
+    /// The load that `beginLoad` has begun.
+    pub(crate) fn load(&self) -> Option<&OpenLoad> {
+        self.load.as_ref()
+    }
+
+    /// Keeps a load, which later inserts go to.
+    pub(crate) fn hold_load(&mut self, load: OpenLoad) {
+        self.load = Some(load);
+    }
+
+    /// Gives the load up.
+    pub(crate) fn take_load(&mut self) -> Option<OpenLoad> {
+        self.load.take()
     }
 
     /// Its number, as `hello` shows it.

@@ -356,7 +356,10 @@ impl<'c> Context<'c> {
             (None, None) => Ok(collection_now(self.catalog(), self.database, name)),
             (Some(open), _) => {
                 let held = open.lock()?;
-                Ok(held.as_ref().and_then(|held| held.collection(self.catalog(), self.database, name)))
+                match held.as_ref() {
+                    Some(transaction) => Ok(transaction.collection(self.catalog(), self.database, name)?),
+                    None => Ok(None),
+                }
             }
         }
     }

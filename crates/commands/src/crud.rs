@@ -16,6 +16,7 @@ pub(crate) mod find_request;
 pub(crate) mod get_more;
 pub(crate) mod insert;
 pub(crate) mod kill_cursors;
+mod load_insert;
 mod selection;
 mod statement_batch;
 mod statement_parts;

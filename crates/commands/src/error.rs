@@ -141,7 +141,9 @@ impl From<CatalogError> for CommandError {
             CatalogError::CollectionExists { .. } => ErrorCode::NamespaceExists,
             CatalogError::DatabaseDiffersInCase { .. } => ErrorCode::DatabaseDifferCase,
             CatalogError::CollectionChanged { .. } => ErrorCode::SnapshotUnavailable,
-            CatalogError::CollectionNotEmpty { .. } => ErrorCode::OperationNotSupportedInTransaction,
+            CatalogError::CollectionNotEmpty { .. } | CatalogError::LoadUncommitted { .. } => {
+                ErrorCode::OperationNotSupportedInTransaction
+            }
             CatalogError::CollectionNotFound { .. } => ErrorCode::NamespaceNotFound,
             CatalogError::IndexNotFound { .. } => ErrorCode::IndexNotFound,
             CatalogError::IndexSpecification { .. } => ErrorCode::CannotCreateIndex,

@@ -42,17 +42,17 @@
 //!
 //! ```arrows
 //! commands -> clock_store, connection, connection_transaction, context, default_concerns, departures
-//! commands -> clock_store, connection, connection_transaction, context, default_concerns, departures
 //! commands -> durability_wait, fail_points, generic_arguments, housekeeping, intent_wait, write_gate
 //! handled -> reply_wait
 //! commands -> held_snapshots, operations, profiler, registry, reply_timers, request_notes
-//! commands -> sessions, shared_state, suspended_find
+//! commands -> open_load, sessions, shared_state, suspended_find
 //! commands -> server_counters, system_profile
 //! registry -> admin, context, crud, diagnostic, generic_arguments, session
 //! crud -> generic_arguments
 //! crud -> connection, context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup
-//! crud -> reader, request_notes, sessions, shared_state, suspended_find, unit_of_work
-//! admin -> context, cursor_reply, default_concerns, fail_points, generic_arguments, system_profile
+//! crud -> open_load, reader, request_notes, sessions, shared_state, suspended_find, unit_of_work
+//! admin -> context, cursor_reply, default_concerns, fail_points, generic_arguments, open_load
+//! admin -> sessions, system_profile
 //! default_concerns -> generic_arguments
 //! diagnostic -> connection, context, fail_points, generic_arguments, operations, profiler, server_counters
 //! diagnostic -> cursor_reply, sessions, snapshot_watch, system_profile, topology_version
@@ -73,9 +73,9 @@
 //! shared_state -> cursors, default_concerns, departures, fail_points, operations, profiler, reply_timers
 //! shared_state -> held_snapshots, server_counters, sessions, write_gate
 //! reader -> held_snapshots, sessions
-//! sessions -> generic_arguments, held_snapshots, operations
+//! sessions -> generic_arguments, held_snapshots, open_load, operations
 //! profiler -> operations, request_notes
-//! connection -> connection_transaction, intent_wait, operations, suspended_find
+//! connection -> connection_transaction, intent_wait, open_load, operations, suspended_find
 //! connection_transaction -> generic_arguments, sessions, shared_state
 //! legacy -> commands, connection, context
 //! cursors -> cursor_facts, operations
@@ -123,6 +123,7 @@ mod intent_wait;
 mod last_write;
 mod legacy;
 mod log_tail;
+mod open_load;
 mod operation_counters;
 mod operations;
 mod persona;

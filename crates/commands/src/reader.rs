@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Catalog, Collection, SessionTransaction, SnapshotTimestamp, Transaction};
+use pando_catalog::{Catalog, CatalogError, Collection, SessionTransaction, SnapshotTimestamp, Transaction};
 use parking_lot::MutexGuard;
 
 use crate::CommandError;
@@ -65,11 +65,19 @@ impl HeldReader<'_> {
     }
 
     /// The collection of this name as the reader sees it.
-    pub fn collection(&self, catalog: &Catalog, database: &str, name: &str) -> Option<Arc<Collection>> {
+    pub fn collection(
+        &self,
+        catalog: &Catalog,
+        database: &str,
+        name: &str,
+    ) -> Result<Option<Arc<Collection>>, CatalogError> {
         match self {
-            HeldReader::Own(_) => collection_now(catalog, database, name),
-            HeldReader::Past(past) => past.held.names.collection(catalog, database, name),
-            HeldReader::Session(held) => held.as_ref()?.collection(catalog, database, name),
+            HeldReader::Own(_) => Ok(collection_now(catalog, database, name)),
+            HeldReader::Past(past) => Ok(past.held.names.collection(catalog, database, name)),
+            HeldReader::Session(held) => match held.as_ref() {
+                Some(transaction) => transaction.collection(catalog, database, name),
+                None => Ok(None),
+            },
         }
     }
 }

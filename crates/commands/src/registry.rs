@@ -103,6 +103,7 @@ const fn on_admin(name: &'static str, run: Run) -> CommandRow {
 
 /// All commands, sorted by name in byte order.
 pub(crate) static COMMANDS: &[CommandRow] = &[
+    any("abortLoad", admin::load::run_abort).transactions(TransactionSupport::Statement),
     on_admin("abortTransaction", session::transactions::run_abort)
         .writes_nothing()
         .transactions(TransactionSupport::End),
@@ -114,6 +115,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         .transactions(TransactionSupport::Statement)
         .active(ActivityKind::ReadCommand),
     any("authenticate", session::log_in::run),
+    any("beginLoad", admin::load::run_begin).writes().transactions(TransactionSupport::Statement),
     any("beginTransaction", session::begin_transaction::run),
     any("buildInfo", diagnostic::build_info::run).transactions(TransactionSupport::WithoutSession),
     any("buildinfo", diagnostic::build_info::run).transactions(TransactionSupport::WithoutSession),
@@ -126,6 +128,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("collMod", admin::coll_mod::run).writes(),
     any("collStats", diagnostic::coll_stats::run),
     any("collstats", diagnostic::coll_stats::run),
+    any("commitLoad", admin::load::run_commit).writes().transactions(TransactionSupport::Statement),
     on_admin("commitTransaction", session::transactions::run_commit)
         .writes()
         .transactions(TransactionSupport::End),

@@ -13,6 +13,8 @@ use crate::cursor_facts::CursorFacts;
 /// The notes of one request. A count that its command does not have is `None`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestNotes {
+    /// The namespace of a request whose command does not name it.
+    pub namespace: Option<String>,
     pub plan: PlanSummary,
     pub has_sort_stage: bool,
     /// The cursor that a `getMore` has worked on.

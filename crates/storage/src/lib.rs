@@ -130,7 +130,7 @@ pub use memory::{HeldMemory, MemoryAccount};
 pub use merge::{ADDITION_BYTES, MERGE_OPERAND_BYTES_MAX, MERGES_BYTES_MAX, Merge, Merges};
 pub use operation::{
     CHECKS_A_CLOCK, Caller, DeviceAccount, DeviceReads, DeviceWait, Interruption, Operation, OperationWait,
-    ThreadCharge, Usage, UsageFigures, Waiting,
+    ProgressFigures, ProgressStep, ThreadCharge, Usage, UsageFigures, Waiting,
 };
 pub use pando_environment::MissedRead;
 pub use query_memory::{

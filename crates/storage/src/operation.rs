@@ -4,6 +4,7 @@
 //! - *Interruption*: the reason why an operation ends before it is done ([`Interruption`]).
 //! - *Usage*: counters of what the operation has done so far ([`Usage`]).
 //! - *Wait*: what the operation waits for at the moment ([`OperationWait`]).
+//! - *Step*: the part of a long operation that is under way ([`ProgressStep`]).
 //! - *Device account*: its reads of the device ([`DeviceAccount`]).
 //! - *Caller*: an operation and its blocking mode, as they go down together through the layers.
 //!
@@ -25,6 +26,7 @@
 
 mod device_account;
 mod interruption;
+mod progress;
 mod usage;
 mod wait;
 
@@ -39,6 +41,8 @@ use crate::access::BlockingMode;
 use crate::wait_signal::WaitSignal;
 pub use device_account::{DeviceAccount, DeviceReads, DeviceWait, ThreadCharge};
 pub use interruption::Interruption;
+use progress::ShownStep;
+pub use progress::{ProgressFigures, ProgressStep};
 use usage::add;
 pub use usage::{Usage, UsageFigures};
 pub use wait::{OperationWait, Waiting};
@@ -66,6 +70,8 @@ pub struct Operation {
     device: Arc<DeviceAccount>,
     /// The signal of a wait that ends with the operation.
     signal: LeafMutex<Option<Arc<WaitSignal>>>,
+    /// The step under way, of a long operation that shows it.
+    step: ShownStep,
 }
 
 impl Operation {

@@ -3,6 +3,7 @@
 //! Options of collections that Pando does not carry out are refused rather than ignored: a collection without
 //! its validator is worse than none. Options that MongoDB refuses are refused in its words.
 
+use pando_catalog::Namespace;
 use pando_document::{Document, DocumentWriter, RawDocument, RawValue, Value};
 
 use super::{index_specification, storage_engine_options};
@@ -37,6 +38,21 @@ pub(crate) fn run(
         );
     }
     Ok(())
+}
+
+/// The options of a collection that is loaded, as they are kept.
+pub(super) fn options_of_load(
+    context: &Context<'_>,
+    namespace: &Namespace,
+    given: Option<&RawDocument>,
+) -> Result<Document, CommandError> {
+    let mut options = Options { engine: context.catalog().engine().name(), ..Options::default() };
+    if let Some(given) = given {
+        for argument in Arguments::inside("beginLoad.options", given) {
+            options.take(&argument?)?;
+        }
+    }
+    options.check(&namespace.to_string())
 }
 
 /// The options of a new collection.

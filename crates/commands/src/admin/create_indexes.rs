@@ -38,7 +38,7 @@ pub(crate) fn run(
         Some(collection) => {
             collection.describe_indexes().into_iter().map(|index| index.specification).collect()
         }
-        None => vec![doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" }.to_raw()],
+        None => vec![id_index()],
     };
     let new = not_there_yet(&have, &wanted)?;
     let build = Build {
@@ -98,6 +98,26 @@ fn create_in_transaction(
             "Cannot create new indexes on existing collection {namespace} in a multi-document transaction."
         ),
     ))
+}
+
+/// The indexes of a collection that is loaded, without the one on `_id`.
+pub(super) fn descriptions_of_load(
+    context: &Context<'_>,
+    namespace: &Namespace,
+    given: &[&RawDocument],
+) -> Result<Vec<IndexDescription>, CommandError> {
+    let engine = context.catalog().engine().name();
+    let wanted = given.iter().map(|given| Ok(normalise(given, UnknownOptions::Refused, engine)?.to_raw()));
+    let wanted: Vec<RawDocumentBuf> = wanted.collect::<Result<_, CommandError>>()?;
+    let have = [id_index()];
+    let new = not_there_yet(&have, &wanted)?;
+    let build = Build { namespace, collection: None, number: String::new() };
+    build.descriptions(context, have.len(), &new)
+}
+
+/// The specification of the index on `_id`.
+fn id_index() -> RawDocumentBuf {
+    doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" }.to_raw()
 }
 
 /// Reads the request's fields; gives the specifications, normalised.

@@ -6,8 +6,7 @@ use pando_catalog::Interruption;
 use pando_environment::Monotonic;
 use pando_query::QueryError;
 
-use super::Commands;
-use crate::CommandError;
+use super::{Commands, load_rules};
 use crate::connection_transaction::{ConnectionTransaction, Isolation, JoiningCommand};
 use crate::context::Attempt;
 use crate::generic_arguments::{Participation, ReadConcern, Start, TransactionSupport};
@@ -15,15 +14,19 @@ use crate::operations::ConnectionRecord;
 use crate::session_id::SessionId;
 use crate::sessions::labels::{self, Labelled};
 use crate::sessions::{Begun, EndOfRequest, Entry, OpenTransaction, SessionUse};
+use crate::{CommandError, ConnectionState};
 
-/// The part of a request in a transaction, and its session: those of the connection's transaction `bound`,
-/// where the request joins that.
+/// The part of a request in a transaction, and its session: those of the connection's transaction, where the
+/// request joins that. Refuses a request that cannot come while the connection has a load open.
 pub(super) fn joined(
-    bound: Option<&ConnectionTransaction>,
+    connection: &ConnectionState,
     command: JoiningCommand<'_>,
     session: Option<SessionId>,
 ) -> Result<(Participation, Option<SessionId>), CommandError> {
-    let Some(bound) = bound else { return Ok((command.participation, session)) };
+    if let Some(load) = connection.load() {
+        load_rules::check(load, command)?;
+    }
+    let Some(bound) = connection.transaction() else { return Ok((command.participation, session)) };
     match bound.participation(command)? {
         Participation::Alone => Ok((Participation::Alone, session)),
         joined => Ok((joined, Some(bound.session()))),

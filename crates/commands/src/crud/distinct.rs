@@ -51,7 +51,7 @@ pub(crate) fn run(
         account.report(context.operation);
         context.check()
     };
-    let found = held.collection(context.catalog(), namespace.database(), namespace.collection());
+    let found = held.collection(context.catalog(), namespace.database(), namespace.collection())?;
     if let Some(collection) = found {
         let selection = Selection::new(filter, None, hint, None)?;
         let reader = Reader { collection: &collection, transaction: held.transaction(), context };

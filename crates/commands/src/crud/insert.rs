@@ -7,13 +7,15 @@
 //! 3. The transaction commits: one log record and one sync serve the whole batch.
 //! 4. A conflict with another transaction starts the batch again from step 2.
 //!
+//! Where the connection has a load open, that takes the documents (`load_insert.rs`).
+//!
 //! In a session's transaction there is no step 3, and the first failure or conflict ends the transaction.
 
 use pando_catalog::{BlockingMode, Collection, Namespace, WriteTransaction};
 use pando_document::{DocumentWriter, RawDocument};
 
-use super::stored_document;
 use super::write_reply::{FailedWrite, Order, count, tried, write_errors, write_retried};
+use super::{load_insert, stored_document};
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::error::{Failure, write_failure};
@@ -57,7 +59,10 @@ pub(crate) fn run(
         session.check_statements(documents.len())?;
     }
 
-    let (inserted, failed) = insert_batch(context, &namespace, &documents, order)?;
+    let (inserted, failed) = match context.connection.load().cloned() {
+        None => insert_batch(context, &namespace, &documents, order)?,
+        Some(load) => load_insert::insert_batch(context, &load, &documents, order)?,
+    };
     context.note(|notes| notes.inserted = Some(inserted));
     if context.concern.wants_answer() {
         reply.append("n", count(inserted));

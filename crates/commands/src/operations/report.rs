@@ -2,11 +2,11 @@
 //!
 //! The fields and their order are MongoDB's. Behind them stand the fields that Pando alone has: the counters
 //! `keysExamined`, `docsExamined`, `writeConflicts`, `pagesRead`, `bytesRead`, `memoryBytes` and
-//! `spilledBytes`, and `waitingFor`.
+//! `spilledBytes`, and `waitingFor`. `msg` and `progress` tell how far a long operation is.
 
 use std::time::Duration;
 
-use pando_catalog::{Interruption, OperationWait};
+use pando_catalog::{Interruption, OperationWait, ProgressFigures};
 use pando_document::{DocumentWriter, RawDocumentBuf};
 use pando_environment::Monotonic;
 use pando_query::explain::PlanSummary;
@@ -86,6 +86,9 @@ fn write_request(
     if let Some(cursor) = &running.cursor {
         write_cursor(cursor, Some(running.number), out);
     }
+    if let Some(progress) = operation.progress() {
+        write_progress(progress, out);
+    }
     let waits_for = operation.wait();
     out.append_i32("numYields", 0);
     out.document("locks").finish();
@@ -110,6 +113,17 @@ fn write_request(
         out.append_i64("spills", count(usage.spills));
         out.append_i64("spilledBytes", count(usage.spilled_bytes));
     }
+}
+
+/// Writes the step under way of a long operation, in MongoDB's words for it.
+fn write_progress(progress: ProgressFigures, out: &mut DocumentWriter<'_>) {
+    let ProgressFigures { step, done, total } = progress;
+    let percent = (100 * u128::from(done)).checked_div(u128::from(total)).unwrap_or(100).min(100);
+    out.append_str("msg", &format!("{step}: {done}/{total} {percent}%"));
+    let mut inner = out.document("progress");
+    inner.append_i64("done", count(done));
+    inner.append_i64("total", count(total));
+    inner.finish();
 }
 
 /// Writes the fields of a transaction; `under_way` is the time of the request that works with it.

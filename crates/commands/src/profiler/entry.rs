@@ -44,7 +44,12 @@ impl ObservedRequest<'_> {
 
     /// Whether the request works on a database: the others are not recorded.
     pub fn works_on_database(&self) -> bool {
-        !namespace_of(self.database, self.request.body).contains(".$cmd")
+        !self.namespace().contains(".$cmd")
+    }
+
+    fn namespace(&self) -> String {
+        let noted = self.notes.namespace.clone();
+        noted.unwrap_or_else(|| namespace_of(self.database, self.request.body))
     }
 
     /// The document of `system.profile`, without an `_id`.
@@ -52,7 +57,7 @@ impl ObservedRequest<'_> {
         let mut bytes = Vec::with_capacity(1024);
         let mut out = DocumentWriter::begin(&mut bytes);
         out.append_str("op", kind_of(self.command()));
-        out.append_str("ns", &namespace_of(self.database, self.request.body));
+        out.append_str("ns", &self.namespace());
         let statement = self.only_statement();
         let command = statement.unwrap_or_else(|| command_copy(self.request.body));
         out.append_raw_document("command", &command);

@@ -12,6 +12,7 @@ use super::TransactionFigures;
 use crate::error::Failure;
 use crate::generic_arguments::ReadLevel;
 use crate::held_snapshots::HeldSnapshot;
+use crate::open_load::OpenLoad;
 use crate::operations::{ConnectionRecord, ListedTransaction};
 use crate::session_id::SessionId;
 use crate::{CommandError, ErrorCode};
@@ -38,6 +39,8 @@ pub(crate) struct OpenTransaction {
     pub id: Option<TransactionId>,
     /// `None` when it has ended. Locked for a statement that writes, and for each document that is read.
     cell: Arc<Mutex<Option<SessionTransaction>>>,
+    /// The load whose collection its commit publishes.
+    load: Mutex<Option<OpenLoad>>,
     has_cursors: AtomicBool,
     active_us: AtomicU64,
     figures: Arc<TransactionFigures>,
@@ -69,6 +72,7 @@ impl OpenTransaction {
             begun,
             id: transaction.reader().id(),
             cell: Arc::new(Mutex::new(Some(transaction))),
+            load: Mutex::new(None),
             has_cursors: AtomicBool::new(false),
             active_us: AtomicU64::new(0),
             figures,
@@ -101,6 +105,9 @@ impl OpenTransaction {
         if taken.is_some() {
             self.figures.count_closed();
         }
+        if let Some(load) = self.load.lock().take() {
+            load.end();
+        }
         taken
     }
 
@@ -128,6 +135,11 @@ impl OpenTransaction {
         let Begun { at, ms, level, .. } = &self.begun;
         let (number, active) = (self.number, self.active());
         ListedTransaction { number, level: level.name(), began: *at, began_ms: *ms, active, lifetime }
+    }
+
+    /// Has a load end with it.
+    pub fn hold_load(&self, load: OpenLoad) {
+        *self.load.lock() = Some(load);
     }
 
     /// Notes that a cursor reads it.

@@ -6,6 +6,7 @@ use pando_environment::Environment;
 
 use super::*;
 use crate::generic_arguments::{Participation, ReadLevel, Start, StatementIds, TransactionSupport};
+use crate::open_load::OpenLoad;
 use crate::operations::ConnectionRecord;
 
 fn catalog() -> Catalog {
@@ -181,4 +182,25 @@ fn a_write_is_remembered_by_its_record_until_the_session_is_old() {
     assert_eq!(code_of(entered(&sessions, &catalog, id(1), Participation::RetryableWrite(4))), 225);
     remove_records(&catalog, 5_000, &sessions.forget_before(5_000)).unwrap();
     assert_eq!(code_of(entered(&sessions, &catalog, id(1), Participation::RetryableWrite(4))), 0);
+}
+
+#[test]
+fn a_load_ends_with_its_transaction() {
+    let (catalog, sessions) = (catalog(), Sessions::default());
+    let begins = Participation::Transaction(1, Start::Begins);
+    let mut session = entered(&sessions, &catalog, id(1), begins).unwrap();
+    let namespace = pando_catalog::Namespace::new("d", "c").unwrap();
+    let load = catalog.begin_load(&namespace, RawDocumentBuf::new(), [1; 16], Vec::new()).unwrap();
+    let load = OpenLoad::new(load);
+    let mut bound = load.clone();
+    session.open().unwrap().hold_load(load);
+    assert!(bound.is_open() && bound.lock().is_ok());
+    session.end_open();
+    assert!(!bound.is_open() && bound.lock().is_err() && bound.take().is_err());
+    bound =
+        OpenLoad::new(catalog.begin_load(&namespace, RawDocumentBuf::new(), [1; 16], Vec::new()).unwrap());
+    let mut whole = bound.take().unwrap();
+    whole.insert(&doc! { "_id": 1 }.to_raw(), &Operation::default()).unwrap();
+    assert_eq!(whole.len(), 1);
+    assert!(!bound.is_open(), "it was taken for its commit");
 }

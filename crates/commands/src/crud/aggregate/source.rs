@@ -13,6 +13,7 @@ use pando_query::pipeline::{Flow, Pipeline, PipelineRun, RunOptions, RunSink, Se
 use pando_query::plan::{Access, FindSpecification, PRIMARY_INDEX, Plan, plan_at};
 
 use crate::CommandError;
+use crate::ErrorCode;
 use crate::context::Context;
 use crate::cursors::CursorSource;
 use crate::error::memory_fault;
@@ -229,6 +230,10 @@ impl Source for CollectionSource<'_> {
 
     fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
         let found = self.held.collection(&self.shared.catalog, self.database, collection);
+        let found = found.map_err(|error| QueryError::Refused {
+            code: ErrorCode::OperationNotSupportedInTransaction,
+            message: error.to_string(),
+        })?;
         let Some(collection) = found else {
             return Ok(());
         };

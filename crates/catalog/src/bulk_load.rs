@@ -1,0 +1,295 @@
+//! A bulk load: a new collection whose documents and index entries are sorted first, and then written as full
+//! leaves.
+//!
+//! # Steps
+//! 1. *Begin*: create the trees of the collection and of its indexes. The catalog tree knows none of them.
+//! 2. *Insert*: derive the index keys of a document, and give the document and its entries to an external
+//!    sorter for each tree ([`pando_storage::Sorter`]). Nothing is written to a tree.
+//! 3. *Finish*: load each tree from its sorter, without log and buffers
+//!    ([`Engine::load`](pando_storage::Engine::load)).
+//! 4. *Publish*: a session's transaction takes the loaded collection over ([`SessionTransaction::adopt`]).
+//!    Its commit writes the entry of the catalog tree and the counters.
+//!
+//! # Invariants
+//! - Nobody finds the collection by name before step 4. A snapshot from before the commit sees none of its
+//!   documents afterwards (`publication`).
+//! - A load that is dropped before its publication drops its trees. A crash leaves trees that no entry refers
+//!   to, and the next start drops them. Scratch files have no name.
+//! - The sorters take their memory from the budget of queries, as one query.
+//!
+//! # Duplicates
+//! Two documents with one `_id`, or with one key of a unique index, are found by step 3. A document that an
+//! index cannot hold is refused by step 2, and the load goes on without it.
+//!
+//! # Not here
+//! The connection that a load belongs to, and the requests that it refuses meanwhile: crate `commands`.
+//!
+//! [`SessionTransaction::adopt`]: crate::SessionTransaction::adopt
+#![allow(clippy::disallowed_methods, reason = "the time goes into a log line and decides nothing")]
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use pando_document::{RawDocument, RawDocumentBuf};
+use pando_storage::{Operation, QueryAccount, Sorter};
+
+use crate::building::entry_under_construction;
+use crate::collection::{EntryState, Parts};
+use crate::counters::{CounterKey, CounterKind};
+use crate::publication::Publication;
+use crate::sorted_entries::{self, CHECK_EVERY, Destination};
+use crate::store::TreeNumber;
+use crate::{Catalog, CatalogError, Collection, Index, IndexDescription, Namespace, PrimaryKey, WriteError};
+
+/// See the module's head. Dropping it leaves nothing behind.
+pub struct BulkLoad {
+    unpublished: UnpublishedCollection,
+    account: QueryAccount,
+    documents: Sorter,
+    document_bytes: i64,
+    indexes: Vec<IndexLoad>,
+    state: LoadState,
+    began: Instant,
+}
+
+/// An index of a load.
+struct IndexLoad {
+    index: Arc<Index>,
+    entries: Sorter,
+    /// Entries less documents.
+    surplus: i64,
+}
+
+/// Whether the sorters have whole documents only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LoadState {
+    /// They do.
+    Whole,
+    /// An insert has failed half way.
+    Broken,
+}
+
+/// A collection whose trees are full, and which nobody can see yet. Dropping it drops the trees.
+pub struct LoadedCollection {
+    pub(crate) unpublished: UnpublishedCollection,
+    pub(crate) documents: i64,
+    pub(crate) document_bytes: i64,
+    /// Of each index: entries less documents.
+    pub(crate) surpluses: Vec<(TreeNumber, i64)>,
+}
+
+/// A collection that the catalog tree does not know. Its trees go with it, unless it is published.
+pub(crate) struct UnpublishedCollection {
+    collection: Option<Arc<Collection>>,
+}
+
+impl UnpublishedCollection {
+    fn new(collection: Collection) -> UnpublishedCollection {
+        UnpublishedCollection { collection: Some(Arc::new(collection)) }
+    }
+
+    /// The collection.
+    ///
+    /// # Panics
+    /// Never: publishing consumes it.
+    pub(crate) fn collection(&self) -> &Arc<Collection> {
+        self.collection.as_ref().expect("a collection that is not published")
+    }
+
+    /// The catalog tree knows it from now on.
+    pub(crate) fn published(mut self) {
+        self.collection = None;
+    }
+}
+
+impl Drop for UnpublishedCollection {
+    fn drop(&mut self) {
+        let Some(collection) = self.collection.take() else { return };
+        for tree in collection.trees() {
+            if let Err(error) = collection.engine().drop_tree(tree) {
+                tracing::warn!(%tree, %error, "a tree of an unfinished load is left until the next start");
+            }
+        }
+    }
+}
+
+impl Catalog {
+    /// Begins the load of a new collection. Its indexes are those of `descriptions`.
+    ///
+    /// # Errors
+    /// The name is taken; the engine refuses an option of a tree.
+    pub fn begin_load(
+        &self,
+        namespace: &Namespace,
+        options: RawDocumentBuf,
+        uuid: [u8; 16],
+        descriptions: Vec<IndexDescription>,
+    ) -> Result<BulkLoad, CatalogError> {
+        namespace.check_writable()?;
+        self.check_absent(namespace)?;
+        self.check_case(namespace.database())?;
+        let parts = self.new_parts(namespace, options, uuid)?;
+        let mark = CounterKey::new(CounterKind::Mark, parts.primary.number);
+        let publication = Publication::pending(self.store().counters, mark.as_bytes());
+        let entry = Arc::new(EntryState::pending());
+        let mut parts = Parts { entry, publication: Some(Arc::new(publication)), ..parts };
+        let store = self.store();
+        let mut unpublished = UnpublishedCollection::new(Collection::new(parts.clone(), Arc::clone(store)));
+        for description in descriptions {
+            // The collection has each tree as soon as it is created, so that an error drops all.
+            parts.indexes.push(self.new_index(description)?);
+            unpublished.collection = Some(Arc::new(Collection::new(parts.clone(), Arc::clone(store))));
+        }
+        let account = self.query_memory().account();
+        let entries_of = |index| IndexLoad { index, entries: Sorter::new(&account), surplus: 0 };
+        let indexes = parts.indexes.iter().cloned().map(entries_of).collect();
+        let (documents, state, began) = (Sorter::new(&account), LoadState::Whole, Instant::now());
+        Ok(BulkLoad { unpublished, account, documents, document_bytes: 0, indexes, state, began })
+    }
+
+    fn check_absent(&self, namespace: &Namespace) -> Result<(), CatalogError> {
+        match self.collection(namespace.database(), namespace.collection()) {
+            None => Ok(()),
+            Some(_) => Err(CatalogError::CollectionExists { namespace: namespace.to_string() }),
+        }
+    }
+}
+
+impl BulkLoad {
+    /// The collection's name.
+    pub fn namespace(&self) -> &Namespace {
+        self.unpublished.collection().namespace()
+    }
+
+    /// Documents so far.
+    pub fn len(&self) -> u64 {
+        self.documents.len()
+    }
+
+    /// Whether it has no document.
+    pub fn is_empty(&self) -> bool {
+        self.documents.is_empty()
+    }
+
+    /// Whether an insert has failed half way. The load can only be dropped then.
+    pub fn is_broken(&self) -> bool {
+        self.state == LoadState::Broken
+    }
+
+    /// Takes a document, whose `_id` must be there. May write to scratch files.
+    ///
+    /// # Errors
+    /// An index cannot hold the document: the load goes on without it. Any other error
+    /// [breaks](BulkLoad::is_broken) the load.
+    pub fn insert(&mut self, document: &RawDocument, operation: &Operation) -> Result<(), WriteError> {
+        let key = PrimaryKey::of(document.get("_id")?.ok_or(WriteError::NoId)?);
+        let derived = self.indexes.iter().map(|load| load.index.keys_of(document));
+        let derived: Vec<_> = derived.collect::<Result<_, _>>()?;
+        self.state = LoadState::Broken;
+        let mut check = || Ok::<_, WriteError>(operation.check_now()?);
+        self.documents.push(key.as_bytes(), document.as_bytes(), &mut check)?;
+        self.document_bytes += document.as_bytes().len() as i64;
+        if key.is_cut() {
+            self.unpublished.collection().raise_primary_truncated();
+        }
+        for (load, derived) in self.indexes.iter_mut().zip(derived) {
+            // The commit that publishes the collection writes the flags.
+            load.index.raise(&derived.flags());
+            load.surplus += derived.keys.len() as i64 - 1;
+            for one in &derived.keys {
+                let entry = entry_under_construction(load.index.uniqueness(), one, key.as_bytes());
+                load.entries.push(&entry.key, &entry.value, &mut check)?;
+            }
+        }
+        self.state = LoadState::Whole;
+        Ok(())
+    }
+
+    /// Tells an operation of the memory that the load holds, and of its spills.
+    pub fn report(&self, operation: &Operation) {
+        self.account.report(operation);
+    }
+
+    /// Writes all trees. Blocks.
+    ///
+    /// # Errors
+    /// Another collection has the name by now. Two documents have one `_id`, or one key of a unique index.
+    /// The operation has to end.
+    pub fn finish(
+        mut self,
+        catalog: &Catalog,
+        operation: &Operation,
+    ) -> Result<LoadedCollection, CatalogError> {
+        let collection = Arc::clone(self.unpublished.collection());
+        catalog.check_absent(collection.namespace())?;
+        let engine = &**catalog.engine();
+        let documents = self.documents.len();
+        let writing = Destination::Documents(collection.primary_tree());
+        write_tree(engine, writing, &mut self.documents, operation)?;
+        let mut surpluses = Vec::with_capacity(self.indexes.len());
+        for load in &mut self.indexes {
+            write_tree(engine, Destination::Index(&load.index), &mut load.entries, operation)?;
+            surpluses.push((load.index.number(), load.surplus));
+        }
+        self.report(operation);
+        let (indexes, seconds) = (surpluses.len(), self.began.elapsed().as_secs_f64());
+        tracing::info!(
+            collection = collection.full_name(),
+            documents,
+            indexes,
+            seconds,
+            "loaded a collection"
+        );
+        let BulkLoad { unpublished, document_bytes, .. } = self;
+        let documents = i64::try_from(documents).unwrap_or(i64::MAX);
+        Ok(LoadedCollection { unpublished, documents, document_bytes, surpluses })
+    }
+}
+
+/// Sorts the rest of a sorter's entries and fills a tree with them.
+fn write_tree(
+    engine: &dyn pando_storage::Engine,
+    destination: Destination<'_>,
+    sorter: &mut Sorter,
+    operation: &Operation,
+) -> Result<(), CatalogError> {
+    let total = sorter.len();
+    if total == 0 {
+        return Ok(());
+    }
+    let (step_sorting, step_writing) = match destination {
+        Destination::Documents(_) => ("load: sorting documents", "load: writing documents"),
+        Destination::Index(_) => ("load: sorting index entries", "load: writing index entries"),
+    };
+    let step = operation.begin_step(step_sorting, total);
+    sorter.finish(&mut || Ok::<_, CatalogError>(operation.check_now()?))?;
+    drop(step);
+    let (mut step, mut done) = (operation.begin_step(step_writing, total), 0);
+    let mut check = || {
+        done += CHECK_EVERY;
+        step.set_done(done);
+        Ok(operation.check_now()?)
+    };
+    sorted_entries::load(engine, destination, sorter, &mut check)?;
+    sorter.release();
+    Ok(operation.check_now()?)
+}
+
+impl LoadedCollection {
+    /// The collection's name.
+    pub fn namespace(&self) -> &Namespace {
+        self.unpublished.collection().namespace()
+    }
+}
+
+impl std::fmt::Debug for BulkLoad {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "BulkLoad({}, {} documents, {:?})", self.namespace(), self.len(), self.state)
+    }
+}
+
+impl std::fmt::Debug for LoadedCollection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "LoadedCollection({}, {} documents)", self.namespace(), self.documents)
+    }
+}
