@@ -119,6 +119,18 @@ library-rocksdb:
 	{ $$as_root apt-get update -qq; $$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -yqq --no-install-recommends libclang-dev; } >/dev/null 2>&1 \
 		|| { echo "libclang could not be installed: install it, or name its folder by LIBCLANG_PATH"; exit 1; }
 
+# WiredTiger is under the GNU General Public License: engines/wiredtiger/README.md.
+NATIVE_ENGINES   += wiredtiger
+ENGINE_LIBRARIES += engine-wiredtiger-library
+.PHONY: engine-wiredtiger-library
+engine-wiredtiger-library:
+	@test -e "$${WIREDTIGER_INCLUDE_DIR:-/usr/include}/wiredtiger.h" && ldconfig -p | grep -q libclang && exit
+	command -v apt-get >/dev/null || { echo "install WiredTiger 3.2 and libclang: engines/wiredtiger/README.md"; exit 1; }
+	echo "installing WiredTiger 3.2, and libclang, which reads its header"
+	as_root=""; [ "$$(id -u)" = 0 ] || as_root="sudo"
+	{ $$as_root apt-get update -qq; $$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -yqq --no-install-recommends libwiredtiger-dev libclang-dev; } >/dev/null 2>&1 \
+		|| { echo "libwiredtiger-dev or libclang-dev could not be installed"; exit 1; }
+
 .PHONY: engines
 engines: $(ENGINE_LIBRARIES) ## A server and a lab with all engines, in release (ROCKSDB_LIB_DIR=… links an installed RocksDB)
 	@$(CC_CHECK)

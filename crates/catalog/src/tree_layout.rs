@@ -9,13 +9,30 @@ use pando_storage::{CheckReport, CheckRequest, ErrorKind, Operation, Statistics,
 
 use crate::collection::Collection;
 
-/// The settings for `engine` in a document that may have a field `storageEngine`.
+/// The settings for `engine` in a document that may have a field `storageEngine`. Small and large letters of
+/// the engine's name are the same: clients of MongoDB write `wiredTiger`.
 pub(crate) fn tree_options(document: &RawDocument, engine: &str) -> Result<TreeOptions, StorageError> {
     let mut options = TreeOptions::default();
     let Ok(Some(RawValue::Document(engines))) = document.get("storageEngine") else { return Ok(options) };
-    let Ok(Some(RawValue::Document(settings))) = engines.get(engine) else { return Ok(options) };
+    let refused = |reason: String| StorageError::new(ErrorKind::InvalidInput, reason);
+    for section in engines.iter() {
+        let (name, settings) = section.map_err(|error| refused(error.to_string()))?;
+        if let RawValue::Document(settings) = settings
+            && name.eq_ignore_ascii_case(engine)
+        {
+            take_settings(name, settings, &mut options)?;
+        }
+    }
+    Ok(options)
+}
+
+fn take_settings(
+    engine: &str,
+    settings: &RawDocument,
+    options: &mut TreeOptions,
+) -> Result<(), StorageError> {
+    let refused = |reason: String| StorageError::new(ErrorKind::InvalidInput, reason);
     for setting in settings.iter() {
-        let refused = |reason: String| StorageError::new(ErrorKind::InvalidInput, reason);
         let (name, value) = setting.map_err(|error| refused(error.to_string()))?;
         let value = match value {
             RawValue::String(text) => text.to_owned(),
@@ -25,7 +42,7 @@ pub(crate) fn tree_options(document: &RawDocument, engine: &str) -> Result<TreeO
         };
         options.entries.push((name.to_owned(), value));
     }
-    Ok(options)
+    Ok(())
 }
 
 impl Collection {
@@ -63,5 +80,30 @@ impl Collection {
             bytes_per_second: None,
             operation: Some(operation),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pando_document::{Document, Value};
+
+    use super::*;
+
+    #[test]
+    fn the_section_of_the_engine_is_found_in_any_letters() {
+        let section = |name: &str, setting: &str| {
+            let mut settings = Document::new();
+            settings.push(setting, Value::from("x"));
+            let mut engines = Document::new();
+            engines.push(name, Value::Document(settings));
+            engines.push("other", Value::Document(Document::new()));
+            let mut document = Document::new();
+            document.push("storageEngine", Value::Document(engines));
+            document.to_raw()
+        };
+        let document = section("wiredTiger", "configString");
+        let found = tree_options(&document, "wiredtiger").expect("the settings are read");
+        assert_eq!(found.entries, [("configString".to_owned(), "x".to_owned())]);
+        assert!(tree_options(&document, "betree").expect("there are none").entries.is_empty());
     }
 }

@@ -25,6 +25,9 @@ pub enum EngineName {
     /// RocksDB.
     #[cfg(feature = "engine-rocksdb")]
     Rocksdb,
+    /// WiredTiger.
+    #[cfg(feature = "engine-wiredtiger")]
+    WiredTiger,
 }
 
 impl EngineName {
@@ -36,6 +39,8 @@ impl EngineName {
         EngineName::Lmdb,
         #[cfg(feature = "engine-rocksdb")]
         EngineName::Rocksdb,
+        #[cfg(feature = "engine-wiredtiger")]
+        EngineName::WiredTiger,
     ];
 
     /// The name as configuration spells it.
@@ -47,6 +52,8 @@ impl EngineName {
             EngineName::Lmdb => "lmdb",
             #[cfg(feature = "engine-rocksdb")]
             EngineName::Rocksdb => "rocksdb",
+            #[cfg(feature = "engine-wiredtiger")]
+            EngineName::WiredTiger => "wiredtiger",
         }
     }
 }
@@ -149,6 +156,13 @@ pub(crate) fn open_engine(
             rocksdb.cache_bytes = options.cache_bytes;
             let rocksdb = rocksdb.with_entries(&options.named)?;
             Ok(Arc::new(pando_rocksdb::RocksdbEngine::open(environment, folder, rocksdb)?))
+        }
+        #[cfg(feature = "engine-wiredtiger")]
+        EngineName::WiredTiger => {
+            let mut wiredtiger = pando_wiredtiger::WiredTigerOptions::default();
+            wiredtiger.cache_bytes = options.cache_bytes;
+            let wiredtiger = wiredtiger.with_entries(&options.named)?;
+            Ok(Arc::new(pando_wiredtiger::WiredTigerEngine::open(environment, folder, wiredtiger)?))
         }
     }
 }

@@ -89,7 +89,7 @@ pub enum FolderError {
 }
 
 /// Files that tell where a foreign folder comes from.
-const OWNERS: [(&str, &str); 13] = [
+const OWNERS: [(&str, &str); 14] = [
     ("WiredTiger", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
     ("WiredTiger.wt", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
     ("mongod.lock", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
@@ -102,6 +102,7 @@ const OWNERS: [(&str, &str); 13] = [
     ("data.0000", ", the data file of the engine betree (open the store with --engine betree)"),
     ("data.mdb", ", the data file of LMDB (open a store of Pando with --engine lmdb)"),
     ("rocksdb", ", the folder of the engine rocksdb (open the store with --engine rocksdb)"),
+    ("wiredtiger", ", the folder of the engine wiredtiger (open the store with --engine wiredtiger)"),
     ("dump.rdb", ", a file of Redis"),
 ];
 /// Names that say nothing of an owner: the lock and the socket of a server, sorted files of queries and
@@ -122,6 +123,9 @@ impl EngineName {
             // A folder.
             #[cfg(feature = "engine-rocksdb")]
             EngineName::Rocksdb => Some("rocksdb"),
+            // A folder, so that no file of MongoDB is taken for it.
+            #[cfg(feature = "engine-wiredtiger")]
+            EngineName::WiredTiger => Some("wiredtiger"),
         }
     }
 }
@@ -248,6 +252,7 @@ mod tests {
             (&["rocksdb", "synced"], ["'rocksdb'", "--engine rocksdb"]),
             (&["data.mdb", "durable"], ["'data.mdb'", "--engine lmdb"]),
             (&["letter.odt"], ["'letter.odt'", "holds"]),
+            (&["wiredtiger"], ["'wiredtiger'", "--engine wiredtiger"]),
         ] {
             for missing in [MissingStore::Create, MissingStore::Refuse] {
                 let refused = look(files, missing).expect_err("a foreign folder");
@@ -265,7 +270,11 @@ mod tests {
             match engine {
                 EngineName::Betree => assert_eq!(found.expect("its own store"), FolderState::Store),
                 EngineName::Memory => assert_eq!(found.expect("it has no folder"), FolderState::Vacant),
-                #[cfg(any(feature = "engine-lmdb", feature = "engine-rocksdb"))]
+                #[cfg(any(
+                    feature = "engine-lmdb",
+                    feature = "engine-rocksdb",
+                    feature = "engine-wiredtiger"
+                ))]
                 _ => {
                     let refused = found.expect_err("a store of betree").to_string();
                     assert!(refused.contains("--engine betree"), "{refused}");

@@ -59,6 +59,8 @@ pub fn verify_store(folder: &Path, depth: VerifyDepth) -> Result<StoreReport, Er
     inspect(&environment, engine, folder, MissingStore::Refuse).map_err(|error| Error::Open(error.into()))?;
     let mut report = match engine {
         EngineName::Betree => check_blocks(&environment, folder)?,
+        #[cfg(feature = "engine-wiredtiger")]
+        EngineName::WiredTiger => check_tables(&environment, folder)?,
         other => check_entries(&environment, other, folder)?,
     };
     if depth == VerifyDepth::Collections && report.is_sound() {
@@ -82,6 +84,21 @@ fn check_blocks(environment: &Environment, folder: &Path) -> Result<StoreReport,
         entries: blocks.trees.iter().map(|tree| tree.entries).sum(),
         collections: Vec::new(),
         problems: blocks.sentences().map(|problem| owners.name_in(&problem)).collect(),
+    })
+}
+
+/// The check of the engine `wiredtiger`, whose library reads every block.
+#[cfg(feature = "engine-wiredtiger")]
+fn check_tables(environment: &Environment, folder: &Path) -> Result<StoreReport, Error> {
+    let found = pando_wiredtiger::verify(environment, folder);
+    let found = found.map_err(|error| Error::Open(Box::new(error)))?;
+    Ok(StoreReport {
+        file_bytes: found.file_bytes,
+        used_bytes: found.file_bytes,
+        trees: found.check.trees,
+        entries: found.check.entries,
+        problems: found.check.problems,
+        ..StoreReport::default()
     })
 }
 

@@ -2,8 +2,8 @@
 //!
 //! 1. Folders named by [`HEADER_DIR`] and [`LIB_DIR`] count alone.
 //! 2. Otherwise the header lies in one of [`HEADER_FOLDERS`], and the linker finds the library by itself.
-//! 3. The version in the header has to be [`VERSION`]: the last series with LSM trees and the calls that the engine
-//!    makes. The layout of the structures differs between versions.
+//! 3. The version in the header has to be [`VERSION`]: the last series with LSM trees and the calls that the
+//!    engine makes. The layout of the structures differs between versions.
 
 use std::path::{Path, PathBuf};
 

@@ -5,6 +5,7 @@
 //! # Not here
 //! Safe types: the module `library` of the engine `wiredtiger` has them, and is the only user of this crate.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![allow(missing_docs, reason = "the header of WiredTiger has the documentation")]
 #![allow(
     non_camel_case_types,

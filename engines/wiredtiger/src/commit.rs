@@ -1,16 +1,18 @@
 //! The commit of a write set.
 //!
 //! # Steps
-//! 1. A WiredTiger transaction begins, at the isolation *read committed*. It takes the deleted ranges, then the puts and
-//!    deletes, by tree and key. Many commits do so at once: the intents keep two of them from one key.
-//! 2. Under the lock `order` it takes the merges, each over the newest committed value, and is committed. This gives the
-//!    commit its number. WiredTiger has its log record then, in memory.
-//! 3. Outside of the lock the log is handed to the kernel, if the durability asks for it. One write serves all who wait.
+//! 1. A WiredTiger transaction begins, at the isolation *read committed*. It takes the deleted ranges, then
+//!    the puts and deletes, by tree and key. Many commits do so at once: the intents keep two of them from
+//!    one key.
+//! 2. Under the lock `order` it takes the merges, each over the newest committed value, and is committed.
+//!    This gives the commit its number. WiredTiger has its log record then, in memory.
+//! 3. Outside of the lock the log is handed to the kernel, if the durability asks for it. One write serves
+//!    all who wait.
 //!
 //! # Why read committed
-//! WiredTiger's own check for conflicts compares with the snapshot of the writing transaction. That snapshot is not the one
-//! that the user's transaction reads, so the check would say nothing. It would only refuse merges of a hot key, which the
-//! lock has put in order.
+//! WiredTiger's own check for conflicts compares with the snapshot of the writing transaction. That snapshot
+//! is not the one that the user's transaction reads, so the check would say nothing. It would only refuse
+//! merges of a hot key, which the lock has put in order.
 //!
 //! # Invariants
 //! - Commits become visible, and enter the log, in the order of their numbers.

@@ -42,8 +42,8 @@ pub struct WiredTigerEngine {
 }
 
 impl WiredTigerEngine {
-    /// Opens the store in a folder, which is made where it does not exist. The environment must be the real one:
-    /// WiredTiger itself reads and writes the operating system's files.
+    /// Opens the store in a folder, which is made where it does not exist. The environment must be the real
+    /// one: WiredTiger itself reads and writes the operating system's files.
     pub fn open(
         environment: &Environment,
         folder: &Path,
@@ -133,8 +133,8 @@ fn start_housekeeper(environment: &Environment, store: &Arc<Store>) -> Result<Ta
 }
 
 impl Drop for WiredTigerEngine {
-    /// Without `close` before, this counts as a crash: all waiters get an error. WiredTiger itself can only be closed
-    /// cleanly within a living process.
+    /// Without `close` before, this counts as a crash: all waiters get an error. WiredTiger itself can only
+    /// be closed cleanly within a living process.
     fn drop(&mut self) {
         self.stop_tasks();
         let _gate = self.store.gate.write();
@@ -222,8 +222,8 @@ impl Engine for WiredTigerEngine {
         self.store.checkpoint()
     }
 
-    /// WiredTiger moves the pages at the end of each file to free space before them, and cuts the file. An LSM
-    /// tree merges its chunks, unless a transaction lives: then that is left to the background.
+    /// WiredTiger moves the pages at the end of each file to free space before them, and cuts the file. An
+    /// LSM tree merges its chunks, unless a transaction lives: then that is left to the background.
     fn compact(&self, trees: &[TreeId], operation: &Operation) -> Result<(), StorageError> {
         self.store.check_open()?;
         let tables: Vec<_> = match trees {

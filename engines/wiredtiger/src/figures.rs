@@ -8,11 +8,11 @@ use pando_storage::{Statistics, StorageError, TreeId};
 use pando_wiredtiger_sys as sys;
 
 use crate::failure::environment_failed;
-use crate::library::{Statistic, c_text};
+use crate::library::c_text;
 use crate::store::Store;
 
 /// Figures of the database: the name, and the number of WiredTiger's.
-const OF_STORE: [(&str, Statistic); 24] = [
+const OF_STORE: [(&str, u32); 24] = [
     ("cache.bytes", sys::WT_STAT_CONN_CACHE_BYTES_INUSE),
     ("cache.bytes_dirty", sys::WT_STAT_CONN_CACHE_BYTES_DIRTY),
     ("cache.bytes_max", sys::WT_STAT_CONN_CACHE_BYTES_MAX),
@@ -40,7 +40,7 @@ const OF_STORE: [(&str, Statistic); 24] = [
 ];
 
 /// Figures of a table.
-const OF_TREE: [(&str, Statistic); 10] = [
+const OF_TREE: [(&str, u32); 10] = [
     ("btree.depth", sys::WT_STAT_DSRC_BTREE_MAXIMUM_DEPTH),
     ("cache.bytes", sys::WT_STAT_DSRC_CACHE_BYTES_INUSE),
     ("cache.pages_read", sys::WT_STAT_DSRC_CACHE_READ),

@@ -10,8 +10,8 @@
 //! A folder of its own keeps the store from being taken for one of MongoDB, and the reverse.
 //!
 //! # Keys
-//! WiredTiger takes no empty key. A key of zero bytes alone (none of them, too) is stored with one more; every other is
-//! stored as it is. That keeps the order, and costs nothing for keys that occur.
+//! WiredTiger takes no empty key. A key of zero bytes alone (none of them, too) is stored with one more;
+//! every other is stored as it is. That keeps the order, and costs nothing for keys that occur.
 
 use std::borrow::Cow;
 use std::ffi::CString;

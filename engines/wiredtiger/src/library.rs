@@ -8,7 +8,8 @@
 //! | [`BulkCursor`] | fills a new table in order |
 //!
 //! # Invariants
-//! - A session keeps its connection open, and a cursor borrows its session. So no handle outlives what it is of.
+//! - A session keeps its connection open, and a cursor borrows its session. So no handle outlives what it is
+//!   of.
 //! - Bytes that the library shows are borrowed from the cursor, and are copied before its next call.
 //! - A session may go to another thread, but is never used by two at once: its methods take `&mut self`.
 
@@ -17,7 +18,7 @@ mod cursor;
 mod error;
 mod session;
 
-pub(crate) use connection::{Connection, Statistic};
+pub(crate) use connection::Connection;
 pub(crate) use cursor::{BulkCursor, Cursor, Inserted};
 pub(crate) use error::{LibraryError, LibraryFault};
 pub(crate) use session::{Session, TableCursor, c_text};
@@ -26,8 +27,8 @@ pub(crate) use session::{Session, TableCursor, c_text};
 macro_rules! call {
     ($handle:expr, $method:ident $(, $argument:expr)*) => {{
         let handle = $handle;
-        // SAFETY: the handle is open (see the module's head), the library fills in every method, and the arguments
-        // live through the call.
+        // SAFETY: the handle is open (see the module's head), the library fills in every method, and the
+        // arguments live through the call.
         unsafe { ((*handle).$method.expect("WiredTiger fills in every method"))(handle $(, $argument)*) }
     }};
 }

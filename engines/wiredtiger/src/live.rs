@@ -28,7 +28,8 @@ pub(crate) struct LiveTransactions {
 }
 
 impl LiveTransactions {
-    /// Enters a transaction whose snapshot is at least this one: its number, and where it is to count its writes.
+    /// Enters a transaction whose snapshot is at least this one: its number, and where it is to count its
+    /// writes.
     pub(crate) fn enter(&mut self, snapshot: SnapshotTimestamp, now: Monotonic) -> (u64, Arc<AtomicU64>) {
         self.begun += 1;
         let writes = Arc::new(AtomicU64::new(0));

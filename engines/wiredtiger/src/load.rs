@@ -2,11 +2,12 @@
 //!
 //! # Steps
 //! 1. The tree has to be empty, and nobody may use it.
-//! 2. WiredTiger's bulk cursor fills leaves one after the other, without the journal. Every snapshot sees the entries.
+//! 2. WiredTiger's bulk cursor fills leaves one after the other, without the journal. Every snapshot sees the
+//!    entries.
 //! 3. For a durable load a checkpoint follows: the entries are in no journal.
 //!
-//! A table that ever had entries, or whose cursor somebody has open, is not *new* in the sense of the library. It is filled by
-//! transactions ([`emulate::load`]).
+//! A table that ever had entries, or whose cursor somebody has open, is not *new* in the sense of the
+//! library. It is filled by transactions ([`emulate::load`]).
 
 use std::sync::Arc;
 

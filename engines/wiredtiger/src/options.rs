@@ -1,7 +1,8 @@
-//! The options of a store and of a tree: typed, each with a name. Unknown names are refused with the list of known ones.
+//! The options of a store and of a tree: typed, each with a name. Unknown names are refused with the list of
+//! known ones.
 //!
-//! A tree takes, in this order, the first that says something: its own options (the section `storageEngine` of a
-//! collection or an index), the store's options for collections or indexes, the defaults.
+//! A tree takes, in this order, the first that says something: its own options (the section `storageEngine`
+//! of a collection or an index), the store's options for collections or indexes, the defaults.
 
 mod config_string;
 mod tree_options;
@@ -29,7 +30,8 @@ pub struct WiredTigerOptions {
     pub journal_compressor: BlockCompressor,
     /// The size of a file of the journal, in bytes. Default: 32 MiB.
     pub journal_file_bytes: u64,
-    /// Transactions that may live at once; more are refused as [`Busy`](pando_storage::ErrorKind::Busy). Default: 16,384.
+    /// Transactions that may live at once; more are refused as [`Busy`](pando_storage::ErrorKind::Busy).
+    /// Default: 16,384.
     pub sessions_max: u32,
     pub(crate) collections: TreeSettings,
     pub(crate) indexes: TreeSettings,
@@ -147,7 +149,8 @@ impl WiredTigerOptions {
     }
 }
 
-/// Sessions beyond those of transactions: of commits, of this engine's tasks, and of the library's own threads.
+/// Sessions beyond those of transactions: of commits, of this engine's tasks, and of the library's own
+/// threads.
 const SESSIONS_OF_THE_LIBRARY: u32 = 512;
 
 /// The possible sizes of the cache.

@@ -140,8 +140,8 @@ fn write_format(session: &mut Session) -> Result<(), LibraryError> {
     session.flush_log(SYNC)
 }
 
-/// Drops tables without a record: they were being created or dropped when the process ended. Refuses a record without a
-/// table. Returns the number after the last one that was found.
+/// Drops tables without a record: they were being created or dropped when the process ended. Refuses a record
+/// without a table. Returns the number after the last one that was found.
 fn drop_leftovers(session: &mut Session, trees: &Trees) -> Result<u32, StorageError> {
     let mut found = Vec::new();
     let listed = session.for_each_name(c"metadata:", |name| {

@@ -22,7 +22,8 @@ use crate::library::{Cursor, LibraryError, Session};
 use crate::store::Store;
 use crate::trees::Table;
 
-/// A snapshot of WiredTiger: a session with a transaction that only reads. Several transactions may have the same one.
+/// A snapshot of WiredTiger: a session with a transaction that only reads. Several transactions may have the
+/// same one.
 pub(crate) struct HeldSnapshot {
     pub(crate) timestamp: SnapshotTimestamp,
     /// `None`: the engine was closed meanwhile.
@@ -184,8 +185,8 @@ impl EngineSnapshot for WiredTigerSnapshot {
         emulate::estimate(transaction, tree, range, whole, blocking)
     }
 
-    /// A range of a B-tree with more entries than one batch is truncated: pages that are not in the cache are dropped
-    /// without being read. An LSM tree would have to write a tombstone for each key anyway.
+    /// A range of a B-tree with more entries than one batch is truncated: pages that are not in the cache are
+    /// dropped without being read. An LSM tree would have to write a tombstone for each key anyway.
     fn deletes_by_message(
         &self,
         tree: TreeId,

@@ -1,4 +1,5 @@
-//! The store behind the engine and its transactions: WiredTiger's sessions, and the state kept beside them in memory.
+//! The store behind the engine and its transactions: WiredTiger's sessions, and the state kept beside them in
+//! memory.
 //!
 //! # Locks, in the order in which they are taken
 //! 1. `gate`: held by every call that uses a session of its own, and alone by the close.
@@ -8,9 +9,9 @@
 //! 5. `live`: the live transactions. 6. `trees`.
 //!
 //! # Numbers
-//! Commits are numbered in the order in which they become visible. A commit's number is its timestamp and its LSN. The records
-//! have a limit that all numbers stay below; it rises by [`NUMBERS_RESERVED`] before it is reached. After a crash the
-//! numbers go on from the limit, so none comes back.
+//! Commits are numbered in the order in which they become visible. A commit's number is its timestamp and its
+//! LSN. The records have a limit that all numbers stay below; it rises by [`NUMBERS_RESERVED`] before it is
+//! reached. After a crash the numbers go on from the limit, so none comes back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,8 +38,8 @@ use crate::visibility::Visibility;
 /// How many numbers of commits are reserved at once.
 const NUMBERS_RESERVED: u64 = 1 << 20;
 
-/// Snapshots that a begin takes without a lock before it takes one under the lock. A commit came between each time, so that
-/// commits do not wait for room in the cache.
+/// Snapshots that a begin takes without a lock before it takes one under the lock. A commit came between each
+/// time, so that commits do not wait for room in the cache.
 const BEGINS_MAX: usize = 8;
 
 /// A transaction that reads.
@@ -90,7 +91,8 @@ impl Store {
         Ok(())
     }
 
-    /// Refuses a transaction whose writes would fill half of the cache: WiredTiger keeps uncommitted ones in memory.
+    /// Refuses a transaction whose writes would fill half of the cache: WiredTiger keeps uncommitted ones in
+    /// memory.
     pub(crate) fn check_size(&self, bytes: usize) -> Result<(), StorageError> {
         let most = (self.options.lock().cache_bytes / 2).max(32 << 20);
         if bytes as u64 <= most {
@@ -186,7 +188,8 @@ impl Store {
     pub(crate) fn end(&self, number: u64) {
         let mut live = self.live.lock();
         live.leave(number);
-        // Without a live transaction the oldest snapshot is that of whoever begins next: at least the newest commit's.
+        // Without a live transaction the oldest snapshot is that of whoever begins next: at least the newest
+        // commit's.
         let newest = SnapshotTimestamp::new(self.newest.load(Ordering::Acquire));
         self.intents.set_oldest_snapshot(live.oldest_snapshot().unwrap_or(newest));
     }
@@ -209,7 +212,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes records in one transaction, whose log record is in the kernel afterwards. The caller holds `schema`.
+    /// Writes records in one transaction, whose log record is in the kernel afterwards. The caller holds
+    /// `schema`.
     pub(crate) fn write_records(&self, records: &[(Vec<u8>, Vec<u8>)]) -> Result<(), StorageError> {
         let put = |session: &mut Session| {
             let mut cursor = session.cursor(&RECORDS)?;
@@ -324,8 +328,8 @@ impl Store {
             .inspect_err(|_| unsaved.iter().for_each(|(table, _)| table.set_unsaved()))
     }
 
-    /// Brings everything that has been committed to the device. A failure ends all writing: a second try can never sync
-    /// pages that the kernel has dropped.
+    /// Brings everything that has been committed to the device. A failure ends all writing: a second try can
+    /// never sync pages that the kernel has dropped.
     pub(crate) fn sync(&self) -> Result<(), StorageError> {
         let _gate = self.gate.read();
         self.check_open()?;

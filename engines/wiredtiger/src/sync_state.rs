@@ -1,4 +1,5 @@
-//! The sync task's state: the log reaches the device within 100 ms of a commit, or as soon as a client waits for one.
+//! The sync task's state: the log reaches the device within 100 ms of a commit, or as soon as a client waits
+//! for one.
 //!
 //! 1. The first commit after a sync notes the time and wakes the task.
 //! 2. The task sleeps until that commit is [`SYNC_AFTER`] old, or until a client waits.
@@ -15,7 +16,8 @@ use pando_environment::{Monotonic, TaskWaker};
 use pando_storage::{DurabilityWaker, Lsn, StorageError};
 use parking_lot::Mutex;
 
-/// How long a commit stays in memory and in the kernel alone: leaves the device half of the 100 ms that the contract gives.
+/// How long a commit stays in memory and in the kernel alone: leaves the device half of the 100 ms that the
+/// contract gives.
 pub(crate) const SYNC_AFTER: Duration = Duration::from_millis(50);
 
 /// The last commit on the device, and the waiters for it.

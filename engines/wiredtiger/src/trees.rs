@@ -1,9 +1,9 @@
 //! The trees in memory: the table of each, and about how much lies in it.
 //!
 //! # Sizes
-//! A commit adds what it has changed. A B-tree tells whether a key was there, since the write has to find its place
-//! anyway. An LSM tree would have to read for that, so one write of [`SAMPLE`] looks, and the others count as it did.
-//! Sizes are written to the records within a second, and are counted anew by a check.
+//! A commit adds what it has changed. A B-tree tells whether a key was there, since the write has to find its
+//! place anyway. An LSM tree would have to read for that, so one write of [`SAMPLE`] looks, and the others
+//! count as it did. Sizes are written to the records within a second, and are counted anew by a check.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
@@ -65,7 +65,8 @@ impl Table {
         }
     }
 
-    /// The cursor of a session on this table. A B-tree's tells whether a key was there, an LSM tree's writes blindly.
+    /// The cursor of a session on this table. A B-tree's tells whether a key was there, an LSM tree's writes
+    /// blindly.
     pub(crate) fn cursor(&self) -> TableCursor<'_> {
         let config: &CStr = match self.table_type {
             TableType::Btree => c"overwrite=false",
@@ -85,7 +86,8 @@ impl Table {
         self.is_unsaved.store(true, Ordering::Release);
     }
 
-    /// Corrects the size by what a count has found at its snapshot, keeping what commits have added since it began.
+    /// Corrects the size by what a count has found at its snapshot, keeping what commits have added since it
+    /// began.
     pub(crate) fn correct(&self, before: Estimate, counted: Estimate) {
         self.add(SizeChange {
             entries: counted.entries as i64 - before.entries as i64,

@@ -1,8 +1,9 @@
 //! The moment at which a commit becomes visible, seen from the transactions that begin.
 //!
-//! A snapshot has to know its number: the last commit that it sees. WiredTiger takes a snapshot without telling, so a begin
-//! looks whether a commit came between (a sequence lock). A lock would be simpler. But WiredTiger may stop a begin while its
-//! cache is full, and the commit that could make room would then wait for the lock.
+//! A snapshot has to know its number: the last commit that it sees. WiredTiger takes a snapshot without
+//! telling, so a begin looks whether a commit came between (a sequence lock). A lock would be simpler. But
+//! WiredTiger may stop a begin while its cache is full, and the commit that could make room would then wait
+//! for the lock.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 

@@ -128,14 +128,14 @@ fn damage_is_told_and_other_trees_stay_readable_in_a_check() {
     engine.close().unwrap();
     drop(engine);
     let environment = Environment::real();
-    let report = verify(&environment, folder.path()).unwrap();
+    let report = verify(&environment, folder.path()).unwrap().check;
     assert!(report.is_sound() && report.trees == 2 && report.entries == 10_000, "{report:?}");
     let file = folder.path().join("wiredtiger").join(&files(folder.path(), damaged)[0]);
     let mut bytes = fs::read(&file).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle..middle + 64].iter_mut().for_each(|byte| *byte ^= 0x5a);
     fs::write(&file, &bytes).unwrap();
-    let report = verify(&environment, folder.path()).unwrap();
+    let report = verify(&environment, folder.path()).unwrap().check;
     assert_eq!((report.problems.len(), report.trees), (1, 2), "{report:?}");
     assert!(report.problems[0].contains("collection-2"), "{report:?}");
     // A reader is told, too; the library stops then.

@@ -30,12 +30,16 @@ pub(crate) fn run(
     }
     let namespace = context.writable(name)?;
     let kept = options.check(&namespace.to_string())?;
-    context.create_collection(&namespace, kept.to_raw())?;
+    let kept = kept.to_raw();
+    let passed_over = storage_engine_options::note_of_passed_over(&kept, options.engine);
+    context.create_collection(&namespace, kept)?;
     if options.own_id_index == Some(true) {
         reply.append_str(
             "note",
             "The autoIndexId option is deprecated and will be removed in a future release",
         );
+    } else if let Some(note) = passed_over {
+        reply.append_str("note", &note);
     }
     Ok(())
 }

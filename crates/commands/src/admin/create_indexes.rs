@@ -14,6 +14,7 @@ use pando_query::shell_text::document_text;
 use super::existing_indexes::{is_among, key_and_name};
 use super::index_key_pattern;
 use super::index_specification::{UnknownOptions, normalise};
+use super::storage_engine_options::note_of_passed_over;
 use crate::arguments::{Argument, Arguments, collection_name, missing, whole};
 use crate::context::Context;
 use crate::error::{Failure, write_failure};
@@ -32,6 +33,7 @@ pub(crate) fn run(
     context.require_may_block()?;
     let name = collection_name(request.command()?.1)?;
     let wanted = read(context, request.body)?;
+    let engine = context.catalog().engine().name();
     let namespace = context.writable(name)?;
     let found = context.collection(name)?;
     let have: Vec<RawDocumentBuf> = match &found {
@@ -67,6 +69,8 @@ pub(crate) fn run(
     }
     if nothing_new {
         reply.append("note", RawValue::String("all indexes already exist"));
+    } else if let Some(note) = wanted.iter().find_map(|wanted| note_of_passed_over(wanted, engine)) {
+        reply.append("note", RawValue::String(&note));
     }
     Ok(())
 }

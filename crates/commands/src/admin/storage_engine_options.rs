@@ -51,12 +51,25 @@ pub(super) fn check(options: &RawDocument, own_engine: &str) -> Result<(), (Erro
             let reason = format!("'storageEngine.{engine}' has to be an embedded document.");
             return Err((ErrorCode::BadValue, reason));
         }
-        if engine != FOREIGN_ENGINE && engine != own_engine {
+        if engine != FOREIGN_ENGINE && !engine.eq_ignore_ascii_case(own_engine) {
             let reason = format!("{engine} is not a registered storage engine for this server");
             return Err((ErrorCode::InvalidOptions, reason));
         }
     }
     Ok(())
+}
+
+/// What a client is told of settings for MongoDB's engine that this server's engine passes over; `None` where
+/// there are none. `options` are those of a collection, or the specification of an index.
+pub(super) fn note_of_passed_over(options: &RawDocument, own_engine: &str) -> Option<String> {
+    let Ok(Some(RawValue::Document(engines))) = options.get("storageEngine") else { return None };
+    let Ok(Some(RawValue::Document(settings))) = engines.get(FOREIGN_ENGINE) else { return None };
+    if settings.is_empty() || FOREIGN_ENGINE.eq_ignore_ascii_case(own_engine) {
+        return None;
+    }
+    Some(format!(
+        "storageEngine.{FOREIGN_ENGINE} is kept and has no effect: the engine of this server is {own_engine}"
+    ))
 }
 
 /// The options of TokuMX that mean a setting of the engine.

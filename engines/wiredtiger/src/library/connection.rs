@@ -10,9 +10,6 @@ use pando_wiredtiger_sys as sys;
 use super::error::{LibraryError, clear_messages, drop_message, keep_message};
 use super::{Session, call};
 
-/// A figure of the library, by its number.
-pub(crate) type Statistic = u32;
-
 /// See the module's head.
 pub(crate) struct Connection {
     raw: NonNull<sys::WT_CONNECTION>,
@@ -64,8 +61,8 @@ impl Connection {
 }
 
 impl Drop for Connection {
-    /// Closes the database: a checkpoint, and the end of the library's threads. Whoever wants to know of an error makes a
-    /// checkpoint before.
+    /// Closes the database: a checkpoint, and the end of the library's threads. Whoever wants to know of an
+    /// error makes a checkpoint before.
     fn drop(&mut self) {
         let _closed = call!(self.raw.as_ptr(), close, ptr::null());
         // The handler is read by the library up to here.

@@ -98,7 +98,8 @@ impl<'s> Cursor<'s> {
         found(call!(self.raw, search))
     }
 
-    /// Goes to a key or to one beside it, and tells how that one compares to the wanted one. `None`: there is none.
+    /// Goes to a key or to one beside it, and tells how that one compares to the wanted one. `None`: there is
+    /// none.
     pub(crate) fn find_near(&mut self, key: &[u8]) -> Result<Option<Ordering>, LibraryError> {
         let key = item(key);
         self.set_key(&key);
@@ -132,7 +133,8 @@ impl<'s> Cursor<'s> {
         if item.size == 0 || item.data.is_null() {
             return &[];
         }
-        // SAFETY: the library keeps the bytes until the cursor's next call, and each of those needs `&mut self`.
+        // SAFETY: the library keeps the bytes until the cursor's next call, and each of those needs `&mut
+        // self`.
         unsafe { std::slice::from_raw_parts(item.data.cast(), item.size) }
     }
 

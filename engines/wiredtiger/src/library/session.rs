@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use pando_wiredtiger_sys as sys;
 
-use super::connection::Statistic;
 use super::cursor::{RawCursor, item};
 use super::error::{LibraryError, clear_messages};
 use super::{BulkCursor, Connection, Cursor, call};
 
-/// Cursors that a session keeps open. The library keeps closed ones at hand, too, but opening one costs more than a get.
+/// Cursors that a session keeps open. The library keeps closed ones at hand, too, but opening one costs more
+/// than a get.
 const CURSORS_MAX: usize = 8;
 
 /// The configuration of a begin, a commit or a flush.
@@ -34,7 +34,8 @@ pub(crate) struct Session {
     _connection: Arc<Connection>,
 }
 
-// SAFETY: the library does not bind a session to a thread; `&mut self` keeps two threads from using it at once.
+// SAFETY: the library does not bind a session to a thread; `&mut self` keeps two threads from using it at
+// once.
 unsafe impl Send for Session {}
 
 impl Session {
@@ -149,7 +150,7 @@ impl Session {
         &mut self,
         uri: &CStr,
         config: &CStr,
-        numbers: &[Statistic],
+        numbers: &[u32],
     ) -> Result<Vec<u64>, LibraryError> {
         clear_messages();
         let cursor = self.open_cursor(uri, config)?;
@@ -158,8 +159,8 @@ impl Session {
         Ok(values)
     }
 
-    /// The texts that a cursor of the library gives as keys: of `metadata:` the names of its objects, of `backup:` the
-    /// files. `each` is called for one after the other, and the cursor is open meanwhile.
+    /// The texts that a cursor of the library gives as keys: of `metadata:` the names of its objects, of
+    /// `backup:` the files. `each` is called for one after the other, and the cursor is open meanwhile.
     pub(crate) fn for_each_name(
         &mut self,
         uri: &CStr,
@@ -178,7 +179,8 @@ impl Session {
             if code != 0 {
                 break Err(LibraryError::of_code(code));
             }
-            // SAFETY: the key's format is text, which ends with a zero and lives until the cursor's next call.
+            // SAFETY: the key's format is text, which ends with a zero and lives until the cursor's next
+            // call.
             let name = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
             if let Err(error) = each(&name) {
                 break Err(error);

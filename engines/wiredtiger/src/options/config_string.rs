@@ -1,8 +1,8 @@
 //! Configurations in WiredTiger's own words: `name=value,name=(name=value,…)`.
 //!
-//! A person may give one for the database, for a collection or for an index. It passes to the library as it is, but names
-//! that would undo a promise of the engine (the journal, formats of keys, the removal of old chunks) are refused. The
-//! library checks the values.
+//! A person may give one for the database, for a collection or for an index. It passes to the library as it
+//! is, but names that would undo a promise of the engine (the journal, formats of keys, the removal of old
+//! chunks) are refused. The library checks the values.
 
 use pando_storage::StorageError;
 
@@ -50,8 +50,8 @@ pub(super) const CONNECTION_KEYS: [&str; 14] = [
     "verbose",
 ];
 
-/// Names of LSM trees that may not stand there: old chunks would be removed with their data, or go to a data source that
-/// is not there.
+/// Names of LSM trees that may not stand there: old chunks would be removed with their data, or go to a data
+/// source that is not there.
 const LSM_KEYS_REFUSED: [&str; 3] = ["chunk_count_limit", "merge_custom", "bloom_config"];
 
 /// The configuration, if all of its names are allowed. `option` is its name, for the message.
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused() {
+    fn a_text_that_cannot_be_read_is_refused() {
         for config in ["lsm=(", "a=)", "a=\"b", "a=\\", "a\0b"] {
             assert!(settings(config).is_err(), "{config:?}");
         }

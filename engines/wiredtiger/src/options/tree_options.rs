@@ -73,8 +73,8 @@ pub(crate) enum TreeKind {
 }
 
 impl TreeKind {
-    /// By the name: the catalog calls the trees of indexes `index-NUMBER`. A name tells no more than a default, so a tree
-    /// of another name works as well.
+    /// By the name: the catalog calls the trees of indexes `index-NUMBER`. A name tells no more than a
+    /// default, so a tree of another name works as well.
     pub(crate) fn of_name(name: &str) -> TreeKind {
         if name.starts_with("index-") { TreeKind::Index } else { TreeKind::Collection }
     }
