@@ -13,6 +13,7 @@
 //! entry under construction   key:   field bytes | primary key
 //!                            value: that of the entry                          not unique
 //!                                   u16 LE length of field bytes | type bits   unique
+//!                            u32 LE length | value above | document             clustering
 //! change                     key:   as above
 //!                            value: 0x01 | value as above                      put
 //!                                   0x00 | value as above                      removed
@@ -23,12 +24,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use pando_document::RawDocument;
 use pando_storage::{StorageError, Transaction, TreeId};
 use parking_lot::Mutex;
 
 use crate::error::{BuildEnd, CatalogError, WriteError};
-use crate::index::Index;
-use crate::index_description::{RaisedFlags, Uniqueness};
+use crate::index::{Index, Owner};
+use crate::index_description::{EntryContents, RaisedFlags, Uniqueness};
 use crate::index_entry::{self, EncodedEntry};
 use crate::index_keys::IndexKey;
 
@@ -90,9 +92,9 @@ impl BuildingIndex {
         &self,
         transaction: &mut dyn Transaction,
         key: &IndexKey,
-        primary_key: &[u8],
+        owner: Owner<'_>,
     ) -> Result<(), StorageError> {
-        self.note(transaction, PUT, key, primary_key)
+        self.note(transaction, PUT, key, owner)
     }
 
     pub(crate) fn note_removed(
@@ -101,7 +103,8 @@ impl BuildingIndex {
         key: &IndexKey,
         primary_key: &[u8],
     ) -> Result<(), StorageError> {
-        self.note(transaction, REMOVED, key, primary_key)
+        // The removal of an entry says nothing of the document.
+        self.note(transaction, REMOVED, key, Owner { primary_key, document: RawDocument::empty() })
     }
 
     fn note(
@@ -109,9 +112,9 @@ impl BuildingIndex {
         transaction: &mut dyn Transaction,
         what: u8,
         key: &IndexKey,
-        primary_key: &[u8],
+        owner: Owner<'_>,
     ) -> Result<(), StorageError> {
-        let entry = entry_under_construction(self.index.uniqueness(), key, primary_key);
+        let entry = entry_under_construction(&self.index, key, owner);
         let mut change = Vec::with_capacity(1 + entry.value.len());
         change.push(what);
         change.extend_from_slice(&entry.value);
@@ -121,7 +124,18 @@ impl BuildingIndex {
 }
 
 /// The entry of a document's key while the index is built.
-pub(crate) fn entry_under_construction(
+pub(crate) fn entry_under_construction(index: &Index, key: &IndexKey, owner: Owner<'_>) -> EncodedEntry {
+    let plain = plain_entry_under_construction(index.uniqueness(), key, owner.primary_key);
+    match index.contents() {
+        EntryContents::Copy => {
+            let value = index_entry::value_with_document(&plain.value, owner.document.as_bytes());
+            EncodedEntry { value, ..plain }
+        }
+        EntryContents::Reference | EntryContents::Document => plain,
+    }
+}
+
+fn plain_entry_under_construction(
     uniqueness: Uniqueness,
     key: &IndexKey,
     primary_key: &[u8],
@@ -145,23 +159,36 @@ pub(crate) struct UniqueParts<'e> {
     pub fields: &'e [u8],
     pub primary_key: &'e [u8],
     pub type_bits: &'e [u8],
+    /// In a clustering index.
+    pub document: Option<&'e [u8]>,
 }
 
 impl<'e> UniqueParts<'e> {
-    pub(crate) fn of(key: &'e [u8], value: &'e [u8]) -> Result<UniqueParts<'e>, &'static str> {
+    pub(crate) fn of(
+        contents: EntryContents,
+        key: &'e [u8],
+        value: &'e [u8],
+    ) -> Result<UniqueParts<'e>, &'static str> {
+        let (value, document) = index_entry::split_document(contents, value)?;
         let (length, type_bits) =
             value.split_first_chunk::<2>().ok_or("an entry under construction begins with a length")?;
         let (fields, primary_key) = key
             .split_at_checked(usize::from(u16::from_le_bytes(*length)))
             .ok_or("an entry under construction is longer than its field bytes")?;
-        Ok(UniqueParts { fields, primary_key, type_bits })
+        Ok(UniqueParts { fields, primary_key, type_bits, document })
     }
 
     /// The value of the finished entry, appended.
     pub(crate) fn value_into(&self, value: &mut Vec<u8>) {
+        if self.document.is_some() {
+            let plain = 2 + self.primary_key.len() + self.type_bits.len();
+            let plain = u32::try_from(plain).expect("field bytes are cut, so their type bits are few");
+            value.extend_from_slice(&plain.to_le_bytes());
+        }
         value.extend_from_slice(&index_entry::length_bytes(self.primary_key));
         value.extend_from_slice(self.primary_key);
         value.extend_from_slice(self.type_bits);
+        value.extend_from_slice(self.document.unwrap_or_default());
     }
 
     pub(crate) fn key(&self) -> IndexKey {
@@ -204,22 +231,33 @@ mod tests {
         for fields in [&b"abc"[..], &[7; FIELD_BYTES_MAX - 1], &[7; 5_000]] {
             let key = key(fields, b"\x01\x02");
             let finished = index_entry::encode(Uniqueness::Unique, &key.fields, &key.type_bits, b"pk");
-            let built = entry_under_construction(Uniqueness::Unique, &key, b"pk");
-            let parts = UniqueParts::of(&built.key, &built.value).unwrap();
+            let built = plain_entry_under_construction(Uniqueness::Unique, &key, b"pk");
+            let parts = UniqueParts::of(EntryContents::Reference, &built.key, &built.value).unwrap();
             assert_eq!((parts.fields, parts.primary_key), (&*finished.key, &b"pk"[..]));
             let mut value = Vec::new();
             parts.value_into(&mut value);
             assert_eq!(value, finished.value);
+            let built = index_entry::value_with_document(&built.value, b"document");
+            let parts = UniqueParts::of(EntryContents::Copy, &finished.key, &built).unwrap();
+            let mut value = Vec::new();
+            UniqueParts { primary_key: b"pk", ..parts }.value_into(&mut value);
+            assert_eq!(value, index_entry::value_with_document(&finished.value, b"document"));
         }
     }
 
     #[test]
     fn two_documents_with_one_unique_key_are_two_entries_under_construction() {
         let key = key(b"abc", b"");
-        let one = entry_under_construction(Uniqueness::Unique, &key, b"1");
-        let other = entry_under_construction(Uniqueness::Unique, &key, b"2");
+        let one = plain_entry_under_construction(Uniqueness::Unique, &key, b"1");
+        let other = plain_entry_under_construction(Uniqueness::Unique, &key, b"2");
         assert_ne!(one.key, other.key);
-        assert!(UniqueParts::of(b"ab", &other.value).is_err(), "a key that is too short");
-        assert!(UniqueParts::of(b"ab", b"\x00").is_err(), "a value that is too short");
+        assert!(
+            UniqueParts::of(EntryContents::Reference, b"ab", &other.value).is_err(),
+            "a key that is too short"
+        );
+        assert!(
+            UniqueParts::of(EntryContents::Reference, b"ab", b"\x00").is_err(),
+            "a value that is too short"
+        );
     }
 }

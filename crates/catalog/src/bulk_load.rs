@@ -31,15 +31,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use pando_document::{RawDocument, RawDocumentBuf};
-use pando_storage::{Operation, QueryAccount, Sorter};
+use pando_storage::{BlockingMode, Operation, QueryAccount, Sorter};
 
 use crate::building::entry_under_construction;
 use crate::collection::{EntryState, Parts};
 use crate::counters::{CounterKey, CounterKind};
+use crate::index::Owner;
 use crate::publication::Publication;
 use crate::sorted_entries::{self, CHECK_EVERY, Destination};
 use crate::store::TreeNumber;
-use crate::{Catalog, CatalogError, Collection, Index, IndexDescription, Namespace, PrimaryKey, WriteError};
+use crate::{Catalog, CatalogError, Collection, Index, IndexDescription, Namespace, WriteError};
 
 /// See the module's head. Dropping it leaves nothing behind.
 pub struct BulkLoad {
@@ -182,7 +183,8 @@ impl BulkLoad {
     /// An index cannot hold the document: the load goes on without it. Any other error
     /// [breaks](BulkLoad::is_broken) the load.
     pub fn insert(&mut self, document: &RawDocument, operation: &Operation) -> Result<(), WriteError> {
-        let key = PrimaryKey::of(document.get("_id")?.ok_or(WriteError::NoId)?);
+        document.get("_id")?.ok_or(WriteError::NoId)?;
+        let key = self.unpublished.collection().new_key(document, BlockingMode::MayBlock)?;
         let derived = self.indexes.iter().map(|load| load.index.keys_of(document));
         let derived: Vec<_> = derived.collect::<Result<_, _>>()?;
         self.state = LoadState::Broken;
@@ -192,12 +194,13 @@ impl BulkLoad {
         if key.is_cut() {
             self.unpublished.collection().raise_primary_truncated();
         }
+        let owner = Owner { primary_key: key.as_bytes(), document };
         for (load, derived) in self.indexes.iter_mut().zip(derived) {
             // The commit that publishes the collection writes the flags.
             load.index.raise(&derived.flags());
             load.surplus += derived.keys.len() as i64 - 1;
             for one in &derived.keys {
-                let entry = entry_under_construction(load.index.uniqueness(), one, key.as_bytes());
+                let entry = entry_under_construction(&load.index, one, owner);
                 load.entries.push(&entry.key, &entry.value, &mut check)?;
             }
         }

@@ -22,11 +22,11 @@
 //! - A description in the map agrees with the catalog tree, with two exceptions. A flag is in the tree before
 //!   it is raised in memory, and an index under construction is in memory only.
 
+mod creation;
 mod opening;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -46,10 +46,11 @@ use crate::error::{BuildEnd, CatalogError};
 use crate::index::Index;
 use crate::index_description::IndexDescription;
 use crate::index_kind::{IndexDefinition, IndexFactory, OrdinaryIndexes};
+use crate::layout::Layout;
 use crate::namespace::Namespace;
 use crate::session_records::{self, SESSIONS_TREE};
 use crate::store::{OwnTrees, Store, TreeNumber};
-use crate::tree_layout::tree_options;
+use crate::tree_settings::tree_options;
 use crate::write_transaction::WriteTransaction;
 
 /// All descriptions, by database and collection.
@@ -297,28 +298,6 @@ impl Catalog {
         Ok(collection)
     }
 
-    /// The parts of a new collection, with an empty tree that no entry refers to yet.
-    pub(crate) fn new_parts(
-        &self,
-        namespace: &Namespace,
-        options: RawDocumentBuf,
-        uuid: [u8; 16],
-    ) -> Result<Parts, CatalogError> {
-        let layout = tree_options(&options, self.store.engine.name())?;
-        let primary = self.store.create_tree("collection", &layout)?;
-        let parts = Parts { uuid, options, ..Parts::of_tree(namespace.clone(), primary) };
-        parts.counters_kept.store(true, Ordering::Release);
-        Ok(parts)
-    }
-
-    /// A new index with an empty tree, which no entry refers to yet.
-    pub(crate) fn new_index(&self, description: IndexDescription) -> Result<Arc<Index>, CatalogError> {
-        let layout = tree_options(&description.specification, self.store.engine.name())?;
-        let methods = self.store.methods(&description)?;
-        let tree = self.store.create_tree("index", &layout)?;
-        Ok(Arc::new(Index::new(IndexDefinition { description, methods }, tree)))
-    }
-
     /// Refuses a new database whose name differs from another's in upper and lower case only: a file system
     /// may not tell them apart when they are restored into MongoDB.
     pub(crate) fn check_case(&self, database: &str) -> Result<(), CatalogError> {
@@ -396,6 +375,7 @@ impl Catalog {
         operation: &Operation,
     ) -> Result<(), CatalogError> {
         let alone = self.exclusive(namespace, operation)?;
+        assert_eq!(Layout::of_options(&options).as_ref(), Ok(alone.collection.layout()), "it never changes");
         let parts = Parts { options, ..alone.collection.parts() };
         self.replace(parts)
     }
@@ -411,7 +391,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Drops a secondary index. One that is being built is dropped with all that the same build builds.
+    /// Drops a secondary index, but not that on `_id`. One under construction goes with its whole build.
     pub fn drop_index(
         &self,
         namespace: &Namespace,
@@ -428,6 +408,7 @@ impl Catalog {
             return Ok(());
         }
         let at = parts.indexes.iter().position(|index| index.name() == name);
+        let at = at.filter(|at| *at > 0 || alone.collection.id_index().is_none());
         let at = at.ok_or_else(|| CatalogError::IndexNotFound { name: name.to_owned() })?;
         let gone = parts.indexes.remove(at);
         self.replace_counting(parts, &[CounterChange::ForgetIndex(gone.number())])?;
@@ -460,22 +441,22 @@ impl Catalog {
         self.replace(parts)
     }
 
-    /// Replaces a collection's options, and lays out its documents as they say from now on.
-    pub fn change_layout(
+    /// Replaces a collection's options, and gives the tree of its documents the settings in them.
+    pub fn change_settings(
         &self,
         namespace: &Namespace,
         options: RawDocumentBuf,
         operation: &Operation,
     ) -> Result<(), CatalogError> {
         let tree = self.existing(namespace)?.primary_tree();
-        let layout = tree_options(&options, self.engine().name())?;
-        self.engine().change_tree_options(tree, &layout)?;
+        let settings = tree_options(&options, self.engine().name())?;
+        self.engine().change_tree_options(tree, &settings)?;
         self.set_options(namespace, options, operation)
     }
 
-    /// Replaces an index's specification by one that means the same tree, and lays its entries out as it says
-    /// from now on.
-    pub fn change_index_layout(
+    /// Replaces an index's specification by one that means the same tree, and gives the tree the settings in
+    /// it.
+    pub fn change_index_settings(
         &self,
         namespace: &Namespace,
         name: &str,
@@ -485,8 +466,8 @@ impl Catalog {
         let collection = self.existing(namespace)?;
         let index = collection.index(name);
         let index = index.ok_or_else(|| CatalogError::IndexNotFound { name: name.to_owned() })?;
-        let layout = tree_options(&specification, self.engine().name())?;
-        self.engine().change_tree_options(index.tree(), &layout)?;
+        let settings = tree_options(&specification, self.engine().name())?;
+        self.engine().change_tree_options(index.tree(), &settings)?;
         self.set_index_specification(namespace, name, specification, operation)
     }
 
@@ -588,6 +569,6 @@ pub(crate) fn put_entry(
     transaction: &mut dyn Transaction,
     collection: &Collection,
 ) -> Result<(), StorageError> {
-    let entry = catalog_entry::encode(collection, collection.id_truncation(), None);
+    let entry = catalog_entry::encode(collection, collection.primary_truncation(), None);
     transaction.put(store.tree, &catalog_entry::key_of(collection.full_name()), entry.as_bytes())
 }

@@ -2,14 +2,18 @@
 //!
 //! ```text
 //! key    "c/" + database + "." + collection
-//! value  { v: 1, uuid: BinData(4), tree: "collection-1", options: {…}, idTruncated: bool,
+//! value  { v: 1 or 2, uuid: BinData(4), tree: "collection-1", options: {…}, idTruncated: bool,
 //!          indexes: [ { spec: { v: 2, key: {…}, name: … , unique?: true, sparse?: true, hidden?: true },
 //!                       tree: "index-2", multikey: [bool, …], multikeyComponents: [i64, …],
 //!                       truncated: bool } ] }
 //! ```
 //!
 //! `spec` is what the user asked for. The index factory makes the index from it, so no other field repeats
-//! it; only the flags stand beside it.
+//! it; only the flags stand beside it. `options` are those of the user, and tell the layout (`layout`).
+//!
+//! Version 2 is that of an entry with a layout in which `_id` is not the primary key, or with a clustering
+//! index: a program that knows version 1 alone would read them wrong, and refuses the entry instead. Every
+//! other entry has version 1. In such a layout the first of `indexes` is that on `_id`.
 //!
 //! `multikey` says of each field whether it met an array, and `multikeyComponents` at which components of the
 //! path (a bit for each, see [`Multikey`]). An older program writes and reads only the first. Without the
@@ -19,12 +23,15 @@ use pando_document::{Document, RawArray, RawDocument, RawDocumentBuf, RawValue, 
 
 use crate::collection::Collection;
 use crate::error::CatalogError;
-use crate::index_description::{RaisedFlags, Truncation};
+use crate::index_description::{EntryContents, RaisedFlags, Truncation};
 use crate::index_kind::{IndexDefinition, IndexFactory};
+use crate::layout::{ID_INDEX, Layout};
 use crate::multikey::Multikey;
 
-/// Version of the entry's form. An entry of another version is refused.
-const ENTRY_VERSION: i32 = 1;
+/// Version of an entry whose documents lie by `_id` and in no index.
+const VERSION_PLAIN: i32 = 1;
+/// Version of every other entry.
+const VERSION_OF_LAYOUTS: i32 = 2;
 
 /// The name of the tree that holds the entries.
 pub const CATALOG_TREE: &str = "catalog";
@@ -46,6 +53,7 @@ pub(crate) struct Entry {
     pub uuid: [u8; 16],
     pub tree: String,
     pub options: RawDocumentBuf,
+    pub layout: Layout,
     pub id_truncated: Truncation,
     pub indexes: Vec<(IndexDefinition, String)>,
 }
@@ -60,7 +68,7 @@ pub(crate) fn encode(
     raising: Raising<'_>,
 ) -> RawDocumentBuf {
     let mut entry = Document::new();
-    entry.push("v", Value::Int32(ENTRY_VERSION));
+    entry.push("v", Value::Int32(version_of(collection)));
     entry.push(
         "uuid",
         Value::Binary(pando_document::Binary { subtype: 4, bytes: collection.uuid().to_vec() }),
@@ -85,6 +93,11 @@ pub(crate) fn encode(
     });
     entry.push("indexes", Value::Array(indexes.collect()));
     entry.to_raw()
+}
+
+fn version_of(collection: &Collection) -> i32 {
+    let has_copies = collection.indexes().iter().any(|index| index.contents() == EntryContents::Copy);
+    if collection.layout().is_by_id() && !has_copies { VERSION_PLAIN } else { VERSION_OF_LAYOUTS }
 }
 
 fn document_value(document: &RawDocument) -> Value {
@@ -112,12 +125,16 @@ pub fn decode_for_fuzzing(bytes: &[u8]) {
 
 fn read(bytes: &[u8], factory: &dyn IndexFactory) -> Result<Entry, String> {
     let entry = RawDocument::from_bytes(bytes).map_err(|error| error.to_string())?;
-    match field(entry, "v")? {
-        RawValue::Int32(ENTRY_VERSION) => {}
+    let options = document(entry, "options")?;
+    let layout = match field(entry, "v")? {
+        RawValue::Int32(VERSION_PLAIN) => Layout::Clustered,
+        RawValue::Int32(VERSION_OF_LAYOUTS) => Layout::of_options(options)?,
         other => {
-            return Err(format!("it has version {other:?}, and this program reads version {ENTRY_VERSION}"));
+            return Err(format!(
+                "it has version {other:?}, and this program reads versions {VERSION_PLAIN} and {VERSION_OF_LAYOUTS}"
+            ));
         }
-    }
+    };
     let uuid = match field(entry, "uuid")? {
         RawValue::Binary(binary) => {
             binary.bytes.try_into().map_err(|_| "uuid has not 16 bytes".to_owned())?
@@ -134,10 +151,16 @@ fn read(bytes: &[u8], factory: &dyn IndexFactory) -> Result<Entry, String> {
         };
         indexes.push(read_index(index, factory)?);
     }
+    let has_id_index =
+        indexes.first().is_some_and(|(index, _): &(IndexDefinition, _)| index.description.name == ID_INDEX);
+    if has_id_index == layout.is_by_id() {
+        return Err(format!("its layout is {}, and its indexes are those of another", layout.name()));
+    }
     Ok(Entry {
         uuid,
         tree: string(entry, "tree")?.to_owned(),
-        options: document(entry, "options")?.to_owned(),
+        options: options.to_owned(),
+        layout,
         id_truncated: truncation(entry, "idTruncated")?,
         indexes,
     })

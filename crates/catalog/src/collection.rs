@@ -10,8 +10,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pando_document::{RawDocument, RawDocumentBuf, RawValue, doc};
-use pando_keyorder::Direction;
+use pando_document::{RawDocument, RawDocumentBuf};
 use pando_storage::{
     BlockingMode, Bytes, QueryMemory, SharedEngine, SnapshotTimestamp, StorageError, Transaction, TreeId,
 };
@@ -19,19 +18,21 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::building::BuildingIndex;
 use crate::collection_activity::CollectionActivity;
-use crate::index_description::{IndexField, Sparseness, Truncation, Uniqueness, Visibility};
-use crate::multikey::Multikey;
+use crate::definition::definition_of;
+use crate::index_description::{EntryContents, Truncation, Uniqueness};
+use crate::layout::{Layout, clustered_specification};
 use crate::publication::Publication;
+use crate::record_ids::RecordIds;
 use crate::store::{NamedTree, Store, TreeNumber};
-use crate::{Index, IndexDescription, Namespace, PrimaryKey};
+use crate::{Index, IndexDescription, Namespace};
 
 /// Bytes that a collection takes on the device, after compression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StorageSize {
     /// Of the documents.
     pub document_bytes: u64,
-    /// Of each index, by name, `_id_` first. The primary key is part of the documents, so `_id_` takes none
-    /// of its own.
+    /// Of each index, by name, `_id_` first. The index that the documents themselves are takes none of its
+    /// own.
     pub index_bytes: Vec<(String, u64)>,
 }
 
@@ -62,6 +63,8 @@ pub struct Collection {
     parts: Parts,
     /// `database.collection`, spelled once: every reply has it.
     full_name: String,
+    /// The index that the documents themselves are, without its flag; `None` in a heap.
+    primary_index: Option<IndexDescription>,
     pub(crate) store: Arc<Store>,
 }
 
@@ -71,9 +74,13 @@ pub(crate) struct Parts {
     pub namespace: Namespace,
     pub uuid: [u8; 16],
     pub options: RawDocumentBuf,
+    pub layout: Layout,
+    /// Of a heap; shared with later descriptions.
+    pub record_ids: Arc<RecordIds>,
     pub primary: NamedTree,
-    /// Whether some `_id` was too long for a key; shared with later descriptions.
+    /// Whether some primary key was too long and was cut; shared with later descriptions.
     pub primary_truncated: Arc<AtomicBool>,
+    /// The secondary ones. Where `_id` is not the primary key, the first is that on `_id`.
     pub indexes: Vec<Arc<Index>>,
     /// Indexes that are being built: statements that write note their changes for them, readers know nothing
     /// of them.
@@ -101,6 +108,8 @@ impl Parts {
             namespace,
             uuid: [0; 16],
             options: RawDocumentBuf::new(),
+            layout: Layout::Clustered,
+            record_ids: Arc::default(),
             primary,
             primary_truncated: Arc::default(),
             indexes: Vec::new(),
@@ -131,7 +140,8 @@ impl EntryState {
 
 impl Collection {
     pub(crate) fn new(parts: Parts, store: Arc<Store>) -> Collection {
-        Collection { full_name: parts.namespace.to_string(), parts, store }
+        let (full_name, primary_index) = (parts.namespace.to_string(), primary_index_of(&parts));
+        Collection { full_name, parts, primary_index, store }
     }
 
     /// The parts, to make the next description from.
@@ -179,7 +189,23 @@ impl Collection {
         &self.parts.options
     }
 
-    /// The secondary indexes. `_id_` is not one: the primary tree is the documents themselves.
+    /// By which key documents lie in the primary tree.
+    #[inline]
+    pub fn layout(&self) -> &Layout {
+        &self.parts.layout
+    }
+
+    /// See [`Parts::record_ids`].
+    pub(crate) fn record_ids(&self) -> &RecordIds {
+        &self.parts.record_ids
+    }
+
+    /// The secondary index on `_id`; `None` where `_id` is the primary key.
+    pub(crate) fn id_index(&self) -> Option<&Arc<Index>> {
+        self.parts.indexes.first().filter(|_| !self.parts.layout.is_by_id())
+    }
+
+    /// The secondary indexes. That on `_id` is one only where `_id` is not the primary key, and comes first.
     pub fn indexes(&self) -> &[Arc<Index>] {
         &self.parts.indexes
     }
@@ -207,28 +233,18 @@ impl Collection {
 
     fn describe(&self, is_wanted: impl Fn(&Index) -> bool) -> Vec<IndexDescription> {
         let mut all = Vec::with_capacity(self.parts.indexes.len() + 1);
-        all.push(self.describe_primary());
-        let wanted = self.parts.indexes.iter().filter(|index| is_wanted(index));
+        let (of_id, others) = self.parts.indexes.split_at(usize::from(self.id_index().is_some()));
+        all.extend(of_id.iter().map(|index| index.describe()));
+        all.extend(self.describe_primary());
+        let wanted = others.iter().filter(|index| is_wanted(index));
         all.extend(wanted.map(|index| index.describe()));
         all
     }
 
-    fn describe_primary(&self) -> IndexDescription {
-        IndexDescription {
-            name: "_id_".to_owned(),
-            fields: vec![IndexField { path: "_id".to_owned(), direction: Direction::Ascending }],
-            unique: Uniqueness::Unique,
-            sparse: Sparseness::Dense,
-            multikey: vec![Multikey::NO],
-            truncated: self.id_truncation(),
-            hidden: Visibility::Visible,
-            specification: doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" }.to_raw(),
-        }
-    }
-
-    /// The primary key of a document with this `_id`.
-    pub fn primary_key_of(&self, id: RawValue<'_>) -> PrimaryKey {
-        PrimaryKey::of(id)
+    /// The index that the documents themselves are, where they are one.
+    fn describe_primary(&self) -> Option<IndexDescription> {
+        let index = self.primary_index.as_ref()?;
+        Some(IndexDescription { truncated: self.primary_truncation(), ..index.clone() })
     }
 
     /// The document of a primary key.
@@ -262,10 +278,18 @@ impl Collection {
     fn size_of(&self, tree_bytes: &[u64]) -> StorageSize {
         let (document_bytes, index_bytes) = tree_bytes.split_first().unwrap_or((&0, &[]));
         let names = self.parts.indexes.iter().map(|index| index.name().to_owned());
-        let indexes = names.zip(index_bytes.iter().copied());
-        StorageSize {
-            document_bytes: *document_bytes,
-            index_bytes: std::iter::once(("_id_".to_owned(), 0)).chain(indexes).collect(),
+        let mut sizes: Vec<_> = names.zip(index_bytes.iter().copied()).collect();
+        if let Some(name) = self.primary_index_name() {
+            sizes.insert(usize::from(self.id_index().is_some()), (name.to_owned(), 0));
+        }
+        StorageSize { document_bytes: *document_bytes, index_bytes: sizes }
+    }
+
+    /// The name of the index that the documents themselves are, where they are one.
+    pub fn primary_index_name(&self) -> Option<&'static str> {
+        match self.layout() {
+            Layout::Heap => None,
+            layout => Some(layout.documents_name()),
         }
     }
 
@@ -319,8 +343,8 @@ impl Collection {
         self.parts.primary_truncated.load(Ordering::Acquire)
     }
 
-    /// Whether some `_id` was too long for a key.
-    pub(crate) fn id_truncation(&self) -> Truncation {
+    /// Whether some primary key was too long and was cut.
+    pub(crate) fn primary_truncation(&self) -> Truncation {
         if self.is_primary_truncated() { Truncation::Truncated } else { Truncation::Whole }
     }
 
@@ -338,6 +362,17 @@ impl Collection {
     pub(crate) fn trees(&self) -> impl Iterator<Item = TreeId> + '_ {
         std::iter::once(self.parts.primary.id).chain(self.parts.indexes.iter().map(|index| index.tree()))
     }
+}
+
+/// The index that the documents themselves are, as long as no key was cut.
+fn primary_index_of(parts: &Parts) -> Option<IndexDescription> {
+    let specification = match parts.options.get("clusteredIndex") {
+        Ok(Some(_)) => clustered_specification(),
+        _ => parts.layout.primary_specification()?,
+    };
+    let description = definition_of(&specification).expect("the catalog's own specification is right");
+    let contents = EntryContents::Document;
+    Some(IndexDescription { unique: Uniqueness::Unique, contents, ..description })
 }
 
 impl std::fmt::Debug for Collection {

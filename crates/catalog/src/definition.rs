@@ -7,13 +7,13 @@ use pando_document::{Number, RawDocument, RawValue};
 use pando_keyorder::Direction;
 
 use crate::index_description::{
-    IndexDescription, IndexField, Sparseness, Truncation, Uniqueness, Visibility,
+    EntryContents, IndexDescription, IndexField, Sparseness, Truncation, Uniqueness, Visibility,
 };
 use crate::multikey::Multikey;
 
 impl IndexDescription {
-    /// The definition of a specification: `key`, `name`, and `unique`, `sparse`, `hidden` where they are
-    /// true. `Err` says what is wrong.
+    /// The definition of a specification: `key`, `name`, and `unique`, `sparse`, `hidden`, `clustering` where
+    /// they are true. `Err` says what is wrong.
     pub fn from_specification(specification: &RawDocument) -> Result<IndexDescription, String> {
         definition_of(specification)
     }
@@ -26,17 +26,16 @@ pub(crate) fn definition_of(specification: &RawDocument) -> Result<IndexDescript
     let Ok(Some(RawValue::String(name))) = specification.get("name") else {
         return Err("the index has no name".to_owned());
     };
-    let mut fields = Vec::new();
-    for field in pattern.iter() {
-        let (path, order) = field.map_err(|error| error.to_string())?;
-        fields.push(IndexField { path: path.to_owned(), direction: direction_of(path, order)? });
-    }
-    if fields.is_empty() {
-        return Err("the key pattern is empty".to_owned());
-    }
-    let unique = if flag(specification, "unique") { Uniqueness::Unique } else { Uniqueness::NotUnique };
+    let fields = fields_of(pattern)?;
+    // MongoDB's specification of the index on `_id` does not say that it is unique.
+    let is_unique = flag(specification, "unique") || (name == "_id_" && is_id(&fields));
+    let unique = if is_unique { Uniqueness::Unique } else { Uniqueness::NotUnique };
     let sparse = if flag(specification, "sparse") { Sparseness::Sparse } else { Sparseness::Dense };
     let hidden = if flag(specification, "hidden") { Visibility::Hidden } else { Visibility::Visible };
+    let contents = match flag(specification, "clustering") {
+        true => EntryContents::Copy,
+        false => EntryContents::Reference,
+    };
     Ok(IndexDescription {
         name: name.to_owned(),
         multikey: vec![Multikey::NO; fields.len()],
@@ -45,8 +44,26 @@ pub(crate) fn definition_of(specification: &RawDocument) -> Result<IndexDescript
         sparse,
         truncated: Truncation::Whole,
         hidden,
+        contents,
         specification: specification.to_owned(),
     })
+}
+
+/// The fields of a key pattern, at least one.
+pub(crate) fn fields_of(pattern: &RawDocument) -> Result<Vec<IndexField>, String> {
+    let mut fields = Vec::new();
+    for field in pattern.iter() {
+        let (path, order) = field.map_err(|error| error.to_string())?;
+        fields.push(IndexField { path: path.to_owned(), direction: direction_of(path, order)? });
+    }
+    if fields.is_empty() {
+        return Err("the key pattern is empty".to_owned());
+    }
+    Ok(fields)
+}
+
+fn is_id(fields: &[IndexField]) -> bool {
+    matches!(fields, [field] if field.path == "_id" && field.direction == Direction::Ascending)
 }
 
 fn direction_of(path: &str, order: RawValue<'_>) -> Result<Direction, String> {

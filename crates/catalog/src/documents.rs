@@ -1,11 +1,12 @@
 //! Writes of documents: a document and its index entries change in one transaction.
 //!
 //! # Steps of a write
-//! 1. Check that the primary key is free (insert). Replace and remove know it.
+//! 1. Find the primary key, and check that it is free (insert). Replace and remove know it. Where `_id` is
+//!    not the primary key, the unique index on `_id` is checked instead, before the others.
 //! 2. Derive each index's keys before and after, and log the flags that they raise (`flag_log`).
-//! 3. Remove and put the entries that differ. A unique index is first asked whether
-//!    another document has the key.
-//! 4. Put or remove the document.
+//! 3. Remove and put the entries that differ, and those that hold a copy of the document. A unique index is
+//!    first asked whether another document has the key.
+//! 4. Put or remove the document. A document whose primary key changes is removed and put, with all entries.
 //! 5. Note the change of the counters, which the transaction merges when it commits (`write_transaction`).
 //!
 //! The document's primary key carries the intent that keeps other writers of the document away. Entries of
@@ -22,8 +23,9 @@ use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_storage::{BlockingMode, Transaction};
 
 use crate::building::BuildingIndex;
-use crate::index_description::Uniqueness;
-use crate::index_entry::{self, EncodedEntry};
+use crate::index::Owner;
+use crate::index_description::{EntryContents, Uniqueness};
+use crate::index_entry::EncodedEntry;
 use crate::index_keys::IndexKey;
 use crate::write_transaction::WriteTransaction;
 use crate::{Collection, Index, PrimaryKey, WriteError};
@@ -36,6 +38,21 @@ enum Target<'i> {
     Building(&'i BuildingIndex),
 }
 
+/// The document that a statement writes.
+#[derive(Clone, Copy)]
+struct Written<'d> {
+    owner: Owner<'d>,
+    before: Before,
+}
+
+/// Whether the document of a primary key was there before the statement. If it was not, then every present
+/// entry of a unique key is that of another, even one with the same primary key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Absent,
+    Present,
+}
+
 impl Collection {
     /// Inserts a document. Its `_id` must be there.
     pub fn insert(
@@ -45,17 +62,21 @@ impl Collection {
         blocking: BlockingMode,
     ) -> Result<(), WriteError> {
         let id = document.get("_id")?.ok_or(WriteError::NoId)?;
-        let key = PrimaryKey::of(id);
-        if transaction.get(self.primary_tree(), key.as_bytes(), blocking)?.is_some() {
+        let key = self.new_key(document, blocking)?;
+        if self.layout().is_by_id()
+            && transaction.get(self.primary_tree(), key.as_bytes(), blocking)?.is_some()
+        {
             return Err(duplicate_id(id));
         }
         if key.is_cut() && !self.is_primary_truncated() {
             self.log_primary_truncated()?;
         }
+        let owner = Owner { primary_key: key.as_bytes(), document };
+        let written = Written { owner, before: Before::Absent };
         for target in self.targets() {
             let entry_keys = self.derive(target, document)?;
             for entry_key in &entry_keys {
-                target.put(transaction.engine(), entry_key, key.as_bytes(), blocking)?;
+                target.put(transaction.engine(), entry_key, written, blocking)?;
             }
             self.count_surplus(transaction, target, entry_keys.len() as i64 - 1);
         }
@@ -64,7 +85,8 @@ impl Collection {
         Ok(())
     }
 
-    /// Replaces a document by another with the same `_id`.
+    /// Replaces the document of a primary key by another with the same `_id`. Where a field of the primary
+    /// key changes, the document moves.
     pub fn replace(
         &self,
         transaction: &mut WriteTransaction,
@@ -73,17 +95,30 @@ impl Collection {
         new: &RawDocument,
         blocking: BlockingMode,
     ) -> Result<(), WriteError> {
+        let moved = self.moved_key(key, new)?;
+        if let Some(moved) = &moved {
+            if moved.is_cut() && !self.is_primary_truncated() {
+                self.log_primary_truncated()?;
+            }
+            transaction.engine().delete(self.primary_tree(), key)?;
+        }
+        let new_key = moved.as_ref().map_or(key, PrimaryKey::as_bytes);
         // The document first: its intent is what keeps other writers of the same entries away.
-        transaction.engine().put(self.primary_tree(), key, new.as_bytes())?;
+        transaction.engine().put(self.primary_tree(), new_key, new.as_bytes())?;
+        let owner = Owner { primary_key: new_key, document: new };
+        let written = Written { owner, before: Before::Present };
         for target in self.targets() {
             let before = target.keys_before(old)?;
             let after = self.derive(target, new)?;
-            // Keys are sorted.
-            for gone in before.iter().filter(|have| after.binary_search(have).is_err()) {
+            // Keys are sorted. The entries of a document that moves all have another primary key.
+            let stays =
+                |key: &IndexKey, others: &[IndexKey]| moved.is_none() && others.binary_search(key).is_ok();
+            for gone in before.iter().filter(|have| !stays(have, &after)) {
                 target.delete(transaction.engine(), gone, key)?;
             }
-            for come in after.iter().filter(|have| before.binary_search(have).is_err()) {
-                target.put(transaction.engine(), come, key, blocking)?;
+            let has_copy = target.index().contents() == EntryContents::Copy;
+            for come in after.iter().filter(|have| has_copy || !stays(have, &before)) {
+                target.put(transaction.engine(), come, written, blocking)?;
             }
             self.count_surplus(transaction, target, after.len() as i64 - before.len() as i64);
         }
@@ -169,12 +204,12 @@ impl<'i> Target<'i> {
         self,
         transaction: &mut dyn Transaction,
         key: &IndexKey,
-        primary_key: &[u8],
+        written: Written<'_>,
         blocking: BlockingMode,
     ) -> Result<(), WriteError> {
         match self {
-            Target::Ready(index) => put_entry(index, transaction, key, primary_key, blocking),
-            Target::Building(building) => Ok(building.note_put(transaction, key, primary_key)?),
+            Target::Ready(index) => put_entry(index, transaction, key, written, blocking),
+            Target::Building(building) => Ok(building.note_put(transaction, key, written.owner)?),
         }
     }
 
@@ -196,18 +231,18 @@ fn put_entry(
     index: &Index,
     transaction: &mut dyn Transaction,
     entry_key: &IndexKey,
-    primary_key: &[u8],
+    written: Written<'_>,
     blocking: BlockingMode,
 ) -> Result<(), WriteError> {
-    let EncodedEntry { key, value } =
-        index_entry::encode(index.uniqueness(), &entry_key.fields, &entry_key.type_bits, primary_key);
+    let EncodedEntry { key, value } = index.entry(entry_key, written.owner);
     match index.uniqueness() {
         Uniqueness::NotUnique => transaction.put_blind(index.tree(), &key, &value)?,
         Uniqueness::Unique => {
             if let Some(have) = transaction.get(index.tree(), &key, blocking)? {
-                let owner = index_entry::decode(Uniqueness::Unique, index.directions(), &key, &have)
-                    .map_err(|reason| damaged(index, reason))?;
-                if owner.primary_key != primary_key {
+                let present = index.decode_entry(&key, &have).map_err(|reason| damaged(index, reason))?;
+                let is_own =
+                    written.before == Before::Present && present.primary_key == written.owner.primary_key;
+                if !is_own {
                     return Err(duplicate_key(index, entry_key));
                 }
             }
@@ -224,7 +259,7 @@ fn delete_entry(
     entry_key: &IndexKey,
     primary_key: &[u8],
 ) -> Result<(), WriteError> {
-    let entry = index_entry::encode(index.uniqueness(), &entry_key.fields, &entry_key.type_bits, primary_key);
+    let entry = index.entry_key(entry_key, primary_key);
     match index.uniqueness() {
         Uniqueness::NotUnique => transaction.delete_blind(index.tree(), &entry.key)?,
         Uniqueness::Unique => transaction.delete(index.tree(), &entry.key)?,

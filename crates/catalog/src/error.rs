@@ -137,6 +137,12 @@ pub enum CatalogError {
     /// Building the index met a document that it cannot hold.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// The options of a collection are refused.
+    #[error("{reason}")]
+    CollectionOptions {
+        /// The fault.
+        reason: String,
+    },
     /// The index factory refuses a specification.
     #[error("index {name}: {reason}")]
     IndexSpecification {
@@ -203,6 +209,12 @@ pub enum WriteError {
     /// A number in an indexed path is both an index into an array and a field of one of its documents.
     #[error("{0}")]
     AmbiguousField(ExpansionError),
+    /// A field of the primary key is an array, or lies in one.
+    #[error("the primary key cannot hold an array: {path}")]
+    ArrayInPrimaryKey {
+        /// The field.
+        path: String,
+    },
     /// The document has no `_id`. Callers add one before they insert.
     #[error("the document has no _id")]
     NoId,

@@ -24,13 +24,13 @@ impl Collection {
     pub(crate) fn log_index_flags(&self, index: &Index, flags: &RaisedFlags) -> Result<(), StorageError> {
         let _changing = self.store.changing.lock();
         if index.lacks(flags) {
-            self.log_entry(self.id_truncation(), Some((index.name(), flags)))?;
+            self.log_entry(self.primary_truncation(), Some((index.name(), flags)))?;
             index.raise(flags);
         }
         Ok(())
     }
 
-    /// Logs that an `_id` was too long for a key, then remembers it.
+    /// Logs that a primary key was too long and is cut, then remembers it.
     pub(crate) fn log_primary_truncated(&self) -> Result<(), StorageError> {
         let _changing = self.store.changing.lock();
         if !self.is_primary_truncated() {

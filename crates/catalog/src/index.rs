@@ -11,12 +11,20 @@ use pando_storage::{CommitTimestamp, SnapshotTimestamp, TreeId};
 
 use crate::error::WriteError;
 use crate::index_description::{
-    IndexDescription, IndexField, RaisedFlags, Sparseness, Truncation, Uniqueness,
+    EntryContents, IndexDescription, IndexField, RaisedFlags, Sparseness, Truncation, Uniqueness,
 };
-use crate::index_keys::GeneratedKeys;
+use crate::index_entry::{self, DecodedEntry, EncodedEntry};
+use crate::index_keys::{GeneratedKeys, IndexKey};
 use crate::index_kind::{IndexDefinition, IndexMethods};
 use crate::multikey::Multikey;
 use crate::store::{NamedTree, TreeNumber};
+
+/// The document that an entry stands for.
+#[derive(Clone, Copy)]
+pub(crate) struct Owner<'d> {
+    pub primary_key: &'d [u8],
+    pub document: &'d RawDocument,
+}
 
 /// A secondary index of a collection: its definition, its tree, and the flags that
 /// documents set as they come.
@@ -76,6 +84,39 @@ impl Index {
     /// Whether documents without the fields are left out.
     pub fn sparseness(&self) -> Sparseness {
         self.definition.sparse
+    }
+
+    /// What its entries hold.
+    pub fn contents(&self) -> EntryContents {
+        self.definition.contents
+    }
+
+    /// The entry of one of a document's keys.
+    pub(crate) fn entry(&self, key: &IndexKey, owner: Owner<'_>) -> EncodedEntry {
+        let entry = self.entry_key(key, owner.primary_key);
+        match self.contents() {
+            EntryContents::Copy => {
+                let value = index_entry::value_with_document(&entry.value, owner.document.as_bytes());
+                EncodedEntry { value, ..entry }
+            }
+            EntryContents::Reference | EntryContents::Document => entry,
+        }
+    }
+
+    /// The same without the document.
+    pub(crate) fn entry_key(&self, key: &IndexKey, primary_key: &[u8]) -> EncodedEntry {
+        index_entry::encode(self.uniqueness(), &key.fields, &key.type_bits, primary_key)
+    }
+
+    /// Takes an entry apart; `Err` says what does not fit.
+    pub(crate) fn decode_entry<'e>(
+        &self,
+        key: &'e [u8],
+        value: &'e [u8],
+    ) -> Result<DecodedEntry<'e>, &'static str> {
+        let (plain, document) = index_entry::split_document(self.contents(), value)?;
+        let entry = index_entry::decode(self.uniqueness(), self.directions(), key, plain)?;
+        Ok(DecodedEntry { document, ..entry })
     }
 
     /// The specification as `listIndexes` shows it.

@@ -42,6 +42,7 @@ use crate::building::{BuildTicket, BuildingIndex, entry_under_construction};
 use crate::catalog::Exclusive;
 use crate::counters::{CounterChange, CounterKind};
 use crate::error::BuildEnd;
+use crate::index::Owner;
 use crate::sorted_entries::{self, CHECK_EVERY, Destination};
 use crate::{Catalog, CatalogError, Collection, Index, IndexDescription, Namespace, WriteError};
 
@@ -242,7 +243,7 @@ impl Build<'_> {
                 index.raise(&derived.flags());
                 *surplus += derived.keys.len() as i64 - 1;
                 for key in &derived.keys {
-                    let entry = entry_under_construction(index.uniqueness(), key, primary_key);
+                    let entry = entry_under_construction(index, key, Owner { primary_key, document });
                     sorter.push(&entry.key, &entry.value, &mut check)?;
                 }
             }

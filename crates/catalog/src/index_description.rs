@@ -44,6 +44,17 @@ pub enum Visibility {
     Hidden,
 }
 
+/// The contents of an index's entries besides the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryContents {
+    /// The primary key of the document.
+    Reference,
+    /// The document itself: the index is the collection's primary tree.
+    Document,
+    /// The primary key and a copy of the document: the index was asked for with `clustering: true`.
+    Copy,
+}
+
 /// One field of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexField {
@@ -70,11 +81,28 @@ pub struct IndexDescription {
     pub truncated: Truncation,
     /// Whether the planner may use it.
     pub hidden: Visibility,
+    /// What its entries hold.
+    pub contents: EntryContents,
     /// The specification as `listIndexes` shows it.
     pub specification: RawDocumentBuf,
 }
 
 impl IndexDescription {
+    /// Whether the index is the documents themselves.
+    pub fn is_primary(&self) -> bool {
+        self.contents == EntryContents::Document
+    }
+
+    /// Whether a scan of the index is known to users to give the documents: all but `_id_` that are
+    /// documents, or have copies of them.
+    pub fn shows_documents(&self) -> bool {
+        match self.contents {
+            EntryContents::Reference => false,
+            EntryContents::Document => self.fields.len() > 1,
+            EntryContents::Copy => true,
+        }
+    }
+
     /// Whether any field has met an array.
     pub fn is_multikey(&self) -> bool {
         self.multikey.iter().any(|multikey| multikey.has_arrays())

@@ -7,6 +7,8 @@
 //!                     0x01 | u16 LE length of field bytes    the field bytes were cut
 //! unique       key:   field bytes
 //!              value: u16 LE length of primary key | primary key | type bits
+//! clustering   key:   as above
+//!              value: u32 LE length of the value above | value above | document
 //! ```
 //!
 //! Field bytes longer than [`FIELD_BYTES_MAX`] are *cut* to exactly that length: their first bytes and a hash
@@ -21,7 +23,7 @@
 use pando_keyorder::Direction;
 use pando_storage::KEY_BYTES_MAX;
 
-use crate::index_description::{Truncation, Uniqueness};
+use crate::index_description::{EntryContents, Truncation, Uniqueness};
 use crate::primary_key::{HASH_BYTES, PRIMARY_KEY_BYTES_MAX, cut};
 
 /// Longest field bytes in an entry: with the longest primary key behind them they fill
@@ -74,6 +76,33 @@ pub(crate) fn encode(
     EncodedEntry { key, value }
 }
 
+/// The value of a clustering index's entry, out of that of any other index.
+pub(crate) fn value_with_document(plain: &[u8], document: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(plain.len()).expect("field bytes are cut, so their type bits are few");
+    let mut value = Vec::with_capacity(4 + plain.len() + document.len());
+    value.extend_from_slice(&length.to_le_bytes());
+    value.extend_from_slice(plain);
+    value.extend_from_slice(document);
+    value
+}
+
+/// The plain value and the document in the value of a clustering index's entry; in another index the value
+/// is plain.
+pub(crate) fn split_document(
+    contents: EntryContents,
+    value: &[u8],
+) -> Result<(&[u8], Option<&[u8]>), &'static str> {
+    if contents != EntryContents::Copy {
+        return Ok((value, None));
+    }
+    let (length, rest) =
+        value.split_first_chunk::<4>().ok_or("the value of a clustering entry begins with a length")?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
+    let (plain, document) =
+        rest.split_at_checked(length).ok_or("the value of a clustering entry ends before its document")?;
+    Ok((plain, Some(document)))
+}
+
 /// An entry taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodedEntry<'a> {
@@ -85,9 +114,11 @@ pub struct DecodedEntry<'a> {
     pub type_bits: &'a [u8],
     /// Whether the field bytes were cut, and cannot be decoded.
     pub truncated: Truncation,
+    /// The document, in a clustering index.
+    pub document: Option<&'a [u8]>,
 }
 
-/// Takes an entry apart; `Err` says what does not fit.
+/// Takes an entry with a plain value apart; `Err` says what does not fit.
 pub fn decode<'a>(
     uniqueness: Uniqueness,
     directions: &[Direction],
@@ -99,7 +130,7 @@ pub fn decode<'a>(
             let (primary_key, type_bits) = split_at_length(value)?;
             let truncated =
                 if key.len() == FIELD_BYTES_MAX { Truncation::Truncated } else { Truncation::Whole };
-            Ok(DecodedEntry { fields: key, primary_key, type_bits, truncated })
+            Ok(DecodedEntry { fields: key, primary_key, type_bits, truncated, document: None })
         }
         Uniqueness::NotUnique => decode_not_unique(directions, key, value),
     }
@@ -124,7 +155,7 @@ fn decode_not_unique<'a>(
     };
     let (fields, primary_key) =
         key.split_at_checked(field_bytes).ok_or("the key ends before its field bytes do")?;
-    Ok(DecodedEntry { fields, primary_key, type_bits, truncated })
+    Ok(DecodedEntry { fields, primary_key, type_bits, truncated, document: None })
 }
 
 /// Bytes of the fields at the beginning of a key.
@@ -190,6 +221,18 @@ mod tests {
     #[test]
     fn a_short_entry_with_common_types_has_an_empty_value() {
         assert!(encode(Uniqueness::NotUnique, &key_of("a"), &[], b"k").value.is_empty());
+    }
+
+    #[test]
+    fn a_clustering_entry_is_a_plain_one_and_a_document() {
+        for plain in [&b""[..], b"\x00\x01"] {
+            let value = value_with_document(plain, b"document");
+            assert_eq!(split_document(EntryContents::Copy, &value), Ok((plain, Some(&b"document"[..]))));
+            assert_eq!(split_document(EntryContents::Reference, &value), Ok((&*value, None)));
+        }
+        for damaged in [&b"\x01\0\0"[..], b"\x05\0\0\0abc", b"\xFF\xFF\xFF\xFF"] {
+            assert!(split_document(EntryContents::Copy, damaged).is_err());
+        }
     }
 
     #[test]

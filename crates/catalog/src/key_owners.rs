@@ -8,6 +8,8 @@ use pando_storage::TreeId;
 
 use crate::catalog::Catalog;
 use crate::collection::Collection;
+use crate::layout::Layout;
+use crate::record_ids::record_id_of;
 
 /// See the module's head.
 pub struct KeyOwners {
@@ -17,6 +19,7 @@ pub struct KeyOwners {
 struct Owner {
     /// `database.collection.$index`.
     index: String,
+    /// None of the documents of a heap, whose keys are record ids.
     paths: Vec<String>,
     directions: Vec<Direction>,
 }
@@ -51,11 +54,15 @@ impl KeyOwners {
     }
 
     fn add_primary(&mut self, collection: &Collection) {
-        let owner = Owner {
-            index: format!("{}.$_id_", collection.full_name()),
-            paths: vec!["_id".to_owned()],
-            directions: vec![Direction::Ascending],
+        let (paths, directions) = match collection.layout() {
+            Layout::Clustered => (vec!["_id".to_owned()], vec![Direction::Ascending]),
+            Layout::Fields(fields) => {
+                fields.iter().map(|field| (field.path.clone(), field.direction)).unzip()
+            }
+            Layout::Heap => (Vec::new(), Vec::new()),
         };
+        let name = collection.layout().documents_name().trim_start_matches('$');
+        let owner = Owner { index: format!("{}.${name}", collection.full_name()), paths, directions };
         self.owners.insert(collection.primary_tree(), owner);
     }
 
@@ -75,6 +82,12 @@ impl KeyOwners {
 impl Owner {
     /// The values of a whole key. The type of a number is the commonest one, for keys do not keep it.
     fn values(&self, key: &[u8]) -> Option<Document> {
+        if self.paths.is_empty() {
+            let record = record_id_of(key).and_then(|record| i64::try_from(record).ok())?;
+            let mut document = Document::new();
+            document.push("$recordId", Value::Int64(record));
+            return Some(document);
+        }
         let length = pando_keyorder::parts_length(key, &self.directions).ok()?;
         let values = pando_keyorder::decode(&key[..length], &[], &self.directions).ok()?;
         let mut document = Document::new();

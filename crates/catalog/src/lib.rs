@@ -1,9 +1,9 @@
 //! Namespaces, collections and indexes: the one owner of "a document and its index entries change together".
 //!
 //! The catalog turns documents into the ordered byte keys of the [storage contract](pando_storage) and back:
-//! - A collection is a *primary tree*: its key is the document's primary key (order-preserving bytes of
-//!   `_id`), its value the whole document. A point query by `_id` therefore reads one page, where an index
-//!   over a heap reads two.
+//! - A collection is a *primary tree*: its key is the document's primary key, its value the whole document.
+//!   The primary key is order-preserving bytes of `_id`, unless the collection has another [layout](Layout).
+//!   A point query by `_id` therefore reads one page, where an index over a heap reads two.
 //! - A secondary index is a tree of its own ([`index_entry`]). Its key is the field bytes and the primary
 //!   key. Its value is the type bits that order-preserving bytes lose. The insert of an entry needs no read.
 //! - The *catalog tree* has one BSON entry for each collection ([`catalog_entry`]).
@@ -16,7 +16,7 @@
 //! 1. [`Catalog::lease`] gives the collection's current description, and keeps it from
 //!    changing while it is held.
 //! 2. [`Catalog::begin_write`] gives a transaction.
-//! 3. [`Collection::insert`] checks that the primary key is free, derives the index entries ([`index_keys`]),
+//! 3. [`Collection::insert`] checks that the `_id` is free, derives the index entries ([`index_keys`]),
 //!    and puts all of them into the transaction's write set. It notes the change of the counters.
 //! 4. The caller commits, which merges the changes of the counters, and then drops the lease.
 //!
@@ -37,30 +37,33 @@
 //! index_keys -> index_entry
 //! index_kind -> definition, index_keys
 //! store -> index_kind
-//! index -> index_keys, index_kind, store
+//! index -> index_entry, index_keys, index_kind, store
 //! building -> index, index_entry, index_keys
-//! collection -> building, index, primary_key, store
+//! layout -> definition
+//! collection -> building, definition, index, layout, store
+//! document_key -> collection, index_keys, layout, primary_key
+//! id_lookup -> collection, index_entry, primary_key
 //! counters -> collection, store
 //! write_transaction -> counters, store
-//! catalog_entry -> collection, index_kind
+//! catalog_entry -> collection, index_kind, layout
 //! flag_log -> catalog_entry, collection, index
-//! tree_layout -> collection
+//! tree_settings -> collection
 //! scans -> collection, index, index_entry
 //! sorted_entries -> building, documents, index
-//! bulk_load -> building, catalog, collection, counters, index, primary_key, sorted_entries, store
+//! bulk_load -> building, catalog, collection, counters, index, sorted_entries, store
 //! documents -> building, collection, index, index_entry, index_keys, primary_key, write_transaction
-//! verify -> collection, index_entry, primary_key
+//! verify -> collection, index
 //! tree_owners -> catalog, catalog_entry
-//! key_owners -> catalog, collection
+//! key_owners -> catalog, collection, layout
 //! session_records -> collection, primary_key, store, write_transaction
-//! catalog -> catalog_entry, collection, counters, index, index_kind, session_records, store, tree_layout
-//! catalog -> write_transaction
-//! index_build -> building, catalog, collection, counters, documents, index, index_entry, index_keys
-//! index_build -> sorted_entries
+//! catalog -> catalog_entry, collection, counters, index, index_kind, layout, session_records, store
+//! catalog -> tree_settings, write_transaction
+//! index_build -> building, catalog, collection, counters, documents, index, index_keys, sorted_entries
 //! first_count -> catalog, collection, counters
 //! session_transaction -> bulk_load, catalog, collection, counters, seen_names, store, write_transaction
 //! seen_names -> catalog, collection
 //! leaves: collection_activity, error, expansion, index_description, multikey, namespace, publication
+//! leaves: record_ids
 //! ```
 //!
 //! # Invariants
@@ -85,11 +88,13 @@ mod collection;
 mod collection_activity;
 mod counters;
 mod definition;
+mod document_key;
 mod documents;
 mod error;
 pub mod expansion;
 mod first_count;
 mod flag_log;
+mod id_lookup;
 mod index;
 mod index_build;
 mod index_description;
@@ -97,18 +102,20 @@ pub mod index_entry;
 pub mod index_keys;
 pub mod index_kind;
 mod key_owners;
+mod layout;
 mod multikey;
 mod namespace;
 mod primary_key;
 mod publication;
+mod record_ids;
 mod scans;
 mod seen_names;
 mod session_records;
 mod session_transaction;
 mod sorted_entries;
 mod store;
-mod tree_layout;
 mod tree_owners;
+mod tree_settings;
 mod verify;
 mod write_transaction;
 
@@ -120,13 +127,17 @@ pub use collection_activity::{
 };
 pub use counters::CollectionCounts;
 pub use error::{BuildEnd, CatalogError, NameError, WriteError};
+pub use id_lookup::IdKey;
 pub use index::Index;
 pub use index_build::IndexBuildTurn;
-pub use index_description::{IndexDescription, IndexField, Sparseness, Truncation, Uniqueness, Visibility};
+pub use index_description::{
+    EntryContents, IndexDescription, IndexField, Sparseness, Truncation, Uniqueness, Visibility,
+};
 pub use key_owners::{KeyOwners, OwnedKey};
+pub use layout::{HEAP_TREE, ID_INDEX, Layout, PRIMARY_KEY_INDEX};
 pub use multikey::Multikey;
 pub use namespace::{Namespace, check_database};
-pub use primary_key::PrimaryKey;
+pub use primary_key::{PRIMARY_KEY_BYTES_MAX, PrimaryKey};
 pub use scans::{DocumentScan, IndexEntry, IndexScan};
 pub use seen_names::SeenNames;
 pub use session_transaction::{CommitLeases, SessionTransaction};

@@ -1,4 +1,5 @@
-//! The primary key of a document: order-preserving bytes of its `_id`.
+//! The primary key of a document: order-preserving bytes of its `_id`, or of other fields, or its record id,
+//! by the layout of its collection (`layout`).
 //!
 //! A key stands in the primary tree and at the end of every index entry, so it is kept short: at most
 //! [`PRIMARY_KEY_BYTES_MAX`] bytes. A longer key is *cut*: its first bytes, and a 128-bit hash (xxh3) of the
@@ -14,7 +15,7 @@ pub const PRIMARY_KEY_BYTES_MAX: usize = 475;
 /// Bytes of the hash that ends a cut key.
 pub(crate) const HASH_BYTES: usize = 16;
 
-/// Order-preserving bytes of an `_id`.
+/// The key of a document in the primary tree.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PrimaryKey {
     bytes: Vec<u8>,
@@ -30,11 +31,21 @@ impl PrimaryKey {
         // The document itself holds the exact `_id`, so what the key loses need not be kept.
         let mut type_bits = TypeBits::new();
         pando_keyorder::encode(id, Direction::Ascending, &mut bytes, &mut type_bits);
+        PrimaryKey::of_bytes(bytes)
+    }
+
+    /// The key whose whole bytes are these.
+    pub(crate) fn of_bytes(mut bytes: Vec<u8>) -> PrimaryKey {
         cut(&mut bytes, PRIMARY_KEY_BYTES_MAX);
         PrimaryKey { bytes }
     }
 
-    /// Whether an `_id` gives a key that had to be cut.
+    /// The key of a record id.
+    pub(crate) fn of_record(record: u64) -> PrimaryKey {
+        PrimaryKey { bytes: record.to_be_bytes().to_vec() }
+    }
+
+    /// Whether the key had to be cut.
     pub(crate) fn is_cut(&self) -> bool {
         self.bytes.len() == PRIMARY_KEY_BYTES_MAX
     }

@@ -7,7 +7,7 @@ use pando_storage::{
 };
 
 use crate::index_description::Uniqueness;
-use crate::index_entry::{self, DecodedEntry};
+use crate::index_entry::DecodedEntry;
 use crate::publication::Publication;
 use crate::{Collection, Index};
 
@@ -127,14 +127,12 @@ impl IndexScan {
             return Ok(None);
         }
         let Some((key, value)) = self.cursor.next(transaction, blocking)? else { return Ok(None) };
-        index_entry::decode(self.index.uniqueness(), self.index.directions(), key, value).map(Some).map_err(
-            |reason| {
-                StorageError::new(
-                    ErrorKind::Corrupt,
-                    format!("an entry of index {} is damaged: {reason}", self.index.name()),
-                )
-            },
-        )
+        self.index.decode_entry(key, value).map(Some).map_err(|reason| {
+            StorageError::new(
+                ErrorKind::Corrupt,
+                format!("an entry of index {} is damaged: {reason}", self.index.name()),
+            )
+        })
     }
 
     /// Passes over a batch of entries; their number, which is zero at the end only. Repeatable after

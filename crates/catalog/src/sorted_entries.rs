@@ -90,7 +90,8 @@ impl<'e> Entries<'e> {
                 self.value.extend_from_slice(value);
             }
             Destination::Index(index) => {
-                let parts = UniqueParts::of(key, value).map_err(|reason| damaged(index, reason))?;
+                let parts =
+                    UniqueParts::of(index.contents(), key, value).map_err(|reason| damaged(index, reason))?;
                 if self.last_key.as_deref() == Some(parts.fields) {
                     return Err(duplicate_key(index, &parts.key()).into());
                 }

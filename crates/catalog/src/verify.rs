@@ -8,7 +8,8 @@
 use pando_document::RawDocument;
 use pando_storage::{BlockingMode, Direction, KeyRange, Operation, Transaction};
 
-use crate::{Collection, PrimaryKey, WriteError, index_entry};
+use crate::index::Owner;
+use crate::{Collection, WriteError};
 
 /// The result of a check of one collection.
 #[derive(Clone, Debug, Default)]
@@ -58,9 +59,8 @@ pub fn verify_collection(
                 continue;
             }
         };
-        match document.get("_id") {
-            Ok(Some(id)) if PrimaryKey::of(id).as_bytes() == key => {}
-            _ => report.problem(format!("the document of key {key:02x?} has another _id")),
+        if !collection.is_key_of(key, document) {
+            report.problem(format!("the document of key {key:02x?} has another key"));
         }
         check_entries(collection, transaction, document, key, &mut expected, &mut report)?;
     }
@@ -119,7 +119,7 @@ fn check_entries(
     for (index, expected) in collection.indexes().iter().zip(expected) {
         for key in index.keys_of(document)?.keys {
             *expected += 1;
-            let entry = index_entry::encode(index.uniqueness(), &key.fields, &key.type_bits, primary_key);
+            let entry = index.entry(&key, Owner { primary_key, document });
             match transaction.get(index.tree(), &entry.key, BlockingMode::MayBlock)? {
                 Some(value) if value == entry.value => {}
                 Some(_) => {

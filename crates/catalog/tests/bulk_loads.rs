@@ -87,8 +87,8 @@ fn seen(collection: &Arc<Collection>, reader: &dyn Transaction) -> [usize; 3] {
         }
     }
     for id in 0..30 {
-        let key = collection.primary_key_of(RawValue::Int32(id)).into_bytes();
-        by_id += usize::from(collection.fetch(reader, &key, BLOCK).unwrap().is_some());
+        let key = collection.id_key(RawValue::Int32(id));
+        by_id += usize::from(collection.fetch_by_id(reader, &key, BLOCK).unwrap().is_some());
     }
     [by_scan, by_index, by_id]
 }

@@ -8,11 +8,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use counted::{
-    DATABASE, NAMES, assert_sound, change_something, drop_counters, namespace, small_options, write_some,
+    DATABASE, NAMES, assert_sound, change_something, drop_counters, namespace, small_options, some_options,
+    write_some,
 };
 use pando_betree::Betree;
 use pando_catalog::{Catalog, Operation, SharedEngine};
-use pando_document::RawDocumentBuf;
 use pando_environment::{Environment, Random, SeededRandom, Simulation};
 
 const FOLDER: &str = "/store";
@@ -52,7 +52,8 @@ fn counters_and_documents_agree_after_every_crash() {
             let catalog = Catalog::open(Arc::clone(&engine)).unwrap();
             documents += assert_sound(&catalog);
             for name in NAMES {
-                let _exists = catalog.create_collection(&namespace(name), RawDocumentBuf::new(), [life; 16]);
+                let _exists =
+                    catalog.create_collection(&namespace(name), some_options(life.into()), [life; 16]);
             }
             run(&catalog, &simulation, &chance);
             assert_sound(&catalog);
@@ -72,7 +73,7 @@ fn a_crash_at_any_call_during_the_first_count_leaves_nothing_wrong() {
             let engine = open(&simulation);
             let catalog = Catalog::open(Arc::clone(&engine)).unwrap();
             for name in NAMES {
-                catalog.create_collection(&namespace(name), RawDocumentBuf::new(), [1; 16]).unwrap();
+                catalog.create_collection(&namespace(name), some_options(seed as usize), [1; 16]).unwrap();
             }
             for _ in 0..40 {
                 write_some(&catalog, &chance, 0..40);

@@ -9,19 +9,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use counted::{
     DATABASE, NAMES, assert_collection, assert_counted, assert_sound, change_something, drop_counters,
-    engines, index, lease, namespace, run, some_document, some_index, write_one, write_some,
+    engines, index, lease, namespace, run, some_document, some_index, some_options, write_one, write_some,
 };
 use pando_catalog::{
     Begin, BlockingMode, Catalog, CatalogError, CollectionCounts, Durability, Interruption, Operation,
-    SharedEngine, Transaction, verify_collection,
+    PrimaryKey, SharedEngine, Transaction, verify_collection,
 };
-use pando_document::{RawDocumentBuf, RawValue, doc};
+use pando_document::{RawValue, doc};
 use pando_environment::SeededRandom;
 
 fn with_collections(engine: &SharedEngine) -> Catalog {
     let catalog = Catalog::open(Arc::clone(engine)).unwrap();
     for (at, name) in NAMES.iter().enumerate() {
-        catalog.create_collection(&namespace(name), RawDocumentBuf::new(), [at as u8; 16]).unwrap();
+        catalog.create_collection(&namespace(name), some_options(at), [at as u8; 16]).unwrap();
     }
     catalog
 }
@@ -100,7 +100,7 @@ fn the_sums_of_a_collection_are_what_its_documents_are() {
         assert_eq!(counted(&catalog, "one"), (2, bytes, 4));
         assert_eq!(counted(&catalog, "two"), (0, 0, 0));
         let mut transaction = catalog.begin_write().unwrap();
-        let key = lease.primary_key_of(RawValue::Int32(1)).into_bytes();
+        let key = PrimaryKey::of(RawValue::Int32(1)).into_bytes();
         let shorter = doc! { "_id": 1 }.to_raw();
         lease.replace(&mut transaction, &key, &first, &shorter, BlockingMode::MayBlock).unwrap();
         transaction.commit(Durability::None).unwrap();

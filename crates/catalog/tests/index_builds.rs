@@ -40,7 +40,8 @@ fn filled_in(catalog: Catalog, documents: i32) -> Arc<Catalog> {
 fn change(catalog: &Catalog, id: i32, new: Option<&Document>) -> Result<(), WriteError> {
     let lease = catalog.lease("test", "things", Caller::may_block(&Operation::default())).unwrap().unwrap();
     let mut transaction = catalog.begin_write().unwrap();
-    let key = lease.primary_key_of(RawValue::Int32(id)).into_bytes();
+    let key = lease.locate(&*transaction, &lease.id_key(RawValue::Int32(id)), BlockingMode::MayBlock)?;
+    let key = key.unwrap_or_default();
     let old = lease.fetch(&*transaction, &key, BlockingMode::MayBlock)?;
     let new = new.map(Document::to_raw);
     match (old.as_deref().map(|bytes| RawDocument::from_bytes(bytes).unwrap()), &new) {
@@ -67,6 +68,16 @@ fn several_indexes() -> Vec<IndexDescription> {
     ]
 }
 
+/// Indexes whose entries hold the documents.
+fn clustering_indexes() -> Vec<IndexDescription> {
+    vec![
+        index(doc! { "a": 1 }, "a_1", &["clustering"]),
+        index(doc! { "s": 1 }, "s_1", &["sparse", "clustering"]),
+        index(doc! { "u": 1 }, "u_1", &["unique", "clustering"]),
+        index(doc! { "b": 1 }, "b_1", &[]),
+    ]
+}
+
 /// A document whose `u` nobody else has, but which may take that of an earlier version of itself.
 fn random_document(chance: &SeededRandom, id: i32) -> Document {
     let mut document = doc! { "_id": id, "u": id + 1_000_000 * chance.below(3) as i32 };
@@ -84,6 +95,12 @@ fn random_document(chance: &SeededRandom, id: i32) -> Document {
 
 #[test]
 fn writes_during_a_build_are_in_the_index_that_it_makes() {
+    for indexes in [several_indexes(), clustering_indexes()] {
+        writes_during_a_build_are_in(indexes);
+    }
+}
+
+fn writes_during_a_build_are_in(indexes: Vec<IndexDescription>) {
     let (engine, catalog) = filled(3_000);
     let inside = Arc::clone(&catalog);
     engine.during_the_next_build(move || {
@@ -96,7 +113,7 @@ fn writes_during_a_build_are_in_the_index_that_it_makes() {
         }
     });
     let trees = engine.tree_names().len();
-    catalog.create_indexes(&namespace(), several_indexes(), &Operation::default()).unwrap();
+    catalog.create_indexes(&namespace(), indexes, &Operation::default()).unwrap();
     assert!(assert_sound(&catalog, 4) > 1_000);
     assert_eq!(engine.tree_names().len(), trees + 4, "nothing is left but the indexes");
     assert_eq!(catalog.collection("test", "things").unwrap().names_being_built().count(), 0);

@@ -13,7 +13,7 @@ use pando_catalog::index_kind::{
 };
 use pando_catalog::{
     BlockingMode, Caller, Catalog, CatalogError, Direction, Durability, IndexDescription, KeyRange, Multikey,
-    Operation, QueryMemory, SharedEngine, WriteError,
+    Operation, PrimaryKey, QueryMemory, SharedEngine, WriteError,
 };
 use pando_document::{RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_environment::{Environment, SeededRandom};
@@ -122,7 +122,8 @@ fn write(catalog: &Catalog, chance: &SeededRandom, id: i32) {
     let lease = catalog.lease("test", "things", Caller::may_block(&Operation::default())).unwrap().unwrap();
     let mut transaction = catalog.begin_write().unwrap();
     let blocking = BlockingMode::MayBlock;
-    let key = lease.primary_key_of(RawValue::Int32(id)).into_bytes();
+    let key = lease.locate(&*transaction, &lease.id_key(RawValue::Int32(id)), blocking).unwrap();
+    let key = key.unwrap_or_default();
     let old = lease.fetch(&*transaction, &key, blocking).unwrap();
     let new = some_document(chance, id);
     match old.as_deref().map(|bytes| RawDocument::from_bytes(bytes).unwrap()) {
@@ -190,7 +191,7 @@ fn the_reader_of_an_entry_finds_the_primary_key_behind_the_parts_of_the_generato
     let mut scan = collection.scan_index(index, KeyRange::all(), Direction::Forward);
     let mut found = Vec::new();
     while let Some(entry) = scan.next(&*reader, BlockingMode::MayBlock).unwrap() {
-        assert_eq!(entry.primary_key, collection.primary_key_of(RawValue::Int32(5)).as_bytes());
+        assert_eq!(entry.primary_key, PrimaryKey::of(RawValue::Int32(5)).as_bytes());
         found.push(entry.fields.to_vec());
     }
     assert_eq!(found, [key(&["text", "one"]).fields, key(&["text", "two"]).fields]);

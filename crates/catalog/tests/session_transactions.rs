@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use counted::{
-    DATABASE, NAMES, assert_sound, drop_counters, engines, index, namespace, some_index, write_one,
+    DATABASE, NAMES, assert_sound, drop_counters, engines, index, namespace, some_index, some_options,
+    write_one,
 };
 use hooked_engine::HookedEngine;
 use pando_catalog::{
@@ -24,7 +25,7 @@ const BLOCK: BlockingMode = BlockingMode::MayBlock;
 fn with_collections(engine: &SharedEngine) -> Catalog {
     let catalog = Catalog::open(Arc::clone(engine)).unwrap();
     for (at, name) in NAMES.iter().enumerate() {
-        catalog.create_collection(&namespace(name), RawDocumentBuf::new(), [at as u8; 16]).unwrap();
+        catalog.create_collection(&namespace(name), some_options(at), [at as u8; 16]).unwrap();
     }
     catalog
 }
@@ -62,8 +63,8 @@ fn is_conflict<T>(outcome: &Result<T, CatalogError>) -> bool {
 
 fn read(catalog: &Catalog, transaction: &SessionTransaction, name: &str, id: i32) -> Option<Document> {
     let collection = transaction.collection(catalog, DATABASE, name).unwrap()?;
-    let key = collection.primary_key_of(RawValue::Int32(id)).into_bytes();
-    let found = collection.fetch(transaction.reader(), &key, BLOCK).unwrap()?;
+    let key = collection.id_key(RawValue::Int32(id));
+    let found = collection.fetch_by_id(transaction.reader(), &key, BLOCK).unwrap()?;
     Some(Document::from_raw(RawDocument::from_bytes(&found).unwrap()).unwrap())
 }
 
@@ -280,12 +281,12 @@ fn records_of_sessions_are_read_as_a_collection_and_survive() {
         let records = catalog.session_records();
         assert_eq!(records.full_name(), "config.transactions");
         let reader = catalog.begin(Begin::READ).unwrap();
-        let of = |at: i32| records.primary_key_of(record(at).get("_id").unwrap().unwrap());
+        let of = |at: i32| records.id_key(record(at).get("_id").unwrap().unwrap());
         assert_eq!(
-            records.fetch(&*reader, of(0).as_bytes(), BLOCK).unwrap().as_deref(),
+            records.fetch_by_id(&*reader, &of(0), BLOCK).unwrap().as_deref(),
             Some(record(0).as_bytes())
         );
-        assert!(records.fetch(&*reader, of(1).as_bytes(), BLOCK).unwrap().is_none());
+        assert!(records.fetch_by_id(&*reader, &of(1), BLOCK).unwrap().is_none());
         assert_eq!(catalog.counts(records, &Operation::default()).unwrap().documents, 2);
         assert!(catalog.databases().is_empty());
     }

@@ -1,5 +1,6 @@
 //! Commands that create, list, change and drop databases, collections and indexes.
 
+mod clustered_index;
 pub(crate) mod coll_mod;
 pub(crate) mod compact;
 pub(crate) mod configure_fail_point;

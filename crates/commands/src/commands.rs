@@ -446,8 +446,7 @@ impl Commands {
             let session = request.body.get("lsid").ok().flatten().and_then(|lsid| lsid.as_document());
             let session = session.and_then(SessionId::of);
             let facts = RequestFacts { database, session, began: attempt.began, wants_answer: true };
-            let listed =
-                RunningRequest { plan: PlanSummary::PrimaryKey, ..RunningRequest::of(request.body, facts) };
+            let listed = RunningRequest { plan: PlanSummary::Id, ..RunningRequest::of(request.body, facts) };
             self.shared.running.list(attempt.record, listed);
         }
         let mut writer = DocumentWriter::begin(reply);

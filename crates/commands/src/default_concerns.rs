@@ -52,8 +52,8 @@ impl DefaultConcerns {
         let mut defaults = DefaultConcerns::implicit(read_ms);
         let Some(collection) = catalog.collection(DATABASE, COLLECTION) else { return Ok(defaults) };
         let reader = catalog.begin(Begin::READ)?;
-        let key = collection.primary_key_of(RawValue::String(ID));
-        let found = collection.fetch(&*reader, key.as_bytes(), BlockingMode::MayBlock)?;
+        let key = collection.id_key(RawValue::String(ID));
+        let found = collection.fetch_by_id(&*reader, &key, BlockingMode::MayBlock)?;
         reader.rollback();
         let Some(found) = found else { return Ok(defaults) };
         let found = RawDocument::from_bytes(&found)?;
@@ -104,13 +104,14 @@ impl DefaultConcerns {
         let lease = catalog.lease(DATABASE, COLLECTION, Caller::may_block(operation))?;
         let lease = lease.ok_or(CatalogError::CollectionNotFound { namespace: namespace.to_string() })?;
         let mut transaction = catalog.begin_write()?;
-        let key = lease.primary_key_of(RawValue::String(ID));
-        let before = lease.fetch(&*transaction, key.as_bytes(), BlockingMode::MayBlock)?;
+        let key = lease.id_key(RawValue::String(ID));
+        let key = lease.locate(&*transaction, &key, BlockingMode::MayBlock)?.unwrap_or_default();
+        let before = lease.fetch(&*transaction, &key, BlockingMode::MayBlock)?;
         let document = self.document();
         let written = match before {
             Some(before) => {
                 let before = RawDocument::from_bytes(&before)?;
-                lease.replace(&mut transaction, key.as_bytes(), before, &document, BlockingMode::MayBlock)
+                lease.replace(&mut transaction, &key, before, &document, BlockingMode::MayBlock)
             }
             None => lease.insert(&mut transaction, &document, BlockingMode::MayBlock),
         };

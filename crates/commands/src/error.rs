@@ -146,6 +146,7 @@ impl From<CatalogError> for CommandError {
             }
             CatalogError::CollectionNotFound { .. } => ErrorCode::NamespaceNotFound,
             CatalogError::IndexNotFound { .. } => ErrorCode::IndexNotFound,
+            CatalogError::CollectionOptions { .. } => ErrorCode::InvalidOptions,
             CatalogError::IndexSpecification { .. } => ErrorCode::CannotCreateIndex,
             CatalogError::IndexBuildRunning { .. } => ErrorCode::BackgroundOperationInProgressForNamespace,
             CatalogError::IndexBuildEnded { .. } => ErrorCode::IndexBuildAborted,
@@ -196,6 +197,7 @@ pub fn write_failure(error: WriteError, namespace: &str) -> CommandError {
         WriteError::AmbiguousField(error) => {
             CommandError::failed(SortFault::AmbiguousField.code(), error.to_string())
         }
+        WriteError::ArrayInPrimaryKey { .. } => CommandError::failed(ErrorCode::BadValue, error.to_string()),
         WriteError::NoId => {
             CommandError::failed(ErrorCode::InternalError, "a document without _id reached the catalog")
         }

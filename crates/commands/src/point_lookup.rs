@@ -1,4 +1,4 @@
-//! A find of one document by its `_id`: no plan and no cursor, one fetch by the primary key, projected
+//! A find of one document by its `_id`: no plan and no cursor, one fetch by the `_id`, projected
 //! straight into the reply.
 //!
 //! A lookup owns its key, projection and snapshot. So it can wait for a read of the device and go on without
@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Bytes, Caller, Collection, PrimaryKey};
+use pando_catalog::{Bytes, Caller, Collection, IdKey};
 use pando_document::{DocumentWriter, RawDocument};
 use pando_query::QueryError;
 use pando_query::projection::Projection;
@@ -14,10 +14,10 @@ use pando_query::projection::Projection;
 use crate::CommandError;
 use crate::reader::Reader;
 
-/// A lookup by primary key, ready to run.
+/// A lookup by `_id`, ready to run.
 pub(crate) struct PointLookup {
     pub collection: Arc<Collection>,
-    pub key: PrimaryKey,
+    pub key: IdKey,
     pub projection: Option<Projection>,
     /// The snapshot that the lookup reads.
     pub reader: Reader,
@@ -26,7 +26,7 @@ pub(crate) struct PointLookup {
 impl PointLookup {
     fn fetch(&self, caller: Caller<'_>) -> Result<Option<Bytes>, CommandError> {
         let held = self.reader.hold()?;
-        Ok(self.collection.fetch(held.transaction(), self.key.as_bytes(), caller.blocking)?)
+        Ok(self.collection.fetch_by_id(held.transaction(), &self.key, caller.blocking)?)
     }
 
     /// Writes the cursor with the document, or with none. Gives the number of documents.

@@ -45,7 +45,7 @@ pub(crate) struct ProfiledExecution {
 impl RequestNotes {
     /// The notes of a find of one document by its `_id`.
     pub fn of_point_lookup() -> RequestNotes {
-        RequestNotes { plan: PlanSummary::PrimaryKey, is_cursor_exhausted: true, ..RequestNotes::default() }
+        RequestNotes { plan: PlanSummary::Id, is_cursor_exhausted: true, ..RequestNotes::default() }
     }
 
     /// Notes the figures of a profiled execution.

@@ -322,7 +322,7 @@ fn read_record(id: SessionId, catalog: &Catalog, blocking: BlockingMode) -> Resu
     let named = RawDocument::from_bytes(&named)?;
     let Some(id @ RawValue::Document(_)) = named.get("_id")? else { return Ok(Progress::UNUSED) };
     let reader = catalog.begin(Begin::READ)?;
-    let found = records.fetch(&*reader, records.primary_key_of(id).as_bytes(), blocking)?;
+    let found = records.fetch_by_id(&*reader, &records.id_key(id), blocking)?;
     reader.rollback();
     let Some(found) = found else { return Ok(Progress::UNUSED) };
     let Some((number, recorded)) = write_record::decode(RawDocument::from_bytes(&found)?) else {

@@ -20,7 +20,7 @@ use pando_query::execute::{Executor, Revisits};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
-use pando_query::plan::{FindSpecification, plan, plan_by_primary_key, point_lookup};
+use pando_query::plan::{FindSpecification, plan, plan_by_id, point_lookup};
 use pando_query::projection::Projection;
 
 const DOCUMENTS: i32 = 10_000;
@@ -45,24 +45,24 @@ fn main() -> Result<(), Failure> {
     let shown = doc! { "c": 1, "_id": 0 }.to_raw();
     measure("fetch alone", |at| {
         let id = point_lookup(&filters[at]).ok_or("a point")?;
-        let key = collection.primary_key_of(id);
+        let key = collection.id_key(id);
         Ok(collection
-            .fetch(&*transaction, key.as_bytes(), BlockingMode::CachedOnly)?
+            .fetch_by_id(&*transaction, &key, BlockingMode::CachedOnly)?
             .map_or(0, |bytes| bytes.len()))
     })?;
     measure("fetched, projected", |at| {
         let id = point_lookup(&filters[at]).ok_or("a point")?;
-        let key = collection.primary_key_of(id);
+        let key = collection.id_key(id);
         let projection = Projection::parse(&shown, &ParseScope::default())?;
         let mut reply = Vec::with_capacity(256);
-        if let Some(bytes) = collection.fetch(&*transaction, key.as_bytes(), BlockingMode::CachedOnly)? {
+        if let Some(bytes) = collection.fetch_by_id(&*transaction, &key, BlockingMode::CachedOnly)? {
             projection.apply(RawDocument::from_bytes(&bytes)?, None, &mut reply)?;
         }
         Ok(reply.len())
     })?;
-    measure("parsed, planned by primary key, projected", |at| {
+    measure("parsed, planned by _id, projected", |at| {
         let filter = Filter::parse(&filters[at], &ParseScope::default())?;
-        let made = plan_by_primary_key(&FindSpecification::matching(&filter)).ok_or("a point")?;
+        let made = plan_by_id(&FindSpecification::matching(&filter)).ok_or("a point")?;
         let collection = Arc::clone(&collection);
         let executor = Executor::new(
             collection,

@@ -2,8 +2,9 @@
 //!
 //! The stages are MongoDB's: IDHACK, COLLSCAN, IXSCAN, FETCH, OR, SORT, SKIP, LIMIT, PROJECTION_…, EOF, and
 //! around them SUBPLAN, COUNT, UPDATE, DELETE; RECORD_STORE_FAST_COUNT is that of counters. `_id_` is shown
-//! as the index that it is to users, though its entries are the documents themselves. The order of SKIP,
-//! LIMIT and PROJECTION_… is that of MongoDB 6.0; scans are printed by `scan`.
+//! as the index that it is to users, though its entries are the documents themselves. A primary key of the
+//! user's choice and a clustering index are shown without a FETCH, with `clustering: true`. The order of
+//! SKIP, LIMIT and PROJECTION_… is that of MongoDB 6.0; scans are printed by `scan`.
 
 mod executed;
 mod scan;
@@ -278,9 +279,9 @@ fn around(mut outer: Document, inner: Document) -> Document {
 fn access(plan: &Plan) -> (Document, bool) {
     match &plan.access {
         Access::Nothing => (named("EOF"), false),
-        Access::PrimaryKey(id) => match &plan.residual {
+        Access::Id(id) => match &plan.residual {
             None => (named("IDHACK"), false),
-            Some(_) => fetch(plan, scan::primary_point(id.raw())),
+            Some(_) => fetch(plan, scan::id_point(id.raw())),
         },
         Access::Collection(_) if plan.coverage == Coverage::Counter => (named(FAST_COUNT), false),
         Access::Collection(direction) => {
@@ -296,6 +297,11 @@ fn access(plan: &Plan) -> (Document, bool) {
                 (stage, false)
             }
             Coverage::Distinct(_) => (scan::distinct_scan(scan), false),
+            Coverage::Document if scan.index.shows_documents() => {
+                let mut stage = scan::index_scan(scan);
+                push_filter(&mut stage, plan);
+                (stage, false)
+            }
             Coverage::Document => fetch(plan, scan::index_scan(scan)),
         },
         Access::Union(scans) => {

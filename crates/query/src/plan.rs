@@ -1,14 +1,16 @@
 //! The planner: from a parsed find and the descriptions of indexes to a plan. Pure: it reads no data.
 //!
 //! # Terms
-//! - *Access*: how candidates are found: by primary key, through one index, through several, or by looking at
+//! - *Access*: how candidates are found: by `_id`, through one index, through several, or by looking at
 //!   all documents.
 //! - *Bounds*: intervals of values for each field of an index, see [`interval`].
 //! - *Residual*: the part of the filter that the bounds do not settle. Each candidate is tested against it.
 //! - *Covered*: entries hold all that is needed, so no document is fetched.
 //!
 //! # Steps
-//! 1. `_id` equal to a plain value is a lookup by primary key, whatever else the filter says.
+//! 1. `_id` equal to a plain value is a lookup by `_id`, whatever else the filter says. Where the primary
+//!    key has more fields and the filter has values of all, it is a lookup by the primary key
+//!    ([`primary_point`]).
 //! 2. The filter's conjunction is taken apart into tests ([`predicates`]); each usable index gets the bounds
 //!    that they put on its fields ([`index_bounds`], [`predicate_bounds`]).
 //! 3. Each index that narrows the search, or gives the order of the sort, is a candidate, as is the
@@ -36,24 +38,22 @@ pub mod interval;
 mod point_lookup;
 mod predicate_bounds;
 mod predicates;
+mod primary_point;
 mod specification;
 mod union;
 
-use pando_catalog::{Collection, IndexDescription, SnapshotTimestamp, Truncation};
+use pando_catalog::{Collection, IndexDescription, Layout, SnapshotTimestamp, Truncation};
 use pando_keyorder::Direction;
 
 pub use fault::PlanFault;
 pub use interval::{Cut, Interval, Intervals, Side};
-pub use point_lookup::{plan_by_primary_key, point_lookup};
+pub use point_lookup::{plan_by_id, point_lookup};
 pub use specification::{Consumer, FindSpecification, Hint, ProjectionNeeds};
 
 use crate::QueryError;
 use crate::filter::Filter;
 use crate::literal::Literal;
 use crate::sort::{Sort, SortPattern};
-
-/// The name of the index that the documents themselves are.
-pub const PRIMARY_INDEX: &str = "_id_";
 
 /// How a find is carried out.
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ pub enum Access {
     /// No document can match.
     Nothing,
     /// The document with this `_id`.
-    PrimaryKey(Literal),
+    Id(Literal),
     /// All documents, in the order of primary keys or against it.
     Collection(ScanDirection),
     /// The entries of an index within bounds.
@@ -123,7 +123,7 @@ pub enum Nulls {
 /// A scan of an index.
 #[derive(Clone, Debug)]
 pub struct IndexAccess {
-    /// The index, as it was when planned. [`PRIMARY_INDEX`] is the documents themselves.
+    /// The index, as it was when planned.
     pub index: IndexDescription,
     /// Which entries.
     pub bounds: ScanBounds,
@@ -146,11 +146,6 @@ pub enum ScanBounds {
 }
 
 impl IndexAccess {
-    /// Whether the index is the documents themselves.
-    pub fn is_primary(&self) -> bool {
-        self.index.name == PRIMARY_INDEX
-    }
-
     /// Whether one document may turn up at several entries.
     pub fn gives_duplicates(&self) -> bool {
         let is_one_key = match &self.bounds {
@@ -193,7 +188,7 @@ pub fn plan(find: &FindSpecification<'_>, indexes: &[IndexDescription]) -> Resul
     if let Some(plan) = forced::plan(find, indexes)? {
         return Ok(plan);
     }
-    if let Some(plan) = plan_by_primary_key(find) {
+    if let Some(plan) = primary_point::plan(find, indexes).or_else(|| plan_by_id(find)) {
         return Ok(plan);
     }
     let nodes = predicates::conjunction(find.filter);
@@ -227,7 +222,12 @@ pub fn plan_at(
     collection: &Collection,
     snapshot: SnapshotTimestamp,
 ) -> Result<Plan, QueryError> {
-    match plan_by_primary_key(find) {
+    // A primary key of several fields may have a better plan.
+    let by_id = match collection.layout() {
+        Layout::Clustered | Layout::Heap => plan_by_id(find),
+        Layout::Fields(_) => None,
+    };
+    match by_id {
         Some(plan) => Ok(plan),
         None => plan(find, &collection.describe_indexes_at(snapshot)),
     }

@@ -10,7 +10,7 @@ mod extended_json;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use pando_catalog::{IndexDescription, Multikey};
+use pando_catalog::{EntryContents, IndexDescription, Multikey};
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
 use pando_query::explain::{ExplainedProjection, winning_plan};
 use pando_query::expression::ParseScope;
@@ -38,7 +38,8 @@ fn index(line: &str) -> IndexDescription {
 
 fn primary() -> IndexDescription {
     let specification = doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_", "unique": true };
-    IndexDescription::from_specification(&specification.to_raw()).unwrap()
+    let description = IndexDescription::from_specification(&specification.to_raw()).unwrap();
+    IndexDescription { contents: EntryContents::Document, ..description }
 }
 
 fn field<'d>(find: &'d RawDocument, name: &str) -> Option<RawValue<'d>> {

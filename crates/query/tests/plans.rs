@@ -83,11 +83,13 @@ fn check_corpus(name: &str, indexes: &[Document]) {
 fn check_corpus_without(refused: &[i64], name: &str, indexes: &[Document]) {
     let (mut documents, filters) = corpus(name);
     documents.retain(|document| !refused.contains(&id_of(document)));
-    let store = Store::new(&documents, indexes);
+    let stores = Store::of_all_layouts(&doc! { "none": 1, "_id": 1 }, &documents, indexes);
     for (text, mut wanted) in filters {
         wanted.retain(|id| !refused.contains(id));
         let filter = Filter::parse(&extended_json::document(&text), &ParseScope::default()).unwrap();
-        check(&store, &filter, &Sort::Unordered, &wanted, &text);
+        for store in &stores {
+            check(store, &filter, &Sort::Unordered, &wanted, &text);
+        }
     }
 }
 
@@ -332,7 +334,8 @@ fn random_filters_and_sorts_over_random_documents_give_the_same_by_every_plan() 
     for seed in 1..=40 {
         let chance = SeededRandom::new(seed);
         let documents: Vec<_> = (0..60).map(|id| random_document(&chance, id)).collect();
-        let store = Store::new(
+        let stores = Store::of_all_layouts(
+            &doc! { "c": 1, "b": -1, "_id": 1 },
             &documents,
             &[
                 index(doc! { "a": 1 }, &[]),
@@ -353,7 +356,7 @@ fn random_filters_and_sorts_over_random_documents_give_the_same_by_every_plan() 
                 documents.iter().filter(|document| filter.matches(document).unwrap()).collect();
             let ids: Vec<i64> = matching.iter().map(|document| id_of(document)).collect();
             let context = format!("seed {seed}: {text:?}");
-            check(&store, &filter, &Sort::Unordered, &ids, &context);
+            stores.iter().for_each(|store| check(store, &filter, &Sort::Unordered, &ids, &context));
             let pattern = random_sort(&chance);
             let sort = Sort::parse(&pattern.to_raw()).unwrap();
             let mut keyed: Vec<(Vec<u8>, i64)> = matching
@@ -366,8 +369,10 @@ fn random_filters_and_sorts_over_random_documents_give_the_same_by_every_plan() 
                 .collect();
             keyed.sort();
             let ids: Vec<i64> = keyed.into_iter().map(|(_, id)| id).collect();
-            check(&store, &filter, &sort, &ids, &format!("{context} sorted by {pattern:?}"));
-            check_page(&store, &filter, &sort, &ids, &chance);
+            for store in &stores {
+                check(store, &filter, &sort, &ids, &format!("{context} sorted by {pattern:?}"));
+                check_page(store, &filter, &sort, &ids, &chance);
+            }
         }
     }
 }
@@ -524,7 +529,8 @@ fn products_of_long_lists_find_the_same_through_every_index() {
         index(doc! { "a": -1, "b": 1, "c": -1 }, &[]),
         index(doc! { "c": 1, "a": -1 }, &[]),
     ];
-    let store = Store::new(&documents, &indexes);
+    let fields = doc! { "a": 1, "b": -1, "c": 1, "_id": 1 };
+    let stores = Store::of_all_layouts(&fields, &documents, &indexes);
     for round in 0..30 {
         let lists: Vec<Vec<i32>> =
             (0..3).map(|_| (0..5 + chance.below(40)).map(|_| chance.below(60) as i32).collect()).collect();
@@ -540,14 +546,14 @@ fn products_of_long_lists_find_the_same_through_every_index() {
         let filter = Filter::parse(&filter.to_raw(), &ParseScope::default()).unwrap();
         let matching = |id: &usize| filter.matches(&documents[*id]).unwrap();
         let wanted: Vec<i64> = (0..documents.len()).filter(matching).map(|id| id as i64).collect();
-        check(&store, &filter, &Sort::Unordered, &wanted, &context);
+        stores.iter().for_each(|store| check(store, &filter, &Sort::Unordered, &wanted, &context));
         let sort = |direction: i32| {
             let sort = doc! { "a": direction, "b": direction, "c": direction };
             Sort::parse(&sort.to_raw()).unwrap()
         };
-        check(&store, &filter, &sort(1), &wanted, &context);
+        stores.iter().for_each(|store| check(store, &filter, &sort(1), &wanted, &context));
         let backwards: Vec<i64> = wanted.iter().rev().copied().collect();
-        check(&store, &filter, &sort(-1), &backwards, &context);
+        stores.iter().for_each(|store| check(store, &filter, &sort(-1), &backwards, &context));
     }
 }
 

@@ -5,7 +5,7 @@ use pando_storage::{BlockingMode, Transaction};
 use crate::building::{Change, UniqueParts};
 use crate::documents::{damaged, duplicate_key};
 use crate::index_description::Uniqueness;
-use crate::{Index, WriteError, index_entry, index_keys};
+use crate::{Index, WriteError, index_keys};
 
 /// Changes on their way into an index.
 pub(super) struct Changes<'w> {
@@ -19,8 +19,16 @@ struct Group {
     fields: Vec<u8>,
     /// Documents that do not have the key any more.
     removed: Vec<Vec<u8>>,
-    /// Documents that have it now: primary key and type bits.
-    put: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Documents that have it now.
+    put: Vec<Put>,
+}
+
+/// The new entry of a document at a unique key.
+struct Put {
+    primary_key: Vec<u8>,
+    type_bits: Vec<u8>,
+    /// In a clustering index.
+    document: Option<Vec<u8>>,
 }
 
 impl<'w> Changes<'w> {
@@ -44,7 +52,8 @@ impl<'w> Changes<'w> {
             }
             return Ok(());
         }
-        let parts = UniqueParts::of(key, change.value).map_err(|reason| damaged(self.index, reason))?;
+        let parts = UniqueParts::of(self.index.contents(), key, change.value)
+            .map_err(|reason| damaged(self.index, reason))?;
         if self.group.as_ref().is_some_and(|group| group.fields != parts.fields) {
             self.end_group(transaction)?;
         }
@@ -54,7 +63,11 @@ impl<'w> Changes<'w> {
             put: Vec::new(),
         });
         match change.is_put {
-            true => group.put.push((parts.primary_key.to_vec(), parts.type_bits.to_vec())),
+            true => group.put.push(Put {
+                primary_key: parts.primary_key.to_vec(),
+                type_bits: parts.type_bits.to_vec(),
+                document: parts.document.map(<[u8]>::to_vec),
+            }),
             false => group.removed.push(parts.primary_key.to_vec()),
         }
         Ok(())
@@ -64,26 +77,27 @@ impl<'w> Changes<'w> {
     /// the key afterwards.
     pub(super) fn end_group(&mut self, transaction: &mut dyn Transaction) -> Result<(), WriteError> {
         let Some(Group { fields, removed, put }) = self.group.take() else { return Ok(()) };
-        let (tree, uniqueness) = (self.index.tree(), self.index.uniqueness());
+        let tree = self.index.tree();
         let have = transaction.get(tree, &fields, BlockingMode::MayBlock)?;
         let owner = match &have {
             None => None,
             Some(value) => {
-                let entry = index_entry::decode(uniqueness, self.index.directions(), &fields, value)
-                    .map_err(|reason| damaged(self.index, reason))?;
+                let entry = self.index.decode_entry(&fields, value);
+                let entry = entry.map_err(|reason| damaged(self.index, reason))?;
                 Some(entry.primary_key)
             }
         };
         let stays = owner.filter(|owner| !removed.iter().any(|gone| gone == owner));
-        let others = put.iter().filter(|(primary_key, _)| Some(primary_key.as_slice()) != stays);
+        let others = put.iter().filter(|put| Some(put.primary_key.as_slice()) != stays);
         if others.count() + usize::from(stays.is_some()) > 1 {
-            let type_bits = put.last().map(|(_, bits)| bits.clone()).unwrap_or_default();
+            let type_bits = put.last().map(|put| put.type_bits.clone()).unwrap_or_default();
             return Err(duplicate_key(self.index, &index_keys::IndexKey { fields, type_bits }));
         }
         match put.last() {
-            Some((primary_key, type_bits)) => {
+            Some(Put { primary_key, type_bits, document }) => {
                 let mut value = Vec::new();
-                UniqueParts { fields: &fields, primary_key, type_bits }.value_into(&mut value);
+                let document = document.as_deref();
+                UniqueParts { fields: &fields, primary_key, type_bits, document }.value_into(&mut value);
                 transaction.put_blind(tree, &fields, &value)?;
             }
             None if owner.is_some() && stays.is_none() => transaction.delete_blind(tree, &fields)?,

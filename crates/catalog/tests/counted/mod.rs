@@ -51,13 +51,23 @@ pub fn index(keys: Document, name: &str, options: &[&str]) -> IndexDescription {
     IndexDescription::from_specification(&specification.to_raw()).unwrap()
 }
 
+/// The options of a collection, with every layout in turn.
+pub fn some_options(number: usize) -> RawDocumentBuf {
+    let options = match number % 3 {
+        0 => doc! {},
+        1 => doc! { "layout": "heap" },
+        _ => doc! { "primaryKey": { "b": -1, "_id": 1 } },
+    };
+    options.to_raw()
+}
+
 /// The indexes that a history creates and drops: with arrays, sparse, unique, and one that needs no counter.
 pub fn some_index(chance: &SeededRandom) -> IndexDescription {
     match chance.below(4) {
         0 => index(doc! { "a": 1 }, "a_1", &[]),
         1 => index(doc! { "s": 1 }, "s_1", &["sparse"]),
         2 => index(doc! { "u": 1 }, "u_1", &["unique", "sparse"]),
-        _ => index(doc! { "b": -1 }, "b_-1", &[]),
+        _ => index(doc! { "b": -1 }, "b_-1", &["clustering"]),
     }
 }
 
@@ -86,7 +96,8 @@ pub fn write_one(
 ) -> Result<bool, WriteError> {
     let blocking = BlockingMode::MayBlock;
     let savepoint = transaction.savepoint();
-    let key = lease.primary_key_of(RawValue::Int32(id)).into_bytes();
+    let key = lease.locate(&**transaction, &lease.id_key(RawValue::Int32(id)), blocking)?;
+    let key = key.unwrap_or_default();
     let old = lease.fetch(&**transaction, &key, blocking)?;
     let new = some_document(chance, id);
     let outcome = match old.as_deref().map(|bytes| RawDocument::from_bytes(bytes).unwrap()) {
@@ -160,7 +171,7 @@ pub fn change_something(catalog: &Catalog, chance: &SeededRandom) {
         0 => catalog.drop_collection(&name, operation, &|_| {}).map(drop),
         1 => catalog.rename_collection(&name, &other, operation),
         2 | 3 => catalog.drop_index(&name, &some_index(chance).name, operation),
-        4 | 5 => catalog.create_collection(&name, RawDocumentBuf::new(), uuid).map(drop),
+        4 | 5 => catalog.create_collection(&name, some_options(uuid[0].into()), uuid).map(drop),
         _ => {
             let wanted = some_index(chance);
             let exists = catalog

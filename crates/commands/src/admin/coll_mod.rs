@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Collection, Index, Namespace};
+use pando_catalog::{Collection, ID_INDEX, Index, IndexDescription, Namespace};
 use pando_document::{Document, DocumentWriter, RawDocument, RawValue, Value};
 use pando_query::shell_text::document_text;
 
+use super::existing_indexes::key_and_name;
 use super::index_specification::{UnknownOptions, normalise};
 use super::{index_key_pattern, storage_engine_options};
 use crate::arguments::{Argument, Arguments, collection_name};
@@ -17,7 +18,7 @@ use crate::{CommandError, ErrorCode, Request};
 struct IndexChange<'a> {
     which: Which<'a>,
     hidden: Option<bool>,
-    layout: Option<&'a RawDocument>,
+    settings: Option<&'a RawDocument>,
 }
 
 /// How a request names an index.
@@ -34,14 +35,14 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     context.require_may_block()?;
     let name = collection_name(request.command()?.1)?;
-    let (mut change, mut layout) = (None, None);
+    let (mut change, mut settings) = (None, None);
     let engine = context.catalog().engine().name();
     let (mut foreign, mut not_yet) = (None, None);
     for argument in Arguments::of_command("collMod", request.body) {
         let argument = argument?;
         match argument.name {
             "index" => change = argument.document()?,
-            "storageEngine" => layout = layout_change(&argument, engine)?,
+            "storageEngine" => settings = settings_change(&argument, engine)?,
             "validator" if argument.document()?.is_some_and(|validator| !validator.is_empty()) => {
                 not_yet = Some(argument.name);
             }
@@ -78,9 +79,9 @@ pub(crate) fn run(
         ));
     }
     let change = change.map(|change| parse(change, engine)).transpose()?;
-    if let Some(layout) = layout {
-        let options = storage_engine_options::merged(collection.options(), layout)?;
-        context.catalog().change_layout(&namespace, options, context.operation)?;
+    if let Some(settings) = settings {
+        let options = storage_engine_options::merged(collection.options(), settings)?;
+        context.catalog().change_settings(&namespace, options, context.operation)?;
     }
     match change {
         Some(change) => change_index(context, &collection, &namespace, &change, reply),
@@ -102,24 +103,27 @@ fn not_for_this_collection(argument: &Argument<'_>) -> CommandError {
 }
 
 /// The settings of `storageEngine`, if they can be meant for this server.
-fn layout_change<'a>(argument: &Argument<'a>, engine: &str) -> Result<Option<&'a RawDocument>, CommandError> {
-    let layout = argument.document()?;
-    if let Some(layout) = layout {
-        storage_engine_options::check(layout, engine)
+fn settings_change<'a>(
+    argument: &Argument<'a>,
+    engine: &str,
+) -> Result<Option<&'a RawDocument>, CommandError> {
+    let settings = argument.document()?;
+    if let Some(settings) = settings {
+        storage_engine_options::check(settings, engine)
             .map_err(|(code, reason)| CommandError::failed(code, reason))?;
     }
-    Ok(layout)
+    Ok(settings)
 }
 
 fn parse<'a>(change: &'a RawDocument, engine: &str) -> Result<IndexChange<'a>, CommandError> {
-    let (mut name, mut key, mut hidden, mut not_yet, mut layout) = (None, None, None, None, None);
+    let (mut name, mut key, mut hidden, mut not_yet, mut settings) = (None, None, None, None, None);
     for argument in Arguments::inside("collMod.index", change) {
         let argument = argument?;
         match argument.name {
             "name" => name = argument.string()?,
             "keyPattern" => key = argument.document()?,
             "hidden" => hidden = argument.lenient_boolean()?,
-            "storageEngine" => layout = layout_change(&argument, engine)?,
+            "storageEngine" => settings = settings_change(&argument, engine)?,
             "expireAfterSeconds" => match argument.integer()? {
                 Some(seconds) if seconds < 0 => {
                     return Err(invalid("TTL index 'expireAfterSeconds' option cannot be less than 0"));
@@ -145,8 +149,8 @@ fn parse<'a>(change: &'a RawDocument, engine: &str) -> Result<IndexChange<'a>, C
             format!("changing '{option}' of an index is not supported yet"),
         ));
     }
-    match (hidden, layout) {
-        (Some(_), _) | (_, Some(_)) => Ok(IndexChange { which, hidden, layout }),
+    match (hidden, settings) {
+        (Some(_), _) | (_, Some(_)) => Ok(IndexChange { which, hidden, settings }),
         (None, None) => Err(invalid("no expireAfterSeconds, hidden, unique, or prepareUnique field")),
     }
 }
@@ -163,24 +167,35 @@ fn change_index(
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     let is_of_id = match change.which {
-        Which::ByName(name) => name == "_id_",
+        Which::ByName(name) => name == ID_INDEX,
         Which::ByKey(key) => index_key_pattern::is_of_id(key),
     };
+    let is_primary = |index: IndexDescription| {
+        let (key, name) = key_and_name(&index.specification);
+        index.is_primary()
+            && match change.which {
+                Which::ByName(wanted) => name == wanted,
+                Which::ByKey(wanted) => index_key_pattern::same(key, wanted),
+            }
+    };
+    if !is_of_id && collection.describe_indexes().into_iter().any(is_primary) {
+        return Err(CommandError::failed(ErrorCode::BadValue, "can't change the primary key"));
+    }
     if is_of_id && change.hidden.is_none() {
         return Err(CommandError::failed(
             ErrorCode::BadValue,
-            "documents lie in the tree of _id: change the collection's own storageEngine",
+            "the index on _id has the settings of its collection: change the collection's own storageEngine",
         ));
     }
     if is_of_id {
         return Err(CommandError::failed(ErrorCode::BadValue, "can't hide _id index"));
     }
     let index = find(collection, namespace, &change.which)?;
-    if let Some(layout) = change.layout {
-        let specification = storage_engine_options::merged(index.specification(), layout)?;
+    if let Some(settings) = change.settings {
+        let specification = storage_engine_options::merged(index.specification(), settings)?;
         let engine = context.catalog().engine().name();
         let specification = normalise(&specification, UnknownOptions::Refused, engine)?;
-        context.catalog().change_index_layout(
+        context.catalog().change_index_settings(
             namespace,
             index.name(),
             specification.to_raw(),

@@ -3,10 +3,11 @@
 //! Options of collections that Pando does not carry out are refused rather than ignored: a collection without
 //! its validator is worse than none. Options that MongoDB refuses are refused in its words.
 
-use pando_catalog::Namespace;
+use pando_catalog::{Layout, Namespace};
 use pando_document::{Document, DocumentWriter, RawDocument, RawValue, Value};
+use pando_query::sort::SortFault;
 
-use super::{index_specification, storage_engine_options};
+use super::{clustered_index, index_key_pattern, index_specification, storage_engine_options};
 use crate::arguments::{Argument, Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
@@ -71,6 +72,8 @@ struct Options {
     has_view: bool,
     has_pipeline: bool,
     has_expiry: bool,
+    /// `idIndex`.
+    has_id_index: bool,
     /// An option that is not carried out yet.
     not_yet: Option<String>,
     kept: Document,
@@ -87,6 +90,7 @@ impl Options {
             "autoIndexId" => self.own_id_index = argument.lenient_boolean()?,
             "idIndex" => {
                 if let Some(index) = argument.document()? {
+                    self.has_id_index = true;
                     index_specification::check_id_index(index, self.engine)?;
                 }
             }
@@ -95,6 +99,11 @@ impl Options {
                 let short = storage_engine_options::short_option(name, argument.value, self.engine)?;
                 self.short.push(short.0, short.1);
             }
+            "layout" if argument.string()?.is_some() => {
+                self.kept.push(argument.name, argument.value.to_owned());
+            }
+            "primaryKey" => self.take_primary_key(argument)?,
+            "layout" => {}
             "indexOptionDefaults" => self.take_index_defaults(argument)?,
             "validator" if argument.document()?.is_none_or(RawDocument::is_empty) => {}
             "validationLevel" if argument.one_of(&["off", "strict", "moderate"])?.is_some() => {
@@ -119,12 +128,14 @@ impl Options {
                 return Err(invalid("the 'temp' field is an invalid option"));
             }
             "timeseries" | "encryptedFields" if argument.document()?.is_none() => {}
-            "clusteredIndex" if argument.is_absent() => {}
-            "validator"
-            | "changeStreamPreAndPostImages"
-            | "timeseries"
-            | "encryptedFields"
-            | "clusteredIndex" => self.not_yet = Some(argument.name.to_owned()),
+            "clusteredIndex" => {
+                if let Some(index) = clustered_index::normalise(argument)? {
+                    self.kept.push(argument.name, Value::Document(index));
+                }
+            }
+            "validator" | "changeStreamPreAndPostImages" | "timeseries" | "encryptedFields" => {
+                self.not_yet = Some(argument.name.to_owned())
+            }
             _ => argument.refuse_unless_generic()?,
         }
         Ok(())
@@ -149,6 +160,16 @@ impl Options {
             Some(_) => self.has_limits = true,
             None => {}
         }
+        Ok(())
+    }
+
+    fn take_primary_key(&mut self, argument: &Argument<'_>) -> Result<(), CommandError> {
+        let Some(pattern) = argument.document()? else { return Ok(()) };
+        index_key_pattern::check(pattern).map_err(|(code, reason)| CommandError::failed(code, reason))?;
+        if pattern.iter().count() > index_key_pattern::FIELDS_MAX {
+            return Err(CommandError::failed(SortFault::TooWide.code(), "too many compound keys"));
+        }
+        self.kept.push(argument.name, argument.value.to_owned());
         Ok(())
     }
 
@@ -232,6 +253,19 @@ impl Options {
                 format!("the option '{option}' of create is not supported yet"),
             ));
         }
+        let is_clustered = self.kept.get("clusteredIndex").is_some();
+        if is_clustered && self.has_id_index {
+            return Err(invalid("The 'clusteredIndex' option is not supported with the 'idIndex' option"));
+        }
+        if is_clustered && (self.kept.get("layout").is_some() || self.kept.get("primaryKey").is_some()) {
+            return Err(invalid("the 'clusteredIndex' option is not possible with 'layout' or 'primaryKey'"));
+        }
+        if is_clustered && self.has_expiry {
+            return Err(CommandError::failed(
+                ErrorCode::CommandNotSupported,
+                "the option 'expireAfterSeconds' of create is not supported yet",
+            ));
+        }
         if self.has_expiry {
             return Err(invalid(
                 "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified",
@@ -244,6 +278,7 @@ impl Options {
         for (name, value) in self.kept.iter() {
             kept.push(name, value.clone());
         }
+        Layout::of_options(&kept.to_raw()).map_err(|reason| invalid(&reason))?;
         storage_engine_options::add(&mut kept, &self.short, self.engine)
     }
 }

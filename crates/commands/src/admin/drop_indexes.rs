@@ -1,6 +1,6 @@
 //! `dropIndexes`: one index by name or key, several by names, or all but `_id_` for `'*'`.
 
-use pando_catalog::Collection;
+use pando_catalog::{Collection, ID_INDEX};
 use pando_document::{DocumentWriter, RawDocument, RawValue};
 use pando_query::shell_text::document_text;
 
@@ -38,7 +38,7 @@ pub(crate) fn run(
     for name in &names {
         context.catalog().drop_index(&namespace, name, context.operation)?;
     }
-    let before = i32::try_from(collection.indexes().len() + 1).unwrap_or(i32::MAX);
+    let before = i32::try_from(collection.describe_indexes().len()).unwrap_or(i32::MAX);
     reply.append("nIndexesWas", RawValue::Int32(before));
     if matches!(wanted, Wanted::All) {
         reply.append("msg", RawValue::String("non-_id indexes dropped for collection"));
@@ -76,7 +76,10 @@ impl<'a> Wanted<'a> {
     /// The names of these indexes.
     fn names(&self, collection: &Collection) -> Result<Vec<String>, CommandError> {
         match self {
-            Wanted::All => Ok(collection.indexes().iter().map(|index| index.name().to_owned()).collect()),
+            Wanted::All => {
+                let names = collection.indexes().iter().map(|index| index.name());
+                Ok(names.filter(|name| *name != ID_INDEX).map(str::to_owned).collect())
+            }
             Wanted::Names(names) => names.iter().map(|name| by_name(collection, name)).collect(),
             Wanted::Key(key) => Ok(vec![by_key(collection, key)?]),
         }
@@ -84,8 +87,11 @@ impl<'a> Wanted<'a> {
 }
 
 fn by_name(collection: &Collection, name: &str) -> Result<String, CommandError> {
-    if name == "_id_" {
+    if name == ID_INDEX {
         return Err(CommandError::failed(ErrorCode::InvalidOptions, "cannot drop _id index"));
+    }
+    if collection.primary_index_name() == Some(name) {
+        return Err(CommandError::failed(ErrorCode::InvalidOptions, "cannot drop the primary key"));
     }
     if collection.index(name).is_some() || collection.names_being_built().any(|built| built == name) {
         return Ok(name.to_owned());

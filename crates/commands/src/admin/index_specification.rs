@@ -5,7 +5,8 @@
 //! 2. Key pattern, name and version are checked together with the options: some are for the index on `_id`
 //!    alone, some not for it.
 //! 3. The specification is kept as `{v, key, name, background, unique, hidden, sparse, …}`, in this order,
-//!    which is the one that MongoDB lists; `unique` and `hidden` only where they are true.
+//!    which is the one that MongoDB lists; `unique`, `hidden` and TokuMX's `clustering` only where they are
+//!    true.
 //!
 //! Options and kinds of index that Pando does not carry out yet are refused: an index that silently means
 //! something else is worse than none.
@@ -165,6 +166,7 @@ impl Reading<'_> {
             ("hidden", RawValue::Boolean(hidden)) => kept.hidden = hidden,
             ("hidden", other) => return Err(wrong_type("name", "a bool", other)),
             ("unique", value) => kept.unique = boolean(name, value)?,
+            ("clustering", value) => kept.clustering = boolean(name, value)?,
             ("sparse", value) => kept.sparse = Some(boolean(name, value)?),
             ("background", value) => kept.background = Some(boolean(name, value)?),
             ("dropDups", value) => {
@@ -331,6 +333,8 @@ struct Kept {
     unique: bool,
     hidden: bool,
     sparse: Option<bool>,
+    /// TokuMX's option: entries hold the documents.
+    clustering: bool,
     others: Document,
     /// Settings of the engine in the words of TokuMX.
     short: Document,
@@ -348,6 +352,7 @@ impl Default for Kept {
             unique: false,
             hidden: false,
             sparse: None,
+            clustering: false,
             others: Document::new(),
             short: Document::new(),
             not_yet: None,
@@ -366,6 +371,7 @@ impl Kept {
             ("unique", self.unique.then_some(true)),
             ("hidden", self.hidden.then_some(true)),
             ("sparse", self.sparse),
+            ("clustering", self.clustering.then_some(true)),
         ];
         for (option, value) in flags {
             if let Some(value) = value {

@@ -1,11 +1,12 @@
-//! `reIndex`: TokuMX's command that changes the layout of the trees of a collection, or rewrites them.
+//! `reIndex`: TokuMX's command that changes the settings of the trees of a collection, or rewrites them.
 //!
-//! With options the layout changes at once, and pages take it when they are written next. Without, the
+//! With options the settings change at once, and pages take them when they are written next. Without, the
 //! engine rewrites the trees. Reads and writes go on in both cases.
 //!
-//! `index` names one index by its name or key, or all by `*`; the tree of the documents is that of `_id_`.
+//! `index` names one index by its name or key, or all by `*`. The tree of the documents is that of the index
+//! that they are: `_id_`, or the primary key. That of a heap is meant by `*` alone.
 
-use pando_catalog::Collection;
+use pando_catalog::{Collection, HEAP_TREE, ID_INDEX, Layout};
 use pando_document::{Document, DocumentWriter, RawDocument, RawValue, Value};
 use pando_query::shell_text::value_text;
 
@@ -39,13 +40,13 @@ pub(crate) fn run(
     };
     let indexes = chosen(&collection, which)?;
     let engine = context.catalog().engine().name();
-    let layout = storage_engine_options::of_short_options(options, engine)?;
+    let settings = storage_engine_options::of_short_options(options, engine)?;
     for index in &indexes {
-        if layout.is_empty() {
+        if settings.is_empty() {
             let rewritten = collection.compact_tree(index, context.operation);
             rewritten.map_err(|error| write_failure(error.into(), &namespace.to_string()))?;
         } else {
-            change(context, &collection, index, &layout)?;
+            change(context, &collection, index, &settings)?;
         }
     }
     let have = collection.describe_indexes();
@@ -75,6 +76,9 @@ fn chosen(collection: &Collection, which: RawValue<'_>) -> Result<Vec<String>, C
             chosen.push(name.to_owned());
         }
     }
+    if matches!((which, collection.layout()), (RawValue::String("*"), Layout::Heap)) {
+        chosen.push(HEAP_TREE.to_owned());
+    }
     if chosen.is_empty() {
         let shown = value_text(which);
         return Err(CommandError::failed(
@@ -89,17 +93,21 @@ fn change(
     context: &Context<'_>,
     collection: &Collection,
     index: &str,
-    layout: &Document,
+    settings: &Document,
 ) -> Result<(), CommandError> {
     let engine = context.catalog().engine().name();
     let mut changes = Document::new();
-    changes.push(engine, Value::Document(layout.clone()));
+    changes.push(engine, Value::Document(settings.clone()));
     let (namespace, changes) = (collection.namespace(), changes.to_raw());
     let Some(found) = collection.index(index) else {
         let options = storage_engine_options::merged(collection.options(), &changes)?;
-        return Ok(context.catalog().change_layout(namespace, options, context.operation)?);
+        return Ok(context.catalog().change_settings(namespace, options, context.operation)?);
     };
     let specification = storage_engine_options::merged(found.specification(), &changes)?;
-    let specification = normalise(&specification, UnknownOptions::Refused, engine)?.to_raw();
-    Ok(context.catalog().change_index_layout(namespace, index, specification, context.operation)?)
+    // MongoDB's index on `_id` has no settings, so its normal form has none.
+    let specification = match index {
+        ID_INDEX => specification,
+        _ => normalise(&specification, UnknownOptions::Refused, engine)?.to_raw(),
+    };
+    Ok(context.catalog().change_index_settings(namespace, index, specification, context.operation)?)
 }

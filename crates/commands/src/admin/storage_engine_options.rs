@@ -1,5 +1,5 @@
 //! The option `storageEngine` of collections and indexes: settings for one engine or another. They are
-//! checked and kept. The settings for the engine of this server choose the layout of the tree, and the engine
+//! checked and kept. The settings for the engine of this server choose the form of the tree, and the engine
 //! refuses unknown ones.
 
 use pando_document::{Document, DocumentError, RawDocument, RawDocumentBuf, RawValue, Value};

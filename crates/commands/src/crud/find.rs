@@ -103,7 +103,7 @@ fn find_point(
         }
         None => None,
     };
-    let key = collection.primary_key_of(id);
+    let key = collection.id_key(id);
     let reader = context.reader()?;
     let lookup = PointLookup { collection, key, projection, reader };
     let outcome = lookup.answer(context.caller(), reply);
@@ -150,7 +150,7 @@ impl FindSource {
         context.note_plan(&plan, Purpose::Find);
         context.note_stages(&parsed.filter, &plan, parsed.display());
         let sorting = if plan.sort.is_some() { Sorting::InMemory } else { Sorting::ByAccess };
-        let one_at_most = matches!(plan.access, Access::PrimaryKey(_)).then_some(1);
+        let one_at_most = matches!(plan.access, Access::Id(_)).then_some(1);
         let executor = Executor::new(collection, plan, memory, Revisits::Impossible)?;
         let ParsedFind { projection, filter, limit, .. } = parsed;
         Ok(FindSource { reader, executor, projection, filter, left: limit.or(one_at_most), sorting })

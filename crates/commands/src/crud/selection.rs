@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Caller, Collection, SnapshotTimestamp, Transaction};
+use pando_catalog::{Caller, Collection, IdKey, SnapshotTimestamp, Transaction};
 use pando_document::{RawDocument, RawValue};
 use pando_query::execute::{Executor, Revisits};
 use pando_query::explain::{Choice, Display, ExplainedProjection, Purpose};
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::plan::{
-    Access, Consumer, FindSpecification, Hint, Plan, ProjectionNeeds, plan_at, plan_by_primary_key,
+    Access, Consumer, FindSpecification, Hint, Plan, ProjectionNeeds, plan_at, plan_by_id,
 };
 use pando_query::projection::Projection;
 use pando_query::sort::Sort;
@@ -53,14 +53,14 @@ impl Selection {
         }
     }
 
-    /// The primary key of the only document that can match, where the filter asks for nothing else. Notes the
-    /// plan.
-    fn only_key(&self, context: &Context<'_>, collection: &Collection) -> Option<Vec<u8>> {
-        let plan = plan_by_primary_key(&self.specification())?;
-        let Plan { access: Access::PrimaryKey(id), residual: None, .. } = &plan else { return None };
+    /// The key by which the only document that can match is found, where the filter asks for nothing else.
+    /// Notes the plan.
+    fn only_id(&self, context: &Context<'_>, collection: &Collection) -> Option<IdKey> {
+        let plan = plan_by_id(&self.specification())?;
+        let Plan { access: Access::Id(id), residual: None, .. } = &plan else { return None };
         context.note_plan(&plan, Purpose::Find);
         context.note_stages(&self.filter, &plan, display_of(Purpose::Find));
-        Some(collection.primary_key_of(id.raw()).into_bytes())
+        Some(collection.id_key(id.raw()))
     }
 
     /// An executor that gives primary keys, and documents only where a filter is left.
@@ -116,10 +116,11 @@ pub(super) fn keys(
     context: &Context<'_>,
     most: usize,
 ) -> Result<Option<Vec<Vec<u8>>>, CommandError> {
-    if let Some(key) = selection.only_key(context, collection) {
+    if let Some(id) = selection.only_id(context, collection) {
         // Whether there is a document, its caller finds out when it fetches it.
+        let key = collection.locate(transaction, &id, context.blocking)?;
         context.operation.usage().add_examined(1, 1);
-        return Ok(Some(vec![key]));
+        return Ok(Some(key.into_iter().collect()));
     }
     let mut scan = KeyScan::new(selection, collection, transaction, context)?;
     let found = scan.next(transaction, context.caller(), most + 1)?;

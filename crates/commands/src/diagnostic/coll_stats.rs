@@ -31,6 +31,9 @@ pub(crate) fn run(
     match context.catalog().collection(context.database, name) {
         Some(collection) => {
             write_size(&CollectionSize::of(context, &collection)?, scale, reply);
+            if !collection.layout().is_by_id() {
+                reply.append_str("layout", collection.layout().name());
+            }
             write_trees(context, &collection, reply)?;
         }
         None => write_nothing(scale, reply),

@@ -4,10 +4,16 @@
 //! of those digests in the order of names, as in MongoDB. All are of one snapshot.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use md5::{Digest, Md5};
-use pando_catalog::{Begin, BlockingMode, Collection, Direction, KeyRange, Transaction};
-use pando_document::{DocumentWriter, RawBinary, RawValue};
+use pando_catalog::{Begin, Collection, Transaction};
+use pando_document::{DocumentWriter, RawBinary, RawValue, doc};
+use pando_query::execute::{Executor, Revisits};
+use pando_query::filter::Filter;
+use pando_query::memory::{DiskUse, StageMemory};
+use pando_query::plan::{FindSpecification, plan_at};
+use pando_query::sort::Sort;
 
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
@@ -63,14 +69,18 @@ fn wanted<'r>(request: &Request<'r>) -> Result<Vec<&'r str>, CommandError> {
 
 fn digest(
     context: &Context<'_>,
-    collection: &Collection,
+    collection: &Arc<Collection>,
     transaction: &dyn Transaction,
 ) -> Result<Vec<u8>, CommandError> {
     let mut digest = Md5::new();
-    let mut scan = collection.scan_documents(KeyRange::all(), Direction::Forward);
-    while let Some((_, document)) = scan.next(transaction, BlockingMode::MayBlock)? {
-        context.check()?;
-        digest.update(document);
+    // The documents need not lie in the order of `_id`.
+    let (filter, sort) = (Filter::everything(), Sort::parse(&doc! { "_id": 1 }.to_raw())?);
+    let find = FindSpecification { sort: &sort, ..FindSpecification::matching(&filter) };
+    let plan = plan_at(&find, collection, transaction.snapshot())?;
+    let memory = StageMemory::new(context.query_account(), DiskUse::Allowed);
+    let mut executor = Executor::new(Arc::clone(collection), plan, &memory, Revisits::Impossible)?;
+    while let Some(row) = executor.next(transaction, context.caller())? {
+        digest.update(row.document.as_bytes());
     }
     Ok(digest.finalize().to_vec())
 }

@@ -3,7 +3,7 @@
 //! With `full`, the engine checks every block of the collection's trees first, and the reply names the keys
 //! of every damage. The command repairs nothing, even if the client asks for it.
 
-use pando_catalog::{Collection, CollectionReport, verify_collection};
+use pando_catalog::{Collection, CollectionReport, ID_INDEX, verify_collection};
 use pando_document::{DocumentWriter, RawValue};
 
 use crate::arguments::{Arguments, collection_name_or};
@@ -58,6 +58,16 @@ pub(crate) fn run(
     Ok(())
 }
 
+/// The entries of each index by name, `_id_` first. The index that the documents are has as many as they.
+fn entries_of_indexes(collection: &Collection, report: &CollectionReport) -> Vec<(String, u64)> {
+    let mut entries = report.entries.clone();
+    if let Some(name) = collection.primary_index_name() {
+        let at = usize::from(name != ID_INDEX);
+        entries.insert(at, (name.to_owned(), report.documents));
+    }
+    entries
+}
+
 fn write_counts(collection: &Collection, report: &CollectionReport, reply: &mut DocumentWriter<'_>) {
     let count = |number: u64| match i32::try_from(number) {
         Ok(small) => RawValue::Int32(small),
@@ -66,15 +76,15 @@ fn write_counts(collection: &Collection, report: &CollectionReport, reply: &mut 
     reply.append("nInvalidDocuments", RawValue::Int32(0));
     reply.append("nNonCompliantDocuments", RawValue::Int32(0));
     reply.append("nrecords", count(report.documents));
-    reply.append("nIndexes", count(collection.indexes().len() as u64 + 1));
+    let entries = entries_of_indexes(collection, report);
+    reply.append("nIndexes", count(entries.len() as u64));
     let mut keys = reply.document("keysPerIndex");
-    keys.append("_id_", count(report.documents));
-    for (name, entries) in &report.entries {
+    for (name, entries) in &entries {
         keys.append(name, count(*entries));
     }
     keys.finish();
     let mut details = reply.document("indexDetails");
-    for name in std::iter::once("_id_").chain(report.entries.iter().map(|(name, _)| name.as_str())) {
+    for (name, _) in &entries {
         let mut detail = details.document(name);
         detail.append_bool("valid", report.problem_count == 0);
         detail.finish();

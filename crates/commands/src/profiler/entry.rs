@@ -119,7 +119,7 @@ impl ObservedRequest<'_> {
         let notes = self.notes;
         let stages = match &notes.execution {
             Some(execution) => Document::clone(&execution.stages),
-            None if notes.plan == PlanSummary::PrimaryKey => doc! { "stage": "IDHACK" },
+            None if notes.plan == PlanSummary::Id => doc! { "stage": "IDHACK" },
             None => return None,
         };
         let effect = match self.command() {

@@ -113,9 +113,9 @@ impl Executor {
         revisits: Revisits,
     ) -> Result<Executor, QueryError> {
         let repeats = match &plan.access {
-            Access::Nothing | Access::PrimaryKey(_) | Access::Collection(_) => false,
+            Access::Nothing | Access::Id(_) | Access::Collection(_) => false,
             Access::Index(access) => {
-                access.gives_duplicates() || (revisits == Revisits::Prevented && !access.is_primary())
+                access.gives_duplicates() || (revisits == Revisits::Prevented && !access.index.is_primary())
             }
             Access::Union(_) => true,
         };

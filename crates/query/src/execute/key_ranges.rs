@@ -70,28 +70,36 @@ impl KeyRanges {
     pub fn next_range(&mut self) -> Option<KeyRange> {
         let mut next = self.next.take()?;
         let range = self.range_at(&next);
-        if self.turn(&mut next) {
-            while next.len() <= self.ranged {
-                next.push(self.first(next.len()));
-            }
-            self.next = Some(next);
-        }
+        self.turn_to_next(&mut next);
         Some(range)
     }
 
-    /// Whether the ranges are single keys, of at most so many bytes, of an index of one field.
+    /// Has the combination behind `place` come next, if there is one.
+    fn turn_to_next(&mut self, place: &mut Vec<usize>) {
+        if self.turn(place) {
+            while place.len() <= self.ranged {
+                place.push(self.first(place.len()));
+            }
+            self.next = Some(std::mem::take(place));
+        }
+    }
+
+    /// Whether the ranges are single keys, of at most so many bytes.
     pub fn is_points_within(&self, bytes_max: usize) -> bool {
-        matches!(self.fields.as_slice(), [field] if field.is_points()
-            && field.list().iter().all(|point| point.lower.bytes.len() <= bytes_max))
+        let longest = |field: &Intervals| field.list().iter().map(|point| point.lower.bytes.len()).max();
+        self.ranged + 1 == self.fields.len()
+            && self.fields.iter().all(Intervals::is_points)
+            && self.fields.iter().filter_map(longest).sum::<usize>() <= bytes_max
     }
 
     /// The next single key in the scan's direction; see [`is_points_within`](KeyRanges::is_points_within).
     pub fn next_point(&mut self) -> Option<Vec<u8>> {
         let mut next = self.next.take()?;
-        let point = self.fields.first()?.list().get(*next.first()?)?.lower.bytes.clone();
-        if self.turn(&mut next) {
-            self.next = Some(next);
+        let mut point = Vec::with_capacity(24);
+        for (field, at) in self.fields.iter().zip(&next) {
+            point.extend_from_slice(&field.list()[*at].lower.bytes);
         }
+        self.turn_to_next(&mut next);
         Some(point)
     }
 

@@ -4,8 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use pando_catalog::{
-    BlockingMode, Collection, Direction, DocumentScan, ErrorKind, Index, IndexScan, KeyRange, Operation,
-    PrimaryKey, StorageError, Transaction, Truncation, index_entry,
+    BlockingMode, Collection, Direction, DocumentScan, EntryContents, ErrorKind, IdKey, Index, IndexScan,
+    KeyRange, Operation, PRIMARY_KEY_BYTES_MAX, PrimaryKey, StorageError, Transaction, Truncation,
+    index_entry,
 };
 
 use pando_document::RawDocument;
@@ -41,7 +42,7 @@ pub(super) struct Found {
 /// An access under way.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// Primary keys, looked up one by one.
+    /// Documents, looked up one by one.
     Points(Points),
     /// Documents in the order of their keys.
     Documents(Documents),
@@ -51,12 +52,12 @@ pub(super) enum Source {
     Several(Vec<Source>),
 }
 
-/// Primary keys to look up.
+/// Documents to look up.
 #[derive(Debug)]
 pub(super) enum Points {
-    /// One, or none (any more).
-    One(Option<Vec<u8>>),
-    /// Those of a list.
+    /// One by its `_id`, or none (any more).
+    Id(Option<IdKey>),
+    /// Those of a list of primary keys.
     Listed(KeyRanges),
 }
 
@@ -70,6 +71,15 @@ pub(super) struct Documents {
     direction: Direction,
     /// Whether anything of a document is looked at.
     contents: Contents,
+    /// Whether fields of the primary key are bounded that the ranges do not settle.
+    checking: Checking,
+}
+
+/// Whether the keys of a scan are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Checking {
+    Needed,
+    Unneeded,
 }
 
 /// Whether a scan stands within a range.
@@ -120,6 +130,8 @@ const EMPTY_RANGES_MAX: u32 = 8;
 enum EntryCoverage {
     /// They are fetched.
     Fetched,
+    /// The entries hold copies of them.
+    Copied,
     /// They are made of the entries, of which one is enough for each combination of values of so many fields.
     Made { maker: EntryDocument, distinct_fields: Option<usize> },
     /// There is no need of them.
@@ -133,10 +145,8 @@ impl Source {
     /// The index is gone since the plan was made.
     pub fn new(collection: &Collection, access: Access, coverage: Coverage) -> Result<Source, QueryError> {
         Ok(match access {
-            Access::Nothing => Source::Points(Points::One(None)),
-            Access::PrimaryKey(id) => {
-                Source::Points(Points::One(Some(collection.primary_key_of(id.raw()).into_bytes())))
-            }
+            Access::Nothing => Source::Points(Points::Id(None)),
+            Access::Id(id) => Source::Points(Points::Id(Some(collection.id_key(id.raw())))),
             Access::Collection(direction) => {
                 let direction = storage_direction(direction);
                 let scan = collection.scan_documents(KeyRange::all(), direction);
@@ -157,7 +167,7 @@ impl Source {
         coverage: Coverage,
     ) -> Result<Source, QueryError> {
         let direction = storage_direction(access.direction);
-        let is_primary = access.is_primary();
+        let is_primary = access.index.is_primary();
         let whole_bytes = match (access.index.truncated, is_primary) {
             (Truncation::Whole, _) => None,
             (Truncation::Truncated, true) => Some(PrimaryKey::CUT_PREFIX_BYTES),
@@ -188,6 +198,7 @@ impl Source {
         })?;
         let scan = one_range.map(|range| collection.scan_index(index, range, direction));
         let coverage = match coverage {
+            Coverage::Document if access.index.contents == EntryContents::Copy => EntryCoverage::Copied,
             Coverage::Document => EntryCoverage::Fetched,
             Coverage::Entry(nulls) => {
                 EntryCoverage::Made { maker: EntryDocument::new(&access.index, nulls), distinct_fields: None }
@@ -311,7 +322,13 @@ impl Surroundings<'_> {
 impl Points {
     fn step(&mut self, surroundings: &Surroundings<'_>, found: &mut Found) -> Result<Step, QueryError> {
         let key = match self {
-            Points::One(key) => key.take(),
+            Points::Id(None) => return Ok(Step::End),
+            Points::Id(Some(id)) => {
+                let Surroundings { collection, transaction, blocking, .. } = *surroundings;
+                let key = collection.locate(transaction, id, blocking)?;
+                *self = Points::Id(None);
+                key
+            }
             Points::Listed(ranges) => ranges.next_point(),
         };
         let Some(key) = key else { return Ok(Step::End) };
@@ -333,7 +350,11 @@ impl Documents {
             Coverage::Nothing | Coverage::Counter => Contents::Unneeded,
         };
         let phase = if scan.is_some() { ScanPhase::Within } else { ScanPhase::Between };
-        Documents { ranges, scan, phase, direction, contents }
+        let checking = match ranges.as_ref().is_none_or(KeyRanges::admits_all) {
+            true => Checking::Unneeded,
+            false => Checking::Needed,
+        };
+        Documents { ranges, scan, phase, direction, contents, checking }
     }
 
     fn step(&mut self, surroundings: &Surroundings<'_>) -> Result<Step, QueryError> {
@@ -348,14 +369,17 @@ impl Documents {
             self.phase = ScanPhase::Within;
             return Ok(Step::Nothing);
         };
-        let Some((_, document)) = scan.next(surroundings.transaction, surroundings.blocking)? else {
+        let Some((key, document)) = scan.next(surroundings.transaction, surroundings.blocking)? else {
             self.phase = ScanPhase::Between;
             return Ok(Step::Nothing);
         };
-        surroundings.count_documents(1);
-        if self.ranges.is_some() {
+        if let Some(ranges) = &self.ranges {
             surroundings.count_keys(1);
+            if self.checking == Checking::Needed && !admits(ranges, key) {
+                return Ok(Step::Nothing);
+            }
         }
+        surroundings.count_documents(1);
         match surroundings.filter {
             Some(filter) if !filter.matches(RawDocument::from_bytes(document)?)? => Ok(Step::Nothing),
             _ => Ok(Step::Document),
@@ -367,10 +391,14 @@ impl Documents {
             return Ok(ControlFlow::Continue(()));
         };
         let is_ranged = self.ranges.is_some();
+        let checked = self.ranges.as_ref().filter(|_| self.checking == Checking::Needed);
         while let Some((primary_key, document)) = scan.next_at_hand() {
             sweep.operation.check()?;
-            sweep.counters.documents_examined += 1;
             sweep.counters.keys_examined += u64::from(is_ranged);
+            if checked.is_some_and(|ranges| !admits(ranges, primary_key)) {
+                continue;
+            }
+            sweep.counters.documents_examined += 1;
             let document = RawDocument::from_bytes(document)?;
             if let Some(filter) = sweep.filter
                 && !filter.matches(document)?
@@ -386,9 +414,8 @@ impl Documents {
 
     /// Passes over the documents at hand, where none is looked at.
     fn pass_run(&mut self, surroundings: &Surroundings<'_>) -> u64 {
-        let Some(scan) = self.scan.as_mut().filter(|_| self.contents == Contents::Unneeded) else {
-            return 0;
-        };
+        let passes = self.contents == Contents::Unneeded && self.checking == Checking::Unneeded;
+        let Some(scan) = self.scan.as_mut().filter(|_| passes) else { return 0 };
         let passed = scan.pass_rest() as u64;
         surroundings.count_documents(passed);
         if self.ranges.is_some() {
@@ -433,14 +460,24 @@ impl Entries {
         self.field_bytes = entry.fields.len();
         match &self.coverage {
             EntryCoverage::Made { maker, distinct_fields } if is_whole => {
-                if !maker.write(entry.fields, entry.type_bits, &mut found.document)? {
-                    return Ok(Step::Key);
+                let is_made = maker.write(entry.fields, entry.type_bits, &mut found.document)?;
+                match entry.document {
+                    None if !is_made => return Ok(Step::Key),
+                    Some(document) if !is_made => {
+                        found.document.clear();
+                        found.document.extend_from_slice(document);
+                    }
+                    _ => {}
                 }
                 if let Some(fields) = distinct_fields {
                     scan.skip_fields(*fields);
                 }
             }
-            EntryCoverage::Made { .. } | EntryCoverage::Fetched => return Ok(Step::Key),
+            EntryCoverage::Copied | EntryCoverage::Made { .. } | EntryCoverage::Fetched => {
+                let Some(document) = entry.document else { return Ok(Step::Key) };
+                found.document.clear();
+                found.document.extend_from_slice(document);
+            }
             EntryCoverage::Unneeded => {
                 found.document.clear();
                 found.document.extend_from_slice(RawDocument::empty().as_bytes());
@@ -478,7 +515,7 @@ impl Entries {
     fn pass_run(&mut self, surroundings: &Surroundings<'_>) -> u64 {
         let Some(scan) = &mut self.scan else { return 0 };
         let passed = match &self.coverage {
-            EntryCoverage::Fetched => 0,
+            EntryCoverage::Fetched | EntryCoverage::Copied => 0,
             EntryCoverage::Made { distinct_fields: None, .. } => scan.pass_equal(self.field_bytes),
             // The others were skipped.
             EntryCoverage::Made { distinct_fields: Some(_), .. } => 0,
@@ -490,6 +527,12 @@ impl Entries {
         surroundings.count_keys(passed as u64);
         passed as u64
     }
+}
+
+/// Whether the fields of a primary key lie within bounds. Those of a cut one are lost: its document is tested
+/// instead.
+fn admits(ranges: &KeyRanges, primary_key: &[u8]) -> bool {
+    primary_key.len() == PRIMARY_KEY_BYTES_MAX || ranges.admits(primary_key)
 }
 
 fn storage_direction(direction: ScanDirection) -> Direction {

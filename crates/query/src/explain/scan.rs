@@ -3,21 +3,21 @@
 //!
 //! Bounds are decoded from key bytes, so a number is shown as the commonest type that has its value.
 
-use pando_catalog::{IndexDescription, Sparseness, Uniqueness};
+use pando_catalog::{ID_INDEX, IndexDescription, Sparseness, Uniqueness};
 use pando_document::{Document, RawValue, Value};
 use pando_keyorder::Direction;
 
 use super::{named, owned};
 use crate::plan::interval::{self, Interval, Intervals, Side};
-use crate::plan::{IndexAccess, PRIMARY_INDEX, ScanBounds, ScanDirection};
+use crate::plan::{IndexAccess, ScanBounds, ScanDirection};
 use crate::shell_text::owned_value_text;
 
-pub(super) fn primary_point(id: RawValue<'_>) -> Document {
+pub(super) fn id_point(id: RawValue<'_>) -> Document {
     let mut stage = named("IXSCAN");
     let mut pattern = Document::new();
     pattern.push("_id", Value::Int32(1));
     stage.push("keyPattern", pattern);
-    stage.push("indexName", PRIMARY_INDEX);
+    stage.push("indexName", ID_INDEX);
     stage.push("isMultiKey", false);
     stage.push("isUnique", true);
     stage.push("direction", "forward");
@@ -78,6 +78,9 @@ fn push_index(stage: &mut Document, index: &IndexDescription) {
     stage.push("isUnique", index.unique == Uniqueness::Unique);
     stage.push("isSparse", index.sparse == Sparseness::Sparse);
     stage.push("isPartial", false);
+    if index.shows_documents() {
+        stage.push("clustering", true);
+    }
     stage.push("indexVersion", Value::Int32(2));
 }
 

@@ -16,7 +16,7 @@ pub enum PlanSummary {
     /// No document can match.
     Nothing,
     /// One document by its `_id`.
-    PrimaryKey,
+    Id,
     /// All documents.
     Collection,
     /// The collection's counter.
@@ -30,8 +30,8 @@ impl PlanSummary {
     pub fn of(plan: &Plan, purpose: Purpose) -> PlanSummary {
         match &plan.access {
             Access::Nothing => PlanSummary::Nothing,
-            Access::PrimaryKey(_) if plan.residual.is_none() => PlanSummary::PrimaryKey,
-            Access::PrimaryKey(_) => PlanSummary::Indexes("IXSCAN { _id: 1 }".to_owned()),
+            Access::Id(_) if plan.residual.is_none() => PlanSummary::Id,
+            Access::Id(_) => PlanSummary::Indexes("IXSCAN { _id: 1 }".to_owned()),
             Access::Collection(_) if plan.coverage == Coverage::Counter => PlanSummary::Counter,
             Access::Collection(_) => PlanSummary::Collection,
             Access::Index(scan) => {
@@ -50,7 +50,7 @@ impl PlanSummary {
         match self {
             PlanSummary::None => None,
             PlanSummary::Nothing => Some("EOF"),
-            PlanSummary::PrimaryKey => Some("IDHACK"),
+            PlanSummary::Id => Some("IDHACK"),
             PlanSummary::Collection => Some("COLLSCAN"),
             PlanSummary::Counter => Some(FAST_COUNT),
             PlanSummary::Indexes(text) => Some(text),

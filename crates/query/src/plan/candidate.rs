@@ -1,14 +1,14 @@
 //! Candidates: plans with their costs, of one index or of the whole collection.
 
-use pando_catalog::{IndexDescription, Sparseness, Visibility};
+use pando_catalog::{EntryContents, IndexDescription, Sparseness, Visibility};
 
 use super::cost::{self, DocumentAccess, Order, Work};
 use super::index_bounds::{self, IndexBounds};
 use super::interval::Intervals;
 use super::predicates::Predicate;
 use super::{
-    Access, Consumer, Coverage, FindSpecification, IndexAccess, Nulls, PRIMARY_INDEX, Plan, ProjectionNeeds,
-    ScanBounds, ScanDirection, from_index,
+    Access, Consumer, Coverage, FindSpecification, IndexAccess, Nulls, Plan, ProjectionNeeds, ScanBounds,
+    ScanDirection, from_index,
 };
 use crate::filter::{Filter, Node};
 use crate::path::Path;
@@ -77,10 +77,10 @@ pub(super) fn through_index(
         find.sort_pattern().map(|pattern| from_index::sort_direction(pattern, index, &bounds.fields));
     let covered = from_index::covers(index, find.needs, &residual, find.sort_pattern());
     let work = Work::of_bounds(&bounds.fields, index.sparse);
-    let document_access = match (covered, index.name == PRIMARY_INDEX) {
-        (_, true) => DocumentAccess::Clustered,
-        (true, false) => DocumentAccess::Covered,
-        (false, false) => DocumentAccess::Fetched,
+    let document_access = match (covered, index.contents) {
+        (_, EntryContents::Document) | (false, EntryContents::Copy) => DocumentAccess::Clustered,
+        (true, EntryContents::Reference | EntryContents::Copy) => DocumentAccess::Covered,
+        (false, EntryContents::Reference) => DocumentAccess::Fetched,
     };
     let order = match direction {
         Some(None) => Order::Sorted,

@@ -98,7 +98,7 @@ pub(super) enum DocumentAccess {
     Covered,
     /// Each is fetched by its primary key.
     Fetched,
-    /// The scan reads the documents themselves.
+    /// The scan reads the documents themselves, or entries with copies of them.
     Clustered,
 }
 

@@ -10,7 +10,7 @@ use crate::sort::Sort;
 /// is looked up by its key.
 ///
 /// Such a find needs no parsed filter, no plan and no executor: the caller fetches the document by its
-/// primary key.
+/// `_id`.
 pub fn point_lookup(filter: &RawDocument) -> Option<RawValue<'_>> {
     let mut fields = filter.iter();
     let Some(Ok(("_id", value))) = fields.next() else { return None };
@@ -24,7 +24,7 @@ pub fn point_lookup(filter: &RawDocument) -> Option<RawValue<'_>> {
     (is_plain && fields.next().is_none()).then_some(value)
 }
 
-/// Whether equality with a value is equality of primary keys: not of null (which a missing field is), nor of
+/// Whether equality with a value is equality of keys: not of null (which a missing field is), nor of
 /// arrays (which no `_id` is), nor of patterns (which match).
 fn is_key(value: RawValue<'_>) -> bool {
     !matches!(value, RawValue::Null | RawValue::Undefined | RawValue::Array(_) | RawValue::Regex(_))
@@ -32,7 +32,7 @@ fn is_key(value: RawValue<'_>) -> bool {
 
 /// The plan of a filter that wants `_id` to be equal to a plain value, among other things, and of a request
 /// that forces no other: no index needs to be known for it.
-pub fn plan_by_primary_key(find: &FindSpecification<'_>) -> Option<Plan> {
+pub fn plan_by_id(find: &FindSpecification<'_>) -> Option<Plan> {
     if find.hint.is_some()
         || find.min.is_some()
         || find.max.is_some()
@@ -53,7 +53,7 @@ pub fn plan_by_primary_key(find: &FindSpecification<'_>) -> Option<Plan> {
     let residual: Vec<&Node> =
         nodes.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, node)| node).collect();
     Some(Plan {
-        access: Access::PrimaryKey(literal.clone()),
+        access: Access::Id(literal.clone()),
         residual: candidate::residual_of(&residual),
         coverage: Coverage::Document,
         // One document is in any order.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use pando_catalog::{
-    Begin, BlockingMode, Caller, Catalog, Collection, Durability, IndexDescription, Namespace, SharedEngine,
+    Begin, BlockingMode, Caller, Catalog, Collection, Durability, IndexDescription, Namespace, PrimaryKey,
+    SharedEngine,
 };
 use pando_document::{Document, RawDocumentBuf, Value, doc};
 use pando_environment::Environment;
@@ -133,7 +134,7 @@ fn written(name: &'static str, versions: impl Fn(usize) -> (Document, Document) 
         let (old, new) = (old.to_raw(), new.to_raw());
         move || {
             let mut transaction = catalog.begin_write().unwrap();
-            let key = collection.primary_key_of(old.get("_id").unwrap().unwrap()).into_bytes();
+            let key = PrimaryKey::of(old.get("_id").unwrap().unwrap()).into_bytes();
             collection.insert(&mut transaction, &old, BlockingMode::MayBlock).unwrap();
             collection.replace(&mut transaction, &key, &old, &new, BlockingMode::MayBlock).unwrap();
             collection.remove(&mut transaction, &key, &new, BlockingMode::MayBlock).unwrap();

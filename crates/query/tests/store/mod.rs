@@ -23,10 +23,34 @@ pub struct Store {
 
 impl Store {
     pub fn new(documents: &[RawDocumentBuf], indexes: &[Document]) -> Store {
+        Store::with_options(&doc! {}, documents, indexes)
+    }
+
+    /// One store for each layout: by `_id`, a heap, and by these fields; with indexes that carry documents
+    /// where they are not by `_id`.
+    #[allow(dead_code, reason = "each test file uses its part")]
+    pub fn of_all_layouts(
+        fields: &Document,
+        documents: &[RawDocumentBuf],
+        indexes: &[Document],
+    ) -> Vec<Store> {
+        let carrying: Vec<Document> = indexes.iter().cloned().map(clustering).collect();
+        vec![
+            Store::new(documents, indexes),
+            Store::with_options(&doc! { "layout": "heap" }, documents, indexes),
+            Store::with_options(
+                &doc! { "primaryKey": (Value::Document(fields.clone())) },
+                documents,
+                &carrying,
+            ),
+        ]
+    }
+
+    fn with_options(options: &Document, documents: &[RawDocumentBuf], indexes: &[Document]) -> Store {
         let engine: SharedEngine = Arc::new(MemoryEngine::new(&Environment::real()));
         let catalog = Catalog::open(engine).unwrap();
         let namespace = Namespace::new("test", "plans").unwrap();
-        catalog.create_collection(&namespace, RawDocumentBuf::new(), [7; 16]).unwrap();
+        catalog.create_collection(&namespace, options.to_raw(), [7; 16]).unwrap();
         let descriptions = indexes
             .iter()
             .map(|specification| IndexDescription::from_specification(&specification.to_raw()).unwrap());
@@ -77,6 +101,11 @@ impl Store {
 
 pub fn id_of(document: &RawDocument) -> i64 {
     document.get("_id").unwrap().unwrap().as_i64_exact().unwrap()
+}
+
+fn clustering(mut specification: Document) -> Document {
+    specification.push("clustering", true);
+    specification
 }
 
 pub fn index(keys: Document, options: &[&str]) -> Document {

@@ -3,14 +3,16 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use pando_catalog::{BlockingMode, Bytes, Caller, Collection, Operation, QueryAccount, Transaction};
+use pando_catalog::{
+    BlockingMode, Bytes, Caller, Collection, ID_INDEX, Operation, QueryAccount, Transaction,
+};
 use pando_document::RawDocument;
 use pando_query::QueryError;
 use pando_query::execute::{ExecutionFigures, Executor, Revisits};
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::pipeline::{Flow, Pipeline, PipelineRun, RunOptions, RunSink, Searches, Sink, Source, Take};
-use pando_query::plan::{Access, FindSpecification, PRIMARY_INDEX, Plan, plan_at};
+use pando_query::plan::{Access, FindSpecification, Plan, plan_at};
 
 use crate::CommandError;
 use crate::ErrorCode;
@@ -268,7 +270,7 @@ fn search_of(plan: &Plan) -> Searches {
     let mut search = Searches::default();
     match &plan.access {
         Access::Nothing => {}
-        Access::PrimaryKey(_) => search.indexes.extend([PRIMARY_INDEX.to_owned()]),
+        Access::Id(_) => search.indexes.extend([ID_INDEX.to_owned()]),
         Access::Collection(_) => search.collection_scans = 1,
         Access::Index(scan) => search.indexes.extend([scan.index.name.clone()]),
         Access::Union(scans) => search.indexes.extend(scans.iter().map(|scan| scan.index.name.clone())),

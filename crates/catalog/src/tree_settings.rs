@@ -1,8 +1,7 @@
-//! The trees of a collection as the engine sees them: layout, statistics, compaction, checks.
+//! The trees of a collection as the engine sees them: settings, statistics, compaction, checks.
 //!
-//! The *layout* of a tree is a list of the engine's own settings. The options of a collection and
-//! the specification of an index have them in the field `storageEngine`, by engine. The engine
-//! gives them their meaning.
+//! The *settings* of a tree are the engine's own. The options of a collection and the specification of an
+//! index have them in the field `storageEngine`, by engine. The engine gives them their meaning.
 
 use pando_document::{RawDocument, RawValue};
 use pando_storage::{CheckReport, CheckRequest, ErrorKind, Operation, Statistics, StorageError, TreeOptions};
@@ -46,9 +45,10 @@ fn take_settings(
 }
 
 impl Collection {
-    /// The engine's figures of each tree: first of the documents (`_id_`), then of each index by its name.
+    /// The engine's figures of each tree: first of the documents, then of each secondary index by its name.
     pub fn tree_statistics(&self) -> Result<Vec<(String, Statistics)>, StorageError> {
-        let mut figures = vec![("_id_".to_owned(), self.engine().tree_statistics(self.primary_tree())?)];
+        let documents = self.engine().tree_statistics(self.primary_tree())?;
+        let mut figures = vec![(self.layout().documents_name().to_owned(), documents)];
         for index in self.indexes() {
             figures.push((index.name().to_owned(), self.engine().tree_statistics(index.tree())?));
         }
@@ -65,7 +65,8 @@ impl Collection {
         Ok(before.saturating_sub(self.engine().bytes_on_disk(None)?))
     }
 
-    /// Has the engine compact one tree: that of the documents (`_id_`) or of the index of this name. Blocks.
+    /// Has the engine compact one tree: that of the secondary index of this name or else that of the
+    /// documents. Blocks.
     pub fn compact_tree(&self, index: &str, operation: &Operation) -> Result<(), StorageError> {
         let tree = self.index(index).map_or_else(|| self.primary_tree(), |index| index.tree());
         self.engine().compact(&[tree], operation).map(|_| ())

@@ -1,0 +1,181 @@
+//! The layout of a collection: by which key its documents lie in the primary tree.
+//!
+//! | layout      | key of a document                                          | `_id`                    |
+//! |-------------|------------------------------------------------------------|--------------------------|
+//! | `Clustered` | `_id`                                                      | is the key               |
+//! | `Fields`    | fields of the user's choice, the last of which is `_id`    | a unique secondary index |
+//! | `Heap`      | a record id: the number of the insert (`record_ids`)       | a unique secondary index |
+//!
+//! The options of the collection tell it: `layout: "heap"`, or `primaryKey: {ts: 1, _id: 1}` as in TokuMX.
+//! Options without either mean `Clustered`, as they do in every collection of an older program. A layout
+//! never changes.
+//!
+//! # Not here
+//! The bytes of a key (`document_key`), reads by `_id` (`id_lookup`).
+
+use std::sync::Arc;
+
+use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
+use pando_keyorder::Direction;
+
+use crate::definition::fields_of;
+use crate::index_description::IndexField;
+
+/// The name of the index on `_id`.
+pub const ID_INDEX: &str = "_id_";
+
+/// The name of the index that the documents are where their key is of the user's choice.
+pub const PRIMARY_KEY_INDEX: &str = "primaryKey";
+
+/// A name for the tree of a heap's documents, which is no index.
+pub const HEAP_TREE: &str = "$documents";
+
+/// See the [module](self).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// By `_id`.
+    #[default]
+    Clustered,
+    /// By these fields, the last of which is `_id`.
+    Fields(Arc<[IndexField]>),
+    /// By a record id, in the order of inserts.
+    Heap,
+}
+
+impl Layout {
+    /// The layout that the options of a collection ask for; `Err` says what is wrong with them.
+    pub fn of_options(options: &RawDocument) -> Result<Layout, String> {
+        let get = |name| options.get(name).map_err(|error| error.to_string());
+        let fields = match get("primaryKey")? {
+            None => None,
+            Some(RawValue::Document(pattern)) => Some(primary_key_fields(pattern)?),
+            Some(_) => return Err("'primaryKey' has to be a document".to_owned()),
+        };
+        match (get("layout")?, fields) {
+            (None | Some(RawValue::String("clustered")), None) => Ok(Layout::Clustered),
+            (None | Some(RawValue::String("clustered")), Some(fields)) if fields.len() == 1 => {
+                Ok(Layout::Clustered)
+            }
+            (None | Some(RawValue::String("clustered")), Some(fields)) => Ok(Layout::Fields(fields.into())),
+            (Some(RawValue::String("heap")), None) => Ok(Layout::Heap),
+            (Some(RawValue::String("heap")), Some(_)) => {
+                Err("a collection with a 'primaryKey' cannot have the layout \"heap\"".to_owned())
+            }
+            (Some(other), _) => {
+                Err(format!("'layout' has to be \"clustered\" or \"heap\", and is {other:?}"))
+            }
+        }
+    }
+
+    /// Whether `_id` is the key of a document.
+    pub fn is_by_id(&self) -> bool {
+        matches!(self, Layout::Clustered)
+    }
+
+    /// The name of the layout.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Layout::Clustered => "clustered",
+            Layout::Fields(_) => "primaryKey",
+            Layout::Heap => "heap",
+        }
+    }
+
+    /// The name of the tree of documents in lists of figures: that of the index that they are, if any.
+    pub fn documents_name(&self) -> &'static str {
+        match self {
+            Layout::Clustered => ID_INDEX,
+            Layout::Fields(_) => PRIMARY_KEY_INDEX,
+            Layout::Heap => HEAP_TREE,
+        }
+    }
+
+    /// The specification of the index that the documents are; `None` for a heap.
+    pub(crate) fn primary_specification(&self) -> Option<RawDocumentBuf> {
+        match self {
+            Layout::Clustered => Some(id_specification()),
+            Layout::Fields(fields) => {
+                let mut key = Document::new();
+                for field in fields.iter() {
+                    let order = if field.direction == Direction::Ascending { 1 } else { -1 };
+                    key.push(field.path.as_str(), Value::Int32(order));
+                }
+                let specification = doc! {
+                    "v": 2, "key": (Value::Document(key)), "name": PRIMARY_KEY_INDEX,
+                    "unique": true, "clustering": true,
+                };
+                Some(specification.to_raw())
+            }
+            Layout::Heap => None,
+        }
+    }
+
+    /// The specification of the secondary index on `_id`; `None` where `_id` is the key of a document.
+    pub(crate) fn id_index_specification(&self) -> Option<RawDocumentBuf> {
+        (!self.is_by_id()).then(id_specification)
+    }
+}
+
+fn id_specification() -> RawDocumentBuf {
+    doc! { "v": 2, "key": { "_id": 1 }, "name": ID_INDEX }.to_raw()
+}
+
+/// That of a collection whose options have MongoDB's `clusteredIndex`.
+pub(crate) fn clustered_specification() -> RawDocumentBuf {
+    doc! { "v": 2, "key": { "_id": 1 }, "name": ID_INDEX, "unique": true, "clustered": true }.to_raw()
+}
+
+/// The fields of a primary key, checked.
+fn primary_key_fields(pattern: &RawDocument) -> Result<Vec<IndexField>, String> {
+    let fields = fields_of(pattern)?;
+    match fields.last() {
+        Some(last) if last.path == "_id" && last.direction == Direction::Ascending => {}
+        _ => return Err("'primaryKey' has to end with {_id: 1}".to_owned()),
+    }
+    for (at, field) in fields.iter().enumerate() {
+        if fields[..at].iter().any(|before| before.path == field.path) {
+            return Err(format!("'primaryKey' has the field {} twice", field.path));
+        }
+    }
+    Ok(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(options: Document) -> Result<Layout, String> {
+        Layout::of_options(&options.to_raw())
+    }
+
+    #[test]
+    fn options_tell_the_layout_and_none_mean_clustered() {
+        assert_eq!(layout(doc! {}), Ok(Layout::Clustered));
+        assert_eq!(layout(doc! { "layout": "clustered" }), Ok(Layout::Clustered));
+        assert_eq!(layout(doc! { "primaryKey": { "_id": 1 } }), Ok(Layout::Clustered));
+        assert_eq!(layout(doc! { "layout": "heap" }), Ok(Layout::Heap));
+        let Ok(Layout::Fields(fields)) = layout(doc! { "primaryKey": { "a.b": -1, "_id": 1.0 } }) else {
+            panic!("a primary key of two fields")
+        };
+        assert_eq!((fields[0].path.as_str(), fields[1].path.as_str()), ("a.b", "_id"));
+    }
+
+    #[test]
+    fn a_primary_key_ends_with_id_and_has_each_field_once() {
+        for refused in [
+            doc! { "primaryKey": { "a": 1 } },
+            doc! { "primaryKey": { "_id": 1, "a": 1 } },
+            doc! { "primaryKey": { "a": 1, "_id": -1 } },
+            doc! { "primaryKey": { "a": "hashed", "_id": 1 } },
+            doc! { "primaryKey": { "a": 1, "a": 1, "_id": 1 } },
+            doc! { "primaryKey": { "a": 0, "_id": 1 } },
+            doc! { "primaryKey": {} },
+            doc! { "primaryKey": 1 },
+            doc! { "primaryKey": { "a": 1, "_id": 1 }, "layout": "heap" },
+            doc! { "layout": "cluster" },
+            doc! { "layout": 1 },
+        ] {
+            assert!(layout(refused.clone()).is_err(), "{refused:?}");
+        }
+    }
+}
