@@ -10,7 +10,7 @@
 //!   answers write again soon after they get them, so about as many are to be expected.
 //!
 //! # Algorithm
-//! 1. Three quarters of the active, and [`WANTED_MAX`] at most, are wanted. The others prepare their next
+//! 1. Five of six of the active, and [`WANTED_MAX`] at most, are wanted. The others prepare their next
 //!    commits meanwhile, so device and processors both have work.
 //! 2. A sync begins as soon as so many wait.
 //! 3. It begins in any case when the pause has taken [`PAUSE_SYNCS_MAX`] times as long as the last sync. Then
@@ -38,7 +38,7 @@ pub(super) struct Gathering {
 impl Gathering {
     /// The number of waiting commits with which a sync begins at once; at least 1.
     pub(super) fn wanted(&self) -> usize {
-        (self.active * 3 / 4).clamp(1, WANTED_MAX)
+        (self.active * 5 / 6).clamp(1, WANTED_MAX)
     }
 
     /// For how long to wait for more than these `waiting`; `None`: the sync begins now.
@@ -74,17 +74,17 @@ mod tests {
     fn a_pause_ends_with_the_wanted_or_after_the_time_of_three_syncs() {
         let mut gathering = Gathering::default();
         gathering.synced(10, 10, Duration::from_micros(100));
-        assert_eq!(gathering.wanted(), 15);
+        assert_eq!(gathering.wanted(), 16);
         assert_eq!(gathering.pause(10, at(1_000)), Some(Duration::from_micros(300)));
         assert_eq!(gathering.pause(12, at(1_100)), Some(Duration::from_micros(200)));
-        assert_eq!(gathering.pause(15, at(1_150)), None, "as many as wanted");
-        assert_eq!(gathering.pause(14, at(1_300)), None, "the time is over");
+        assert_eq!(gathering.pause(16, at(1_150)), None, "as many as wanted");
+        assert_eq!(gathering.pause(15, at(1_300)), None, "the time is over");
     }
 
     #[test]
     fn the_wanted_follow_the_active_up_to_the_bound() {
         let mut gathering = Gathering::default();
-        for (served, came, wanted) in [(1, 1, 1), (3, 1, 3), (12, 4, 12), (20, 20, WANTED_MAX), (2, 0, 1)] {
+        for (served, came, wanted) in [(1, 1, 1), (3, 1, 3), (12, 4, 13), (20, 20, WANTED_MAX), (2, 0, 1)] {
             gathering.synced(served, came, Duration::from_micros(300));
             assert_eq!(gathering.wanted(), wanted);
         }
