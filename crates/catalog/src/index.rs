@@ -86,7 +86,7 @@ impl Index {
         self.definition.sparse
     }
 
-    /// What its entries hold.
+    /// The contents of its entries.
     pub fn contents(&self) -> EntryContents {
         self.definition.contents
     }

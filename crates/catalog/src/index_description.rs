@@ -81,7 +81,7 @@ pub struct IndexDescription {
     pub truncated: Truncation,
     /// Whether the planner may use it.
     pub hidden: Visibility,
-    /// What its entries hold.
+    /// The contents of its entries.
     pub contents: EntryContents,
     /// The specification as `listIndexes` shows it.
     pub specification: RawDocumentBuf,

@@ -25,7 +25,7 @@ const SKIPPED_ENTRIES_MAX: u64 = 100_000;
 /// Bytes that RocksDB adds to each key in a table file.
 const KEY_SUFFIX_BYTES: u64 = 8;
 
-/// What a column family holds, all trees together.
+/// The contents of a column family, all trees together.
 struct FamilySize {
     file_bytes: u64,
     file_entries: u64,

@@ -210,7 +210,7 @@ impl<'s> Changes<'s> {
     }
 }
 
-/// What a truncated range takes away, about.
+/// The entries and bytes that a truncated range takes away, about.
 fn removed(size: Estimate, is_whole: bool) -> SizeChange {
     let share = if is_whole { 1 } else { RANGE_SHARE };
     SizeChange { entries: -(size.entries as i64) / share, bytes: -(size.bytes as i64) / share }

@@ -211,7 +211,7 @@ impl EngineSnapshot for WiredTigerSnapshot {
     fn commit(&mut self, own: OwnChanges<'_>, durability: Durability) -> Result<CommitReceipt, StorageError> {
         let writes = own.writes.in_memory().expect("writes without a spill space stay in memory");
         let commit = Commit { writes, ranges: own.ranges, claims: own.claims, durability };
-        // What only this snapshot keeps is of no use any more: the transaction reads no more.
+        // The transaction reads no more, so versions that only this snapshot keeps are of no use.
         self.store.let_go(self.held.take());
         self.store.commit(&commit)
     }

@@ -186,7 +186,7 @@ fn a_durable_load_survives_without_a_close_and_a_check_counts_anew() {
             (0..20_000_u32).map(|number| (number.to_be_bytes().to_vec(), vec![7; 100])).collect();
         let mut sorted = IteratorEntries::new(entries.iter().map(|(key, value)| (&key[..], &value[..])));
         assert_eq!(engine.load(tree, &mut sorted, LoadDurability::Durable).unwrap(), 20_000);
-        // What lies on the device now is what a power cut would leave.
+        // A power cut would leave the files as they lie on the device now.
         let copy = tempfile::tempdir().unwrap();
         fs::create_dir(copy.path().join("wiredtiger")).unwrap();
         for entry in fs::read_dir(folder.path().join("wiredtiger")).unwrap() {

@@ -59,8 +59,8 @@ pub(super) fn check(options: &RawDocument, own_engine: &str) -> Result<(), (Erro
     Ok(())
 }
 
-/// What a client is told of settings for MongoDB's engine that this server's engine passes over; `None` where
-/// there are none. `options` are those of a collection, or the specification of an index.
+/// The note that a client gets of settings for MongoDB's engine that this server's engine passes over; `None`
+/// where there are none. `options` are those of a collection, or the specification of an index.
 pub(super) fn note_of_passed_over(options: &RawDocument, own_engine: &str) -> Option<String> {
     let Ok(Some(RawValue::Document(engines))) = options.get("storageEngine") else { return None };
     let Ok(Some(RawValue::Document(settings))) = engines.get(FOREIGN_ENGINE) else { return None };
