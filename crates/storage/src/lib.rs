@@ -67,6 +67,7 @@
 //! query_memory -> engine, operation, run, scratch
 //! run -> scratch
 //! scratch -> operation
+//! sync_state -> durability
 //! leaves: access, capabilities, contest, error, identifiers, key_filter, key_range, memory, tournament
 //! leaves: wait_signal
 //! ```
@@ -102,6 +103,7 @@ mod snapshot_transaction;
 mod sorter;
 mod spill;
 mod statistics;
+mod sync_state;
 mod tournament;
 mod transaction;
 mod wait_signal;
@@ -142,6 +144,7 @@ pub use snapshot_transaction::{DeletedRange, EngineSnapshot, OverlaidScan, OwnCh
 pub use sorter::Sorter;
 pub use spill::{MergedWrites, SpillFigures, SpillSpace, SpillingWrites};
 pub use statistics::{Estimate, LiveTransaction, Statistics, Wait};
+pub use sync_state::SyncState;
 pub use transaction::{Cursor, RunValues, Transaction};
 pub use wait_signal::WaitSignal;
 pub use write_set::{Change, Write, WriteSet};

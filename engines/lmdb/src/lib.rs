@@ -39,7 +39,6 @@ mod live;
 mod options;
 mod recovery;
 mod store;
-mod sync_state;
 mod transaction;
 mod trees;
 
@@ -52,7 +51,8 @@ use pando_environment::{Environment, Step, Task};
 use pando_storage::{
     Begin, CachedReads, Capabilities, CommitReceipt, ConflictTime, Durability, DurabilityWaker, Engine,
     ErrorKind, Estimate, History, Intents, LiveTransaction, Merging, Persistence, RangeDeletes, ReadClaiming,
-    SnapshotTimestamp, Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions,
+    SnapshotTimestamp, Statistics, StorageError, SyncState, Transaction, TreeDescription, TreeId,
+    TreeOptions,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -61,7 +61,6 @@ pub use crate::options::LmdbOptions;
 use crate::durable_mark::Ending;
 use crate::failure::{environment_failed, lmdb_failed};
 use crate::store::Store;
-use crate::sync_state::SyncState;
 use crate::transaction::LmdbSnapshot;
 
 /// A store in LMDB.

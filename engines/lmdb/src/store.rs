@@ -19,7 +19,7 @@ use heed::{Env, RoTxn, RwTxn, WithoutTls};
 use pando_environment::{Clock, FolderLock};
 use pando_storage::{
     Claims, CommitReceipt, CommitTimestamp, ErrorKind, Estimate, Intents, KeyRange, Lsn, SnapshotTimestamp,
-    StorageError, TreeId, WriteSet,
+    StorageError, SyncState, TreeId, WriteSet,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -29,7 +29,6 @@ use crate::failure::{closed, is_map_full, lmdb_failed};
 use crate::layout;
 use crate::live::LiveTransactions;
 use crate::recovery::{self, MetaPages, Table, as_slice};
-use crate::sync_state::SyncState;
 use crate::trees::Trees;
 
 /// Entries that one LMDB transaction of a tree's removal takes out.

@@ -9,8 +9,8 @@ use pando_environment::{Access, Environment, OpenMode, Step, Task};
 use pando_storage::{
     BackupReport, BackupRequest, Begin, BlockingMode, CachedReads, Capabilities, CommitReceipt, ConflictTime,
     Durability, DurabilityWaker, Engine, Estimate, History, Intents, Isolation, LiveTransaction, Merging,
-    Operation, Persistence, RangeDeletes, ReadClaiming, ReadClaims, Statistics, StorageError, Transaction,
-    TransactionId, TreeDescription, TreeId, TreeOptions, Wait,
+    Operation, Persistence, RangeDeletes, ReadClaiming, ReadClaims, Statistics, StorageError, SyncState,
+    Transaction, TransactionId, TreeDescription, TreeId, TreeOptions, Wait,
 };
 use parking_lot::{Mutex, RwLock};
 use rocksdb::{CompactOptions, WriteOptions};
@@ -22,7 +22,6 @@ use crate::library::Snapshot;
 use crate::opening::{self, DATA_FOLDER};
 use crate::options::RocksdbOptions;
 use crate::store::{Store, Writer};
-use crate::sync_state::SyncState;
 use crate::transaction::RocksdbSnapshot;
 
 /// A store in RocksDB.

@@ -22,14 +22,14 @@
 //!
 //! # Modules
 //! ```arrows
-//! engine -> backup, library, opening, options, store, sync_state, transaction
+//! engine -> backup, library, opening, options, store, transaction
 //! backup -> opening, store, sync_mark
 //! figures -> store
 //! opening -> library, options, store, sync_mark, trees, tuning
 //! settings -> options, store
 //! sizes -> library, store, trees
 //! transaction -> commit, library, store
-//! store -> commit, library, live, options, sync_mark, sync_state, trees, tuning
+//! store -> commit, library, live, options, sync_mark, trees, tuning
 //! commit -> trees
 //! live -> library
 //! trees -> library
@@ -55,7 +55,6 @@ mod settings;
 mod sizes;
 mod store;
 mod sync_mark;
-mod sync_state;
 mod transaction;
 mod trees;
 mod tuning;

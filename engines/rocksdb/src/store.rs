@@ -24,7 +24,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pando_environment::{Clock, FolderLock};
 use pando_storage::{
-    CommitReceipt, CommitTimestamp, Intents, Lsn, ReadClaims, SnapshotTimestamp, StorageError, TreeId,
+    CommitReceipt, CommitTimestamp, Intents, Lsn, ReadClaims, SnapshotTimestamp, StorageError, SyncState,
+    TreeId,
 };
 use parking_lot::{Mutex, RwLock};
 use rocksdb::{Options, WriteBatch, WriteOptions};
@@ -36,7 +37,6 @@ use crate::library::{Database, Family, Snapshot};
 use crate::live::{Entered, LiveTransactions};
 use crate::options::{RocksdbOptions, TreeSettings};
 use crate::sync_mark::SyncMark;
-use crate::sync_state::SyncState;
 use crate::trees::Trees;
 use crate::tuning::Tuning;
 

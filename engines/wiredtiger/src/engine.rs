@@ -12,7 +12,7 @@ use pando_storage::{
     Durability, DurabilityWaker, Engine, ErrorKind, Estimate, History, Intents, Isolation, LiveTransaction,
     LoadDurability, Merging, Operation, Persistence, RangeDeletes, ReadClaiming, ReadClaims,
     SnapshotTimestamp, SnapshotTransaction, SortedEntries, SpillingWrites, Statistics, StorageError,
-    Transaction, TransactionId, TreeDescription, TreeId, TreeOptions,
+    SyncState, Transaction, TransactionId, TreeDescription, TreeId, TreeOptions,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -23,7 +23,6 @@ use crate::options::{TableType, WiredTigerOptions};
 use crate::session_pool::SessionPool;
 use crate::snapshot::WiredTigerSnapshot;
 use crate::store::Store;
-use crate::sync_state::SyncState;
 use crate::visibility::Visibility;
 use crate::{check, figures, load, records};
 

@@ -41,7 +41,6 @@ mod records;
 mod session_pool;
 mod snapshot;
 mod store;
-mod sync_state;
 mod trees;
 mod verify;
 mod visibility;

@@ -17,7 +17,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pando_environment::{Clock, FolderLock, TaskWaker};
-use pando_storage::{ErrorKind, Intents, Lsn, ReadClaims, SnapshotTimestamp, StorageError, TreeId};
+use pando_storage::{
+    ErrorKind, Intents, Lsn, ReadClaims, SnapshotTimestamp, StorageError, SyncState, TreeId,
+};
 use parking_lot::{Mutex, RwLock};
 
 use crate::commit::{BEGIN_WRITING, COMMIT, FLUSH, SYNC};
@@ -31,7 +33,6 @@ use crate::options::WiredTigerOptions;
 use crate::records::TreeNumbers;
 use crate::session_pool::SessionPool;
 use crate::snapshot::HeldSnapshot;
-use crate::sync_state::SyncState;
 use crate::trees::{Table, Trees};
 use crate::visibility::Visibility;
 

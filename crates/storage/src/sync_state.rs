@@ -1,5 +1,5 @@
-//! The state of the task that syncs the log: commits reach the device within 100 ms, or as soon as a client
-//! waits for one.
+//! The state of an engine's sync task: commits reach the device within 100 ms, or as soon as a client waits
+//! for one. For engines over a library whose sync covers all commits before it; betree's log has its own.
 //!
 //! 1. The first commit after a sync notes the time and wakes the task.
 //! 2. The task sleeps until that commit is [`SYNC_AFTER`] old, or until a client waits.
@@ -9,19 +9,22 @@
 //! syncing, or by the close.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use pando_environment::sync::Mutex;
+use pando_environment::sync::atomic::{AtomicU64, Ordering};
 use pando_environment::{Monotonic, TaskWaker};
-use pando_storage::{DurabilityWaker, Lsn, StorageError};
-use parking_lot::Mutex;
 
-/// How long a commit stays in the kernel alone: leaves the device half of the 100 ms that the contract gives.
-pub(crate) const SYNC_AFTER: Duration = Duration::from_millis(50);
+use crate::durability::DurabilityWaker;
+use crate::error::StorageError;
+use crate::identifiers::Lsn;
+
+/// How long a commit stays off the device at most: half of the 100 ms that the contract gives are left to it.
+const SYNC_AFTER: Duration = Duration::from_millis(50);
 
 /// The last commit on the device, and the waiters for it.
 #[derive(Default)]
-pub(crate) struct SyncState {
+pub struct SyncState {
     synced: AtomicU64,
     waiting: Mutex<Vec<(Lsn, DurabilityWaker)>>,
     /// When the oldest commit that no sync covers was made.
@@ -33,22 +36,22 @@ pub(crate) struct SyncState {
 
 impl SyncState {
     /// Gives the task that syncs.
-    pub(crate) fn set_task(&self, task: TaskWaker) {
+    pub fn set_task(&self, task: TaskWaker) {
         self.task.get_or_init(|| task);
     }
 
     /// The end of what is on the device.
-    pub(crate) fn synced(&self) -> Lsn {
+    pub fn synced(&self) -> Lsn {
         Lsn::new(self.synced.load(Ordering::Acquire))
     }
 
     /// The failure that ended all syncing.
-    pub(crate) fn check_healthy(&self) -> Result<(), StorageError> {
+    pub fn check_healthy(&self) -> Result<(), StorageError> {
         self.failure.get().map_or(Ok(()), |failure| Err(failure.clone()))
     }
 
     /// Notes a commit.
-    pub(crate) fn committed(&self, now: Monotonic) {
+    pub fn committed(&self, now: Monotonic) {
         let mut since = self.unsynced_since.lock();
         if since.is_none() {
             *since = Some(now);
@@ -58,12 +61,12 @@ impl SyncState {
     }
 
     /// Forgets the commits so far: a sync that covers them begins.
-    pub(crate) fn begin(&self) {
+    pub fn begin(&self) {
         *self.unsynced_since.lock() = None;
     }
 
     /// When the next sync is due: at once if someone waits, never if there is nothing to sync.
-    pub(crate) fn due_in(&self, now: Monotonic) -> Option<Duration> {
+    pub fn due_in(&self, now: Monotonic) -> Option<Duration> {
         if !self.waiting.lock().is_empty() {
             return Some(Duration::ZERO);
         }
@@ -72,7 +75,7 @@ impl SyncState {
     }
 
     /// Calls the waker when this is on the device: at once if it is.
-    pub(crate) fn when_synced(&self, lsn: Lsn, waker: DurabilityWaker) {
+    pub fn when_synced(&self, lsn: Lsn, waker: DurabilityWaker) {
         let mut waiting = self.waiting.lock();
         if lsn <= self.synced() {
             drop(waiting);
@@ -90,7 +93,7 @@ impl SyncState {
     }
 
     /// Tells everyone that this much is on the device.
-    pub(crate) fn finish(&self, lsn: Lsn) {
+    pub fn finish(&self, lsn: Lsn) {
         let told = {
             let mut waiting = self.waiting.lock();
             self.synced.fetch_max(lsn.get(), Ordering::AcqRel);
@@ -104,16 +107,64 @@ impl SyncState {
     }
 
     /// Ends all syncing, and tells everyone why. The first failure counts.
-    pub(crate) fn fail(&self, failure: StorageError) {
+    pub fn fail(&self, failure: StorageError) {
         let failure = self.failure.get_or_init(|| failure).clone();
         let told = std::mem::take(&mut *self.waiting.lock());
         told.into_iter().for_each(|(_, waker)| waker(Err(failure.clone())));
     }
 
     /// Has the task look for work.
-    pub(crate) fn wake(&self) {
+    pub fn wake(&self) {
         if let Some(task) = self.task.get() {
             task.wake();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::error::ErrorKind;
+
+    type Outcomes = Arc<Mutex<Vec<(u64, bool)>>>;
+
+    fn wait(state: &SyncState, lsn: u64, outcomes: &Outcomes) {
+        let outcomes = Arc::clone(outcomes);
+        state.when_synced(Lsn::new(lsn), Box::new(move |told| outcomes.lock().push((lsn, told.is_ok()))));
+    }
+
+    fn at(millis: u64) -> Monotonic {
+        Monotonic::new(Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn a_sync_is_due_by_the_age_of_the_oldest_commit_or_at_once_for_a_waiter() {
+        let (state, outcomes) = (SyncState::default(), Outcomes::default());
+        assert_eq!(state.due_in(at(0)), None);
+        state.committed(at(10));
+        state.committed(at(40));
+        assert_eq!(state.due_in(at(40)), Some(Duration::from_millis(20)));
+        wait(&state, 1, &outcomes);
+        assert_eq!(state.due_in(at(40)), Some(Duration::ZERO));
+        state.begin();
+        state.finish(Lsn::new(2));
+        assert_eq!((state.due_in(at(90)), state.synced()), (None, Lsn::new(2)));
+    }
+
+    #[test]
+    fn each_waker_is_called_once_by_its_sync_or_by_the_failure() {
+        let (state, outcomes) = (SyncState::default(), Outcomes::default());
+        for lsn in 1..=3 {
+            wait(&state, lsn, &outcomes);
+        }
+        state.finish(Lsn::new(2));
+        assert_eq!(*outcomes.lock(), [(1, true), (2, true)]);
+        wait(&state, 2, &outcomes);
+        state.fail(StorageError::new(ErrorKind::Io, "the device is gone"));
+        wait(&state, 4, &outcomes);
+        assert_eq!(*outcomes.lock(), [(1, true), (2, true), (2, true), (3, false), (4, false)]);
+        assert!(state.check_healthy().is_err());
     }
 }
