@@ -205,7 +205,10 @@ impl<S: Send + 'static> Connection<S> {
         self.ended = true;
         self.tell_hang_up();
         match self.phase {
-            Phase::Serving | Phase::Closing => Next::Close,
+            Phase::Serving | Phase::Closing => {
+                self.phase = Phase::Closing;
+                Next::Close
+            }
             Phase::Reading | Phase::InPool | Phase::Waiting(_) | Phase::Suspended(_) => Next::Rest,
         }
     }
@@ -514,6 +517,11 @@ impl<S: Send + 'static> Connection<S> {
             PoolOutcome::Later(late) => {
                 self.expect_sequel(late.sequel, &reply.frame);
                 self.phase = Phase::Waiting(late);
+            }
+            // The frame that is kept says that the stream was abandoned.
+            PoolOutcome::Lost(sequel) => {
+                self.expect_sequel(sequel, &reply.frame);
+                self.phase = Phase::Closing;
             }
             PoolOutcome::Close(unsent) => {
                 self.output = unsent;

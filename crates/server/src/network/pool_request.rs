@@ -36,6 +36,8 @@ pub(crate) enum PoolOutcome {
     Later(LateReply),
     /// It is to be handled again after a wait.
     Again,
+    /// It is answered, but its peer is gone. A further reply, if it has one, is due to nobody.
+    Lost(Sequel),
     /// Its connection is to be closed after these bytes.
     Close(Vec<u8>),
 }
@@ -77,7 +79,7 @@ impl<H: Handler> PoolRequest<H> {
                 Ok(unsent) => (PoolOutcome::Answered(unsent, sequel), Urgency::Now),
                 Err(error) => {
                     debug!(peer = %self.peer, %error, "connection lost");
-                    (PoolOutcome::Close(Vec::new()), Urgency::Now)
+                    (PoolOutcome::Lost(sequel), Urgency::Now)
                 }
             },
             Response::Later(reply, wait) => {

@@ -169,6 +169,20 @@ fn a_stream_of_replies_waits_for_its_client_and_ends_with_it() {
     other.ask(2, &document("echo", 0));
 }
 
+#[test]
+fn a_client_that_goes_away_within_a_stream_has_abandoned_it_on_any_path() {
+    let server = start(LIMITS);
+    for (streams, name) in ["echo", "block", "later", "large"].into_iter().enumerate() {
+        server.handler.further_replies.store(usize::MAX, Ordering::SeqCst);
+        let mut client = Client::connect(server.address);
+        client.send(&message(1, MsgFlags::EXHAUST_ALLOWED, &document(name, 20)));
+        client.reply();
+        drop(client);
+        wait_until(name, || server.handler.sessions.load(Ordering::SeqCst) == 0);
+        assert_eq!(server.handler.abandoned.load(Ordering::SeqCst), streams + 1, "{name}");
+    }
+}
+
 /// The count, once it has not changed for some time.
 fn wait_until_constant(count: &AtomicUsize) -> usize {
     loop {

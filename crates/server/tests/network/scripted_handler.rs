@@ -44,6 +44,8 @@ pub struct ScriptedHandler {
     pub is_peer_gone: Arc<AtomicBool>,
     /// Further replies that requests still have.
     pub further_replies: AtomicUsize,
+    /// Streams of replies whose peer went away within them.
+    pub abandoned: AtomicUsize,
 }
 
 /// `{name: number}`.
@@ -164,7 +166,8 @@ impl Handler for ScriptedHandler {
         Some(Box::new(move || is_peer_gone.store(true, Ordering::SeqCst)))
     }
 
-    fn disconnected(&self, _have: Arc<AtomicUsize>, _stream: StreamState) {
+    fn disconnected(&self, _have: Arc<AtomicUsize>, stream: StreamState) {
+        self.abandoned.fetch_add(usize::from(stream == StreamState::Abandoned), Ordering::SeqCst);
         self.sessions.fetch_sub(1, Ordering::SeqCst);
     }
 }
