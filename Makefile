@@ -143,19 +143,22 @@ test-engines: $(PYTHON) $(ENGINE_LIBRARIES) ## The conformance suite and PyMongo
 	engines="$(or $(ENGINES),$(shell echo $(NATIVE_ENGINES) | tr ' ' ','))"
 	for engine in $${engines//,/ }; do cargo test --quiet --package pando-$$engine; done
 	cargo build --package pando-server --features "$(addprefix pando-server/engine-,$(NATIVE_ENGINES))"
-	ENGINES="$$engines" PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q tests/python
+	ENGINES="$$engines" PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q $(SIDE_BY_SIDE) tests/python
 
 .PHONY: test-mysql
 test-mysql: ## The benchmark lab against a real MariaDB with InnoDB and MyRocks, which the tests start
 	@for program in mariadbd mariadb-install-db; do command -v $$program >/dev/null || { echo "there is no $$program: install mariadb-server and mariadb-plugin-rocksdb"; exit 1; }; done
 	cargo test --quiet --package pando-bench-mysql
 
+# The files of tests run side by side, each worker with a server of its own: most tests wait.
+SIDE_BY_SIDE := -n 4 --dist loadfile
+
 # `make test` has built the programs with the tests, whose features differ from those of the programs alone.
 BUILD_DEV ?= cargo build --package pando-server --package pando-bench
 .PHONY: test-clients
 test-clients: $(PYTHON) $(PYMONGO3) $(NODE_TESTS)/.installed ## PyMongo old and new, the Node driver, mongosh and the Rust driver against a real server; 50 histories
 	$(BUILD_DEV)
-	PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q tests/python
+	PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q $(SIDE_BY_SIDE) tests/python
 	PANDO="$(PANDO_DEV)" PYMONGO3="$(PYMONGO3)" $(PYTHON) -m pytest -q tests/legacy -k pymongo_3
 	PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q tests/histories
 	PANDO="$(PANDO_DEV)" $(PYTHON) tests/histories/histories.py --runs 50 --seconds 0.5 --kill sometimes --break sometimes --build sometimes --out "$(TARGET)/histories"
