@@ -45,6 +45,27 @@ macro_rules! options {
 }
 use options;
 
+/// The method that makes the action one of a session: `database` or `collection` is its place.
+macro_rules! in_session {
+    (database) => {
+        /// Makes it a call of the session: it belongs to the transaction that the session has open.
+        #[must_use = "an action does nothing until it is run"]
+        pub fn session(mut self, session: &mut crate::ClientSession) -> Self {
+            self.database = Cow::Owned(session.database(self.database.name()));
+            self
+        }
+    };
+    (collection) => {
+        /// Makes it a call of the session: it belongs to the transaction that the session has open.
+        #[must_use = "an action does nothing until it is run"]
+        pub fn session(mut self, session: &mut crate::ClientSession) -> Self {
+            self.collection = Cow::Owned(session.collection(&self.collection));
+            self
+        }
+    };
+}
+use in_session;
+
 /// The value of an option as a command has it.
 pub(crate) trait FieldValue {
     fn field_value(self) -> bson::Bson;

@@ -1,7 +1,8 @@
 //! Sessions, and transactions of several calls in them.
 //!
-//! A collection is taken into a session by [`ClientSession::collection`]. Its calls then belong to the
-//! transaction that the session has open; without one each call is one by itself.
+//! A call is one of a session by its method `session`, as in the official crates, and all calls of a
+//! collection by [`ClientSession::collection`]. They then belong to the transaction that the session has open;
+//! without one each call is one by itself.
 //!
 //! A transaction that loses a conflict with another one ends with [`Error::Conflict`]. It has changed
 //! nothing, and may be run again; [`ClientSession::with_transaction`] does so.
@@ -101,6 +102,11 @@ impl ClientSession {
         let id = reply.remove("id").unwrap_or(Bson::Null);
         let progress = Mutex::new(Progress { number: 0, stage: Stage::Idle });
         Ok(ClientSession { store: store.clone(), state: Arc::new(SessionState { id, progress }) })
+    }
+
+    /// Its state, for calls that belong to it.
+    pub(crate) fn state(&self) -> Arc<SessionState> {
+        Arc::clone(&self.state)
     }
 
     /// A database whose collections belong to the session.
@@ -249,6 +255,43 @@ mod tests {
         // Without a transaction each call is one by itself.
         add(&inside, 2, 1).unwrap();
         assert_eq!(sums(&accounts), [5, 1, 5]);
+    }
+
+    #[test]
+    fn each_call_joins_the_session_that_it_names() {
+        let (pando, accounts) = store();
+        let mut session = pando.start_session().run().unwrap();
+        session.start_transaction().run().unwrap();
+        let all = Document::new;
+        accounts.insert_one(doc! { "_id": 3, "sum": 1 }).session(&mut session).run().unwrap();
+        accounts.insert_many([doc! { "_id": 4, "sum": 1 }]).session(&mut session).run().unwrap();
+        let more = doc! { "$inc": { "sum": 1 } };
+        accounts.update_one(doc! { "_id": 3 }, more.clone()).session(&mut session).run().unwrap();
+        accounts.replace_one(doc! { "_id": 4 }, doc! { "sum": 7 }).session(&mut session).run().unwrap();
+        accounts.delete_one(doc! { "_id": 1 }).session(&mut session).run().unwrap();
+        let one = accounts.insert_one_model(doc! { "_id": 5, "sum": 9 }).unwrap();
+        pando.bulk_write([one]).session(&mut session).run().unwrap();
+        accounts.find_one_and_update(doc! { "_id": 5 }, more).session(&mut session).run().unwrap();
+        accounts
+            .find_one_and_replace(doc! { "_id": 2 }, doc! { "sum": 3 })
+            .session(&mut session)
+            .run()
+            .unwrap();
+        accounts.find_one_and_delete(doc! { "_id": 3 }).session(&mut session).run().unwrap();
+        let found = accounts.find(all()).sort(doc! { "_id": 1 }).session(&mut session).run().unwrap();
+        assert_eq!(found.map(|one| one.unwrap().get_i32("sum").unwrap()).collect::<Vec<_>>(), [3, 7, 10]);
+        assert!(accounts.find_one(doc! { "_id": 5 }).session(&mut session).run().unwrap().is_some());
+        assert_eq!(accounts.count_documents(all()).session(&mut session).run().unwrap(), 3);
+        assert_eq!(accounts.distinct("sum", all()).session(&mut session).run().unwrap().len(), 3);
+        let total = [doc! { "$group": { "_id": 1, "sum": { "$sum": "$sum" } } }];
+        let sum = accounts.aggregate(total).session(&mut session).run().unwrap().next().unwrap().unwrap();
+        assert_eq!(sum.get_i32("sum").unwrap(), 20);
+        let fresh = pando.database("bank").collection::<Document>("fresh");
+        fresh.create_index(doc! { "a": 1 }).session(&mut session).run().unwrap();
+        assert_eq!(sums(&accounts), [10, 0]);
+        session.abort_transaction().run().unwrap();
+        assert_eq!(sums(&accounts), [10, 0]);
+        assert_eq!(pando.database("bank").list_collection_names().run().unwrap(), ["accounts"]);
     }
 
     #[test]

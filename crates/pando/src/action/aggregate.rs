@@ -1,19 +1,20 @@
 //! Aggregations: a pipeline over a collection.
 
+use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::time::Duration;
 
 use bson::{Bson, Document, doc};
 use serde::de::DeserializeOwned;
 
-use super::options;
+use super::{in_session, options};
 use crate::{Cursor, Database, Error, Hint};
 
 /// A pipeline over a collection. Its results are [`Document`]s, or values of the type of
 /// [`Aggregate::with_type`].
 #[must_use = "an action does nothing until it is run"]
 pub struct Aggregate<'c, T = Document> {
-    database: &'c Database,
+    database: Cow<'c, Database>,
     collection: &'c str,
     command: Document,
     results: PhantomData<fn() -> T>,
@@ -27,11 +28,13 @@ impl<'c> Aggregate<'c, Document> {
     ) -> Self {
         let stages: Vec<Bson> = pipeline.into_iter().map(Bson::Document).collect();
         let command = doc! { "aggregate": collection, "pipeline": stages, "cursor": {} };
-        Aggregate { database, collection, command, results: PhantomData }
+        Aggregate { database: Cow::Borrowed(database), collection, command, results: PhantomData }
     }
 }
 
 impl<'c, T> Aggregate<'c, T> {
+    in_session! { database }
+
     options! { command:
         /// The index to use.
         hint(Hint) => "hint";
@@ -64,6 +67,6 @@ impl<T: DeserializeOwned> Aggregate<'_, T> {
     /// # Errors
     /// A pipeline that is refused; a closed store.
     pub fn run(self) -> Result<Cursor<T>, Error> {
-        Cursor::begin(self.database, self.collection, self.command)
+        Cursor::begin(&self.database, self.collection, self.command)
     }
 }

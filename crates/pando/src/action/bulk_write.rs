@@ -3,12 +3,16 @@
 //! Neighbours of one kind and one collection go into one command, so that a list of inserts costs what
 //! `insert_many` costs. Writes are carried out in the order of the list.
 
+use std::sync::Arc;
+
 use bson::{Bson, Document, doc};
+
+use crate::client_session::SessionState;
 
 use crate::reply::{number, write_errors};
 use crate::results::SummaryBulkWriteResult;
 use crate::write_model::{Statement, StatementKind};
-use crate::{Error, Namespace, Pando, WriteModel};
+use crate::{ClientSession, Error, Namespace, Pando, WriteModel};
 
 /// Statements of one command at most, as drivers batch them.
 const STATEMENTS_MAX: usize = 1_000;
@@ -21,6 +25,7 @@ pub struct BulkWrite<'s> {
     store: &'s Pando,
     models: Vec<WriteModel>,
     ordered: bool,
+    session: Option<Arc<SessionState>>,
 }
 
 /// Statements that one command can hold.
@@ -35,12 +40,18 @@ struct Group {
 
 impl<'s> BulkWrite<'s> {
     pub(crate) fn new(store: &'s Pando, models: Vec<WriteModel>) -> BulkWrite<'s> {
-        BulkWrite { store, models, ordered: true }
+        BulkWrite { store, models, ordered: true, session: None }
     }
 
     /// Whether the first failure ends the call, which is so unless `false` is said here.
     pub fn ordered(mut self, ordered: bool) -> Self {
         self.ordered = ordered;
+        self
+    }
+
+    /// Makes the writes some of the session: they belong to the transaction that the session has open.
+    pub fn session(mut self, session: &mut ClientSession) -> Self {
+        self.session = Some(session.state());
         self
     }
 
@@ -53,7 +64,10 @@ impl<'s> BulkWrite<'s> {
         let mut done = SummaryBulkWriteResult::default();
         let mut errors = Vec::new();
         for group in groups(self.models)? {
-            let database = self.store.database(&group.namespace.db);
+            let mut database = self.store.database(&group.namespace.db);
+            if let Some(session) = &self.session {
+                database = database.in_session(Arc::clone(session));
+            }
             let (verb, list) = group.kind.words();
             let sent = group.statements.len() as u64;
             let command =

@@ -1,23 +1,29 @@
 //! The number of documents that match.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bson::{Document, doc};
 
-use super::options;
+use super::{in_session, options};
 use crate::{Database, Error, Hint};
 
 /// A count of the documents that match.
 #[must_use = "an action does nothing until it is run"]
 pub struct CountDocuments<'c> {
-    database: &'c Database,
+    database: Cow<'c, Database>,
     command: Document,
 }
 
 impl<'c> CountDocuments<'c> {
     pub(crate) fn new(database: &'c Database, collection: &str, filter: Document) -> CountDocuments<'c> {
-        CountDocuments { database, command: doc! { "count": collection, "query": filter } }
+        CountDocuments {
+            database: Cow::Borrowed(database),
+            command: doc! { "count": collection, "query": filter },
+        }
     }
+
+    in_session! { database }
 
     options! { command:
         /// The number of documents that are passed over.

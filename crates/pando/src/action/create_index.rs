@@ -1,9 +1,12 @@
 //! Index builds.
 
+use std::borrow::Cow;
+
 use bson::{Bson, Document, doc};
 
+use super::in_session;
 use crate::results::{CreateIndexResult, CreateIndexesResult};
-use crate::{Database, Error, IndexModel};
+use crate::{ClientSession, Database, Error, IndexModel};
 
 /// A build of one index.
 #[must_use = "an action does nothing until it is run"]
@@ -14,7 +17,7 @@ pub struct CreateIndex<'c> {
 /// A build of several indexes in one pass over the documents.
 #[must_use = "an action does nothing until it is run"]
 pub struct CreateIndexes<'c> {
-    database: &'c Database,
+    database: Cow<'c, Database>,
     collection: &'c str,
     indexes: Vec<IndexModel>,
 }
@@ -22,6 +25,11 @@ pub struct CreateIndexes<'c> {
 impl<'c> CreateIndex<'c> {
     pub(crate) fn new(database: &'c Database, collection: &'c str, index: IndexModel) -> CreateIndex<'c> {
         CreateIndex { indexes: CreateIndexes::new(database, collection, vec![index]) }
+    }
+
+    /// Makes it a call of the session. An index of a new collection can be built in a transaction.
+    pub fn session(self, session: &mut ClientSession) -> Self {
+        CreateIndex { indexes: self.indexes.session(session) }
     }
 
     /// Builds the index, and gives its name. An index that is there already is left as it is.
@@ -40,8 +48,10 @@ impl<'c> CreateIndexes<'c> {
         collection: &'c str,
         indexes: Vec<IndexModel>,
     ) -> CreateIndexes<'c> {
-        CreateIndexes { database, collection, indexes }
+        CreateIndexes { database: Cow::Borrowed(database), collection, indexes }
     }
+
+    in_session! { database }
 
     /// Builds the indexes, and gives their names. None is built if one of them fails.
     ///

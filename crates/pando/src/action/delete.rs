@@ -1,8 +1,10 @@
 //! Deletes.
 
+use std::borrow::Cow;
+
 use bson::{Document, doc};
 
-use super::options;
+use super::{in_session, options};
 use crate::reply::{check_writes, number};
 use crate::results::DeleteResult;
 use crate::{Database, Error, Hint};
@@ -10,15 +12,17 @@ use crate::{Database, Error, Hint};
 /// A delete of the first document that matches, or of all.
 #[must_use = "an action does nothing until it is run"]
 pub struct Delete<'c> {
-    database: &'c Database,
+    database: Cow<'c, Database>,
     command: Document,
     statement: Document,
 }
 
 impl<'c> Delete<'c> {
     pub(crate) fn new(database: &'c Database, collection: &str, statement: Document) -> Delete<'c> {
-        Delete { database, command: doc! { "delete": collection }, statement }
+        Delete { database: Cow::Borrowed(database), command: doc! { "delete": collection }, statement }
     }
+
+    in_session! { database }
 
     options! { statement:
         /// The index to use.

@@ -1,16 +1,17 @@
 //! The different values of a field.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bson::{Bson, Document, doc};
 
-use super::options;
+use super::{in_session, options};
 use crate::{Database, Error, Hint};
 
 /// A search for the different values of a field.
 #[must_use = "an action does nothing until it is run"]
 pub struct Distinct<'c> {
-    database: &'c Database,
+    database: Cow<'c, Database>,
     command: Document,
 }
 
@@ -21,8 +22,13 @@ impl<'c> Distinct<'c> {
         field: String,
         filter: Document,
     ) -> Distinct<'c> {
-        Distinct { database, command: doc! { "distinct": collection, "key": field, "query": filter } }
+        Distinct {
+            database: Cow::Borrowed(database),
+            command: doc! { "distinct": collection, "key": field, "query": filter },
+        }
     }
+
+    in_session! { database }
 
     options! { command:
         /// The index to use.

@@ -1,24 +1,30 @@
 //! Searches: the documents that match a filter.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bson::{Document, doc};
 use serde::de::DeserializeOwned;
 
-use super::options;
+use super::{in_session, options};
 use crate::{Collection, Cursor, Error, Hint};
 
 /// A search for all documents that match.
 #[must_use = "an action does nothing until it is run"]
 pub struct Find<'c, T> {
-    collection: &'c Collection<T>,
+    collection: Cow<'c, Collection<T>>,
     command: Document,
 }
 
 impl<'c, T> Find<'c, T> {
     pub(crate) fn new(collection: &'c Collection<T>, filter: Document) -> Find<'c, T> {
-        Find { collection, command: doc! { "find": collection.name(), "filter": filter } }
+        Find {
+            collection: Cow::Borrowed(collection),
+            command: doc! { "find": collection.name(), "filter": filter },
+        }
     }
+
+    in_session! { collection }
 
     options! { command:
         /// The order: `doc! { "people": -1 }` has the largest first.
@@ -68,15 +74,17 @@ impl<T: DeserializeOwned> Find<'_, T> {
 /// A search for the first document that matches.
 #[must_use = "an action does nothing until it is run"]
 pub struct FindOne<'c, T> {
-    collection: &'c Collection<T>,
+    collection: Cow<'c, Collection<T>>,
     command: Document,
 }
 
 impl<'c, T> FindOne<'c, T> {
     pub(crate) fn new(collection: &'c Collection<T>, filter: Document) -> FindOne<'c, T> {
         let command = doc! { "find": collection.name(), "filter": filter, "limit": 1, "singleBatch": true };
-        FindOne { collection, command }
+        FindOne { collection: Cow::Borrowed(collection), command }
     }
+
+    in_session! { collection }
 
     options! { command:
         /// The order that says which document is the first.

@@ -1,11 +1,12 @@
 //! Changes of one document that give the document itself, as it was before or as it is after.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bson::{Bson, Document, doc};
 use serde::de::DeserializeOwned;
 
-use super::options;
+use super::{in_session, options};
 use crate::reply::value_of;
 use crate::update_modifications::checked_replacement;
 use crate::{Collection, Error, Hint, ReturnDocument, UpdateModifications};
@@ -58,7 +59,7 @@ fn run<T: DeserializeOwned>(collection: &Collection<T>, command: Document) -> Re
 /// An update of the first document that matches.
 #[must_use = "an action does nothing until it is run"]
 pub struct FindOneAndUpdate<'c, T> {
-    collection: &'c Collection<T>,
+    collection: Cow<'c, Collection<T>>,
     command: Document,
     modifications: UpdateModifications,
 }
@@ -69,8 +70,14 @@ impl<'c, T> FindOneAndUpdate<'c, T> {
         filter: Document,
         modifications: UpdateModifications,
     ) -> FindOneAndUpdate<'c, T> {
-        FindOneAndUpdate { collection, command: command(collection, filter), modifications }
+        FindOneAndUpdate {
+            collection: Cow::Borrowed(collection),
+            command: command(collection, filter),
+            modifications,
+        }
     }
+
+    in_session! { collection }
 
     shared_options! {}
     options_of_changes! {}
@@ -88,14 +95,14 @@ impl<T: DeserializeOwned> FindOneAndUpdate<'_, T> {
     /// As [`Update::run`](super::Update::run); and a document that does not fit `T`.
     pub fn run(mut self) -> Result<Option<T>, Error> {
         self.command.insert("update", self.modifications.checked()?);
-        run(self.collection, self.command)
+        run(&self.collection, self.command)
     }
 }
 
 /// A replacement of the first document that matches.
 #[must_use = "an action does nothing until it is run"]
 pub struct FindOneAndReplace<'c, T> {
-    collection: &'c Collection<T>,
+    collection: Cow<'c, Collection<T>>,
     command: Document,
     replacement: Result<Document, Error>,
 }
@@ -106,8 +113,14 @@ impl<'c, T> FindOneAndReplace<'c, T> {
         filter: Document,
         replacement: Result<Document, Error>,
     ) -> FindOneAndReplace<'c, T> {
-        FindOneAndReplace { collection, command: command(collection, filter), replacement }
+        FindOneAndReplace {
+            collection: Cow::Borrowed(collection),
+            command: command(collection, filter),
+            replacement,
+        }
     }
+
+    in_session! { collection }
 
     shared_options! {}
     options_of_changes! {}
@@ -120,14 +133,14 @@ impl<T: DeserializeOwned> FindOneAndReplace<'_, T> {
     /// As [`ReplaceOne::run`](super::ReplaceOne::run); and a document that does not fit `T`.
     pub fn run(mut self) -> Result<Option<T>, Error> {
         self.command.insert("update", checked_replacement(self.replacement?)?);
-        run(self.collection, self.command)
+        run(&self.collection, self.command)
     }
 }
 
 /// A delete of the first document that matches.
 #[must_use = "an action does nothing until it is run"]
 pub struct FindOneAndDelete<'c, T> {
-    collection: &'c Collection<T>,
+    collection: Cow<'c, Collection<T>>,
     command: Document,
 }
 
@@ -135,8 +148,10 @@ impl<'c, T> FindOneAndDelete<'c, T> {
     pub(crate) fn new(collection: &'c Collection<T>, filter: Document) -> FindOneAndDelete<'c, T> {
         let mut command = command(collection, filter);
         command.insert("remove", true);
-        FindOneAndDelete { collection, command }
+        FindOneAndDelete { collection: Cow::Borrowed(collection), command }
     }
+
+    in_session! { collection }
 
     shared_options! {}
 }
@@ -147,6 +162,6 @@ impl<T: DeserializeOwned> FindOneAndDelete<'_, T> {
     /// # Errors
     /// A filter or hint that is refused; a document that does not fit `T`; a closed store.
     pub fn run(self) -> Result<Option<T>, Error> {
-        run(self.collection, self.command)
+        run(&self.collection, self.command)
     }
 }

@@ -1,9 +1,11 @@
 //! Inserts.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bson::{Bson, doc};
 
+use super::in_session;
 use crate::documents_with_ids::DocumentsWithIds;
 use crate::results::{InsertManyResult, InsertOneResult};
 use crate::{Database, Error, WriteErrorDetail};
@@ -11,7 +13,7 @@ use crate::{Database, Error, WriteErrorDetail};
 /// An insert of one document.
 #[must_use = "an action does nothing until it is run"]
 pub struct InsertOne<'c> {
-    database: &'c Database,
+    database: Cow<'c, Database>,
     collection: &'c str,
     document: Result<DocumentsWithIds, Error>,
 }
@@ -22,8 +24,10 @@ impl<'c> InsertOne<'c> {
         collection: &'c str,
         document: Result<DocumentsWithIds, Error>,
     ) -> InsertOne<'c> {
-        InsertOne { database, collection, document }
+        InsertOne { database: Cow::Borrowed(database), collection, document }
     }
+
+    in_session! { database }
 
     /// Inserts, and gives the document's `_id`. A document without one gets an [`bson::oid::ObjectId`].
     ///
@@ -41,7 +45,7 @@ impl<'c> InsertOne<'c> {
 /// An insert of several documents.
 #[must_use = "an action does nothing until it is run"]
 pub struct InsertMany<'c> {
-    database: &'c Database,
+    database: Cow<'c, Database>,
     collection: &'c str,
     documents: Result<DocumentsWithIds, Error>,
     ordered: bool,
@@ -53,8 +57,10 @@ impl<'c> InsertMany<'c> {
         collection: &'c str,
         documents: Result<DocumentsWithIds, Error>,
     ) -> InsertMany<'c> {
-        InsertMany { database, collection, documents, ordered: true }
+        InsertMany { database: Cow::Borrowed(database), collection, documents, ordered: true }
     }
+
+    in_session! { database }
 
     /// Whether the first failure ends the insert, which is so unless `false` is said here.
     pub fn ordered(mut self, ordered: bool) -> Self {

@@ -1,9 +1,11 @@
 //! Replacements of a whole document.
 
+use std::borrow::Cow;
+
 use bson::{Document, doc};
 
-use super::options;
 use super::update::run_statement;
+use super::{in_session, options};
 use crate::results::UpdateResult;
 use crate::update_modifications::checked_replacement;
 use crate::{Database, Error, Hint};
@@ -11,7 +13,7 @@ use crate::{Database, Error, Hint};
 /// A replacement of the first document that matches; it keeps its `_id`.
 #[must_use = "an action does nothing until it is run"]
 pub struct ReplaceOne<'c> {
-    database: &'c Database,
+    database: Cow<'c, Database>,
     command: Document,
     statement: Document,
     /// The new document, or why it cannot become one.
@@ -26,8 +28,10 @@ impl<'c> ReplaceOne<'c> {
         replacement: Result<Document, Error>,
     ) -> ReplaceOne<'c> {
         let (command, statement) = (doc! { "update": collection }, doc! { "q": filter });
-        ReplaceOne { database, command, statement, replacement }
+        ReplaceOne { database: Cow::Borrowed(database), command, statement, replacement }
     }
+
+    in_session! { database }
 
     options! { statement:
         /// Whether the document is inserted where none matches.
@@ -53,6 +57,6 @@ impl<'c> ReplaceOne<'c> {
     /// closed store.
     pub fn run(mut self) -> Result<UpdateResult, Error> {
         self.statement.insert("u", checked_replacement(self.replacement?)?);
-        run_statement(self.database, self.command, self.statement)
+        run_statement(&self.database, self.command, self.statement)
     }
 }

@@ -1,8 +1,10 @@
 //! Updates.
 
+use std::borrow::Cow;
+
 use bson::{Bson, Document, doc};
 
-use super::options;
+use super::{in_session, options};
 use crate::reply::{check_writes, number};
 use crate::results::UpdateResult;
 use crate::{Database, Error, Hint, UpdateModifications};
@@ -10,7 +12,7 @@ use crate::{Database, Error, Hint, UpdateModifications};
 /// An update of the first document that matches, or of all.
 #[must_use = "an action does nothing until it is run"]
 pub struct Update<'c> {
-    database: &'c Database,
+    database: Cow<'c, Database>,
     command: Document,
     statement: Document,
     modifications: UpdateModifications,
@@ -23,8 +25,15 @@ impl<'c> Update<'c> {
         statement: Document,
         modifications: UpdateModifications,
     ) -> Update<'c> {
-        Update { database, command: doc! { "update": collection }, statement, modifications }
+        Update {
+            database: Cow::Borrowed(database),
+            command: doc! { "update": collection },
+            statement,
+            modifications,
+        }
     }
+
+    in_session! { database }
 
     options! { statement:
         /// Whether a document is inserted where none matches.
@@ -51,7 +60,7 @@ impl<'c> Update<'c> {
     /// refused. A unique index that the new form of a document violates. A closed store.
     pub fn run(mut self) -> Result<UpdateResult, Error> {
         self.statement.insert("u", self.modifications.checked()?);
-        run_statement(self.database, self.command, self.statement)
+        run_statement(&self.database, self.command, self.statement)
     }
 }
 
