@@ -211,7 +211,7 @@ acceptance: $(PYTHON) ## The same questions to Pando and to a real MongoDB (need
 	@test -x "$(SHARED)/oracle/mongod" || { echo "there is no $(SHARED)/oracle/mongod: set SHARED"; exit 1; }
 	$(BUILD_DEV)
 	cargo build --package pando-keyorder --examples
-	PANDO="$(PANDO_DEV)" PANDO_BENCH="$(TARGET)/debug/pando-bench" SHARED="$(SHARED)" TARGET="$(TARGET)" $(PYTHON) -m pytest -q tests/acceptance
+	PANDO="$(PANDO_DEV)" PANDO_BENCH="$(TARGET)/debug/pando-bench" SHARED="$(SHARED)" TARGET="$(TARGET)" $(PYTHON) -m pytest -q $(SIDE_BY_SIDE) tests/acceptance
 	PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q tests/memory
 
 .PHONY: test-memory
