@@ -93,7 +93,9 @@ pub use pando_commands::{Commands, CommandsOptions, DocumentSequence, Request};
 pub use raw_session::RawSession;
 pub use restore::restore_store;
 pub use store::Pando;
-pub use store_folder::{FolderError, FolderState, MissingStore, engine_of_folder, inspect_folder};
+pub use store_folder::{
+    FolderError, FolderState, MissingStore, SOCKET_NAME, engine_of_folder, inspect_folder,
+};
 pub use update_modifications::UpdateModifications;
 pub use verify::{StoreReport, VerifyDepth, verify_store};
 pub use write_model::{

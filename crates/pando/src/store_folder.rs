@@ -107,7 +107,9 @@ const OWNERS: [(&str, &str); 14] = [
 ];
 /// Names that say nothing of an owner: the lock and the socket of a server, sorted files of queries and
 /// transactions, and the folder that some file systems have at their root.
-const LEFTOVERS: [&str; 5] = ["LOCK", "pando.sock", "scratch", "spill", "lost+found"];
+const LEFTOVERS: [&str; 5] = ["LOCK", SOCKET_NAME, "scratch", "spill", "lost+found"];
+/// The name of the unix socket of a server, in the folder of its store.
+pub const SOCKET_NAME: &str = "pando.sock";
 const LOG: &str = "wal";
 /// The suffix of a data file that is being made.
 const UNFINISHED_SUFFIX: &str = ".new";

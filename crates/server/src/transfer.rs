@@ -13,7 +13,7 @@
 //! 6. [`import`] counts ([`import_counts`]), and says at the end where it stopped ([`resume_point`]).
 //!
 //! A copy is an import whose input is the collections of another store ([`copy`](mod@copy),
-//! [`stored_collections`]).
+//! [`stored_collections`]). Its end compares both sides ([`comparison`]).
 //!
 //! # Invariants
 //! - However an import ends, the result says how many documents are in, and from where it can go on.
@@ -28,10 +28,12 @@ mod batch;
 mod bson_file;
 mod column_type;
 mod command;
+mod comparison;
 mod copy;
 mod csv_rows;
 mod dump;
 mod embedded_target;
+mod engine_settings;
 mod error;
 mod export;
 mod export_format;
@@ -55,7 +57,8 @@ mod write_mode;
 pub use address::database_of;
 pub use column_type::{ColumnType, TypedColumn};
 pub use command::run_command;
-pub use copy::{Compared, Copied, StoreCopy, copy};
+pub use comparison::{Check, Compared, Digests};
+pub use copy::{Continuation, Copied, StoreCopy, copy};
 pub use csv_rows::{Blanks, RowOptions, TypeMismatch, TypedNames};
 pub use error::TransferError;
 pub use export::{Export, ExportEnd, Exported, export};

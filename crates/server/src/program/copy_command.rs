@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use pandodb::EngineName;
 use serde_json::json;
 
 use super::failure::UsageError;
@@ -14,8 +15,8 @@ use super::output::print_line;
 use super::target_arguments::{json_argument, required};
 use crate::amounts::count_text;
 use crate::transfer::{
-    AfterFault, Compared, Copied, EXIT_CODE_INTERRUPTED, End, Existing, ImportOptions, ResumePoint,
-    StoreCopy, Talk, TargetChoice, WriteMode, Writing, copy, database_of,
+    AfterFault, Check, Compared, Continuation, Copied, EXIT_CODE_INTERRUPTED, End, Existing, ImportOptions,
+    ResumePoint, StoreCopy, Talk, TargetChoice, WriteMode, Writing, copy, database_of,
 };
 
 const EXAMPLES: &str = "Examples:
@@ -25,12 +26,15 @@ const EXAMPLES: &str = "Examples:
       one collection, into a folder that no server has open
   pando copy --from mongodb://old.example:27017 --to mongodb://127.0.0.1:27017 --db shop --drop
       once more: collections of the target are replaced
+  pando copy --from ./data --to ./other --engine lmdb
+      a store into one of another engine; a server that has the source open goes on serving
 
 Options of a collection come first, then its documents in their natural order, then its indexes; views come last.
 A copy is no snapshot: stop the applications that write to the source, or copy again with --mode upsert. The end of a copy
-counts the documents on both sides. An interrupted copy names the command that goes on without doubles.
+counts and hashes the documents of each collection on both sides, with the digest of the command dbHash. An interrupted copy
+names the command that goes on without doubles; one that was killed goes on with --resume alone.
 
-Exit codes: 0 everything is there, and the counts agree; 1 something is not, and the messages say what; 2 a wrong command
+Exit codes: 0 everything is there, and both sides agree; 1 something is not, and the messages say what; 2 a wrong command
 line; 130 interrupted (Ctrl-C).";
 
 pub(super) fn command() -> Command {
@@ -66,6 +70,13 @@ pub(super) fn command() -> Command {
                 .value_name("COLLECTION")
                 .help("One collection of that database [default: all]"),
         )
+        .arg(
+            Arg::new("engine")
+                .long("engine")
+                .value_name("ENGINE")
+                .value_parser(engine_of_name)
+                .help("The engine of a target folder [default: that of the store in it, or betree]"),
+        )
         .args(write_arguments())
         .arg(json_argument())
         .arg(Arg::new("quiet").long("quiet").action(ArgAction::SetTrue).help("No progress, no summary"))
@@ -90,8 +101,18 @@ fn write_arguments() -> Vec<Arg> {
         Arg::new("resume")
             .long("resume")
             .value_name("POINT")
+            .num_args(0..=1)
+            .default_missing_value("")
             .conflicts_with("drop")
-            .help("Go on where a copy of the same, unchanged source stopped; it has named the point"),
+            .help(
+                "Go on where a copy of the same, unchanged source stopped: at the point that it has named, or, without a \
+                 point, behind the documents that the target has",
+            ),
+        Arg::new("verify")
+            .long("verify")
+            .value_name("CHECK")
+            .value_parser(PossibleValuesParser::new(Check::NAMES))
+            .help("The comparison at the end: hash [default], or count, which reads less"),
     ]
 }
 
@@ -100,6 +121,19 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let (from, to) = (store_of(&required(matches, "from"))?, store_of(&required(matches, "to"))?);
     let database = database(matches, &from, &to)?;
     let mode = text("mode").and_then(|name| WriteMode::of_name(&name)).unwrap_or_default();
+    let engine = matches.get_one::<EngineName>("engine").copied();
+    if engine.is_some() && matches!(to, TargetChoice::Uri(_)) {
+        return Err(UsageError::new("--engine is for a folder; the server of --to has its engine").into());
+    }
+    let point = text("resume");
+    let continuation = match point.as_deref() {
+        Some("") => Continuation::FromTarget,
+        Some(_) | None => Continuation::None,
+    };
+    if continuation == Continuation::FromTarget && mode != WriteMode::Insert {
+        return Err(UsageError::new("--resume without a point goes with --mode insert only").into());
+    }
+    let point = point.filter(|point| !point.is_empty());
     let stops = matches.get_flag("stop-on-error");
     let quiet = matches.get_flag("quiet");
     let copied = copy(&StoreCopy {
@@ -107,6 +141,9 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         to,
         database,
         collection: text("collection"),
+        engine,
+        continuation,
+        check: text("verify").and_then(|name| Check::of_name(&name)).unwrap_or_default(),
         options: ImportOptions {
             writing: Writing {
                 mode,
@@ -114,7 +151,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
                 ..Writing::default()
             },
             existing: if matches.get_flag("drop") { Existing::Dropped } else { Existing::Kept },
-            resume: text("resume").map(|point| point.parse::<ResumePoint>()).transpose()?,
+            resume: point.map(|point| point.parse::<ResumePoint>()).transpose()?,
             batch_records: None,
             talk: if quiet { Talk::Quiet } else { Talk::All },
         },
@@ -135,20 +172,16 @@ fn report(matches: &ArgMatches, copied: &Copied, mode: WriteMode) -> ExitCode {
         print_line!("{}", summary(imported, mode, &Words { done: "copied", records: "documents" }));
         if !compared.is_empty() && differences.is_empty() {
             let documents = compared.iter().map(|one| one.source).sum();
+            let hashed = if compared.iter().all(|one| one.digests.is_some()) { " and hashed" } else { "" };
             print_line!(
-                "counted on both sides: {} collections, {} documents at the source, all there",
+                "counted{hashed} on both sides: {} collections, {} documents at the source, all there",
                 compared.len(),
                 count_text(documents)
             );
         }
     }
     for one in &differences {
-        eprintln!(
-            "{}: {} documents at the source, {} at the target",
-            one.namespace,
-            count_text(one.source),
-            count_text(one.target)
-        );
+        eprintln!("{}", difference(one));
     }
     if !differences.is_empty() {
         eprintln!(
@@ -166,11 +199,47 @@ fn report(matches: &ArgMatches, copied: &Copied, mode: WriteMode) -> ExitCode {
     }
 }
 
+/// A collection that is not alike on both sides.
+fn difference(one: &Compared) -> String {
+    match &one.digests {
+        Some(digests) if one.source == one.target => format!(
+            "{}: {} documents on both sides, and other content: their hash is {} at the source, {} at the target",
+            one.namespace,
+            count_text(one.source),
+            digests.source,
+            digests.target
+        ),
+        _ => format!(
+            "{}: {} documents at the source, {} at the target",
+            one.namespace,
+            count_text(one.source),
+            count_text(one.target)
+        ),
+    }
+}
+
+/// An engine that keeps documents in a folder.
+fn engine_of_name(name: &str) -> Result<EngineName, String> {
+    match name.parse()? {
+        EngineName::Memory => {
+            Err("the engine 'memory' keeps nothing in a folder; choose another one".to_owned())
+        }
+        engine => Ok(engine),
+    }
+}
+
 /// The result for scripts: that of an import, and the counts.
 fn result_json(copied: &Copied, mode: WriteMode) -> serde_json::Value {
     let mut result = as_json(&copied.imported);
     let collections = copied.compared.iter().map(|one| {
-        json!({ "namespace": one.namespace, "source": one.source, "target": one.target, "agrees": one.agrees(mode) })
+        json!({
+            "namespace": one.namespace,
+            "source": one.source,
+            "target": one.target,
+            "sourceHash": one.digests.as_ref().map(|digests| &digests.source),
+            "targetHash": one.digests.as_ref().map(|digests| &digests.target),
+            "agrees": one.agrees(mode),
+        })
     });
     if let Some(fields) = result.as_object_mut() {
         fields.insert("collections".to_owned(), collections.collect());

@@ -92,7 +92,11 @@ fn resumed(command_line: &[String], stopped: &StoppedAt) -> String {
     let mut words = Vec::new();
     let mut skip_value = false;
     for word in command_line {
-        if std::mem::take(&mut skip_value) || word == "--drop" || word.starts_with("--resume=") {
+        // A copy takes the flag without a point as well.
+        if (std::mem::take(&mut skip_value) && !word.starts_with("--"))
+            || word == "--drop"
+            || word.starts_with("--resume=")
+        {
             continue;
         }
         if word == "--resume" {

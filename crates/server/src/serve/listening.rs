@@ -79,7 +79,7 @@ fn listen_in_folder(configuration: &Configuration) -> Option<Listener> {
         // The folder need not be there.
         return None;
     }
-    let path = configuration.data.join("pando.sock");
+    let path = configuration.data.join(pandodb::SOCKET_NAME);
     if path_bytes(&path) > UNIX_PATH_BYTES_MAX {
         warn!(
             "not listening on the unix socket {}: its path has {} bytes, and {UNIX_PATH_BYTES_MAX} are the limit; choose \

@@ -1,21 +1,30 @@
-//! `pando copy`: collections of one store into another, which may be running servers or data folders.
+//! `pando copy`: collections of one store into another, which may be running servers or data folders, and of
+//! any engine.
 //!
 //! # Steps
-//! 1. The source is opened, never made, and its collections are listed ([`stored_collections`]).
+//! 1. The source is opened, never made, and its collections are listed ([`stored_collections`]). A folder that
+//!    a server has open is read through the server.
 //! 2. The target is opened. It has to be another store, and without documents in these collections, unless
 //!    the user says how to treat them.
-//! 3. The run of [`import`](super::import) writes them: options, documents, indexes; views last.
-//! 4. The documents of each collection are counted on both sides ([`Compared`]).
+//! 3. Settings that the target's engine would refuse are left out ([`engine_settings`]).
+//! 4. A copy that goes on asks the target how far an earlier one has come ([`Continuation`]).
+//! 5. The run of [`import`](super::import) writes the collections: options, documents, indexes; views last.
+//! 6. The documents of each collection are counted and hashed on both sides ([`comparison`]).
 //!
 //! [`stored_collections`]: super::stored_collections
+//! [`engine_settings`]: super::engine_settings
+//! [`comparison`]: super::comparison
 
-use bson::{Bson, Document, doc};
-use pandodb::MissingStore;
+use bson::doc;
+use pandodb::{EngineName, MissingStore};
 
+use super::comparison::{Check, Compared, Ends, is_refusal};
+use super::engine_settings::{engine_of, fit_to};
 use super::error::TransferError;
-use super::import::{End, Existing, ImportOptions, Imported, import_into};
-use super::import_plan::{ImportPlan, Unit};
+use super::import::{End, Existing, ImportOptions, Imported, Talk, import_into};
+use super::import_plan::{Arrived, ImportPlan};
 use super::interrupt::Interrupt;
+use super::progress::Progress;
 use super::shared_store::SharedStore;
 use super::stored_collections::{Selection, plan_of};
 use super::target::{Target, TargetChoice};
@@ -35,30 +44,25 @@ pub struct StoreCopy {
     pub database: Option<String>,
     /// One collection of it.
     pub collection: Option<String>,
+    /// The engine of the target, for a folder; that of its files, or the default one, if not given.
+    pub engine: Option<EngineName>,
     /// How documents go in.
     pub options: ImportOptions,
+    /// The way in which it goes on.
+    pub continuation: Continuation,
+    /// How both sides are compared at the end.
+    pub check: Check,
 }
 
-/// The documents of one collection on both sides, once the copy is done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Compared {
-    /// `database.collection`.
-    pub namespace: String,
-    /// Documents of the source.
-    pub source: u64,
-    /// Documents of the target.
-    pub target: u64,
-}
-
-impl Compared {
-    /// Whether the target has what the source has. Where documents were added to those of a collection, it
-    /// may have more.
-    pub fn agrees(&self, mode: WriteMode) -> bool {
-        match mode {
-            WriteMode::Insert => self.source == self.target,
-            WriteMode::Upsert | WriteMode::Merge | WriteMode::Delete => self.source <= self.target,
-        }
-    }
+/// The way in which a copy goes on that was interrupted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Continuation {
+    /// The copy is a first one, or goes on at the point that its options name.
+    #[default]
+    None,
+    /// Each collection goes on behind the documents that the target has. So a copy goes on that was killed and
+    /// has named no point.
+    FromTarget,
 }
 
 /// The result of a copy.
@@ -80,50 +84,117 @@ pub fn copy(copy: &StoreCopy) -> Result<Copied, TransferError> {
         return Err(TransferError::SameStore);
     }
     let interrupt = Interrupt::watch().map_err(TransferError::System)?;
-    let source = SharedStore::open(&copy.from, MissingStore::Refuse, &interrupt)
-        .map_err(|error| TransferError::Source { place: copy.from.place(), source: Box::new(error) })?;
+    let of_source = |error| TransferError::Source { place: copy.from.place(), source: Box::new(error) };
+    let source = copy.from.open_to_read(&interrupt).map_err(of_source)?;
+    let source = SharedStore::over(source, &copy.from.place());
     let selection = Selection { database: copy.database.as_deref(), collection: copy.collection.as_deref() };
     let plan = plan_of(&source, selection)?;
-    let target = SharedStore::open(&copy.to, MissingStore::Create, &interrupt)?;
-    if is_same_server(copy, &source, &target) {
+    let target = match copy.engine {
+        Some(engine) => copy.to.open_for_engine(engine, &interrupt)?,
+        None => copy.to.open(MissingStore::Create, &interrupt)?,
+    };
+    let ends = Ends { source, target: SharedStore::over(target, &copy.to.place()) };
+    if is_same_server(copy, &ends) {
         return Err(TransferError::SameStore);
     }
-    copy_into(&copy.options, &plan, Ends { source, target }, interrupt)
-}
-
-/// The two stores of a copy.
-pub(super) struct Ends {
-    pub(super) source: SharedStore,
-    pub(super) target: SharedStore,
+    copy_into(copy, plan, ends, interrupt)
 }
 
 /// Copies between stores that are open, and closes them.
 pub(super) fn copy_into(
-    options: &ImportOptions,
-    plan: &ImportPlan,
+    copy: &StoreCopy,
+    mut plan: ImportPlan,
     ends: Ends,
     interrupt: Interrupt,
 ) -> Result<Copied, TransferError> {
-    let Ends { source, target } = ends;
-    let adds = options.writing.mode != WriteMode::Insert || options.resume.is_some();
-    if !adds && options.existing == Existing::Kept {
-        refuse_filled(plan, &target)?;
+    let options = &copy.options;
+    if let Some(engine) = engine_of(&ends.target)? {
+        fit_to(&mut plan, &engine);
     }
-    let mut imported = import_into(options, plan, Box::new(target.clone()), interrupt);
+    let adds = options.writing.mode != WriteMode::Insert || options.resume.is_some();
+    if copy.continuation == Continuation::FromTarget {
+        find_arrived(&mut plan, &ends)?;
+    } else if !adds && options.existing == Existing::Kept {
+        refuse_filled(&plan, &ends.target)?;
+    }
+    let mut imported = import_into(options, &plan, Box::new(ends.target.clone()), interrupt.clone());
     let mut compared = Vec::new();
     if matches!(imported.end, End::Complete) {
-        let collections = plan.units.iter().filter(|unit| unit.content.is_some());
-        match collections.map(|unit| compare(unit, &source, &target)).collect() {
-            Ok(counts) => compared = counts,
+        match compare(copy, &plan, &ends, &interrupt) {
+            Ok(Comparison { collections, remark, is_interrupted }) => {
+                compared = collections;
+                imported.remarks.extend(remark);
+                if is_interrupted {
+                    imported.end = End::Interrupted;
+                }
+            }
             Err(error) => imported.end = End::Failed(error),
         }
     }
+    let Ends { source, target } = ends;
     if let (Err(error), End::Complete) = (target.end(), &imported.end) {
         imported.end = End::Failed(error);
     }
     // It was only read.
     let _ = source.end();
     Ok(Copied { imported, compared })
+}
+
+/// Notes how many documents of each collection the target has. An earlier copy has written them in the order
+/// of the source, so they are the first ones there.
+fn find_arrived(plan: &mut ImportPlan, ends: &Ends) -> Result<(), TransferError> {
+    for unit in plan.units.iter_mut().filter(|unit| unit.content.is_some()) {
+        let counts = ends.count(unit)?;
+        unit.arrived = if counts.source == counts.target {
+            Arrived::All(counts.target)
+        } else {
+            Arrived::Front(counts.target)
+        };
+    }
+    Ok(())
+}
+
+/// Both sides of all collections.
+#[derive(Default)]
+struct Comparison {
+    collections: Vec<Compared>,
+    /// Why documents were only counted.
+    remark: Option<String>,
+    is_interrupted: bool,
+}
+
+/// Compares all collections. Only a copy that was to leave both sides equal is hashed.
+fn compare(
+    copy: &StoreCopy,
+    plan: &ImportPlan,
+    ends: &Ends,
+    interrupt: &Interrupt,
+) -> Result<Comparison, TransferError> {
+    let mut comparison = Comparison::default();
+    let mut hashes = copy.check == Check::Hash && copy.options.writing.mode == WriteMode::Insert;
+    let mut progress = if copy.options.talk == Talk::Quiet { Progress::hidden() } else { Progress::new() };
+    for unit in plan.units.iter().filter(|unit| unit.content.is_some()) {
+        if interrupt.is_asked() {
+            comparison.is_interrupted = true;
+            break;
+        }
+        progress.show_words(&format!("comparing {} on both sides", unit.namespace()));
+        let mut one = ends.count(unit)?;
+        if hashes && one.source == one.target {
+            match ends.digests(unit) {
+                Ok(digests) => one.digests = Some(digests),
+                Err(error) if is_refusal(&error) => {
+                    hashes = false;
+                    let reason = crate::error_text::error_text(&error);
+                    comparison.remark = Some(format!("documents are counted and not hashed: {reason}"));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        comparison.collections.push(one);
+    }
+    progress.clear();
+    Ok(comparison)
 }
 
 /// Refuses collections of the target that have documents.
@@ -146,47 +217,6 @@ fn refuse_filled(plan: &ImportPlan, target: &SharedStore) -> Result<(), Transfer
     Err(TransferError::Filled { namespaces: format!("{}{more}", filled.join(", ")) })
 }
 
-/// Counts a collection on both sides: by the counters of the servers, and one by one where these differ.
-/// MongoDB's counter may be wrong after a crash.
-fn compare(unit: &Unit, source: &SharedStore, target: &SharedStore) -> Result<Compared, TransferError> {
-    let count = |store: &SharedStore, command: Document| {
-        let mut store = store.clone();
-        store.run(&unit.database, command, None)
-    };
-    let both = |command: Document| -> Result<(Document, Document), TransferError> {
-        let of_source = count(source, command.clone()).map_err(|error| TransferError::Source {
-            place: source.place().to_owned(),
-            source: Box::new(error),
-        })?;
-        Ok((of_source, count(target, command)?))
-    };
-    let (of_source, of_target) = both(doc! { "count": &unit.collection })?;
-    let mut counts = (number(of_source.get("n")), number(of_target.get("n")));
-    if counts.0 != counts.1 {
-        let pipeline = [doc! { "$group": { "_id": 1, "n": { "$sum": 1 } } }];
-        let exact = doc! { "aggregate": &unit.collection, "pipeline": pipeline.to_vec(), "cursor": {} };
-        let (of_source, of_target) = both(exact)?;
-        counts = (counted(&of_source), counted(&of_target));
-    }
-    Ok(Compared { namespace: unit.namespace(), source: counts.0, target: counts.1 })
-}
-
-/// The count in the one document of an aggregation; there is none over an empty collection.
-fn counted(reply: &Document) -> u64 {
-    let batch = reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
-    let first = batch.ok().and_then(|batch| batch.first()).and_then(Bson::as_document);
-    number(first.and_then(|group| group.get("n")))
-}
-
-fn number(value: Option<&Bson>) -> u64 {
-    match value {
-        Some(Bson::Int32(number)) => u64::try_from(*number).unwrap_or(0),
-        Some(Bson::Int64(number)) => u64::try_from(*number).unwrap_or(0),
-        Some(Bson::Double(number)) => *number as u64,
-        _ => 0,
-    }
-}
-
 fn is_same_folder(from: &TargetChoice, to: &TargetChoice) -> bool {
     match (from, to) {
         (TargetChoice::Data(from), TargetChoice::Data(to)) => {
@@ -198,11 +228,11 @@ fn is_same_folder(from: &TargetChoice, to: &TargetChoice) -> bool {
 
 /// Whether both are one server, which may have several addresses: the number of its process tells.
 /// With `--drop` such a copy would delete what it is to read.
-fn is_same_server(copy: &StoreCopy, source: &SharedStore, target: &SharedStore) -> bool {
-    let (TargetChoice::Uri(from), TargetChoice::Uri(to)) = (&copy.from, &copy.to) else { return false };
+fn is_same_server(copy: &StoreCopy, ends: &Ends) -> bool {
     let process = |store: &SharedStore| {
         let reply = store.clone().run("admin", doc! { "hello": 1 }, None).ok()?;
         reply.get_document("topologyVersion").ok()?.get("processId").cloned()
     };
-    from == to || process(source).is_some_and(|process_id| process(target) == Some(process_id))
+    copy.from == copy.to
+        || process(&ends.source).is_some_and(|process_id| process(&ends.target) == Some(process_id))
 }

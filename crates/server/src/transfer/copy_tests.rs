@@ -4,14 +4,15 @@ use std::sync::{Arc, Mutex};
 
 use bson::{Bson, Document, RawDocumentBuf, doc, rawdoc};
 
-use super::copy::{Copied, Ends, copy_into};
+use super::comparison::{Check, Ends};
+use super::copy::{Continuation, Copied, StoreCopy, copy_into};
 use super::error::TransferError;
 use super::import::{End, ImportOptions, Talk};
 use super::import_plan::ImportPlan;
 use super::interrupt::Interrupt;
 use super::shared_store::SharedStore;
 use super::stored_collections::{Selection, plan_of};
-use super::target::{Beside, Target};
+use super::target::{Beside, Target, TargetChoice};
 use super::{Existing, WriteMode, Writing};
 
 /// The answer to a request; `Err` breaks the connection.
@@ -88,6 +89,7 @@ fn source(breaks: bool) -> (SharedStore, Seen) {
             }
             "count" => raw(&doc! { "ok": 1, "n": 3 }),
             "aggregate" => raw(&listed("shop.z", &[doc! { "_id": 1, "n": 3_i64 }])),
+            "dbHash" => raw(&doc! { "ok": 1, "collections": { "z": "5a" } }),
             other => panic!("{other}"),
         }
     })
@@ -95,6 +97,10 @@ fn source(breaks: bool) -> (SharedStore, Seen) {
 
 /// A target with so many documents in each collection, which has no capped collections.
 fn target(documents: i64) -> (SharedStore, Seen) {
+    target_of_digest(documents, "5a")
+}
+
+fn target_of_digest(documents: i64, digest: &'static str) -> (SharedStore, Seen) {
     store(move |_, command| {
         let (name, _) = command.iter().next().unwrap();
         match name.as_str() {
@@ -106,15 +112,35 @@ fn target(documents: i64) -> (SharedStore, Seen) {
             "insert" | "update" => raw(&doc! { "ok": 1, "n": 3 }),
             "count" => raw(&doc! { "ok": 1, "n": 2 }),
             "aggregate" => raw(&listed("shop.z", &[doc! { "_id": 1, "n": documents.max(3) }])),
+            "dbHash" if digest.is_empty() => raw(&doc! { "ok": 0, "code": 59, "errmsg": "no such command" }),
+            "dbHash" => raw(&doc! { "ok": 1, "collections": { "z": digest } }),
             _ => raw(&doc! { "ok": 1 }),
         }
     })
 }
 
 fn run(source: SharedStore, target: SharedStore, options: &ImportOptions) -> Result<Copied, TransferError> {
+    run_as(source, target, options, Continuation::None)
+}
+
+fn run_as(
+    source: SharedStore,
+    target: SharedStore,
+    options: &ImportOptions,
+    continuation: Continuation,
+) -> Result<Copied, TransferError> {
     let plan: ImportPlan = plan_of(&source, Selection::default())?;
-    let options = ImportOptions { talk: Talk::Quiet, ..options.clone() };
-    copy_into(&options, &plan, Ends { source, target }, Interrupt::default())
+    let copy = StoreCopy {
+        from: TargetChoice::Data("unused".into()),
+        to: TargetChoice::Data("unused too".into()),
+        database: None,
+        collection: None,
+        engine: None,
+        options: ImportOptions { talk: Talk::Quiet, ..options.clone() },
+        continuation,
+        check: Check::Hash,
+    };
+    copy_into(&copy, plan, Ends { source, target }, Interrupt::default())
 }
 
 fn names(seen: &Seen) -> Vec<String> {
@@ -126,10 +152,13 @@ fn names(seen: &Seen) -> Vec<String> {
 fn options_come_first_then_documents_as_their_bytes_then_indexes_and_views_last() {
     let ((source, _), (target, seen)) = (source(false), target(0));
     let copied = run(source, target, &ImportOptions::default()).unwrap();
-    assert_eq!(names(&seen), ["find", "create", "insert", "createIndexes", "create", "count", "aggregate"]);
+    let asked = names(&seen);
+    let (before, after) = (&asked[..2], &asked[2..]);
+    assert_eq!(before, ["serverStatus", "find"]);
+    assert_eq!(after, ["create", "insert", "createIndexes", "create", "count", "aggregate", "dbHash"]);
     let seen = seen.lock().unwrap();
-    assert_eq!(seen[2].1, [rawdoc! { "_id": 1 }, twice(), rawdoc! { "_id": 3 }]);
-    assert_eq!(seen[4].0.get("viewOn"), Some(&Bson::from("z")));
+    assert_eq!(seen[3].1, [rawdoc! { "_id": 1 }, twice(), rawdoc! { "_id": 3 }]);
+    assert_eq!(seen[5].0.get("viewOn"), Some(&Bson::from("z")));
     let counts = copied.imported.counts;
     assert_eq!((counts.inserted, counts.indexes, counts.not_created), (3, 1, 1), "the capped option is told");
     assert_eq!(copied.imported.remarks.len(), 2, "{:?}", copied.imported.remarks);
@@ -174,6 +203,51 @@ fn a_source_that_breaks_leaves_the_place_and_a_point_to_go_on() {
     let seen = seen.lock().unwrap();
     let inserted = seen.iter().find(|(command, _)| command.contains_key("insert")).unwrap();
     assert_eq!(inserted.1, [rawdoc! { "_id": 3 }]);
+}
+
+#[test]
+fn other_content_of_the_target_is_found_by_its_hash_where_both_sides_have_one() {
+    let copied = run(source(false).0, target_of_digest(0, "5b").0, &ImportOptions::default()).unwrap();
+    let compared = &copied.compared[0];
+    assert_eq!((compared.source, compared.target), (3, 3));
+    assert!(!compared.agrees(WriteMode::Insert), "the digests differ");
+
+    let copied = run(source(false).0, target_of_digest(0, "").0, &ImportOptions::default()).unwrap();
+    assert!(copied.compared[0].agrees(WriteMode::Insert), "counted only");
+    let remarks = &copied.imported.remarks;
+    assert!(remarks.last().unwrap().starts_with("documents are counted and not hashed: "), "{remarks:?}");
+}
+
+#[test]
+fn a_copy_that_was_killed_goes_on_behind_the_documents_of_the_target() {
+    let again = |documents: i64| {
+        // The counters differ, so that the aggregation tells the count.
+        let (target, seen) = store(move |_, command| {
+            let (name, _) = command.iter().next().unwrap();
+            match name.as_str() {
+                "count" => raw(&doc! { "ok": 1, "n": documents }),
+                "aggregate" => raw(&listed("shop.z", &[doc! { "_id": 1, "n": documents }])),
+                "insert" => raw(&doc! { "ok": 1, "n": 2, "writeErrors": [
+                    { "index": 0, "code": 11000, "errmsg": "E11000 dup key", "keyPattern": { "_id": 1 } },
+                ] }),
+                "dbHash" => raw(&doc! { "ok": 1, "collections": { "z": "5a" } }),
+                _ => raw(&doc! { "ok": 1 }),
+            }
+        });
+        let options = ImportOptions::default();
+        (run_as(source(false).0, target, &options, Continuation::FromTarget).unwrap(), names(&seen))
+    };
+    let (copied, asked) = again(3);
+    assert!(!asked.contains(&"insert".to_owned()), "{asked:?}");
+    assert!(asked.contains(&"createIndexes".to_owned()), "{asked:?}");
+    assert_eq!(copied.imported.counts.passed_over, 3);
+    assert!(copied.imported.is_complete());
+
+    let (copied, asked) = again(1);
+    assert!(asked.contains(&"insert".to_owned()), "{asked:?}");
+    let counts = copied.imported.counts;
+    assert_eq!((counts.inserted, counts.already_in, counts.refused), (2, 1, 0));
+    assert!(!copied.compared[0].agrees(WriteMode::Insert), "this target counts no document more");
 }
 
 #[test]

@@ -19,7 +19,7 @@ use bson::{Bson, Document};
 
 use super::csv_rows::RowOptions;
 use super::error::TransferError;
-use super::import_plan::{BytesContent, Content, Creation, ImportPlan, Unit};
+use super::import_plan::{Arrived, BytesContent, Content, Creation, ImportPlan, Unit};
 use super::input::{Source, read_whole};
 
 /// Databases that belong to a server and not to its user.
@@ -110,6 +110,7 @@ fn add_database(
             collection: renamed.collection.map_or(whole_name, str::to_owned),
             description,
             creation: Creation::First,
+            arrived: Arrived::NotAsked,
         });
     }
     Ok(())

@@ -5,7 +5,8 @@ use std::path::Path;
 use bson::{Document, RawDocumentBuf};
 use pando_document::RawDocument;
 use pandodb::{
-    DocumentSequence, DurabilityChoice, MissingStore, Options, Pando, RawSession, Request, engine_of_folder,
+    DocumentSequence, DurabilityChoice, EngineName, MissingStore, Options, Pando, RawSession, Request,
+    engine_of_folder,
 };
 
 use super::error::TransferError;
@@ -18,9 +19,14 @@ pub(super) struct EmbeddedTarget {
 }
 
 impl EmbeddedTarget {
-    pub(super) fn open(folder: &Path, missing_store: MissingStore) -> Result<EmbeddedTarget, TransferError> {
+    /// Opens a folder: with this engine, or with that of its files.
+    pub(super) fn open(
+        folder: &Path,
+        missing_store: MissingStore,
+        engine: Option<EngineName>,
+    ) -> Result<EmbeddedTarget, TransferError> {
+        let engine = engine.unwrap_or_else(|| engine_of_folder(folder));
         // Closing the store at the end syncs everything.
-        let engine = engine_of_folder(folder);
         let durability = DurabilityChoice::Logged;
         let options = Options { engine, durability, missing_store, ..Options::default() };
         let store = Pando::open_with(folder, &options)?;

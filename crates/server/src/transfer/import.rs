@@ -13,7 +13,7 @@ use super::csv_rows::RowOptions;
 use super::error::TransferError;
 use super::format::InputFormat;
 use super::import_counts::{ImportCounts, ReplyFault};
-use super::import_plan::{BytesContent, Content, Creation, ImportPlan, Unit};
+use super::import_plan::{Arrived, BytesContent, Content, Creation, ImportPlan, Unit};
 use super::input::{InputBytes, Source};
 use super::interrupt::Interrupt;
 use super::progress::{Progress, Shown};
@@ -254,35 +254,50 @@ impl Run<'_> {
             self.drop_collection(unit)?;
         }
         self.create(unit)?;
-        if let Some(content) = &unit.content {
-            self.next_line = 1;
-            let opened = content.open()?;
-            self.line_unit = opened.counted;
-            self.bytes = Some(opened.bytes.clone());
-            let records_max = self.options.batch_records.unwrap_or(RECORDS_MAX).clamp(1, RECORDS_MAX);
-            let receiver = read_in_thread(opened.reader, records_max).map_err(TransferError::System)?;
-            loop {
-                match receiver.recv_timeout(LOOK_PERIOD) {
-                    Ok(FromReader::Batch(batch)) => self.take(unit, batch)?,
-                    Ok(FromReader::End { read, remarks }) => {
-                        self.remarks.extend(remarks);
-                        read?;
-                        break;
-                    }
-                    Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
-                    Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
-                        return Err(TransferError::Command.into());
-                    }
-                }
-                if self.interrupt.is_asked() {
-                    return Err(Stop::Interrupted);
-                }
-                self.show();
+        match (&unit.content, unit.arrived) {
+            (None, _) => {}
+            (Some(_), Arrived::All(documents)) => {
+                self.records += documents;
+                self.counts.passed_over += documents;
             }
-            self.bytes_before += opened.bytes.read();
-            self.bytes = None;
+            (Some(content), Arrived::Front(documents)) => {
+                // A few are sent again, since the counter of a server may be wrong after a crash.
+                self.point.records = self.records + documents.saturating_sub(RECORDS_MAX as u64);
+                self.write_content(unit, content)?;
+            }
+            (Some(content), Arrived::NotAsked) => self.write_content(unit, content)?,
         }
         self.create_indexes(unit)
+    }
+
+    fn write_content(&mut self, unit: &Unit, content: &Content) -> Result<(), Stop> {
+        self.next_line = 1;
+        let opened = content.open()?;
+        self.line_unit = opened.counted;
+        self.bytes = Some(opened.bytes.clone());
+        let records_max = self.options.batch_records.unwrap_or(RECORDS_MAX).clamp(1, RECORDS_MAX);
+        let receiver = read_in_thread(opened.reader, records_max).map_err(TransferError::System)?;
+        loop {
+            match receiver.recv_timeout(LOOK_PERIOD) {
+                Ok(FromReader::Batch(batch)) => self.take(unit, batch)?,
+                Ok(FromReader::End { read, remarks }) => {
+                    self.remarks.extend(remarks);
+                    read?;
+                    break;
+                }
+                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
+                Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
+                    return Err(TransferError::Command.into());
+                }
+            }
+            if self.interrupt.is_asked() {
+                return Err(Stop::Interrupted);
+            }
+            self.show();
+        }
+        self.bytes_before += opened.bytes.read();
+        self.bytes = None;
+        Ok(())
     }
 
     fn drop_collection(&mut self, unit: &Unit) -> Result<(), TransferError> {
@@ -343,7 +358,7 @@ impl Run<'_> {
             let sent = prepared.statements.len() as u64;
             let reply =
                 reply.inspect_err(|error| self.doubtful = if error.leaves_doubt() { sent } else { 0 })?;
-            self.account(&reply, &prepared.places, &input)?;
+            self.account(&reply, &prepared.places, unit)?;
         }
         match prepared.stop_at {
             Some(place) => Err(self.stop_at(place)),
@@ -397,11 +412,17 @@ impl Run<'_> {
         &mut self,
         reply: &Document,
         places: &[RecordPlace],
-        input: &str,
+        unit: &Unit,
     ) -> Result<(), TransferError> {
         let faults = self.counts.add_reply(self.options.writing.mode, reply, places.len() as u64);
         let window = self.point.records..self.point.records + RECORDS_MAX as u64;
-        let resumes = self.options.resume.is_some() && self.options.writing.mode == WriteMode::Insert;
+        let options = self.options;
+        let inserts = options.writing.mode == WriteMode::Insert;
+        let is_again = |number| match unit.arrived {
+            Arrived::NotAsked => inserts && options.resume.is_some() && window.contains(&number),
+            // The end of the copy compares the content.
+            Arrived::Front(_) | Arrived::All(_) => inserts,
+        };
         for fault in faults {
             let ReplyFault { index, ends_import, same_id, code, message } = fault;
             let place = places.get(index).copied().unwrap_or_default();
@@ -409,12 +430,12 @@ impl Run<'_> {
                 self.next_line = place.line;
                 return Err(TransferError::Refused { code, message });
             }
-            if resumes && same_id && window.contains(&place.number) {
+            if same_id && is_again(place.number) {
                 self.counts.already_in += 1;
                 continue;
             }
             self.counts.refused += 1;
-            self.complain(&format!("{input}:{}", place.line), &message);
+            self.complain(&format!("{}:{}", unit.input_name(), place.line), &message);
             if self.options.writing.after_fault == AfterFault::Stop {
                 return Err(self.stop_at(place));
             }

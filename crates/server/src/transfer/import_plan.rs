@@ -29,7 +29,7 @@ pub(super) struct ImportPlan {
 }
 
 /// One collection.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Unit {
     /// Its documents; `None` for a view.
     pub(super) content: Option<Content>,
@@ -37,6 +37,19 @@ pub(super) struct Unit {
     pub(super) collection: String,
     pub(super) description: Description,
     pub(super) creation: Creation,
+    pub(super) arrived: Arrived,
+}
+
+/// The documents of a collection that an earlier, interrupted copy has brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Arrived {
+    /// The copy is the first one.
+    #[default]
+    NotAsked,
+    /// The target has so many, and they are the first ones of the source.
+    Front(u64),
+    /// The target has as many as the source.
+    All(u64),
 }
 
 /// The documents of a collection.
@@ -102,6 +115,7 @@ impl ImportPlan {
             collection: collection.ok_or(TransferError::NoCollection)?,
             description: path.map_or(Ok(Description::default()), dump::description_beside)?,
             creation: Creation::Lazy,
+            arrived: Arrived::NotAsked,
         };
         Ok(ImportPlan { units: vec![unit], remarks: Vec::new() })
     }

@@ -44,13 +44,24 @@ impl Progress {
 
     /// Draws the line, if the last drawing is some time ago.
     pub(super) fn show(&mut self, shown: Shown) {
-        if !self.is_terminal || self.drawn.is_some_and(|drawn| drawn.elapsed() < PERIOD) {
-            return;
+        if self.is_terminal && self.drawn.is_none_or(|drawn| drawn.elapsed() >= PERIOD) {
+            self.draw(&line(shown, columns()));
         }
+    }
+
+    /// Draws words as the line, at once.
+    pub(super) fn show_words(&mut self, words: &str) {
+        if self.is_terminal {
+            let shown: String = words.chars().take(columns().saturating_sub(1)).collect();
+            self.draw(&shown);
+        }
+    }
+
+    fn draw(&mut self, line: &str) {
         self.drawn = Some(Instant::now());
         let mut out = io::stderr().lock();
         // A line that cannot be drawn is no error of the transfer.
-        let _ = write!(out, "\r\x1b[2K{}", line(shown, columns()));
+        let _ = write!(out, "\r\x1b[2K{line}");
         let _ = out.flush();
     }
 

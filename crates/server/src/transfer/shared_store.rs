@@ -7,12 +7,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use bson::{Document, RawDocumentBuf};
-use pandodb::MissingStore;
 use parking_lot::Mutex;
 
 use super::error::TransferError;
-use super::interrupt::Interrupt;
-use super::target::{Beside, Target, TargetChoice};
+use super::target::{Beside, Target};
 
 /// A handle of an open store; clones are the same store.
 #[derive(Clone)]
@@ -24,14 +22,6 @@ pub(super) struct SharedStore {
 }
 
 impl SharedStore {
-    pub(super) fn open(
-        choice: &TargetChoice,
-        missing_store: MissingStore,
-        interrupt: &Interrupt,
-    ) -> Result<SharedStore, TransferError> {
-        Ok(SharedStore::over(choice.open(missing_store, interrupt)?, &choice.place()))
-    }
-
     pub(super) fn over(store: Box<dyn Target>, place: &str) -> SharedStore {
         SharedStore { open: Arc::new(Mutex::new(Some(store))), place: place.into() }
     }

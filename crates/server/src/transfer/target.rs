@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bson::{Bson, Document, RawDocumentBuf};
-use pandodb::MissingStore;
+use pandodb::{EngineName, MissingStore, SOCKET_NAME};
 
 use super::address::{ServerAddress, without_password};
 use super::embedded_target::EmbeddedTarget;
@@ -40,8 +40,35 @@ impl TargetChoice {
                 let address = ServerAddress::parse(uri)?;
                 Ok(Box::new(RemoteTarget::connect(&address, interrupt.clone())?))
             }
-            TargetChoice::Data(folder) => Ok(Box::new(EmbeddedTarget::open(folder, missing_store)?)),
+            TargetChoice::Data(folder) => Ok(Box::new(EmbeddedTarget::open(folder, missing_store, None)?)),
         }
+    }
+
+    /// Connects to it, or opens the store of an engine; makes it where the folder is missing or empty.
+    pub(super) fn open_for_engine(
+        &self,
+        engine: EngineName,
+        interrupt: &Interrupt,
+    ) -> Result<Box<dyn Target>, TransferError> {
+        match self {
+            TargetChoice::Uri(_) => self.open(MissingStore::Create, interrupt),
+            TargetChoice::Data(folder) => {
+                Ok(Box::new(EmbeddedTarget::open(folder, MissingStore::Create, Some(engine))?))
+            }
+        }
+    }
+
+    /// Connects to it, or opens it, to be read only. A folder that a server has open is read through the
+    /// server's socket in the folder.
+    pub(super) fn open_to_read(&self, interrupt: &Interrupt) -> Result<Box<dyn Target>, TransferError> {
+        if let TargetChoice::Data(folder) = self {
+            let socket = ServerAddress::Unix(folder.join(SOCKET_NAME));
+            // A socket that nobody listens on is left over from a server that was killed.
+            if let Ok(server) = RemoteTarget::connect(&socket, interrupt.clone()) {
+                return Ok(Box::new(server));
+            }
+        }
+        self.open(MissingStore::Refuse, interrupt)
     }
 }
 

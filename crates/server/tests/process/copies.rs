@@ -111,3 +111,122 @@ fn a_copy_that_is_interrupted_goes_on_without_doubles() {
     assert!(out.starts_with(&format!("{} documents copied", 60_000 - before)), "{out}");
     assert_eq!(count(&target), 60_000);
 }
+
+/// Collections of every layout, with indexes and options.
+fn fill_layouts(server: &Server) {
+    let mut connection = Connection::tcp(server);
+    connection.ask("shop", doc! { "create": "heap", "layout": "heap" });
+    connection.ask("shop", doc! { "create": "keyed", "primaryKey": { "at": 1, "_id": 1 } });
+    connection.ask(
+        "shop",
+        doc! { "create": "clustered", "clusteredIndex": { "key": { "_id": 1 }, "unique": true } },
+    );
+    connection.ask("shop", doc! { "create": "plain", "validationAction": "warn" });
+    for collection in ["heap", "keyed", "clustered", "plain"] {
+        // Their order is not that of their `_id`.
+        let documents: Vec<Document> =
+            (0..1500).map(|n| doc! { "_id": n * 7 % 1500, "at": n / 3, "text": "x".repeat(20) }).collect();
+        connection.ask("shop", doc! { "insert": collection, "documents": documents });
+        let indexes = [
+            doc! { "key": { "at": 1 }, "name": "at_1", "clustering": true },
+            doc! { "key": { "text": 1, "at": -1 }, "name": "text_1_at_-1", "sparse": true },
+        ];
+        connection.ask("shop", doc! { "createIndexes": collection, "indexes": indexes.to_vec() });
+    }
+}
+
+/// The digests, options and indexes of a database.
+fn content(server: &Server) -> (Document, String) {
+    let mut connection = Connection::tcp(server);
+    let digests = connection.ask("shop", doc! { "dbHash": 1 }).get_document("collections").unwrap().clone();
+    let mut said = String::new();
+    for collection in digests.keys() {
+        let filter = doc! { "name": collection };
+        let listed = connection.ask("shop", doc! { "listCollections": 1, "filter": filter });
+        let listed = listed.get_document("cursor").unwrap().get_array("firstBatch").unwrap().clone();
+        said += &listed[0].as_document().unwrap().get_document("options").unwrap().to_string();
+        let indexes = connection.ask("shop", doc! { "listIndexes": collection });
+        said += &indexes.get_document("cursor").unwrap().get_array("firstBatch").unwrap().len().to_string();
+        said += &format!("{:?}", indexes.get_document("cursor").unwrap().get_array("firstBatch").unwrap());
+    }
+    (digests, said)
+}
+
+/// The engines that keep a folder, in this build.
+const ENGINES: &[&str] = &[
+    "betree",
+    #[cfg(feature = "engine-lmdb")]
+    "lmdb",
+    #[cfg(feature = "engine-rocksdb")]
+    "rocksdb",
+    #[cfg(feature = "engine-wiredtiger")]
+    "wiredtiger",
+];
+
+#[test]
+fn a_store_goes_from_engine_to_engine_with_its_layouts_and_the_same_hash() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = Server::in_memory();
+    fill_layouts(&source);
+    let expected = content(&source);
+    let mut from = uri(&source);
+    // From the memory engine through all others, and back into the first of them.
+    for (number, engine) in ENGINES.iter().chain([&ENGINES[0]]).enumerate() {
+        let place = folder.path().join(number.to_string());
+        let to = place.to_str().unwrap();
+        let (status, out, said) = run(&["copy", "--from", &from, "--to", to, "--engine", engine]);
+        assert!(status.success(), "{engine}: {out}{said}");
+        assert!(out.contains("counted and hashed on both sides: 4 collections, 6,000 documents"), "{out}");
+        let server = Server::start(&["--data", to, "--listen", "127.0.0.1:0", "--engine", engine]);
+        assert_eq!(content(&server), expected, "{engine}");
+        from = to.to_owned();
+    }
+
+    let (status, _, said) = run(&["copy", "--from", &from, "--to", &uri(&source), "--engine", "betree"]);
+    assert!(status.code() == Some(2) && said.contains("--engine is for a folder"), "{said}");
+    let new = folder.path().join("new");
+    let new = new.to_str().unwrap();
+    for (engine, words) in [("memory", "keeps nothing in a folder"), ("btree", "there is no engine 'btree'")]
+    {
+        let (status, _, said) = run(&["copy", "--from", &from, "--to", new, "--engine", engine]);
+        assert!(status.code() == Some(2) && said.contains(words), "{said}");
+    }
+    assert!(!Path::new(new).exists());
+}
+
+#[test]
+fn a_folder_that_a_server_has_open_is_copied_while_the_server_serves() {
+    let folder = tempfile::tempdir().unwrap();
+    let [data, copy] = ["data", "copy"].map(|name| folder.path().join(name));
+    let source = Server::over(&data);
+    fill(&source, 300);
+    let from = data.to_str().unwrap();
+    let (status, out, said) = run(&["copy", "--from", from, "--to", copy.to_str().unwrap()]);
+    assert!(status.success() && out.starts_with("300 documents copied"), "{out}{said}");
+    assert_eq!(count(&source), 300);
+    let (status, _, said) = run(&["copy", "--from", from, "--to", &uri(&source), "--drop"]);
+    assert!(!status.success() && said.contains("the same store"), "{said}");
+    assert_eq!(count(&source), 300);
+}
+
+#[test]
+fn a_copy_that_is_killed_goes_on_without_a_point() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("to");
+    let to = to.to_str().unwrap();
+    let source = Server::in_memory();
+    fill(&source, 60_000);
+    let from = uri(&source);
+    let mut copy = pando(&["copy", "--from", &from, "--to", to]).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(150));
+    copy.kill().unwrap();
+    copy.wait().unwrap();
+    let (status, out, said) = run(&["copy", "--from", &from, "--to", to, "--resume", "--json"]);
+    assert!(status.success(), "{out}{said}");
+    let result: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let orders = &result["collections"][1];
+    assert_eq!((&orders["namespace"], &orders["target"]), (&"shop.orders".into(), &60_000.into()), "{out}");
+    assert_eq!((&orders["sourceHash"], &result["complete"]), (&orders["targetHash"], &true.into()), "{out}");
+    let again = run(&["copy", "--from", &from, "--to", to, "--resume"]);
+    assert!(again.0.success() && again.1.contains("60000 passed over"), "{}{}", again.1, again.2);
+}

@@ -1,0 +1,144 @@
+//! The comparison at the end of a copy: the documents of each collection on both sides, by their count and by
+//! the digest that `dbHash` gives of their bytes.
+//!
+//! # Not here
+//! Indexes: the target built each from the documents that are compared, or has said why it did not.
+
+use bson::{Bson, Document, doc};
+
+use super::error::TransferError;
+use super::import_plan::Unit;
+use super::shared_store::SharedStore;
+use super::target::Target;
+use super::write_mode::WriteMode;
+
+/// How the two sides of a copy are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Check {
+    /// Documents are counted, and their bytes are hashed. Both sides read everything once.
+    #[default]
+    Hash,
+    /// Documents are counted.
+    Count,
+}
+
+impl Check {
+    /// The names on the command line.
+    pub const NAMES: [&'static str; 2] = ["hash", "count"];
+
+    /// The check of a name.
+    pub fn of_name(name: &str) -> Option<Check> {
+        match name {
+            "hash" => Some(Check::Hash),
+            "count" => Some(Check::Count),
+            _ => None,
+        }
+    }
+}
+
+/// The digests of one collection, in hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Digests {
+    /// That of the source.
+    pub source: String,
+    /// That of the target.
+    pub target: String,
+}
+
+/// The documents of one collection on both sides, once the copy is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// `database.collection`.
+    pub namespace: String,
+    /// Documents of the source.
+    pub source: u64,
+    /// Documents of the target.
+    pub target: u64,
+    /// `None` where documents were only counted.
+    pub digests: Option<Digests>,
+}
+
+impl Compared {
+    /// Whether the target has what the source has. Where documents were added to those of a collection, it
+    /// may have more.
+    pub fn agrees(&self, mode: WriteMode) -> bool {
+        let same_content = self.digests.as_ref().is_none_or(|digests| digests.source == digests.target);
+        match mode {
+            WriteMode::Insert => self.source == self.target && same_content,
+            WriteMode::Upsert | WriteMode::Merge | WriteMode::Delete => self.source <= self.target,
+        }
+    }
+}
+
+/// The two stores of a copy.
+#[derive(Clone, Debug)]
+pub(super) struct Ends {
+    pub(super) source: SharedStore,
+    pub(super) target: SharedStore,
+}
+
+impl Ends {
+    /// Asks both sides.
+    fn ask(&self, database: &str, command: Document) -> Result<(Document, Document), TransferError> {
+        let of_source = self.source.clone().run(database, command.clone(), None);
+        let of_source = of_source.map_err(|error| TransferError::Source {
+            place: self.source.place().to_owned(),
+            source: Box::new(error),
+        })?;
+        Ok((of_source, self.target.clone().run(database, command, None)?))
+    }
+
+    /// Counts a collection on both sides: by the counters of the servers, and one by one where these differ.
+    /// MongoDB's counter may be wrong after a crash.
+    pub(super) fn count(&self, unit: &Unit) -> Result<Compared, TransferError> {
+        let (of_source, of_target) = self.ask(&unit.database, doc! { "count": &unit.collection })?;
+        let mut counts = (number(of_source.get("n")), number(of_target.get("n")));
+        if counts.0 != counts.1 {
+            let pipeline = [doc! { "$group": { "_id": 1, "n": { "$sum": 1 } } }];
+            let exact = doc! { "aggregate": &unit.collection, "pipeline": pipeline.to_vec(), "cursor": {} };
+            let (of_source, of_target) = self.ask(&unit.database, exact)?;
+            counts = (counted(&of_source), counted(&of_target));
+        }
+        Ok(Compared { namespace: unit.namespace(), source: counts.0, target: counts.1, digests: None })
+    }
+
+    /// The digests of a collection on both sides.
+    ///
+    /// # Errors
+    /// [`TransferError::Refused`], within [`TransferError::Source`] for the source, where a side has no
+    /// `dbHash`, as a `mongos` has none.
+    pub(super) fn digests(&self, unit: &Unit) -> Result<Digests, TransferError> {
+        let command = doc! { "dbHash": 1, "collections": [&unit.collection] };
+        let (of_source, of_target) = self.ask(&unit.database, command)?;
+        let digest = |reply: &Document| {
+            let digests = reply.get_document("collections").ok();
+            digests.and_then(|digests| digests.get_str(&unit.collection).ok()).unwrap_or_default().to_owned()
+        };
+        Ok(Digests { source: digest(&of_source), target: digest(&of_target) })
+    }
+}
+
+/// Whether a side has refused a command, and not failed otherwise.
+pub(super) fn is_refusal(error: &TransferError) -> bool {
+    match error {
+        TransferError::Refused { .. } => true,
+        TransferError::Source { source, .. } => is_refusal(source),
+        _ => false,
+    }
+}
+
+/// The count in the one document of an aggregation; there is none over an empty collection.
+fn counted(reply: &Document) -> u64 {
+    let batch = reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
+    let first = batch.ok().and_then(|batch| batch.first()).and_then(Bson::as_document);
+    number(first.and_then(|group| group.get("n")))
+}
+
+fn number(value: Option<&Bson>) -> u64 {
+    match value {
+        Some(Bson::Int32(number)) => u64::try_from(*number).unwrap_or(0),
+        Some(Bson::Int64(number)) => u64::try_from(*number).unwrap_or(0),
+        Some(Bson::Double(number)) => *number as u64,
+        _ => 0,
+    }
+}
