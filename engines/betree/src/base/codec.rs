@@ -1,5 +1,8 @@
 //! The number in a pointer that says how the block's payload is stored. `space` compresses and decompresses.
 
+/// The bit in the superblock's incompatible features of a store that has blocks in Snappy or zlib.
+pub(crate) const FEATURE_MORE_CODECS: u64 = 1;
+
 /// How a block is stored; a byte of its pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -13,6 +16,10 @@ pub(crate) enum Codec {
     /// A [`Columns`](super::Columns) header, then a Zstandard frame of the block with its rows stored by
     /// columns.
     ZstdColumns = 3,
+    /// A raw block of Snappy.
+    Snappy = 4,
+    /// A stream of zlib.
+    Zlib = 5,
 }
 
 impl Codec {
@@ -23,11 +30,18 @@ impl Codec {
             1 => Some(Codec::Lz4),
             2 => Some(Codec::Zstd),
             3 => Some(Codec::ZstdColumns),
+            4 => Some(Codec::Snappy),
+            5 => Some(Codec::Zlib),
             _ => None,
         }
     }
 
     pub(crate) const fn number(self) -> u8 {
         self as u8
+    }
+
+    /// Whether only programs that know [`FEATURE_MORE_CODECS`] can read the block.
+    pub(crate) const fn is_of_more_codecs(self) -> bool {
+        matches!(self, Codec::Snappy | Codec::Zlib)
     }
 }

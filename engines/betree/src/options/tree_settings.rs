@@ -49,7 +49,7 @@ impl Default for TreeSettings {
     }
 }
 
-const KNOWN: &str = "compression and runCompression (none, lz4, zstd, zstd-1 … zstd-19), pageSize (64B … 128KB), leafSize (512B … 8MB), \
+const KNOWN: &str = "compression and runCompression (none, lz4, snappy, zlib, zlib-1 … zlib-9, zstd, zstd-1 … zstd-19), pageSize (64B … 128KB), leafSize (512B … 8MB), \
                      fanout (4 … 512), bufferPercent (0 … 50), runSize (256B … 16MB), filterBits and leafFilterBits (0 … 32), largeValueSize (16B … 32MB)";
 
 impl TreeSettings {
@@ -117,21 +117,27 @@ impl TreeSettings {
     }
 }
 
-/// A compression by name: `none`, `lz4`, `zstd` or `zstd-LEVEL`.
+/// A compression by name: `none`, `lz4`, `snappy`, `zlib`, `zlib-LEVEL`, `zstd` or `zstd-LEVEL`.
 pub(crate) fn parse_compression(name: &'static str, value: &str) -> Result<Compression, BetreeError> {
     let bad = || BetreeError::BadOption {
         name,
         value: value.to_owned(),
-        expected: "none, lz4, zstd, or zstd-1 to zstd-19",
+        expected: "none, lz4, snappy, zlib, zlib-1 to zlib-9, zstd, or zstd-1 to zstd-19",
     };
     match value {
         "none" => Ok(Compression::None),
         "lz4" => Ok(Compression::Lz4),
+        "snappy" => Ok(Compression::Snappy),
+        "zlib" => Ok(Compression::Zlib(6)),
         "zstd" => Ok(Compression::Zstd(1)),
-        other => match other.strip_prefix("zstd-").and_then(|level| level.parse::<i8>().ok()) {
-            Some(level @ 1..=19) => Ok(Compression::Zstd(level)),
-            _ => Err(bad()),
-        },
+        other => {
+            let (method, level) = other.split_once('-').ok_or_else(bad)?;
+            match (method, level.parse::<i8>()) {
+                ("zstd", Ok(level @ 1..=19)) => Ok(Compression::Zstd(level)),
+                ("zlib", Ok(level @ 1..=9)) => Ok(Compression::Zlib(level.unsigned_abs())),
+                _ => Err(bad()),
+            }
+        }
     }
 }
 
@@ -212,6 +218,8 @@ mod tests {
             ("colour", "blue"),
             ("compression", "gzip"),
             ("compression", "zstd-99"),
+            ("compression", "zlib-10"),
+            ("compression", "snappy-1"),
             ("runCompression", "gzip"),
             ("pageSize", "-1"),
             ("pageSize", "16XB"),

@@ -120,6 +120,9 @@ pub(crate) struct BlockStore {
     /// The generation that is being built.
     building: AtomicU64,
     is_checkpointing: AtomicBool,
+    /// Incompatible features of blocks that were written since the store was opened. The next superblock has
+    /// them before any generation leads to these blocks.
+    features: AtomicU64,
     poison: OnceLock<Arc<SpaceError>>,
     counters: Counters,
     traffic: Traffic,
@@ -198,6 +201,7 @@ impl BlockStore {
             building: AtomicU64::new(superblock.generation.next().get()),
             durable: Mutex::new(DurableState::new(found)),
             is_checkpointing: AtomicBool::new(false),
+            features: AtomicU64::new(0),
             poison: OnceLock::new(),
             counters: Counters::default(),
             traffic: Traffic::default(),
@@ -471,6 +475,19 @@ impl BlockStore {
     pub(super) fn sync(&self) -> Result<(), SpaceError> {
         self.check_poison()?;
         self.file.sync_data().map_err(|error| self.poison(error.into()))
+    }
+
+    /// Notes that a block needs programs that know a feature.
+    pub(super) fn note_feature(&self, bit: u64) {
+        if self.features.load(Ordering::Relaxed) & bit == 0 {
+            self.features.fetch_or(bit, Ordering::SeqCst);
+        }
+    }
+
+    /// The features of the superblock that is written next, after one with these.
+    pub(super) fn features_after(&self, features: FeatureMasks) -> FeatureMasks {
+        let noted = self.features.load(Ordering::SeqCst);
+        FeatureMasks { incompatible: features.incompatible | noted, ..features }
     }
 
     pub(super) fn count_checkpoint(&self) {

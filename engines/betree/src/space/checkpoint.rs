@@ -277,6 +277,7 @@ impl<'a> Checkpoint<'a> {
     ) -> Result<CheckpointOutcome, SpaceError> {
         let store = self.store;
         let superblock = Superblock {
+            features: store.features_after(durable.superblock.features),
             generation: self.generation,
             file_units: store.allocator().lock().end(),
             catalog: contents.catalog,

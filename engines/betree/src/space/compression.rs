@@ -1,7 +1,7 @@
-//! Compression of block payloads: none, LZ4, Zstandard, or Zstandard with rows stored by columns
+//! Compression of block payloads: none, LZ4, Snappy, zlib, Zstandard, or Zstandard with rows stored by columns
 //! ([`columns`]).
 //!
-//! Zstandard contexts are kept, because creating one costs more than compressing a page. Each thread keeps
+//! Contexts are kept, because creating one costs more than compressing a page. Each thread keeps
 //! one for compression, since few threads compress. Those for decompression come from a pool
 //! ([`ObjectPool`]). A payload that compression does not shorten by 512 bytes is stored uncompressed, so that
 //! reading it costs no decompression.
@@ -9,6 +9,7 @@
 use std::cell::RefCell;
 
 use bytes::Bytes;
+use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
 use zstd::zstd_safe::{CCtx, CParameter, DCtx};
 
 use crate::base::Codec;
@@ -27,6 +28,8 @@ impl Codec {
             Codec::None => None,
             Codec::Lz4 => lz4_flex::block::decompress_into(stored, raw).ok(),
             Codec::Zstd => with_decompression(|context| context.decompress(raw, stored).ok()),
+            Codec::Snappy => snap::raw::Decoder::new().decompress(stored, raw).ok(),
+            Codec::Zlib => decompress_zlib(stored, raw),
             Codec::ZstdColumns => {
                 return Columns::decode(stored, raw.len()).is_some_and(|(columns, frame)| {
                     let is_whole = Codec::Zstd.decompress_into(frame, raw);
@@ -55,10 +58,17 @@ pub(crate) enum Compression {
     Lz4,
     /// Zstandard at this level; 1 suits pages.
     Zstd(i8),
+    /// Snappy: about as fast as LZ4.
+    Snappy,
+    /// zlib at this level, from 1 to 9: slower than Zstandard, and no smaller.
+    Zlib(u8),
 }
 
 thread_local! {
     static COMPRESSION: RefCell<CCtx<'static>> = RefCell::new(CCtx::create());
+    static SNAPPY: RefCell<snap::raw::Encoder> = RefCell::new(snap::raw::Encoder::new());
+    /// The context of zlib, with its level.
+    static ZLIB: RefCell<Option<(u8, Compress)>> = const { RefCell::new(None) };
     /// A copy of a block with its rows by columns.
     static FOLDED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
@@ -80,6 +90,9 @@ impl Compression {
             Compression::None => raw_length,
             Compression::Lz4 => lz4_flex::block::get_maximum_output_size(raw_length),
             Compression::Zstd(_) => zstd::zstd_safe::compress_bound(raw_length) + columns::HEADER_BYTES_MAX,
+            Compression::Snappy => snap::raw::max_compress_len(raw_length),
+            // A payload that does not fit is stored as it is.
+            Compression::Zlib(_) => raw_length,
         }
         .max(raw_length)
     }
@@ -97,6 +110,10 @@ impl Compression {
             Compression::Lz4 => {
                 lz4_flex::block::compress_into(raw, target).ok().map(|length| (Codec::Lz4, length))
             }
+            Compression::Snappy => SNAPPY
+                .with_borrow_mut(|encoder| encoder.compress(raw, target).ok())
+                .map(|length| (Codec::Snappy, length)),
+            Compression::Zlib(level) => compress_zlib(raw, target, level).map(|length| (Codec::Zlib, length)),
             Compression::Zstd(level) => match columns {
                 None => compress_zstd(raw, target, level).map(|length| (Codec::Zstd, length)),
                 Some(columns) => {
@@ -136,6 +153,42 @@ fn compress_zstd(raw: &[u8], target: &mut [u8], level: i8) -> Option<usize> {
     })
 }
 
+/// The stored length; `None` where the target is too short.
+fn compress_zlib(raw: &[u8], target: &mut [u8], level: u8) -> Option<usize> {
+    ZLIB.with_borrow_mut(|kept| {
+        let context = match kept {
+            Some((of, context)) if *of == level => {
+                context.reset();
+                context
+            }
+            _ => {
+                let context = Compress::new(flate2::Compression::new(u32::from(level)), true);
+                &mut kept.insert((level, context)).1
+            }
+        };
+        match context.compress(raw, target, FlushCompress::Finish) {
+            Ok(Status::StreamEnd) => usize::try_from(context.total_out()).ok(),
+            Ok(Status::Ok | Status::BufError) | Err(_) => None,
+        }
+    })
+}
+
+/// Contexts of zlib for decompression.
+static INFLATION: ObjectPool<Decompress, 16> = ObjectPool::new();
+
+/// The raw length; `None` for an invalid stream, and one that is longer.
+fn decompress_zlib(stored: &[u8], raw: &mut [u8]) -> Option<usize> {
+    let mut context = INFLATION.take().unwrap_or_else(|| Decompress::new(true));
+    context.reset(true);
+    let outcome = context.decompress(stored, raw, FlushDecompress::Finish);
+    let (read, written) = (context.total_in(), context.total_out());
+    INFLATION.put(context);
+    match outcome {
+        Ok(Status::StreamEnd) if read == stored.len() as u64 => usize::try_from(written).ok(),
+        Ok(_) | Err(_) => None,
+    }
+}
+
 fn compress_columns(raw: &[u8], columns: Columns, target: &mut [u8], level: i8) -> Option<usize> {
     FOLDED.with_borrow_mut(|folded| {
         folded.clear();
@@ -151,6 +204,16 @@ fn compress_columns(raw: &[u8], columns: Columns, target: &mut [u8], level: i8) 
 mod tests {
     use super::*;
     use crate::base::columns::Rows;
+
+    const EVERY: [Compression; 7] = [
+        Compression::None,
+        Compression::Lz4,
+        Compression::Zstd(1),
+        Compression::Zstd(9),
+        Compression::Snappy,
+        Compression::Zlib(6),
+        Compression::Zlib(1),
+    ];
 
     fn stored(compression: Compression, raw: &[u8]) -> (Codec, Vec<u8>) {
         let mut target = vec![0; compression.bound(raw.len())];
@@ -193,7 +256,7 @@ mod tests {
     #[test]
     fn every_codec_gives_back_what_it_was_given() {
         let raw: Vec<u8> = (0..20_000u32).map(|at| (at / 7 % 251) as u8).collect();
-        for compression in [Compression::None, Compression::Lz4, Compression::Zstd(1), Compression::Zstd(9)] {
+        for compression in EVERY {
             let (codec, bytes) = stored(compression, &raw);
             assert_eq!(
                 codec.decompress(&bytes, raw.len()).as_deref(),
@@ -212,19 +275,19 @@ mod tests {
     fn a_block_that_hardly_shrinks_is_stored_as_it_is() {
         let raw: Vec<u8> =
             (0..64u64).flat_map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect();
-        for compression in [Compression::Lz4, Compression::Zstd(1)] {
-            assert_eq!(stored(compression, &raw).0, Codec::None);
-            assert_eq!(stored(compression, &[]).0, Codec::None);
-            assert_eq!(stored(compression, &[0; 400]).0, Codec::None, "400 bytes less");
-            assert_ne!(stored(compression, &[0; 600]).0, Codec::None);
+        for compression in &EVERY[1..] {
+            assert_eq!(stored(*compression, &raw).0, Codec::None);
+            assert_eq!(stored(*compression, &[]).0, Codec::None);
+            assert_eq!(stored(*compression, &[0; 400]).0, Codec::None, "400 bytes less");
+            assert_ne!(stored(*compression, &[0; 600]).0, Codec::None);
         }
     }
 
     #[test]
     fn a_wrong_length_or_damaged_bytes_are_refused() {
         let raw = vec![3; 5_000];
-        for compression in [Compression::Lz4, Compression::Zstd(1)] {
-            let (codec, bytes) = stored(compression, &raw);
+        for compression in &EVERY[1..] {
+            let (codec, bytes) = stored(*compression, &raw);
             assert_eq!(codec.decompress(&bytes, raw.len() - 1), None);
             assert_eq!(codec.decompress(&bytes, raw.len() + 1), None);
             assert_eq!(codec.decompress(&bytes[..bytes.len() / 2], raw.len()), None);

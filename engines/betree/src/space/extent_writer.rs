@@ -24,11 +24,11 @@ use super::block_header::BlockHeader;
 use super::space_change::extent_of;
 use super::traffic::Passage;
 use super::{BlockStore, Compression, SpaceError};
-use crate::base::BLOCK_HEADER_BYTES;
 use crate::base::{
     BLOCK_BYTES_MAX, BlockKind, Codec, Columns, FileId, GRAIN_BYTES, Generation, Pointer, PointerFields,
     UNIT_BYTES,
 };
+use crate::base::{BLOCK_HEADER_BYTES, FEATURE_MORE_CODECS};
 
 /// A longer buffer is freed after use, in bytes.
 const KEPT_BUFFER_BYTES: usize = 4 * 1024 * 1024;
@@ -198,6 +198,9 @@ impl<'a> ExtentWriter<'a> {
         let buffer = buffer_of(&mut self.buffer);
         buffer.grow(bound);
         let (codec, stored) = compression.compress_into(raw, columns, &mut buffer[payload..]);
+        if codec.is_of_more_codecs() {
+            self.store.note_feature(FEATURE_MORE_CODECS);
+        }
         let end = (payload + stored).next_multiple_of(GRAIN_BYTES as usize);
         buffer[payload + stored..end].fill(0);
         self.end = end;

@@ -9,6 +9,7 @@ use pando_storage::{CommitTimestamp, Lsn, SnapshotTimestamp};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{BlockProblem, SpaceError};
+use crate::base::FEATURE_MORE_CODECS;
 use crate::base::LogPosition;
 use crate::base::{Fields, FormatError};
 use crate::base::{GRAIN_BYTES, Generation, Pointer, StoreId, UNIT_BYTES};
@@ -35,7 +36,11 @@ pub(crate) enum Shutdown {
     Running,
 }
 
-/// The features that a store uses, in the three classes of ext4. Format version 1 knows none.
+/// The features that a store uses, in the three classes of ext4. Version 1 was frozen with none.
+///
+/// | class | bit | name | a store has it |
+/// |---|---|---|---|
+/// | incompatible | 0 | [`FEATURE_MORE_CODECS`] | once a block was stored in Snappy or zlib |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FeatureMasks {
     /// A program that does not know them can use the store.
@@ -229,7 +234,8 @@ impl SuperblockCopy {
 
 /// Refuses a store whose features this program does not know.
 pub(super) fn check_features(superblock: &Superblock, path: &Path) -> Result<(), SpaceError> {
-    let bits = superblock.features.incompatible | superblock.features.read_only_compatible;
+    let known = FEATURE_MORE_CODECS;
+    let bits = (superblock.features.incompatible & !known) | superblock.features.read_only_compatible;
     if bits == 0 { Ok(()) } else { Err(SpaceError::Features { path: path.to_owned(), bits }) }
 }
 
@@ -334,6 +340,8 @@ mod tests {
             check_features(&features, Path::new("data.0000")),
             Err(SpaceError::Features { bits: 8, .. })
         ));
+        features.features.incompatible = FEATURE_MORE_CODECS;
+        assert!(check_features(&features, Path::new("data.0000")).is_ok());
     }
 
     #[test]
