@@ -401,6 +401,47 @@ def test_a_clustered_index_of_mongodb_is_the_default_and_listed(db):
     assert db["d"].options() == {}
 
 
+def test_a_clustered_index_has_its_name_and_its_expiry(server, db):
+    asked = {"key": {"_id": 1}, "unique": True, "name": "mine"}
+    collection = db.create_collection("c", clusteredIndex=asked, expireAfterSeconds=90.5)
+    assert collection.options() == {"clusteredIndex": {"v": 2, **asked}, "expireAfterSeconds": 90}
+    listed = {"v": 2, **asked, "expireAfterSeconds": 90, "clustered": True}
+    assert [dict(index) for index in collection.list_indexes()] == [listed]
+    collection.insert_many([{"_id": at} for at in range(9)])
+    assert list(collection.find({"_id": 4}, hint="mine")) == [{"_id": 4}]
+    assert sound(collection)["keysPerIndex"] == {"mine": 9}
+    for name, code in (("mine", 5979800), ("_id_", 27)):
+        with pytest.raises(OperationFailure) as refused:
+            collection.drop_index(name)
+        assert refused.value.code == code, refused.value.details
+    for wrong, code in ((-1, 72), (1 << 31, 72), ("off", 14)):
+        with pytest.raises(OperationFailure) as refused:
+            db.command("create", "d", clusteredIndex=asked, expireAfterSeconds=wrong)
+        assert refused.value.code == code, refused.value.details
+    with pytest.raises(OperationFailure) as refused:
+        db.command("create", "d", expireAfterSeconds=4)
+    assert refused.value.code == 72
+
+
+def test_a_server_may_have_the_heap_as_default_layout(tmp_path):
+    server = Server(tmp_path / "data", "--default-layout", "heap").start()
+    try:
+        db = server.client().t
+        db.implicit.insert_one({"_id": 1})
+        db.indexed.create_index("x")
+        db.create_collection("explicit")
+        db.create_collection("own", layout="clustered")
+        db.create_collection("keyed", primaryKey=SON([("ts", 1), ("_id", 1)]))
+        options = {name: db[name].options() for name in db.list_collection_names()}
+        heap = {"layout": "heap"}
+        assert options == {"implicit": heap, "indexed": heap, "explicit": heap, "own": {"layout": "clustered"},
+                           "keyed": {"primaryKey": {"ts": 1, "_id": 1}}}
+        db.implicit.insert_many([{"_id": at} for at in (5, 3, 4)])
+        assert [one["_id"] for one in db.implicit.find()] == [1, 5, 3, 4]
+    finally:
+        server.stop()
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_bulk_load_fills_every_layout(server, db, layout):
     with MongoClient(server.uri, maxPoolSize=1, retryWrites=False) as client:

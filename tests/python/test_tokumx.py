@@ -26,7 +26,7 @@ def betree(server):
     return server.engine == "betree"
 
 
-def test_short_options_of_collections_and_indexes(db, betree):
+def test_short_options_of_collections_and_indexes(db, server, betree):
     if not betree:
         refused(db.create_collection, "c", compression="none", code=115)
         return
@@ -36,6 +36,14 @@ def test_short_options_of_collections_and_indexes(db, betree):
     assert db.c.index_information()["x_1"]["storageEngine"] == {"betree": {"compression": "zstd-12", "pageSize": 16384}}
     db.c.insert_many([{"x": at} for at in range(100)])
     assert db.c.count_documents({"x": {"$gte": 50}}) == 50
+    db.create_collection("e", defaultCompression="quicklz", defaultFanout=8, defaultReadPageSize="16K", fastUpdates=True)
+    assert layout(db, "e") == {"betree": {"compression": "lz4", "fanout": 8, "pageSize": 16384}}
+    db.e.create_index("x", defaultCompression="quicklz", fastUpdates=True)
+    assert db.e.index_information()["x_1"]["storageEngine"] == {"betree": {"compression": "lz4"}}
+    said = server.whole_log()
+    assert "defaultCompression: \"quicklz\" became storageEngine.betree.compression: \"lz4\"" in said
+    assert "fastUpdates has no effect" in said
+    refused(db.create_collection, "d", defaultCompresion="lz4", code=40415)
     for wrong in ({"compression": 1}, {"compression": "gzip"}, {"pageSize": "x"}, {"pageSize": -1}, {"fanout": "1TB"}):
         refused(db.create_collection, "d", **wrong, code=2)
     assert "d" not in db.list_collection_names()

@@ -20,7 +20,7 @@ use crate::building::BuildingIndex;
 use crate::collection_activity::CollectionActivity;
 use crate::definition::definition_of;
 use crate::index_description::{EntryContents, Truncation, Uniqueness};
-use crate::layout::{Layout, clustered_specification};
+use crate::layout::{Layout, clustered_name, clustered_specification};
 use crate::publication::Publication;
 use crate::record_ids::RecordIds;
 use crate::store::{NamedTree, Store, TreeNumber};
@@ -286,10 +286,10 @@ impl Collection {
     }
 
     /// The name of the index that the documents themselves are, where they are one.
-    pub fn primary_index_name(&self) -> Option<&'static str> {
+    pub fn primary_index_name(&self) -> Option<&str> {
         match self.layout() {
             Layout::Heap => None,
-            layout => Some(layout.documents_name()),
+            layout => Some(clustered_name(&self.parts.options).unwrap_or_else(|| layout.documents_name())),
         }
     }
 
@@ -366,9 +366,9 @@ impl Collection {
 
 /// The index that the documents themselves are, as long as no key was cut.
 fn primary_index_of(parts: &Parts) -> Option<IndexDescription> {
-    let specification = match parts.options.get("clusteredIndex") {
-        Ok(Some(_)) => clustered_specification(),
-        _ => parts.layout.primary_specification()?,
+    let specification = match clustered_name(&parts.options) {
+        Some(name) => clustered_specification(&parts.options, name),
+        None => parts.layout.primary_specification()?,
     };
     let description = definition_of(&specification).expect("the catalog's own specification is right");
     let contents = EntryContents::Document;

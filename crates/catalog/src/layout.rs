@@ -120,9 +120,23 @@ fn id_specification() -> RawDocumentBuf {
     doc! { "v": 2, "key": { "_id": 1 }, "name": ID_INDEX }.to_raw()
 }
 
-/// That of a collection whose options have MongoDB's `clusteredIndex`.
-pub(crate) fn clustered_specification() -> RawDocumentBuf {
-    doc! { "v": 2, "key": { "_id": 1 }, "name": ID_INDEX, "unique": true, "clustered": true }.to_raw()
+/// The name that MongoDB's option `clusteredIndex` gives the documents; `None` without the option.
+pub(crate) fn clustered_name(options: &RawDocument) -> Option<&str> {
+    let Ok(Some(RawValue::Document(index))) = options.get("clusteredIndex") else { return None };
+    let name = index.get("name").ok().flatten().and_then(|name| name.as_str());
+    Some(name.unwrap_or(ID_INDEX))
+}
+
+/// The specification of the index that the documents of such a collection are.
+pub(crate) fn clustered_specification(options: &RawDocument, name: &str) -> RawDocumentBuf {
+    let mut specification = doc! { "v": 2, "key": { "_id": 1 }, "name": name, "unique": true };
+    if let Some(seconds) =
+        options.get("expireAfterSeconds").ok().flatten().and_then(|value| value.as_i64_exact())
+    {
+        specification.push("expireAfterSeconds", Value::Int64(seconds));
+    }
+    specification.push("clustered", Value::Boolean(true));
+    specification.to_raw()
 }
 
 /// The fields of a primary key, checked.

@@ -398,6 +398,7 @@ impl<'c> Context<'c> {
         options: RawDocumentBuf,
     ) -> Result<(), CatalogError> {
         let (catalog, uuid) = (self.catalog(), self.shared.new_uuid());
+        let options = self.shared.options.default_layout.complete(options);
         if let Some(session) = self.session_use.as_mut().filter(|session| session.open().is_some()) {
             session.touch();
             let held = session.open().and_then(|open| open.lock().ok());

@@ -87,7 +87,7 @@
 //! arguments -> error, error_code
 //! error -> error_code
 //! leaves: arguments, chore_figures, cluster_clock, command_name, error, error_code, handled, host_facts
-//! leaves: identity
+//! leaves: default_layout, identity
 //! leaves: last_write, log_tail, operation_counters, persona, reply_wait, request, session_id, wait_figures
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -107,6 +107,7 @@ mod cursor_facts;
 mod cursor_reply;
 mod cursors;
 mod default_concerns;
+mod default_layout;
 mod departures;
 mod diagnostic;
 pub mod durability_wait;
@@ -151,6 +152,7 @@ mod write_gate;
 pub use commands::Commands;
 pub use connection::{ClientWatch, ConnectionState, StreamState};
 pub use cursors::CursorTimeout;
+pub use default_layout::DefaultLayout;
 pub use error::{CommandError, Failure};
 pub use error_code::ErrorCode;
 pub use fail_points::TestCommands;

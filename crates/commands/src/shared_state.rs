@@ -16,6 +16,7 @@ use crate::cluster_clock::ClusterClock;
 use crate::command_name::CommandName;
 use crate::cursors::{CursorTimeout, Cursors};
 use crate::default_concerns::DefaultConcerns;
+use crate::default_layout::DefaultLayout;
 use crate::departures::Departures;
 use crate::fail_points::{FailPoints, TestCommands};
 use crate::held_snapshots::HeldSnapshots;
@@ -55,6 +56,8 @@ pub struct CommandsOptions {
     pub persona: PersonaOptions,
     /// Whether there are commands for tests.
     pub test_commands: TestCommands,
+    /// The layout of a collection that is created without one.
+    pub default_layout: DefaultLayout,
 }
 
 /// The memory of queries of a store.

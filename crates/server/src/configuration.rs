@@ -7,6 +7,7 @@
 //! 1. [`Sources`] collects the values as text, each with its [`Origin`]: flag before environment before file
 //!    before default.
 //! 2. Each entry checks its text and puts the value into [`Configuration`].
+//! 3. Switches of other servers ([`familiar_switches`]) do the same, each with a line for the log.
 //!
 //! # Invariants
 //! - An unknown key in the file is refused, with the nearest known name.
@@ -15,6 +16,7 @@
 mod byte_size;
 mod command_line;
 mod error;
+mod familiar_switches;
 mod file;
 mod markdown;
 mod options;
@@ -23,12 +25,13 @@ mod sources;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pando_commands::{LegacyProtocol, PersonaOptions, TestCommands};
+use pando_commands::{DefaultLayout, LegacyProtocol, PersonaOptions, TestCommands};
 use pandodb::EngineName;
 
 pub use byte_size::{ByteSize, ByteSizeError};
 pub use command_line::serve_arguments;
 pub use error::{ConfigurationError, Origin, ValueError};
+pub use familiar_switches::{FAMILIAR_SWITCHES, FamiliarSwitch};
 pub use markdown::markdown_page;
 pub use options::{OPTIONS, OptionEntry, Shape};
 pub use sources::Sources;
@@ -79,6 +82,10 @@ pub struct Configuration {
     pub query_memory: Option<ByteSize>,
     /// Options of the engine by name; the engine checks them when it opens.
     pub engine_options: Vec<(String, String)>,
+    /// The layout of a collection that is created without one.
+    pub default_layout: DefaultLayout,
+    /// What became of switches of other servers, a line each for the log.
+    pub familiar_lines: Vec<String>,
     /// Whether addresses beyond loopback are allowed.
     pub open_to_others: OpenToOthers,
     /// The deployment that clients take the server for.
@@ -114,6 +121,8 @@ impl Configuration {
             cache: ByteSize::from_bytes(0),
             query_memory: None,
             engine_options: Vec::new(),
+            default_layout: DefaultLayout::Clustered,
+            familiar_lines: Vec::new(),
             open_to_others: OpenToOthers::Refused,
             persona: PersonaOptions::default(),
             legacy_protocol: LegacyProtocol::Answered,

@@ -94,6 +94,9 @@ pub enum ServeError {
 pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     let log_tail = Arc::new(LogTail::default());
     logging::start(configuration, &log_tail);
+    for line in &configuration.familiar_lines {
+        info!("{line}");
+    }
     let begun = Instant::now();
     file_limit::raise();
     // Before the folder is made, and before the socket is in it.
@@ -241,6 +244,7 @@ fn open_store(
         address: endpoints.first().cloned().unwrap_or_default(),
         persona: configuration.persona.clone(),
         test_commands: configuration.test_commands,
+        default_layout: configuration.default_layout,
         host: host::facts(),
         connections_max: configuration.max_connections,
         log_tail,

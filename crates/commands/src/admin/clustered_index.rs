@@ -1,5 +1,5 @@
 //! The option `clusteredIndex` of `create`: MongoDB's word for documents that lie by `_id`, as they do here
-//! without it. It is checked, kept and listed.
+//! without it. It is checked, kept and listed, and so is `expireAfterSeconds` beside it.
 
 use pando_catalog::ID_INDEX;
 use pando_document::{Document, RawDocument, RawValue, doc};
@@ -58,11 +58,9 @@ fn of_document(given: &RawDocument) -> Result<Document, CommandError> {
             format!("Invalid clusteredIndex specification; cannot create a clusteredIndex with v={version}"),
         ));
     }
-    if name != ID_INDEX {
-        return Err(CommandError::failed(
-            ErrorCode::CommandNotSupported,
-            format!("a clusteredIndex with another name than '{ID_INDEX}' is not supported yet"),
-        ));
+    if name.contains('\0') {
+        let reason = "the name of a clusteredIndex cannot contain NUL";
+        return Err(CommandError::failed(ErrorCode::BadValue, reason));
     }
-    Ok(doc! { "v": 2, "key": ascending, "name": ID_INDEX, "unique": true })
+    Ok(doc! { "v": 2, "key": ascending, "name": name, "unique": true })
 }

@@ -12,6 +12,8 @@ use crate::arguments::{Argument, Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
 
+/// The longest life of a document, in seconds: 68 years.
+const EXPIRY_SECONDS_MAX: i64 = i32::MAX as i64;
 /// The largest size of a capped collection, in bytes: a petabyte.
 const CAPPED_BYTES_MAX: i64 = 1 << 50;
 /// One more than the most documents of a capped collection.
@@ -57,7 +59,9 @@ pub(super) fn options_of_load(
             options.take(&argument?)?;
         }
     }
-    options.check(&namespace.to_string())
+    let kept = options.check(&namespace.to_string())?;
+    let default_layout = context.shared.options.default_layout;
+    Ok(Document::from_raw(&default_layout.complete(kept.to_raw()))?)
 }
 
 /// The options of a new collection.
@@ -71,7 +75,7 @@ struct Options {
     own_id_index: Option<bool>,
     has_view: bool,
     has_pipeline: bool,
-    has_expiry: bool,
+    expire_after_seconds: Option<i64>,
     /// `idIndex`.
     has_id_index: bool,
     /// An option that is not carried out yet.
@@ -95,7 +99,11 @@ impl Options {
                 }
             }
             "storageEngine" => self.take_engine_settings(argument)?,
-            name if storage_engine_options::SHORT_OPTIONS.contains(&name) => {
+            storage_engine_options::FAST_UPDATES => {
+                argument.lenient_boolean()?;
+                storage_engine_options::log_fast_updates();
+            }
+            name if storage_engine_options::is_short_option(name) => {
                 let short = storage_engine_options::short_option(name, argument.value, self.engine)?;
                 self.short.push(short.0, short.1);
             }
@@ -118,7 +126,7 @@ impl Options {
                 argument.documents()?;
                 self.has_pipeline = true;
             }
-            "expireAfterSeconds" => self.has_expiry = argument.integer()?.is_some(),
+            "expireAfterSeconds" => self.expire_after_seconds = argument.integer()?,
             "collation" => self.take_collation(argument)?,
             "changeStreamPreAndPostImages" if !wants_images(argument)? => {}
             "flags" => {
@@ -260,17 +268,7 @@ impl Options {
         if is_clustered && (self.kept.get("layout").is_some() || self.kept.get("primaryKey").is_some()) {
             return Err(invalid("the 'clusteredIndex' option is not possible with 'layout' or 'primaryKey'"));
         }
-        if is_clustered && self.has_expiry {
-            return Err(CommandError::failed(
-                ErrorCode::CommandNotSupported,
-                "the option 'expireAfterSeconds' of create is not supported yet",
-            ));
-        }
-        if self.has_expiry {
-            return Err(invalid(
-                "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified",
-            ));
-        }
+        self.check_expiry()?;
         let mut kept = Document::new();
         if self.own_id_index == Some(true) {
             kept.push("autoIndexId", Value::Boolean(true));
@@ -278,8 +276,26 @@ impl Options {
         for (name, value) in self.kept.iter() {
             kept.push(name, value.clone());
         }
+        if let Some(seconds) = self.expire_after_seconds {
+            kept.push("expireAfterSeconds", Value::Int64(seconds));
+        }
         Layout::of_options(&kept.to_raw()).map_err(|reason| invalid(&reason))?;
         storage_engine_options::add(&mut kept, &self.short, self.engine)
+    }
+
+    fn check_expiry(&self) -> Result<(), CommandError> {
+        let Some(seconds) = self.expire_after_seconds else { return Ok(()) };
+        let reason = match seconds {
+            _ if self.kept.get("clusteredIndex").is_none() => {
+                "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified"
+            }
+            ..0 => "TTL index 'expireAfterSeconds' option cannot be less than 0",
+            0..=EXPIRY_SECONDS_MAX => return Ok(()),
+            _ => {
+                "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a lower number"
+            }
+        };
+        Err(invalid(reason))
     }
 }
 

@@ -177,7 +177,11 @@ impl Reading<'_> {
                 self.check_storage_engine(value).map_err(|refusal| refusal.quoting(Quoting::WithVersion))?;
                 kept.others.push(name, value.to_owned());
             }
-            _ if storage_engine_options::SHORT_OPTIONS.contains(&name) => {
+            (storage_engine_options::FAST_UPDATES, value) => {
+                boolean(name, value)?;
+                storage_engine_options::log_fast_updates();
+            }
+            _ if storage_engine_options::is_short_option(name) => {
                 let short = storage_engine_options::short_option(name, value, self.engine);
                 let (setting, value) = short.map_err(of_command)?;
                 kept.short.push(setting, value);

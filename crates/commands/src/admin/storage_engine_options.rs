@@ -3,6 +3,7 @@
 //! refuses unknown ones.
 
 use pando_document::{Document, DocumentError, RawDocument, RawDocumentBuf, RawValue, Value};
+use pando_query::shell_text::value_text;
 
 use crate::{CommandError, ErrorCode};
 
@@ -73,7 +74,31 @@ pub(super) fn note_of_passed_over(options: &RawDocument, own_engine: &str) -> Op
 }
 
 /// The options of TokuMX that mean a setting of the engine.
-pub(super) const SHORT_OPTIONS: [&str; 4] = ["compression", "pageSize", "readPageSize", "fanout"];
+const SHORT_OPTIONS: [&str; 4] = ["compression", "pageSize", "readPageSize", "fanout"];
+
+/// The option of TokuMX that applies updates without a read. It has no effect: an update reads its document.
+pub(super) const FAST_UPDATES: &str = "fastUpdates";
+
+/// Whether an option means a setting of the engine in the words of TokuMX.
+pub(super) fn is_short_option(name: &str) -> bool {
+    SHORT_OPTIONS.contains(&without_default(name))
+}
+
+/// The option whose default TokuMX names so: `compression` for `defaultCompression`.
+fn without_default(name: &str) -> &str {
+    match name {
+        "defaultCompression" => "compression",
+        "defaultPageSize" => "pageSize",
+        "defaultReadPageSize" => "readPageSize",
+        "defaultFanout" => "fanout",
+        other => other,
+    }
+}
+
+/// Logs that [`FAST_UPDATES`] is passed over.
+pub(super) fn log_fast_updates() {
+    tracing::info!("the option {FAST_UPDATES} has no effect: an update reads the document that it changes");
+}
 
 /// The settings of `engine` that options in the words of TokuMX mean.
 ///
@@ -103,12 +128,21 @@ pub(super) fn add(
     Ok(Document::from_raw(&merged(&document.to_raw(), &changes.to_raw())?)?)
 }
 
-/// One setting of the engine.
+/// One setting of the engine. A log line tells what became of the option.
 pub(super) fn short_option(
     name: &str,
     value: RawValue<'_>,
     engine: &str,
 ) -> Result<(&'static str, Value), CommandError> {
+    let (setting, own) = setting_of(without_default(name), value, engine)?;
+    let (said, becomes) = (value_text(value), own.as_scalar().map(value_text).unwrap_or_default());
+    if setting != name || said != becomes {
+        tracing::info!("the option {name}: {said} became storageEngine.{engine}.{setting}: {becomes}");
+    }
+    Ok((setting, own))
+}
+
+fn setting_of(name: &str, value: RawValue<'_>, engine: &str) -> Result<(&'static str, Value), CommandError> {
     let refused = |reason: String| Err(CommandError::failed(ErrorCode::BadValue, reason));
     if engine != "betree" {
         return Err(CommandError::failed(

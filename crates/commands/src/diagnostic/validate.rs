@@ -62,7 +62,7 @@ pub(crate) fn run(
 fn entries_of_indexes(collection: &Collection, report: &CollectionReport) -> Vec<(String, u64)> {
     let mut entries = report.entries.clone();
     if let Some(name) = collection.primary_index_name() {
-        let at = usize::from(name != ID_INDEX);
+        let at = usize::from(entries.first().is_some_and(|(first, _)| first == ID_INDEX));
         entries.insert(at, (name.to_owned(), report.documents));
     }
     entries

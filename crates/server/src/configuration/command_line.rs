@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches};
 
+use super::familiar_switches::{FAMILIAR_SWITCHES, FamiliarSwitch};
 use super::options::{OPTIONS, OptionEntry, Shape};
 use super::sources::{CONFIG_VARIABLE, Sources};
 
@@ -15,7 +16,22 @@ pub fn serve_arguments() -> Vec<Arg> {
     let config = Arg::new(CONFIG).long(CONFIG).value_name("FILE").help(format!(
         "TOML file with any of these options as keys, without the dashes [env: {CONFIG_VARIABLE}]"
     ));
-    OPTIONS.iter().map(argument).chain([config]).collect()
+    OPTIONS
+        .iter()
+        .map(argument)
+        .chain([config])
+        .chain(FAMILIAR_SWITCHES.iter().map(familiar_argument))
+        .collect()
+}
+
+/// A switch of another server; the help leaves it out.
+fn familiar_argument(switch: &'static FamiliarSwitch) -> Arg {
+    let argument = Arg::new(switch.name).long(switch.name).hide(true).conflicts_with_all(switch.option);
+    if switch.value.is_empty() {
+        argument.num_args(0..=1).require_equals(true).default_missing_value("true")
+    } else {
+        argument.value_name(switch.value)
+    }
 }
 
 fn argument(entry: &'static OptionEntry) -> Arg {
@@ -41,6 +57,10 @@ impl Sources {
             let texts = matches.get_many::<String>(entry.name).unwrap_or_default();
             flags.extend(texts.map(|text| (entry.name, text.clone())));
         }
-        Sources { flags, file: matches.get_one::<String>(CONFIG).map(PathBuf::from) }
+        let familiar = FAMILIAR_SWITCHES
+            .iter()
+            .filter_map(|switch| Some((switch.name, matches.get_one::<String>(switch.name)?.clone())));
+        let familiar = familiar.collect();
+        Sources { flags, familiar, file: matches.get_one::<String>(CONFIG).map(PathBuf::from) }
     }
 }

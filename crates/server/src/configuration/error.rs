@@ -42,6 +42,17 @@ pub enum ValueError {
     /// Not an engine of this build.
     #[error("expected an engine of this build: {}", EngineName::ALL.iter().map(|engine| engine.as_str()).collect::<Vec<_>>().join(", "))]
     Engine,
+    /// The engine that MongoDB no longer has.
+    #[error(
+        "mmapv1 is not there; an engine with a heap comes nearest, as --engine lmdb --default-layout heap"
+    )]
+    Mmapv1,
+    /// Not a number of GiB.
+    #[error("expected a number of GiB, such as 4 or 0.5")]
+    Gibibytes,
+    /// Not a whole number.
+    #[error("expected a whole number that is not negative")]
+    Whole,
     /// Not a number within bounds.
     #[error("expected a whole number from {min} to {max}")]
     Count {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::familiar_switches::FAMILIAR_SWITCHES;
 use super::options::{OPTIONS, Shape};
 
 const HEAD: &str = "# Configuration
@@ -25,6 +26,16 @@ A key that is not in this table is refused.
 |---|---|---|---|---|
 ";
 
+const FAMILIAR_HEAD: &str = "
+## Switches of other servers
+
+`pando serve` takes these switches of MongoDB and TokuMX on its command line, so that a script need not change. A log line
+says what each became. Each excludes the option that it stands for.
+
+| switch | stands for |
+|---|---|
+";
+
 /// The whole page.
 pub fn markdown_page() -> String {
     let mut page = HEAD.to_owned();
@@ -37,6 +48,11 @@ pub fn markdown_page() -> String {
         let (name, default, variable) = (entry.name, entry.default, entry.environment_variable());
         // Writing to a String cannot fail.
         let _ = writeln!(page, "| `--{name}` | {value} | `{default}` | `{variable}` | {} |", entry.help);
+    }
+    page.push_str(FAMILIAR_HEAD);
+    for switch in FAMILIAR_SWITCHES {
+        let value = if switch.value.is_empty() { String::new() } else { format!(" {}", switch.value) };
+        let _ = writeln!(page, "| `--{}{value}` | {} |", switch.name, switch.help);
     }
     page
 }

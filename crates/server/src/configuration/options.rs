@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pando_commands::{LegacyProtocol, Persona, TestCommands};
+use pando_commands::{DefaultLayout, LegacyProtocol, Persona, TestCommands};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -44,10 +44,11 @@ impl OptionEntry {
 }
 
 /// The smallest cache with which a tree of any height can be read and written.
-const CACHE_BYTES_MIN: ByteSize = ByteSize::from_bytes(16 * 1024 * 1024);
+pub(super) const CACHE_BYTES_MIN: ByteSize = ByteSize::from_bytes(16 * 1024 * 1024);
 /// The smallest memory of queries that makes sense.
 const QUERY_MEMORY_MIN: ByteSize = ByteSize::from_bytes(1 << 20);
 const PERSONAS: [&str; 3] = [Persona::ALL[0].name(), Persona::ALL[1].name(), Persona::ALL[2].name()];
+const LAYOUTS: [&str; 2] = [DefaultLayout::ALL[0].name(), DefaultLayout::ALL[1].name()];
 const THREADS_MAX: usize = 1024;
 const QUEUED_READS_MAX: usize = 4096;
 const CONNECTIONS_MAX: usize = 1_000_000;
@@ -136,6 +137,17 @@ pub const OPTIONS: &[OptionEntry] = &[
         apply: |configuration, text| {
             let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
             configuration.engine_options = entries.map(named_value).collect::<Result<_, _>>()?;
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "default-layout",
+        shape: Shape::Value("LAYOUT"),
+        default: DefaultLayout::Clustered.name(),
+        help: "How a new collection that says nothing itself keeps its documents: 'clustered' by _id, or 'heap' in the order of inserts. Collections that are there stay as they are.",
+        apply: |configuration, text| {
+            let named = DefaultLayout::ALL.into_iter().find(|layout| layout.name() == text);
+            configuration.default_layout = named.ok_or(ValueError::Choice { choices: &LAYOUTS })?;
             Ok(())
         },
     },

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::error::{ConfigurationError, Origin};
+use super::familiar_switches::FAMILIAR_SWITCHES;
 use super::file;
 use super::options::{OPTIONS, OptionEntry};
 use super::{Configuration, Shape};
@@ -13,6 +14,8 @@ use super::{Configuration, Shape};
 pub struct Sources {
     /// `(option, text)` from the command line.
     pub flags: Vec<(&'static str, String)>,
+    /// `(switch, text)` from the command line, in the words of other servers.
+    pub familiar: Vec<(&'static str, String)>,
     /// The configuration file that the command line or `PANDO_CONFIG` names.
     pub file: Option<PathBuf>,
 }
@@ -49,6 +52,15 @@ impl Sources {
             }
             if let Some(text) = self.flag(entry) {
                 apply(&mut configuration, entry, Origin::Flag(entry.name), &text)?;
+            }
+        }
+        for switch in FAMILIAR_SWITCHES {
+            for (name, text) in self.familiar.iter().filter(|(name, _)| *name == switch.name) {
+                let became = (switch.apply)(&mut configuration, text).map_err(|reason| {
+                    ConfigurationError::Value { origin: Origin::Flag(name), text: text.clone(), reason }
+                })?;
+                let said = if switch.value.is_empty() { String::new() } else { format!(" {text}") };
+                configuration.familiar_lines.push(format!("the switch --{name}{said} became {became}"));
             }
         }
         Ok(configuration)

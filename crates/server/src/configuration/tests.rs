@@ -18,6 +18,7 @@ fn resolve(
     written.write_all(file.unwrap_or("").as_bytes()).unwrap();
     let sources = Sources {
         flags: flags.iter().map(|(name, text)| (*name, (*text).to_owned())).collect(),
+        familiar: Vec::new(),
         file: file.map(|_| written.path().to_owned()),
     };
     sources.resolve(|name| environment.get(name).cloned())
@@ -178,4 +179,76 @@ fn the_page_about_configuration_is_current() {
         page == markdown_page(),
         "run: cargo run -p pando-server -- options --markdown > docs/configuration.md"
     );
+}
+
+fn familiar(
+    switches: &[(&'static str, &str)],
+    flags: &[(&'static str, &str)],
+) -> Result<Configuration, ConfigurationError> {
+    let owned = |pairs: &[(&'static str, &str)]| {
+        pairs.iter().map(|(name, text)| (*name, (*text).to_owned())).collect()
+    };
+    Sources { flags: owned(flags), familiar: owned(switches), file: None }.resolve(|_| None)
+}
+
+#[test]
+fn switches_of_other_servers_become_options_and_say_so() {
+    let switches = [
+        ("syncdelay", "30"),
+        ("storageEngine", "BeTree"),
+        ("wiredTigerCacheSizeGB", "0.5"),
+        ("directoryperdb", "true"),
+        ("journalCommitInterval", "5"),
+        ("defaultCompression", "quicklz"),
+        ("defaultFanout", "8"),
+        ("defaultReadPageSize", "64KB"),
+        ("fastUpdates", "true"),
+    ];
+    let configuration = familiar(&switches, &[("engine-option", "fanout=16")]).unwrap();
+    assert_eq!((configuration.engine, configuration.cache.bytes()), (EngineName::Betree, 1 << 29));
+    let options =
+        [("fanout", "16"), ("checkpointPeriod", "30"), ("compression", "lz4"), ("pageSize", "64KB")];
+    assert_eq!(
+        configuration.engine_options,
+        options.map(|(name, value)| (name.to_owned(), value.to_owned()))
+    );
+    let lines = &configuration.familiar_lines;
+    assert_eq!(lines.len(), switches.len(), "one line each: {lines:?}");
+    for line in [
+        "the switch --storageEngine BeTree became --engine betree",
+        "the switch --wiredTigerCacheSizeGB 0.5 became --cache 512MiB",
+        "the switch --syncdelay 30 became --engine-option checkpointPeriod=30",
+        "the switch --defaultFanout 8 became nothing: --engine-option fanout=16 is set",
+        "the switch --directoryperdb became nothing: a store keeps all databases in the same files",
+    ] {
+        assert!(lines.iter().any(|one| one == line), "{line}: {lines:?}");
+    }
+    let memory = familiar(&[("storageEngine", "inMemory"), ("syncdelay", "0")], &[]).unwrap();
+    assert_eq!(memory.engine, EngineName::Memory);
+    assert!(memory.engine_options.is_empty() && memory.familiar_lines[1].contains("became nothing"));
+}
+
+#[test]
+fn wrong_values_of_familiar_switches_are_refused_with_the_switch() {
+    for (name, text, words) in [
+        ("storageEngine", "mmapv1", "--default-layout heap"),
+        ("storageEngine", "x", "an engine of this build"),
+        ("wiredTigerCacheSizeGB", "4GB", "a number of GiB"),
+        ("wiredTigerCacheSizeGB", "-1", "a number of GiB"),
+        ("rocksdbCacheSizeGB", "NaN", "a number of GiB"),
+        ("rocksdbCacheSizeGB", "0.001", "at least 16MiB"),
+        ("syncdelay", "x", "a whole number"),
+        ("journalCommitInterval", "-5", "a whole number"),
+    ] {
+        let said = familiar(&[(name, text)], &[]).unwrap_err().to_string();
+        assert!(said.contains(&format!("--{name}")) && said.contains(words), "{said}");
+    }
+}
+
+#[test]
+fn the_default_layout_is_clustered_or_a_heap() {
+    let layout_of = |text| resolve(&[("default-layout", text)], &[], None).map(|found| found.default_layout);
+    assert_eq!(layout_of("heap").unwrap(), pando_commands::DefaultLayout::Heap);
+    assert_eq!(layout_of("clustered").unwrap(), pando_commands::DefaultLayout::Clustered);
+    assert!(refusal(&[("default-layout", "tree")], &[], None).contains("clustered, heap"));
 }

@@ -9,16 +9,13 @@ use crate::configuration::{Sources, serve_arguments};
 use crate::serve::serve;
 
 /// Flags of mongod, and how the same is said here. They are refused, since what they mean is not exactly what
-/// Pando does.
-const FLAGS_OF_MONGOD: [(&str, &str); 18] = [
+/// Pando does. The table of familiar switches has those that are taken.
+const FLAGS_OF_MONGOD: [(&str, &str); 15] = [
     ("port", "say --listen 127.0.0.1:PORT"),
     ("bind_ip", "say --listen ADDRESS:PORT"),
     ("bind_ip_all", "say --listen 0.0.0.0:PORT"),
     ("ipv6", "say --listen [::1]:PORT"),
     ("dbpath", "say --data DIR"),
-    ("directoryperdb", "a store is one file; leave the flag out"),
-    ("wiredTigerCacheSizeGB", "say --cache SIZE, such as --cache 4GB"),
-    ("storageEngine", "say --engine betree, which is the default"),
     ("unixSocketPrefix", "say --unix-socket PATH"),
     ("nounixsocket", "say --unix-socket none"),
     ("maxConns", "say --max-connections COUNT"),

@@ -117,11 +117,30 @@ fn flags_of_mongod_are_answered_with_those_of_pando() {
         ("--port", "1234", "--listen 127.0.0.1:1234"),
         ("--bind_ip", "0.0.0.0", "--listen"),
         ("--dbpath", "/data", "--data"),
-        ("--wiredTigerCacheSizeGB", "4", "--cache"),
+        ("--maxConns", "4", "--max-connections"),
     ] {
         let (status, _, said) = run(&["serve", flag, value]);
         assert_eq!(status.code(), Some(2));
         assert!(said.contains(flag) && said.contains(answer), "{said}");
+    }
+}
+
+#[test]
+fn familiar_switches_are_taken_with_a_log_line_and_mistyped_ones_named_with_the_nearest() {
+    let switches = ["--storageEngine", "inMemory", "--wiredTigerCacheSizeGB", "0.25", "--directoryperdb"];
+    let server = Server::start(&[&switches[..], &["--listen", "127.0.0.1:0"]].concat());
+    server.signal(rustix::process::Signal::TERM);
+    let (status, log) = server.ended();
+    assert!(status.success(), "{log}");
+    for line in ["became --engine memory", "became --cache 256MiB", "--directoryperdb became nothing"] {
+        assert_eq!(log.matches(line).count(), 1, "{line}: {log}");
+    }
+    let both = ["serve", "--wiredTigerCacheSizeGB", "1", "--cache", "1GB"];
+    for (arguments, words) in
+        [(&both[..], "cannot be used with"), (&["serve", "--syncdela", "5"], "--syncdelay")]
+    {
+        let (status, _, said) = run(arguments);
+        assert!(status.code() == Some(2) && said.contains(words), "{said}");
     }
 }
 

@@ -1,0 +1,163 @@
+//! Switches that administrators know from MongoDB, RocksDB's build of it, and TokuMX. Each stands for an option
+//! of the table, or has no meaning here; a log line says which.
+//!
+//! They are flags of the command line only, and take precedence as flags do. A switch and the option that it
+//! stands for exclude each other.
+
+use pandodb::EngineName;
+
+use super::error::ValueError;
+use super::{ByteSize, Configuration};
+
+/// A switch.
+pub struct FamiliarSwitch {
+    /// Its name, in the spelling of its origin.
+    pub name: &'static str,
+    /// The value, as help texts call it; empty for a switch that needs none.
+    pub value: &'static str,
+    /// The option that it stands for, if it sets one by itself.
+    pub option: Option<&'static str>,
+    /// The meaning here, for documentation.
+    pub help: &'static str,
+    /// Puts the value into the configuration; gives what the switch became.
+    pub apply: fn(&mut Configuration, &str) -> Result<String, ValueError>,
+}
+
+/// The longest period between two checkpoints, for a server that is to make none.
+const CHECKPOINT_SECONDS_MAX: u64 = 86_400;
+/// The most that a cache can be said to be, in GiB.
+const CACHE_GIB_MAX: f64 = 1e6;
+
+/// All switches; that of the engine comes first, because others depend on the engine.
+pub const FAMILIAR_SWITCHES: &[FamiliarSwitch] = &[
+    FamiliarSwitch {
+        name: "storageEngine",
+        value: "ENGINE",
+        option: Some("engine"),
+        help: "`--engine ENGINE`, in any case of letters; `inMemory` is `memory`.",
+        apply: |configuration, text| {
+            configuration.engine = engine(text)?;
+            Ok(format!("--engine {}", configuration.engine.as_str()))
+        },
+    },
+    FamiliarSwitch {
+        name: "wiredTigerCacheSizeGB",
+        value: "GIB",
+        option: Some("cache"),
+        help: "`--cache`, of any engine.",
+        apply: cache,
+    },
+    FamiliarSwitch {
+        name: "rocksdbCacheSizeGB",
+        value: "GIB",
+        option: Some("cache"),
+        help: "`--cache`, of any engine.",
+        apply: cache,
+    },
+    FamiliarSwitch {
+        name: "syncdelay",
+        value: "SECONDS",
+        option: None,
+        help: "`--engine-option checkpointPeriod=SECONDS`, of engines that have checkpoints; 0 is a day.",
+        apply: |configuration, text| {
+            let seconds: u64 = text.parse().map_err(|_| ValueError::Whole)?;
+            let seconds = if seconds == 0 { CHECKPOINT_SECONDS_MAX } else { seconds };
+            let engine = configuration.engine.as_str();
+            if ["betree", "wiredtiger"].contains(&engine) {
+                Ok(set_engine_option(configuration, "checkpointPeriod", &seconds.to_string()))
+            } else {
+                Ok(format!("nothing: the engine {engine} has no period of checkpoints"))
+            }
+        },
+    },
+    FamiliarSwitch {
+        name: "journalCommitInterval",
+        value: "MILLISECONDS",
+        option: None,
+        help: "Nothing: the log is on the device within 100 ms, and at once for a write with `j: true`.",
+        apply: |_, text| {
+            let _: u64 = text.parse().map_err(|_| ValueError::Whole)?;
+            Ok("nothing: the log is on the device within 100 ms, and at once for a write with j: true"
+                .to_owned())
+        },
+    },
+    FamiliarSwitch {
+        name: "directoryperdb",
+        value: "",
+        option: None,
+        help: "Nothing: a store keeps all databases in the same files.",
+        apply: |_, _| Ok("nothing: a store keeps all databases in the same files".to_owned()),
+    },
+    FamiliarSwitch {
+        name: "defaultCompression",
+        value: "METHOD",
+        option: None,
+        help: "`--engine-option compression=METHOD`, with `quicklz` as `lz4`, `zlib` as `zstd` and `lzma` as `zstd-12`.",
+        apply: |configuration, text| {
+            let method = match text {
+                "quicklz" => "lz4",
+                "zlib" => "zstd",
+                "lzma" => "zstd-12",
+                own => own,
+            };
+            Ok(set_tree_option(configuration, "compression", method))
+        },
+    },
+    FamiliarSwitch {
+        name: "defaultFanout",
+        value: "COUNT",
+        option: None,
+        help: "`--engine-option fanout=COUNT`.",
+        apply: |configuration, text| Ok(set_tree_option(configuration, "fanout", text)),
+    },
+    FamiliarSwitch {
+        name: "defaultReadPageSize",
+        value: "SIZE",
+        option: None,
+        help: "`--engine-option pageSize=SIZE`.",
+        apply: |configuration, text| Ok(set_tree_option(configuration, "pageSize", text)),
+    },
+    FamiliarSwitch {
+        name: "fastUpdates",
+        value: "",
+        option: None,
+        help: "Nothing: an update reads the document that it changes.",
+        apply: |_, _| Ok("nothing: an update reads the document that it changes".to_owned()),
+    },
+];
+
+fn engine(text: &str) -> Result<EngineName, ValueError> {
+    let name = text.to_ascii_lowercase();
+    let name = if name == "inmemory" { "memory" } else { &name };
+    name.parse().map_err(|_| if name == "mmapv1" { ValueError::Mmapv1 } else { ValueError::Engine })
+}
+
+fn cache(configuration: &mut Configuration, text: &str) -> Result<String, ValueError> {
+    let gib: f64 = text.parse().map_err(|_| ValueError::Gibibytes)?;
+    let cache = ByteSize::from_bytes((gib * f64::from(1 << 30)).round() as u64);
+    if !(0.0..=CACHE_GIB_MAX).contains(&gib) {
+        return Err(ValueError::Gibibytes);
+    }
+    if cache < super::options::CACHE_BYTES_MIN {
+        return Err(ValueError::TooSmall { min: super::options::CACHE_BYTES_MIN });
+    }
+    configuration.cache = cache;
+    Ok(format!("--cache {cache}"))
+}
+
+/// Sets an option of trees, which only the engine betree has.
+fn set_tree_option(configuration: &mut Configuration, name: &str, value: &str) -> String {
+    match configuration.engine {
+        EngineName::Betree => set_engine_option(configuration, name, value),
+        other => format!("nothing: the engine {} has no option {name}", other.as_str()),
+    }
+}
+
+/// Sets an option of the engine, unless it is set already under its own name.
+fn set_engine_option(configuration: &mut Configuration, name: &str, value: &str) -> String {
+    if let Some((_, own)) = configuration.engine_options.iter().find(|(own, _)| own == name) {
+        return format!("nothing: --engine-option {name}={own} is set");
+    }
+    configuration.engine_options.push((name.to_owned(), value.to_owned()));
+    format!("--engine-option {name}={value}")
+}
