@@ -1,5 +1,5 @@
-//! Stores in every codec: content survives restarts, and a store in Snappy or zlib has the feature bit by which an
-//! older program refuses it.
+//! Stores in every codec: content survives restarts, and a store in Snappy or zlib has the feature bit by
+//! which an older program refuses it.
 
 use std::path::Path;
 

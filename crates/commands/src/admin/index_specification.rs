@@ -178,8 +178,7 @@ impl Reading<'_> {
                 kept.others.push(name, value.to_owned());
             }
             (storage_engine_options::FAST_UPDATES, value) => {
-                boolean(name, value)?;
-                storage_engine_options::log_fast_updates();
+                boolean(name, value).map(|_| storage_engine_options::log_fast_updates())?;
             }
             _ if storage_engine_options::is_short_option(name) => {
                 let short = storage_engine_options::short_option(name, value, self.engine);

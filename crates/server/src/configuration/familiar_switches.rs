@@ -1,5 +1,5 @@
-//! Switches that administrators know from MongoDB, RocksDB's build of it, and TokuMX. Each stands for an option
-//! of the table, or has no meaning here; a log line says which.
+//! Switches that administrators know from MongoDB, its build with RocksDB, and TokuMX. Each stands for an
+//! option of the table, or has no meaning here; a log line says which.
 //!
 //! They are flags of the command line only, and take precedence as flags do. A switch and the option that it
 //! stands for exclude each other.

@@ -2,8 +2,8 @@
 //! any engine.
 //!
 //! # Steps
-//! 1. The source is opened, never made, and its collections are listed ([`stored_collections`]). A folder that
-//!    a server has open is read through the server.
+//! 1. The source is opened, never made, and its collections are listed ([`stored_collections`]). A folder
+//!    that a server has open is read through the server.
 //! 2. The target is opened. It has to be another store, and without documents in these collections, unless
 //!    the user says how to treat them.
 //! 3. Settings that the target's engine would refuse are left out ([`engine_settings`]).
@@ -60,8 +60,8 @@ pub enum Continuation {
     /// The copy is a first one, or goes on at the point that its options name.
     #[default]
     None,
-    /// Each collection goes on behind the documents that the target has. So a copy goes on that was killed and
-    /// has named no point.
+    /// Each collection goes on behind the documents that the target has. So a copy goes on that was killed
+    /// and has named no point.
     FromTarget,
 }
 

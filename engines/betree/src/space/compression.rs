@@ -1,5 +1,5 @@
-//! Compression of block payloads: none, LZ4, Snappy, zlib, Zstandard, or Zstandard with rows stored by columns
-//! ([`columns`]).
+//! Compression of block payloads: none, LZ4, Snappy, zlib, Zstandard, or Zstandard with rows stored by
+//! columns ([`columns`]).
 //!
 //! Contexts are kept, because creating one costs more than compressing a page. Each thread keeps
 //! one for compression, since few threads compress. Those for decompression come from a pool
