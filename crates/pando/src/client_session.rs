@@ -1,8 +1,8 @@
 //! Sessions, and transactions of several calls in them.
 //!
 //! A call is one of a session by its method `session`, as in the official crates, and all calls of a
-//! collection by [`ClientSession::collection`]. They then belong to the transaction that the session has open;
-//! without one each call is one by itself.
+//! collection by [`ClientSession::collection`]. They then belong to the transaction that the session has
+//! open; without one each call is one by itself.
 //!
 //! A transaction that loses a conflict with another one ends with [`Error::Conflict`]. It has changed
 //! nothing, and may be run again; [`ClientSession::with_transaction`] does so.
