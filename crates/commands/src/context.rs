@@ -243,7 +243,9 @@ impl<'c> Context<'c> {
 
     /// The same with a watch that a cursor keeps.
     pub fn watched_scope(&self, watch: &EvaluationWatch) -> ParseScope {
-        ParseScope::at(self.shared.now_ms()).watched_by(watch)
+        let now_ms = self.shared.now_ms();
+        let cluster_time = self.shared.cluster_clock.as_ref().map(|clock| clock.now(now_ms));
+        ParseScope::at(now_ms).watched_by(watch).with_dice(&self.shared.dice).at_cluster_time(cluster_time)
     }
 
     /// The account of a new query.

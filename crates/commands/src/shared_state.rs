@@ -9,6 +9,7 @@ use arc_swap::ArcSwap;
 use pando_catalog::{Catalog, SnapshotTimestamp};
 use pando_document::{ObjectId, Timestamp};
 use pando_environment::Environment;
+use pando_query::expression::Dice;
 use parking_lot::Mutex;
 
 use crate::chore_figures::HousekeepingFigures;
@@ -98,6 +99,8 @@ pub(crate) struct SharedState {
     /// Held by a request that changes the default concerns.
     pub default_concerns_turn: Mutex<()>,
     pub environment: Environment,
+    /// What `$rand` draws from.
+    pub dice: Dice,
     pub options: CommandsOptions,
     /// The commands that there are, for those that list or name them.
     pub commands: Vec<CommandName>,
@@ -155,6 +158,7 @@ impl SharedState {
             write_gate: WriteGate::default(),
             default_concerns: ArcSwap::from_pointee(DefaultConcerns::implicit(started_ms)),
             default_concerns_turn: Mutex::default(),
+            dice: Dice::new(environment.random().next_u64()),
             environment,
             options,
             counters: ServerCounters::new(commands.len()),

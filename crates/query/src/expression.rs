@@ -19,6 +19,7 @@
 pub(crate) mod accumulator;
 mod array_table;
 mod call;
+mod dice;
 mod evaluated;
 mod fault;
 mod field_path;
@@ -31,8 +32,9 @@ mod watch;
 
 use pando_document::{RawArray, RawDocument, RawValue};
 
+pub use self::dice::Dice;
 pub use self::evaluated::Evaluated;
-pub(crate) use self::evaluated::document_of;
+pub(crate) use self::evaluated::{array_of, document_of};
 pub use self::fault::ExpressionFault;
 pub use self::field_path::FieldPath;
 pub(crate) use self::fold::FAILED_TO_FOLD;
@@ -40,6 +42,7 @@ pub use self::frame::Frame;
 pub(crate) use self::integer::{narrowed, truncated};
 pub(crate) use self::operator::interval_of;
 pub(crate) use self::operator::is_known;
+pub(crate) use self::operator::{PercentileArguments, TimeUnit};
 pub use self::scope::ParseScope;
 pub(crate) use self::scope::{Conditions, check_user_name};
 pub use self::watch::EvaluationWatch;
@@ -75,7 +78,7 @@ enum Node {
 }
 
 /// The names that variables of the system have; users' names begin with a lowercase letter.
-const UNSUPPORTED_SYSTEM_VARIABLES: [&str; 5] = ["DESCEND", "PRUNE", "KEEP", "CLUSTER_TIME", "SEARCH_META"];
+const UNSUPPORTED_SYSTEM_VARIABLES: [&str; 4] = ["DESCEND", "PRUNE", "KEEP", "SEARCH_META"];
 
 impl Expression {
     /// Parses an expression; `scope` knows the variables that it may name.
@@ -206,6 +209,14 @@ fn parse_variable(text: &str, scope: &ParseScope) -> Result<Node, QueryError> {
         ("ROOT" | "CURRENT", Some(path)) => Node::Path(path),
         ("ROOT" | "CURRENT", None) => Node::Root,
         ("NOW", None) => Node::Constant(Literal::new(RawValue::DateTime(scope.now_millis()))),
+        ("CLUSTER_TIME", path) => match (scope.cluster_time(), path) {
+            (Some(time), None) => Node::Constant(Literal::new(RawValue::Timestamp(time))),
+            (Some(_), Some(_)) => Node::Remove,
+            (None, _) => {
+                return Err(ExpressionFault::VariableNotAvailable
+                    .error("Builtin variable '$$CLUSTER_TIME' is not available"));
+            }
+        },
         // A date has no fields.
         ("NOW" | "REMOVE", _) => Node::Remove,
         (name, _) if UNSUPPORTED_SYSTEM_VARIABLES.contains(&name) => {

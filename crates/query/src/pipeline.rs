@@ -228,8 +228,15 @@ impl Pipeline {
                     .error("A pipeline stage specification object must contain exactly one field."));
             };
             let (name, argument) = field?;
-            for definition in stage::parse(name, argument, scope)? {
-                pipeline.stages.push(ParsedStage { text: text.to_owned(), definition });
+            match stage::written_out(name, argument)? {
+                None => pipeline.push(text, name, argument, scope)?,
+                Some(texts) => {
+                    for text in &texts {
+                        let Some(field) = text.iter().next() else { continue };
+                        let (name, argument) = field?;
+                        pipeline.push(text, name, argument, scope)?;
+                    }
+                }
             }
         }
         if pipeline.stages.len() > STAGES_MAX {
@@ -238,6 +245,19 @@ impl Pipeline {
             )));
         }
         Ok(Pipeline { stages: rewrite::rewrite(pipeline.stages, scope)? })
+    }
+
+    fn push(
+        &mut self,
+        text: &RawDocument,
+        name: &str,
+        argument: RawValue<'_>,
+        scope: &ParseScope,
+    ) -> Result<(), QueryError> {
+        for definition in stage::parse(name, argument, scope)? {
+            self.stages.push(ParsedStage { text: text.to_owned(), definition });
+        }
+        Ok(())
     }
 
     /// Whether there are no stages.

@@ -26,7 +26,7 @@ pub use self::fault::ProjectionFault;
 use self::finish::Finish;
 use self::tree::{Child, Fallback, Fields};
 use crate::error::QueryError;
-use crate::expression::{FAILED_TO_FOLD, FieldPath, Frame, ParseScope};
+use crate::expression::{Evaluated, FAILED_TO_FOLD, FieldPath, Frame, ParseScope};
 use crate::needs::Needs;
 
 /// A parsed projection.
@@ -65,6 +65,37 @@ impl Projection {
     /// Parses an `$addFields` stage.
     pub fn add_fields(specification: &RawDocument, scope: &ParseScope) -> Result<Projection, QueryError> {
         add_fields::parse(specification, scope)
+    }
+
+    /// Puts the values of variables at paths, like `$addFields`: that of the first slot at the first path.
+    pub(crate) fn of_slots(paths: &[&str]) -> Result<Projection, QueryError> {
+        let names: Vec<String> = (0..paths.len()).map(|slot| format!("s{slot}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let (scope, _) = ParseScope::default().with_slots(&names);
+        let mut bytes = Vec::new();
+        let mut writer = DocumentWriter::begin(&mut bytes);
+        for (path, name) in paths.iter().zip(names) {
+            writer.append(path, RawValue::String(&format!("$${name}")));
+        }
+        writer.finish();
+        add_fields::parse(&RawDocumentBuf::from_vec(bytes)?, &scope)
+    }
+
+    /// The document with the values of [slots](Projection::of_slots) in their places.
+    pub(crate) fn fill_slots(
+        &self,
+        document: &RawDocument,
+        values: Vec<Evaluated<'static>>,
+    ) -> Result<Vec<u8>, QueryError> {
+        let mut bytes = Vec::with_capacity(document.as_bytes().len() + values.len() * 16);
+        let mut frame = Frame::new(document);
+        for (slot, value) in values.into_iter().enumerate() {
+            frame.write(slot, value);
+        }
+        let mut writer = DocumentWriter::begin(&mut bytes);
+        self.tree.apply(document, &mut frame, self.fallback, &mut writer)?;
+        writer.finish();
+        Ok(bytes)
     }
 
     /// Puts one value at a path, like `$addFields` with a literal.

@@ -7,14 +7,20 @@
 
 mod add_to_set;
 mod avg;
+mod concat_arrays;
 mod count;
+mod covariance;
 mod ends;
 mod extreme;
 mod extreme_n;
+mod integral;
 mod merge_objects;
+mod percentiles;
 mod push;
+mod set_union;
 mod std_dev;
 mod sum;
+mod top;
 
 use std::fmt::Debug;
 
@@ -22,14 +28,20 @@ use pando_document::{ArrayWriter, RawValue};
 
 pub(crate) use self::add_to_set::AddToSet;
 pub(crate) use self::avg::Avg;
+pub(crate) use self::concat_arrays::ConcatArrays;
 pub(crate) use self::count::Count;
+pub(crate) use self::covariance::Covariance;
 pub(crate) use self::ends::{First, FirstN, Last, LastN};
 pub(crate) use self::extreme::{Extreme, Wanted};
 pub(crate) use self::extreme_n::ExtremeN;
+pub(crate) use self::integral::Integral;
 pub(crate) use self::merge_objects::MergeObjects;
+pub(crate) use self::percentiles::{PercentileShape, Percentiles};
 pub(crate) use self::push::Push;
+pub(crate) use self::set_union::SetUnion;
 pub(crate) use self::std_dev::{Deviation, StdDev};
 pub(crate) use self::sum::Sum;
+pub(crate) use self::top::{End, Shape, Top};
 
 use super::evaluated::{Evaluated, array_of};
 use crate::error::{ErrorCode, QueryError};
@@ -51,8 +63,8 @@ pub(crate) trait Accumulator: Debug + Send {
         Ok(())
     }
 
-    /// The result.
-    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError>;
+    /// The result so far.
+    fn finish(&self) -> Result<Evaluated<'static>, QueryError>;
 
     /// Whether no further value can change the result.
     fn is_full(&self) -> bool {
@@ -133,4 +145,13 @@ fn bytes_of(value: &Evaluated<'_>) -> usize {
         Some(RawValue::Binary(binary)) => SCALAR + binary.bytes.len(),
         _ => SCALAR,
     }
+}
+
+/// The error of an accumulator of arrays that meets something else.
+fn not_array(operator: &str, value: &Evaluated<'_>) -> QueryError {
+    QueryError::type_mismatch(format!(
+        "{operator} requires array inputs, but input {} is of type {}",
+        crate::shell_text::value_text(value.raw_or_null()),
+        value.type_name()
+    ))
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use pando_document::RawValue;
 
 use super::array_table::{ArrayTable, TableOnDemand};
+use super::dice::Dice;
 use super::evaluated::Evaluated;
 use super::fault::ExpressionFault;
 use super::frame::Frame;
@@ -50,6 +51,8 @@ pub(super) struct Call {
     /// Of the operators that look things up in an array, if the array is constant.
     table: TableOnDemand,
     watch: Option<EvaluationWatch>,
+    /// Of `$rand`.
+    dice: Option<Dice>,
 }
 
 impl Call {
@@ -65,7 +68,7 @@ impl Call {
         first_slot: usize,
     ) -> Call {
         let table = TableOnDemand::default();
-        Call { definition, arguments, first_slot, pattern: None, table, watch: None }
+        Call { definition, arguments, first_slot, pattern: None, table, watch: None, dice: None }
     }
 
     /// The same call, whose evaluation this watch may end.
@@ -76,6 +79,16 @@ impl Call {
     /// The same call with a compiled pattern.
     pub(super) fn with_pattern(self, pattern: Option<RegularExpression>) -> Call {
         Call { pattern, ..self }
+    }
+
+    /// The same call with dice.
+    pub(super) fn with_dice(self, dice: Dice) -> Call {
+        Call { dice: Some(dice), ..self }
+    }
+
+    /// A random number, at least 0 and below 1.
+    pub(super) fn roll(&self) -> f64 {
+        self.dice.as_ref().map_or(0.0, Dice::roll)
     }
 
     /// The compiled pattern.
@@ -209,6 +222,7 @@ impl Call {
             pattern: self.pattern.clone(),
             table: TableOnDemand::default(),
             watch: self.watch.clone(),
+            dice: self.dice.clone(),
         }
     }
 

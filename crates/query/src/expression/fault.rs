@@ -525,6 +525,42 @@ faults! {
         NUnknownArgument = 5_787_901,
         /// `$firstN` and its kin over something that is no array.
         NInputNotArray = 5_788_200,
+        /// `$firstN` and its kin: n is no number.
+        NNotNumber = 5_787_902,
+        /// `$top` and its kin: its argument is no object.
+        TopNotObject = 5_788_001,
+        /// `$top` and its kin: an unknown argument.
+        TopUnknownArgument = 5_788_002,
+        /// `$top` and its kin: n is missing.
+        TopWithoutN = 5_788_003,
+        /// `$top` and its kin: output is missing.
+        TopWithoutOutput = 5_788_004,
+        /// `$top` and its kin: sortBy is missing.
+        TopWithoutSortBy = 5_788_005,
+        /// An argument that has to be an object.
+        ExpectedObject = 10_065,
+        /// `$rand` with an argument.
+        RandArguments = 3_040_501,
+        /// `$median` whose argument is no object.
+        MedianNotObject = 7_436_100,
+        /// `$percentile` whose argument is no object.
+        PercentileNotObject = 7_429_703,
+        /// `$percentile`: p is not constant.
+        PercentileRanksNotConstant = 7_750_300,
+        /// `$percentile`: p is no array, or an empty one.
+        PercentileRanksNotArray = 7_750_301,
+        /// `$percentile`: an element of p is no number.
+        PercentileRankNotNumber = 7_750_302,
+        /// `$percentile`: an element of p is outside 0 to 1.
+        PercentileRankOutOfRange = 7_750_303,
+        /// `$integral` of something that is no point.
+        IntegralBadInput = 5_423_900,
+        /// `$integral` with a unit along something that is no date.
+        IntegralWantsDates = 5_423_901,
+        /// `$integral` without a unit along dates.
+        IntegralWantsNumbers = 5_423_902,
+        /// A variable of the system that has no value here.
+        VariableNotAvailable = 51_144,
         /// `$tsSecond` of something that is no timestamp.
         TsSecondNotTimestamp = 5_687_301,
         /// `$tsIncrement` of something that is no timestamp.

@@ -42,7 +42,8 @@ const STAYS: [&str; 11] = [
     "$sortArray",
 ];
 /// Calls of these are kept as they were written.
-const UNTOUCHED: [&str; 7] = ["$getField", "$setField", "$unsetField", "$firstN", "$lastN", "$minN", "$maxN"];
+const UNTOUCHED: [&str; 8] =
+    ["$getField", "$setField", "$unsetField", "$firstN", "$lastN", "$minN", "$maxN", "$rand"];
 const COMMUTATIVE: [&str; 9] =
     ["$add", "$multiply", "$and", "$or", "$setUnion", "$setIntersection", "$sum", "$min", "$max"];
 /// Of these a single argument means something else.
@@ -85,7 +86,7 @@ impl Expression {
     }
 
     /// Whether the value is known already; `$$REMOVE` is a constant too.
-    fn is_constant(&self) -> bool {
+    pub(crate) fn is_constant(&self) -> bool {
         matches!(self.node, Node::Constant(_) | Node::Remove)
     }
 

@@ -64,7 +64,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Sets a variable. Slots are numbered by nesting, so an inner one never overwrites an outer one.
-    pub(super) fn write(&mut self, slot: usize, value: Evaluated<'a>) {
+    pub(crate) fn write(&mut self, slot: usize, value: Evaluated<'a>) {
         if self.slots.len() <= slot {
             self.slots.resize(slot + 1, Evaluated::Missing);
         }

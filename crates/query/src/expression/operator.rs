@@ -5,6 +5,7 @@ mod abs;
 mod accumulate;
 mod add;
 mod array_to_object;
+mod bitwise;
 mod boolean;
 mod ceil_floor;
 mod comparison;
@@ -39,7 +40,9 @@ mod modulo;
 mod multiply;
 mod named;
 mod object_to_array;
+mod percentile;
 mod pow;
+mod rand;
 mod range;
 mod reduce;
 mod regex_match;
@@ -48,6 +51,7 @@ mod reverse_array;
 mod round;
 mod set_field;
 mod sets;
+mod sigmoid;
 mod size;
 mod slice;
 mod sort_array;
@@ -77,7 +81,9 @@ use super::integer::{narrowed, truncated};
 use super::scope::{ParseScope, check_user_name};
 use crate::error::{ErrorCode, QueryError};
 
+pub(crate) use self::date::Unit as TimeUnit;
 pub(crate) use self::interval::interval_of;
+pub(crate) use self::percentile::PercentileArguments;
 pub(in crate::expression) use self::regex_match::with_compiled_pattern;
 
 /// How an operator's argument is read.
@@ -89,7 +95,7 @@ enum Syntax {
 }
 
 /// Operators that MongoDB has and this server does not yet.
-const NOT_YET: [&str; 6] = ["$rand", "$function", "$accumulator", "$meta", "$toHashedIndexKey", "$toUUID"];
+const NOT_YET: [&str; 4] = ["$function", "$accumulator", "$meta", "$toHashedIndexKey"];
 
 /// Parses `{name: argument}`.
 pub(super) fn parse(
@@ -164,6 +170,10 @@ fn find_special(name: &str) -> Option<fn(RawValue<'_>, &ParseScope) -> Result<Ex
         "$lastN" => accumulate::parse_last_n,
         "$minN" => accumulate::parse_min_n,
         "$maxN" => accumulate::parse_max_n,
+        "$median" => percentile::parse_median,
+        "$percentile" => percentile::parse_percentile,
+        "$rand" => rand::parse,
+        "$sigmoid" => sigmoid::parse,
         _ => return None,
     })
 }
@@ -242,6 +252,11 @@ fn find_listed_rest(name: &str) -> Option<&'static Definition> {
         "$toBool" => &convert::TO_BOOL,
         "$toDate" => &convert::TO_DATE,
         "$toObjectId" => &convert::TO_OBJECT_ID,
+        "$toUUID" => &convert::TO_UUID,
+        "$bitAnd" => &bitwise::BIT_AND,
+        "$bitOr" => &bitwise::BIT_OR,
+        "$bitXor" => &bitwise::BIT_XOR,
+        "$bitNot" => &bitwise::BIT_NOT,
         "$setUnion" => &sets::SET_UNION,
         "$setIntersection" => &sets::SET_INTERSECTION,
         "$setDifference" => &sets::SET_DIFFERENCE,

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pando_document::RawDocument;
+use pando_document::{RawDocument, Timestamp};
 
+use super::dice::Dice;
 use super::fault::ExpressionFault;
 use super::field_path::FieldPath;
 use super::{EvaluationWatch, Expression, Node};
@@ -25,6 +26,10 @@ pub struct ParseScope {
     conditions: Conditions,
     /// `None`: evaluations are not interrupted.
     watch: Option<EvaluationWatch>,
+    /// `None`: `$rand` has a series of its own, always the same.
+    dice: Option<Dice>,
+    /// `None` on a server without a cluster.
+    cluster_time: Option<Timestamp>,
 }
 
 /// Whether a filter may hold `$expr`.
@@ -73,6 +78,28 @@ impl ParseScope {
         ParseScope { watch: Some(watch.clone()), ..self }
     }
 
+    /// The same scope, whose `$rand` draws from these dice.
+    #[must_use]
+    pub fn with_dice(self, dice: &Dice) -> ParseScope {
+        ParseScope { dice: Some(dice.clone()), ..self }
+    }
+
+    /// The dice of `$rand`.
+    pub(super) fn dice(&self) -> Dice {
+        self.dice.clone().unwrap_or_else(|| Dice::new(0))
+    }
+
+    /// The same scope, in which `$$CLUSTER_TIME` is this time.
+    #[must_use]
+    pub fn at_cluster_time(self, time: Option<Timestamp>) -> ParseScope {
+        ParseScope { cluster_time: time, ..self }
+    }
+
+    /// The time of the cluster.
+    pub(super) fn cluster_time(&self) -> Option<Timestamp> {
+        self.cluster_time
+    }
+
     /// The watch of evaluations.
     pub(super) fn watch(&self) -> Option<&EvaluationWatch> {
         self.watch.as_ref()
@@ -92,7 +119,7 @@ impl ParseScope {
     }
 
     /// A scope in which `names` are variables as well; gives the slot of the first, the others follow.
-    pub(super) fn with_slots(&self, names: &[&str]) -> (ParseScope, usize) {
+    pub(crate) fn with_slots(&self, names: &[&str]) -> (ParseScope, usize) {
         let first = self.slots;
         let bindings =
             names.iter().zip(first..).map(|(name, slot)| ((*name).to_owned(), Binding::Slot(slot)));

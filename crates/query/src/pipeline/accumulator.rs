@@ -1,16 +1,23 @@
-//! The accumulators of `$group`: their parsing, and one state for each group.
+//! The accumulators of `$group` and of windows: their parsing, and one state for each group.
 
-use pando_document::{RawDocument, RawValue};
+mod percentile;
+mod top;
+
+use std::sync::Arc;
+
+use pando_document::{RawBinary, RawDocument, RawValue};
 
 use super::PipelineFault;
 use crate::error::QueryError;
 use crate::expression::accumulator::{
-    Accumulator, AddToSet, Avg, Count, Deviation, Extreme, ExtremeN, First, FirstN, Last, LastN,
-    MergeObjects, Push, StdDev, Sum, Wanted,
+    Accumulator, AddToSet, Avg, ConcatArrays, Count, Covariance, Deviation, End, Extreme, ExtremeN, First,
+    FirstN, Integral, Last, LastN, MergeObjects, PercentileShape, Percentiles, Push, SetUnion, Shape, StdDev,
+    Sum, Top, Wanted,
 };
-use crate::expression::{Expression, ExpressionFault, Frame, ParseScope};
+use crate::expression::{Expression, ExpressionFault, Frame, ParseScope, array_of};
 use crate::needs::Needs;
 use crate::shell_text;
+use crate::sort::SortPattern;
 
 /// Which accumulator, with what is fixed for all groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,14 +30,19 @@ enum Kind {
     Last,
     Push,
     AddToSet,
+    ConcatArrays,
+    SetUnion,
     Count,
     MergeObjects,
-    StdDevPop,
-    StdDevSamp,
-    FirstN(usize),
-    LastN(usize),
-    MinN(usize),
-    MaxN(usize),
+    StdDev(Deviation),
+    Percentiles(PercentileShape),
+    FirstN,
+    LastN,
+    MinN,
+    MaxN,
+    Top(End, Shape),
+    Covariance(Deviation),
+    Integral { unit_millis: Option<i64> },
 }
 
 /// The shape of an accumulator's states, where they can stand in a list as they are.
@@ -42,15 +54,25 @@ pub(crate) enum StateShape {
     Other,
 }
 
-/// An accumulator of a `$group`, with its argument.
+/// An accumulator of a `$group` or a window, with its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct AccumulatorCall {
     kind: Kind,
     argument: Expression,
+    /// How many values, of `$firstN` and its kin: an expression over the `_id` of the group.
+    n: Option<Expression>,
+    /// The order of `$top` and its kin; `None` for that of the documents.
+    order: Option<Arc<SortPattern>>,
+    /// The ranks of `$percentile`.
+    ranks: Arc<[f64]>,
 }
 
 impl AccumulatorCall {
-    /// Parses `{$name: argument}`.
+    fn new(kind: Kind, argument: Expression) -> AccumulatorCall {
+        AccumulatorCall { kind, argument, n: None, order: None, ranks: Arc::default() }
+    }
+
+    /// Parses `{$name: argument}` of a `$group`.
     pub(crate) fn parse(
         name: &str,
         argument: RawValue<'_>,
@@ -60,6 +82,25 @@ impl AccumulatorCall {
             return Err(PipelineFault::AccumulatorNotUnary
                 .error(format!("The {name} accumulator is a unary operator")));
         }
+        match AccumulatorCall::parse_known(name, argument, scope) {
+            Some(call) => call,
+            None if name == "$mergeObjects" => {
+                let argument = Expression::of_pipeline(argument, scope)?;
+                Ok(AccumulatorCall::new(Kind::MergeObjects, argument))
+            }
+            None if name == "$accumulator" => {
+                Err(QueryError::not_implemented(&format!("the accumulator {name}")))
+            }
+            None => Err(PipelineFault::UnknownAccumulator.error(format!("unknown group operator '{name}'"))),
+        }
+    }
+
+    /// Parses an accumulator that groups and windows have; `None` for other names.
+    pub(crate) fn parse_known(
+        name: &str,
+        argument: RawValue<'_>,
+        scope: &ParseScope,
+    ) -> Option<Result<AccumulatorCall, QueryError>> {
         let kind = match name {
             "$sum" => Kind::Sum,
             "$avg" => Kind::Avg,
@@ -69,22 +110,20 @@ impl AccumulatorCall {
             "$last" => Kind::Last,
             "$push" => Kind::Push,
             "$addToSet" => Kind::AddToSet,
-            "$mergeObjects" => Kind::MergeObjects,
-            "$stdDevPop" => Kind::StdDevPop,
-            "$stdDevSamp" => Kind::StdDevSamp,
-            "$count" => return parse_count(argument),
-            "$firstN" | "$lastN" | "$minN" | "$maxN" => return parse_n(name, argument, scope),
-            "$top" | "$topN" | "$bottom" | "$bottomN" | "$accumulator" | "$median" | "$percentile" => {
-                return Err(QueryError::not_implemented(&format!("the accumulator {name}")));
-            }
-            _ => {
-                return Err(
-                    PipelineFault::UnknownAccumulator.error(format!("unknown group operator '{name}'"))
-                );
-            }
+            "$concatArrays" => Kind::ConcatArrays,
+            "$setUnion" => Kind::SetUnion,
+            "$stdDevPop" => Kind::StdDev(Deviation::Population),
+            "$stdDevSamp" => Kind::StdDev(Deviation::Sample),
+            "$count" => return Some(parse_count(argument)),
+            "$firstN" => return Some(parse_n(name, Kind::FirstN, argument, scope)),
+            "$lastN" => return Some(parse_n(name, Kind::LastN, argument, scope)),
+            "$minN" => return Some(parse_n(name, Kind::MinN, argument, scope)),
+            "$maxN" => return Some(parse_n(name, Kind::MaxN, argument, scope)),
+            "$top" | "$topN" | "$bottom" | "$bottomN" => return Some(top::parse(name, argument, scope)),
+            "$median" | "$percentile" => return Some(percentile::parse(name, argument, scope)),
+            _ => return None,
         };
-        let argument = Expression::of_pipeline(argument, scope)?;
-        Ok(AccumulatorCall { kind, argument })
+        Some(Expression::of_pipeline(argument, scope).map(|argument| AccumulatorCall::new(kind, argument)))
     }
 
     /// The same call with its argument folded. The sum of ones is a count.
@@ -93,13 +132,29 @@ impl AccumulatorCall {
         let is_one = matches!(argument.as_constant(), Some(RawValue::Int32(1)));
         match self.kind {
             Kind::Sum if is_one => Ok(AccumulatorCall::counting()),
-            kind => Ok(AccumulatorCall { kind, argument }),
+            _ => Ok(AccumulatorCall { argument, ..self }),
         }
     }
 
     /// The count of documents, as `$sortByCount` and `$bucket` need it.
     pub(crate) fn counting() -> AccumulatorCall {
-        AccumulatorCall { kind: Kind::Count, argument: Expression::constant(RawValue::Null) }
+        AccumulatorCall::new(Kind::Count, Expression::constant(RawValue::Null))
+    }
+
+    /// The covariance of pairs.
+    pub(crate) fn covariance(deviation: Deviation, pairs: Expression) -> AccumulatorCall {
+        AccumulatorCall::new(Kind::Covariance(deviation), pairs)
+    }
+
+    /// The integral over points, with the unit of dates.
+    pub(crate) fn integral(unit_millis: Option<i64>, points: Expression) -> AccumulatorCall {
+        AccumulatorCall::new(Kind::Integral { unit_millis }, points)
+    }
+
+    /// The least or greatest value.
+    pub(crate) fn extreme(wanted: Wanted, argument: Expression) -> AccumulatorCall {
+        let kind = if wanted == Wanted::Least { Kind::Min } else { Kind::Max };
+        AccumulatorCall::new(kind, argument)
     }
 
     /// The shape of its states.
@@ -112,9 +167,43 @@ impl AccumulatorCall {
         }
     }
 
-    /// The state for a new group.
-    pub(crate) fn start(&self) -> Box<dyn Accumulator> {
-        match self.kind {
+    /// Whether a state has the same few bytes whatever it has taken in.
+    pub(crate) fn has_small_states(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Sum
+                | Kind::Avg
+                | Kind::Min
+                | Kind::Max
+                | Kind::First
+                | Kind::Last
+                | Kind::Count
+                | Kind::StdDev(_)
+                | Kind::Covariance(_)
+                | Kind::Integral { .. }
+        )
+    }
+
+    /// Whether it is a sum.
+    pub(crate) fn is_sum(&self) -> bool {
+        self.kind == Kind::Sum
+    }
+
+    /// Whether it is a standard deviation.
+    pub(crate) fn is_deviation(&self) -> bool {
+        matches!(self.kind, Kind::StdDev(_))
+    }
+
+    /// The state for a new group with this `_id`.
+    ///
+    /// # Errors
+    /// `n` is no positive integer.
+    pub(crate) fn start(&self, id: RawValue<'_>) -> Result<Box<dyn Accumulator>, QueryError> {
+        let n = match &self.n {
+            None => 1,
+            Some(n) => count_of_n(n, id)?,
+        };
+        Ok(match self.kind {
             Kind::Sum => Box::new(Sum::default()),
             Kind::Avg => Box::new(Avg::default()),
             Kind::Min => Box::new(Extreme::new(Wanted::Least)),
@@ -123,43 +212,37 @@ impl AccumulatorCall {
             Kind::Last => Box::new(Last::default()),
             Kind::Push => Box::new(Push::default()),
             Kind::AddToSet => Box::new(AddToSet::default()),
+            Kind::ConcatArrays => Box::new(ConcatArrays::default()),
+            Kind::SetUnion => Box::new(SetUnion::default()),
             Kind::Count => Box::new(Count::default()),
             Kind::MergeObjects => Box::new(MergeObjects::default()),
-            Kind::StdDevPop => Box::new(StdDev::new(Deviation::Population)),
-            Kind::StdDevSamp => Box::new(StdDev::new(Deviation::Sample)),
-            Kind::FirstN(n) => Box::new(FirstN::new(n)),
-            Kind::LastN(n) => Box::new(LastN::new(n)),
-            Kind::MinN(n) => Box::new(ExtremeN::new(Wanted::Least, n)),
-            Kind::MaxN(n) => Box::new(ExtremeN::new(Wanted::Greatest, n)),
-        }
+            Kind::StdDev(deviation) => Box::new(StdDev::new(deviation)),
+            Kind::Percentiles(shape) => Box::new(Percentiles::new(&self.ranks, shape)),
+            Kind::FirstN => Box::new(FirstN::new(n)),
+            Kind::LastN => Box::new(LastN::new(n)),
+            Kind::MinN => Box::new(ExtremeN::new(Wanted::Least, n)),
+            Kind::MaxN => Box::new(ExtremeN::new(Wanted::Greatest, n)),
+            Kind::Top(end, shape) => Box::new(Top::new(end, shape, n)),
+            Kind::Covariance(deviation) => Box::new(Covariance::new(deviation)),
+            Kind::Integral { unit_millis } => Box::new(Integral::new(unit_millis)),
+        })
     }
 
     /// Whether the result is the same in whatever order the values come, and whether a missing one is null.
     pub(crate) fn sees_values_only(&self) -> bool {
-        let is_symmetric = match self.kind {
-            Kind::Sum
-            | Kind::Avg
-            | Kind::Min
-            | Kind::Max
-            | Kind::Count
-            | Kind::StdDevPop
-            | Kind::StdDevSamp => true,
-            Kind::First
-            | Kind::Last
-            | Kind::Push
-            | Kind::AddToSet
-            | Kind::MergeObjects
-            | Kind::FirstN(_)
-            | Kind::LastN(_)
-            | Kind::MinN(_)
-            | Kind::MaxN(_) => false,
-        };
+        let is_symmetric = matches!(
+            self.kind,
+            Kind::Sum | Kind::Avg | Kind::Min | Kind::Max | Kind::Count | Kind::StdDev(_)
+        );
         is_symmetric && self.argument.is_plain()
     }
 
-    /// Adds the fields that the argument reads.
+    /// Adds the fields that the arguments read.
     pub(crate) fn add_needs(&self, needs: &mut Needs) {
         self.argument.add_needs(needs);
+        if let Some(order) = &self.order {
+            order.parts().iter().for_each(|part| needs.add(part.path.as_str()));
+        }
     }
 
     /// Feeds the document of a frame to a state, as often as it stands for.
@@ -173,7 +256,20 @@ impl AccumulatorCall {
         if state.is_full() {
             return Ok(());
         }
-        state.add_times(&self.argument.run(frame)?, times)
+        let value = self.argument.run(frame)?;
+        if !matches!(self.kind, Kind::Top(..)) {
+            return state.add_times(&value, times);
+        }
+        let mut key = Vec::new();
+        if let Some(order) = &self.order {
+            order.append_key(frame.root(), &mut key)?;
+        }
+        let pair = array_of(|writer| {
+            writer.push(RawValue::Binary(RawBinary { subtype: 0, bytes: &key }));
+            writer.push(value.raw_or_null());
+            Ok(())
+        })?;
+        state.add_times(&pair, times)
     }
 }
 
@@ -184,11 +280,16 @@ fn parse_count(argument: RawValue<'_>) -> Result<AccumulatorCall, QueryError> {
     }
 }
 
-/// `{input: expression, n: constant}`.
-fn parse_n(name: &str, argument: RawValue<'_>, scope: &ParseScope) -> Result<AccumulatorCall, QueryError> {
+/// `{input: expression, n: expression over the group}`.
+fn parse_n(
+    name: &str,
+    kind: Kind,
+    argument: RawValue<'_>,
+    scope: &ParseScope,
+) -> Result<AccumulatorCall, QueryError> {
     let RawValue::Document(options) = argument else {
         return Err(ExpressionFault::NNotObject.error(format!(
-            "specification must be an object; found {name} :{}",
+            "specification must be an object; found {name}: {}",
             shell_text::value_text(argument)
         )));
     };
@@ -196,7 +297,7 @@ fn parse_n(name: &str, argument: RawValue<'_>, scope: &ParseScope) -> Result<Acc
     for option in options.iter() {
         match option? {
             ("input", value) => input = Some(Expression::of_pipeline(value, scope)?),
-            ("n", value) => n = Some(parse_count_of_n(value, scope)?),
+            ("n", value) => n = Some(Expression::of_pipeline(value, scope)?),
             (other, _) => {
                 return Err(ExpressionFault::NUnknownArgument
                     .error(format!("Unknown argument for 'n' operator: {other}")));
@@ -205,23 +306,21 @@ fn parse_n(name: &str, argument: RawValue<'_>, scope: &ParseScope) -> Result<Acc
     }
     let n = n.ok_or_else(|| ExpressionFault::NWithoutN.error("Missing value for 'n'"))?;
     let argument = input.ok_or_else(|| ExpressionFault::NWithoutInput.error("Missing value for 'input'"))?;
-    let kind = match name {
-        "$firstN" => Kind::FirstN(n),
-        "$lastN" => Kind::LastN(n),
-        "$minN" => Kind::MinN(n),
-        _ => Kind::MaxN(n),
-    };
-    Ok(AccumulatorCall { kind, argument })
+    Ok(AccumulatorCall { n: Some(n), ..AccumulatorCall::new(kind, argument) })
 }
 
-fn parse_count_of_n(value: RawValue<'_>, scope: &ParseScope) -> Result<usize, QueryError> {
-    let expression = Expression::of_pipeline(value, scope)?;
-    let value = expression.evaluate(RawDocument::empty())?;
-    let Some(n) = value.raw().and_then(|value| value.as_i64_exact()) else {
-        return Err(ExpressionFault::NNotInteger.error(format!(
-            "Value for 'n' must be of integral type, but found {}",
-            value.raw().map_or_else(|| "missing".to_owned(), shell_text::value_text)
-        )));
+/// The value of `n` for a group: its expression sees the `_id` of the group, if that is a document.
+fn count_of_n(n: &Expression, id: RawValue<'_>) -> Result<usize, QueryError> {
+    let root = id.as_document().unwrap_or(RawDocument::empty());
+    let value = n.evaluate(root)?;
+    let text = || value.raw().map_or_else(|| "MISSING".to_owned(), shell_text::value_text);
+    let Some(number) = value.as_number() else {
+        return Err(ExpressionFault::NNotNumber
+            .error(format!("Value for 'n' must be of integral type, but found {}", text())));
+    };
+    let Some(n) = number.to_i64_exact() else {
+        return Err(ExpressionFault::NNotInteger
+            .error(format!("Value for 'n' must be of integral type, but found {}", text())));
     };
     match usize::try_from(n) {
         Ok(n) if n > 0 => Ok(n),

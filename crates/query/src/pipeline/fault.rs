@@ -117,6 +117,86 @@ faults! {
         BucketGroupByNotExpression = 40_202,
         /// The documents of one `$lookup` are too large together.
         LookupTooLarge = 4_568,
+        /// A window whose lower bound lies behind the upper one.
+        WindowBoundsCross = 5_339_900,
+        /// A window by documents without an order.
+        WindowWithoutSort = 5_339_901,
+        /// A window by values without an order by one field.
+        RangeWithoutSort = 5_339_902,
+        /// A window by values in descending order.
+        RangeDescending = 8_947_401,
+        /// A window by dates over something else.
+        RangeWantsDates = 5_429_513,
+        /// A window by dates without a unit.
+        RangeWantsUnit = 5_429_413,
+        /// A window by numbers over something else.
+        RangeWantsNumbers = 5_429_414,
+        /// A window that does not fit into memory.
+        WindowTooLarge = 5_643_011,
+        /// Two output fields of `$setWindowFields` of which one lies within the other.
+        WindowOutputsConflict = 6_307_900,
+        /// `$rank` and its kin with another argument.
+        RankOtherArgument = 5_371_601,
+        /// `$rank` and its kin without an order by one field.
+        RankWithoutSort = 5_371_602,
+        /// `$rank` and its kin of something that is not `{}`.
+        RankNotEmpty = 5_371_603,
+        /// `$derivative` with a unit along something that is no date.
+        DerivativeWantsDates = 5_624_900,
+        /// `$derivative` without a unit along dates.
+        DerivativeWantsUnit = 5_624_901,
+        /// `$derivative` along something that is no number.
+        DerivativeWantsNumbers = 5_624_902,
+        /// `$derivative` of nothing.
+        DerivativeOfNull = 5_624_903,
+        /// A unit without a length in milliseconds.
+        UnitTooLong = 5_490_710,
+        /// `$linearFill` without an order by one field.
+        LinearFillWithoutSort = 605_001,
+        /// `$linearFill` with two documents at one place.
+        LinearFillRepeatedSort = 6_050_106,
+        /// `$minMaxScaler` of something that is no number.
+        MinMaxScalerNotNumeric = 10_487_001,
+        /// `$minMaxScaler` with a min that is not below max.
+        MinMaxScalerBadRange = 10_487_000,
+        /// `$fill`: the rule for a field is no object.
+        FillNotObject = 6_050_200,
+        /// `$fill`: a field with a method and a value.
+        FillMethodAndValue = 6_050_201,
+        /// `$fill`: a method that there is not.
+        FillUnknownMethod = 6_050_202,
+        /// `$fill` of no field.
+        FillEmpty = 6_050_203,
+        /// `$fill` with both kinds of partitions.
+        FillTwoPartitions = 6_050_204,
+        /// `$densify`: a step that is not positive.
+        DensifyStepNotPositive = 5_733_401,
+        /// `$densify`: bounds that do not ascend, or of different types.
+        DensifyBoundsNotAscending = 5_733_402,
+        /// `$densify`: an array of bounds without two elements.
+        DensifyBoundsLength = 5_733_403,
+        /// `$densify`: bounds that are neither string nor array.
+        DensifyBadBounds = 5_733_404,
+        /// `$densify`: bounds of the partition without partitions.
+        DensifyWithoutPartition = 5_733_408,
+        /// `$densify`: a unit beside bounds of numbers.
+        DensifyUnitOfNumbers = 5_733_409,
+        /// `$densify`: bounds of dates without a unit.
+        DensifyWithoutUnit = 5_733_410,
+        /// `$densify`: an unknown string of bounds.
+        DensifyUnknownBounds = 5_946_802,
+        /// `$densify`: bounds and step of different types.
+        DensifyMixedTypes = 5_876_900,
+        /// `$densify`: a step of dates that is no integer.
+        DensifyStepNotWhole = 6_586_400,
+        /// `$densify` of something that is neither number nor date.
+        DensifyNotNumeric = 5_733_201,
+        /// `$densify` of dates without a unit, or of numbers with one.
+        DensifyOtherKind = 6_053_600,
+        /// `$densify` of a field that is a partition field too.
+        DensifyPartitionField = 5_733_306,
+        /// `$densify` makes more documents than it may.
+        DensifyTooMany = 5_897_900,
         /// `$sample` whose argument is no object.
         SampleNotObject = 28_745,
         /// `$sample` with a size that is no number.

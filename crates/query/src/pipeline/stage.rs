@@ -5,7 +5,9 @@
 
 mod bucket;
 mod count;
+mod densify;
 mod facet;
+mod fill;
 mod group;
 mod limit;
 mod lookup;
@@ -13,6 +15,7 @@ mod match_stage;
 mod project;
 mod replace_root;
 mod sample;
+mod set_window_fields;
 mod skip;
 mod sort;
 mod sort_by_count;
@@ -22,7 +25,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
-use pando_document::{Document, RawDocument, RawValue};
+use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue};
 
 use super::{Check, Flow, PipelineFault, RunOptions, Searches, Sink, Source, Take};
 use crate::error::QueryError;
@@ -124,7 +127,7 @@ fn pulled(stage: &mut dyn Stage, input: &mut dyn Source) -> Result<Option<Bytes>
 }
 
 /// Stages that MongoDB has and this server does not yet.
-const NOT_YET: [&str; 26] = [
+const NOT_YET: [&str; 23] = [
     "$out",
     "$merge",
     "$unionWith",
@@ -132,9 +135,6 @@ const NOT_YET: [&str; 26] = [
     "$indexStats",
     "$collStats",
     "$graphLookup",
-    "$setWindowFields",
-    "$densify",
-    "$fill",
     "$changeStream",
     "$changeStreamSplitLargeEvent",
     "$currentOp",
@@ -152,6 +152,17 @@ const NOT_YET: [&str; 26] = [
     "$scoreFusion",
     "$queryStats",
 ];
+
+/// The stages that a stage is written out as, where it is short for others.
+pub(super) fn written_out(
+    name: &str,
+    argument: RawValue<'_>,
+) -> Result<Option<Vec<RawDocumentBuf>>, QueryError> {
+    match name {
+        "$fill" => fill::written_out(argument).map(Some),
+        _ => Ok(None),
+    }
+}
 
 /// Parses `{name: argument}`; some stages stand for several.
 pub(super) fn parse(
@@ -175,6 +186,8 @@ pub(super) fn parse(
         "$facet" => facet::parse(argument, scope)?,
         "$sample" => sample::parse(argument)?,
         "$lookup" => lookup::parse(argument, scope)?,
+        "$setWindowFields" => set_window_fields::parse(argument, scope)?,
+        "$densify" => densify::parse(argument)?,
         "$sortByCount" => return sort_by_count::parse(argument, scope),
         "$bucket" => return bucket::parse(argument, scope),
         _ if NOT_YET.contains(&name) => {

@@ -44,7 +44,7 @@ impl Accumulator for AddToSet {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
+    fn finish(&self) -> Result<Evaluated<'static>, QueryError> {
         give_all(self.values.iter())
     }
 

@@ -30,7 +30,7 @@ impl Accumulator for Avg {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
+    fn finish(&self) -> Result<Evaluated<'static>, QueryError> {
         Ok(match self.count {
             0 => Evaluated::NULL,
             count => Evaluated::number(self.sum.mean(count)),

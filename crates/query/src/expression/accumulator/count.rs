@@ -22,7 +22,7 @@ impl Accumulator for Count {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
+    fn finish(&self) -> Result<Evaluated<'static>, QueryError> {
         Ok(Evaluated::number(narrowed(self.count)))
     }
 

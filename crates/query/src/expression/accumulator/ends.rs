@@ -28,8 +28,8 @@ impl Accumulator for First {
         self.value.is_some()
     }
 
-    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
-        Ok(self.value.take().map_or(Evaluated::NULL, give))
+    fn finish(&self) -> Result<Evaluated<'static>, QueryError> {
+        Ok(self.value.clone().map_or(Evaluated::NULL, give))
     }
 
     fn held_bytes(&self) -> usize {
@@ -58,8 +58,8 @@ impl Accumulator for Last {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
-        Ok(self.value.take().map_or(Evaluated::NULL, give))
+    fn finish(&self) -> Result<Evaluated<'static>, QueryError> {
+        Ok(self.value.clone().map_or(Evaluated::NULL, give))
     }
 
     fn held_bytes(&self) -> usize {
@@ -97,7 +97,7 @@ impl Accumulator for FirstN {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
+    fn finish(&self) -> Result<Evaluated<'static>, QueryError> {
         give_all(self.values.iter())
     }
 
@@ -138,7 +138,7 @@ impl Accumulator for LastN {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
+    fn finish(&self) -> Result<Evaluated<'static>, QueryError> {
         give_all(self.values.iter().map(|(value, _)| value))
     }
 

@@ -56,8 +56,8 @@ impl Accumulator for Extreme {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
-        Ok(self.best.take().map_or(Evaluated::NULL, give))
+    fn finish(&self) -> Result<Evaluated<'static>, QueryError> {
+        Ok(self.best.clone().map_or(Evaluated::NULL, give))
     }
 
     fn save(&self, out: &mut ArrayWriter<'_>) {

@@ -59,6 +59,13 @@ impl ExtremeN {
     pub(crate) fn new(wanted: Wanted, n: usize) -> ExtremeN {
         ExtremeN { wanted, n, best: BinaryHeap::new(), taken: 0, bytes: 0 }
     }
+
+    /// The best first.
+    fn sorted(&self) -> Vec<&Kept> {
+        let mut best: Vec<&Kept> = self.best.iter().collect();
+        best.sort_unstable();
+        best
+    }
 }
 
 impl Accumulator for ExtremeN {
@@ -85,9 +92,8 @@ impl Accumulator for ExtremeN {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
-        let best = std::mem::take(&mut self.best).into_sorted_vec();
-        give_all(best.iter().map(|kept| &kept.value))
+    fn finish(&self) -> Result<Evaluated<'static>, QueryError> {
+        give_all(self.sorted().into_iter().map(|kept| &kept.value))
     }
 
     fn held_bytes(&self) -> usize {
@@ -95,9 +101,7 @@ impl Accumulator for ExtremeN {
     }
 
     fn save(&self, out: &mut ArrayWriter<'_>) {
-        let mut best: Vec<&Kept> = self.best.iter().collect();
-        best.sort_unstable();
-        save_all(best.iter().map(|kept| &kept.value), out);
+        save_all(self.sorted().into_iter().map(|kept| &kept.value), out);
     }
 
     fn merge(&mut self, saved: RawValue<'_>) -> Result<(), QueryError> {

@@ -34,8 +34,8 @@ impl Accumulator for MergeObjects {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
-        Ok(Evaluated::Document(std::mem::take(&mut self.merged).to_document()))
+    fn finish(&self) -> Result<Evaluated<'static>, QueryError> {
+        Ok(Evaluated::Document(self.merged.to_document()))
     }
 
     fn held_bytes(&self) -> usize {

@@ -26,7 +26,7 @@ impl Accumulator for Push {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
+    fn finish(&self) -> Result<Evaluated<'static>, QueryError> {
         give_all(self.values.iter())
     }
 

@@ -43,7 +43,7 @@ impl Accumulator for StdDev {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
+    fn finish(&self) -> Result<Evaluated<'static>, QueryError> {
         let divisor = match self.deviation {
             Deviation::Population => self.count,
             Deviation::Sample => self.count - 1.0,

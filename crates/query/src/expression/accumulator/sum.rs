@@ -26,7 +26,7 @@ impl Accumulator for Sum {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<Evaluated<'static>, QueryError> {
+    fn finish(&self) -> Result<Evaluated<'static>, QueryError> {
         Ok(Evaluated::number(self.sum.total()))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Null and missing become null (or `onNull`). A value that cannot be converted is an error (or `onError`).
 
-use pando_document::{Decimal128, DoubleDigits, ElementType, Number, ObjectId, RawValue};
+use pando_document::{Decimal128, DoubleDigits, ElementType, Number, ObjectId, RawBinary, RawValue};
 
 use super::named::Names;
 use super::text::double_text;
@@ -50,6 +50,51 @@ short_forms! {
     TO_BOOL "$toBool" Boolean,
     TO_DATE "$toDate" DateTime,
     TO_OBJECT_ID "$toObjectId" ObjectId,
+}
+
+pub(super) static TO_UUID: Definition = Definition {
+    name: "$toUUID",
+    arity: Arity::Single(ExpressionFault::ConversionNotUnary),
+    run: run_to_uuid,
+};
+
+/// The binary subtype of UUIDs.
+const UUID_SUBTYPE: u8 = 4;
+
+fn run_to_uuid<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+    let value = call.argument(0, frame)?;
+    match value.raw() {
+        _ if value.is_nullish() => Ok(Evaluated::NULL),
+        Some(RawValue::Binary(binary)) if binary.subtype == UUID_SUBTYPE => Ok(value),
+        Some(RawValue::String(text)) => {
+            let Some(bytes) = uuid_bytes(text) else {
+                return Err(failure(format!("Input string is not a valid UUID: {text}")));
+            };
+            Ok(Evaluated::owned(RawValue::Binary(RawBinary { subtype: UUID_SUBTYPE, bytes: &bytes })))
+        }
+        _ => Err(unsupported(value.raw_or_null(), ElementType::Binary)),
+    }
+}
+
+/// The bytes of a UUID written as 8-4-4-4-12 hexadecimal digits.
+fn uuid_bytes(text: &str) -> Option<[u8; 16]> {
+    const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+    if text.len() != 36 {
+        return None;
+    }
+    let (mut bytes, mut digits) = ([0; 16], 0);
+    for (at, byte) in text.bytes().enumerate() {
+        if HYPHENS.contains(&at) {
+            if byte != b'-' {
+                return None;
+            }
+            continue;
+        }
+        let digit = u8::try_from(char::from(byte).to_digit(16)?).ok()?;
+        bytes[digits / 2] = bytes[digits / 2] << 4 | digit;
+        digits += 1;
+    }
+    Some(bytes)
 }
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {

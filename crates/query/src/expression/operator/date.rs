@@ -3,12 +3,13 @@
 use pando_document::RawValue;
 
 use super::{Call, ErrorCode, Evaluated, ExpressionFault, QueryError};
+use crate::date::calendar::MILLIS_PER_DAY;
 use crate::date::time_zone::Zone;
 use crate::shell_text;
 
 /// A length of time that dates are added, subtracted and cut by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(crate) enum Unit {
     Year,
     Quarter,
     Month,
@@ -32,7 +33,8 @@ pub(super) enum Span {
 }
 
 impl Unit {
-    pub(super) fn parse(name: &str) -> Option<Unit> {
+    /// The unit of a name.
+    pub(crate) fn parse(name: &str) -> Option<Unit> {
         Some(match name {
             "year" => Unit::Year,
             "quarter" => Unit::Quarter,
@@ -45,6 +47,20 @@ impl Unit {
             "millisecond" => Unit::Millisecond,
             _ => return None,
         })
+    }
+
+    /// A date so many units later, in UTC; `None` beyond all dates.
+    pub(crate) fn shifted(self, moment: i64, amount: i64) -> Option<i64> {
+        super::date_arithmetic::shifted(moment, self, amount, &Zone::UTC)
+    }
+
+    /// Its length in milliseconds; `None` of a month and more, which have none.
+    pub(crate) fn millis(self) -> Option<i64> {
+        match self.span() {
+            Span::Months(_) => None,
+            Span::Days(days) => Some(days * MILLIS_PER_DAY),
+            Span::Millis(millis) => Some(millis),
+        }
     }
 
     pub(super) fn span(self) -> Span {

@@ -81,7 +81,7 @@ fn run<'a>(
 
 /// To a part of a second before 1970 MongoDB adds a second too few, unless it adds milliseconds. Answers are
 /// to be the same.
-fn shifted(moment: i64, unit: Unit, amount: i64, zone: &Zone) -> Option<i64> {
+pub(super) fn shifted(moment: i64, unit: Unit, amount: i64, zone: &Zone) -> Option<i64> {
     let later = shifted_exactly(moment, unit, amount, zone)?;
     let is_short = moment < 0 && moment % 1000 != 0 && unit != Unit::Millisecond;
     later.checked_sub(if is_short { 1000 } else { 0 })

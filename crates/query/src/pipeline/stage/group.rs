@@ -203,8 +203,8 @@ impl GroupId {
 
 impl Specification {
     /// The states of a new group.
-    fn start(&self) -> Vec<Box<dyn Accumulator>> {
-        self.fields.iter().map(|(_, call)| call.start()).collect()
+    fn start(&self, id: RawValue<'_>) -> Result<Vec<Box<dyn Accumulator>>, QueryError> {
+        self.fields.iter().map(|(_, call)| call.start(id)).collect()
     }
 }
 

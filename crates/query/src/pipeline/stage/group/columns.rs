@@ -3,6 +3,9 @@
 //! The states of the commonest accumulators stand beside each other, so that a document costs one access to
 //! memory in each column. Those of others, which hold values, stand behind a pointer.
 
+use pando_document::RawValue;
+
+use crate::error::QueryError;
 use crate::expression::accumulator::{Accumulator, Avg, Count, Sum};
 use crate::pipeline::accumulator::{AccumulatorCall, StateShape};
 
@@ -28,19 +31,19 @@ impl Column {
         }
     }
 
-    /// Adds the state of a new group; the memory that it takes.
-    pub fn push(&mut self, call: &AccumulatorCall) -> usize {
-        match self {
+    /// Adds the state of a new group with this `_id`; the memory that it takes.
+    pub fn push(&mut self, call: &AccumulatorCall, id: RawValue<'_>) -> Result<usize, QueryError> {
+        Ok(match self {
             Column::Counts(states) => push(states, Count::default()),
             Column::Sums(states) => push(states, Sum::default()),
             Column::Averages(states) => push(states, Avg::default()),
             Column::Others(states) => {
-                let state = call.start();
+                let state = call.start(id)?;
                 let bytes = POINTED_BYTES + size_of_val(&*state);
                 states.push(state);
                 bytes
             }
-        }
+        })
     }
 
     /// The state of a group.

@@ -86,7 +86,7 @@ impl Table {
         let id = specification.id.evaluate(&mut frame, key)?;
         let group = match groups.keys.find(key) {
             Some(group) => group,
-            None => groups.add(key, id.raw_or_null(), specification, bytes),
+            None => groups.add(key, id.raw_or_null(), specification, bytes)?,
         };
         for ((_, call), column) in specification.fields.iter().zip(&mut groups.columns) {
             let holds_values = column.holds_values();
@@ -218,7 +218,9 @@ impl Merge<'_> {
                 }
                 _ => under_way.take(),
             };
-            let mut group = OneGroup { id: saved_id(saved)?, states: self.specification.start() };
+            let id = saved_id(saved)?;
+            let states = self.specification.start(id.raw())?;
+            let mut group = OneGroup { id, states };
             group.merge(saved)?;
             self.reservation.shrink_to(0);
             hold_value(self.reservation, group.held_bytes(), "an accumulator of $group")?;
@@ -274,14 +276,14 @@ impl Groups {
         id: RawValue<'_>,
         specification: &Specification,
         bytes: &mut usize,
-    ) -> usize {
+    ) -> Result<usize, QueryError> {
         let group = self.ids.len();
         // The key is about as long as the value.
         *bytes += key.len() + self.keys.insert(key, group) + columns::push(&mut self.ids, Literal::new(id));
         for ((_, call), column) in specification.fields.iter().zip(&mut self.columns) {
-            *bytes += column.push(call);
+            *bytes += column.push(call, id)?;
         }
-        group
+        Ok(group)
     }
 
     /// Removes the last group. Appends an array of its `_id` and its states.

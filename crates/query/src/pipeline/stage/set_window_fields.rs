@@ -1,0 +1,250 @@
+//! `$setWindowFields`: each document gets fields that are computed over a window of documents around it.
+//!
+//! 1. All documents go through the external sorter, by partition and then by the order ([`reader`]). Without
+//!    both they keep their order.
+//! 2. The partitions come one after the other. Each output field has a [`function`] with bounds of its own
+//!    ([`bounds`]). It gives the value of one document after the other ([`running`], [`windowed`]).
+//! 3. The values take the places of the output fields, as `$addFields` puts them.
+//!
+//! Invariants: the documents that no window looks at any more are let go. Those that are held, and the
+//! states, are reserved; a window that does not fit into memory is an error.
+
+mod bounds;
+mod function;
+mod reader;
+mod running;
+mod windowed;
+
+use std::sync::Arc;
+
+use pando_catalog::Bytes;
+use pando_document::{RawDocument, RawValue};
+use pando_keyorder::{Direction, TypeBits, encode};
+
+use self::bounds::SortField;
+use self::function::Function;
+use self::reader::Reader;
+use self::running::Running;
+use super::{Definition, Flow, Memory, RunOptions, Source, Stage};
+use crate::error::{ErrorCode, QueryError};
+use crate::expression::{Evaluated, Expression, FieldPath, ParseScope};
+use crate::needs::Needs;
+use crate::pipeline::PipelineFault;
+use crate::projection::Projection;
+use crate::sort::{Check, SortPattern};
+
+/// A parsed `$setWindowFields`.
+#[derive(Clone, Debug)]
+struct SetWindowFields {
+    specification: Arc<Specification>,
+}
+
+#[derive(Debug)]
+struct Specification {
+    partition: Option<Expression>,
+    order: Option<SortPattern>,
+    functions: Vec<Function>,
+    /// Puts the values of the functions into a document.
+    output: Projection,
+}
+
+struct Run {
+    specification: Arc<Specification>,
+    reader: Reader,
+    phase: Phase,
+}
+
+enum Phase {
+    Reading,
+    /// Between two partitions.
+    Between,
+    /// Within a partition: the functions, and the number of the next document.
+    Within(Vec<Running>, usize),
+    Ended,
+}
+
+pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dyn Definition>, QueryError> {
+    let RawValue::Document(specification) = argument else {
+        return Err(QueryError::failed_to_parse(format!(
+            "the $setWindowFields stage specification must be an object, found {}",
+            argument.element_type().alias()
+        )));
+    };
+    let (mut partition, mut order, mut output) = (None, None, None);
+    for field in specification.iter() {
+        match field? {
+            ("partitionBy", value) => partition = Some(value),
+            ("sortBy", value) => order = Some(wanted_document("sortBy", value)?),
+            ("output", value) => output = Some(wanted_document("output", value)?),
+            (other, _) => {
+                return Err(QueryError::new(
+                    ErrorCode::IdlUnknownField,
+                    format!("BSON field '$setWindowFields.{other}' is an unknown field."),
+                ));
+            }
+        }
+    }
+    let Some(output) = output else {
+        return Err(QueryError::new(
+            ErrorCode::IdlFailedToParse,
+            "BSON field '$setWindowFields.output' is missing but a required field",
+        ));
+    };
+    let partition = partition.map(|partition| parse_partition(partition, scope)).transpose()?;
+    let Output { functions, order, output } = parse_output(output, order, scope)?;
+    Ok(Arc::new(SetWindowFields {
+        specification: Arc::new(Specification { partition, order, functions, output }),
+    }))
+}
+
+fn wanted_document<'v>(name: &str, value: RawValue<'v>) -> Result<&'v RawDocument, QueryError> {
+    value.as_document().ok_or_else(|| {
+        QueryError::type_mismatch(format!(
+            "BSON field '$setWindowFields.{name}' is the wrong type '{}', expected type 'object'",
+            value.element_type().alias()
+        ))
+    })
+}
+
+fn parse_partition(value: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
+    let partition = Expression::of_pipeline(value, scope)?;
+    match partition.as_constant() {
+        Some(RawValue::Array(_)) => Err(partition_is_array()),
+        _ => Ok(partition),
+    }
+}
+
+fn partition_is_array() -> QueryError {
+    QueryError::type_mismatch("An expression used to partition cannot evaluate to value of type array")
+}
+
+/// The output fields, and the order of their windows.
+struct Output {
+    functions: Vec<Function>,
+    order: Option<SortPattern>,
+    output: Projection,
+}
+
+fn parse_output(
+    output: &RawDocument,
+    sort_by: Option<&RawDocument>,
+    scope: &ParseScope,
+) -> Result<Output, QueryError> {
+    let order = sort_by.filter(|order| !order.is_empty()).map(SortPattern::parse).transpose()?;
+    let parts = order.as_ref().map_or(&[][..], SortPattern::parts);
+    let single = match parts {
+        [part] => Some(FieldPath::parse(part.path.as_str())?),
+        _ => None,
+    };
+    let sort = SortField {
+        single: single.as_ref(),
+        is_given: sort_by.is_some(),
+        is_sorted: !parts.is_empty(),
+        is_ascending: parts.iter().all(|part| part.direction == Direction::Ascending),
+    };
+    let (mut functions, mut paths) = (Vec::new(), Vec::new());
+    for field in output.iter() {
+        let (path, rule) = field?;
+        FieldPath::parse(path)?;
+        functions.push(Function::parse(path, rule, sort, scope)?);
+        paths.push(path);
+    }
+    let output = Projection::of_slots(&paths).map_err(|_| {
+        PipelineFault::WindowOutputsConflict
+            .error("$setWindowFields 'output' specification contains two conflicting paths")
+    })?;
+    Ok(Output { functions, order, output })
+}
+
+/// The value of a sort field as expressions see it.
+fn sort_value<'a>(path: &FieldPath, root: &'a RawDocument) -> Result<Evaluated<'a>, QueryError> {
+    path.evaluate(root)
+}
+
+impl Specification {
+    /// Appends the order-preserving key of a document's partition.
+    fn append_partition_key(&self, document: &RawDocument, key: &mut Vec<u8>) -> Result<(), QueryError> {
+        let Some(partition) = &self.partition else { return Ok(()) };
+        let value = partition.evaluate(document)?;
+        if value.as_array().is_some() {
+            return Err(partition_is_array());
+        }
+        encode(value.raw_or_null(), Direction::Ascending, key, &mut TypeBits::new());
+        Ok(())
+    }
+}
+
+impl Definition for SetWindowFields {
+    fn memory(&self) -> Memory {
+        Memory::Reserved
+    }
+
+    fn needs(&self, mut behind: Needs) -> Needs {
+        let specification = &self.specification;
+        if let Some(partition) = &specification.partition {
+            partition.add_needs(&mut behind);
+        }
+        let order = specification.order.as_ref().map_or(&[][..], SortPattern::parts);
+        order.iter().for_each(|part| behind.add(part.path.as_str()));
+        specification.functions.iter().for_each(|function| function.add_needs(&mut behind));
+        behind
+    }
+
+    fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
+        Box::new(Run {
+            specification: Arc::clone(&self.specification),
+            reader: Reader::new(&self.specification, &options.memory),
+            phase: Phase::Reading,
+        })
+    }
+}
+
+impl Stage for Run {
+    fn next(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
+        if matches!(self.phase, Phase::Reading) {
+            input.for_each(&mut |document, check| {
+                self.reader.take(document, check)?;
+                Ok(Flow::More)
+            })?;
+            self.phase = Phase::Between;
+        }
+        input.check()?;
+        self.give(&mut || input.check())
+    }
+}
+
+impl Run {
+    /// The next document with its fields.
+    fn give(&mut self, check: Check<'_>) -> Result<Option<Bytes>, QueryError> {
+        loop {
+            match &mut self.phase {
+                Phase::Reading | Phase::Ended => return Ok(None),
+                Phase::Between => {
+                    self.phase = match self.reader.begin_partition(check)? {
+                        true => {
+                            Phase::Within(self.specification.functions.iter().map(Running::new).collect(), 0)
+                        }
+                        false => Phase::Ended,
+                    };
+                }
+                Phase::Within(functions, next) => {
+                    let at = *next;
+                    let Some(bytes) = self.reader.document(at, check)? else {
+                        self.phase = Phase::Between;
+                        continue;
+                    };
+                    *next += 1;
+                    let root = RawDocument::from_bytes(&bytes)?;
+                    let mut values = Vec::with_capacity(functions.len());
+                    for function in &mut *functions {
+                        values.push(function.value(at, root, &mut self.reader, check)?);
+                    }
+                    let needed = functions.iter().map(Running::first_needed).min();
+                    self.reader.release_before(needed.unwrap_or(usize::MAX).min(at + 1));
+                    self.reader.reserve_with(functions.iter().map(Running::held_bytes).sum())?;
+                    return Ok(Some(Bytes::from(self.specification.output.fill_slots(root, values)?)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The reader of partitions: it gives the documents of one partition after the other, by their number in it.
+//!
+//! Documents come from the sorter in order. Those of the partition that a window may still look at are held,
+//! from the first such to the last one that was read. So a running total holds one document, and a window
+//! over the whole partition holds the partition.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use pando_catalog::{Bytes, Reservation};
+use pando_document::{DOCUMENT_BYTES_MAX, RawDocument};
+
+use super::Specification;
+use crate::error::QueryError;
+use crate::memory::{DiskUse, MEMORY_BYTES_MAX, StageMemory, USED_UP};
+use crate::pipeline::PipelineFault;
+use crate::sort::{Check, Sorter};
+
+/// Memory of a held document beside its bytes.
+const DOCUMENT_OVERHEAD: usize = 64;
+
+/// See the module's head.
+pub(super) struct Reader {
+    specification: Arc<Specification>,
+    sorter: Sorter,
+    disk_use: DiskUse,
+    reservation: Reservation,
+    held: VecDeque<Bytes>,
+    /// The number of the first held document.
+    first: usize,
+    held_bytes: usize,
+    /// The key of the partition.
+    key: Vec<u8>,
+    /// The first document of the next partition.
+    pending: Option<(Vec<u8>, Bytes)>,
+    ended: Ended,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    No,
+    /// All documents of the partition were read.
+    Partition,
+    /// There is no further document.
+    Input,
+}
+
+impl Reader {
+    pub fn new(specification: &Arc<Specification>, memory: &StageMemory) -> Reader {
+        Reader {
+            specification: Arc::clone(specification),
+            sorter: Sorter::new(None, memory),
+            disk_use: memory.disk_use,
+            reservation: memory.account.reserve(),
+            held: VecDeque::new(),
+            first: 0,
+            held_bytes: 0,
+            key: Vec::new(),
+            pending: None,
+            ended: Ended::Partition,
+        }
+    }
+
+    /// Takes a document of the input in.
+    pub fn take(&mut self, document: &RawDocument, check: Check<'_>) -> Result<(), QueryError> {
+        let mut key = Vec::new();
+        self.specification.append_partition_key(document, &mut key)?;
+        if let Some(order) = &self.specification.order {
+            order.append_key(document, &mut key)?;
+        }
+        self.sorter.push(&key, &[], document.as_bytes(), check)
+    }
+
+    /// Goes on to the next partition; false where there is none.
+    pub fn begin_partition(&mut self, check: Check<'_>) -> Result<bool, QueryError> {
+        self.held.clear();
+        self.held_bytes = 0;
+        self.first = 0;
+        self.reservation.shrink_to(0);
+        if self.pending.is_none() && self.ended != Ended::Input {
+            self.pending = self.pull(check)?;
+        }
+        let Some((key, document)) = self.pending.take() else {
+            self.ended = Ended::Input;
+            return Ok(false);
+        };
+        self.key = key;
+        self.ended = Ended::No;
+        self.hold(document)?;
+        Ok(true)
+    }
+
+    /// A document of the partition; `None` behind the last.
+    pub fn document(&mut self, number: usize, check: Check<'_>) -> Result<Option<Bytes>, QueryError> {
+        while number >= self.first + self.held.len() {
+            if self.ended != Ended::No {
+                return Ok(None);
+            }
+            match self.pull(check)? {
+                None => self.ended = Ended::Input,
+                Some((key, document)) if key != self.key => {
+                    self.pending = Some((key, document));
+                    self.ended = Ended::Partition;
+                }
+                Some((_, document)) => self.hold(document)?,
+            }
+        }
+        Ok(number.checked_sub(self.first).and_then(|at| self.held.get(at)).cloned())
+    }
+
+    /// Lets go of the documents in front of a number.
+    pub fn release_before(&mut self, number: usize) {
+        while self.first < number
+            && let Some(document) = self.held.pop_front()
+        {
+            self.first += 1;
+            self.held_bytes -= document.len() + DOCUMENT_OVERHEAD;
+        }
+    }
+
+    /// Counts the memory of the functions' states beside that of the documents.
+    pub fn reserve_with(&mut self, states_bytes: usize) -> Result<(), QueryError> {
+        let bytes = self.held_bytes + states_bytes;
+        if bytes <= self.reservation.bytes() {
+            return Ok(());
+        }
+        if self.disk_use == DiskUse::Forbidden && bytes > MEMORY_BYTES_MAX {
+            return Err(PipelineFault::WindowTooLarge
+                .error("Exceeded max memory. Set 'allowDiskUse: true' to spill to disk"));
+        }
+        if self.reservation.grow_to(bytes) {
+            return Ok(());
+        }
+        if bytes <= DOCUMENT_BYTES_MAX {
+            // As for any value: the memory of one document is there in any case.
+            self.reservation.hold(bytes);
+            return Ok(());
+        }
+        Err(PipelineFault::WindowTooLarge.error(format!(
+            "Exceeded max memory. A window of $setWindowFields has {bytes} bytes, and {USED_UP}"
+        )))
+    }
+
+    /// The next document of the sorter, with the key of its partition.
+    fn pull(&mut self, check: Check<'_>) -> Result<Option<(Vec<u8>, Bytes)>, QueryError> {
+        let Some(sorted) = self.sorter.next(check)? else { return Ok(None) };
+        let mut key = Vec::new();
+        self.specification.append_partition_key(RawDocument::from_bytes(sorted.document)?, &mut key)?;
+        Ok(Some((key, Bytes::copy_from_slice(sorted.document))))
+    }
+
+    fn hold(&mut self, document: Bytes) -> Result<(), QueryError> {
+        self.held_bytes += document.len() + DOCUMENT_OVERHEAD;
+        self.held.push_back(document);
+        self.reserve_with(0)
+    }
+}
