@@ -260,6 +260,8 @@ class Grammar:
             lambda: {"$unwind": "$" + self.random.choice(FIELDS)},
             lambda: {"$unwind": {"path": "$" + self.path(), "preserveNullAndEmptyArrays": self.chance(0.5),
                                  **self.random.choice([{}, {"includeArrayIndex": "i"}])}},
+            lambda: {"$redact": {"$cond": [{"$eq": ["$" + self.path(), self.scalar()]}, "$$PRUNE", self.random.choice(["$$DESCEND", "$$KEEP"])]}},
+            lambda: {"$unionWith": {"coll": "c", "pipeline": [{"$sort": {"_id": 1}}, {"$match": self.filter_without_expressions()}]}},
             lambda: {"$count": "n"})
 
     def computing_stage(self):

@@ -17,6 +17,9 @@
 //!   to, and the next start drops them. Scratch files have no name.
 //! - The sorters take their memory from the budget of queries, as one query.
 //!
+//! # Replacement
+//! A load may take the place of a collection (`replacement`), whose options and indexes it has.
+//!
 //! # Duplicates
 //! Two documents with one `_id`, or with one key of a unique index, are found by step 3. A document that an
 //! index cannot hold is refused by step 2, and the load goes on without it.
@@ -40,7 +43,7 @@ use crate::index::Owner;
 use crate::publication::Publication;
 use crate::sorted_entries::{self, CHECK_EVERY, Destination};
 use crate::store::TreeNumber;
-use crate::{Catalog, CatalogError, Collection, Index, IndexDescription, Namespace, WriteError};
+use crate::{Catalog, CatalogError, Collection, ID_INDEX, Index, IndexDescription, Namespace, WriteError};
 
 /// See the module's head. Dropping it leaves nothing behind.
 pub struct BulkLoad {
@@ -50,7 +53,17 @@ pub struct BulkLoad {
     document_bytes: i64,
     indexes: Vec<IndexLoad>,
     state: LoadState,
+    name: LoadName,
     began: Instant,
+}
+
+/// Whether another collection may have the name of a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LoadName {
+    /// It may not.
+    New,
+    /// It may: the load takes its place.
+    Replaced,
 }
 
 /// An index of a load.
@@ -114,6 +127,14 @@ impl Drop for UnpublishedCollection {
     }
 }
 
+/// The collection that a load makes.
+struct NewLoad<'l> {
+    namespace: &'l Namespace,
+    options: RawDocumentBuf,
+    uuid: [u8; 16],
+    descriptions: Vec<IndexDescription>,
+}
+
 impl Catalog {
     /// Begins the load of a new collection. Its indexes are those of `descriptions`.
     ///
@@ -128,6 +149,36 @@ impl Catalog {
     ) -> Result<BulkLoad, CatalogError> {
         namespace.check_writable()?;
         self.check_absent(namespace)?;
+        let load = NewLoad { namespace, options, uuid, descriptions };
+        self.begin_load_of(load, LoadName::New)
+    }
+
+    /// Begins the load of a collection that takes the place of the one that has the name, if there is one. It
+    /// has the options and the indexes of that. [`Catalog::publish_replacement`] ends it.
+    ///
+    /// # Errors
+    /// The engine refuses an option of a tree.
+    pub fn begin_replacement(
+        &self,
+        namespace: &Namespace,
+        replaced: Option<&Collection>,
+        uuid: [u8; 16],
+    ) -> Result<BulkLoad, CatalogError> {
+        let mut descriptions = Vec::new();
+        for index in replaced.iter().flat_map(|replaced| replaced.indexes()) {
+            // The index on `_id` comes with the options.
+            if index.name() != ID_INDEX {
+                descriptions.push(self.describe_index(index.specification())?);
+            }
+        }
+        let options = replaced.map_or_else(RawDocumentBuf::new, |replaced| replaced.options().to_owned());
+        let load = NewLoad { namespace, options, uuid, descriptions };
+        self.begin_load_of(load, LoadName::Replaced)
+    }
+
+    fn begin_load_of(&self, load: NewLoad<'_>, name: LoadName) -> Result<BulkLoad, CatalogError> {
+        let NewLoad { namespace, options, uuid, descriptions } = load;
+        namespace.check_writable()?;
         self.check_case(namespace.database())?;
         let parts = self.new_parts(namespace, options, uuid)?;
         let mark = CounterKey::new(CounterKind::Mark, parts.primary.number);
@@ -145,7 +196,7 @@ impl Catalog {
         let entries_of = |index| IndexLoad { index, entries: Sorter::new(&account), surplus: 0 };
         let indexes = parts.indexes.iter().cloned().map(entries_of).collect();
         let (documents, state, began) = (Sorter::new(&account), LoadState::Whole, Instant::now());
-        Ok(BulkLoad { unpublished, account, documents, document_bytes: 0, indexes, state, began })
+        Ok(BulkLoad { unpublished, account, documents, document_bytes: 0, indexes, state, name, began })
     }
 
     fn check_absent(&self, namespace: &Namespace) -> Result<(), CatalogError> {
@@ -224,7 +275,9 @@ impl BulkLoad {
         operation: &Operation,
     ) -> Result<LoadedCollection, CatalogError> {
         let collection = Arc::clone(self.unpublished.collection());
-        catalog.check_absent(collection.namespace())?;
+        if self.name == LoadName::New {
+            catalog.check_absent(collection.namespace())?;
+        }
         let engine = &**catalog.engine();
         let documents = self.documents.len();
         let writing = Destination::Documents(collection.primary_tree());

@@ -242,7 +242,7 @@ impl Catalog {
     }
 
     /// The same. Calls `before_wait` with the collection before each wait.
-    fn exclusive_after(
+    pub(crate) fn exclusive_after(
         &self,
         namespace: &Namespace,
         operation: &Operation,

@@ -50,7 +50,7 @@
 //! tree_settings -> collection
 //! scans -> collection, index, index_entry
 //! sorted_entries -> building, documents, index
-//! bulk_load -> building, catalog, collection, counters, index, sorted_entries, store
+//! bulk_load -> building, catalog, collection, counters, index, layout, sorted_entries, store
 //! documents -> building, collection, index, index_entry, index_keys, primary_key, write_transaction
 //! verify -> collection, index
 //! tree_owners -> catalog, catalog_entry
@@ -61,6 +61,7 @@
 //! index_build -> building, catalog, collection, counters, documents, index, index_keys, sorted_entries
 //! first_count -> catalog, collection, counters
 //! session_transaction -> bulk_load, catalog, collection, counters, seen_names, store, write_transaction
+//! replacement -> bulk_load, catalog, collection, counters
 //! seen_names -> catalog, collection
 //! leaves: collection_activity, error, expansion, index_description, multikey, namespace, publication
 //! leaves: record_ids
@@ -108,6 +109,7 @@ mod namespace;
 mod primary_key;
 mod publication;
 mod record_ids;
+mod replacement;
 mod scans;
 mod seen_names;
 mod session_records;

@@ -78,7 +78,7 @@ enum Node {
 }
 
 /// The names that variables of the system have; users' names begin with a lowercase letter.
-const UNSUPPORTED_SYSTEM_VARIABLES: [&str; 4] = ["DESCEND", "PRUNE", "KEEP", "SEARCH_META"];
+const UNSUPPORTED_SYSTEM_VARIABLES: [&str; 1] = ["SEARCH_META"];
 
 impl Expression {
     /// Parses an expression; `scope` knows the variables that it may name.
@@ -206,6 +206,7 @@ fn parse_variable(text: &str, scope: &ParseScope) -> Result<Node, QueryError> {
         return Err(QueryError::failed_to_parse("empty variable names are not allowed"));
     }
     Ok(match (name, path) {
+        ("ROOT", path) if scope.has_own_root() => scope.resolve(name, path)?,
         ("ROOT" | "CURRENT", Some(path)) => Node::Path(path),
         ("ROOT" | "CURRENT", None) => Node::Root,
         ("NOW", None) => Node::Constant(Literal::new(RawValue::DateTime(scope.now_millis()))),

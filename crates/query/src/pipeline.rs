@@ -28,6 +28,7 @@ mod accumulator;
 mod fault;
 mod measured;
 mod rewrite;
+mod searches_shown;
 mod stage;
 
 use std::collections::BTreeSet;
@@ -49,6 +50,9 @@ use crate::needs::Needs;
 
 /// Most stages of one pipeline, as in MongoDB.
 const STAGES_MAX: usize = 1000;
+
+/// Stages that may only stand first.
+const FIRST_ONLY: [&str; 4] = ["$collStats", "$documents", "$indexStats", "$planCacheStats"];
 
 /// Whether a sink takes more documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,7 +258,12 @@ impl Pipeline {
         argument: RawValue<'_>,
         scope: &ParseScope,
     ) -> Result<(), QueryError> {
-        for definition in stage::parse(name, argument, scope)? {
+        let definitions = stage::parse(name, argument, scope)?;
+        if FIRST_ONLY.contains(&name) && !self.stages.is_empty() {
+            return Err(PipelineFault::StageNotFirst
+                .error(format!("{name} is only valid as the first stage in a pipeline")));
+        }
+        for definition in definitions {
             self.stages.push(ParsedStage { text: text.to_owned(), definition });
         }
         Ok(())
@@ -263,6 +272,11 @@ impl Pipeline {
     /// Whether there are no stages.
     pub fn is_empty(&self) -> bool {
         self.stages.is_empty()
+    }
+
+    /// Whether it reads no collection: it begins with `$documents`.
+    pub fn makes_documents(&self) -> bool {
+        self.stages.first().is_some_and(|stage| stage.name() == "$documents")
     }
 
     /// The stages as they were written, in the order in which they are carried out.

@@ -21,9 +21,10 @@ use pando_query::sort::Sort;
 
 use self::source::{AggregateSource, Input};
 pub(super) use self::source::{MeasuredPipeline, Subject, measure};
-use super::coll_stats_stage;
+use super::coll_stats_stage::{self, first_stage};
 use super::collation::refuse_collation;
 use super::current_op_stage::{self, COLLECTIONLESS, has_current_op};
+use super::write_stage::{self, SplitPipeline};
 use crate::arguments::{Arguments, missing};
 use crate::context::Context;
 use crate::cursor_reply::{self, NewCursor, cursor_batch_size};
@@ -109,10 +110,10 @@ fn array_of_stages(value: RawValue<'_>) -> Result<&RawArray, CommandError> {
 }
 
 /// The collection that a pipeline begins with.
-fn collection_of(body: &RawDocument) -> Result<&str, CommandError> {
+pub(super) fn collection_of(body: &RawDocument) -> Result<&str, CommandError> {
     match body.get("aggregate")? {
         Some(RawValue::String(name)) => Ok(name),
-        Some(value) if value.is_number() && is_current_op(body)? => Ok(COLLECTIONLESS),
+        Some(value) if value.is_number() && makes_documents(body)? => Ok(COLLECTIONLESS),
         Some(value) if value.is_number() => Err(without_collection(value, body)?),
         other => {
             let found = other.unwrap_or(RawValue::Null).element_type().alias();
@@ -124,13 +125,11 @@ fn collection_of(body: &RawDocument) -> Result<&str, CommandError> {
     }
 }
 
-/// Whether the request is `{aggregate: 1}` with a pipeline over the operations.
-fn is_current_op(body: &RawDocument) -> Result<bool, CommandError> {
+/// Whether the request is `{aggregate: 1}` with a pipeline whose first stage reads no collection.
+fn makes_documents(body: &RawDocument) -> Result<bool, CommandError> {
     let is_one = body.get("aggregate")?.is_some_and(|value| value.as_i64_exact() == Some(1));
-    match body.get("pipeline")? {
-        Some(RawValue::Array(stages)) if is_one => current_op_stage::begins(stages),
-        _ => Ok(false),
-    }
+    let Some(RawValue::Array(stages)) = body.get("pipeline")?.filter(|_| is_one) else { return Ok(false) };
+    Ok(current_op_stage::begins(stages)? || first_stage(stages, "$documents")?.is_some())
 }
 
 /// The error of a pipeline without a collection: `{aggregate: 1}` is for stages that find their documents
@@ -159,7 +158,7 @@ fn without_collection(number: RawValue<'_>, body: &RawDocument) -> Result<Comman
         "$facet" if is_on_admin && has_current_op(pipeline)? => PipelineFault::NotInFacet
             .error("$currentOp is not allowed to be used within a $facet stage")
             .into(),
-        "$changeStream" | "$documents" | "$listLocalSessions" | "$queryStats" => CommandError::failed(
+        "$changeStream" | "$listLocalSessions" | "$queryStats" => CommandError::failed(
             ErrorCode::CommandNotSupported,
             "pipelines over a database are not supported yet",
         ),
@@ -260,6 +259,17 @@ pub(crate) fn run(
     let account = context.query_account();
     let watch = EvaluationWatch::of(context.record.operation());
     let scope = context.watched_scope(&watch).with_let(aggregate.variables)?;
+    let split = write_stage::split(context.database, aggregate.pipeline, &scope)?;
+    if let Some(SplitPipeline { rest, stage }) = split {
+        let pipeline = RawArray::from_document(&rest);
+        let aggregate = AggregateRequest { pipeline, batch_size: None, ..aggregate };
+        let mut source = source_of(context, &aggregate, &scope, &account)?;
+        let writer = stage.begin(context, &scope)?;
+        writer.write_all(context, &mut source)?;
+        let nothing = Box::new(write_stage::Nothing);
+        let cursor = NewCursor::new(request.body, namespace.to_string(), nothing, account);
+        return cursor_reply::open(context, cursor, reply);
+    }
     let source = source_of(context, &aggregate, &scope, &account)?;
     let cursor = NewCursor {
         watch: Some(watch),
@@ -343,6 +353,7 @@ fn source_of(
         }
         None => {
             let pipeline = Pipeline::parse(request.pipeline, scope)?;
+            check_documents(request, &pipeline)?;
             match context.collection(request.collection)? {
                 Some(collection) => {
                     let planned =
@@ -362,6 +373,20 @@ fn source_of(
     };
     let (shared, database) = (Arc::clone(context.shared), context.database.to_owned());
     Ok(AggregateSource { shared, database, reader, input, run, account: account.clone() })
+}
+
+/// Refuses `$documents` over a collection.
+pub(super) fn check_documents(
+    request: &AggregateRequest<'_>,
+    pipeline: &Pipeline,
+) -> Result<(), CommandError> {
+    if pipeline.makes_documents() && request.collection != COLLECTIONLESS {
+        return Err(CommandError::failed(
+            ErrorCode::InvalidNamespace,
+            "'$documents' can only be run with {aggregate: 1}",
+        ));
+    }
+    Ok(())
 }
 
 /// The documents of a first stage that does not read its collection, and the stages behind it.

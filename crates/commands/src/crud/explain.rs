@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use pando_catalog::{Collection, SnapshotTimestamp};
-use pando_document::{Document, DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Value};
+use pando_document::{Document, DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_query::execute::{ExecutionFigures, Executor, Revisits};
 use pando_query::explain::{
     Answer, Choice, Display, ExecutionStatistics, ExplainedProjection, Purpose, execution_stats,
@@ -19,8 +19,12 @@ use pando_query::pipeline::{Pipeline, PipelineRun};
 use pando_query::plan::{Access, Consumer, Coverage, FindSpecification, Hint, Plan, ProjectionNeeds, plan};
 use pando_query::sort::Sort;
 
-use super::aggregate::{AggregateRequest, CursorField, MeasuredPipeline, PlannedPipeline, Subject, measure};
+use super::aggregate::{
+    AggregateRequest, CursorField, MeasuredPipeline, PlannedPipeline, Subject, check_documents,
+    collection_of, measure,
+};
 use super::find_request::{FindRequest, ParsedFind};
+use super::write_stage;
 use crate::arguments::{Argument, Arguments, collection_name_or, missing};
 use crate::context::Context;
 use crate::identity::MONGODB_VERSION;
@@ -71,6 +75,8 @@ struct Explained {
     projection: Option<(RawDocumentBuf, Shape)>,
     /// The stages of a pipeline behind the plan.
     stages: Pipeline,
+    /// The stage behind them that writes. It is shown, and not carried out.
+    write_stage: Option<Document>,
     disk_use: DiskUse,
     purpose: Purpose,
     choice: Choice,
@@ -102,7 +108,10 @@ pub(crate) fn explain(
     };
     let (name, value) = first?;
     check_explainable(context, name)?;
-    let collection_name = collection_name_or(value, ErrorCode::InvalidNamespace)?;
+    let collection_name = match name {
+        "aggregate" if value.is_number() => collection_of(command)?,
+        _ => collection_name_or(value, ErrorCode::InvalidNamespace)?,
+    };
     let namespace = context.namespace(collection_name)?;
     let found = context.catalog().collection(namespace.database(), namespace.collection());
     // After the description, so that it sees all entries of its indexes.
@@ -127,6 +136,7 @@ pub(crate) fn explain(
             stages = explained.stages.explain(Some(run));
         }
     }
+    stages.extend(explained.write_stage);
     write(reply, command, Shown { sections, stages }, &context.shared.options.address);
     Ok(())
 }
@@ -279,7 +289,11 @@ fn explained_aggregate(
 ) -> Result<Explained, CommandError> {
     let request = AggregateRequest::read(command, CursorField::Optional)?;
     let scope = context.parse_scope().with_let(request.variables)?;
-    let pipeline = Pipeline::parse(request.pipeline, &scope)?;
+    let split = write_stage::split(context.database, request.pipeline, &scope)?;
+    let stages = split.as_ref().map_or(request.pipeline, |split| RawArray::from_document(&split.rest));
+    let pipeline = Pipeline::parse(stages, &scope)?;
+    check_documents(&request, &pipeline)?;
+    let write_stage = split.as_ref().map(|split| split.stage.shown());
     let disk_use = request.disk_use;
     match collection {
         Some(collection) => {
@@ -289,10 +303,11 @@ fn explained_aggregate(
             let projection = projection_of(&planned.rest.needs());
             let stages = planned.rest;
             let plain = Explained::of(planned.filter, planned.plan);
-            Ok(Explained { stages, disk_use, projection, choice, ..plain })
+            Ok(Explained { stages, write_stage, disk_use, projection, choice, ..plain })
         }
         None => Ok(Explained {
             stages: pipeline,
+            write_stage,
             disk_use,
             ..Explained::of(Filter::everything(), no_documents())
         }),
@@ -357,6 +372,7 @@ impl Explained {
             plan,
             projection: None,
             stages: Pipeline::default(),
+            write_stage: None,
             disk_use: DiskUse::Allowed,
             purpose: Purpose::Find,
             choice: Choice::Free,

@@ -165,6 +165,7 @@ error_codes! {
     Interrupted = 11601, "Interrupted";
     InterruptedDueToReplStateChange = 11602, "InterruptedDueToReplStateChange";
     BackgroundOperationInProgressForNamespace = 12587, "BackgroundOperationInProgressForNamespace";
+    MergeStageNoMatchingDocument = 13113, "MergeStageNoMatchingDocument";
     DatabaseDifferCase = 13297, "DatabaseDifferCase";
     StaleConfig = 13388, "StaleConfig";
     NotPrimaryNoSecondaryOk = 13435, "NotPrimaryNoSecondaryOk";

@@ -63,6 +63,11 @@ impl<'a> Frame<'a> {
         }
     }
 
+    /// Sets `$$ROOT` where it is a variable ([`ParseScope::with_root`](super::ParseScope::with_root)).
+    pub(crate) fn set_root(&mut self, slot: usize, root: Evaluated<'a>) {
+        self.write(slot, root);
+    }
+
     /// Sets a variable. Slots are numbered by nesting, so an inner one never overwrites an outer one.
     pub(crate) fn write(&mut self, slot: usize, value: Evaluated<'a>) {
         if self.slots.len() <= slot {

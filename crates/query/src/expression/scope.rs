@@ -9,7 +9,7 @@ use super::dice::Dice;
 use super::fault::ExpressionFault;
 use super::field_path::FieldPath;
 use super::{EvaluationWatch, Expression, Node};
-use crate::error::QueryError;
+use crate::error::{ErrorCode, QueryError};
 use crate::field_tables::Direct;
 use crate::literal::Literal;
 
@@ -30,7 +30,12 @@ pub struct ParseScope {
     dice: Option<Dice>,
     /// `None` on a server without a cluster.
     cluster_time: Option<Timestamp>,
+    /// Pipelines around this one, in which it stands as a part of a stage.
+    outer_pipelines: usize,
 }
+
+/// Most pipelines within one another, as in MongoDB.
+const OUTER_PIPELINES_MAX: usize = 20;
 
 /// Whether a filter may hold `$expr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,6 +131,36 @@ impl ParseScope {
         let mut scope = self.with_layer(bindings.collect());
         scope.slots += names.len();
         (scope, first)
+    }
+
+    /// Refuses a name that a user may not give to a variable.
+    pub fn check_user_name(name: &str) -> Result<(), QueryError> {
+        check_user_name(name)
+    }
+
+    /// A scope in which `$$ROOT` is a variable of its own, beside the document that fields are read from;
+    /// gives its slot.
+    pub(crate) fn with_root(&self) -> (ParseScope, usize) {
+        self.with_slots(&["ROOT"])
+    }
+
+    /// Whether `$$ROOT` is a variable of its own.
+    pub(super) fn has_own_root(&self) -> bool {
+        self.binding("ROOT").is_some()
+    }
+
+    /// The scope of a pipeline that stands within a stage.
+    ///
+    /// # Errors
+    /// It would stand too deep.
+    pub(crate) fn within_stage(&self) -> Result<ParseScope, QueryError> {
+        if self.outer_pipelines == OUTER_PIPELINES_MAX {
+            return Err(QueryError::new(
+                ErrorCode::MaxSubPipelineDepthExceeded,
+                format!("Maximum number of nested sub-pipelines exceeded. Limit is {OUTER_PIPELINES_MAX}"),
+            ));
+        }
+        Ok(ParseScope { outer_pipelines: self.outer_pipelines + 1, ..self.clone() })
     }
 
     /// A scope in which each name stands for a constant, or for a missing value.

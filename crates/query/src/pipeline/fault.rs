@@ -197,6 +197,34 @@ faults! {
         DensifyPartitionField = 5_733_306,
         /// `$densify` makes more documents than it may.
         DensifyTooMany = 5_897_900,
+        /// A stage that may only stand first.
+        StageNotFirst = 40_602,
+        /// A stage that writes and does not stand last.
+        WriteNotLast = 40_601,
+        /// A stage that writes in the pipeline of a `$lookup`.
+        WriteInLookup = 51_047,
+        /// A stage that writes in the pipeline of a `$unionWith`.
+        WriteInUnion = 31_441,
+        /// `$documents` of something that is no array.
+        DocumentsNotArray = 5_858_203,
+        /// `$redact` by something that is no decision.
+        RedactUndecided = 17_053,
+        /// The documents and values of one `$graphLookup` are too large together.
+        GraphLookupTooLarge = 40_099,
+        /// `$graphLookup`: maxDepth is no number.
+        GraphLookupDepthNotNumeric = 40_100,
+        /// `$graphLookup`: maxDepth is negative.
+        GraphLookupDepthNegative = 40_101,
+        /// `$graphLookup`: maxDepth is no integer.
+        GraphLookupDepthNotInteger = 40_102,
+        /// `$graphLookup`: a name or path is no string.
+        GraphLookupNotString = 40_103,
+        /// `$graphLookup` with an unknown option.
+        GraphLookupUnknownOption = 40_104,
+        /// `$graphLookup` without one of the options that it needs.
+        GraphLookupIncomplete = 40_105,
+        /// `$graphLookup`: restrictSearchWithMatch is no object.
+        GraphLookupMatchNotObject = 40_185,
         /// `$sample` whose argument is no object.
         SampleNotObject = 28_745,
         /// `$sample` with a size that is no number.

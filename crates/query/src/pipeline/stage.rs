@@ -6,26 +6,31 @@
 mod bucket;
 mod count;
 mod densify;
+mod documents;
 mod facet;
+mod fetched;
 mod fill;
+mod graph_lookup;
 mod group;
 mod limit;
 mod lookup;
 mod match_stage;
 mod project;
+mod redact;
 mod replace_root;
 mod sample;
 mod set_window_fields;
 mod skip;
 mod sort;
 mod sort_by_count;
+mod union_with;
 mod unwind;
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
-use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue};
+use pando_document::{Document, RawArray, RawDocument, RawDocumentBuf, RawValue};
 
 use super::{Check, Flow, PipelineFault, RunOptions, Searches, Sink, Source, Take};
 use crate::error::QueryError;
@@ -127,20 +132,14 @@ fn pulled(stage: &mut dyn Stage, input: &mut dyn Source) -> Result<Option<Bytes>
 }
 
 /// Stages that MongoDB has and this server does not yet.
-const NOT_YET: [&str; 23] = [
-    "$out",
-    "$merge",
-    "$unionWith",
+const NOT_YET: [&str; 17] = [
     "$bucketAuto",
     "$indexStats",
     "$collStats",
-    "$graphLookup",
     "$changeStream",
     "$changeStreamSplitLargeEvent",
     "$currentOp",
-    "$documents",
     "$geoNear",
-    "$redact",
     "$planCacheStats",
     "$listSessions",
     "$listLocalSessions",
@@ -188,6 +187,14 @@ pub(super) fn parse(
         "$lookup" => lookup::parse(argument, scope)?,
         "$setWindowFields" => set_window_fields::parse(argument, scope)?,
         "$densify" => densify::parse(argument)?,
+        "$unionWith" => union_with::parse(argument, scope)?,
+        "$documents" => documents::parse(argument, scope)?,
+        "$graphLookup" => graph_lookup::parse(argument, scope)?,
+        "$redact" => redact::parse(argument, scope)?,
+        "$out" | "$merge" => {
+            return Err(PipelineFault::WriteNotLast
+                .error(format!("{name} can only be the final stage in the pipeline")));
+        }
         "$sortByCount" => return sort_by_count::parse(argument, scope),
         "$bucket" => return bucket::parse(argument, scope),
         _ if NOT_YET.contains(&name) => {
@@ -200,6 +207,17 @@ pub(super) fn parse(
         }
     };
     Ok(vec![definition])
+}
+
+/// Refuses the stages that write in a pipeline within a stage.
+fn refuse_writes(stages: &RawArray, fault: PipelineFault, owner: &str) -> Result<(), QueryError> {
+    for stage in stages.iter() {
+        let Some(first) = stage?.as_document().and_then(|stage| stage.iter().next()) else { continue };
+        if let (name @ ("$out" | "$merge"), _) = first? {
+            return Err(fault.error(format!("{name} is not allowed within a {owner}'s sub-pipeline")));
+        }
+    }
+    Ok(())
 }
 
 /// The document in a source's bytes.

@@ -231,6 +231,10 @@ impl Source for CollectionSource<'_> {
     }
 
     fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
+        if collection.is_empty() {
+            let sentence = format!("Namespace {}. is not a valid collection name", self.database);
+            return Err(QueryError::new(ErrorCode::InvalidNamespace, sentence));
+        }
         let found = self.held.collection(&self.shared.catalog, self.database, collection);
         let found = found.map_err(|error| QueryError::Refused {
             code: ErrorCode::OperationNotSupportedInTransaction,

@@ -17,25 +17,26 @@ use std::sync::Arc;
 
 use pando_catalog::{Bytes, Reservation};
 use pando_document::{
-    ArrayWriter, Document, DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue, Value,
+    ArrayWriter, Document, DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue,
 };
 
-use super::{Definition, Memory, RunOptions, Searches, Source, Stage, Take, document_in};
+use super::fetched::{self, Fetched};
+use super::{Definition, Memory, RunOptions, Searches, Source, Stage, document_in};
 use crate::array_build::build_array;
 use crate::error::QueryError;
 use crate::expression::{Expression, FieldPath, Frame, ParseScope};
 use crate::filter::Filter;
 use crate::literal::Literal;
-use crate::memory::{DiskUse, MEMORY_BYTES_MAX, StageMemory, hold_value};
+use crate::memory::{MEMORY_BYTES_MAX, hold_value};
 use crate::needs::Needs;
-use crate::pipeline::measured::long;
 use crate::pipeline::rewrite::lie_apart;
+use crate::pipeline::searches_shown::show;
 use crate::pipeline::{Pipeline, PipelineFault};
 use crate::projection::Projection;
 use crate::sort::Sorter;
 
 /// Bytes that stay reserved from one document to the next.
-const KEPT_BYTES: usize = 64 << 10;
+pub(super) const KEPT_BYTES: usize = 64 << 10;
 
 #[derive(Clone, Debug)]
 struct Lookup {
@@ -107,7 +108,7 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
     if parsed.target.is_empty() {
         return Err(QueryError::failed_to_parse("must specify 'as' field for a $lookup"));
     }
-    if parsed.from.is_empty() {
+    if parsed.from.is_empty() && !parsed.begins_with_documents()? {
         return Err(QueryError::failed_to_parse("must specify 'from' field for a $lookup"));
     }
     if parsed.fields.is_none() && parsed.pipeline.is_none() {
@@ -130,11 +131,22 @@ fn parse_let(variables: &RawDocument, scope: &ParseScope) -> Result<Vec<(String,
 }
 
 impl Specification {
+    /// Whether the pipeline makes its own documents.
+    fn begins_with_documents(&self) -> Result<bool, QueryError> {
+        let first = self.pipeline.as_deref().and_then(|stages| stages.iter().next()).transpose()?;
+        match first.and_then(|(_, stage)| stage.as_document()) {
+            Some(stage) => Ok(stage.get("$documents")?.is_some()),
+            None => Ok(false),
+        }
+    }
+
     /// Faults of the pipeline are told before any document is read.
     fn check_pipeline(&self) -> Result<(), QueryError> {
         let scope = self.scope_for(RawDocument::empty())?;
         if let Some(stages) = &self.pipeline {
-            Pipeline::parse(RawArray::from_document(stages), &scope)?;
+            let stages = RawArray::from_document(stages);
+            super::refuse_writes(stages, PipelineFault::WriteInLookup, "$lookup")?;
+            Pipeline::parse(stages, &scope.within_stage()?)?;
         }
         Ok(())
     }
@@ -186,17 +198,46 @@ impl Specification {
             return Ok(());
         };
         let scope = self.scope_for(root)?;
-        let pipeline = Pipeline::parse(RawArray::from_document(stages), &scope)?;
-        let pushed = pipeline.clone().split_pushdown().filter;
-        let filter = Filter::parse(&self.filter_for(root, &pushed)?, &scope)?;
-        let mut documents = Fetched::of(&self.from, &filter, &options.memory, input)?;
+        let pipeline = Pipeline::parse(RawArray::from_document(stages), &scope.within_stage()?)?;
+        let mut documents =
+            self.documents_for(root, Parsed { pipeline: &pipeline, scope: &scope }, options, input)?;
+        let mut documents = Fetched { documents: &mut documents, others: input };
         let mut stages = pipeline.start(options);
+        // Documents that the pipeline makes itself are looked at behind it.
+        let belonging = match pipeline.makes_documents() {
+            true => Some(Filter::parse(&self.filter_for(root, RawDocument::empty())?, &scope)?),
+            false => None,
+        };
         while let Some(bytes) = stages.next(&mut documents)? {
-            answer.push(&bytes, reservation)?;
+            if belonging.as_ref().map_or(Ok(true), |filter| filter.matches(document_in(&bytes)?))? {
+                answer.push(&bytes, reservation)?;
+            }
         }
         answer.writer.finish();
         Ok(())
     }
+
+    /// The documents that the pipeline begins with.
+    fn documents_for(
+        &self,
+        root: &RawDocument,
+        parsed: Parsed<'_>,
+        options: &RunOptions,
+        input: &mut dyn Source,
+    ) -> Result<Sorter, QueryError> {
+        if parsed.pipeline.makes_documents() {
+            return Ok(fetched::none(&options.memory));
+        }
+        let pushed = parsed.pipeline.clone().split_pushdown().filter;
+        let filter = Filter::parse(&self.filter_for(root, &pushed)?, parsed.scope)?;
+        fetched::fetch(&self.from, &filter, &options.memory, input)
+    }
+}
+
+/// The pipeline with the variables of one document.
+struct Parsed<'p> {
+    pipeline: &'p Pipeline,
+    scope: &'p ParseScope,
 }
 
 /// The parts of a run that an answer needs.
@@ -251,52 +292,6 @@ fn equality(foreign: &str, value: RawValue<'_>) -> Result<RawDocumentBuf, QueryE
     condition.finish();
     writer.finish();
     Ok(RawDocumentBuf::from_vec(bytes)?)
-}
-
-/// The documents found, as the source of the pipeline. They wait in a sorter, without keys: it keeps their
-/// order, and spills.
-struct Fetched<'f> {
-    documents: Sorter,
-    others: &'f mut dyn Source,
-}
-
-impl<'f> Fetched<'f> {
-    fn of(
-        collection: &str,
-        filter: &Filter,
-        memory: &StageMemory,
-        others: &'f mut dyn Source,
-    ) -> Result<Fetched<'f>, QueryError> {
-        // MongoDB never holds these documents, so it does not ask whether the disk may be used.
-        let memory = StageMemory { disk_use: DiskUse::Allowed, ..memory.clone() };
-        let mut documents = Sorter::new(None, &memory);
-        // Each document that is found checks already.
-        let mut no_check = || Ok(());
-        others.find_in(collection, filter, &mut |found| {
-            documents.push(&[], &[], found.as_bytes(), &mut no_check)
-        })?;
-        Ok(Fetched { documents, others })
-    }
-}
-
-impl Source for Fetched<'_> {
-    fn next(&mut self) -> Result<Option<Bytes>, QueryError> {
-        self.others.check()?;
-        let next = self.documents.next(&mut || self.others.check())?;
-        Ok(next.map(|sorted| Bytes::copy_from_slice(sorted.document)))
-    }
-
-    fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
-        self.others.find_in(collection, filter, take)
-    }
-
-    fn take_searches(&mut self) -> Searches {
-        self.others.take_searches()
-    }
-
-    fn check(&self) -> Result<(), QueryError> {
-        self.others.check()
-    }
 }
 
 impl Definition for Lookup {
@@ -355,17 +350,12 @@ impl Stage for Run {
     }
 
     fn explain(&self, shown: &mut Document) {
-        let Some(searches) = &self.searches else { return };
-        shown.push("totalDocsExamined", long(searches.documents_examined));
-        shown.push("totalKeysExamined", long(searches.keys_examined));
-        shown.push("collectionScans", long(searches.collection_scans));
-        let indexes = searches.indexes.iter().map(|name| Value::String(name.clone()));
-        shown.push("indexesUsed", Value::Array(indexes.collect()));
+        show(self.searches.as_ref(), shown);
     }
 }
 
 /// The document with an array at a path.
-fn with_array(root: &RawDocument, target: &str, array: Vec<u8>) -> Result<Bytes, QueryError> {
+pub(super) fn with_array(root: &RawDocument, target: &str, array: Vec<u8>) -> Result<Bytes, QueryError> {
     let array = RawDocumentBuf::from_vec(array)?;
     let placed = Projection::placing(target, RawValue::Array(RawArray::from_document(&array)))?;
     Ok(Bytes::from(placed.project(root)?.into_vec()))

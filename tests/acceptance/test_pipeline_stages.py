@@ -1,0 +1,175 @@
+"""Stages that read other collections or none, that write, and those that look into documents: answers and errors."""
+
+import pytest
+
+from both import Order
+
+NODES = [
+    {"_id": 1, "name": "Dev"}, {"_id": 2, "name": "Eliot", "to": "Dev"}, {"_id": 3, "name": "Ron", "to": "Eliot"},
+    {"_id": 4, "name": "Andrew", "to": ["Eliot", "Ron"]}, {"_id": 5, "name": "Asya", "to": [{"k": "Ron"}, {"k": None}]},
+    {"_id": 6, "name": "Loop", "to": "Loop"}, {"_id": 7, "name": None}, {"_id": 8, "to": None}, {"_id": 9, "name": [3, [4]], "to": [[4], 3.0]},
+]
+LEVELS = [
+    {"_id": 1, "l": 1, "a": {"l": 2, "b": {"l": 1}}, "c": [{"l": 1}, {"l": 3}, 5, [{"l": 3}, {"l": 1}]]}, {"_id": 2, "l": 5}, {"_id": 3},
+]
+
+
+@pytest.fixture
+def filled(both):
+    both.fill("nodes", NODES)
+    both.fill("levels", LEVELS)
+    return both
+
+
+def aggregate(collection, *stages, **more):
+    return {"aggregate": collection, "pipeline": list(stages), "cursor": {}, **more}
+
+
+UNIONS = [
+    "levels", {"coll": "levels"}, {"coll": "levels", "pipeline": [{"$match": {"l": {"$gt": 1}}}]}, {"pipeline": []}, {}, {"coll": 1},
+    {"coll": "levels", "pipeline": 1}, {"coll": "levels", "pipeline": [1]}, {"coll": "levels", "foo": 1}, 5, None, [], "", {"coll": "missing"},
+    {"coll": "levels", "pipeline": [{"$out": "z"}]}, {"coll": "levels", "pipeline": [{"$merge": "z"}]}, {"coll": ".b"}, {"coll": "$b"},
+    {"pipeline": [{"$documents": [{"q": 1}]}]}, {"coll": "levels", "pipeline": [{"$documents": [{"q": 1}]}, {"$match": {"q": 2}}]},
+    {"coll": None, "pipeline": [{"$documents": []}]}, {"pipeline": [{"$match": {}}]}, {"coll": "levels", "pipeline": [{"$foo": {}}]},
+    {"coll": "levels", "pipeline": [{"$group": {"_id": None, "n": {"$sum": "$l"}}}, {"$unionWith": "nodes"}]},
+    {"coll": "levels", "pipeline": [{"$sort": {"l": -1}}, {"$skip": 1}, {"$limit": 1}]}, {"coll": "levels", "pipeline": [{"$set": {"v": "$$v"}}]},
+]
+
+
+@pytest.mark.parametrize("union", UNIONS, ids=repr)
+def test_unions(filled, union):
+    filled.same(aggregate("nodes", {"$sort": {"_id": 1}}, {"$unionWith": union}, let={"v": 4}))
+    filled.same(aggregate("missing", {"$unionWith": union}, {"$sort": {"_id": 1}}, let={"v": 4}))
+    if "$documents" not in repr(union):
+        # MongoDB refuses such a union in a facet.
+        filled.same(aggregate("nodes", {"$facet": {"f": [{"$unionWith": union}, {"$count": "n"}]}}, let={"v": 4}))
+
+
+@pytest.mark.parametrize("depth", [18, 19, 20])
+@pytest.mark.parametrize("stage", ["$unionWith", "$lookup"])
+def test_pipelines_within_one_another(filled, stage, depth):
+    rest = []
+    for _ in range(depth + 1):
+        options = {"coll": "levels"} if stage == "$unionWith" else {"from": "missing", "as": "r"}
+        rest = [{stage: {**options, "pipeline": rest}}]
+    filled.same(aggregate("missing", *rest), order=Order.FREE)
+
+
+DOCUMENTS = [
+    [{"a": 1}, {"a": 2}], {"$map": {"input": [1, 2], "in": {"q": "$$this"}}}, [], 1, [1], None, "x", "$x", [{"a": "$x"}], "$$ROOT", {"a": 1},
+    [{"a": {"$add": [1, 2]}}, {"_id": 1}], {"$literal": [{"z": 1}]}, [None], [[]], [{"a": "$$v"}], [{"a": "$$w"}],
+]
+
+
+@pytest.mark.parametrize("documents", DOCUMENTS, ids=repr)
+def test_documents_without_a_collection(filled, documents):
+    stage = {"$documents": documents}
+    filled.same(aggregate(1, stage, let={"v": 7}))
+    filled.same(aggregate(1, stage, {"$match": {"a": {"$gt": 1}}}, {"$count": "n"}, let={"v": 7}))
+    filled.same(aggregate("nodes", {"$lookup": {"pipeline": [stage], "as": "r"}}, {"$sort": {"_id": 1}}, let={"v": 7}))
+    filled.same(aggregate("nodes", stage))
+    filled.same(aggregate("nodes", {"$match": {}}, stage))
+    filled.same(aggregate(1, stage, stage))
+
+
+def test_documents_that_belong_by_fields(filled):
+    for local in ("_id", "to", "missing"):
+        filled.rows(aggregate("nodes", {"$sort": {"_id": 1}}, {"$lookup": {
+            "localField": local, "foreignField": "a", "pipeline": [{"$documents": [{"a": 1}, {"a": "Dev"}, {}]}], "as": "r"}}))
+
+
+GRAPH = {"from": "nodes", "startWith": "$to", "connectFromField": "to", "connectToField": "name", "as": "h"}
+GRAPHS = [
+    {}, {"depthField": "d"}, {"maxDepth": 0, "depthField": "d"}, {"maxDepth": 1}, {"maxDepth": 1.0}, {"startWith": "Ron"}, {"startWith": ["$to", "Dev"]},
+    {"startWith": {"$literal": None}}, {"startWith": "$to.k", "connectFromField": "to.k"}, {"connectFromField": "to.0"}, {"connectToField": "to"},
+    {"restrictSearchWithMatch": {"name": {"$ne": "Dev"}}}, {"restrictSearchWithMatch": {"$expr": {"$eq": ["$name", "$$v"]}}}, {"depthField": "a.b"},
+    {"depthField": "name"}, {"startWith": "$$v"}, {"from": "missing"}, {"as": "a.b", "maxDepth": 0}, {"maxDepth": -1}, {"maxDepth": 1.5}, {"maxDepth": "x"},
+    {"maxDepth": None}, {"depthField": 1}, {"depthField": "$a"}, {"depthField": ""}, {"restrictSearchWithMatch": 1},
+    {"restrictSearchWithMatch": {"$foo": 1}}, {"foo": 1}, {"connectFromField": "$x"}, {"as": "$x"}, {"connectToField": ""}, {"from": 1}, {"as": 1},
+    {"connectFromField": 1}, {"connectToField": 1}, {"maxDepth": float("inf")},
+]
+
+
+@pytest.mark.parametrize("change", GRAPHS, ids=repr)
+def test_graphs(filled, change):
+    # The order of what is found is any.
+    ordered = {"$set": {"h": {"$sortArray": {"input": "$h", "sortBy": {"_id": 1}}}}}
+    ordered = ordered if change.get("as", "h") == "h" else {"$project": {"n": {"$size": {"$ifNull": ["$a.b", []]}}}}
+    filled.same(aggregate("nodes", {"$sort": {"_id": 1}}, {"$graphLookup": {**GRAPH, **change}}, ordered, let={"v": "Ron"}))
+
+
+@pytest.mark.parametrize("name", list(GRAPH))
+def test_a_graph_lacks_a_field(filled, name):
+    filled.same(aggregate("nodes", {"$graphLookup": {key: value for key, value in GRAPH.items() if key != name}}))
+
+
+REDACTIONS = [
+    {"$cond": [{"$lte": ["$l", 2]}, "$$DESCEND", "$$PRUNE"]}, "$$KEEP", "$$PRUNE", "$$DESCEND", 1, "x", None,
+    {"$cond": [{"$eq": ["$l", 1]}, "$$KEEP", "$$PRUNE"]}, {"$literal": "keep"}, "$l", {"$cond": [{"$gt": ["$$ROOT.l", 4]}, "$$PRUNE", "$$DESCEND"]},
+    {"$switch": {"branches": [{"case": {"$eq": ["$l", 3]}, "then": "$$PRUNE"}], "default": "$$DESCEND"}}, "$$foo", {}, [],
+    {"$let": {"vars": {"a": "$$KEEP"}, "in": "$$a"}}, "$$CURRENT", {"$cond": [{"$eq": ["$$CURRENT.l", 3]}, "$$PRUNE", "$$DESCEND"]}, {"$foo": 1},
+]
+
+
+@pytest.mark.parametrize("expression", REDACTIONS, ids=repr)
+def test_redactions(filled, expression):
+    filled.same(aggregate("levels", {"$sort": {"_id": 1}}, {"$redact": expression}))
+    filled.same(aggregate("levels", {"$project": {"x": expression}}, {"$sort": {"_id": 1}}))
+
+
+TARGETS = [
+    "o", {}, {"coll": "o"}, {"db": "t2"}, {"db": "t", "coll": "o", "x": 1}, 5, None, "", {"db": 1, "coll": "o"}, "system.users", "$o", "a.$b",
+    {"db": "admin", "coll": "o"}, {"db": "config", "coll": "o"}, {"db": "local", "coll": "o"}, ["o"], "nodes", {"db": "", "coll": "o"},
+    {"db": "x.y", "coll": "o"}, "system.profile",
+]
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=repr)
+def test_out(filled, target):
+    filled.same(aggregate("levels", {"$limit": 2}, {"$out": target}))
+    for collection in ("o", "nodes"):
+        filled.rows({"find": collection, "sort": {"_id": 1}})
+    filled.same(aggregate("levels", {"$out": target}, {"$match": {}}))
+    filled.same(aggregate("levels", {"$facet": {"a": [{"$out": "o"}]}}))
+
+
+MATCHED = ["replace", "keepExisting", "merge", "fail", [{"$set": {"q": "$$new.l", "v": "$$v"}}], [], "foo", 1, [1], [{"$match": {}}],
+           [{"$set": {"_id": 7}}], [{"$set": {"q": "$$nope"}}]]
+
+
+@pytest.mark.parametrize("not_matched", ["insert", "discard", "fail", "foo", 1, None], ids=repr)
+@pytest.mark.parametrize("matched", MATCHED, ids=repr)
+def test_merge_modes(filled, matched, not_matched):
+    filled.same({"insert": "m", "documents": [{"_id": 0, "x": "old"}, {"_id": 1, "y": "old", "a": 1}]})
+    merge = {"into": "m", "whenMatched": matched, "whenNotMatched": not_matched}
+    filled.same(aggregate("levels", {"$match": {"_id": {"$lt": 3}}}, {"$merge": merge}, let={"v": 4}))
+    filled.rows({"find": "m", "sort": {"_id": 1}})
+
+
+MERGES = [
+    {"into": {"coll": "m"}}, {"into": {"db": "t"}}, {"into": {}}, {"into": 1}, {}, 5, None, "", {"into": ""}, {"into": "m", "foo": 1},
+    {"into": {"coll": "m", "z": 1}}, {"into": "m", "on": "_id"}, {"into": "m", "on": ["_id"]}, {"into": "m", "on": []}, {"into": "m", "on": 1},
+    {"into": "m", "on": [1]}, {"into": "m", "on": "x"}, {"into": "m", "on": ["x", "x"]}, {"into": "m", "on": ""}, {"into": "m", "on": "$x"},
+    {"into": "m", "on": "k"}, {"into": "m", "on": "k", "whenMatched": "fail"}, {"into": "m", "on": "k", "whenMatched": "replace"},
+    {"into": "m", "let": {"a": 1}}, {"into": "m", "whenMatched": [{"$set": {"q": "$$a"}}], "let": {"a": "$l"}},
+    {"into": "m", "whenMatched": [{"$set": {"q": "$$new"}}], "let": {"new": "$l"}}, {"into": "m", "let": {"A": 1}, "whenMatched": []},
+    {"into": "m", "whenMatched": [{"$set": {"q": "$$new"}}], "let": {"new": "$$ROOT"}}, {"into": "m", "let": 1, "whenMatched": []},
+    {"into": "m", "let": None}, {"into": {"db": "admin", "coll": "x"}}, {"into": {"db": "config", "coll": "x"}}, {"into": "system.foo"},
+    {"into": {"db": 1, "coll": "x"}}, {"into": {"coll": 1}}, {"into": "$x"},
+]
+
+
+@pytest.mark.parametrize("merge", MERGES, ids=repr)
+def test_merges(filled, merge):
+    filled.same({"createIndexes": "m", "indexes": [{"key": {"k": 1}, "name": "k", "unique": True}]})
+    filled.same({"insert": "m", "documents": [{"_id": 0, "k": 0}, {"_id": 1, "k": 5}]})
+    for stages in ([{"$match": {"_id": {"$lt": 3}}}], [{"$match": {"_id": {"$lt": 3}}}, {"$set": {"k": {"$add": ["$_id", 4]}}}],
+                   [{"$match": {"_id": 1}}, {"$project": {"_id": 0, "k": "$l"}}, {"$set": {"k": 5}}], [{"$match": {"_id": 1}}, {"$set": {"k": [1]}}]):
+        filled.same(aggregate("levels", *stages, {"$merge": merge}))
+        filled.rows(aggregate("m", {"$match": {"_id": {"$not": {"$type": "objectId"}}}}, {"$sort": {"_id": 1}}))
+    filled.same(aggregate("levels", {"$merge": "m"}, {"$match": {}}))
+
+
+def test_a_merge_into_its_own_source(filled):
+    filled.same(aggregate("levels", {"$set": {"w": 2}}, {"$merge": "levels"}))
+    filled.rows({"find": "levels", "sort": {"_id": 1}})
