@@ -185,6 +185,12 @@ SPECIFICATIONS = {
     "NUL in name": [index({"x": 1}, name="a\0b")],
     "TTL below zero": [index({"x": 1}, expireAfterSeconds=-1)],
     "TTL of two fields": [index({"x": 1, "y": 1}, expireAfterSeconds=5)],
+    "TTL of another type": [index({"x": 1}, expireAfterSeconds="5")],
+    "TTL, too long": [index({"x": 1}, expireAfterSeconds=2**31)],
+    "TTL with a fraction": [index({"x": -1}, expireAfterSeconds=5.7, sparse=True, hidden=True, background=True)],
+    "TTL of _id": [index({"_id": 1}, name="_id_x", expireAfterSeconds=5)],
+    "TTL, NaN": [index({"x": 1}, expireAfterSeconds=float("nan"))],
+    "TTL where an index has none": [index({"a": 1}, expireAfterSeconds=5)],
     "one new, one there": [index({"a": 1}), index({"x": 1})],
     "same name twice": [index({"x": 1}, name="n"), index({"y": 1}, name="n")],
     "none": [],
@@ -227,6 +233,23 @@ def test_an_index_is_hidden_and_shown_again(filled):
         filled.plan({"find": "c", "filter": {"a": 1}})
     filled.same({"collMod": "missing", "index": {"name": "a_1", "hidden": True}})
     filled.same({"collMod": "c"})
+
+
+def test_documents_begin_and_cease_to_expire(filled):
+    for change in ({"name": "a_1", "expireAfterSeconds": 5}, {"keyPattern": {"a": 1}, "expireAfterSeconds": 5},
+                   {"name": "a_1", "expireAfterSeconds": 6, "hidden": True}, {"name": "a_1", "expireAfterSeconds": 2**31 - 1, "hidden": True}):
+        filled.same({"collMod": "c", "index": change})
+        filled.same({"listIndexes": "c"})
+    filled.same({"createIndexes": "c", "indexes": [index({"c": 1}, name="s", sparse=True)]})
+    filled.same({"collMod": "c", "index": {"keyPattern": {"c": 1}, "expireAfterSeconds": 5}}, texts=Texts.COMPARED)
+
+
+@pytest.mark.parametrize("name,value", [
+    ("ttlMonitorSleepSecs", 0), ("ttlMonitorSleepSecs", -1), ("ttlMonitorSleepSecs", "x"), ("ttlMonitorSleepSecs", None),
+    ("ttlMonitorSleepSecs", 2**40), ("ttlMonitorSleepSecs", False),
+], ids=repr)
+def test_parameters_of_expiry_are_checked(both, name, value):
+    both.on("admin").same({"setParameter": 1, name: value}, texts=Texts.COMPARED)
 
 
 # ---- statistics and the server itself
@@ -278,7 +301,9 @@ def test_options_of_new_collections(both, options):
     {"index": {"keyPattern": {"a": 1}, "hidden": True}}, {"index": {"keyPattern": {"z": 1}, "hidden": True}}, {"index": {"hidden": True}},
     {"index": {"name": "a_1", "keyPattern": {"a": 1}, "hidden": True}}, {"index": {"name": "a_1", "hidden": False}}, {"validator": {}},
     {"index": {"name": "a_1", "expireAfterSeconds": -7}}, {"viewOn": "x"}, {"pipeline": []}, {"expireAfterSeconds": 5}, {"cappedSize": 5},
-    {"timeseries": {}}, {"validationLevel": "x"}, {"index": None},
+    {"timeseries": {}}, {"validationLevel": "x"}, {"index": None}, {"index": {"name": "a_1", "expireAfterSeconds": 7.9, "hidden": True}},
+    {"index": {"name": "b_-1_a_1", "expireAfterSeconds": 7}}, {"index": {"name": "_id_", "expireAfterSeconds": 7}},
+    {"index": {"name": "a_1", "expireAfterSeconds": 2**31}}, {"index": {"name": "a_1", "expireAfterSeconds": "x"}},
 ], ids=repr)
 def test_changing_collections(filled, changes):
     filled.same({"collMod": "c", **changes}, texts=Texts.COMPARED)

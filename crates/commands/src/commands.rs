@@ -49,12 +49,14 @@ use crate::sessions::{Entry, SessionUse};
 use crate::shared_state::{CommandsOptions, SharedState};
 use crate::suspended_find::SuspendedFind;
 use crate::system_profile::{self, PROFILE_COLLECTION};
+use crate::ttl_monitor::TtlMonitor;
 use crate::{ConnectionState, ErrorCode, Request, registry};
 
 /// All commands over one engine.
 pub struct Commands {
     pub(crate) shared: Arc<SharedState>,
     housekeeper: Housekeeper,
+    ttl_monitor: TtlMonitor,
 }
 
 /// The remains of a request beside its reply.
@@ -126,7 +128,8 @@ impl Commands {
         // A killed server must not have given out times that a later start does not know of.
         clock_store::store(&shared);
         let housekeeper = Housekeeper::start(&shared);
-        Ok(Commands { shared, housekeeper })
+        let ttl_monitor = TtlMonitor::start(&shared);
+        Ok(Commands { shared, housekeeper, ttl_monitor })
     }
 
     /// Handles one request. The reply document is appended to `reply`, unless this answers
@@ -511,6 +514,7 @@ impl Commands {
 
     /// Ends the periodic work, closes the open cursors and then the engine, cleanly. Blocks.
     pub fn close(&self) -> Result<(), StorageError> {
+        self.ttl_monitor.stop();
         self.housekeeper.stop();
         self.shared.reply_timers.stop();
         self.shared.wait_timers.stop();

@@ -9,6 +9,7 @@ pub(crate) mod count;
 mod current_op_stage;
 pub(crate) mod delete;
 pub(crate) mod distinct;
+pub(crate) mod expiry;
 pub(crate) mod explain;
 pub(crate) mod find;
 pub(crate) mod find_and_modify;

@@ -46,7 +46,7 @@
 //! handled -> reply_wait
 //! commands -> held_snapshots, operations, profiler, registry, reply_timers, request_notes
 //! commands -> open_load, sessions, shared_state, suspended_find
-//! commands -> server_counters, system_profile
+//! commands -> server_counters, system_profile, ttl_monitor
 //! registry -> admin, context, crud, diagnostic, generic_arguments, session
 //! crud -> generic_arguments
 //! crud -> connection, context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup
@@ -59,6 +59,7 @@
 //! session -> connection, connection_transaction, context, generic_arguments, sessions
 //! durability_wait -> operations
 //! intent_wait -> operations, shared_state
+//! ttl_monitor -> connection, context, crud, generic_arguments, shared_state, write_gate
 //! unit_of_work -> connection, context, intent_wait, shared_state
 //! cursor_reply -> context, cursor_facts, cursors, operations
 //! context -> connection, cursors, generic_arguments, intent_wait, operations, reader, request_notes
@@ -88,7 +89,8 @@
 //! error -> error_code
 //! leaves: arguments, chore_figures, cluster_clock, command_name, error, error_code, handled, host_facts
 //! leaves: default_layout, identity
-//! leaves: last_write, log_tail, operation_counters, persona, reply_wait, request, session_id, wait_figures
+//! leaves: last_write, log_tail, operation_counters, persona, reply_wait, request, session_id, ttl_state
+//! leaves: wait_figures
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
@@ -145,6 +147,8 @@ mod snapshot_watch;
 mod suspended_find;
 mod system_profile;
 mod topology_version;
+mod ttl_monitor;
+mod ttl_state;
 mod unit_of_work;
 mod wait_figures;
 mod write_gate;

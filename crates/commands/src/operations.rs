@@ -44,6 +44,8 @@ use crate::session_id::SessionId;
 #[derive(Debug, Default)]
 pub(crate) struct OperationTable {
     connections: Mutex<BTreeMap<i64, Arc<ConnectionRecord>>>,
+    /// The operations of the server itself.
+    background: Mutex<Vec<Arc<ConnectionRecord>>>,
     /// Connections since the start.
     connections_ever: AtomicI64,
     /// The number of the last request that was listed.
@@ -86,7 +88,45 @@ impl Entered {
     }
 }
 
+/// The place of an operation of the server itself; it leaves when this is dropped.
+#[derive(Debug)]
+pub(crate) struct EnteredBackground {
+    table: Arc<OperationTable>,
+    record: Arc<ConnectionRecord>,
+}
+
+impl Drop for EnteredBackground {
+    fn drop(&mut self) {
+        self.table.background.lock().retain(|record| !Arc::ptr_eq(record, &self.record));
+    }
+}
+
+impl EnteredBackground {
+    pub fn record(&self) -> &Arc<ConnectionRecord> {
+        &self.record
+    }
+}
+
 impl OperationTable {
+    /// Enters an operation of the server itself, which lists show by its description. It counts as no
+    /// connection.
+    pub fn enter_background(
+        self: &Arc<OperationTable>,
+        description: &'static str,
+        operation: &Arc<Operation>,
+    ) -> EnteredBackground {
+        let record = Arc::new(ConnectionRecord::of_server(description, Arc::clone(operation)));
+        self.background.lock().push(Arc::clone(&record));
+        EnteredBackground { table: Arc::clone(self), record }
+    }
+
+    /// Interrupts the operations of the server itself.
+    pub fn end_background(&self, interruption: Interruption) {
+        for record in self.background.lock().iter() {
+            record.operation().interrupt(interruption);
+        }
+    }
+
     /// Enters a connection.
     pub fn enter(self: &Arc<OperationTable>, id: i64, peer: &str, operation: &Arc<Operation>) -> Entered {
         let record = Arc::new(ConnectionRecord::new(id, peer, Arc::clone(operation)));
@@ -130,13 +170,15 @@ impl OperationTable {
         }
     }
 
-    /// All connections, in the order in which they came.
+    /// All connections, in the order in which they came, and the operations of the server itself.
     pub fn connections(&self) -> Vec<ListedConnection> {
         self.records().iter().map(ConnectionRecord::listed).collect()
     }
 
     fn records(&self) -> Vec<Arc<ConnectionRecord>> {
-        self.connections.lock().values().cloned().collect()
+        let mut records: Vec<_> = self.connections.lock().values().cloned().collect();
+        records.extend(self.background.lock().iter().cloned());
+        records
     }
 
     /// Connections that are open.

@@ -30,6 +30,7 @@ use crate::profiler::Profiler;
 use crate::reply_timers::ReplyTimers;
 use crate::server_counters::ServerCounters;
 use crate::sessions::Sessions;
+use crate::ttl_state::TtlState;
 use crate::wait_figures::WaitFigures;
 use crate::write_gate::WriteGate;
 
@@ -121,6 +122,8 @@ pub(crate) struct SharedState {
     /// The timers of waits for claimed keys.
     pub wait_timers: Arc<ReplyTimers>,
     pub wait_figures: WaitFigures,
+    /// The expiry of documents.
+    pub ttl: TtlState,
     /// The process, as topology versions show it.
     pub process_id: ObjectId,
     /// The middle of every `_id` made here: random for each start.
@@ -174,6 +177,7 @@ impl SharedState {
             reply_timers,
             wait_timers,
             wait_figures: WaitFigures::default(),
+            ttl: TtlState::default(),
             process_id: ObjectId::from_parts(
                 u32::try_from(started_ms / 1000).unwrap_or(0),
                 object_id_process,

@@ -1,5 +1,5 @@
-//! `collMod`: changes the visibility of an index, and the `storageEngine` settings of a collection or an
-//! index. The other changes that MongoDB knows are refused.
+//! `collMod`: changes the visibility of an index and the time that its documents live, and the
+//! `storageEngine` settings of a collection or an index. The other changes that MongoDB knows are refused.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use pando_document::{Document, DocumentWriter, RawDocument, RawValue, Value};
 use pando_query::shell_text::document_text;
 
 use super::existing_indexes::key_and_name;
-use super::index_specification::{UnknownOptions, normalise};
+use super::index_specification::{UnknownOptions, normalise, shown};
 use super::{index_key_pattern, storage_engine_options};
-use crate::arguments::{Argument, Arguments, collection_name};
+use crate::arguments::{Argument, Arguments, collection_name, whole};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -18,6 +18,8 @@ use crate::{CommandError, ErrorCode, Request};
 struct IndexChange<'a> {
     which: Which<'a>,
     hidden: Option<bool>,
+    /// Seconds.
+    expiry: Option<i32>,
     settings: Option<&'a RawDocument>,
 }
 
@@ -116,7 +118,8 @@ fn settings_change<'a>(
 }
 
 fn parse<'a>(change: &'a RawDocument, engine: &str) -> Result<IndexChange<'a>, CommandError> {
-    let (mut name, mut key, mut hidden, mut not_yet, mut settings) = (None, None, None, None, None);
+    let (mut name, mut key, mut hidden, mut expiry) = (None, None, None, None);
+    let (mut not_yet, mut settings) = (None, None);
     for argument in Arguments::inside("collMod.index", change) {
         let argument = argument?;
         match argument.name {
@@ -128,8 +131,7 @@ fn parse<'a>(change: &'a RawDocument, engine: &str) -> Result<IndexChange<'a>, C
                 Some(seconds) if seconds < 0 => {
                     return Err(invalid("TTL index 'expireAfterSeconds' option cannot be less than 0"));
                 }
-                Some(_) => not_yet = Some("expireAfterSeconds"),
-                None => {}
+                seconds => expiry = seconds.map(|seconds| i32::try_from(seconds).unwrap_or(i32::MAX)),
             },
             "unique" if argument.lenient_boolean()? == Some(true) => not_yet = Some("unique"),
             "prepareUnique" if argument.lenient_boolean()?.is_some() => not_yet = Some("prepareUnique"),
@@ -149,9 +151,11 @@ fn parse<'a>(change: &'a RawDocument, engine: &str) -> Result<IndexChange<'a>, C
             format!("changing '{option}' of an index is not supported yet"),
         ));
     }
-    match (hidden, settings) {
-        (Some(_), _) | (_, Some(_)) => Ok(IndexChange { which, hidden, settings }),
-        (None, None) => Err(invalid("no expireAfterSeconds, hidden, unique, or prepareUnique field")),
+    match (hidden, expiry, settings) {
+        (Some(_), _, _) | (_, Some(_), _) | (_, _, Some(_)) => {
+            Ok(IndexChange { which, hidden, expiry, settings })
+        }
+        (None, None, None) => Err(invalid("no expireAfterSeconds, hidden, unique, or prepareUnique field")),
     }
 }
 
@@ -166,6 +170,34 @@ fn change_index(
     change: &IndexChange<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
+    check_changeable(collection, change)?;
+    let index = find(collection, namespace, &change.which)?;
+    if change.expiry.is_some() && has_several_fields(index) {
+        return Err(invalid("TTL indexes are single-field indexes, compound indexes do not support TTL"));
+    }
+    if let Some(settings) = change.settings {
+        let specification = storage_engine_options::merged(index.specification(), settings)?;
+        let engine = context.catalog().engine().name();
+        let specification = normalise(&specification, UnknownOptions::Refused, engine)?;
+        context.catalog().change_index_settings(
+            namespace,
+            index.name(),
+            specification.to_raw(),
+            context.operation,
+        )?;
+    }
+    if change.hidden.is_none() && change.expiry.is_none() {
+        return Ok(());
+    }
+    let collection = context.catalog().collection(context.database, namespace.collection());
+    let collection =
+        collection.ok_or_else(|| CommandError::failed(ErrorCode::NamespaceNotFound, "ns does not exist"))?;
+    let index = find(&collection, namespace, &change.which)?;
+    change_specification(context, namespace, index, change, reply)
+}
+
+/// Refuses changes of the indexes that cannot have them.
+fn check_changeable(collection: &Collection, change: &IndexChange<'_>) -> Result<(), CommandError> {
     let is_of_id = match change.which {
         Which::ByName(name) => name == ID_INDEX,
         Which::ByKey(key) => index_key_pattern::is_of_id(key),
@@ -178,54 +210,69 @@ fn change_index(
                 Which::ByKey(wanted) => index_key_pattern::same(key, wanted),
             }
     };
+    let refused = |reason: &str| Err(CommandError::failed(ErrorCode::BadValue, reason));
+    if is_of_id && change.expiry.is_some() {
+        return Err(invalid("the _id field does not support TTL indexes"));
+    }
     if !is_of_id && collection.describe_indexes().into_iter().any(is_primary) {
-        return Err(CommandError::failed(ErrorCode::BadValue, "can't change the primary key"));
+        return refused("can't change the primary key");
     }
     if is_of_id && change.hidden.is_none() {
-        return Err(CommandError::failed(
-            ErrorCode::BadValue,
+        return refused(
             "the index on _id has the settings of its collection: change the collection's own storageEngine",
-        ));
+        );
     }
     if is_of_id {
-        return Err(CommandError::failed(ErrorCode::BadValue, "can't hide _id index"));
+        return refused("can't hide _id index");
     }
-    let index = find(collection, namespace, &change.which)?;
-    if let Some(settings) = change.settings {
-        let specification = storage_engine_options::merged(index.specification(), settings)?;
+    Ok(())
+}
+
+fn has_several_fields(index: &Index) -> bool {
+    key_and_name(index.specification()).0.iter().count() > 1
+}
+
+/// Changes visibility and expiry in one step, and tells the values before and after.
+fn change_specification(
+    context: &Context<'_>,
+    namespace: &Namespace,
+    index: &Index,
+    change: &IndexChange<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let was_hidden = matches!(index.specification().get("hidden")?, Some(value) if value.to_bool());
+    let old_expiry = index.specification().get("expireAfterSeconds")?.map(whole);
+    let hidden = change.hidden.filter(|hidden| *hidden != was_hidden);
+    let expiry = change.expiry.filter(|seconds| old_expiry != Some(i64::from(*seconds)));
+    if hidden.is_some() || expiry.is_some() {
+        let mut specification = Document::from_raw(index.specification())?;
+        if let Some(hidden) = hidden {
+            specification.remove("hidden");
+            specification.push("hidden", Value::Boolean(hidden));
+        }
+        if let Some(seconds) = expiry {
+            specification.remove("expireAfterSeconds");
+            specification.push("expireAfterSeconds", Value::Int32(seconds));
+        }
         let engine = context.catalog().engine().name();
-        let specification = normalise(&specification, UnknownOptions::Refused, engine)?;
-        context.catalog().change_index_settings(
+        let specification = normalise(&specification.to_raw(), UnknownOptions::Refused, engine)?;
+        context.catalog().set_index_specification(
             namespace,
             index.name(),
             specification.to_raw(),
             context.operation,
         )?;
     }
-    let Some(hidden) = change.hidden else { return Ok(()) };
-    let collection = context.catalog().collection(context.database, namespace.collection());
-    let collection =
-        collection.ok_or_else(|| CommandError::failed(ErrorCode::NamespaceNotFound, "ns does not exist"))?;
-    let index = find(&collection, namespace, &change.which)?;
-    let was = matches!(index.specification().get("hidden")?, Some(value) if value.to_bool());
-    if was == hidden {
-        return Ok(());
+    if let Some(seconds) = change.expiry {
+        if let Some(old) = old_expiry {
+            reply.append_i64("expireAfterSeconds_old", old);
+        }
+        reply.append_i64("expireAfterSeconds_new", i64::from(seconds));
     }
-    let mut specification = Document::from_raw(index.specification())?;
-    specification.remove("hidden");
-    if hidden {
-        specification.push("hidden", Value::Boolean(true));
+    if let Some(hidden) = hidden {
+        reply.append("hidden_old", RawValue::Boolean(was_hidden));
+        reply.append("hidden_new", RawValue::Boolean(hidden));
     }
-    let engine = context.catalog().engine().name();
-    let specification = normalise(&specification.to_raw(), UnknownOptions::Refused, engine)?;
-    context.catalog().set_index_specification(
-        namespace,
-        index.name(),
-        specification.to_raw(),
-        context.operation,
-    )?;
-    reply.append("hidden_old", RawValue::Boolean(was));
-    reply.append("hidden_new", RawValue::Boolean(hidden));
     Ok(())
 }
 
@@ -234,20 +281,33 @@ fn find<'c>(
     namespace: &Namespace,
     which: &Which<'_>,
 ) -> Result<&'c Arc<Index>, CommandError> {
-    let found = collection.indexes().iter().find(|index| match which {
+    let fits = |index: &&Arc<Index>| match which {
         Which::ByName(name) => index.name() == *name,
         Which::ByKey(wanted) => {
             matches!(index.specification().get("key"), Ok(Some(RawValue::Document(key))) if index_key_pattern::same(key, wanted))
         }
-    });
+    };
+    let mut fitting = collection.indexes().iter().filter(fits);
+    let (found, further) = (fitting.next(), fitting.count());
+    if let (Which::ByKey(key), 1..) = (which, further) {
+        let all: Vec<String> =
+            collection.indexes().iter().filter(fits).map(|index| shown(index.specification())).collect();
+        let (key, number, all) = (document_text(key), further + 1, all.join(", "));
+        return Err(CommandError::failed(
+            ErrorCode::AmbiguousIndexKeyPattern,
+            format!(
+                "index keyPattern {key} matches {number} indexes, must use index name. Conflicting indexes:{all}"
+            ),
+        ));
+    }
     found.ok_or_else(|| {
-        let shown = match which {
+        let wanted = match which {
             Which::ByName(name) => (*name).to_owned(),
             Which::ByKey(key) => document_text(key),
         };
         CommandError::failed(
             ErrorCode::IndexNotFound,
-            format!("cannot find index {shown} for ns {namespace}"),
+            format!("cannot find index {wanted} for ns {namespace}"),
         )
     })
 }

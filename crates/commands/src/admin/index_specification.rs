@@ -11,7 +11,7 @@
 //! Options and kinds of index that Pando does not carry out yet are refused: an index that silently means
 //! something else is worse than none.
 
-use pando_document::{Document, RawDocument, RawValue, Value};
+use pando_document::{Document, Number, RawDocument, RawValue, Value};
 use pando_query::shell_text::{document_text, value_text};
 
 use super::{index_key_pattern, storage_engine_options};
@@ -207,7 +207,8 @@ impl Reading<'_> {
                     "The field 'wildcardProjection' is only allowed in an 'wildcard' index".to_owned();
                 return Err((ErrorCode::BadValue, reason).into());
             }
-            ("expireAfterSeconds", _) => kept.not_yet = Some(name.to_owned()),
+            // Checked together with the key.
+            ("expireAfterSeconds", value) => kept.expiry = Some(kept_expiry(value)),
             _ if NOT_YET.contains(&name) => kept.not_yet = Some(name.to_owned()),
             _ if UNLISTED.contains(&name) => {}
             _ if WITHOUT_MEANING.contains(&name) => kept.others.push(name, value.to_owned()),
@@ -304,7 +305,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Checks the time that documents are to live, of which only what is refused is carried out yet.
+    /// Checks the time that documents are to live.
     fn check_expiry(&self, key: &RawDocument) -> Result<(), Refusal> {
         let Ok(Some(value)) = self.given.get("expireAfterSeconds") else { return Ok(()) };
         let reason = if !value.is_number() {
@@ -336,6 +337,8 @@ struct Kept {
     unique: bool,
     hidden: bool,
     sparse: Option<bool>,
+    /// Seconds.
+    expiry: Option<i32>,
     /// TokuMX's option: entries hold the documents.
     clustering: bool,
     others: Document,
@@ -355,6 +358,7 @@ impl Default for Kept {
             unique: false,
             hidden: false,
             sparse: None,
+            expiry: None,
             clustering: false,
             others: Document::new(),
             short: Document::new(),
@@ -380,6 +384,9 @@ impl Kept {
             if let Some(value) = value {
                 document.push(option, Value::Boolean(value));
             }
+        }
+        if let Some(seconds) = self.expiry {
+            document.push("expireAfterSeconds", Value::Int32(seconds));
         }
         for (option, value) in self.others.iter() {
             document.push(option, value.clone());
@@ -422,6 +429,14 @@ fn boolean(name: &str, value: RawValue<'_>) -> Result<bool, Refusal> {
     Err((ErrorCode::TypeMismatch, reason).into())
 }
 
+/// The time that documents are to live, in seconds, as it is kept. A number that is none means forever.
+fn kept_expiry(value: RawValue<'_>) -> i32 {
+    match Number::from_value(value) {
+        Some(number) if number.is_nan() => i32::MAX,
+        _ => i32::try_from(whole(value)).unwrap_or(i32::MAX),
+    }
+}
+
 fn wrong_type(field: &str, wanted: &str, value: RawValue<'_>) -> Refusal {
     let reason = format!("The field '{field}' must be {wanted}, but got {}", value.element_type().alias());
     (ErrorCode::TypeMismatch, reason).into()
@@ -462,7 +477,8 @@ mod tests {
         assert_eq!(code_of(&doc! { "key": { "x": 1 }, "name": "x", "unique": "x" }), 14);
         assert_eq!(code_of(&doc! { "key": { "x": 1 }, "name": "_id_" }), 2);
         assert_eq!(code_of(&doc! { "key": { "_id": 1 }, "name": "_id_", "unique": true }), 197);
-        assert_eq!(code_of(&doc! { "key": { "x": 1 }, "name": "x", "expireAfterSeconds": 5 }), 115);
+        assert_eq!(code_of(&doc! { "key": { "x": 1 }, "name": "x", "expireAfterSeconds": -1 }), 67);
+        assert_eq!(code_of(&doc! { "key": { "x": 1, "y": 1 }, "name": "x", "expireAfterSeconds": 5 }), 67);
         assert_eq!(code_of(&doc! { "key": { "x": "text" }, "name": "x" }), 115);
         assert!(
             normalise(

@@ -233,7 +233,8 @@ impl Statement for DeleteParts<'_> {
     }
 }
 
-fn delete_one(
+/// Removes one document and its entries.
+pub(super) fn delete_one(
     context: &Context<'_>,
     collection: &Collection,
     transaction: &mut WriteTransaction,

@@ -44,6 +44,11 @@ impl Selection {
         Ok(Selection { filter, sort, hint, limit })
     }
 
+    /// The documents that match, found by this index, up to a limit.
+    pub fn by_index(filter: Filter, hint: Hint, limit: u64) -> Selection {
+        Selection { filter, sort: Sort::Unordered, hint: Some(hint), limit: Some(limit) }
+    }
+
     fn specification(&self) -> FindSpecification<'_> {
         FindSpecification {
             sort: &self.sort,

@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 use pando_document::{DocumentWriter, RawValue};
 
 use super::set_parameter::{
-    ATOMIC_STATEMENTS, QUERY_MEMORY, SNAPSHOT_WINDOW, TRANSACTION_LIFETIME, TRANSACTION_WAIT, parameter_name,
+    ATOMIC_STATEMENTS, QUERY_MEMORY, SNAPSHOT_WINDOW, TRANSACTION_LIFETIME, TRANSACTION_WAIT, TTL_ENABLED,
+    TTL_SLEEP, parameter_name,
 };
 use crate::context::Context;
 use crate::fail_points::TestCommands;
@@ -58,6 +59,15 @@ pub(crate) fn run(
         found += 1;
         let seconds = context.shared.held_snapshots.window().as_secs();
         reply.append_i32(SNAPSHOT_WINDOW, i32::try_from(seconds).unwrap_or(i32::MAX));
+    }
+    if all || request.body.get(TTL_SLEEP)?.is_some() {
+        found += 1;
+        let seconds = context.shared.ttl.sleep().as_secs();
+        reply.append_i32(TTL_SLEEP, i32::try_from(seconds).unwrap_or(i32::MAX));
+    }
+    if all || request.body.get(TTL_ENABLED)?.is_some() {
+        found += 1;
+        reply.append_bool(TTL_ENABLED, context.shared.ttl.is_enabled());
     }
     let engine = context.catalog().engine();
     for (setting, value) in engine.settings() {

@@ -1,6 +1,6 @@
 //! `setParameter`: changes settings while the server runs: `queryMemory`, `transactionLifetimeLimitSeconds`,
-//! `maxTransactionLockRequestTimeoutMillis`, `minSnapshotHistoryWindowInSeconds`, `atomicStatements`, and
-//! those of the engine.
+//! `maxTransactionLockRequestTimeoutMillis`, `minSnapshotHistoryWindowInSeconds`, `atomicStatements`,
+//! `ttlMonitorSleepSecs`, `ttlMonitorEnabled`, and those of the engine.
 //!
 //! The engine's settings appear under its name and theirs: `cache` of `betree` is `betreeCache`. They hold
 //! until the server stops. Settings that hold from the start stand in the configuration.
@@ -29,6 +29,12 @@ pub(crate) const ATOMIC_STATEMENTS: &str = "atomicStatements";
 /// The parameter of the time for which a snapshot is held after its last use.
 pub(crate) const SNAPSHOT_WINDOW: &str = "minSnapshotHistoryWindowInSeconds";
 
+/// The parameter of the pause between two removals of expired documents.
+pub(crate) const TTL_SLEEP: &str = "ttlMonitorSleepSecs";
+
+/// The parameter by which expired documents are removed or stay.
+pub(crate) const TTL_ENABLED: &str = "ttlMonitorEnabled";
+
 /// A change of a parameter that is not the engine's.
 enum Change {
     QueryMemory(usize),
@@ -36,11 +42,14 @@ enum Change {
     WaitMs(i32),
     AtomicStatements(bool),
     WindowSeconds(u64),
+    TtlSleepSeconds(u64),
+    TtlEnabled(bool),
 }
 
 /// A value as the reply shows it.
 enum Was {
     Number(i32),
+    Flag(bool),
     Text(String),
 }
 
@@ -71,6 +80,13 @@ impl Change {
                 let was = context.shared.atomic_statements.load(Ordering::Relaxed);
                 (Change::AtomicStatements(parse_flag(name, value)?), Was::Text(was.to_string()))
             }
+            TTL_SLEEP => {
+                let was = context.shared.ttl.sleep().as_secs();
+                let was = Was::Number(i32::try_from(was).unwrap_or(i32::MAX));
+                (Change::TtlSleepSeconds(parse_ttl_sleep(value)?), was)
+            }
+            // MongoDB takes a value of any type here.
+            TTL_ENABLED => (Change::TtlEnabled(value.to_bool()), Was::Flag(context.shared.ttl.is_enabled())),
             _ => return Ok(None),
         }))
     }
@@ -84,6 +100,9 @@ impl Change {
             Change::LifetimeSeconds(seconds) => context.shared.sessions.set_lifetime_seconds(seconds),
             Change::WindowSeconds(seconds) => context.shared.held_snapshots.set_window_seconds(seconds),
             Change::WaitMs(milliseconds) => context.shared.sessions.set_wait_ms(milliseconds),
+            Change::TtlSleepSeconds(seconds) => context.shared.ttl.set_sleep_seconds(seconds),
+            Change::TtlEnabled(true) => context.shared.ttl.enable(),
+            Change::TtlEnabled(false) => context.shared.ttl.disable(),
         }
     }
 }
@@ -141,6 +160,7 @@ pub(crate) fn run(
     own_changes.into_iter().for_each(|change| change.apply(context));
     match was {
         Was::Number(number) => reply.append_i32("was", number),
+        Was::Flag(flag) => reply.append_bool("was", flag),
         Was::Text(text) => reply.append_str("was", &text),
     }
     Ok(())
@@ -168,6 +188,27 @@ fn parse_seconds(name: &str, value: RawValue<'_>, least: i32) -> Result<u64, Com
             "Invalid value for parameter {name}: {seconds} is not greater than or equal to {least}"
         )),
         Err(_) => refused(format!("Failed validating {name}: the value is out of the range of 32 bits")),
+    }
+}
+
+/// A number of seconds above 0. A fraction is cut off, and true is 1, as in MongoDB.
+fn parse_ttl_sleep(value: RawValue<'_>) -> Result<u64, CommandError> {
+    let refused = |reason: String| Err(CommandError::failed(ErrorCode::BadValue, reason));
+    let seconds = match value {
+        RawValue::Boolean(flag) => i64::from(flag),
+        number if number.is_number() => whole(number),
+        _ => {
+            return refused(format!(
+                "Failed validating {TTL_SLEEP}: Unable to coerce value to integral type"
+            ));
+        }
+    };
+    match i32::try_from(seconds) {
+        Ok(seconds) if seconds > 0 => Ok(u64::from(seconds.unsigned_abs())),
+        Ok(seconds) => {
+            refused(format!("Invalid value for parameter {TTL_SLEEP}: {seconds} is not greater than 0"))
+        }
+        Err(_) => refused(format!("Failed validating {TTL_SLEEP}: Out of bounds coercing to integral value")),
     }
 }
 

@@ -74,6 +74,8 @@ struct State {
 pub(crate) struct ConnectionRecord {
     id: i64,
     peer: String,
+    /// The description of an operation of the server itself.
+    description: Option<&'static str>,
     client: OnceLock<RawDocumentBuf>,
     operation: Arc<Operation>,
     state: Mutex<State>,
@@ -92,11 +94,22 @@ impl ConnectionRecord {
         ConnectionRecord {
             id,
             peer: peer.to_owned(),
+            description: None,
             client: OnceLock::new(),
             operation,
             state: Mutex::default(),
             place: AtomicI64::new(0),
         }
+    }
+
+    /// The record of an operation of the server itself, which has no connection.
+    pub fn of_server(description: &'static str, operation: Arc<Operation>) -> ConnectionRecord {
+        ConnectionRecord { description: Some(description), ..ConnectionRecord::new(0, "", operation) }
+    }
+
+    /// The description of an operation of the server itself.
+    pub fn description(&self) -> Option<&'static str> {
+        self.description
     }
 
     /// The number of the connection, as its client knows it.

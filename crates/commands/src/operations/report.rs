@@ -34,9 +34,14 @@ pub(crate) fn connection_document(
     let record = &connection.record;
     out.append_str("type", "op");
     out.append_str("host", surroundings.host);
-    out.append_str("desc", &format!("conn{}", record.id()));
-    out.append_i32("connectionId", i32::try_from(record.id()).unwrap_or(i32::MAX));
-    out.append_str("client", record.peer());
+    match record.description() {
+        Some(description) => out.append_str("desc", description),
+        None => {
+            out.append_str("desc", &format!("conn{}", record.id()));
+            out.append_i32("connectionId", i32::try_from(record.id()).unwrap_or(i32::MAX));
+            out.append_str("client", record.peer());
+        }
+    }
     if let Some(application) = record.application() {
         out.append_str("appName", application);
     }

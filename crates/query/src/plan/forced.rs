@@ -52,12 +52,14 @@ fn planner_error(kind: ErrorCode, message: &str) -> QueryError {
 
 /// The index that a hint names.
 fn hinted<'i>(hint: &Hint, indexes: &'i [IndexDescription]) -> Result<&'i IndexDescription, QueryError> {
+    let is_visible = |index: &IndexDescription| index.hidden == Visibility::Visible;
     let fits = |index: &&IndexDescription| match hint {
-        Hint::Name(name) => index.name == *name,
-        Hint::Pattern(pattern) => has_pattern(index, pattern),
+        Hint::OfServer(name) => index.name == *name,
+        Hint::Name(name) => is_visible(index) && index.name == *name,
+        Hint::Pattern(pattern) => is_visible(index) && has_pattern(index, pattern),
         Hint::Natural(_) => false,
     };
-    indexes.iter().filter(|index| index.hidden == Visibility::Visible).find(fits).ok_or_else(|| {
+    indexes.iter().find(fits).ok_or_else(|| {
         planner_error(ErrorCode::BadValue, "hint provided does not correspond to an existing index")
     })
 }

@@ -87,6 +87,8 @@ pub enum Hint {
     Name(String),
     /// By key pattern.
     Pattern(RawDocumentBuf),
+    /// By name, also a hidden one: for statements of the server itself.
+    OfServer(String),
     /// No index: the collection, forwards or backwards.
     Natural(Direction),
 }

@@ -1,4 +1,4 @@
-//! The section `metrics`: requests by command, cursors, documents, scans, waits for claimed keys.
+//! The section `metrics`: requests by command, cursors, documents, scans, waits for claimed keys, expiry.
 
 use pando_document::DocumentWriter;
 
@@ -44,6 +44,10 @@ pub(super) fn write(context: &Context<'_>, reply: &mut DocumentWriter<'_>) {
         waits.append_i64(name, whole_number(number));
     }
     waits.finish();
+    let mut ttl = metrics.document("ttl");
+    ttl.append_i64("deletedDocuments", whole_number(context.shared.ttl.removed()));
+    ttl.append_i64("passes", whole_number(context.shared.ttl.passes()));
+    ttl.finish();
     metrics.finish();
 }
 

@@ -1,0 +1,136 @@
+//! Expiry: the removal of the documents whose date an index with `expireAfterSeconds` has let pass.
+//!
+//! # Rules
+//! - A document expires when the smallest date at the field of the index is that many seconds old. Values of
+//!   other types never expire, and a document without a date stays.
+//! - The index finds the documents, so one that it leaves out (a partial index) never expires by it. A hidden
+//!   index counts as any other, as in MongoDB. One under construction is not among a collection's indexes.
+//! - A document is tested again in the transaction that removes it, as those of every delete are.
+
+use std::sync::Arc;
+
+use pando_catalog::{Bytes, Collection, Index, Namespace, WriteTransaction};
+use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
+use pando_query::filter::Filter;
+use pando_query::plan::Hint;
+
+use super::delete::delete_one;
+use super::selection::Selection;
+use super::steps::{Written, in_steps};
+use crate::CommandError;
+use crate::arguments::whole;
+use crate::context::Context;
+use crate::operations::{RequestFacts, RunningRequest, statement_of};
+
+/// The most documents of one removal, so that the indexes of a store take turns.
+pub(crate) const REMOVAL_DOCUMENTS_MAX: u64 = 50_000;
+
+/// The time after which an index lets documents expire: a field in one direction, and seconds.
+struct Expiry<'i> {
+    path: &'i str,
+    seconds: i64,
+    /// The documents that the index has.
+    partial: Option<&'i RawDocument>,
+}
+
+impl<'i> Expiry<'i> {
+    fn of(specification: &'i RawDocument) -> Option<Expiry<'i>> {
+        let seconds = specification.get("expireAfterSeconds").ok()??;
+        let key = specification.get("key").ok()??.as_document()?;
+        let mut fields = key.iter();
+        let (path, direction) = fields.next()?.ok()?;
+        let is_ordered = direction.is_number() && fields.next().is_none();
+        let partial =
+            specification.get("partialFilterExpression").ok()?.and_then(|value| value.as_document());
+        (is_ordered && seconds.is_number()).then(|| Expiry { path, seconds: whole(seconds), partial })
+    }
+
+    /// The filter of the documents that have expired at this time.
+    fn filter(&self, now_ms: i64) -> Document {
+        let last = now_ms.saturating_sub(self.seconds.saturating_mul(1000));
+        let mut of_date = Document::new();
+        of_date.push(self.path, doc! { "$lte": (Value::DateTime(last)) });
+        let Some(partial) = self.partial else { return of_date };
+        let both = vec![Value::Document(of_date), RawValue::Document(partial).to_owned()];
+        let mut filter = Document::new();
+        filter.push("$and", Value::Array(both));
+        filter
+    }
+}
+
+/// Whether documents expire by an index.
+pub(crate) fn is_expiring(index: &Index) -> bool {
+    Expiry::of(index.specification()).is_some()
+}
+
+/// Removes the documents that have expired by an index, up to [`REMOVAL_DOCUMENTS_MAX`]; gives their number.
+/// The request of the context is listed as a delete.
+///
+/// # Errors
+/// Documents that earlier transactions have removed are gone; `removed` gets their number.
+pub(crate) fn remove(
+    context: &mut Context<'_>,
+    namespace: &Namespace,
+    index: &str,
+    removed: &mut u64,
+) -> Result<(), CommandError> {
+    let Some(lease) = context.lease(namespace)? else { return Ok(()) };
+    // The index may be gone, or be another one by now.
+    let Some(expiry) = lease.index(index).and_then(|index| Expiry::of(index.specification())) else {
+        return Ok(());
+    };
+    let filter = expiry.filter(context.shared.now_ms()).to_raw();
+    list(context, namespace, &filter);
+    let parsed = Filter::parse(&filter, &context.parse_scope())?;
+    let selection = Selection::by_index(parsed, Hint::OfServer(index.to_owned()), REMOVAL_DOCUMENTS_MAX);
+    let collection: &Arc<Collection> = &lease;
+    let change = |context: &Context<'_>,
+                  transaction: &mut WriteTransaction,
+                  key: &[u8],
+                  old: Bytes,
+                  step: &mut u64| {
+        delete_one(context, collection, transaction, key, &old)?;
+        *step += 1;
+        Ok(Written(0))
+    };
+    in_steps(context, &selection, collection, &change, |step: u64| *removed += step)
+}
+
+/// Lists the removal as the delete that it is.
+fn list(context: &Context<'_>, namespace: &Namespace, filter: &RawDocumentBuf) {
+    let body = doc! { "delete": (namespace.collection()) }.to_raw();
+    let database = namespace.database();
+    let facts = RequestFacts { database, session: None, began: context.began, wants_answer: false };
+    let statement = statement_of(&[("q", RawValue::Document(filter)), ("limit", RawValue::Int32(0))]);
+    let request = RunningRequest { command: statement, ..RunningRequest::of(&body, facts) };
+    context.shared.running.list(context.record, request);
+}
+
+#[cfg(test)]
+mod tests {
+    use pando_catalog::index_kind::{IndexFactory, OrdinaryIndexes};
+
+    use super::*;
+
+    fn filter_of(specification: Document) -> Option<Document> {
+        let definition = OrdinaryIndexes.define(&specification.to_raw()).unwrap();
+        Expiry::of(&definition.description.specification).map(|expiry| expiry.filter(10_000))
+    }
+
+    #[test]
+    fn documents_expire_by_one_field_and_the_filter_of_their_index() {
+        let plain = doc! { "key": { "a": -1 }, "name": "x", "expireAfterSeconds": 3 };
+        assert_eq!(filter_of(plain), Some(doc! { "a": { "$lte": (Value::DateTime(7_000)) } }));
+        let partial = doc! {
+            "key": { "a": 1 }, "name": "x", "expireAfterSeconds": 0, "partialFilterExpression": { "b": 1 }
+        };
+        let both = vec![
+            Value::Document(doc! { "a": { "$lte": (Value::DateTime(10_000)) } }),
+            Value::Document(doc! { "b": 1 }),
+        ];
+        assert_eq!(filter_of(partial), Some(doc! { "$and": (Value::Array(both)) }));
+        assert_eq!(filter_of(doc! { "key": { "a": 1 }, "name": "x" }), None);
+        let several = doc! { "key": { "a": 1, "b": 1 }, "name": "x", "expireAfterSeconds": 3 };
+        assert_eq!(filter_of(several), None);
+    }
+}
