@@ -78,7 +78,6 @@ NOT_YET = [
     NotYet("time series come later", _of_collection("timeseries")),
     NotYet("clustered collections are what all collections are", _of_collection("clusteredIndex")),
     NotYet("TTL of collections comes later", _of_collection("expireAfterSeconds")),
-    NotYet("partial indexes come later", _of_index("partialFilterExpression")),
     NotYet("wildcard indexes come later", _of_index("wildcardProjection")),
     NotYet("wildcard indexes come later",
            lambda request: any("$**" in spec.get("key", {}) for spec in request.get("indexes", ()) if isinstance(spec, dict))),

@@ -191,6 +191,30 @@ SPECIFICATIONS = {
     "TTL of _id": [index({"_id": 1}, name="_id_x", expireAfterSeconds=5)],
     "TTL, NaN": [index({"x": 1}, expireAfterSeconds=float("nan"))],
     "TTL where an index has none": [index({"a": 1}, expireAfterSeconds=5)],
+    "partial, every permitted operator": [index({"x": 1}, partialFilterExpression={
+        "a": {"$gt": 1, "$lte": 5}, "b": {"$exists": True}, "$or": [{"c": {"$in": [1, "x"]}}, {"d": {"$type": ["int", "string"]}}]})],
+    "partial, empty": [index({"x": 1}, partialFilterExpression={})],
+    "partial, null": [index({"x": 1}, partialFilterExpression={"a": None})],
+    "partial and unique": [index({"a": 1}, name="u", unique=True, partialFilterExpression={"_id": {"$lt": 5}})],
+    "partial and unique, over duplicates": [index({"a": 1}, name="u", unique=True, partialFilterExpression={"_id": {"$lt": 6}})],
+    "partial, listed with other options": [index({"x": 1}, expireAfterSeconds=5, sparse=False, hidden=True, partialFilterExpression={"x": 1})],
+    "partial and sparse": [index({"x": 1}, sparse=True, partialFilterExpression={"x": 1})],
+    "partial of _id": [index({"_id": 1}, name="_id_", partialFilterExpression={"x": 1})],
+    "partial, another type": [index({"x": 1}, partialFilterExpression=5)],
+    "partial, same filter in other words": [index({"x": 1}, partialFilterExpression={"a": 1, "b": 2}),
+                                            index({"x": 1}, partialFilterExpression={"b": {"$eq": 2.0}, "a": 1}, name="other")],
+    "partial, several filters": [index({"x": 1}, partialFilterExpression={"a": 1}), index({"x": 1}, name="y", partialFilterExpression={"a": 2}),
+                                 index({"x": 1}, name="z")],
+    "partial, name taken": [index({"a": 1}, partialFilterExpression={"a": 1})],
+    "partial, not equal": [index({"x": 1}, partialFilterExpression={"a": {"$ne": 1}})],
+    "partial, not there": [index({"x": 1}, partialFilterExpression={"a": {"$exists": False}})],
+    "partial, pattern": [index({"x": 1}, partialFilterExpression={"a": {"$regex": "x"}})],
+    "partial, none of": [index({"x": 1}, partialFilterExpression={"$nor": [{"a": 1}]})],
+    "partial, expression": [index({"x": 1}, partialFilterExpression={"$expr": {"$gt": ["$a", 1]}})],
+    "partial, unknown operator": [index({"x": 1}, partialFilterExpression={"a": {"$bogus": 1}})],
+    "partial, deep": [index({"x": 1}, partialFilterExpression={"$and": [{"$or": [{"$and": [{"a": 1}]}, {"b": 1}]}]})],
+    "partial, too deep": [index({"x": 1}, partialFilterExpression={"$and": [{"$or": [{"$and": [{"a": 1, "c": 2}]}, {"b": 1}]}]})],
+    "partial, too deep with a field": [index({"x": 1}, partialFilterExpression={"$and": [{"$or": [{"$and": [{"a": 1}]}, {"b": 1}]}], "z": 1})],
     "one new, one there": [index({"a": 1}), index({"x": 1})],
     "same name twice": [index({"x": 1}, name="n"), index({"y": 1}, name="n")],
     "none": [],
@@ -250,6 +274,21 @@ def test_documents_begin_and_cease_to_expire(filled):
 ], ids=repr)
 def test_parameters_of_expiry_are_checked(both, name, value):
     both.on("admin").same({"setParameter": 1, name: value}, texts=Texts.COMPARED)
+
+
+@pytest.mark.parametrize("wanted", [{}, {"a": {"$gt": 2}}, {"b": {"$exists": True}}, {"d.e": {"$lt": 50}}, {"$or": [{"a": 1}, {"c": 5}]}, {"c": {"$type": "int"}}],
+                         ids=repr)
+def test_a_partial_index_serves_the_same_queries(filled, wanted):
+    filled.same({"dropIndexes": "c", "index": "*"})
+    filled.same({"createIndexes": "c", "indexes": [index({"a": 1}, partialFilterExpression=wanted), index({"c": 1}, partialFilterExpression=wanted)]})
+    for query in ({"a": 3}, {"a": {"$gt": 2}}, {"a": {"$gte": 2}}, {"a": 3, "b": "3"}, {"c": 5, "b": {"$ne": None}}, {"a": 1, "d.e": {"$in": [6, 11]}},
+                  {"a": 1, "d.e": 70}, {"$or": [{"a": 3, "b": "8"}, {"a": 4, "b": "9"}]}, {"c": {"$elemMatch": {"$gt": 7, "$lt": 9}}}):
+        filled.rows({"find": "c", "filter": query, "sort": {"_id": 1}})
+        filled.rows({"find": "c", "filter": query, "sort": {"_id": 1}, "hint": "a_1"})
+        filled.same({"count": "c", "query": query})
+    filled.same({"update": "c", "updates": [{"q": {"a": 3}, "u": {"$set": {"a": 1, "d.e": 99}}, "multi": True}, {"q": {"a": 4}, "u": {"$unset": {"b": 1}}}]})
+    filled.same({"delete": "c", "deletes": [{"q": {"a": {"$gt": 2}}, "limit": 0}]})
+    filled.rows({"find": "c", "filter": {}, "sort": {"_id": 1}, "hint": "a_1"})
 
 
 # ---- statistics and the server itself

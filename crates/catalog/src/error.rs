@@ -215,6 +215,14 @@ pub enum WriteError {
         /// The field.
         path: String,
     },
+    /// The filter of a partial index gives no answer for the document.
+    #[error("the filter of the partial index {index} fails: {reason}")]
+    PartialFilter {
+        /// The index's name.
+        index: String,
+        /// The fault.
+        reason: String,
+    },
     /// The document has no `_id`. Callers add one before they insert.
     #[error("the document has no _id")]
     NoId,

@@ -11,7 +11,6 @@ mod write_passage;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pando_catalog::index_kind::OrdinaryIndexes;
 use pando_catalog::{
     ActivityKind, Begin, BlockingMode, Catalog, CatalogError, CollectionReport, DeviceReads, Durability,
     Interruption, Operation, OperationWait, QueryMemory, ScratchSpace, SharedEngine, StorageError,
@@ -21,6 +20,7 @@ use pando_document::{DocumentWriter, RawValue};
 use pando_environment::{Environment, MissedRead, Monotonic};
 use pando_query::QueryError;
 use pando_query::explain::PlanSummary;
+use pando_query::partial_index::IndexKinds;
 
 use self::fail_point_effect::ClosedConnection;
 use self::session_turn::{check_begun, joined};
@@ -114,7 +114,7 @@ impl Commands {
             None => None,
         };
         let memory = QueryMemory::new(&engine, settings.limit_bytes, scratch);
-        let catalog = Catalog::open_with(engine, memory, Arc::new(OrdinaryIndexes))?;
+        let catalog = Catalog::open_with(engine, memory, Arc::new(IndexKinds))?;
         let cluster_clock = clock_store::open(&catalog, &environment, &options);
         let commands = registry::command_names();
         let chores = housekeeping::chore_names();

@@ -197,7 +197,9 @@ pub fn write_failure(error: WriteError, namespace: &str) -> CommandError {
         WriteError::AmbiguousField(error) => {
             CommandError::failed(SortFault::AmbiguousField.code(), error.to_string())
         }
-        WriteError::ArrayInPrimaryKey { .. } => CommandError::failed(ErrorCode::BadValue, error.to_string()),
+        WriteError::ArrayInPrimaryKey { .. } | WriteError::PartialFilter { .. } => {
+            CommandError::failed(ErrorCode::BadValue, error.to_string())
+        }
         WriteError::NoId => {
             CommandError::failed(ErrorCode::InternalError, "a document without _id reached the catalog")
         }

@@ -21,7 +21,8 @@
 //! explain -> execute, filter, memory, plan, sort
 //! pipeline -> expression, filter, memory, projection, sort
 //! execute -> filter, memory, plan, sort
-//! plan -> filter, regular_expression, sort
+//! plan -> filter, partial_index, regular_expression, sort
+//! partial_index -> expression, filter
 //! projection -> expression, filter
 //! filter -> expression, regular_expression
 //! sort -> expression, memory
@@ -57,6 +58,7 @@ pub mod literal;
 pub mod memory;
 mod merged_fields;
 pub mod needs;
+pub mod partial_index;
 pub mod path;
 pub mod pipeline;
 pub mod plan;

@@ -33,6 +33,7 @@ mod cost;
 mod fault;
 mod forced;
 mod from_index;
+mod implication;
 mod index_bounds;
 pub mod interval;
 mod point_lookup;
@@ -41,6 +42,7 @@ mod predicates;
 mod primary_point;
 mod specification;
 mod union;
+mod usable_index;
 
 use pando_catalog::{Collection, IndexDescription, Layout, SnapshotTimestamp, Truncation};
 use pando_keyorder::Direction;
@@ -50,6 +52,7 @@ pub use interval::{Cut, Interval, Intervals, Side};
 pub use point_lookup::{plan_by_id, point_lookup};
 pub use specification::{Consumer, FindSpecification, Hint, ProjectionNeeds};
 
+use self::usable_index::UsableIndex;
 use crate::QueryError;
 use crate::filter::Filter;
 use crate::literal::Literal;
@@ -193,10 +196,11 @@ pub fn plan(find: &FindSpecification<'_>, indexes: &[IndexDescription]) -> Resul
     }
     let nodes = predicates::conjunction(find.filter);
     let predicates = predicates::of_conjunction(nodes);
-    let usable: Vec<&IndexDescription> = indexes.iter().filter(|index| candidate::is_usable(index)).collect();
+    let usable: Vec<UsableIndex<'_>> = indexes.iter().filter_map(UsableIndex::of).collect();
     let mut candidates: Vec<candidate::Candidate> = usable
         .iter()
-        .filter(|index| index_bounds::has_all_matches(index, &predicates))
+        .filter(|index| index.has_all_matches(nodes, &predicates))
+        .map(|index| index.description)
         .filter_map(|index| candidate::of_index(find, nodes, &predicates, index))
         .collect();
     let narrowed = candidates.iter().any(|candidate| candidate.narrows);

@@ -67,6 +67,13 @@ pub(crate) fn run(
             _ => argument.refuse_unless_generic()?,
         }
     }
+    let change = change.map(|change| parse(change, engine)).transpose();
+    if let Err(CommandError::Failed(failure)) = &change
+        && matches!(failure.code, ErrorCode::TypeMismatch | ErrorCode::IdlUnknownField)
+    {
+        // The form of a request is checked before its collection is looked up.
+        return Err(CommandError::Failed(failure.clone()));
+    }
     let namespace = context.namespace(name)?;
     let Some(collection) = context.catalog().collection(context.database, name) else {
         return Err(CommandError::failed(ErrorCode::NamespaceNotFound, "ns does not exist"));
@@ -80,7 +87,7 @@ pub(crate) fn run(
             format!("the option '{option}' of collMod is not supported yet"),
         ));
     }
-    let change = change.map(|change| parse(change, engine)).transpose()?;
+    let change = change?;
     if let Some(settings) = settings {
         let options = storage_engine_options::merged(collection.options(), settings)?;
         context.catalog().change_settings(&namespace, options, context.operation)?;

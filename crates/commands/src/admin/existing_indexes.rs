@@ -1,18 +1,22 @@
 //! The comparison of a wanted index with the existing ones: it exists already, conflicts with one, or is new.
 //!
-//! Two indexes may have the same key if one of them is unique and the other is not, or one sparse and the
-//! other not: these options make the *signature* of an index, together with its key. Each signature has one
+//! Two indexes may have the same key if one of them is unique and the other is not, one sparse and the other
+//! not, or if their partial filters differ: these options make the *signature* of an index, together with its
+//! key. Each signature has one
 //! index. A request for it with the same name and options finds that it exists. Whether an index is hidden,
 //! and how it was built, makes no difference.
 
 use pando_document::{RawDocument, RawDocumentBuf, RawValue};
+
+use pando_query::partial_index::{self, PARTIAL_FILTER};
 
 use super::index_key_pattern;
 use super::index_specification::shown;
 use crate::{CommandError, ErrorCode};
 
 /// Fields of a specification that are no options of its index, or make its signature.
-const NO_OPTIONS: [&str; 7] = ["v", "key", "name", "unique", "sparse", "hidden", "background"];
+const NO_OPTIONS: [&str; 8] =
+    ["v", "key", "name", "unique", "sparse", "hidden", "background", PARTIAL_FILTER];
 
 /// Whether an index like `wanted` is among `have`. An error if one of these conflicts with it. All are
 /// normalised.
@@ -69,6 +73,16 @@ fn same_signature(a: &RawDocument, b: &RawDocument) -> bool {
     index_key_pattern::same(key_and_name(a).0, key_and_name(b).0)
         && flag(a, "unique") == flag(b, "unique")
         && flag(a, "sparse") == flag(b, "sparse")
+        && same_documents(a, b)
+}
+
+/// Whether both have all documents, or those of the same filter.
+fn same_documents(a: &RawDocument, b: &RawDocument) -> bool {
+    match (a.get(PARTIAL_FILTER), b.get(PARTIAL_FILTER)) {
+        (Ok(None), Ok(None)) => true,
+        (Ok(Some(RawValue::Document(a))), Ok(Some(RawValue::Document(b)))) => partial_index::same(a, b),
+        _ => false,
+    }
 }
 
 /// Whether the remaining options are the same, in whatever order.

@@ -12,6 +12,7 @@
 //! something else is worse than none.
 
 use pando_document::{Document, Number, RawDocument, RawValue, Value};
+use pando_query::partial_index::{self, PARTIAL_FILTER};
 use pando_query::shell_text::{document_text, value_text};
 
 use super::{index_key_pattern, storage_engine_options};
@@ -143,6 +144,7 @@ impl Reading<'_> {
             self.check_as_id_index(&key)?;
         }
         self.check_expiry(&key)?;
+        check_partial(&kept)?;
         if let Some(option) = kept.not_yet {
             let reason = format!("the index option '{option}' is not supported yet");
             return Err((ErrorCode::CommandNotSupported, reason).into());
@@ -190,8 +192,8 @@ impl Reading<'_> {
                 return Err((ErrorCode::BadValue, reason).into());
             }
             ("collation", RawValue::Document(collation)) => take_collation(collation, kept)?,
-            ("partialFilterExpression", RawValue::Document(_)) => kept.not_yet = Some(name.to_owned()),
-            ("collation" | "partialFilterExpression", other) => {
+            (PARTIAL_FILTER, RawValue::Document(filter)) => take_filter(filter, kept)?,
+            ("collation" | PARTIAL_FILTER, other) => {
                 return Err(wrong_type(name, "an object", other));
             }
             ("weights", RawValue::String(_) | RawValue::Document(_) | RawValue::Array(_)) => {
@@ -339,6 +341,10 @@ struct Kept {
     sparse: Option<bool>,
     /// Seconds.
     expiry: Option<i32>,
+    /// The filter of a partial index.
+    partial: Option<pando_document::RawDocumentBuf>,
+    /// Why an index cannot have that filter.
+    refused_filter: Option<String>,
     /// TokuMX's option: entries hold the documents.
     clustering: bool,
     others: Document,
@@ -359,6 +365,8 @@ impl Default for Kept {
             hidden: false,
             sparse: None,
             expiry: None,
+            partial: None,
+            refused_filter: None,
             clustering: false,
             others: Document::new(),
             short: Document::new(),
@@ -373,18 +381,24 @@ impl Kept {
         document.push("v", Value::Int32(self.version));
         document.push("key", RawValue::Document(&key).to_owned());
         document.push("name", Value::from(name.as_str()));
-        let flags = [
+        let push_flags = |document: &mut Document, flags: &[(&str, Option<bool>)]| {
+            for (option, value) in flags {
+                if let Some(value) = value {
+                    document.push(*option, Value::Boolean(*value));
+                }
+            }
+        };
+        let early = [
             ("background", self.background),
             ("unique", self.unique.then_some(true)),
             ("hidden", self.hidden.then_some(true)),
-            ("sparse", self.sparse),
-            ("clustering", self.clustering.then_some(true)),
         ];
-        for (option, value) in flags {
-            if let Some(value) = value {
-                document.push(option, Value::Boolean(value));
-            }
+        push_flags(&mut document, &early);
+        if let Some(filter) = &self.partial {
+            document.push(PARTIAL_FILTER, RawValue::Document(filter).to_owned());
         }
+        let late = [("sparse", self.sparse), ("clustering", self.clustering.then_some(true))];
+        push_flags(&mut document, &late);
         if let Some(seconds) = self.expiry {
             document.push("expireAfterSeconds", Value::Int32(seconds));
         }
@@ -392,6 +406,28 @@ impl Kept {
             document.push(option, value.clone());
         }
         document
+    }
+}
+
+/// Takes the filter of a partial index. Whether an index can have it is told together with the name.
+fn take_filter(filter: &RawDocument, kept: &mut Kept) -> Result<(), Refusal> {
+    let parsed = partial_index::parse(filter).map_err(|error| of_command(error.into()))?;
+    kept.refused_filter = partial_index::check(&parsed, filter).err();
+    kept.partial = Some(filter.to_owned());
+    Ok(())
+}
+
+/// Refuses a filter that an index cannot have, alone or together with other options.
+fn check_partial(kept: &Kept) -> Result<(), Refusal> {
+    let refused = |reason: &str| {
+        Err(Refusal::from((ErrorCode::CannotCreateIndex, reason.to_owned())).quoting(Quoting::WithVersion))
+    };
+    match (&kept.partial, &kept.refused_filter) {
+        (Some(_), _) if kept.sparse == Some(true) => {
+            refused("cannot mix \"partialFilterExpression\" and \"sparse\" options")
+        }
+        (Some(_), Some(reason)) => refused(reason),
+        _ => Ok(()),
     }
 }
 

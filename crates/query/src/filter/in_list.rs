@@ -65,7 +65,7 @@ impl InList {
     }
 
     /// Whether one of the values is equal to this one.
-    pub(super) fn has(&self, value: RawValue<'_>) -> bool {
+    pub(crate) fn has(&self, value: RawValue<'_>) -> bool {
         self.values.binary_search_by(|have| compare_values(have.raw(), value)).is_ok()
     }
 

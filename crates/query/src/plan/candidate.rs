@@ -1,6 +1,6 @@
 //! Candidates: plans with their costs, of one index or of the whole collection.
 
-use pando_catalog::{EntryContents, IndexDescription, Sparseness, Visibility};
+use pando_catalog::{EntryContents, IndexDescription, Sparseness};
 
 use super::cost::{self, DocumentAccess, Order, Work};
 use super::index_bounds::{self, IndexBounds};
@@ -29,13 +29,6 @@ impl Candidate {
     pub fn cost(&self, matching: f64) -> f64 {
         cost::of(self.work, self.document_access, self.order, matching)
     }
-}
-
-/// Whether the planner may take an index on its own.
-pub(super) fn is_usable(index: &IndexDescription) -> bool {
-    let has = |name: &str| !matches!(index.specification.get(name), Ok(None));
-    // An index of some documents only, or in another order of strings, answers only what asks for that.
-    index.hidden == Visibility::Visible && !has("partialFilterExpression") && !has("collation")
 }
 
 /// The plan through an index; `None` where it neither narrows the search nor gives the order.

@@ -9,6 +9,7 @@ use pando_catalog::IndexDescription;
 use super::candidate::{self, Candidate};
 use super::cost::{DocumentAccess, Order, Work};
 use super::index_bounds::IndexBounds;
+use super::usable_index::UsableIndex;
 use super::{Access, Coverage, FindSpecification, IndexAccess, Plan, ScanBounds, ScanDirection};
 use super::{index_bounds, predicates};
 use crate::filter::Node;
@@ -17,10 +18,10 @@ use crate::filter::Node;
 pub(super) fn of_branches(
     find: &FindSpecification<'_>,
     nodes: &[Node],
-    indexes: &[&IndexDescription],
+    indexes: &[UsableIndex<'_>],
 ) -> Option<Candidate> {
     let (accesses, found) = nodes.iter().find_map(|node| match node {
-        Node::Or(branches) => scans_of(branches, indexes),
+        Node::Or(branches) => scans_of(nodes, branches, indexes),
         _ => None,
     })?;
     let order = match find.sort_pattern() {
@@ -48,7 +49,11 @@ struct Narrowing<'i> {
 }
 
 /// One scan for each branch, and the documents that they are thought to find.
-fn scans_of(branches: &[Node], indexes: &[&IndexDescription]) -> Option<(Vec<IndexAccess>, f64)> {
+fn scans_of(
+    whole: &[Node],
+    branches: &[Node],
+    indexes: &[UsableIndex<'_>],
+) -> Option<(Vec<IndexAccess>, f64)> {
     let mut found = 0.0;
     let mut scans = Vec::with_capacity(branches.len());
     for branch in branches {
@@ -59,8 +64,10 @@ fn scans_of(branches: &[Node], indexes: &[&IndexDescription]) -> Option<(Vec<Ind
         let predicates = predicates::of_conjunction(nodes);
         let best = indexes
             .iter()
+            .filter(|index| index.has_all_of(whole) || index.has_all_of(nodes))
+            .map(|index| index.description)
             .filter(|index| index_bounds::has_all_matches(index, &predicates))
-            .map(|index| (*index, index_bounds::of_index(index, &predicates)))
+            .map(|index| (index, index_bounds::of_index(index, &predicates)))
             .filter(|(_, bounds)| bounds.narrows())
             .map(|(index, bounds)| {
                 let work = Work::of_bounds(&bounds.fields, index.sparse);
