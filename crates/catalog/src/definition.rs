@@ -7,7 +7,7 @@ use pando_document::{Number, RawDocument, RawValue};
 use pando_keyorder::Direction;
 
 use crate::index_description::{
-    EntryContents, IndexDescription, IndexField, Sparseness, Truncation, Uniqueness, Visibility,
+    EntryContents, FieldKind, IndexDescription, IndexField, Sparseness, Truncation, Uniqueness, Visibility,
 };
 use crate::multikey::Multikey;
 
@@ -26,7 +26,7 @@ pub(crate) fn definition_of(specification: &RawDocument) -> Result<IndexDescript
     let Ok(Some(RawValue::String(name))) = specification.get("name") else {
         return Err("the index has no name".to_owned());
     };
-    let fields = fields_of(pattern)?;
+    let fields = fields_of_index(pattern)?;
     // MongoDB's specification of the index on `_id` does not say that it is unique.
     let is_unique = flag(specification, "unique") || (name == "_id_" && is_id(&fields));
     let unique = if is_unique { Uniqueness::Unique } else { Uniqueness::NotUnique };
@@ -49,12 +49,25 @@ pub(crate) fn definition_of(specification: &RawDocument) -> Result<IndexDescript
     })
 }
 
-/// The fields of a key pattern, at least one.
+/// The fields of a key pattern by their values, at least one.
 pub(crate) fn fields_of(pattern: &RawDocument) -> Result<Vec<IndexField>, String> {
+    let fields = fields_of_index(pattern)?;
+    match fields.iter().find(|field| field.kind == FieldKind::Hashed) {
+        Some(field) => Err(format!("the order of {} is a hash, which is not a number", field.path)),
+        None => Ok(fields),
+    }
+}
+
+/// The fields of a key pattern, at least one.
+fn fields_of_index(pattern: &RawDocument) -> Result<Vec<IndexField>, String> {
     let mut fields = Vec::new();
     for field in pattern.iter() {
         let (path, order) = field.map_err(|error| error.to_string())?;
-        fields.push(IndexField { path: path.to_owned(), direction: direction_of(path, order)? });
+        let (direction, kind) = match order {
+            RawValue::String("hashed") => (Direction::Ascending, FieldKind::Hashed),
+            order => (direction_of(path, order)?, FieldKind::Value),
+        };
+        fields.push(IndexField { path: path.to_owned(), direction, kind });
     }
     if fields.is_empty() {
         return Err("the key pattern is empty".to_owned());

@@ -215,6 +215,12 @@ pub enum WriteError {
         /// The field.
         path: String,
     },
+    /// A hashed index cannot hold the document.
+    #[error("Error: hashed indexes do not currently support array values. Found array at path: {path}")]
+    ArrayInHashedIndex {
+        /// The path of the array.
+        path: String,
+    },
     /// The filter of a partial index gives no answer for the document.
     #[error("the filter of the partial index {index} fails: {reason}")]
     PartialFilter {

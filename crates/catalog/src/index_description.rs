@@ -62,6 +62,17 @@ pub struct IndexField {
     pub path: String,
     /// Its order.
     pub direction: Direction,
+    /// The part of a key that stands for it.
+    pub kind: FieldKind,
+}
+
+/// The part of an index key that stands for a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldKind {
+    /// Its value.
+    Value,
+    /// The hash of its value.
+    Hashed,
 }
 
 /// The description of an index: plain data, enough for a planner.
@@ -101,6 +112,11 @@ impl IndexDescription {
             EntryContents::Document => self.fields.len() > 1,
             EntryContents::Copy => true,
         }
+    }
+
+    /// The field of which keys have the hash.
+    pub fn hashed_field(&self) -> Option<&IndexField> {
+        self.fields.iter().find(|field| field.kind == FieldKind::Hashed)
     }
 
     /// Whether any field has met an array.

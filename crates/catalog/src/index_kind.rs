@@ -103,6 +103,9 @@ pub struct OrdinaryIndexes;
 impl IndexFactory for OrdinaryIndexes {
     fn define(&self, specification: &RawDocument) -> Result<IndexDefinition, String> {
         let description = definition_of(specification)?;
+        if let Some(field) = description.hashed_field() {
+            return Err(format!("the index has the hash of {}, and is no ordinary one", field.path));
+        }
         let generator = Arc::new(OrdinaryKeys::new(description.fields.clone(), description.sparse));
         Ok(IndexDefinition { description, methods: IndexMethods { predicate: None, generator } })
     }

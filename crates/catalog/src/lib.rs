@@ -133,7 +133,7 @@ pub use id_lookup::IdKey;
 pub use index::Index;
 pub use index_build::IndexBuildTurn;
 pub use index_description::{
-    EntryContents, IndexDescription, IndexField, Sparseness, Truncation, Uniqueness, Visibility,
+    EntryContents, FieldKind, IndexDescription, IndexField, Sparseness, Truncation, Uniqueness, Visibility,
 };
 pub use key_owners::{KeyOwners, OwnedKey};
 pub use layout::{HEAP_TREE, ID_INDEX, Layout, PRIMARY_KEY_INDEX};

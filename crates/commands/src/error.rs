@@ -197,6 +197,9 @@ pub fn write_failure(error: WriteError, namespace: &str) -> CommandError {
         WriteError::AmbiguousField(error) => {
             CommandError::failed(SortFault::AmbiguousField.code(), error.to_string())
         }
+        WriteError::ArrayInHashedIndex { .. } => {
+            CommandError::failed(ErrorCode::Location(16_766), error.to_string())
+        }
         WriteError::ArrayInPrimaryKey { .. } | WriteError::PartialFilter { .. } => {
             CommandError::failed(ErrorCode::BadValue, error.to_string())
         }

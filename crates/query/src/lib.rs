@@ -30,8 +30,8 @@
 //! needs -> path
 //! path -> error, field_tables
 //! merged_fields -> literal
-//! leaves: array_build, error, field_tables, identity, literal, merged_fields, needs, path, shell_text
-//! leaves: value_set
+//! leaves: array_build, error, field_tables, hashed_index, identity, literal, merged_fields, needs, path
+//! leaves: shell_text, value_set
 //! ```
 //!
 //! # Invariants
@@ -53,6 +53,7 @@ pub mod explain;
 pub mod expression;
 mod field_tables;
 pub mod filter;
+pub mod hashed_index;
 mod identity;
 pub mod literal;
 pub mod memory;

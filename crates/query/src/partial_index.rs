@@ -10,12 +10,15 @@
 
 use std::sync::Arc;
 
-use pando_catalog::WriteError;
-use pando_catalog::index_kind::{IndexDefinition, IndexFactory, IndexPredicate, OrdinaryIndexes};
+use pando_catalog::index_kind::{
+    IndexDefinition, IndexFactory, IndexMethods, IndexPredicate, OrdinaryIndexes,
+};
+use pando_catalog::{IndexDescription, WriteError};
 use pando_document::{Document, RawDocument, RawValue, Value, compare_documents};
 
 use crate::expression::ParseScope;
 use crate::filter::{Filter, Node, Test};
+use crate::hashed_index::HashedKeys;
 use crate::shell_text::document_text;
 use crate::{ErrorCode, QueryError};
 
@@ -146,7 +149,7 @@ pub fn filter_of(specification: &RawDocument) -> Option<Result<Filter, QueryErro
     }
 }
 
-/// The kinds of index of the store: ordinary and partial ones.
+/// The kinds of index of the store: ordinary, hashed and partial ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IndexKinds;
 
@@ -170,7 +173,14 @@ impl IndexPredicate for PartialPredicate {
 
 impl IndexFactory for IndexKinds {
     fn define(&self, specification: &RawDocument) -> Result<IndexDefinition, String> {
-        let IndexDefinition { description, mut methods } = OrdinaryIndexes.define(specification)?;
+        let description = IndexDescription::from_specification(specification)?;
+        let IndexDefinition { description, mut methods } = match description.hashed_field() {
+            Some(_) => {
+                let generator = Arc::new(HashedKeys::new(&description));
+                IndexDefinition { description, methods: IndexMethods { predicate: None, generator } }
+            }
+            None => OrdinaryIndexes.define(specification)?,
+        };
         if let Some(filter) = filter_of(specification) {
             let filter = filter.map_err(|error| error.to_string())?;
             methods.predicate = Some(Arc::new(PartialPredicate { index: description.name.clone(), filter }));

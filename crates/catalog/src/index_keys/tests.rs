@@ -4,11 +4,16 @@ use pando_document::{Document, Value, doc};
 use pando_keyorder::Direction;
 
 use super::*;
+use crate::index_description::FieldKind;
 
 fn fields(paths: &[&str]) -> Vec<IndexField> {
     paths
         .iter()
-        .map(|path| IndexField { path: (*path).to_owned(), direction: Direction::Ascending })
+        .map(|path| IndexField {
+            path: (*path).to_owned(),
+            direction: Direction::Ascending,
+            kind: FieldKind::Value,
+        })
         .collect()
 }
 

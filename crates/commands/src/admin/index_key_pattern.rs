@@ -5,7 +5,9 @@ use pando_document::{Number, RawDocument, RawValue};
 use crate::ErrorCode;
 
 /// Kinds of index of MongoDB that are not carried out yet.
-const NOT_YET: [&str; 4] = ["text", "2d", "2dsphere", "hashed"];
+const NOT_YET: [&str; 3] = ["text", "2d", "2dsphere"];
+/// The direction of a field of which an index has the hash.
+const HASHED: &str = "hashed";
 /// Most fields of one index.
 pub(super) const FIELDS_MAX: usize = 32;
 
@@ -27,6 +29,7 @@ pub(super) fn check(key: &RawDocument) -> Result<(), (ErrorCode, String)> {
             RawValue::String("") => {
                 return refused("Values in the index key pattern cannot be empty strings");
             }
+            RawValue::String(HASHED) => {}
             RawValue::String(kind) if NOT_YET.contains(&kind) => return not_yet(kind),
             RawValue::String(kind) => return refused(&format!("Unknown index plugin '{kind}'")),
             value => match Number::from_value(value) {
@@ -47,6 +50,11 @@ pub(super) fn check(key: &RawDocument) -> Result<(), (ErrorCode, String)> {
         }
     }
     Ok(())
+}
+
+/// The number of fields of which an index has the hash.
+pub(super) fn hashed_fields(key: &RawDocument) -> usize {
+    key.iter().filter(|field| matches!(field, Ok((_, RawValue::String(HASHED))))).count()
 }
 
 fn check_path(path: &str) -> Result<(), (ErrorCode, String)> {

@@ -145,6 +145,7 @@ impl Reading<'_> {
         }
         self.check_expiry(&key)?;
         check_partial(&kept)?;
+        check_hashed(&key, &kept)?;
         if let Some(option) = kept.not_yet {
             let reason = format!("the index option '{option}' is not supported yet");
             return Err((ErrorCode::CommandNotSupported, reason).into());
@@ -406,6 +407,28 @@ impl Kept {
             document.push(option, value.clone());
         }
         document
+    }
+}
+
+/// Refuses a hashed index that there cannot be.
+fn check_hashed(key: &RawDocument, kept: &Kept) -> Result<(), Refusal> {
+    let refused = |code, reason: String| {
+        Err(Refusal::from((ErrorCode::Location(code), reason)).quoting(Quoting::Nothing))
+    };
+    match index_key_pattern::hashed_fields(key) {
+        0 => Ok(()),
+        1 if kept.unique => refused(
+            16_764,
+            "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.".to_owned(),
+        ),
+        1 => Ok(()),
+        number => refused(
+            31_303,
+            format!(
+                "A maximum of one index field is allowed to be hashed but found {number} for 'key' {}",
+                document_text(key)
+            ),
+        ),
     }
 }
 

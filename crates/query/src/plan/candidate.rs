@@ -1,6 +1,6 @@
 //! Candidates: plans with their costs, of one index or of the whole collection.
 
-use pando_catalog::{EntryContents, IndexDescription, Sparseness};
+use pando_catalog::{EntryContents, FieldKind, IndexDescription, IndexField, Sparseness};
 
 use super::cost::{self, DocumentAccess, Order, Work};
 use super::index_bounds::{self, IndexBounds};
@@ -127,7 +127,8 @@ fn distinct_fields(
         // In an index a number is what it was for each document.
         return None;
     }
-    let at = index.fields.iter().position(|field| field.path == path)?;
+    let is_asked = |field: &IndexField| field.kind == FieldKind::Value && field.path == path;
+    let at = index.fields.iter().position(is_asked)?;
     let is_single = |intervals: &Intervals| intervals.is_points() && intervals.list().len() == 1;
     bounds.fields[..at].iter().all(is_single).then_some(at + 1)
 }

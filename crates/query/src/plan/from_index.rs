@@ -1,6 +1,6 @@
 //! Two gains of an index besides its bounds: the order of a sort, and entries that stand for documents.
 
-use pando_catalog::{IndexDescription, Truncation};
+use pando_catalog::{FieldKind, IndexDescription, Truncation};
 
 use super::ScanDirection;
 use super::interval::Intervals;
@@ -29,7 +29,10 @@ pub(super) fn sort_direction(
     let mut direction: Option<ScanDirection> = None;
     let mut at = 0;
     for part in pattern.parts() {
-        let of_part = |at: usize| index.fields[at].path == part.path.as_str();
+        let of_part = |at: usize| {
+            let field = &index.fields[at];
+            field.kind == FieldKind::Value && field.path == part.path.as_str()
+        };
         if (0..index.fields.len()).any(|at| of_part(at) && is_single(at)) {
             continue;
         }
@@ -76,7 +79,11 @@ pub(super) fn covers(
     }
     // An entry has one element of each array, and all of a field that met none.
     let fields = || index.fields.iter().zip(&index.multikey);
-    let has = |path: &str| fields().any(|(field, multikey)| field.path == path && !multikey.has_arrays());
+    let has = |path: &str| {
+        fields().any(|(field, multikey)| {
+            field.kind == FieldKind::Value && field.path == path && !multikey.has_arrays()
+        })
+    };
     paths.iter().all(|path| has(path))
         && residual.iter().all(|node| reads_only(node, &has))
         && sort.is_none_or(|sort| sort.parts().iter().all(|part| has(part.path.as_str())))

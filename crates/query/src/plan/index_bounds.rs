@@ -13,11 +13,14 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use pando_catalog::{IndexDescription, Multikey, Sparseness, Truncation};
+use pando_catalog::{FieldKind, IndexDescription, Multikey, Sparseness, Truncation};
+use pando_document::RawValue;
 
 use super::interval::Intervals;
 use super::predicate_bounds::{self, Arrays, Bounds, Tightness};
 use super::predicates::{Predicate, Sense};
+use crate::filter::{Operator, Test};
+use crate::hashed_index::{hash_of, hash_of_literal};
 
 /// The bounds of an index, and which nodes of the filter they settle.
 #[derive(Clone, Debug)]
@@ -48,7 +51,9 @@ pub(super) fn of_index(index: &IndexDescription, predicates: &[Predicate<'_>]) -
     for (at, field) in index.fields.iter().enumerate() {
         let of_field: Vec<&Predicate<'_>> =
             predicates.iter().filter(|predicate| predicate.path.is(&field.path)).collect();
-        let chosen = if index.multikey[at].has_arrays() {
+        let chosen = if field.kind == FieldKind::Hashed {
+            of_hashes(&of_field).map(|intervals| (intervals, None))
+        } else if index.multikey[at].has_arrays() {
             let shared: Vec<(usize, BoundedField)> = bounded
                 .iter()
                 .filter_map(|other| Some((shared_component(index, at, other.at)?, *other)))
@@ -72,6 +77,34 @@ pub(super) fn of_index(index: &IndexDescription, predicates: &[Predicate<'_>]) -
         bounds.settled.clear();
     }
     bounds
+}
+
+/// The hashes that documents may have which pass all tests of a field without arrays. They settle none: other
+/// values have the same hashes.
+fn of_hashes(predicates: &[&Predicate<'_>]) -> Option<Intervals> {
+    let of_literals = |literals: &mut dyn Iterator<Item = RawValue<'_>>| {
+        let mut points = Vec::new();
+        for literal in literals {
+            points.push(Intervals::point(RawValue::Int64(hash_of_literal(literal)?)));
+            if matches!(literal, RawValue::Null) {
+                // It is equal to undefined as well.
+                points.push(Intervals::point(RawValue::Int64(hash_of(RawValue::Undefined).ok()?)));
+            }
+        }
+        Some(Intervals::union_of(points))
+    };
+    let wanted =
+        predicates.iter().filter(|predicate| predicate.sense == Sense::Wanted && !predicate.part_of_element);
+    let sets = wanted.filter_map(|predicate| match predicate.test {
+        Test::Comparison(comparison) if comparison.operator == Operator::Equal => {
+            of_literals(&mut std::iter::once(comparison.literal.raw()))
+        }
+        Test::In(list) if list.regexes().is_empty() => {
+            of_literals(&mut list.values().iter().map(|value| value.raw()))
+        }
+        _ => None,
+    });
+    Intervals::intersection_of(sets)
 }
 
 /// Whether a sparse index has every document that the filter matches.
