@@ -172,9 +172,7 @@ impl Reading<'_> {
             ("clustering", value) => kept.clustering = boolean(name, value)?,
             ("sparse", value) => kept.sparse = Some(boolean(name, value)?),
             ("background", value) => kept.background = Some(boolean(name, value)?),
-            ("dropDups", value) => {
-                boolean(name, value)?;
-            }
+            ("dropDups", value) => boolean(name, value).map(drop)?,
             ("ns", _) => {}
             ("storageEngine", value) => {
                 self.check_storage_engine(value).map_err(|refusal| refusal.quoting(Quoting::WithVersion))?;
