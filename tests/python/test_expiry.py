@@ -57,6 +57,15 @@ def test_documents_expire_by_their_smallest_date(quick, db, options, way):
     assert db.command("validate", "c")["valid"]
 
 
+@pytest.mark.parametrize("name", [{}, {"name": "by date"}], ids=repr)
+def test_documents_of_a_clustered_collection_expire_by_their_id(quick, db, name):
+    db.create_collection("c", clusteredIndex={"key": {"_id": 1}, "unique": True, **name}, expireAfterSeconds=60)
+    db.c.insert_many([{"_id": PAST}, {"_id": FUTURE}, {"_id": 5}, {"_id": "x"}])
+    wait_for_passes(quick)
+    assert db.c.count_documents({}) == 3 and not db.c.count_documents({"_id": PAST})
+    assert db.command("validate", "c")["valid"]
+
+
 def test_dates_within_arrays_of_documents_expire(quick, db):
     db.c.insert_many([{"_id": 1, "a": [{"b": FUTURE}, {"b": PAST}]}, {"_id": 2, "a": [{"b": FUTURE}, {}]}, {"_id": 3, "a": [PAST]}])
     db.c.create_index("a.b", expireAfterSeconds=0)

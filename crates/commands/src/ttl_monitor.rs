@@ -179,9 +179,8 @@ fn expiring_indexes(shared: &SharedState) -> VecDeque<ExpiringIndex> {
     let mut found = VecDeque::new();
     for database in catalog.databases() {
         for collection in catalog.collections(&database) {
-            for index in collection.indexes().iter().filter(|index| expiry::is_expiring(index)) {
-                let namespace = collection.namespace().clone();
-                found.push_back(ExpiringIndex { namespace, name: index.name().to_owned() });
+            for name in expiry::expiring_indexes(&collection) {
+                found.push_back(ExpiringIndex { namespace: collection.namespace().clone(), name });
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The option `clusteredIndex` of `create`: MongoDB's word for documents that lie by `_id`, as they do here
-//! without it. It is checked, kept and listed, and so is `expireAfterSeconds` beside it.
+//! without it. It is checked, kept and listed, and so is `expireAfterSeconds` beside it, by which documents
+//! expire.
 
 use pando_catalog::ID_INDEX;
 use pando_document::{Document, RawDocument, RawValue, doc};

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Bytes, Collection, Index, Namespace, WriteTransaction};
+use pando_catalog::{Bytes, Collection, Namespace, WriteTransaction};
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
 use pando_query::filter::Filter;
 use pando_query::plan::Hint;
@@ -58,9 +58,11 @@ impl<'i> Expiry<'i> {
     }
 }
 
-/// Whether documents expire by an index.
-pub(crate) fn is_expiring(index: &Index) -> bool {
-    Expiry::of(index.specification()).is_some()
+/// The names of the indexes by which documents of a collection expire. The documents themselves are one, by
+/// their `_id`, where `clusteredIndex` stands beside `expireAfterSeconds`.
+pub(crate) fn expiring_indexes(collection: &Collection) -> Vec<String> {
+    let all = collection.describe_indexes().into_iter();
+    all.filter(|index| Expiry::of(&index.specification).is_some()).map(|index| index.name).collect()
 }
 
 /// Removes the documents that have expired by an index, up to [`REMOVAL_DOCUMENTS_MAX`]; gives their number.
@@ -76,7 +78,9 @@ pub(crate) fn remove(
 ) -> Result<(), CommandError> {
     let Some(lease) = context.lease(namespace)? else { return Ok(()) };
     // The index may be gone, or be another one by now.
-    let Some(expiry) = lease.index(index).and_then(|index| Expiry::of(index.specification())) else {
+    let described = lease.describe_indexes();
+    let found = described.iter().find(|described| described.name == index);
+    let Some(expiry) = found.and_then(|found| Expiry::of(&found.specification)) else {
         return Ok(());
     };
     let filter = expiry.filter(context.shared.now_ms()).to_raw();
