@@ -146,6 +146,15 @@ def test_merge_modes(filled, matched, not_matched):
     filled.rows({"find": "m", "sort": {"_id": 1}})
 
 
+@pytest.mark.parametrize("not_matched", ["insert", "discard"])
+@pytest.mark.parametrize("matched", ["replace", "keepExisting", "merge", [{"$set": {"q": "$$new.l", "n": {"$add": ["$n", 1]}}}]], ids=repr)
+def test_a_merge_of_documents_with_one_key(filled, matched, not_matched):
+    merge = {"into": "m", "whenMatched": matched, "whenNotMatched": not_matched}
+    two_keys = {"$project": {"_id": {"$mod": ["$_id", 2]}, "l": 1, "n": {"$literal": 1}}}
+    filled.same(aggregate("levels", {"$sort": {"_id": 1}}, two_keys, {"$merge": merge}))
+    filled.rows({"find": "m", "sort": {"_id": 1}})
+
+
 MERGES = [
     {"into": {"coll": "m"}}, {"into": {"db": "t"}}, {"into": {}}, {"into": 1}, {}, 5, None, "", {"into": ""}, {"into": "m", "foo": 1},
     {"into": {"coll": "m", "z": 1}}, {"into": "m", "on": "_id"}, {"into": "m", "on": ["_id"]}, {"into": "m", "on": []}, {"into": "m", "on": 1},

@@ -78,6 +78,34 @@ def test_merge_by_a_unique_index(db):
     assert raised.value.code == 13113
 
 
+def test_a_pipeline_of_merge_meets_the_document_that_was_inserted_before(db):
+    db.c.insert_many([{"_id": at, "k": at // 3} for at in range(2000)])
+    counted = [{"$set": {"n": {"$add": [{"$ifNull": ["$n", 0]}, 1]}}}]
+    db.c.aggregate([{"$project": {"_id": "$k"}}, {"$merge": {"into": "made", "whenMatched": counted}}])
+    # The first of three documents is inserted as it is, and the pipeline counts the other two.
+    assert db.made.count_documents({"n": 2}) == 666 and rows(db.made)[666] == {"_id": 666, "n": 1}
+    db.made.create_index("u", unique=True, sparse=True)
+    db.made.insert_one({"_id": -1, "u": 5})
+    with pytest.raises(DuplicateKeyError):
+        db.c.aggregate([{"$limit": 1}, {"$project": {"_id": {"$literal": -2}, "u": {"$literal": 5}}}, {"$merge": {"into": "made", "whenMatched": counted}}])
+
+
+@pytest.mark.parametrize("stage", [{"$out": "made"}, {"$merge": "made"}], ids=repr)
+def test_a_pipeline_that_writes_waits_for_the_lock_of_fsync(db, stage):
+    db.c.insert_one({"_id": 1})
+    db.client.admin.command("fsync", lock=True)
+    try:
+        assert len(list(db.c.aggregate([{"$match": {}}]))) == 1
+        with pytest.raises(OperationFailure) as raised:
+            db.c.aggregate([stage], maxTimeMS=300)
+        assert raised.value.code == 50
+    finally:
+        db.client.admin.command("fsyncUnlock")
+    assert db.made.count_documents({}) == 0
+    db.c.aggregate([stage])
+    assert db.made.count_documents({}) == 1
+
+
 def test_a_transaction_refuses_to_write_so(db):
     db.c.insert_one({"_id": 1})
     for stage in ({"$out": "made"}, {"$merge": "made"}):

@@ -48,7 +48,7 @@
 //! commands -> open_load, sessions, shared_state, suspended_find
 //! commands -> server_counters, system_profile, ttl_monitor
 //! registry -> admin, context, crud, diagnostic, generic_arguments, session
-//! crud -> generic_arguments
+//! crud -> generic_arguments, write_gate
 //! crud -> connection, context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup
 //! crud -> open_load, reader, request_notes, sessions, shared_state, suspended_find, unit_of_work
 //! admin -> context, cursor_reply, default_concerns, fail_points, generic_arguments, open_load

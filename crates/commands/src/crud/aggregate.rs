@@ -29,6 +29,7 @@ use crate::arguments::{Arguments, missing};
 use crate::context::Context;
 use crate::cursor_reply::{self, NewCursor, cursor_batch_size};
 use crate::generic_arguments::{ReadLevel, unsupported_read_concern};
+use crate::write_gate::WriterKind;
 use crate::{CommandError, ErrorCode, Request};
 
 /// An `aggregate` as the client sent it: checked, not yet parsed.
@@ -263,6 +264,9 @@ pub(crate) fn run(
     if let Some(SplitPipeline { rest, stage }) = split {
         let pipeline = RawArray::from_document(&rest);
         let aggregate = AggregateRequest { pipeline, batch_size: None, ..aggregate };
+        // The gate of the command itself is open to readers.
+        let clock = context.shared.environment.clock();
+        let _pass = context.shared.write_gate.enter(WriterKind::Alone, context.caller(), &**clock)?;
         let mut source = source_of(context, &aggregate, &scope, &account)?;
         let writer = stage.begin(context, &scope)?;
         writer.write_all(context, &mut source)?;

@@ -7,9 +7,9 @@
 
 mod add_to_set;
 mod avg;
-mod concat_arrays;
 mod count;
 mod covariance;
+mod each_element;
 mod ends;
 mod extreme;
 mod extreme_n;
@@ -17,7 +17,6 @@ mod integral;
 mod merge_objects;
 mod percentiles;
 mod push;
-mod set_union;
 mod std_dev;
 mod sum;
 mod top;
@@ -28,9 +27,9 @@ use pando_document::{ArrayWriter, RawValue};
 
 pub(crate) use self::add_to_set::AddToSet;
 pub(crate) use self::avg::Avg;
-pub(crate) use self::concat_arrays::ConcatArrays;
 pub(crate) use self::count::Count;
 pub(crate) use self::covariance::Covariance;
+pub(crate) use self::each_element::EachElement;
 pub(crate) use self::ends::{First, FirstN, Last, LastN};
 pub(crate) use self::extreme::{Extreme, Wanted};
 pub(crate) use self::extreme_n::ExtremeN;
@@ -38,7 +37,6 @@ pub(crate) use self::integral::Integral;
 pub(crate) use self::merge_objects::MergeObjects;
 pub(crate) use self::percentiles::{PercentileShape, Percentiles};
 pub(crate) use self::push::Push;
-pub(crate) use self::set_union::SetUnion;
 pub(crate) use self::std_dev::{Deviation, StdDev};
 pub(crate) use self::sum::Sum;
 pub(crate) use self::top::{End, Shape, Top};

@@ -10,9 +10,9 @@ use pando_document::{RawBinary, RawDocument, RawValue};
 use super::PipelineFault;
 use crate::error::QueryError;
 use crate::expression::accumulator::{
-    Accumulator, AddToSet, Avg, ConcatArrays, Count, Covariance, Deviation, End, Extreme, ExtremeN, First,
-    FirstN, Integral, Last, LastN, MergeObjects, PercentileShape, Percentiles, Push, SetUnion, Shape, StdDev,
-    Sum, Top, Wanted,
+    Accumulator, AddToSet, Avg, Count, Covariance, Deviation, EachElement, End, Extreme, ExtremeN, First,
+    FirstN, Integral, Last, LastN, MergeObjects, PercentileShape, Percentiles, Push, Shape, StdDev, Sum, Top,
+    Wanted,
 };
 use crate::expression::{Expression, ExpressionFault, Frame, ParseScope, array_of};
 use crate::needs::Needs;
@@ -212,8 +212,8 @@ impl AccumulatorCall {
             Kind::Last => Box::new(Last::default()),
             Kind::Push => Box::new(Push::default()),
             Kind::AddToSet => Box::new(AddToSet::default()),
-            Kind::ConcatArrays => Box::new(ConcatArrays::default()),
-            Kind::SetUnion => Box::new(SetUnion::default()),
+            Kind::ConcatArrays => Box::new(EachElement::concatenated()),
+            Kind::SetUnion => Box::new(EachElement::united()),
             Kind::Count => Box::new(Count::default()),
             Kind::MergeObjects => Box::new(MergeObjects::default()),
             Kind::StdDev(deviation) => Box::new(StdDev::new(deviation)),

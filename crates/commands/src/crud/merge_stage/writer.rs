@@ -128,23 +128,38 @@ impl<'m> MergeWriter<'m> {
             return Ok(());
         }
         context.check_writable(&self.merge.target)?;
-        match self.merge.matched {
-            WhenMatched::Fail => self.insert(context, batch.iter()),
-            _ => self.update(context, &batch),
+        let batch: Vec<&Statement> = batch.iter().collect();
+        if matches!(self.merge.matched, WhenMatched::Fail) {
+            let failed = self.insert(context, &batch)?;
+            return self.first_failure(failed);
         }
+        let taken = self.update(context, &batch)?;
+        if taken.is_empty() {
+            return Ok(());
+        }
+        // The documents that took the keys are there now, so these match them.
+        let again: Vec<&Statement> = taken.iter().map(|failed| batch[failed.index]).collect();
+        let still_taken = self.update(context, &again)?;
+        self.first_failure(still_taken)
     }
 
-    fn insert<'b>(
+    fn insert(
         &self,
         context: &mut Context<'_>,
-        batch: impl Iterator<Item = &'b Statement>,
-    ) -> Result<(), CommandError> {
-        let documents: Vec<&RawDocument> = batch.map(|statement| &*statement.document).collect();
+        batch: &[&Statement],
+    ) -> Result<Vec<FailedWrite>, CommandError> {
+        let documents: Vec<&RawDocument> = batch.iter().map(|statement| &*statement.document).collect();
         let (_, failed) = insert_batch(context, &self.merge.target, &documents, Order::Unordered)?;
-        self.first_failure(failed)
+        Ok(failed)
     }
 
-    fn update(&self, context: &mut Context<'_>, batch: &[Statement]) -> Result<(), CommandError> {
+    /// Gives the inserts that failed because their key was taken after the update had looked for it: by an
+    /// earlier document of the batch, or by another client.
+    fn update(
+        &self,
+        context: &mut Context<'_>,
+        batch: &[&Statement],
+    ) -> Result<Vec<FailedWrite>, CommandError> {
         let stages = match &self.merge.matched {
             WhenMatched::Pipeline(stages) => Some(RawValue::Array(RawArray::from_document(stages))),
             _ => None,
@@ -169,22 +184,37 @@ impl<'m> MergeWriter<'m> {
         let failed = self.first_failure(std::mem::take(&mut updated.failed));
         let unmatched = updated.outcomes.iter().filter(|one| one.outcome.matched == 0);
         match (self.merge.not_matched, upsert) {
-            (WhenNotMatched::Discard, _) | (WhenNotMatched::Insert, Upsert::Yes) => failed,
+            (WhenNotMatched::Discard, _) | (WhenNotMatched::Insert, Upsert::Yes) => failed?,
             (WhenNotMatched::Insert, Upsert::No) => {
                 let unmatched: Vec<usize> = unmatched.map(|one| one.index).collect();
-                if !unmatched.is_empty() {
-                    self.insert(context, unmatched.into_iter().map(|at| &batch[at]))?;
+                let inserts: Vec<&Statement> = unmatched.iter().map(|at| batch[*at]).collect();
+                if !inserts.is_empty() {
+                    let not_inserted = self.insert(context, &inserts)?;
+                    let (taken, others) = not_inserted.into_iter().partition(|one| self.is_taken(one));
+                    self.first_failure(others)?;
+                    failed?;
+                    let of_batch = |one: FailedWrite| FailedWrite { index: unmatched[one.index], ..one };
+                    return Ok(Vec::into_iter(taken).map(of_batch).collect());
                 }
-                failed
+                failed?;
             }
-            (WhenNotMatched::Fail, _) if failed.is_err() => failed,
-            (WhenNotMatched::Fail, _) if unmatched.count() > 0 => Err(CommandError::failed(
-                ErrorCode::MergeStageNoMatchingDocument,
-                "$merge could not find a matching document in the target collection for at least one document in the \
-                 source collection",
-            )),
-            (WhenNotMatched::Fail, _) => Ok(()),
+            (WhenNotMatched::Fail, _) => {
+                failed?;
+                if unmatched.count() > 0 {
+                    return Err(CommandError::failed(
+                        ErrorCode::MergeStageNoMatchingDocument,
+                        "$merge could not find a matching document in the target collection for at least one document in \
+                         the source collection",
+                    ));
+                }
+            }
         }
+        Ok(Vec::new())
+    }
+
+    /// Whether an insert failed by the fields of `on`.
+    fn is_taken(&self, failed: &FailedWrite) -> bool {
+        failed.failure.code == ErrorCode::DuplicateKey && self.is_key_of_on(&failed.failure.details)
     }
 
     /// The first failure of a batch, in the words of the stage.
@@ -192,7 +222,9 @@ impl<'m> MergeWriter<'m> {
         let Some(first) = failed.into_iter().next() else { return Ok(()) };
         let mut failure = first.failure;
         let words = match failure.code {
-            ErrorCode::DuplicateKey if self.fails_by_id(&failure.details) => {
+            ErrorCode::DuplicateKey
+                if matches!(self.merge.matched, WhenMatched::Fail) && self.is_key_of_on(&failure.details) =>
+            {
                 "$merge with whenMatched: fail found an existing document with the same values for the 'on' fields"
             }
             ErrorCode::DuplicateKey => "$merge failed due to a DuplicateKey error",
@@ -205,15 +237,13 @@ impl<'m> MergeWriter<'m> {
         Err(failure.into())
     }
 
-    /// Whether a duplicate key is that of the fields of `on`, which `whenMatched: fail` refuses.
-    fn fails_by_id(&self, details: &Document) -> bool {
+    /// Whether a duplicate key is that of the fields of `on`.
+    fn is_key_of_on(&self, details: &Document) -> bool {
         let pattern = match details.get("keyPattern") {
             Some(Value::Document(pattern)) => pattern,
             _ => return false,
         };
-        matches!(self.merge.matched, WhenMatched::Fail)
-            && pattern.len() == self.on.len()
-            && self.on.iter().all(|(path, _)| pattern.get(path).is_some())
+        pattern.len() == self.on.len() && self.on.iter().all(|(path, _)| pattern.get(path).is_some())
     }
 }
 
