@@ -136,9 +136,8 @@ def test_a_removal_is_an_operation_that_waits_and_can_be_ended(quick, db):
     quick.admin.command("setParameter", 1, ttlMonitorEnabled=False)
     db.c.create_index("a", expireAfterSeconds=0)
     db.c.insert_many([{"_id": number, "a": PAST} for number in range(10)])
-    with quick.start_session() as session:
-        session.start_transaction()
-        db.c.update_one({"_id": 5}, {"$set": {"a": FUTURE}}, session=session)
+    quick.admin.command("fsync", 1, lock=True)
+    try:
         quick.admin.command("setParameter", 1, ttlMonitorEnabled=True)
         wait_for(lambda: removals(quick))
         found = removals(quick)[0]
@@ -147,8 +146,9 @@ def test_a_removal_is_an_operation_that_waits_and_can_be_ended(quick, db):
         assert quick.admin.command("killOp", op=found["opid"])["ok"]
         wait_for(lambda: all(other["opid"] != found["opid"] for other in removals(quick)))
         assert len(ids(db.c)) == 10
-        session.commit_transaction()
-    wait_for(lambda: ids(db.c) == [5])
+    finally:
+        quick.admin.command("fsyncUnlock")
+    wait_for(lambda: ids(db.c) == [])
 
 
 def test_a_document_that_gets_a_later_date_stays(quick, db):

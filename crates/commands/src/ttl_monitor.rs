@@ -12,8 +12,8 @@
 //! 3. The pass ends with an empty queue.
 //!
 //! # Invariants
-//! - A removal waits at the gate of writers, and for transactions that have changed the same documents, as
-//!   every delete does.
+//! - A removal waits at the gate of writers, as every delete does. It waits for no transaction that has changed
+//!   the same documents: one that stays open would keep all indexes of the store waiting.
 //! - Closing the store interrupts the removal under way and then waits for it.
 
 use std::collections::VecDeque;
@@ -163,6 +163,7 @@ impl Passes {
         };
         let mut connection = ConnectionState::new(0, "");
         let mut context = Context::new(shared, &mut connection, attempt, addressed);
+        expiry::list(&mut context, &index.namespace, &index.name)?;
         let _pass = shared.write_gate.enter(WriterKind::Alone, context.caller(), &**clock)?;
         expiry::remove(&mut context, &index.namespace, &index.name, removed)
     }

@@ -6,6 +6,7 @@
 //! - The index finds the documents, so one that it leaves out (a partial index) never expires by it. A hidden
 //!   index counts as any other, as in MongoDB. One under construction is not among a collection's indexes.
 //! - A document is tested again in the transaction that removes it, as those of every delete are.
+//! - One that another transaction is changing stays until the next pass: the others do not wait for it.
 
 use std::sync::Arc;
 
@@ -65,8 +66,25 @@ pub(crate) fn expiring_indexes(collection: &Collection) -> Vec<String> {
     all.filter(|index| Expiry::of(&index.specification).is_some()).map(|index| index.name).collect()
 }
 
+/// Lists the request of the context as the delete that [`remove`] is, so that it is seen while it waits for its
+/// turn. Does nothing for an index that is gone.
+pub(crate) fn list(
+    context: &mut Context<'_>,
+    namespace: &Namespace,
+    index: &str,
+) -> Result<(), CommandError> {
+    let Some(lease) = context.lease(namespace)? else { return Ok(()) };
+    let Some(filter) = filter_by(&lease, index, context.shared.now_ms()) else { return Ok(()) };
+    let body = doc! { "delete": (namespace.collection()) }.to_raw();
+    let database = namespace.database();
+    let facts = RequestFacts { database, session: None, began: context.began, wants_answer: false };
+    let statement = statement_of(&[("q", RawValue::Document(&filter)), ("limit", RawValue::Int32(0))]);
+    let request = RunningRequest { command: statement, ..RunningRequest::of(&body, facts) };
+    context.shared.running.list(context.record, request);
+    Ok(())
+}
+
 /// Removes the documents that have expired by an index, up to [`REMOVAL_DOCUMENTS_MAX`]; gives their number.
-/// The request of the context is listed as a delete.
 ///
 /// # Errors
 /// Documents that earlier transactions have removed are gone; `removed` gets their number.
@@ -77,14 +95,7 @@ pub(crate) fn remove(
     removed: &mut u64,
 ) -> Result<(), CommandError> {
     let Some(lease) = context.lease(namespace)? else { return Ok(()) };
-    // The index may be gone, or be another one by now.
-    let described = lease.describe_indexes();
-    let found = described.iter().find(|described| described.name == index);
-    let Some(expiry) = found.and_then(|found| Expiry::of(&found.specification)) else {
-        return Ok(());
-    };
-    let filter = expiry.filter(context.shared.now_ms()).to_raw();
-    list(context, namespace, &filter);
+    let Some(filter) = filter_by(&lease, index, context.shared.now_ms()) else { return Ok(()) };
     let parsed = Filter::parse(&filter, &context.parse_scope())?;
     let selection = Selection::by_index(parsed, Hint::OfServer(index.to_owned()), REMOVAL_DOCUMENTS_MAX);
     let collection: &Arc<Collection> = &lease;
@@ -93,21 +104,22 @@ pub(crate) fn remove(
                   key: &[u8],
                   old: Bytes,
                   step: &mut u64| {
-        delete_one(context, collection, transaction, key, &old)?;
-        *step += 1;
+        let before = transaction.savepoint();
+        match delete_one(context, collection, transaction, key, &old) {
+            Ok(()) => *step += 1,
+            Err(CommandError::Failed(failure)) if failure.is_conflict() => transaction.rollback_to(before),
+            Err(error) => return Err(error),
+        }
         Ok(Written(0))
     };
     in_steps(context, &selection, collection, &change, |step: u64| *removed += step)
 }
 
-/// Lists the removal as the delete that it is.
-fn list(context: &Context<'_>, namespace: &Namespace, filter: &RawDocumentBuf) {
-    let body = doc! { "delete": (namespace.collection()) }.to_raw();
-    let database = namespace.database();
-    let facts = RequestFacts { database, session: None, began: context.began, wants_answer: false };
-    let statement = statement_of(&[("q", RawValue::Document(filter)), ("limit", RawValue::Int32(0))]);
-    let request = RunningRequest { command: statement, ..RunningRequest::of(&body, facts) };
-    context.shared.running.list(context.record, request);
+/// The filter of the documents that have expired by an index, which may be gone or be another one by now.
+fn filter_by(collection: &Collection, index: &str, now_ms: i64) -> Option<RawDocumentBuf> {
+    let described = collection.describe_indexes();
+    let found = described.iter().find(|described| described.name == index)?;
+    Some(Expiry::of(&found.specification)?.filter(now_ms).to_raw())
 }
 
 #[cfg(test)]
