@@ -1,7 +1,8 @@
-"""Transactions that increment one counter, by many clients that one thread serves.
+"""Increments of one counter, by many clients that one thread serves: in transactions, or each alone.
 
 A transaction is two requests: the update that begins it, and the commit. One that the server aborts is begun again. The requests
-are encoded once; only the transaction number changes. So the client costs little beside the servers.
+are encoded once; only the transaction number changes. So the client costs little beside the servers. An increment alone is one
+request, the same each time.
 
 `hot_counter.py PORT` prints the figures of a server that runs.
 """
@@ -84,7 +85,21 @@ class Client:
         return True
 
 
-def run(port, seconds, concern, clients=CLIENTS):
+class LoneClient(Client):
+    """One connection whose increments stand outside of transactions."""
+
+    def __init__(self, port, concern):
+        super().__init__(port, concern)
+        update = {"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}
+        self.update = Request({"update": COLLECTION, "updates": [update], "lsid": {"id": bson.Binary(uuid.uuid4().bytes, 4)},
+                               "txnNumber": bson.Int64(0), "writeConcern": concern, "$db": DATABASE})
+
+    def begin(self):
+        super().begin()
+        self.commits_next = True
+
+
+def run(port, seconds, concern, clients=CLIENTS, kind=Client):
     """Figures of so many seconds: commits and aborts a second, latencies, and the shares of the slowest client."""
     from servers import client_of
 
@@ -92,7 +107,7 @@ def run(port, seconds, concern, clients=CLIENTS):
         counters = client[DATABASE][COLLECTION]
         counters.drop()
         counters.insert_one({"_id": 1, "n": 0})
-        all_clients = [Client(port, concern) for _ in range(clients)]
+        all_clients = [kind(port, concern) for _ in range(clients)]
         with selectors.DefaultSelector() as selector:
             for one in all_clients:
                 selector.register(one.socket, selectors.EVENT_READ, one)

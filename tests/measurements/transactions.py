@@ -56,15 +56,22 @@ def transactions(record):
                 server.remove()
 
 
+COUNTED = (
+    ("logged", False, hot_counter.Client),
+    ("synced", True, hot_counter.Client),
+    ("alone", False, hot_counter.LoneClient),
+)
+
+
 def counter(record):
-    """Transactions that increment one counter, by 32 clients, with a commit in the kernel and one on the device."""
+    """Increments of one counter by 32 clients: transactions with a commit in the kernel, on the device, and retryable updates alone."""
     kinds = [("pando", Pando)] + ([("mongodb", MongodReplicaSet)] if mongod_program() else [])
     for turn in range(ROUNDS):
         for side, kind in kinds[::-1] if turn % 2 else kinds:
             server = kind(f"counter-{side}", CACHE_MB).start()
             try:
-                for name, durable in (("logged", False), ("synced", True)):
-                    found = hot_counter.run(server.port, SECONDS, {"w": 1, "j": durable})
+                for name, durable, client in COUNTED:
+                    found = hot_counter.run(server.port, SECONDS, {"w": 1, "j": durable}, kind=client)
                     shown = ", ".join(f"{figure} {value:.2f}" for figure, value in found.items())
                     print(f"  {side}, {name}: {shown}", flush=True)
                     for figure, value in found.items():

@@ -12,8 +12,8 @@
 //! 3. The pass ends with an empty queue.
 //!
 //! # Invariants
-//! - A removal waits at the gate of writers, as every delete does. It waits for no transaction that has changed
-//!   the same documents: one that stays open would keep all indexes of the store waiting.
+//! - A removal waits at the gate of writers, as every delete does. It waits for no transaction that has
+//!   changed the same documents: one that stays open would keep all indexes of the store waiting.
 //! - Closing the store interrupts the removal under way and then waits for it.
 
 use std::collections::VecDeque;

@@ -66,8 +66,8 @@ pub(crate) fn expiring_indexes(collection: &Collection) -> Vec<String> {
     all.filter(|index| Expiry::of(&index.specification).is_some()).map(|index| index.name).collect()
 }
 
-/// Lists the request of the context as the delete that [`remove`] is, so that it is seen while it waits for its
-/// turn. Does nothing for an index that is gone.
+/// Lists the request of the context as the delete that [`remove`] is, so that it is seen while it waits for
+/// its turn. Does nothing for an index that is gone.
 pub(crate) fn list(
     context: &mut Context<'_>,
     namespace: &Namespace,
