@@ -74,7 +74,6 @@ def _holds(name):
 NOT_YET = [
     NotYet("capped collections come later", _of_collection("capped")),
     NotYet("validators come later", _of_collection("validator")),
-    NotYet("views come later", _of_collection("viewOn")),
     NotYet("time series come later", _of_collection("timeseries")),
     NotYet("clustered collections are what all collections are", _of_collection("clusteredIndex")),
     NotYet("TTL of collections comes later", _of_collection("expireAfterSeconds")),

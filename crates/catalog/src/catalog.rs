@@ -24,6 +24,7 @@
 
 mod creation;
 mod opening;
+pub(crate) mod views;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -286,6 +287,9 @@ impl Catalog {
     ) -> Result<Arc<Collection>, CatalogError> {
         let _changing = self.store.changing.lock();
         if self.collection(namespace.database(), namespace.collection()).is_some() {
+            return Err(CatalogError::CollectionExists { namespace: namespace.to_string() });
+        }
+        if self.has_view(namespace)? {
             return Err(CatalogError::CollectionExists { namespace: namespace.to_string() });
         }
         self.check_case(namespace.database())?;

@@ -122,6 +122,7 @@ mod verify;
 mod write_transaction;
 
 pub use bulk_load::{BulkLoad, LoadedCollection};
+pub use catalog::views::{VIEWS_COLLECTION, ViewChange, view_definition};
 pub use catalog::{Catalog, Lease};
 pub use collection::{Collection, StorageSize};
 pub use collection_activity::{

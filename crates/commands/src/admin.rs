@@ -23,3 +23,4 @@ pub(crate) mod pando_backup;
 pub(crate) mod re_index;
 pub(crate) mod rename_collection;
 mod storage_engine_options;
+mod view_definition;

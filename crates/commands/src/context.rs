@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use pando_catalog::{
     Begin, BlockingMode, Caller, Catalog, CatalogError, Collection, CommitReceipt, Durability, Interruption,
-    Lease, Namespace, Operation, QueryAccount, StorageError, Transaction, WriteTransaction,
+    Lease, Namespace, Operation, QueryAccount, StorageError, Transaction, VIEWS_COLLECTION, WriteTransaction,
 };
 use pando_document::{Document, RawDocument, RawDocumentBuf, Timestamp};
 use pando_environment::Monotonic;
@@ -29,6 +29,7 @@ use crate::session_id::SessionId;
 use crate::sessions::{OpenTransaction, SessionUse};
 use crate::shared_state::SharedState;
 use crate::system_profile::{self, PROFILE_COLLECTION};
+use crate::views::{ResolvedView, View, ViewReader, not_a_collection, views_of};
 use crate::{CommandError, ConnectionState, ErrorCode, Request};
 
 /// The surroundings of one request.
@@ -366,16 +367,77 @@ impl<'c> Context<'c> {
         }
     }
 
+    /// Looks for views of a database as a statement reads it. `None`: it has none.
+    fn with_views<T>(
+        &self,
+        database: &str,
+        look: impl FnOnce(ViewReader<'_>) -> Result<Option<T>, CommandError>,
+    ) -> Result<Option<T>, CommandError> {
+        if self.catalog().collection(database, VIEWS_COLLECTION).is_none() {
+            return Ok(None);
+        }
+        let reader = self.reader()?;
+        let held = reader.hold()?;
+        let (catalog, blocking) = (self.catalog(), self.blocking);
+        look(ViewReader { catalog, held: &held, database, blocking })
+    }
+
+    /// The view of this name in the database of the request.
+    pub fn view(&self, name: &str) -> Result<Option<View>, CommandError> {
+        self.with_views(self.database, |views| views.find(name))
+    }
+
+    /// The views of the database of the request, in the order of their names. Blocks, unless there are none.
+    pub fn views(&self) -> Result<Vec<(String, View)>, CommandError> {
+        let Some(definitions) = self.catalog().collection(self.database, VIEWS_COLLECTION) else {
+            return Ok(Vec::new());
+        };
+        self.require_may_block()?;
+        let reader = self.begin_read()?;
+        let found = views_of(&definitions, &*reader, self.operation);
+        reader.rollback();
+        found
+    }
+
+    /// The collection below the view of this name, which no collection has.
+    pub fn resolve_view(&self, name: &str) -> Result<Option<ResolvedView>, CommandError> {
+        self.with_views(self.database, |views| views.resolve(name))
+    }
+
+    /// Refuses a name that is one of a view.
+    pub fn refuse_view(&self, namespace: &Namespace) -> Result<(), CommandError> {
+        match self.with_views(namespace.database(), |views| views.find(namespace.collection()))? {
+            Some(_) => Err(not_a_collection(namespace)),
+            None => Ok(()),
+        }
+    }
+
+    /// The collection of this name now, for a command that is not for views.
+    pub fn no_view(&self, namespace: &Namespace) -> Result<Option<Arc<Collection>>, CommandError> {
+        let found = self.catalog().collection(namespace.database(), namespace.collection());
+        if found.is_none() {
+            self.refuse_view(namespace)?;
+        }
+        Ok(found)
+    }
+
     /// The collection for a statement that writes.
+    ///
+    /// # Errors
+    /// Among others, the name is one of a view.
     pub fn lease(&mut self, namespace: &Namespace) -> Result<Option<Lease>, CommandError> {
         let caller = self.caller();
-        match &mut self.session_use {
+        let lease = match &mut self.session_use {
             Some(session) if session.open().is_some() => {
                 session.touch();
-                lease_in_session(session, &self.shared.catalog, namespace, caller)
+                lease_in_session(session, &self.shared.catalog, namespace, caller)?
             }
-            _ => Ok(self.catalog().lease(namespace.database(), namespace.collection(), caller)?),
+            _ => self.catalog().lease(namespace.database(), namespace.collection(), caller)?,
+        };
+        if lease.is_none() {
+            self.refuse_view(namespace)?;
         }
+        Ok(lease)
     }
 
     /// The collection for a statement that writes; created if there is none.

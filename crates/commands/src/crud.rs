@@ -27,5 +27,6 @@ mod steps;
 mod stored_document;
 pub(crate) mod update;
 mod update_statement;
+mod view_read;
 mod write_reply;
 mod write_stage;

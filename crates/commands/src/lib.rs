@@ -50,9 +50,9 @@
 //! registry -> admin, context, crud, diagnostic, generic_arguments, session
 //! crud -> generic_arguments, write_gate
 //! crud -> connection, context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup
-//! crud -> open_load, reader, request_notes, sessions, shared_state, suspended_find, unit_of_work
+//! crud -> open_load, reader, request_notes, sessions, shared_state, suspended_find, unit_of_work, views
 //! admin -> context, cursor_reply, default_concerns, fail_points, generic_arguments, open_load
-//! admin -> sessions, system_profile
+//! admin -> sessions, system_profile, views
 //! default_concerns -> generic_arguments
 //! diagnostic -> connection, context, fail_points, generic_arguments, operations, profiler, server_counters
 //! diagnostic -> cursor_reply, sessions, snapshot_watch, system_profile, topology_version
@@ -63,7 +63,7 @@
 //! unit_of_work -> connection, context, intent_wait, shared_state
 //! cursor_reply -> context, cursor_facts, cursors, operations
 //! context -> connection, cursors, generic_arguments, intent_wait, operations, reader, request_notes
-//! context -> sessions
+//! context -> sessions, views
 //! context -> held_snapshots, shared_state, system_profile
 //! housekeeping -> clock_store, departures, sessions, shared_state, snapshot_watch, system_profile
 //! snapshot_watch -> shared_state
@@ -84,6 +84,7 @@
 //! request_notes -> cursor_facts
 //! suspended_find -> point_lookup
 //! point_lookup -> reader
+//! views -> reader
 //! request -> arguments, error, error_code
 //! arguments -> error, error_code
 //! error -> error_code
@@ -150,6 +151,7 @@ mod topology_version;
 mod ttl_monitor;
 mod ttl_state;
 mod unit_of_work;
+mod views;
 mod wait_figures;
 mod write_gate;
 

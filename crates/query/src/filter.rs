@@ -54,7 +54,7 @@ pub use modulo::Modulo;
 pub use node::{FieldTest, Node, Test};
 pub use type_set::TypeSet;
 
-use pando_document::{Document, RawDocument};
+use pando_document::{Document, RawDocument, RawDocumentBuf};
 
 use self::subject::{Subject, TestCount};
 use crate::QueryError;
@@ -121,6 +121,18 @@ impl Filter {
     /// The filter as `explain` prints it: every operator spelled out.
     pub fn to_document(&self) -> Document {
         to_document::of_node(&self.root)
+    }
+
+    /// The filter as an array of one `$match`; an empty array where its text does not tell all of it, as that
+    /// of `$expr`.
+    pub fn to_match_stages(&self) -> RawDocumentBuf {
+        let mut stages = Document::new();
+        if !self.is_everything() && self.root.is_plain() {
+            let mut stage = Document::new();
+            stage.push("$match", self.to_document());
+            stages.push("0", stage);
+        }
+        stages.to_raw()
     }
 
     /// The tree.

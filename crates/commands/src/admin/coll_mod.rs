@@ -9,9 +9,10 @@ use pando_query::shell_text::document_text;
 
 use super::existing_indexes::key_and_name;
 use super::index_specification::{UnknownOptions, normalise, shown};
-use super::{index_key_pattern, storage_engine_options};
+use super::{index_key_pattern, storage_engine_options, view_definition};
 use crate::arguments::{Argument, Arguments, collection_name, whole};
 use crate::context::Context;
+use crate::views::View;
 use crate::{CommandError, ErrorCode, Request};
 
 /// A change of an index.
@@ -76,7 +77,10 @@ pub(crate) fn run(
     }
     let namespace = context.namespace(name)?;
     let Some(collection) = context.catalog().collection(context.database, name) else {
-        return Err(CommandError::failed(ErrorCode::NamespaceNotFound, "ns does not exist"));
+        return match context.view(name)? {
+            Some(view) => change_view(context, request, &namespace, view),
+            None => Err(CommandError::failed(ErrorCode::NamespaceNotFound, "ns does not exist")),
+        };
     };
     if let Some(argument) = foreign {
         return Err(not_for_this_collection(&argument));
@@ -96,6 +100,46 @@ pub(crate) fn run(
         Some(change) => change_index(context, &collection, &namespace, &change, reply),
         None => Ok(()),
     }
+}
+
+/// Changes the definition of a view.
+fn change_view(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    namespace: &Namespace,
+    mut view: View,
+) -> Result<(), CommandError> {
+    for argument in Arguments::of_command("collMod", request.body) {
+        let argument = argument?;
+        match argument.name {
+            "viewOn" => match argument.string()? {
+                Some("") => {
+                    return Err(CommandError::failed(ErrorCode::BadValue, "'viewOn' cannot be empty"));
+                }
+                Some(name) => view.on = name.to_owned(),
+                None => {}
+            },
+            "pipeline" => {
+                argument.documents()?;
+                if let RawValue::Array(stages) = argument.value {
+                    view.pipeline = stages.as_document().to_owned();
+                }
+            }
+            name @ ("index"
+            | "validator"
+            | "validationLevel"
+            | "validationAction"
+            | "expireAfterSeconds"
+            | "timeseries"
+            | "cappedSize"
+            | "cappedMax"
+            | "changeStreamPreAndPostImages") => {
+                return Err(invalid(&format!("option not supported on a view: {name}")));
+            }
+            _ => argument.refuse_unless_generic()?,
+        }
+    }
+    view_definition::replace(context, namespace, &view)
 }
 
 /// MongoDB's refusal of options for kinds of collections that this server does not have.

@@ -23,6 +23,9 @@ pub(crate) fn run(
     let name = collection_name_or(request.command()?.1, ErrorCode::InvalidNamespace)?;
     let namespace = context.namespace(name)?;
     let Some(collection) = context.catalog().collection(context.database, name) else {
+        if context.view(name)?.is_some() {
+            return Err(CommandError::failed(ErrorCode::CommandNotSupportedOnView, "can't compact a view"));
+        }
         return Err(CommandError::failed(ErrorCode::NamespaceNotFound, "collection does not exist"));
     };
     let freed = collection.compact(context.operation);

@@ -4,12 +4,16 @@
 //! its validator is worse than none. Options that MongoDB refuses are refused in its words.
 
 use pando_catalog::{Layout, Namespace};
-use pando_document::{Document, DocumentWriter, RawDocument, RawValue, Value};
+use pando_document::{Document, DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Value};
+use pando_query::shell_text::document_text;
 use pando_query::sort::SortFault;
 
-use super::{clustered_index, index_key_pattern, index_specification, storage_engine_options};
+use super::{
+    clustered_index, index_key_pattern, index_specification, storage_engine_options, view_definition,
+};
 use crate::arguments::{Argument, Arguments, collection_name, missing};
 use crate::context::Context;
+use crate::views::View;
 use crate::{CommandError, ErrorCode, Request};
 
 /// The longest life of a document, in seconds: 68 years.
@@ -34,6 +38,17 @@ pub(crate) fn run(
     let namespace = context.writable(name)?;
     let kept = options.check(&namespace.to_string())?;
     let kept = kept.to_raw();
+    if let Some(on) = options.view_on {
+        let view = View { on, pipeline: options.pipeline.unwrap_or_default() };
+        view_definition::create(context, &namespace, &view)?;
+        return Ok(());
+    }
+    if context.catalog().collection(context.database, name).is_none() && context.view(name)?.is_some() {
+        return Err(CommandError::failed(
+            ErrorCode::NamespaceExists,
+            format!("A view already exists. NS: {namespace}"),
+        ));
+    }
     let passed_over = storage_engine_options::note_of_passed_over(&kept, options.engine);
     context.create_collection(&namespace, kept)?;
     if options.own_id_index == Some(true) {
@@ -73,11 +88,11 @@ struct Options {
     has_limits: bool,
     /// `autoIndexId`.
     own_id_index: Option<bool>,
-    has_view: bool,
-    has_pipeline: bool,
+    view_on: Option<String>,
+    pipeline: Option<RawDocumentBuf>,
     expire_after_seconds: Option<i64>,
     /// `idIndex`.
-    has_id_index: bool,
+    id_index: Option<RawDocumentBuf>,
     /// An option that is not carried out yet.
     not_yet: Option<String>,
     kept: Document,
@@ -94,7 +109,7 @@ impl Options {
             "autoIndexId" => self.own_id_index = argument.lenient_boolean()?,
             "idIndex" => {
                 if let Some(index) = argument.document()? {
-                    self.has_id_index = true;
+                    self.id_index = Some(index.to_owned());
                     index_specification::check_id_index(index, self.engine)?;
                 }
             }
@@ -124,7 +139,9 @@ impl Options {
             "viewOn" => self.take_view(argument)?,
             "pipeline" => {
                 argument.documents()?;
-                self.has_pipeline = true;
+                if let RawValue::Array(stages) = argument.value {
+                    self.pipeline = Some(stages.as_document().to_owned());
+                }
             }
             "expireAfterSeconds" => self.expire_after_seconds = argument.integer()?,
             "collation" => self.take_collation(argument)?,
@@ -214,9 +231,8 @@ impl Options {
     fn take_view(&mut self, argument: &Argument<'_>) -> Result<(), CommandError> {
         match argument.string()? {
             Some("") => Err(CommandError::failed(ErrorCode::BadValue, "'viewOn' cannot be empty")),
-            Some(_) => {
-                self.has_view = true;
-                self.not_yet = Some(argument.name.to_owned());
+            Some(name) => {
+                self.view_on = Some(name.to_owned());
                 Ok(())
             }
             None => Ok(()),
@@ -251,18 +267,18 @@ impl Options {
                 ),
             ));
         }
-        if self.has_pipeline && !self.has_view {
+        if self.view_on.is_some() {
+            return self.check_of_view();
+        }
+        if self.pipeline.is_some() {
             return Err(invalid("'pipeline' requires 'viewOn' to also be specified"));
         }
         let not_yet = if self.capped { Some("capped") } else { self.not_yet.as_deref() };
         if let Some(option) = not_yet {
-            return Err(CommandError::failed(
-                ErrorCode::CommandNotSupported,
-                format!("the option '{option}' of create is not supported yet"),
-            ));
+            return Err(not_supported(option));
         }
         let is_clustered = self.kept.get("clusteredIndex").is_some();
-        if is_clustered && self.has_id_index {
+        if is_clustered && self.id_index.is_some() {
             return Err(invalid("The 'clusteredIndex' option is not supported with the 'idIndex' option"));
         }
         if is_clustered && (self.kept.get("layout").is_some() || self.kept.get("primaryKey").is_some()) {
@@ -281,6 +297,27 @@ impl Options {
         }
         Layout::of_options(&kept.to_raw()).map_err(|reason| invalid(&reason))?;
         storage_engine_options::add(&mut kept, &self.short, self.engine)
+    }
+
+    /// The other options of a view mean nothing, and some are refused.
+    fn check_of_view(&self) -> Result<Document, CommandError> {
+        if let Some(index) = &self.id_index {
+            return Err(invalid(&format!(
+                "'idIndex' is not allowed with 'viewOn': {}",
+                document_text(index)
+            )));
+        }
+        if self.kept.get("clusteredIndex").is_some() {
+            return Err(CommandError::failed(
+                ErrorCode::Location(6_026_500),
+                "The 'clusteredIndex' option is not supported with views",
+            ));
+        }
+        self.check_expiry()?;
+        match self.not_yet.as_deref().filter(|option| *option == "collation") {
+            Some(option) => Err(not_supported(option)),
+            None => Ok(Document::new()),
+        }
     }
 
     fn check_expiry(&self) -> Result<(), CommandError> {
@@ -305,6 +342,13 @@ fn wants_images(argument: &Argument<'_>) -> Result<bool, CommandError> {
         Some(images) => Ok(matches!(images.get("enabled")?, Some(value) if value.to_bool())),
         None => Ok(false),
     }
+}
+
+fn not_supported(option: &str) -> CommandError {
+    CommandError::failed(
+        ErrorCode::CommandNotSupported,
+        format!("the option '{option}' of create is not supported yet"),
+    )
 }
 
 fn invalid(reason: &str) -> CommandError {

@@ -36,6 +36,9 @@ pub(crate) fn run(
     let engine = context.catalog().engine().name();
     let namespace = context.writable(name)?;
     let found = context.collection(name)?;
+    if found.is_none() {
+        context.refuse_view(&namespace)?;
+    }
     let have: Vec<RawDocumentBuf> = match &found {
         Some(collection) => {
             collection.describe_indexes().into_iter().map(|index| index.specification).collect()

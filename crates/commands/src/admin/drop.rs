@@ -1,7 +1,9 @@
 //! `drop`: a collection with its indexes.
 
+use pando_catalog::VIEWS_COLLECTION;
 use pando_document::{DocumentWriter, RawValue};
 
+use super::view_definition;
 use crate::arguments::{collection_name, no_more};
 use crate::context::Context;
 use crate::system_profile::PROFILE_COLLECTION;
@@ -25,12 +27,16 @@ pub(crate) fn run(
         ));
     }
     let found = context.catalog().collection(context.database, name).is_some();
-    if found && namespace.is_system() && !is_profile && !namespace.collection().starts_with("system.buckets.")
-    {
+    let is_own = is_profile || name == VIEWS_COLLECTION;
+    if found && namespace.is_system() && !is_own && !namespace.collection().starts_with("system.buckets.") {
         return Err(CommandError::failed(
             ErrorCode::IllegalOperation,
             format!("can't drop system collection {namespace}"),
         ));
+    }
+    if !found && context.view(name)?.is_some() && view_definition::remove(context, &namespace)? {
+        reply.append("ns", RawValue::String(&namespace.to_string()));
+        return Ok(());
     }
     let dropped = context.drop_collection(&namespace)?;
     let indexes = i32::try_from(dropped.indexes().len() + 1).unwrap_or(i32::MAX);

@@ -28,7 +28,7 @@ pub(crate) fn run(
     }
     let wanted = wanted.ok_or_else(|| missing("dropIndexes", "index"))?;
     let namespace = context.namespace(name)?;
-    let Some(collection) = context.catalog().collection(context.database, name) else {
+    let Some(collection) = context.no_view(&namespace)? else {
         return Err(CommandError::failed(ErrorCode::NamespaceNotFound, format!("ns not found {namespace}")));
     };
     let names = wanted.names(&collection)?;

@@ -7,6 +7,7 @@ use pando_query::filter::Filter;
 use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::cursor_reply::{self, ListSource, NewCursor, cursor_batch_size};
+use crate::views::View;
 use crate::{CommandError, Request};
 
 /// How much is said of each collection.
@@ -59,12 +60,38 @@ pub(crate) fn run(
             descriptions.push(description);
         }
     }
+    for (name, view) in context.views()? {
+        let mut description = Vec::new();
+        describe_view(&name, &view, detail, &mut description);
+        let wanted = match &filter {
+            Some(filter) => filter.matches(RawDocument::from_bytes(&description)?)?,
+            None => true,
+        };
+        if wanted {
+            descriptions.push(description);
+        }
+    }
     let namespace = format!("{}.$cmd.listCollections", context.database);
     let source = Box::new(ListSource::new(descriptions));
     let first_batch = batch_size.or(Some(u64::MAX));
     let cursor =
         NewCursor { first_batch, ..NewCursor::new(request.body, namespace, source, context.query_account()) };
     cursor_reply::open(context, cursor, reply)
+}
+
+fn describe_view(name: &str, view: &View, detail: Detail, out: &mut Vec<u8>) {
+    let mut description = DocumentWriter::begin(out);
+    description.append_str("name", name);
+    description.append_str("type", "view");
+    if detail == Detail::Everything {
+        let mut options = description.document("options");
+        view.write_options(&mut options);
+        options.finish();
+        let mut info = description.document("info");
+        info.append_bool("readOnly", true);
+        info.finish();
+    }
+    description.finish();
 }
 
 fn describe(collection: &Collection, detail: Detail, out: &mut Vec<u8>) {

@@ -35,7 +35,7 @@ pub(crate) fn run(
         }
     }
     let namespace = context.writable(name)?;
-    let Some(collection) = context.catalog().collection(context.database, name) else {
+    let Some(collection) = context.no_view(&namespace)? else {
         return Err(CommandError::failed(ErrorCode::NamespaceNotFound, "collection does not exist"));
     };
     let indexes = chosen(&collection, which)?;

@@ -48,6 +48,19 @@ pub(crate) fn run(
             "renaming system.users collection or renaming to system.users is not allowed",
         ));
     }
+    let collection_or_view = |namespace: &Namespace| context.no_view(namespace);
+    if is_view(collection_or_view(&from))? {
+        return Err(CommandError::failed(
+            ErrorCode::CommandNotSupportedOnView,
+            format!("cannot rename view: {from}"),
+        ));
+    }
+    if is_view(collection_or_view(&to))? {
+        return Err(CommandError::failed(
+            ErrorCode::NamespaceExists,
+            format!("a view already exists with that name: {to}"),
+        ));
+    }
     if context.catalog().collection(from.database(), from.collection()).is_none() {
         return Err(source_missing(&from));
     }
@@ -70,6 +83,17 @@ pub(crate) fn run(
         }
         Err(CatalogError::CollectionNotFound { .. }) => Err(source_missing(&from)),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether a look for a collection was refused because the name is one of a view.
+fn is_view<T>(found: Result<T, CommandError>) -> Result<bool, CommandError> {
+    match found {
+        Ok(_) => Ok(false),
+        Err(CommandError::Failed(failure)) if failure.code == ErrorCode::CommandNotSupportedOnView => {
+            Ok(true)
+        }
+        Err(error) => Err(error),
     }
 }
 

@@ -33,6 +33,7 @@ use crate::write_gate::WriterKind;
 use crate::{CommandError, ErrorCode, Request};
 
 /// An `aggregate` as the client sent it: checked, not yet parsed.
+#[derive(Clone, Copy)]
 pub(crate) struct AggregateRequest<'a> {
     pub collection: &'a str,
     pub pipeline: &'a RawArray,
@@ -43,6 +44,18 @@ pub(crate) struct AggregateRequest<'a> {
 }
 
 impl<'a> AggregateRequest<'a> {
+    /// A pipeline without options.
+    pub fn of(collection: &'a str, pipeline: &'a RawArray) -> AggregateRequest<'a> {
+        AggregateRequest {
+            collection,
+            pipeline,
+            hint: None,
+            variables: RawDocument::empty(),
+            batch_size: None,
+            disk_use: DiskUse::Allowed,
+        }
+    }
+
     /// Reads the fields of a command document.
     pub fn read(
         body: &'a RawDocument,
@@ -51,14 +64,8 @@ impl<'a> AggregateRequest<'a> {
         let collection = collection_of(body)?;
         let mut pipeline = None;
         let mut cursor = None;
-        let mut request = AggregateRequest {
-            collection,
-            pipeline: RawArray::from_document(RawDocument::empty()),
-            hint: None,
-            variables: RawDocument::empty(),
-            batch_size: None,
-            disk_use: DiskUse::Allowed,
-        };
+        let nothing = RawArray::from_document(RawDocument::empty());
+        let mut request = AggregateRequest::of(collection, nothing);
         for argument in Arguments::of_command("aggregate", body) {
             let argument = argument?;
             match argument.name {
@@ -257,9 +264,7 @@ pub(crate) fn run(
     check_stages_at_level(context, request.body)?;
     let aggregate = AggregateRequest::read(request.body, CursorField::Required)?;
     let namespace = context.namespace(aggregate.collection)?;
-    let account = context.query_account();
-    let watch = EvaluationWatch::of(context.record.operation());
-    let scope = context.watched_scope(&watch).with_let(aggregate.variables)?;
+    let scope = context.parse_scope().with_let(aggregate.variables)?;
     let split = write_stage::split(context.database, aggregate.pipeline, &scope)?;
     if let Some(SplitPipeline { rest, stage }) = split {
         let pipeline = RawArray::from_document(&rest);
@@ -267,6 +272,7 @@ pub(crate) fn run(
         // The gate of the command itself is open to readers.
         let clock = context.shared.environment.clock();
         let _pass = context.shared.write_gate.enter(WriterKind::Alone, context.caller(), &**clock)?;
+        let account = context.query_account();
         let mut source = source_of(context, &aggregate, &scope, &account)?;
         let writer = stage.begin(context, &scope)?;
         writer.write_all(context, &mut source)?;
@@ -274,13 +280,27 @@ pub(crate) fn run(
         let cursor = NewCursor::new(request.body, namespace.to_string(), nothing, account);
         return cursor_reply::open(context, cursor, reply);
     }
-    let source = source_of(context, &aggregate, &scope, &account)?;
+    open(context, request.body, &aggregate, reply)
+}
+
+/// Answers a cursor over a pipeline that does not write.
+pub(super) fn open(
+    context: &Context<'_>,
+    command: &RawDocument,
+    aggregate: &AggregateRequest<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let namespace = context.namespace(aggregate.collection)?;
+    let account = context.query_account();
+    let watch = EvaluationWatch::of(context.record.operation());
+    let scope = context.watched_scope(&watch).with_let(aggregate.variables)?;
+    let source = source_of(context, aggregate, &scope, &account)?;
     let cursor = NewCursor {
         watch: Some(watch),
         read_time: context.read_time(),
         snapshot: Some(source.reader.snapshot()?),
         first_batch: aggregate.batch_size,
-        ..NewCursor::new(request.body, namespace.to_string(), Box::new(source), account)
+        ..NewCursor::new(command, namespace.to_string(), Box::new(source), account)
     };
     cursor_reply::open(context, cursor, reply)
 }
@@ -340,8 +360,28 @@ fn check_stages_at_level(context: &Context<'_>, body: &RawDocument) -> Result<()
     Ok(())
 }
 
-/// Parses, plans and starts the pipeline.
-fn source_of(
+/// Parses, plans and starts the pipeline. That of a view stands before it.
+pub(super) fn source_of(
+    context: &Context<'_>,
+    request: &AggregateRequest<'_>,
+    scope: &ParseScope,
+    account: &QueryAccount,
+) -> Result<AggregateSource, CommandError> {
+    let is_of_figures = coll_stats_stage::split(request.pipeline)?.is_some();
+    if request.collection != COLLECTIONLESS
+        && !is_of_figures
+        && context.collection(request.collection)?.is_none()
+        && let Some(view) = context.resolve_view(request.collection)?
+    {
+        let stages = view.followed_by(request.pipeline)?;
+        let pipeline = RawArray::from_document(&stages);
+        let below = AggregateRequest { collection: &view.collection, pipeline, ..*request };
+        return source_of_collection(context, &below, scope, account);
+    }
+    source_of_collection(context, request, scope, account)
+}
+
+fn source_of_collection(
     context: &Context<'_>,
     request: &AggregateRequest<'_>,
     scope: &ParseScope,

@@ -55,6 +55,15 @@ pub(super) fn document(
 ) -> Result<Bytes, CommandError> {
     let namespace = context.namespace(collection)?;
     let found = context.catalog().collection(context.database, collection);
+    let needs_collection = argument.iter().flatten().any(|(name, _)| name != "latencyStats");
+    if found.is_none() && needs_collection && context.view(collection)?.is_some() {
+        return Err(CommandError::failed(
+            ErrorCode::CommandNotSupportedOnView,
+            format!(
+                "PlanExecutor error during aggregation :: caused by :: Namespace {namespace} is a view, not a collection"
+            ),
+        ));
+    }
     // A collection that does not exist has latencies, all of them 0, and no other figures.
     let existing = |figures: &str| {
         found.as_ref().ok_or_else(|| {

@@ -2,13 +2,15 @@
 //! collection's counter has it, unless the statement belongs to a transaction.
 
 use pando_catalog::Collection;
-use pando_document::{DocumentWriter, Number, RawDocument, RawValue};
+use pando_document::{DocumentWriter, Number, RawArray, RawDocument, RawValue};
 use pando_query::explain::PlanSummary;
 use pando_query::filter::Filter;
 use pando_query::shell_text::value_text;
 
+use super::aggregate::AggregateRequest;
 use super::collation::refuse_collation;
 use super::selection::{self, Selection};
+use super::view_read::{self, Stages};
 use super::write_reply::count;
 use crate::arguments::{Arguments, collection_name_or};
 use crate::context::Context;
@@ -42,6 +44,18 @@ pub(crate) fn run(
     let reader = context.reader()?;
     let reach = limit.map(|limit| limit.saturating_add(skip));
     let collection = context.collection(namespace.collection())?;
+    if collection.is_none() && context.view(name)?.is_some() {
+        drop(reader);
+        let mut stages = Stages::default();
+        stages.push_match(query)?;
+        stages.push_reach(skip, limit);
+        stages.push("$count", "count");
+        let stages = stages.to_array();
+        let stages = RawArray::from_document(&stages);
+        let request = AggregateRequest { hint, ..AggregateRequest::of(name, stages) };
+        reply.append("n", count(view_read::count(context, &request)?));
+        return Ok(());
+    }
     let held = reader.hold()?;
     let transaction = held.transaction();
     // The counter lacks the writes of a transaction that is open.

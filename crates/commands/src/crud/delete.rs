@@ -15,7 +15,7 @@ use super::statement_batch::{BatchOutcome, Effect, Statement, StatementBatch, St
 use super::statement_parts::checked_hint;
 use super::steps::{Meter, Written, documents_max, in_steps};
 use super::update_statement::Reach;
-use super::write_reply::{Order, count, tried, write_errors, write_retried};
+use super::write_reply::{Order, count, tried, write_errors, write_retried, writes_into_view};
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::error::write_failure;
@@ -81,7 +81,7 @@ pub(super) fn delete_batch(
     order: Order,
 ) -> Result<BatchOutcome<DeleteOutcome>, CommandError> {
     let mut batch = StatementBatch::new(parts, scope, order);
-    unit_of_work::run(context, |context| {
+    let ran = unit_of_work::run(context, |context| {
         let lease = context.lease(namespace)?;
         let Some(lease) = lease else {
             for part in parts {
@@ -90,8 +90,11 @@ pub(super) fn delete_batch(
             return Ok(());
         };
         batch.run(context, &lease)
-    })?;
-    let outcome = batch.into_outcome();
+    });
+    let outcome = match ran {
+        Ok(()) => batch.into_outcome(),
+        Err(error) => BatchOutcome::refused(writes_into_view(error, parts.len(), order)?),
+    };
     context.shared.operations.add(OperationKind::Delete, tried(parts.len(), order, &outcome.failed));
     Ok(outcome)
 }

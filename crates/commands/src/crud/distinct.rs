@@ -2,13 +2,15 @@
 
 mod values;
 
-use pando_document::{DocumentWriter, RawDocument, RawValue};
+use pando_document::{DocumentWriter, RawArray, RawDocument, RawValue};
 use pando_query::filter::Filter;
 use pando_query::path::Path;
 
 use self::values::Values;
+use super::aggregate::AggregateRequest;
 use super::collation::refuse_collation;
 use super::selection::{self, Reader, Selection};
+use super::view_read::{self, Stages};
 use crate::arguments::{Arguments, collection_name_or, missing};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
@@ -52,6 +54,18 @@ pub(crate) fn run(
         context.check()
     };
     let found = held.collection(context.catalog(), namespace.database(), namespace.collection())?;
+    drop(held);
+    if found.is_none() && context.view(name)?.is_some() {
+        let mut stages = Stages::default();
+        stages.push_match(query)?;
+        let stages = stages.to_array();
+        let stages = RawArray::from_document(&stages);
+        let request = AggregateRequest { hint, ..AggregateRequest::of(name, stages) };
+        view_read::for_each(context, &request, |document| {
+            values.add_leaves(document, &path, &mut || check())
+        })?;
+    }
+    let held = snapshot.hold()?;
     if let Some(collection) = found {
         let selection = Selection::new(filter, None, hint, None)?;
         let reader = Reader { collection: &collection, transaction: held.transaction(), context };

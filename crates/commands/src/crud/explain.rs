@@ -24,17 +24,21 @@ use super::aggregate::{
     collection_of, measure,
 };
 use super::find_request::{FindRequest, ParsedFind};
-use super::write_stage;
+use super::{view_read, write_stage};
 use crate::arguments::{Argument, Arguments, collection_name_or, missing};
 use crate::context::Context;
 use crate::identity::MONGODB_VERSION;
 use crate::reader::Reader;
+use crate::views::not_a_collection;
 use crate::{CommandError, ErrorCode, Request};
 
 const VERBOSITIES: [&str; 3] = ["queryPlanner", "executionStats", "allPlansExecution"];
 /// Commands that can be explained.
 const EXPLAINED: [&str; 8] =
     ["aggregate", "count", "delete", "distinct", "find", "findAndModify", "findandmodify", "update"];
+
+/// Those of them that read, and so are possible on views.
+const READS: [&str; 4] = ["aggregate", "count", "distinct", "find"];
 
 /// Explains the command inside.
 pub(crate) fn run(
@@ -114,6 +118,15 @@ pub(crate) fn explain(
     };
     let namespace = context.namespace(collection_name)?;
     let found = context.catalog().collection(namespace.database(), namespace.collection());
+    if found.is_none()
+        && let Some(view) = context.resolve_view(collection_name)?
+    {
+        if !READS.contains(&name) {
+            return Err(not_a_collection(&namespace));
+        }
+        let below = view_read::as_aggregate(&view, name, command)?;
+        return explain(context, &below, verbosity, reply);
+    }
     // After the description, so that it sees all entries of its indexes.
     let reader = context.reader()?;
     let explained = explained(context, name, command, found.as_ref())?;

@@ -20,6 +20,7 @@ use pando_query::projection::Projection;
 
 use super::find_request::{FindRequest, ParsedFind};
 use super::selection::project;
+use super::view_read;
 use crate::context::Context;
 use crate::cursor_reply::{self, FIRST_BATCH_DEFAULT, NewCursor};
 use crate::cursors::{BatchPlace, CursorSource};
@@ -45,6 +46,9 @@ pub(crate) fn run(
         return find_point(context, request, &find, Arc::clone(collection), id, reply);
     }
     let namespace = context.readable(find.collection)?;
+    if found.is_none() && context.view(find.collection)?.is_some() {
+        return view_read::find(context, request, &find, reply);
+    }
     let watch = EvaluationWatch::in_mode(context.record.operation(), context.blocking);
     let parsed = ParsedFind::parse(&find, &context.watched_scope(&watch))?;
     let memory = StageMemory::new(context.query_account(), find.disk_use);

@@ -31,6 +31,7 @@ pub(crate) struct FindRequest<'a> {
     pub keeping: Keeping,
     pub expiry: Expiry,
     pub disk_use: DiskUse,
+    pub allows_partial_results: bool,
 }
 
 impl<'a> FindRequest<'a> {
@@ -55,6 +56,7 @@ impl<'a> FindRequest<'a> {
             keeping: Keeping::Keep,
             expiry: Expiry::TimesOut,
             disk_use: DiskUse::Allowed,
+            allows_partial_results: false,
         };
         for argument in Arguments::of_command("FindCommandRequest", body) {
             request.take(argument?)?;
@@ -91,9 +93,7 @@ impl<'a> FindRequest<'a> {
                 ));
             }
             "singleBatch" | "noCursorTimeout" | "tailable" | "awaitData" | "returnKey" | "showRecordId" => {}
-            "allowPartialResults" => {
-                argument.flag()?;
-            }
+            "allowPartialResults" => self.allows_partial_results = argument.flag()?,
             // MongoDB takes a boolean, which means nothing any more, and asks for an object in place of other
             // values.
             "oplogReplay" if matches!(argument.value, RawValue::Boolean(_)) => {}

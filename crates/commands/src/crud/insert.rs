@@ -14,7 +14,7 @@
 use pando_catalog::{BlockingMode, Collection, Namespace, WriteTransaction};
 use pando_document::{DocumentWriter, RawDocument};
 
-use super::write_reply::{FailedWrite, Order, count, tried, write_errors, write_retried};
+use super::write_reply::{FailedWrite, Order, count, tried, write_errors, write_retried, writes_into_view};
 use super::{load_insert, stored_document};
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
@@ -92,7 +92,8 @@ pub(super) fn insert_batch(
         }
         context.commit_work(work)?;
         Ok((inserted, failed))
-    })?;
+    })
+    .or_else(|error| writes_into_view(error, documents.len(), order).map(|failed| (0, failed)))?;
     context.shared.operations.add(OperationKind::Insert, tried(documents.len(), order, &failed));
     Ok((inserted, failed))
 }

@@ -101,6 +101,11 @@ impl Merge {
         Ok(Merge { target, on, matched, not_matched, variables })
     }
 
+    /// The collection that takes the documents.
+    pub fn target(&self) -> &Namespace {
+        &self.target
+    }
+
     /// The stage as `explain` shows it.
     pub fn shown(&self) -> Document {
         let (mut into, mut merge, mut shown) = (Document::new(), Document::new(), Document::new());

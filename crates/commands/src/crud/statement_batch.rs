@@ -110,6 +110,11 @@ impl<O> Default for BatchOutcome<O> {
 }
 
 impl<O> BatchOutcome<O> {
+    /// A batch of which no statement was carried out.
+    pub fn refused(failed: Vec<FailedWrite>) -> BatchOutcome<O> {
+        BatchOutcome { statements: failed.len(), outcomes: Vec::new(), failed }
+    }
+
     /// Notes that the next statement was carried out.
     pub fn succeed(&mut self, index: usize, outcome: O) {
         self.statements += 1;

@@ -12,7 +12,7 @@ use super::insert::check_batch_length;
 use super::statement_batch::{BatchOutcome, Effect, Statement, StatementBatch, StatementRun};
 use super::statement_parts::{array_of_documents, check_stages, checked_hint, checked_modification};
 use super::update_statement::{Reach, UpdateOutcome, UpdateParts, UpdateStatement, Upsert};
-use super::write_reply::{FailedWrite, Order, count, tried, write_errors, write_retried};
+use super::write_reply::{FailedWrite, Order, count, tried, write_errors, write_retried, writes_into_view};
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::operation_counters::OperationKind;
@@ -77,6 +77,10 @@ pub(super) fn update_batch(
             }
         };
         batch.run(context, &lease)
+    })
+    .or_else(|error| {
+        without_collection = Some(BatchOutcome::refused(writes_into_view(error, parts.len(), order)?));
+        Ok::<(), CommandError>(())
     })?;
     let outcome = without_collection.unwrap_or_else(|| batch.into_outcome());
     context.shared.operations.add(OperationKind::Update, tried(parts.len(), order, &outcome.failed));

@@ -4,6 +4,7 @@ use pando_document::{DocumentWriter, RawValue};
 
 use crate::context::Context;
 use crate::error::Failure;
+use crate::{CommandError, ErrorCode};
 
 /// A write of a batch that failed.
 #[derive(Debug)]
@@ -21,6 +22,21 @@ pub(super) enum Order {
     Ordered,
     /// Every write is tried.
     Unordered,
+}
+
+/// The failures of the writes of a batch whose target is a view; another error stays one of the command.
+pub(super) fn writes_into_view(
+    error: CommandError,
+    writes: usize,
+    order: Order,
+) -> Result<Vec<FailedWrite>, CommandError> {
+    match error {
+        CommandError::Failed(failure) if failure.code == ErrorCode::CommandNotSupportedOnView => {
+            let tried = if order == Order::Ordered { 1 } else { writes };
+            Ok((0..tried).map(|index| FailedWrite { index, failure: (*failure).clone() }).collect())
+        }
+        other => Err(other),
+    }
 }
 
 /// The number of tried operations of a batch. An ordered batch ends with its first failure.

@@ -102,6 +102,11 @@ impl WriteStage {
         context: &mut Context<'_>,
         scope: &'s ParseScope,
     ) -> Result<Writer<'s>, CommandError> {
+        let target = match self {
+            WriteStage::Out(target) => target,
+            WriteStage::Merge(merge) => merge.target(),
+        };
+        context.no_view(target).map_err(while_writing)?;
         Ok(match self {
             WriteStage::Out(target) => {
                 Writer::Out(Box::new(OutWriter::begin(context, target).map_err(while_writing)?))

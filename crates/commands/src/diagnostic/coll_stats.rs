@@ -27,8 +27,9 @@ pub(crate) fn run(
         }
     }
     let namespace = context.namespace(name)?;
+    let found = context.no_view(&namespace)?;
     reply.append_str("ns", &namespace.to_string());
-    match context.catalog().collection(context.database, name) {
+    match found {
         Some(collection) => {
             write_size(&CollectionSize::of(context, &collection)?, scale, reply);
             if !collection.layout().is_by_id() {

@@ -38,7 +38,7 @@ pub(crate) fn run(
     };
     let namespace = Namespace::new(database, collection)?;
     let began = context.shared.now_ms();
-    let found = context.catalog().collection(namespace.database(), namespace.collection());
+    let found = context.no_view(&namespace)?;
     let counts = found.as_ref().map(|collection| context.catalog().counts(collection, context.operation));
     let counts = counts.transpose()?.unwrap_or_default();
     if found.is_some() {

@@ -45,7 +45,7 @@ pub(crate) fn run(
     let scaled = |bytes: u64| if collections.is_empty() { RawValue::Int32(0) } else { scaled(bytes) };
     reply.append_str("db", context.database);
     reply.append("collections", count(collections.len() as u64));
-    reply.append("views", count(0));
+    reply.append("views", count(context.views()?.len() as u64));
     reply.append("objects", count(objects));
     let average = data.checked_div(objects).map_or(0.0, |_| data as f64 / objects as f64);
     let average = if collections.is_empty() { RawValue::Int32(0) } else { RawValue::Double(average) };

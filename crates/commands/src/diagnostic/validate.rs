@@ -28,6 +28,9 @@ pub(crate) fn run(
     }
     let namespace = context.namespace(name)?;
     let Some(collection) = context.catalog().collection(context.database, name) else {
+        if context.view(name)?.is_some() {
+            return Err(CommandError::failed(ErrorCode::CommandNotSupportedOnView, "Cannot validate a view"));
+        }
         return Err(CommandError::failed(
             ErrorCode::NamespaceNotFound,
             format!("Collection '{namespace}' does not exist to validate."),

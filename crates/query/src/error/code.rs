@@ -73,6 +73,7 @@ error_codes! {
     InternalError = 1, "InternalError";
     BadValue = 2, "BadValue";
     NoSuchKey = 4, "NoSuchKey";
+    GraphContainsCycle = 5, "GraphContainsCycle";
     HostUnreachable = 6, "HostUnreachable";
     HostNotFound = 7, "HostNotFound";
     FailedToParse = 9, "FailedToParse";
@@ -125,11 +126,14 @@ error_codes! {
     ReadConcernMajorityNotAvailableYet = 134, "ReadConcernMajorityNotAvailableYet";
     ExceededMemoryLimit = 146, "ExceededMemoryLimit";
     StaleEpoch = 150, "StaleEpoch";
+    ViewDepthLimitExceeded = 165, "ViewDepthLimitExceeded";
     CommandNotSupportedOnView = 166, "CommandNotSupportedOnView";
+    OptionNotSupportedOnView = 167, "OptionNotSupportedOnView";
     InvalidPipelineOperator = 168, "InvalidPipelineOperator";
     CannotIndexParallelArrays = 171, "CannotIndexParallelArrays";
     QueryPlanKilled = 175, "QueryPlanKilled";
     AmbiguousIndexKeyPattern = 181, "AmbiguousIndexKeyPattern";
+    InvalidViewDefinition = 182, "InvalidViewDefinition";
     PrimarySteppedDown = 189, "PrimarySteppedDown";
     InvalidIndexSpecificationOption = 197, "InvalidIndexSpecificationOption";
     InvalidUuid = 207, "InvalidUUID";

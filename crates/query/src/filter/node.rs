@@ -99,6 +99,16 @@ impl Node {
         }
     }
 
+    /// Whether it consists of comparisons with values, so that its text tells all of it.
+    pub(crate) fn is_plain(&self) -> bool {
+        match self {
+            Node::And(nodes) | Node::Or(nodes) => nodes.iter().all(Node::is_plain),
+            Node::Field(FieldTest { test: Test::Comparison(_), .. }) => true,
+            Node::Field(FieldTest { test: Test::In(list), .. }) => list.regexes().is_empty(),
+            Node::Field(_) | Node::Nor(_) | Node::Not(_) | Node::Expression(_) | Node::Never => false,
+        }
+    }
+
     /// Whether it holds for everything.
     pub(crate) fn is_trivial(&self) -> bool {
         matches!(self, Node::And(nodes) if nodes.is_empty())

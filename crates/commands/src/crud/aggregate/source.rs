@@ -4,16 +4,18 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use pando_catalog::{
-    BlockingMode, Bytes, Caller, Collection, ID_INDEX, Operation, QueryAccount, Transaction,
+    BlockingMode, Bytes, Caller, Collection, ID_INDEX, Operation, QueryAccount, Transaction, VIEWS_COLLECTION,
 };
-use pando_document::RawDocument;
+use pando_document::{RawArray, RawDocument};
 use pando_query::QueryError;
 use pando_query::execute::{ExecutionFigures, Executor, Revisits};
+use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::pipeline::{Flow, Pipeline, PipelineRun, RunOptions, RunSink, Searches, Sink, Source, Take};
 use pando_query::plan::{Access, FindSpecification, Plan, plan_at};
 
+use super::{AggregateRequest, PlannedPipeline};
 use crate::CommandError;
 use crate::ErrorCode;
 use crate::context::Context;
@@ -21,6 +23,7 @@ use crate::cursors::CursorSource;
 use crate::error::memory_fault;
 use crate::reader::{HeldReader, Reader};
 use crate::shared_state::SharedState;
+use crate::views::{ViewReader, as_query_error, too_deep};
 
 /// The input of the first stage.
 pub(super) enum Input {
@@ -52,11 +55,11 @@ impl Input {
 }
 
 /// The source of a pipeline's documents.
-pub(super) struct AggregateSource {
+pub(in crate::crud) struct AggregateSource {
     pub shared: Arc<SharedState>,
     pub database: String,
     pub reader: Reader,
-    pub input: Input,
+    pub(super) input: Input,
     pub run: PipelineRun,
     pub account: QueryAccount,
 }
@@ -77,6 +80,7 @@ impl CursorSource for AggregateSource {
             account: &self.account,
             memory: MemoryReport { account: &self.account, operation: caller.operation, documents: 0 },
             searches: None,
+            views_above: 0,
         };
         let start = out.len();
         let next = self.run.for_each(&mut source, &mut |next, _| {
@@ -136,6 +140,7 @@ pub(crate) fn measure(
         account: &memory.account,
         memory: MemoryReport { account: &memory.account, operation: context.operation, documents: 0 },
         searches: Some(Searches::default()),
+        views_above: 0,
     };
     let outcome = run.for_each(&mut source, &mut |_, _| Ok(Flow::More));
     memory.account.report(context.operation);
@@ -159,7 +164,12 @@ struct CollectionSource<'s> {
     memory: MemoryReport<'s>,
     /// The work in other collections, where it is measured.
     searches: Option<Searches>,
+    /// The views whose pipelines are carried out around this one.
+    views_above: usize,
 }
+
+/// Views within one another that a pipeline may read.
+const VIEWS_MAX: usize = 20;
 
 /// Tells the operation about the memory of its query now and then within a long call.
 struct MemoryReport<'s> {
@@ -241,7 +251,7 @@ impl Source for CollectionSource<'_> {
             message: error.to_string(),
         })?;
         let Some(collection) = found else {
-            return Ok(());
+            return self.find_in_view(collection, filter, take);
         };
         let plan = plan_at(&FindSpecification::matching(filter), &collection, self.transaction.snapshot())?;
         let memory = StageMemory::new(self.account.clone(), DiskUse::Allowed);
@@ -266,6 +276,70 @@ impl Source for CollectionSource<'_> {
 
     fn check(&self) -> Result<(), QueryError> {
         Ok(self.caller.operation.check()?)
+    }
+}
+
+impl CollectionSource<'_> {
+    /// The same in a view; a name that is none of a view is one of an empty collection.
+    fn find_in_view(&mut self, name: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
+        if self.shared.catalog.collection(self.database, VIEWS_COLLECTION).is_none() {
+            return Ok(());
+        }
+        let views = ViewReader {
+            catalog: &self.shared.catalog,
+            held: self.held,
+            database: self.database,
+            blocking: self.caller.blocking,
+        };
+        let Some(view) = views.resolve(name).map_err(as_query_error)? else { return Ok(()) };
+        if self.views_above == VIEWS_MAX {
+            return Err(as_query_error(too_deep()));
+        }
+        let collection = self.held.collection(&self.shared.catalog, self.database, &view.collection);
+        let collection = collection.map_err(|error| as_query_error(error.into()))?;
+        // The optimiser moves the filter before the stages of the view where it can.
+        let pushed = filter.to_match_stages();
+        let stages = view.followed_by(RawArray::from_document(&pushed)).map_err(as_query_error)?;
+        let scope = ParseScope::at(self.shared.now_ms()).with_dice(&self.shared.dice);
+        let pipeline = Pipeline::parse(RawArray::from_document(&stages), &scope)?;
+        let memory = StageMemory::new(self.account.clone(), DiskUse::Allowed);
+        let (mut input, rest) = match collection {
+            Some(collection) => {
+                let request =
+                    AggregateRequest::of(&view.collection, RawArray::from_document(RawDocument::empty()));
+                let snapshot = self.transaction.snapshot();
+                let planned = PlannedPipeline::new(&request, pipeline, &scope, &collection, snapshot);
+                let PlannedPipeline { plan, rest, .. } = planned.map_err(as_query_error)?;
+                if let Some(all) = &mut self.searches {
+                    all.add(search_of(&plan));
+                }
+                (Input::of(collection, plan, &rest, &memory).map_err(as_query_error)?, rest)
+            }
+            None => (Input::Given(Vec::new().into_iter()), pipeline),
+        };
+        let options = RunOptions::new(memory, self.shared.environment.random().next_u64());
+        let mut run = rest.start(&options);
+        let mut source = CollectionSource {
+            input: &mut input,
+            memory: MemoryReport { account: self.account, operation: self.caller.operation, documents: 0 },
+            searches: self.searches.as_ref().map(|_| Searches::default()),
+            views_above: self.views_above + 1,
+            ..*self
+        };
+        run.for_each(&mut source, &mut |document, _| {
+            if filter.matches(document)? {
+                take(document)?;
+            }
+            Ok(Flow::More)
+        })?;
+        let within = source.take_searches();
+        if let Some(all) = &mut self.searches {
+            all.add(within);
+            let figures = input.figures().unwrap_or_default();
+            all.keys_examined += figures.counters.keys_examined;
+            all.documents_examined += figures.counters.documents_examined;
+        }
+        Ok(())
     }
 }
 

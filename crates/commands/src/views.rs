@@ -1,0 +1,173 @@
+//! Views: names that stand for a pipeline over a collection or over another view.
+//!
+//! # Steps of a read
+//! 1. A name that no collection has is looked for in `system.views` of its database
+//!    ([`find`](ViewReader::find)).
+//! 2. [`resolve`](ViewReader::resolve) follows the views below one another down to a collection.
+//! 3. The pipelines of all of them, that of the lowest first, and the pipeline of the request become one. The
+//!    optimiser sees it as a whole, so that a filter on the view uses the indexes of the collection.
+//!
+//! # Not here
+//! The check of a new definition (`admin`), `find`, `count` and `distinct` as pipelines (`crud`).
+
+use pando_catalog::{
+    BlockingMode, Catalog, Collection, Direction, KeyRange, Operation, StorageError, Transaction,
+    VIEWS_COLLECTION, view_definition,
+};
+use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
+use pando_query::QueryError;
+
+use crate::error::Failure;
+use crate::reader::HeldReader;
+use crate::{CommandError, ErrorCode};
+
+/// Views below one another that a read follows at most, as in MongoDB.
+const DEPTH_MAX: usize = 20;
+
+/// The definition of a view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct View {
+    /// The collection or view below.
+    pub on: String,
+    /// An array of stages.
+    pub pipeline: RawDocumentBuf,
+}
+
+impl View {
+    /// Reads a document of `system.views`.
+    ///
+    /// # Errors
+    /// The document is no definition.
+    pub fn read(definition: &RawDocument) -> Result<View, CommandError> {
+        let (Some(RawValue::String(on)), Some(RawValue::Array(pipeline))) =
+            (definition.get("viewOn")?, definition.get("pipeline")?)
+        else {
+            return Err(CommandError::failed(
+                ErrorCode::InvalidViewDefinition,
+                "Invalid view definition: expected the string 'viewOn' and the array 'pipeline'",
+            ));
+        };
+        Ok(View { on: on.to_owned(), pipeline: pipeline.as_document().to_owned() })
+    }
+
+    /// The document of `system.views`.
+    pub fn to_document(&self, full_name: &str) -> RawDocumentBuf {
+        let mut bytes = Vec::new();
+        let mut out = DocumentWriter::begin(&mut bytes);
+        out.append_str("_id", full_name);
+        self.write_options(&mut out);
+        out.finish();
+        RawDocumentBuf::from_vec(bytes).unwrap_or_default()
+    }
+
+    /// Writes the fields that `create` takes.
+    pub fn write_options(&self, out: &mut DocumentWriter<'_>) {
+        out.append_str("viewOn", &self.on);
+        out.append("pipeline", RawValue::Array(RawArray::from_document(&self.pipeline)));
+    }
+}
+
+/// The views that a collection of definitions has, in the order of their names. Blocks.
+pub(crate) fn views_of(
+    definitions: &Collection,
+    transaction: &dyn Transaction,
+    operation: &Operation,
+) -> Result<Vec<(String, View)>, CommandError> {
+    let mut found = Vec::new();
+    let mut scan = definitions.scan_documents(KeyRange::all(), Direction::Forward);
+    while let Some((_, definition)) = scan.next(transaction, BlockingMode::MayBlock)? {
+        operation.check().map_err(QueryError::from)?;
+        let definition = RawDocument::from_bytes(definition)?;
+        let Some(RawValue::String(full_name)) = definition.get("_id")? else { continue };
+        let Some((_, name)) = full_name.split_once('.') else { continue };
+        found.push((name.to_owned(), View::read(definition)?));
+    }
+    Ok(found)
+}
+
+/// A collection, and the stages that stand for a view of it.
+#[derive(Clone, Debug)]
+pub(crate) struct ResolvedView {
+    pub collection: String,
+    stages: Vec<RawDocumentBuf>,
+}
+
+impl ResolvedView {
+    /// The stages of the view, and the given ones behind them, as an array.
+    pub fn followed_by(&self, pipeline: &RawArray) -> Result<RawDocumentBuf, CommandError> {
+        let mut bytes = Vec::new();
+        let mut out = DocumentWriter::begin(&mut bytes);
+        let mut at = 0;
+        for part in self.stages.iter().map(|part| RawArray::from_document(part)).chain([pipeline]) {
+            for stage in part.iter() {
+                out.append(&at.to_string(), stage?);
+                at += 1;
+            }
+        }
+        out.finish();
+        Ok(RawDocumentBuf::from_vec(bytes)?)
+    }
+}
+
+/// Where views are looked for.
+#[derive(Clone, Copy)]
+pub(crate) struct ViewReader<'r> {
+    pub catalog: &'r Catalog,
+    pub held: &'r HeldReader<'r>,
+    pub database: &'r str,
+    pub blocking: BlockingMode,
+}
+
+impl ViewReader<'_> {
+    /// The view of this name.
+    pub fn find(&self, name: &str) -> Result<Option<View>, CommandError> {
+        let Some(definitions) = self.held.collection(self.catalog, self.database, VIEWS_COLLECTION)? else {
+            return Ok(None);
+        };
+        let found = view_definition(&definitions, name, self.held.transaction(), self.blocking)?;
+        found.map(|bytes| View::read(RawDocument::from_bytes(&bytes)?)).transpose()
+    }
+
+    /// The collection below the view of this name; `None` if there is no such view.
+    pub fn resolve(&self, name: &str) -> Result<Option<ResolvedView>, CommandError> {
+        let Some(View { on, pipeline }) = self.find(name)? else { return Ok(None) };
+        let (mut below, mut stages) = (on, vec![pipeline]);
+        while self.held.collection(self.catalog, self.database, &below)?.is_none()
+            && let Some(View { on, pipeline }) = self.find(&below)?
+        {
+            stages.insert(0, pipeline);
+            if stages.len() >= DEPTH_MAX {
+                return Err(too_deep());
+            }
+            below = on;
+        }
+        Ok(Some(ResolvedView { collection: below, stages }))
+    }
+}
+
+/// The error of views over too many views.
+pub(crate) fn too_deep() -> CommandError {
+    CommandError::failed(
+        ErrorCode::ViewDepthLimitExceeded,
+        format!("View depth too deep or view cycle detected; maximum depth is {DEPTH_MAX}"),
+    )
+}
+
+/// The error of commands that are for collections.
+pub(crate) fn not_a_collection(namespace: &impl std::fmt::Display) -> CommandError {
+    CommandError::failed(
+        ErrorCode::CommandNotSupportedOnView,
+        format!("Namespace {namespace} is a view, not a collection"),
+    )
+}
+
+/// The error of a search in a view as one of the query that makes it.
+pub(crate) fn as_query_error(error: CommandError) -> QueryError {
+    match error {
+        CommandError::WouldBlock(_) => QueryError::from(StorageError::would_block()),
+        CommandError::Failed(failure) => {
+            let Failure { code, message, .. } = *failure;
+            QueryError::Refused { code, message }
+        }
+    }
+}
