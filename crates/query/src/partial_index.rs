@@ -97,7 +97,7 @@ fn check_node(node: &Node) -> Result<(), String> {
         Node::Field(field) => {
             matches!(field.test, Test::Comparison(_) | Test::In(_) | Test::Exists | Test::Type(_))
         }
-        Node::Nor(_) | Node::Not(_) | Node::Expression(_) | Node::Never => false,
+        Node::Nor(_) | Node::Not(_) | Node::Expression(_) | Node::Schema(_) | Node::Never => false,
     };
     if is_permitted {
         return Ok(());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pando_document::RawValue;
 
 use super::subject::Subject;
-use super::{BitsTest, Comparison, ElementTest, InList, Modulo, TypeSet};
+use super::{BitsTest, Comparison, ElementTest, InList, Modulo, Schema, TypeSet};
 use crate::QueryError;
 use crate::expression::Expression;
 use crate::needs::Needs;
@@ -27,6 +27,8 @@ pub enum Node {
     Field(FieldTest),
     /// `$expr`.
     Expression(Arc<Expression>),
+    /// `$jsonSchema`.
+    Schema(Arc<Schema>),
     /// No document matches (`$alwaysFalse`, `$all: []`).
     Never,
 }
@@ -95,6 +97,7 @@ impl Node {
             Node::Not(node) => node.add_needs(needs),
             Node::Field(field) => needs.add(field.path.as_str()),
             Node::Expression(expression) => expression.add_needs(needs),
+            Node::Schema(_) => needs.add_everything(),
             Node::Never => {}
         }
     }
@@ -105,7 +108,8 @@ impl Node {
             Node::And(nodes) | Node::Or(nodes) => nodes.iter().all(Node::is_plain),
             Node::Field(FieldTest { test: Test::Comparison(_), .. }) => true,
             Node::Field(FieldTest { test: Test::In(list), .. }) => list.regexes().is_empty(),
-            Node::Field(_) | Node::Nor(_) | Node::Not(_) | Node::Expression(_) | Node::Never => false,
+            Node::Field(_) | Node::Nor(_) | Node::Not(_) => false,
+            Node::Expression(_) | Node::Schema(_) | Node::Never => false,
         }
     }
 
@@ -148,6 +152,7 @@ impl Node {
             }
             Node::Not(node) => Ok(!node.matches(subject, &mut None)?),
             Node::Expression(expression) => super::expression::holds(expression, subject.document()),
+            Node::Schema(schema) => schema.is_kept(RawValue::Document(subject.document())),
             Node::Never => Ok(false),
         }
     }
@@ -181,7 +186,7 @@ impl Node {
                 Ok(true)
             }
             Node::Not(node) => Ok(!node.matches_value(value)?),
-            Node::Expression(_) | Node::Never => Ok(false),
+            Node::Expression(_) | Node::Schema(_) | Node::Never => Ok(false),
         }
     }
 }

@@ -8,6 +8,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use pando_document::{RawDocument, RawValue};
 
@@ -15,7 +16,7 @@ use super::bits::{self, BitsWanted};
 use super::comparison::{self, Operator, is_operator_document};
 use super::{
     FilterFault, Node, all, elem_match, exists, expression, in_list, logical, modulo, number_argument, regex,
-    size, type_set,
+    schema, size, type_set,
 };
 use crate::QueryError;
 use crate::expression::ParseScope;
@@ -125,7 +126,8 @@ fn top_level(
             require_top_level(context, "$where")?;
             return Err(QueryError::not_implemented("$where"));
         }
-        "text" | "jsonSchema" | "sampleRate" => {
+        "jsonSchema" => nodes.push(Node::Schema(Arc::new(schema::parse(value, context)?))),
+        "text" | "sampleRate" => {
             return Err(QueryError::not_implemented(&format!("${operator}")));
         }
         _ => {

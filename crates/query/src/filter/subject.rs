@@ -42,7 +42,7 @@ fn uses_up(node: &Node, left: &mut usize) -> bool {
     match node {
         Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().any(|node| uses_up(node, left)),
         Node::Not(node) => uses_up(node, left),
-        Node::Field(_) | Node::Expression(_) | Node::Never => match left.checked_sub(1) {
+        Node::Field(_) | Node::Expression(_) | Node::Schema(_) | Node::Never => match left.checked_sub(1) {
             Some(fewer) => {
                 *left = fewer;
                 false

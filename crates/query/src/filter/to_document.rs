@@ -23,6 +23,7 @@ pub(super) fn of_node(node: &Node) -> Document {
         Node::Field(FieldTest { path, test }) => single(path.as_str(), of_test(test)),
         // Expressions keep no text of their own.
         Node::Expression(_) => single("$expr", Document::new()),
+        Node::Schema(schema) => single("$jsonSchema", Document::from_raw(schema.text()).unwrap_or_default()),
         Node::Never => single("$alwaysFalse", Value::Int32(1)),
     }
 }
@@ -66,7 +67,7 @@ fn operators(nodes: &[Node]) -> Document {
                     document.push(name, value.clone());
                 }
             }
-            Node::Or(_) | Node::Nor(_) | Node::Expression(_) | Node::Never => {}
+            Node::Or(_) | Node::Nor(_) | Node::Expression(_) | Node::Schema(_) | Node::Never => {}
         }
     }
     document

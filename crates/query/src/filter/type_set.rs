@@ -25,6 +25,11 @@ impl TypeSet {
         ElementType::ALL.into_iter().filter(move |kind| self.contains(*kind))
     }
 
+    /// Adds the types of a name.
+    pub(super) fn add_alias(&mut self, alias: &str) -> Result<(), QueryError> {
+        add(self, RawValue::String(alias))
+    }
+
     fn add(&mut self, kind: ElementType) {
         self.bits |= bit(kind);
     }

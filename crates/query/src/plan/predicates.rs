@@ -73,7 +73,7 @@ pub(super) fn of_conjunction(nodes: &[Node]) -> Vec<Predicate<'_>> {
                     add(at, field, Sense::Unwanted, &mut predicates);
                 }
             }
-            Node::And(_) | Node::Or(_) | Node::Expression(_) | Node::Never => {}
+            Node::And(_) | Node::Or(_) | Node::Expression(_) | Node::Schema(_) | Node::Never => {}
         }
     }
     predicates
