@@ -73,7 +73,6 @@ def _holds(name):
 
 NOT_YET = [
     NotYet("capped collections come later", _of_collection("capped")),
-    NotYet("validators come later", _of_collection("validator")),
     NotYet("time series come later", _of_collection("timeseries")),
     NotYet("clustered collections are what all collections are", _of_collection("clusteredIndex")),
     NotYet("TTL of collections comes later", _of_collection("expireAfterSeconds")),

@@ -1,12 +1,14 @@
 //! The surroundings of one request: the state of the store, the connection, and whether the caller may block.
 
+mod view_lookup;
+
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use pando_catalog::{
     Begin, BlockingMode, Caller, Catalog, CatalogError, Collection, CommitReceipt, Durability, Interruption,
-    Lease, Namespace, Operation, QueryAccount, StorageError, Transaction, VIEWS_COLLECTION, WriteTransaction,
+    Lease, Namespace, Operation, QueryAccount, StorageError, Transaction, WriteTransaction,
 };
 use pando_document::{Document, RawDocument, RawDocumentBuf, Timestamp};
 use pando_environment::Monotonic;
@@ -29,7 +31,6 @@ use crate::session_id::SessionId;
 use crate::sessions::{OpenTransaction, SessionUse};
 use crate::shared_state::SharedState;
 use crate::system_profile::{self, PROFILE_COLLECTION};
-use crate::views::{ResolvedView, View, ViewReader, not_a_collection, views_of};
 use crate::{CommandError, ConnectionState, ErrorCode, Request};
 
 /// The surroundings of one request.
@@ -50,6 +51,7 @@ pub(crate) struct Context<'c> {
     /// The use of its session, if the request has a transaction number.
     pub session_use: Option<Box<SessionUse>>,
     pub read: ReadConcern,
+    pub validation: Validation,
     /// The snapshot that a read with read concern `snapshot` reads.
     pub past: Option<Arc<HeldSnapshot>>,
     /// The last commit of this request.
@@ -78,6 +80,15 @@ pub(crate) struct Attempt<'a> {
     /// The first attempt of the same request, from which its time counts.
     pub began: Monotonic,
     pub form: RequestForm,
+}
+
+/// Whether the writes of a request keep the rules of their collections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Validation {
+    /// They do.
+    Checked,
+    /// The request has `bypassDocumentValidation`.
+    Bypassed,
 }
 
 /// The form in which a request came.
@@ -131,6 +142,7 @@ impl<'c> Context<'c> {
             concern,
             session_use,
             read,
+            validation: Validation::Checked,
             past: None,
             pending,
             awaited: None,
@@ -138,6 +150,14 @@ impl<'c> Context<'c> {
             suspended: None,
             units: 0,
         }
+    }
+
+    /// Reads `bypassDocumentValidation`, whose type the command checks.
+    pub fn read_validation(&mut self, body: &RawDocument) -> Result<(), CommandError> {
+        if body.get("bypassDocumentValidation")?.is_some_and(|bypass| bypass.to_bool()) {
+            self.validation = Validation::Bypassed;
+        }
+        Ok(())
     }
 
     /// Notes that a unit of work has ended with success.
@@ -365,60 +385,6 @@ impl<'c> Context<'c> {
                 }
             }
         }
-    }
-
-    /// Looks for views of a database as a statement reads it. `None`: it has none.
-    fn with_views<T>(
-        &self,
-        database: &str,
-        look: impl FnOnce(ViewReader<'_>) -> Result<Option<T>, CommandError>,
-    ) -> Result<Option<T>, CommandError> {
-        if self.catalog().collection(database, VIEWS_COLLECTION).is_none() {
-            return Ok(None);
-        }
-        let reader = self.reader()?;
-        let held = reader.hold()?;
-        let (catalog, blocking) = (self.catalog(), self.blocking);
-        look(ViewReader { catalog, held: &held, database, blocking })
-    }
-
-    /// The view of this name in the database of the request.
-    pub fn view(&self, name: &str) -> Result<Option<View>, CommandError> {
-        self.with_views(self.database, |views| views.find(name))
-    }
-
-    /// The views of the database of the request, in the order of their names. Blocks, unless there are none.
-    pub fn views(&self) -> Result<Vec<(String, View)>, CommandError> {
-        let Some(definitions) = self.catalog().collection(self.database, VIEWS_COLLECTION) else {
-            return Ok(Vec::new());
-        };
-        self.require_may_block()?;
-        let reader = self.begin_read()?;
-        let found = views_of(&definitions, &*reader, self.operation);
-        reader.rollback();
-        found
-    }
-
-    /// The collection below the view of this name, which no collection has.
-    pub fn resolve_view(&self, name: &str) -> Result<Option<ResolvedView>, CommandError> {
-        self.with_views(self.database, |views| views.resolve(name))
-    }
-
-    /// Refuses a name that is one of a view.
-    pub fn refuse_view(&self, namespace: &Namespace) -> Result<(), CommandError> {
-        match self.with_views(namespace.database(), |views| views.find(namespace.collection()))? {
-            Some(_) => Err(not_a_collection(namespace)),
-            None => Ok(()),
-        }
-    }
-
-    /// The collection of this name now, for a command that is not for views.
-    pub fn no_view(&self, namespace: &Namespace) -> Result<Option<Arc<Collection>>, CommandError> {
-        let found = self.catalog().collection(namespace.database(), namespace.collection());
-        if found.is_none() {
-            self.refuse_view(namespace)?;
-        }
-        Ok(found)
     }
 
     /// The collection for a statement that writes.

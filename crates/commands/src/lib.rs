@@ -48,14 +48,14 @@
 //! commands -> open_load, sessions, shared_state, suspended_find
 //! commands -> server_counters, system_profile, ttl_monitor
 //! registry -> admin, context, crud, diagnostic, generic_arguments, session
-//! crud -> generic_arguments, write_gate
+//! crud -> generic_arguments, validation, write_gate
 //! crud -> connection, context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup
 //! crud -> open_load, reader, request_notes, sessions, shared_state, suspended_find, unit_of_work, views
 //! admin -> context, cursor_reply, default_concerns, fail_points, generic_arguments, open_load
-//! admin -> sessions, system_profile, views
+//! admin -> sessions, system_profile, validation, views
 //! default_concerns -> generic_arguments
 //! diagnostic -> connection, context, fail_points, generic_arguments, operations, profiler, server_counters
-//! diagnostic -> cursor_reply, sessions, snapshot_watch, system_profile, topology_version
+//! diagnostic -> cursor_reply, sessions, snapshot_watch, system_profile, topology_version, validation
 //! session -> connection, connection_transaction, context, generic_arguments, sessions
 //! durability_wait -> operations
 //! intent_wait -> operations, shared_state
@@ -84,6 +84,7 @@
 //! request_notes -> cursor_facts
 //! suspended_find -> point_lookup
 //! point_lookup -> reader
+//! validation -> context
 //! views -> reader
 //! request -> arguments, error, error_code
 //! arguments -> error, error_code
@@ -151,6 +152,7 @@ mod topology_version;
 mod ttl_monitor;
 mod ttl_state;
 mod unit_of_work;
+mod validation;
 mod views;
 mod wait_figures;
 mod write_gate;

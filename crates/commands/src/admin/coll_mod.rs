@@ -12,6 +12,7 @@ use super::index_specification::{UnknownOptions, normalise, shown};
 use super::{index_key_pattern, storage_engine_options, view_definition};
 use crate::arguments::{Argument, Arguments, collection_name, whole};
 use crate::context::Context;
+use crate::validation;
 use crate::views::View;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -22,6 +23,61 @@ struct IndexChange<'a> {
     /// Seconds.
     expiry: Option<i32>,
     settings: Option<&'a RawDocument>,
+}
+
+/// A change of the rule for documents.
+#[derive(Default)]
+struct RuleChange<'a> {
+    validator: Option<&'a RawDocument>,
+    level: Option<&'a str>,
+    action: Option<&'a str>,
+}
+
+impl RuleChange<'_> {
+    /// Changes the options. As in MongoDB level and action are spelled out from then on.
+    fn carry_out(&self, context: &Context<'_>, namespace: &Namespace) -> Result<(), CommandError> {
+        if self.validator.is_none() && self.level.is_none() && self.action.is_none() {
+            return Ok(());
+        }
+        if let Some(validator) = self.validator.filter(|validator| !validator.is_empty()) {
+            validation::check_definition(context, &namespace.to_string(), validator).map_err(|error| {
+                match error {
+                    CommandError::Failed(mut failure) if failure.code != ErrorCode::InvalidOptions => {
+                        failure.message = format!(
+                            "Parsing of collection validator failed :: caused by :: {}",
+                            failure.message
+                        );
+                        CommandError::Failed(failure)
+                    }
+                    other => other,
+                }
+            })?;
+        }
+        let collection = context.catalog().collection(namespace.database(), namespace.collection());
+        let collection = collection
+            .ok_or_else(|| CommandError::failed(ErrorCode::NamespaceNotFound, "ns does not exist"))?;
+        let mut options = Document::from_raw(collection.options())?;
+        let validator = match self.validator {
+            Some(validator) if validator.is_empty() => None,
+            Some(validator) => Some(Value::Document(Document::from_raw(validator)?)),
+            None => options.get("validator").cloned(),
+        };
+        let text = |given: Option<&str>, name, default: &str| {
+            let had = options.get(name).and_then(Value::as_str).unwrap_or(default);
+            Value::from(given.unwrap_or(had))
+        };
+        let level = text(self.level, "validationLevel", "strict");
+        let action = text(self.action, "validationAction", "error");
+        for (name, value) in
+            [("validator", validator), ("validationLevel", Some(level)), ("validationAction", Some(action))]
+        {
+            options.remove(name);
+            if let Some(value) = value {
+                options.push(name, value);
+            }
+        }
+        Ok(context.catalog().set_options(namespace, options.to_raw(), context.operation)?)
+    }
 }
 
 /// How a request names an index.
@@ -41,27 +97,18 @@ pub(crate) fn run(
     let (mut change, mut settings) = (None, None);
     let engine = context.catalog().engine().name();
     let (mut foreign, mut not_yet) = (None, None);
+    let mut rule = RuleChange::default();
     for argument in Arguments::of_command("collMod", request.body) {
         let argument = argument?;
         match argument.name {
             "index" => change = argument.document()?,
             "storageEngine" => settings = settings_change(&argument, engine)?,
-            "validator" if argument.document()?.is_some_and(|validator| !validator.is_empty()) => {
-                not_yet = Some(argument.name);
-            }
-            "validationLevel" if argument.one_of(&["off", "strict", "moderate"])?.is_some() => {
-                not_yet = Some(argument.name);
-            }
-            "validationAction" if argument.one_of(&["error", "warn"])?.is_some() => {
-                not_yet = Some(argument.name);
-            }
+            "validator" => rule.validator = argument.document()?,
+            "validationLevel" => rule.level = argument.one_of(&["off", "strict", "moderate"])?,
+            "validationAction" => rule.action = argument.one_of(&["error", "warn"])?,
             "dryRun" if argument.lenient_boolean()? == Some(true) => not_yet = Some(argument.name),
             "changeStreamPreAndPostImages" if argument.document()?.is_some() => not_yet = Some(argument.name),
-            "validator"
-            | "validationLevel"
-            | "validationAction"
-            | "dryRun"
-            | "changeStreamPreAndPostImages" => {}
+            "dryRun" | "changeStreamPreAndPostImages" => {}
             "viewOn" | "pipeline" | "expireAfterSeconds" | "timeseries" | "cappedSize" | "cappedMax" => {
                 foreign = Some(argument);
             }
@@ -96,6 +143,7 @@ pub(crate) fn run(
         let options = storage_engine_options::merged(collection.options(), settings)?;
         context.catalog().change_settings(&namespace, options, context.operation)?;
     }
+    rule.carry_out(context, &namespace)?;
     match change {
         Some(change) => change_index(context, &collection, &namespace, &change, reply),
         None => Ok(()),

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::arguments::{Argument, Arguments, collection_name, missing};
 use crate::context::Context;
+use crate::validation;
 use crate::views::View;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -49,6 +50,11 @@ pub(crate) fn run(
             format!("A view already exists. NS: {namespace}"),
         ));
     }
+    if let Some(RawValue::Document(validator)) = kept.get("validator")?
+        && context.collection(name)?.is_none()
+    {
+        validation::check_definition(context, &namespace.to_string(), validator)?;
+    }
     let passed_over = storage_engine_options::note_of_passed_over(&kept, options.engine);
     context.create_collection(&namespace, kept)?;
     if options.own_id_index == Some(true) {
@@ -75,6 +81,9 @@ pub(super) fn options_of_load(
         }
     }
     let kept = options.check(&namespace.to_string())?;
+    if kept.get("validator").is_some() {
+        return Err(not_supported("validator"));
+    }
     let default_layout = context.shared.options.default_layout;
     Ok(Document::from_raw(&default_layout.complete(kept.to_raw()))?)
 }
@@ -128,7 +137,11 @@ impl Options {
             "primaryKey" => self.take_primary_key(argument)?,
             "layout" => {}
             "indexOptionDefaults" => self.take_index_defaults(argument)?,
-            "validator" if argument.document()?.is_none_or(RawDocument::is_empty) => {}
+            "validator" => {
+                if argument.document()?.is_some_and(|validator| !validator.is_empty()) {
+                    self.kept.push(argument.name, argument.value.to_owned());
+                }
+            }
             "validationLevel" if argument.one_of(&["off", "strict", "moderate"])?.is_some() => {
                 self.kept.push(argument.name, argument.value.to_owned());
             }
@@ -158,7 +171,7 @@ impl Options {
                     self.kept.push(argument.name, Value::Document(index));
                 }
             }
-            "validator" | "changeStreamPreAndPostImages" | "timeseries" | "encryptedFields" => {
+            "changeStreamPreAndPostImages" | "timeseries" | "encryptedFields" => {
                 self.not_yet = Some(argument.name.to_owned())
             }
             _ => argument.refuse_unless_generic()?,

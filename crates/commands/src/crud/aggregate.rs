@@ -263,6 +263,7 @@ pub(crate) fn run(
     check_stages_in_transaction(context, request.body)?;
     check_stages_at_level(context, request.body)?;
     let aggregate = AggregateRequest::read(request.body, CursorField::Required)?;
+    context.read_validation(request.body)?;
     let namespace = context.namespace(aggregate.collection)?;
     let scope = context.parse_scope().with_let(aggregate.variables)?;
     let split = write_stage::split(context.database, aggregate.pipeline, &scope)?;

@@ -60,6 +60,7 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     // The first runs are committed when a later one lacks a page.
     context.require_may_block()?;
+    context.read_validation(request.body)?;
     let mut options = read_options(request.body)?;
     let operations = request
         .documents_beside("bulkWrite", "ops", &SEQUENCES)?

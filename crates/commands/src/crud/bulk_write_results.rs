@@ -8,6 +8,9 @@ use super::update_statement::UpdateOutcome;
 use super::write_reply::{FailedWrite, Order, count, tried};
 use crate::request_notes::RequestNotes;
 
+/// Failures whose details of validation are told, so that the results of many operations stay small.
+const FAILURES_WITH_DETAILS: u64 = 256;
+
 /// The operations whose results the client wants to find in the cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
@@ -65,7 +68,9 @@ impl Results {
         out.append("idx", place(at));
         out.append_i32("code", failed.failure.code.code());
         out.append_str("errmsg", &failed.failure.message);
-        for (name, value) in failed.failure.details.iter() {
+        let has_details = self.failures <= FAILURES_WITH_DETAILS;
+        let shown = failed.failure.details.iter().filter(|(name, _)| has_details || *name != "errInfo");
+        for (name, value) in shown {
             out.append_value(name, value);
         }
         out.append_i32("n", 0);

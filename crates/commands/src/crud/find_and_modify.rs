@@ -63,6 +63,7 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     let name = collection_name(request.command()?.1)?;
     let parts = parse(request.body)?;
+    context.read_validation(request.body)?;
     let namespace = context.writable(name)?;
     let scope = context.parse_scope().with_let(parts.variables)?;
     if let Some(session) = &context.session_use {

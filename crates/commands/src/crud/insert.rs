@@ -11,16 +11,19 @@
 //!
 //! In a session's transaction there is no step 3, and the first failure or conflict ends the transaction.
 
-use pando_catalog::{BlockingMode, Collection, Namespace, WriteTransaction};
+use pando_catalog::{Collection, Namespace, WriteTransaction};
 use pando_document::{DocumentWriter, RawDocument};
 
-use super::write_reply::{FailedWrite, Order, count, tried, write_errors, write_retried, writes_into_view};
+use super::write_reply::{
+    FailedWrite, Order, count, push_failed, tried, write_errors, write_retried, writes_into_view,
+};
 use super::{load_insert, stored_document};
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::error::{Failure, write_failure};
 use crate::identity::WRITE_BATCH_MAX;
 use crate::operation_counters::OperationKind;
+use crate::validation::Validator;
 use crate::{CommandError, ErrorCode, Request, unit_of_work};
 
 /// Documents in a batch that may be inserted on a thread that serves many clients; a larger one would hold
@@ -53,6 +56,7 @@ pub(crate) fn run(
     if documents.len() > INLINE_DOCUMENTS_MAX {
         context.require_may_block()?;
     }
+    context.read_validation(request.body)?;
     let namespace = context.writable(name)?;
 
     if let Some(session) = &context.session_use {
@@ -121,6 +125,7 @@ fn insert_all(
     let mut inserted = 0;
     let mut failed = Vec::new();
     let mut stored = Vec::new();
+    let target = Target { collection, validator: Validator::of(context, collection)? };
     for (index, document) in documents.iter().enumerate() {
         context.check()?;
         if context.session_use.as_mut().is_some_and(|session| session.repeated(index).is_some()) {
@@ -128,7 +133,7 @@ fn insert_all(
             continue;
         }
         let savepoint = transaction.savepoint();
-        match insert_one(context, collection, transaction, document, &mut stored, context.blocking) {
+        match insert_one(context, &target, transaction, document, &mut stored) {
             Ok(()) => {
                 inserted += 1;
                 if let Some(session) = &mut context.session_use {
@@ -150,7 +155,7 @@ fn insert_all(
             }
             Err(CommandError::Failed(failure)) => {
                 transaction.rollback_to(savepoint);
-                failed.push(FailedWrite { index, failure: *failure });
+                push_failed(&mut failed, FailedWrite { index, failure: *failure });
                 if ends_session_transaction(context) || order == Order::Ordered {
                     break;
                 }
@@ -185,16 +190,26 @@ pub(super) fn ends_transaction(failure: &Failure) -> bool {
         )
 }
 
+/// A collection and the rule for its documents.
+struct Target<'t> {
+    collection: &'t Collection,
+    validator: Option<Validator>,
+}
+
 fn insert_one(
     context: &Context<'_>,
-    collection: &Collection,
+    target: &Target<'_>,
     transaction: &mut WriteTransaction,
     document: &RawDocument,
     stored: &mut Vec<u8>,
-    blocking: BlockingMode,
 ) -> Result<(), CommandError> {
     stored_document::prepare(context.shared, document, stored)?;
-    collection
-        .insert(transaction, RawDocument::from_bytes(stored)?, blocking)
-        .map_err(|error| write_failure(error, &collection.namespace().to_string()))
+    let stored = RawDocument::from_bytes(stored)?;
+    if let Some(validator) = &target.validator {
+        validator.check_insert(stored)?;
+    }
+    target
+        .collection
+        .insert(transaction, stored, context.blocking)
+        .map_err(|error| write_failure(error, &target.collection.namespace().to_string()))
 }

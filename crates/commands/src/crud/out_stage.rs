@@ -13,6 +13,7 @@ use super::write_stage::target;
 use crate::context::Context;
 use crate::error::write_failure;
 use crate::identity::uuid_text;
+use crate::validation::Validator;
 use crate::{CommandError, ErrorCode};
 
 /// Reads the target.
@@ -82,6 +83,7 @@ pub(super) struct OutWriter {
     target: Namespace,
     /// The collection that is replaced, as it was when the pipeline began.
     replaced: Option<Arc<Collection>>,
+    validator: Option<Validator>,
     load: BulkLoad,
     stored: Vec<u8>,
 }
@@ -97,13 +99,20 @@ impl OutWriter {
         let catalog = context.catalog();
         let replaced = catalog.collection(target.database(), target.collection());
         let load = catalog.begin_replacement(target, replaced.as_deref(), context.shared.new_uuid())?;
-        Ok(OutWriter { target: target.clone(), replaced, load, stored: Vec::new() })
+        let validator = match &replaced {
+            Some(replaced) => Validator::of(context, replaced)?,
+            None => None,
+        };
+        Ok(OutWriter { target: target.clone(), replaced, validator, load, stored: Vec::new() })
     }
 
     /// Takes a document.
     pub fn take(&mut self, context: &Context<'_>, document: &RawDocument) -> Result<(), CommandError> {
         stored_document::prepare(context.shared, document, &mut self.stored)?;
         let stored = RawDocument::from_bytes(&self.stored)?;
+        if let Some(validator) = &self.validator {
+            validator.check_insert(stored)?;
+        }
         let taken = self.load.insert(stored, context.operation);
         taken.map_err(|error| write_failure(error, &self.target.to_string()))
     }

@@ -29,7 +29,7 @@ use pando_document::Value;
 use pando_query::expression::ParseScope;
 
 use super::insert::{ends_session_transaction, ends_transaction};
-use super::write_reply::{FailedWrite, Order};
+use super::write_reply::{FailedWrite, Order, push_failed};
 use crate::CommandError;
 use crate::context::Context;
 
@@ -124,7 +124,7 @@ impl<O> BatchOutcome<O> {
     /// Notes that the next statement has failed.
     pub fn fail(&mut self, failed: FailedWrite) {
         self.statements += 1;
-        self.failed.push(failed);
+        push_failed(&mut self.failed, failed);
     }
 
     fn append(&mut self, later: BatchOutcome<O>) {

@@ -43,6 +43,7 @@ pub(crate) fn run(
     let updates = request.documents("update", "updates")?.ok_or_else(|| missing("update", "updates"))?;
     check_batch_length(updates.len())?;
     let parts = updates.iter().map(|update| parse_parts(update)).collect::<Result<Vec<_>, _>>()?;
+    context.read_validation(request.body)?;
     let namespace = context.writable(name)?;
     if let Some(session) = &context.session_use {
         session.check_statements(updates.len())?;

@@ -7,6 +7,7 @@
 //! 3. Where none matched and an upsert is wanted, the document that the update makes of the filter's
 //!    equalities is inserted.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use pando_catalog::{Bytes, Collection, WriteTransaction};
@@ -22,6 +23,7 @@ use super::stored_document;
 use crate::context::Context;
 use crate::error::write_failure;
 use crate::operations::statement_of;
+use crate::validation::Validator;
 use crate::{CommandError, ErrorCode};
 
 /// How many documents an update may change.
@@ -48,6 +50,8 @@ pub(super) struct UpdateStatement<'a> {
     pub selection: Selection,
     pub update: Update,
     pub upsert: Upsert,
+    /// The rule of the collection, once it is known.
+    validator: OnceCell<Option<Validator>>,
 }
 
 /// The parts of an update as a request gives them.
@@ -131,7 +135,21 @@ impl<'a> UpdateStatement<'a> {
             Reach::Many => None,
         };
         let selection = Selection::new(filter, parts.sort, parts.hint, limit)?;
-        Ok(UpdateStatement { query: parts.query, selection, update, upsert: parts.upsert })
+        let (query, upsert, validator) = (parts.query, parts.upsert, OnceCell::new());
+        Ok(UpdateStatement { query, selection, update, upsert, validator })
+    }
+
+    /// The rule of the collection, which stays the same for the length of a statement.
+    fn validator(
+        &self,
+        context: &Context<'_>,
+        collection: &Collection,
+    ) -> Result<Option<&Validator>, CommandError> {
+        if self.validator.get().is_none() {
+            let validator = Validator::of(context, collection)?;
+            self.validator.get_or_init(|| validator);
+        }
+        Ok(self.validator.get().and_then(Option::as_ref))
     }
 
     /// Carries the update out. `None`: it concerns too many documents for one transaction. Then the caller
@@ -205,6 +223,9 @@ impl<'a> UpdateStatement<'a> {
         let after = match applied {
             Applied::Unchanged => document.to_owned(),
             Applied::Changed(new) => {
+                if let Some(validator) = self.validator(context, collection)? {
+                    validator.check_update(document, &new)?;
+                }
                 collection
                     .replace(transaction, key, document, &new, context.blocking)
                     .map_err(|error| write_failure(error, &collection.namespace().to_string()))?;
@@ -233,6 +254,9 @@ impl<'a> UpdateStatement<'a> {
         let mut stored = Vec::new();
         stored_document::prepare_upserted(context.shared, &made, &mut stored)?;
         let stored = RawDocumentBuf::from_vec(stored)?;
+        if let Some(validator) = self.validator(context, collection)? {
+            validator.check_insert(&stored)?;
+        }
         collection
             .insert(transaction, &stored, context.blocking)
             .map_err(|error| write_failure(error, &collection.namespace().to_string()))?;

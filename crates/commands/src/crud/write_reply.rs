@@ -6,6 +6,9 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::{CommandError, ErrorCode};
 
+/// Failures of a batch whose details of validation are told, so that the reply does not grow too large.
+const DETAILS_MAX: usize = 256;
+
 /// A write of a batch that failed.
 #[derive(Debug)]
 pub(super) struct FailedWrite {
@@ -22,6 +25,14 @@ pub(super) enum Order {
     Ordered,
     /// Every write is tried.
     Unordered,
+}
+
+/// Adds a failed write. Of many, the later ones are without details of validation.
+pub(super) fn push_failed(failed: &mut Vec<FailedWrite>, mut write: FailedWrite) {
+    if failed.len() >= DETAILS_MAX {
+        write.failure.details.remove("errInfo");
+    }
+    failed.push(write);
 }
 
 /// The failures of the writes of a batch whose target is a view; another error stays one of the command.

@@ -3,12 +3,15 @@
 //! With `full`, the engine checks every block of the collection's trees first, and the reply names the keys
 //! of every damage. The command repairs nothing, even if the client asks for it.
 
-use pando_catalog::{Collection, CollectionReport, ID_INDEX, verify_collection};
-use pando_document::{DocumentWriter, RawValue};
+use pando_catalog::{
+    BlockingMode, Collection, CollectionReport, Direction, ID_INDEX, KeyRange, Transaction, verify_collection,
+};
+use pando_document::{DocumentWriter, RawDocument, RawValue};
 
 use crate::arguments::{Arguments, collection_name_or};
 use crate::context::Context;
 use crate::error::write_failure;
+use crate::validation::Validator;
 use crate::{CommandError, ErrorCode, Request};
 
 /// Reads and compares.
@@ -37,19 +40,24 @@ pub(crate) fn run(
         ));
     };
     reply.append_str("ns", &namespace.to_string());
-    let mut report = CollectionReport::default();
+    let (mut report, mut non_compliant) = (CollectionReport::default(), 0);
     let damage =
         if full && !metadata_only { collection.check_trees(context.operation)?.problems } else { Vec::new() };
     if !metadata_only && damage.is_empty() {
         let transaction = context.begin_read()?;
         report = verify_collection(&collection, &*transaction, context.operation)
             .map_err(|error| write_failure(error, &namespace.to_string()))?;
+        non_compliant = count_non_compliant(context, &collection, &*transaction)?;
         transaction.rollback();
-        write_counts(&collection, &report, reply);
+        write_counts(&collection, &report, non_compliant, reply);
     }
     reply.append_bool("valid", report.problem_count == 0 && damage.is_empty());
     reply.append_bool("repaired", false);
-    reply.array("warnings").finish();
+    let mut warnings = reply.array("warnings");
+    if non_compliant > 0 {
+        warnings.push(RawValue::String(NON_COMPLIANT));
+    }
+    warnings.finish();
     let mut errors = reply.array("errors");
     for problem in damage.iter().chain(&report.problems) {
         errors.push(RawValue::String(problem));
@@ -61,6 +69,9 @@ pub(crate) fn run(
     Ok(())
 }
 
+/// The warning about such documents, as MongoDB has it.
+const NON_COMPLIANT: &str = "Detected one or more documents not compliant with the collection's schema. Check logs for log id 5363500.";
+
 /// The entries of each index by name, `_id_` first. The index that the documents are has as many as they.
 fn entries_of_indexes(collection: &Collection, report: &CollectionReport) -> Vec<(String, u64)> {
     let mut entries = report.entries.clone();
@@ -71,13 +82,34 @@ fn entries_of_indexes(collection: &Collection, report: &CollectionReport) -> Vec
     entries
 }
 
-fn write_counts(collection: &Collection, report: &CollectionReport, reply: &mut DocumentWriter<'_>) {
+/// The number of documents that do not keep the rule of their collection.
+fn count_non_compliant(
+    context: &Context<'_>,
+    collection: &Collection,
+    transaction: &dyn Transaction,
+) -> Result<u64, CommandError> {
+    let Some(validator) = Validator::of_collection(context, collection)? else { return Ok(0) };
+    let mut scan = collection.scan_documents(KeyRange::all(), Direction::Forward);
+    let mut found = 0;
+    while let Some((_, document)) = scan.next(transaction, BlockingMode::MayBlock)? {
+        context.check()?;
+        found += u64::from(!validator.is_kept(RawDocument::from_bytes(document)?)?);
+    }
+    Ok(found)
+}
+
+fn write_counts(
+    collection: &Collection,
+    report: &CollectionReport,
+    non_compliant: u64,
+    reply: &mut DocumentWriter<'_>,
+) {
     let count = |number: u64| match i32::try_from(number) {
         Ok(small) => RawValue::Int32(small),
         Err(_) => RawValue::Int64(i64::try_from(number).unwrap_or(i64::MAX)),
     };
     reply.append("nInvalidDocuments", RawValue::Int32(0));
-    reply.append("nNonCompliantDocuments", RawValue::Int32(0));
+    reply.append("nNonCompliantDocuments", count(non_compliant));
     reply.append("nrecords", count(report.documents));
     let entries = entries_of_indexes(collection, report);
     reply.append("nIndexes", count(entries.len() as u64));

@@ -1,0 +1,65 @@
+//! The look-up of views as a request reads them.
+
+use std::sync::Arc;
+
+use pando_catalog::{Collection, Namespace, VIEWS_COLLECTION};
+
+use super::Context;
+use crate::CommandError;
+use crate::views::{ResolvedView, View, ViewReader, not_a_collection, views_of};
+
+impl Context<'_> {
+    /// Looks for views of a database as a statement reads it. `None`: it has none.
+    fn with_views<T>(
+        &self,
+        database: &str,
+        look: impl FnOnce(ViewReader<'_>) -> Result<Option<T>, CommandError>,
+    ) -> Result<Option<T>, CommandError> {
+        if self.catalog().collection(database, VIEWS_COLLECTION).is_none() {
+            return Ok(None);
+        }
+        let reader = self.reader()?;
+        let held = reader.hold()?;
+        let (catalog, blocking) = (self.catalog(), self.blocking);
+        look(ViewReader { catalog, held: &held, database, blocking })
+    }
+
+    /// The view of this name in the database of the request.
+    pub fn view(&self, name: &str) -> Result<Option<View>, CommandError> {
+        self.with_views(self.database, |views| views.find(name))
+    }
+
+    /// The views of the database of the request, in the order of their names. Blocks, unless there are none.
+    pub fn views(&self) -> Result<Vec<(String, View)>, CommandError> {
+        let Some(definitions) = self.catalog().collection(self.database, VIEWS_COLLECTION) else {
+            return Ok(Vec::new());
+        };
+        self.require_may_block()?;
+        let reader = self.begin_read()?;
+        let found = views_of(&definitions, &*reader, self.operation);
+        reader.rollback();
+        found
+    }
+
+    /// The collection below the view of this name, which no collection has.
+    pub fn resolve_view(&self, name: &str) -> Result<Option<ResolvedView>, CommandError> {
+        self.with_views(self.database, |views| views.resolve(name))
+    }
+
+    /// Refuses a name that is one of a view.
+    pub fn refuse_view(&self, namespace: &Namespace) -> Result<(), CommandError> {
+        match self.with_views(namespace.database(), |views| views.find(namespace.collection()))? {
+            Some(_) => Err(not_a_collection(namespace)),
+            None => Ok(()),
+        }
+    }
+
+    /// The collection of this name now, for a command that is not for views.
+    pub fn no_view(&self, namespace: &Namespace) -> Result<Option<Arc<Collection>>, CommandError> {
+        let found = self.catalog().collection(namespace.database(), namespace.collection());
+        if found.is_none() {
+            self.refuse_view(namespace)?;
+        }
+        Ok(found)
+    }
+}
