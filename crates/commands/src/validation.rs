@@ -153,13 +153,21 @@ pub(crate) fn check_definition(
             format!("Document validators not allowed on system collection {full_name}"),
         ));
     }
-    refuse_unstable(text)?;
+    refuse_unstable(text, Place::Top)?;
     Filter::parse(text, &context.parse_scope())?;
     Ok(())
 }
 
+/// Where operators stand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// At the top of the rule, where the parser refuses those of fields.
+    Top,
+    Within,
+}
+
 /// Refuses operators whose answer depends on more than the document. The nesting of documents is bounded.
-fn refuse_unstable(document: &RawDocument) -> Result<(), CommandError> {
+fn refuse_unstable(document: &RawDocument, place: Place) -> Result<(), CommandError> {
     for field in document.iter() {
         let (name, value) = field?;
         let refused = |code, reason: String| Err(CommandError::failed(code, reason));
@@ -167,12 +175,9 @@ fn refuse_unstable(document: &RawDocument) -> Result<(), CommandError> {
             "$text" | "$where" => {
                 return refused(ErrorCode::BadValue, format!("{name} is not allowed in this context"));
             }
-            "$near" | "$nearSphere" | "$geoNear" => {
+            "$near" | "$nearSphere" | "$geoNear" if place == Place::Within => {
                 let reason = "$geoNear, $near, and $nearSphere are not allowed in this context";
-                // At the top the parser knows no such operator.
-                if !matches!(value, RawValue::Int32(_)) {
-                    return refused(ErrorCode::Location(5_626_500), reason.to_owned());
-                }
+                return refused(ErrorCode::Location(5_626_500), reason.to_owned());
             }
             "$function" => {
                 let reason = "$function cannot be used inside a validator.";
@@ -186,8 +191,8 @@ fn refuse_unstable(document: &RawDocument) -> Result<(), CommandError> {
             _ => {}
         }
         match value {
-            RawValue::Document(inner) => refuse_unstable(inner)?,
-            RawValue::Array(inner) => refuse_unstable(inner.as_document())?,
+            RawValue::Document(inner) => refuse_unstable(inner, Place::Within)?,
+            RawValue::Array(inner) => refuse_unstable(inner.as_document(), Place::Within)?,
             _ => {}
         }
     }

@@ -51,6 +51,12 @@ shape!(
 );
 
 shape!(
+    /// A schema, or something like one.
+    SchemaDocument,
+    |bytes| Grower::new(bytes, words::SCHEMA).document_of(words::SCHEMA)
+);
+
+shape!(
     /// The operators of an update, or a replacement.
     UpdateDocument,
     |bytes| match bytes.ratio(7, 8)? {

@@ -48,6 +48,40 @@ pub const PATTERNS: &[&str] = &[
     "(?<n>a)\\k<n>",
 ];
 
+/// Keywords of schemas.
+pub const SCHEMA: &[&str] = &[
+    "additionalItems",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "bsonType",
+    "dependencies",
+    "description",
+    "encrypt",
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "items",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "oneOf",
+    "pattern",
+    "patternProperties",
+    "properties",
+    "required",
+    "title",
+    "type",
+    "uniqueItems",
+];
+
 /// Operators of filters; an expression may stand within one.
 pub const FILTER: &[&str] = &[
     "$eq",
