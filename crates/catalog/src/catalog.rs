@@ -361,7 +361,7 @@ impl Catalog {
         }
         let _changing = self.store.changing.lock();
         self.check_case(to.database())?;
-        if self.collection(to.database(), to.collection()).is_some() {
+        if self.collection(to.database(), to.collection()).is_some() || self.has_view(to)? {
             return Err(CatalogError::CollectionExists { namespace: to.to_string() });
         }
         let parts = Parts { namespace: to.clone(), ..alone.collection.parts() };

@@ -77,7 +77,8 @@ impl Catalog {
         let LoadedCollection { unpublished, documents, document_bytes, surpluses } = loaded;
         let collection = Arc::clone(unpublished.collection());
         let _changing = store.changing.lock();
-        if old.is_none() && self.existing(collection.namespace()).is_ok() {
+        let namespace = collection.namespace();
+        if old.is_none() && (self.existing(namespace).is_ok() || self.has_view(namespace)?) {
             return Err(CatalogError::CollectionChanged { namespace: collection.full_name().to_owned() });
         }
         self.check_case(collection.namespace().database())?;

@@ -372,8 +372,8 @@ impl SessionTransaction {
     /// writes finds its collections. The leases end afterwards.
     ///
     /// # Errors
-    /// A conflict where another transaction has created a collection of the same name, or of one that a
-    /// serializable transaction has not found.
+    /// A conflict where another transaction has created a collection or a view of the same name, or a
+    /// collection that a serializable transaction has not found.
     pub fn commit(
         mut self,
         catalog: &Catalog,
@@ -397,7 +397,7 @@ impl SessionTransaction {
         let mut transaction = self.take();
         for collection in &coming {
             let namespace = collection.namespace();
-            if is_there(namespace) {
+            if is_there(namespace) || catalog.has_view(namespace)? {
                 return Err(StorageError::conflict().into());
             }
             catalog.check_case(namespace.database())?;

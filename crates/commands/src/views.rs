@@ -21,8 +21,8 @@ use crate::error::Failure;
 use crate::reader::HeldReader;
 use crate::{CommandError, ErrorCode};
 
-/// Views below one another that a read follows at most, as in MongoDB.
-const DEPTH_MAX: usize = 20;
+/// The most views over one another, in a definition and in a read; as in MongoDB.
+pub(crate) const DEPTH_MAX: usize = 20;
 
 /// The definition of a view.
 #[derive(Clone, Debug, PartialEq, Eq)]

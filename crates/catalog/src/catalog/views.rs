@@ -7,8 +7,8 @@
 //! MongoDB keeps its views in the same form, so that tools which read `system.views` find them.
 //!
 //! # Invariants
-//! A name belongs to a collection or to a view. A view is written under the catalog's mutex, and the creation
-//! of a collection looks for a view under the same mutex.
+//! A name belongs to a collection or to a view. A view is written under the catalog's mutex. Each change that
+//! gives a name to a collection looks for a view under the same mutex.
 //!
 //! # Not here
 //! The meaning of a definition, and the search for cycles (`commands`).
@@ -154,6 +154,30 @@ mod tests {
         catalog.create_collection(&namespace, RawDocumentBuf::new(), [2; 16]).unwrap();
         let refused = change(&catalog, "v", Some(&definition));
         assert!(matches!(refused, Err(CatalogError::CollectionExists { .. })));
+    }
+
+    #[test]
+    fn a_view_that_comes_first_keeps_its_name() {
+        let catalog = catalog();
+        let operation = Operation::default();
+        let (view, other) = (Namespace::new("d", "v").unwrap(), Namespace::new("d", "c").unwrap());
+        catalog.create_collection(&other, RawDocumentBuf::new(), [2; 16]).unwrap();
+        let mut transaction = catalog.begin_session_transaction().unwrap();
+        transaction.create_collection(&catalog, &view, RawDocumentBuf::new(), [3; 16]).unwrap();
+        let replacement = catalog.begin_replacement(&view, None, [4; 16]).unwrap();
+
+        let definition = doc! { "_id": "d.v", "viewOn": "c", "pipeline": [] }.to_raw();
+        assert!(change(&catalog, "v", Some(&definition)).unwrap());
+
+        let renamed = catalog.rename_collection(&other, &view, &operation);
+        assert!(matches!(renamed, Err(CatalogError::CollectionExists { .. })));
+        let loaded = replacement.finish(&catalog, &operation).unwrap();
+        let replaced = catalog.publish_replacement(loaded, None, &operation, &|_| {});
+        assert!(matches!(replaced, Err(CatalogError::CollectionChanged { .. })));
+        let leases = transaction.commit_leases(&catalog, Caller::may_block(&operation)).unwrap();
+        let committed = transaction.commit(&catalog, leases, Durability::Logged);
+        assert!(matches!(committed, Err(CatalogError::Storage(error)) if error.is_conflict()));
+        assert!(catalog.collection("d", "v").is_none() && catalog.has_view(&view).unwrap());
     }
 
     #[test]

@@ -12,11 +12,8 @@ use pando_document::{RawArray, RawDocument, RawValue};
 use pando_query::pipeline::Pipeline;
 
 use crate::context::Context;
-use crate::views::View;
+use crate::views::{DEPTH_MAX, View};
 use crate::{CommandError, ErrorCode};
-
-/// Views in the longest chain, as in MongoDB.
-const DEPTH_MAX: usize = 20;
 
 /// Creates a view.
 pub(super) fn create(

@@ -20,7 +20,7 @@ use crate::expression::ParseScope;
 /// Values that are shown of one clause.
 const VALUES_MAX: usize = 10;
 
-/// What is told of a clause.
+/// The side of a clause that the details tell.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Told {
     /// Why it does not hold.
@@ -62,7 +62,7 @@ enum Clause {
     },
 }
 
-/// What is wrong with a document that a filter, given as its text, does not match.
+/// The reasons why a document does not match a filter, which is given as its text.
 ///
 /// # Errors
 /// The filter or the document is malformed.

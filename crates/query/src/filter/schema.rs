@@ -83,14 +83,14 @@ enum Keyword {
     Enum(Vec<Value>),
 }
 
-/// What is allowed of items or properties that no other keyword names.
+/// The values that items or properties may have which no other keyword names.
 #[derive(Clone, Debug)]
 enum Additional {
     None,
     Of(Box<Schema>),
 }
 
-/// What a property needs beside it.
+/// The need of a property for others beside it.
 #[derive(Clone, Debug)]
 enum Dependency {
     /// These properties.

@@ -23,7 +23,7 @@ use crate::cursors::CursorSource;
 use crate::error::memory_fault;
 use crate::reader::{HeldReader, Reader};
 use crate::shared_state::SharedState;
-use crate::views::{ViewReader, as_query_error, too_deep};
+use crate::views::{DEPTH_MAX, ViewReader, as_query_error, too_deep};
 
 /// The input of the first stage.
 pub(super) enum Input {
@@ -168,9 +168,6 @@ struct CollectionSource<'s> {
     views_above: usize,
 }
 
-/// Views within one another that a pipeline may read.
-const VIEWS_MAX: usize = 20;
-
 /// Tells the operation about the memory of its query now and then within a long call.
 struct MemoryReport<'s> {
     account: &'s QueryAccount,
@@ -292,7 +289,7 @@ impl CollectionSource<'_> {
             blocking: self.caller.blocking,
         };
         let Some(view) = views.resolve(name).map_err(as_query_error)? else { return Ok(()) };
-        if self.views_above == VIEWS_MAX {
+        if self.views_above == DEPTH_MAX {
             return Err(as_query_error(too_deep()));
         }
         let collection = self.held.collection(&self.shared.catalog, self.database, &view.collection);

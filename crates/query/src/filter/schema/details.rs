@@ -6,7 +6,7 @@ use super::{Additional, Dependency, Keyword, Rule, Schema, first_wrong_item, lim
 use crate::QueryError;
 
 impl Schema {
-    /// What is wrong with a document, under the name of the operator.
+    /// The rules that a document breaks, under the name of the operator.
     pub(crate) fn details(&self, document: &RawDocument) -> Result<Document, QueryError> {
         let value = RawValue::Document(document);
         let mut details = Document::new();
@@ -94,7 +94,7 @@ impl Rule {
         named
     }
 
-    /// What is wrong with a value that does not keep the rule.
+    /// The reason why a value does not keep the rule.
     fn details(&self, value: RawValue<'_>) -> Result<Document, QueryError> {
         let of_value = |reason: &str| -> Result<Document, QueryError> {
             let mut details = self.shown()?;

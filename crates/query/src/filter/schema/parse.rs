@@ -102,6 +102,15 @@ impl<'a> Parser<'a, '_> {
         self.keywords.get(name).copied()
     }
 
+    /// The argument of a keyword that takes an object.
+    fn object(&self, name: &str) -> Result<Option<&'a RawDocument>, QueryError> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(RawValue::Document(object)) => Ok(Some(object)),
+            Some(_) => Err(mismatch(name, "must be an object")),
+        }
+    }
+
     /// Adds a rule whose text are these keywords.
     fn push(&mut self, names: &[&str], keyword: Keyword) {
         let mut bytes = Vec::new();
@@ -275,11 +284,7 @@ impl<'a> Parser<'a, '_> {
 
     fn properties(&self) -> Result<Vec<(String, Schema)>, QueryError> {
         let mut properties = Vec::new();
-        let texts = match self.get("properties") {
-            None => return Ok(properties),
-            Some(RawValue::Document(texts)) => texts,
-            Some(_) => return Err(mismatch("properties", "must be an object")),
-        };
+        let Some(texts) = self.object("properties")? else { return Ok(properties) };
         for field in texts.iter() {
             match field? {
                 (name, RawValue::Document(text)) => properties.push((name.to_owned(), self.schema(text)?)),
@@ -295,11 +300,7 @@ impl<'a> Parser<'a, '_> {
 
     fn pattern_properties(&self) -> Result<Vec<(RegularExpression, Schema)>, QueryError> {
         let mut patterns = Vec::new();
-        let texts = match self.get("patternProperties") {
-            None => return Ok(patterns),
-            Some(RawValue::Document(texts)) => texts,
-            Some(_) => return Err(mismatch("patternProperties", "must be an object")),
-        };
+        let Some(texts) = self.object("patternProperties")? else { return Ok(patterns) };
         for field in texts.iter() {
             let (pattern, text) = field?;
             let RawValue::Document(text) = text else {
@@ -317,11 +318,7 @@ impl<'a> Parser<'a, '_> {
     }
 
     fn dependencies(&mut self) -> Result<(), QueryError> {
-        let texts = match self.get("dependencies") {
-            None => return Ok(()),
-            Some(RawValue::Document(texts)) => texts,
-            Some(_) => return Err(mismatch("dependencies", "must be an object")),
-        };
+        let Some(texts) = self.object("dependencies")? else { return Ok(()) };
         let mut dependencies = Vec::new();
         for field in texts.iter() {
             let (name, text) = field?;
