@@ -2,6 +2,7 @@
 
 mod clustered_index;
 pub(crate) mod coll_mod;
+mod commit_quorum;
 pub(crate) mod compact;
 pub(crate) mod configure_fail_point;
 pub(crate) mod create;

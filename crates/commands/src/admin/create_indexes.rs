@@ -11,11 +11,12 @@ use pando_catalog::{CatalogError, IndexDescription, Namespace};
 use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_query::shell_text::document_text;
 
+use super::commit_quorum::CommitQuorum;
 use super::existing_indexes::{is_among, key_and_name};
 use super::index_key_pattern;
 use super::index_specification::{UnknownOptions, normalise};
 use super::storage_engine_options::note_of_passed_over;
-use crate::arguments::{Argument, Arguments, collection_name, missing, whole};
+use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::error::{Failure, write_failure};
 use crate::identity::uuid_text;
@@ -32,7 +33,7 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     context.require_may_block()?;
     let name = collection_name(request.command()?.1)?;
-    let wanted = read(context, request.body)?;
+    let Wanted { specifications: wanted, quorum } = read(context, request.body)?;
     let engine = context.catalog().engine().name();
     let namespace = context.writable(name)?;
     let found = context.collection(name)?;
@@ -74,6 +75,9 @@ pub(crate) fn run(
         reply.append("note", RawValue::String("all indexes already exist"));
     } else if let Some(note) = wanted.iter().find_map(|wanted| note_of_passed_over(wanted, engine)) {
         reply.append("note", RawValue::String(&note));
+    }
+    if !nothing_new {
+        quorum.append_to(reply);
     }
     Ok(())
 }
@@ -127,10 +131,19 @@ fn id_index() -> RawDocumentBuf {
     doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" }.to_raw()
 }
 
-/// Reads the request's fields; gives the specifications, normalised.
-fn read(context: &Context<'_>, body: &RawDocument) -> Result<Vec<RawDocumentBuf>, CommandError> {
+/// The fields of a request.
+struct Wanted {
+    /// Normalised.
+    specifications: Vec<RawDocumentBuf>,
+    quorum: CommitQuorum,
+}
+
+/// Reads the request's fields.
+fn read(context: &Context<'_>, body: &RawDocument) -> Result<Wanted, CommandError> {
+    let persona = context.shared.options.persona.persona;
     let mut given = None;
     let mut unknown = UnknownOptions::Refused;
+    let mut quorum = CommitQuorum::of_none_given(persona);
     for argument in Arguments::of_command("createIndexes", body) {
         let argument = argument?;
         match argument.name {
@@ -139,7 +152,7 @@ fn read(context: &Context<'_>, body: &RawDocument) -> Result<Vec<RawDocumentBuf>
                 unknown = UnknownOptions::LeftOut;
             }
             "ignoreUnknownIndexOptions" => {}
-            "commitQuorum" => check_quorum(&argument)?,
+            "commitQuorum" => quorum = CommitQuorum::of(&argument, persona)?,
             _ => argument.refuse_unless_generic()?,
         }
     }
@@ -148,23 +161,8 @@ fn read(context: &Context<'_>, body: &RawDocument) -> Result<Vec<RawDocumentBuf>
         return Err(CommandError::failed(ErrorCode::BadValue, "Must specify at least one index to create"));
     }
     let engine = context.catalog().engine().name();
-    given.into_iter().map(|given| Ok(normalise(given, unknown, engine)?.to_raw())).collect()
-}
-
-/// How many members of a replica set must agree to a build: a single server takes none.
-fn check_quorum(argument: &Argument<'_>) -> Result<(), CommandError> {
-    let refused = |reason: &str| Err(CommandError::failed(ErrorCode::FailedToParse, reason));
-    match argument.value {
-        _ if argument.is_absent() => Ok(()),
-        RawValue::String("") => refused("commitQuorum can't be an empty string"),
-        value if value.is_number() && !(0..=50).contains(&whole(value)) => {
-            refused("commitQuorum has to be a non-negative number and not greater than 50")
-        }
-        value if value.is_number() || value.as_str().is_some() => {
-            Err(CommandError::failed(ErrorCode::BadValue, "Standalones can't specify commitQuorum"))
-        }
-        _ => Err(argument.wrong_type("types '[long, int, decimal, double, string']")),
-    }
+    let specifications = given.into_iter().map(|given| Ok(normalise(given, unknown, engine)?.to_raw()));
+    Ok(Wanted { specifications: specifications.collect::<Result<_, CommandError>>()?, quorum })
 }
 
 /// The wanted indexes without those that are there; an error where one is in the way of another.

@@ -22,12 +22,19 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     context.require_may_block()?;
     let name = collection_name_or(request.command()?.1, ErrorCode::InvalidNamespace)?;
-    let (mut metadata_only, mut full) = (false, false);
+    let (mut metadata_only, mut full, mut background) = (false, false, false);
     for argument in Arguments::of_command("validate", request.body) {
         let argument = argument?;
         // Unknown fields are passed over here, as MongoDB does.
         full |= argument.name == "full" && argument.value.to_bool();
         metadata_only |= argument.name == "metadata" && argument.value.to_bool();
+        background |= argument.name == "background" && argument.value.to_bool();
+    }
+    if full && background {
+        return Err(CommandError::failed(
+            ErrorCode::InvalidOptions,
+            "Running the validate command with both { background: true } and { full: true } is not supported.",
+        ));
     }
     let namespace = context.namespace(name)?;
     let Some(collection) = context.catalog().collection(context.database, name) else {

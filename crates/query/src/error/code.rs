@@ -153,6 +153,7 @@ error_codes! {
     ExceededTimeLimit = 262, "ExceededTimeLimit";
     OperationNotSupportedInTransaction = 263, "OperationNotSupportedInTransaction";
     IndexBuildAborted = 276, "IndexBuildAborted";
+    UnsatisfiableCommitQuorum = 278, "UnsatisfiableCommitQuorum";
     ClientDisconnect = 279, "ClientDisconnect";
     NoQueryExecutionPlans = 291, "NoQueryExecutionPlans";
     QueryExceededMemoryLimitNoDiskUseAllowed = 292, "QueryExceededMemoryLimitNoDiskUseAllowed";
