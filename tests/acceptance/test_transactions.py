@@ -316,7 +316,7 @@ class Reading:
             reply["cursor"]["id"] = True
         if "errmsg" in reply:
             reply["errmsg"] = re.sub(r"Timestamp\(\d+, \d+\)", "Timestamp", RUN.sub("#", reply["errmsg"])).replace(side.database, "db")
-        return {name: value for name, value in reply.items() if name not in LEFT_OUT}
+        return {name: value for name, value in reply.items() if name not in LEFT_OUT or name == "commitQuorum"}
 
 
 @pytest.fixture(scope="module")
@@ -416,3 +416,24 @@ def test_a_time_that_is_too_old(members):
         assert (reply["code"], reply["codeName"]) == (239, "SnapshotTooOld")
         assert re.fullmatch(r"Read timestamp Timestamp\(\d+, \d+\) is older than the oldest available timestamp\.", reply["errmsg"])
         side.ask({"setParameter": 1, "minSnapshotHistoryWindowInSeconds": 60, "on": "admin"})
+
+
+QUORUMS = ["majority", "votingMembers", "", "foo", 0, 1, 2, 50, 51, -1, 0.9, 1.5, Int64(1), None, True, {}, [1]]
+
+
+@pytest.mark.parametrize("given", QUORUMS, ids=repr)
+def test_commit_quorum(reading, given):
+    ask = {"createIndexes": "c", "indexes": [{"key": {"quorum": 1}, "name": "quorum"}], "commitQuorum": given}
+    reading.play([ask, ask, {**ask, "createIndexes": "other"}])
+
+
+def test_commit_quorum_in_a_transaction(reading):
+    ask = {"createIndexes": "fresh", "indexes": [{"key": {"x": 1}, "name": "x"}], "lsid": "q", "txnNumber": Int64(1), "autocommit": False}
+    reading.play([{**ask, "startTransaction": True}, ask, {"commitTransaction": 1, "lsid": "q", "txnNumber": Int64(1), "autocommit": False, "on": "admin"}])
+
+
+@pytest.mark.parametrize("options", [{"background": True}, {"background": True, "full": True}, {"background": 1, "full": 1}], ids=repr)
+@pytest.mark.parametrize("name", ["c", "zz"])
+def test_validate_in_the_background(reading, name, options):
+    oracle, pando = (reading.ask(at, {"validate": name, **options}) for at in range(2))
+    assert [pando.get(field) for field in ("valid", "code", "errmsg")] == [oracle.get(field) for field in ("valid", "code", "errmsg")]

@@ -12,7 +12,7 @@ def persona_and_database(request, tmp_path_factory):
     server = Server(tmp_path_factory.mktemp("store") / "data", "--persona", request.param, engine="memory").start()
     with pymongo.MongoClient(server.uri, directConnection=True) as client:
         yield request.param, client["quorum"]
-    server.stop()
+    assert server.stop() == 0, server.log()
 
 
 def answer(database, **fields):

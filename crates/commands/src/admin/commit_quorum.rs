@@ -19,7 +19,7 @@ pub(super) enum CommitQuorum {
     None,
     /// `"majority"` or `"votingMembers"`.
     Mode(&'static str),
-    /// So many members: 0 or 1.
+    /// The number of members: 0 or 1.
     Members(i32),
 }
 
@@ -32,8 +32,8 @@ impl CommitQuorum {
         }
     }
 
-    /// The quorum that a request names. Fails with the oracle's errors where it is none, or where one member
-    /// cannot satisfy it.
+    /// The quorum that a request names. Fails with MongoDB's errors where the value is no quorum, where one
+    /// member cannot satisfy it, and on a standalone server.
     pub(super) fn of(argument: &Argument<'_>, persona: Persona) -> Result<CommitQuorum, CommandError> {
         let refused = |code, reason: &str| Err(CommandError::failed(code, reason));
         if argument.is_absent() {
