@@ -184,3 +184,15 @@ fn plans_are_as_written_down_and_bounds_are_those_of_mongodb() {
     assert!(files >= 4, "the golden plans are gone");
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
+
+#[test]
+fn a_scan_of_a_partial_index_says_that_it_is_partial() {
+    let partial = index(r#"{"key": {"a": 1}, "name": "p", "partialFilterExpression": {"b": {"$gt": 3}}}"#);
+    let plain = index(r#"{"key": {"a": 1}, "name": "a_1"}"#);
+    for (index, is_partial) in [(partial, true), (plain, false)] {
+        let find = extended_json::document(r#"{"filter": {"a": 1, "b": {"$gt": 3}}}"#);
+        let stage = planned(&find, &[primary(), index]).unwrap();
+        let Some(Value::Document(scan)) = stage.get("inputStage") else { panic!("{stage:?}") };
+        assert_eq!(scan.get("isPartial"), Some(&Value::Boolean(is_partial)), "{scan:?}");
+    }
+}

@@ -77,7 +77,7 @@ fn push_index(stage: &mut Document, index: &IndexDescription) {
     stage.push("multiKeyPaths", paths);
     stage.push("isUnique", index.unique == Uniqueness::Unique);
     stage.push("isSparse", index.sparse == Sparseness::Sparse);
-    stage.push("isPartial", false);
+    stage.push("isPartial", matches!(index.specification.get("partialFilterExpression"), Ok(Some(_))));
     if index.shows_documents() {
         stage.push("clustering", true);
     }
