@@ -1,0 +1,293 @@
+//! One SCRAM exchange, the server's side (RFC 5802, RFC 7677), without channel binding.
+//!
+//! 1. [`ClientFirst::read`]: the user and the client's nonce.
+//! 2. [`Exchange::begin`] adds a nonce of the server and names salt and rounds.
+//! 3. [`Exchange::finish`] checks the client's proof in constant time, and proves that the server knows the
+//!    credential, too.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
+use md5::Md5;
+use pbkdf2::pbkdf2_hmac;
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// The longest message of a client, in bytes.
+const MESSAGE_BYTES_MAX: usize = 16 * 1024;
+
+/// A mechanism by which clients log in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mechanism {
+    /// With SHA-1, and a password that MongoDB digests by MD5 before.
+    ScramSha1,
+    /// With SHA-256, and a password prepared by SASLprep.
+    ScramSha256,
+}
+
+/// The client is not logged in. The reason is for the log of the server and never for the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScramFault {
+    /// Its message is none of SCRAM.
+    #[error("its message is none of SCRAM")]
+    Form,
+    /// Its nonce is not that of this exchange.
+    #[error("its nonce is that of another exchange")]
+    Nonce,
+    /// It does not know the password.
+    #[error("it could not prove that it knows the password")]
+    Proof,
+    /// Its password has characters that SASLprep forbids.
+    #[error("the password has characters that SASLprep forbids")]
+    Password,
+}
+
+/// The keys that are stored for a user. The password cannot be computed from them.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credential {
+    /// The mechanism.
+    pub mechanism: Mechanism,
+    /// The rounds of the derivation.
+    pub rounds: u32,
+    /// The salt.
+    pub salt: Vec<u8>,
+    /// The hash of the client's key.
+    pub stored_key: Vec<u8>,
+    /// The key of the server's signature.
+    pub server_key: Vec<u8>,
+}
+
+/// Keys stay out of logs.
+impl std::fmt::Debug for Credential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "a credential for {}", self.mechanism.name())
+    }
+}
+
+impl Mechanism {
+    /// The name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mechanism::ScramSha1 => "SCRAM-SHA-1",
+            Mechanism::ScramSha256 => "SCRAM-SHA-256",
+        }
+    }
+
+    /// The mechanism of this name.
+    pub fn of_name(name: &str) -> Option<Mechanism> {
+        [Mechanism::ScramSha1, Mechanism::ScramSha256].into_iter().find(|known| known.name() == name)
+    }
+
+    /// The rounds of new credentials, as MongoDB has them.
+    pub fn rounds(self) -> u32 {
+        match self {
+            Mechanism::ScramSha1 => 10_000,
+            Mechanism::ScramSha256 => 15_000,
+        }
+    }
+
+    /// The bytes of the salt of new credentials, as MongoDB has them.
+    pub fn salt_bytes(self) -> usize {
+        match self {
+            Mechanism::ScramSha1 => 16,
+            Mechanism::ScramSha256 => 28,
+        }
+    }
+
+    /// The secret that the keys are derived from.
+    ///
+    /// # Errors
+    /// The password has characters that SASLprep forbids.
+    pub fn secret(self, user: &str, password: &str) -> Result<String, ScramFault> {
+        match self {
+            Mechanism::ScramSha1 => {
+                let digest = Md5::digest(format!("{user}:mongo:{password}"));
+                Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+            }
+            Mechanism::ScramSha256 => stringprep::saslprep(password)
+                .map(std::borrow::Cow::into_owned)
+                .map_err(|_| ScramFault::Password),
+        }
+    }
+
+    fn hmac(self, key: &[u8], data: &[u8]) -> Vec<u8> {
+        match self {
+            Mechanism::ScramSha1 => mac_of::<Hmac<Sha1>>(key, data),
+            Mechanism::ScramSha256 => mac_of::<Hmac<Sha256>>(key, data),
+        }
+    }
+
+    fn hash(self, data: &[u8]) -> Vec<u8> {
+        match self {
+            Mechanism::ScramSha1 => Sha1::digest(data).to_vec(),
+            Mechanism::ScramSha256 => Sha256::digest(data).to_vec(),
+        }
+    }
+}
+
+fn mac_of<M: KeyInit + Mac>(key: &[u8], data: &[u8]) -> Vec<u8> {
+    let mut mac = <M as KeyInit>::new_from_slice(key).expect("HMAC takes keys of any length");
+    mac.update(data);
+    mac.finalize().into_bytes().to_vec()
+}
+
+impl Credential {
+    /// The keys of a secret ([`Mechanism::secret`]).
+    pub fn derive(mechanism: Mechanism, secret: &str, salt: &[u8], rounds: u32) -> Credential {
+        let mut salted = mechanism.hash(&[]);
+        match mechanism {
+            Mechanism::ScramSha1 => pbkdf2_hmac::<Sha1>(secret.as_bytes(), salt, rounds, &mut salted),
+            Mechanism::ScramSha256 => pbkdf2_hmac::<Sha256>(secret.as_bytes(), salt, rounds, &mut salted),
+        }
+        let stored_key = mechanism.hash(&mechanism.hmac(&salted, b"Client Key"));
+        let server_key = mechanism.hmac(&salted, b"Server Key");
+        Credential { mechanism, rounds, salt: salt.to_vec(), stored_key, server_key }
+    }
+}
+
+/// The first message of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientFirst {
+    /// The name of the user, without escapes.
+    pub user: String,
+    nonce: String,
+    bare: String,
+}
+
+impl ClientFirst {
+    /// Reads the message.
+    ///
+    /// # Errors
+    /// It is none of SCRAM, or asks for channel binding or for the rights of another user.
+    pub fn read(message: &[u8]) -> Result<ClientFirst, ScramFault> {
+        let text = text_of(message)?;
+        let bare = text.strip_prefix("n,,").ok_or(ScramFault::Form)?;
+        let (user, nonce) = bare.split_once(',').ok_or(ScramFault::Form)?;
+        let user = unescaped(user.strip_prefix("n=").ok_or(ScramFault::Form)?)?;
+        let nonce = nonce.strip_prefix("r=").ok_or(ScramFault::Form)?;
+        let is_nonce = nonce.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');
+        if user.is_empty() || nonce.is_empty() || !is_nonce {
+            return Err(ScramFault::Form);
+        }
+        Ok(ClientFirst { user, nonce: nonce.to_owned(), bare: bare.to_owned() })
+    }
+}
+
+fn text_of(message: &[u8]) -> Result<&str, ScramFault> {
+    if message.len() > MESSAGE_BYTES_MAX || message.contains(&0) {
+        return Err(ScramFault::Form);
+    }
+    std::str::from_utf8(message).map_err(|_| ScramFault::Form)
+}
+
+/// A name without the escapes of `,` and `=`.
+fn unescaped(name: &str) -> Result<String, ScramFault> {
+    let mut parts = name.split('=');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (character, rest) = match (part.strip_prefix("2C"), part.strip_prefix("3D")) {
+            (Some(rest), _) => (',', rest),
+            (None, Some(rest)) => ('=', rest),
+            (None, None) => return Err(ScramFault::Form),
+        };
+        plain.push(character);
+        plain.push_str(rest);
+    }
+    Ok(plain)
+}
+
+/// An exchange whose second message the client owes.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    credential: Credential,
+    nonce: String,
+    /// The two first messages, as they are signed.
+    signed: String,
+}
+
+impl Exchange {
+    /// Answers the first message of a client. `server_nonce` is random and has no comma.
+    pub fn begin(first: &ClientFirst, credential: Credential, server_nonce: &str) -> (Exchange, String) {
+        let nonce = format!("{}{server_nonce}", first.nonce);
+        let salt = STANDARD.encode(&credential.salt);
+        let reply = format!("r={nonce},s={salt},i={}", credential.rounds);
+        let signed = format!("{},{reply}", first.bare);
+        (Exchange { credential, nonce, signed }, reply)
+    }
+
+    /// Checks the proof of the client. Gives the last message.
+    ///
+    /// # Errors
+    /// The message is broken or from another exchange, or the proof is wrong.
+    pub fn finish(self, message: &[u8]) -> Result<String, ScramFault> {
+        let text = text_of(message)?;
+        let (without_proof, proof) = text.rsplit_once(",p=").ok_or(ScramFault::Form)?;
+        let nonce = without_proof.strip_prefix("c=biws,r=").ok_or(ScramFault::Form)?;
+        if !bool::from(nonce.as_bytes().ct_eq(self.nonce.as_bytes())) {
+            return Err(ScramFault::Nonce);
+        }
+        let proof = STANDARD.decode(proof).map_err(|_| ScramFault::Form)?;
+        let Credential { mechanism, stored_key, server_key, .. } = &self.credential;
+        let signed = format!("{},{without_proof}", self.signed);
+        let signature = mechanism.hmac(stored_key, signed.as_bytes());
+        if proof.len() != signature.len() {
+            return Err(ScramFault::Proof);
+        }
+        let client_key: Vec<u8> = proof.iter().zip(&signature).map(|(left, right)| left ^ right).collect();
+        if !bool::from(mechanism.hash(&client_key).ct_eq(stored_key)) {
+            return Err(ScramFault::Proof);
+        }
+        let own = mechanism.hmac(server_key, signed.as_bytes());
+        Ok(format!("v={}", STANDARD.encode(own)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exchange(mechanism: Mechanism, nonces: (&str, &str), salt: &str) -> Exchange {
+        let salt = STANDARD.decode(salt).unwrap();
+        let credential = Credential::derive(mechanism, "pencil", &salt, 4096);
+        let first = ClientFirst::read(format!("n,,n=user,r={}", nonces.0).as_bytes()).unwrap();
+        Exchange::begin(&first, credential, nonces.1).0
+    }
+
+    fn of_rfc_7677() -> Exchange {
+        let nonces = ("rOprNGfwEbeRWgbNEkqO", "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0");
+        exchange(Mechanism::ScramSha256, nonces, "W22ZaJ0SNY7soEsUEjb6gQ==")
+    }
+
+    const FINAL: &str = "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=";
+
+    #[test]
+    fn the_examples_of_the_standards_are_answered_as_they_say() {
+        let nonces = ("fyko+d2lbbFgONRv9qkxdawL", "3rfcNHYJY1ZVvWVs7j");
+        let sha1 = exchange(Mechanism::ScramSha1, nonces, "QSXCR+Q6sek8bf92");
+        let last =
+            "c=biws,r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,p=v0X8v3Bz2T0CJGbJQyF0X+HI4Ts=";
+        assert_eq!(sha1.finish(last.as_bytes()).unwrap(), "v=rmF9pqV8S7suAoZWja4dJRkFsKQ=");
+        let last = format!("{FINAL}dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=");
+        let answer = of_rfc_7677().finish(last.as_bytes()).unwrap();
+        assert_eq!(answer, "v=6rriTRBi23WpRZ/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
+    }
+
+    #[test]
+    fn a_wrong_proof_a_foreign_nonce_and_broken_messages_are_refused() {
+        let refused = |message: String| of_rfc_7677().finish(message.as_bytes()).unwrap_err();
+        assert_eq!(refused(format!("{FINAL}AAAA")), ScramFault::Proof);
+        assert_eq!(refused(format!("{FINAL}{}", STANDARD.encode([0; 32]))), ScramFault::Proof);
+        assert_eq!(refused(format!("{FINAL}!")), ScramFault::Form);
+        assert_eq!(refused("c=biws,r=other,p=AAAA".to_owned()), ScramFault::Nonce);
+        assert_eq!(refused("c=eSws,r=other,p=AAAA".to_owned()), ScramFault::Form);
+        for message in ["", "n,,", "n,,n=u", "y,,n=u,r=x", "n,a=v,n=u,r=x", "n,,n=,r=x", "n,,n=a=2c,r=x", "n,,n=u,r=a,m=b"] {
+            assert_eq!(ClientFirst::read(message.as_bytes()), Err(ScramFault::Form), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_name_may_have_commas_and_equal_signs() {
+        assert_eq!(ClientFirst::read(b"n,,n=a=2Cb=3Dc,r=x").unwrap().user, "a,b=c");
+    }
+}
