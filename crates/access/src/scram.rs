@@ -265,12 +265,11 @@ mod tests {
     fn the_examples_of_the_standards_are_answered_as_they_say() {
         let nonces = ("fyko+d2lbbFgONRv9qkxdawL", "3rfcNHYJY1ZVvWVs7j");
         let sha1 = exchange(Mechanism::ScramSha1, nonces, "QSXCR+Q6sek8bf92");
-        let last =
-            "c=biws,r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,p=v0X8v3Bz2T0CJGbJQyF0X+HI4Ts=";
+        let last = "c=biws,r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,p=v0X8v3Bz2T0CJGbJQyF0X+HI4Ts=";
         assert_eq!(sha1.finish(last.as_bytes()).unwrap(), "v=rmF9pqV8S7suAoZWja4dJRkFsKQ=");
         let last = format!("{FINAL}dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=");
         let answer = of_rfc_7677().finish(last.as_bytes()).unwrap();
-        assert_eq!(answer, "v=6rriTRBi23WpRZ/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
+        assert_eq!(answer, "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
     }
 
     #[test]
@@ -281,7 +280,16 @@ mod tests {
         assert_eq!(refused(format!("{FINAL}!")), ScramFault::Form);
         assert_eq!(refused("c=biws,r=other,p=AAAA".to_owned()), ScramFault::Nonce);
         assert_eq!(refused("c=eSws,r=other,p=AAAA".to_owned()), ScramFault::Form);
-        for message in ["", "n,,", "n,,n=u", "y,,n=u,r=x", "n,a=v,n=u,r=x", "n,,n=,r=x", "n,,n=a=2c,r=x", "n,,n=u,r=a,m=b"] {
+        for message in [
+            "",
+            "n,,",
+            "n,,n=u",
+            "y,,n=u,r=x",
+            "n,a=v,n=u,r=x",
+            "n,,n=,r=x",
+            "n,,n=a=2c,r=x",
+            "n,,n=u,r=a,m=b",
+        ] {
             assert_eq!(ClientFirst::read(message.as_bytes()), Err(ScramFault::Form), "{message}");
         }
     }
