@@ -8,6 +8,7 @@ use pando_keyorder::Direction;
 
 use crate::index_description::{
     EntryContents, FieldKind, IndexDescription, IndexField, Sparseness, Truncation, Uniqueness, Visibility,
+    is_wildcard,
 };
 use crate::multikey::Multikey;
 
@@ -52,8 +53,8 @@ pub(crate) fn definition_of(specification: &RawDocument) -> Result<IndexDescript
 /// The fields of a key pattern by their values, at least one.
 pub(crate) fn fields_of(pattern: &RawDocument) -> Result<Vec<IndexField>, String> {
     let fields = fields_of_index(pattern)?;
-    match fields.iter().find(|field| field.kind == FieldKind::Hashed) {
-        Some(field) => Err(format!("the order of {} is a hash, which is not a number", field.path)),
+    match fields.iter().find(|field| field.kind != FieldKind::Value) {
+        Some(field) => Err(format!("the key of {} is not its value", field.path)),
         None => Ok(fields),
     }
 }
@@ -65,6 +66,7 @@ fn fields_of_index(pattern: &RawDocument) -> Result<Vec<IndexField>, String> {
         let (path, order) = field.map_err(|error| error.to_string())?;
         let (direction, kind) = match order {
             RawValue::String("hashed") => (Direction::Ascending, FieldKind::Hashed),
+            order if is_wildcard(path) => (direction_of(path, order)?, FieldKind::Wildcard),
             order => (direction_of(path, order)?, FieldKind::Value),
         };
         fields.push(IndexField { path: path.to_owned(), direction, kind });

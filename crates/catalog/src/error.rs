@@ -221,6 +221,22 @@ pub enum WriteError {
         /// The path of the array.
         path: String,
     },
+    /// A compound wildcard index cannot hold the document.
+    #[error(
+        "Error extracting keys for a compound wildcard index: the regular field {path} is or lies in an array"
+    )]
+    ArrayBesideWildcard {
+        /// The path of the field.
+        path: String,
+    },
+    /// The keys of one document are too many.
+    #[error("the keys of the document in index {index} take more than {bytes_max} bytes")]
+    KeysTooLarge {
+        /// The index's name.
+        index: String,
+        /// The limit.
+        bytes_max: usize,
+    },
     /// The filter of a partial index gives no answer for the document.
     #[error("the filter of the partial index {index} fails: {reason}")]
     PartialFilter {

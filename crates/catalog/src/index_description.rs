@@ -73,6 +73,19 @@ pub enum FieldKind {
     Value,
     /// The hash of its value.
     Hashed,
+    /// Two parts: the path of any field below, and its value. `a.$**` is the field of all below `a`.
+    Wildcard,
+    /// The path of such a field, where a description is about one path or a part of them. The value is the
+    /// next field.
+    WildcardPath,
+}
+
+/// The name of the wildcard, and the last component of the field of an index of all fields below another.
+pub const WILDCARD: &str = "$**";
+
+/// Whether a field of a key pattern stands for all fields below another, or of the document.
+pub fn is_wildcard(path: &str) -> bool {
+    path.strip_suffix(WILDCARD).is_some_and(|before| before.is_empty() || before.ends_with('.'))
 }
 
 /// The description of an index: plain data, enough for a planner.
@@ -117,6 +130,16 @@ impl IndexDescription {
     /// The field of which keys have the hash.
     pub fn hashed_field(&self) -> Option<&IndexField> {
         self.fields.iter().find(|field| field.kind == FieldKind::Hashed)
+    }
+
+    /// Whether it is over the fields that documents happen to have, be it described as a whole or for a path.
+    pub fn is_wildcard(&self) -> bool {
+        self.fields.iter().any(|field| matches!(field.kind, FieldKind::Wildcard | FieldKind::WildcardPath))
+    }
+
+    /// Where the path stands in a key, if the description is about paths of a wildcard index.
+    pub fn wildcard_path(&self) -> Option<usize> {
+        self.fields.iter().position(|field| field.kind == FieldKind::WildcardPath)
     }
 
     /// Whether any field has met an array.

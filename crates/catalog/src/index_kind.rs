@@ -27,7 +27,7 @@ use pando_keyorder::Direction;
 
 use crate::WriteError;
 use crate::definition::definition_of;
-use crate::index_description::{IndexDescription, Sparseness};
+use crate::index_description::{FieldKind, IndexDescription, Sparseness};
 use crate::index_keys::{self, GeneratedKeys, OrdinaryKeys};
 
 /// Says which documents an index has.
@@ -103,8 +103,11 @@ pub struct OrdinaryIndexes;
 impl IndexFactory for OrdinaryIndexes {
     fn define(&self, specification: &RawDocument) -> Result<IndexDefinition, String> {
         let description = definition_of(specification)?;
-        if let Some(field) = description.hashed_field() {
-            return Err(format!("the index has the hash of {}, and is no ordinary one", field.path));
+        if let Some(field) = description.fields.iter().find(|field| field.kind != FieldKind::Value) {
+            return Err(format!(
+                "the index does not have the value of {}, and is no ordinary one",
+                field.path
+            ));
         }
         let generator = Arc::new(OrdinaryKeys::new(description.fields.clone(), description.sparse));
         Ok(IndexDefinition { description, methods: IndexMethods { predicate: None, generator } })

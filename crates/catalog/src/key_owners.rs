@@ -8,6 +8,7 @@ use pando_storage::TreeId;
 
 use crate::catalog::Catalog;
 use crate::collection::Collection;
+use crate::index_description::FieldKind;
 use crate::layout::Layout;
 use crate::record_ids::record_id_of;
 
@@ -43,7 +44,14 @@ impl KeyOwners {
                 for index in collection.indexes() {
                     let owner = Owner {
                         index: format!("{}.${}", collection.full_name(), index.name()),
-                        paths: index.fields().iter().map(|field| field.path.clone()).collect(),
+                        paths: index
+                            .fields()
+                            .iter()
+                            .flat_map(|field| match field.kind {
+                                FieldKind::Wildcard => vec!["$_path".to_owned(), field.path.clone()],
+                                _ => vec![field.path.clone()],
+                            })
+                            .collect(),
                         directions: index.directions().to_vec(),
                     };
                     found.owners.insert(index.tree(), owner);

@@ -135,6 +135,7 @@ pub use index::Index;
 pub use index_build::IndexBuildTurn;
 pub use index_description::{
     EntryContents, FieldKind, IndexDescription, IndexField, Sparseness, Truncation, Uniqueness, Visibility,
+    WILDCARD, is_wildcard,
 };
 pub use key_owners::{KeyOwners, OwnedKey};
 pub use layout::{HEAP_TREE, ID_INDEX, Layout, PRIMARY_KEY_INDEX};

@@ -5,6 +5,9 @@
 //! not count.
 //!
 //! Components from the 64th on share one bit: an array at one of them counts as one at each.
+//!
+//! A wildcard index has no path of its own. Its bits are a filter of the whole paths at which arrays stood:
+//! each path has two of 64 bits, by its hash. A bit that is not set proves that its paths met no array.
 
 /// See the module's head. It grows by a union, and never shrinks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +28,24 @@ impl Multikey {
     /// An array may have been at any component of a path.
     pub fn anywhere(path: &str) -> Multikey {
         (0..path.split('.').count()).map(Multikey::at).fold(Multikey::NO, Multikey::union)
+    }
+
+    /// The bits of an array at a whole path, in a wildcard index. Stores keep these bits, so the hash stays
+    /// as it is: FNV-1a of 64 bits, mixed once more because short paths differ little in it.
+    pub fn of_array_path(path: &str) -> Multikey {
+        let hash = path.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
+        });
+        let mixed = (hash ^ (hash >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        Multikey((1 << (mixed >> 58)) | (1 << ((mixed >> 52) & 63)))
+    }
+
+    /// Where a path may have met arrays, by the bits of a wildcard index.
+    #[must_use]
+    pub fn of_path(self, path: &str) -> Multikey {
+        let ends = path.match_indices('.').map(|(at, _)| at).chain([path.len()]);
+        let met = ends.enumerate().filter(|(_, end)| self.includes(Multikey::of_array_path(&path[..*end])));
+        met.map(|(component, _)| Multikey::at(component)).fold(Multikey::NO, Multikey::union)
     }
 
     /// The components of both.
@@ -81,6 +102,14 @@ mod tests {
         assert!(Multikey::anywhere("a.b").includes(Multikey::at(1)));
         assert!(!Multikey::at(1).includes(Multikey::anywhere("a.b")));
         assert!(Multikey::at(1).has_arrays_from(1) && !Multikey::at(1).has_arrays_from(2));
+    }
+
+    #[test]
+    fn a_wildcard_index_knows_the_paths_that_met_no_array() {
+        let bits = Multikey::of_array_path("a.b").union(Multikey::of_array_path("x"));
+        assert!(bits.of_path("a.b.c").contains(1) && bits.of_path("x").contains(0));
+        assert_eq!(Multikey::NO.of_path("a.b.c"), Multikey::NO);
+        assert_eq!(Multikey::of_array_path("a.b"), Multikey((1 << 55) | (1 << 5)), "stores keep these bits");
     }
 
     #[test]

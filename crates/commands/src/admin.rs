@@ -25,3 +25,4 @@ pub(crate) mod re_index;
 pub(crate) mod rename_collection;
 mod storage_engine_options;
 mod view_definition;
+mod wildcard_specification;

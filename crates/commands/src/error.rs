@@ -200,6 +200,12 @@ pub fn write_failure(error: WriteError, namespace: &str) -> CommandError {
         WriteError::ArrayInHashedIndex { .. } => {
             CommandError::failed(ErrorCode::Location(16_766), error.to_string())
         }
+        WriteError::ArrayBesideWildcard { .. } => {
+            CommandError::failed(ErrorCode::Location(7_246_301), error.to_string())
+        }
+        WriteError::KeysTooLarge { .. } => {
+            CommandError::failed(ErrorCode::CannotBuildIndexKeys, error.to_string())
+        }
         WriteError::ArrayInPrimaryKey { .. } | WriteError::PartialFilter { .. } => {
             CommandError::failed(ErrorCode::BadValue, error.to_string())
         }

@@ -168,7 +168,7 @@ impl KeyGenerator for HashedKeys {
             is_missing &= value.is_none();
             let value = match (value.unwrap_or(RawValue::Null), kind) {
                 (value, FieldKind::Hashed) => RawValue::Int64(hash_of(value)?),
-                (value, FieldKind::Value) => value,
+                (value, _) => value,
             };
             pando_keyorder::encode(value, *direction, &mut fields, &mut type_bits);
         }

@@ -21,8 +21,8 @@
 //! explain -> execute, filter, memory, plan, sort
 //! pipeline -> expression, filter, memory, projection, sort
 //! execute -> filter, memory, plan, sort
-//! plan -> filter, partial_index, regular_expression, sort
-//! partial_index -> expression, filter
+//! plan -> filter, partial_index, regular_expression, sort, wildcard_index
+//! partial_index -> expression, filter, wildcard_index
 //! projection -> expression, filter
 //! filter -> expression, regular_expression
 //! sort -> expression, memory
@@ -69,6 +69,7 @@ pub mod shell_text;
 pub mod sort;
 pub mod update;
 mod value_set;
+pub mod wildcard_index;
 
 pub use date::calendar::iso_text;
 pub use error::{ErrorCode, QueryError};

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use pando_catalog::index_kind::{
-    IndexDefinition, IndexFactory, IndexMethods, IndexPredicate, OrdinaryIndexes,
+    IndexDefinition, IndexFactory, IndexMethods, IndexPredicate, KeyGenerator, OrdinaryIndexes,
 };
 use pando_catalog::{IndexDescription, WriteError};
 use pando_document::{Document, RawDocument, RawValue, Value, compare_documents};
@@ -20,6 +20,7 @@ use crate::expression::ParseScope;
 use crate::filter::{Filter, Node, Test};
 use crate::hashed_index::HashedKeys;
 use crate::shell_text::document_text;
+use crate::wildcard_index::WildcardKeys;
 use crate::{ErrorCode, QueryError};
 
 /// The option of an index that has its filter.
@@ -149,7 +150,7 @@ pub fn filter_of(specification: &RawDocument) -> Option<Result<Filter, QueryErro
     }
 }
 
-/// The kinds of index of the store: ordinary, hashed and partial ones.
+/// The kinds of index of the store: ordinary, hashed, wildcard and partial ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IndexKinds;
 
@@ -174,9 +175,13 @@ impl IndexPredicate for PartialPredicate {
 impl IndexFactory for IndexKinds {
     fn define(&self, specification: &RawDocument) -> Result<IndexDefinition, String> {
         let description = IndexDescription::from_specification(specification)?;
-        let IndexDefinition { description, mut methods } = match description.hashed_field() {
-            Some(_) => {
-                let generator = Arc::new(HashedKeys::new(&description));
+        let generator: Option<Arc<dyn KeyGenerator>> = match WildcardKeys::of(&description) {
+            Some(keys) => Some(Arc::new(keys?)),
+            None if description.hashed_field().is_some() => Some(Arc::new(HashedKeys::new(&description))),
+            None => None,
+        };
+        let IndexDefinition { description, mut methods } = match generator {
+            Some(generator) => {
                 IndexDefinition { description, methods: IndexMethods { predicate: None, generator } }
             }
             None => OrdinaryIndexes.define(specification)?,

@@ -11,6 +11,7 @@
 //! 1. `_id` equal to a plain value is a lookup by `_id`, whatever else the filter says. Where the primary
 //!    key has more fields and the filter has values of all, it is a lookup by the primary key
 //!    ([`primary_point`]).
+//!    A wildcard index is described anew for each path that the filter asks for ([`wildcard`]).
 //! 2. The filter's conjunction is taken apart into tests ([`predicates`]); each usable index gets the bounds
 //!    that they put on its fields ([`index_bounds`], [`predicate_bounds`]).
 //! 3. Each index that narrows the search, or gives the order of the sort, is a candidate, as is the
@@ -43,6 +44,7 @@ mod primary_point;
 mod specification;
 mod union;
 mod usable_index;
+pub(crate) mod wildcard;
 
 use pando_catalog::{Collection, IndexDescription, Layout, SnapshotTimestamp, Truncation};
 use pando_keyorder::Direction;
@@ -151,6 +153,11 @@ pub enum ScanBounds {
 impl IndexAccess {
     /// Whether one document may turn up at several entries.
     pub fn gives_duplicates(&self) -> bool {
+        if let (Some(at), ScanBounds::Fields(fields)) = (self.index.wildcard_path(), &self.bounds)
+            && !wildcard::is_one_path(&fields[at])
+        {
+            return true;
+        }
         let is_one_key = match &self.bounds {
             ScanBounds::Fields(fields) => {
                 fields.iter().all(|field| field.is_points() && field.list().len() == 1)
@@ -196,6 +203,7 @@ pub fn plan(find: &FindSpecification<'_>, indexes: &[IndexDescription]) -> Resul
     }
     let nodes = predicates::conjunction(find.filter);
     let predicates = predicates::of_conjunction(nodes);
+    let indexes = wildcard::described(indexes, nodes);
     let usable: Vec<UsableIndex<'_>> = indexes.iter().filter_map(UsableIndex::of).collect();
     let mut candidates: Vec<candidate::Candidate> = usable
         .iter()

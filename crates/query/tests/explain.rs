@@ -29,6 +29,12 @@ fn index(line: &str) -> IndexDescription {
             Some((path, prefix)) => (path, Multikey::at(prefix.split('.').count() - 1)),
             None => (array, Multikey::anywhere(array)),
         };
+        if index.is_wildcard() {
+            let ends = array.match_indices('.').map(|(at, _)| at).chain([array.len()]);
+            let met = ends.map(|end| Multikey::of_array_path(&array[..end]));
+            index.multikey[0] = met.fold(index.multikey[0], Multikey::union);
+            continue;
+        }
         let at =
             index.fields.iter().position(|field| field.path == path).expect("an array is on an indexed path");
         index.multikey[at] = index.multikey[at].union(multikey);

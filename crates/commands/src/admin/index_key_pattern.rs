@@ -1,11 +1,15 @@
 //! The key pattern of an index: which fields, in which directions.
 
+use pando_catalog::{WILDCARD, is_wildcard};
 use pando_document::{Number, RawDocument, RawValue};
 
+use super::wildcard_specification;
 use crate::ErrorCode;
 
 /// Kinds of index of MongoDB that are not carried out yet.
 const NOT_YET: [&str; 3] = ["text", "2d", "2dsphere"];
+/// All kinds of index that MongoDB names.
+const KINDS: [&str; 4] = ["text", "2d", "2dsphere", "hashed"];
 /// The direction of a field of which an index has the hash.
 const HASHED: &str = "hashed";
 /// Most fields of one index.
@@ -21,10 +25,17 @@ pub(super) fn check(key: &RawDocument) -> Result<(), (ErrorCode, String)> {
     }
     for field in key.iter() {
         let (path, direction) = field.map_err(|error| (ErrorCode::InvalidBson, error.to_string()))?;
-        if path == "$**" || path.ends_with(".$**") {
-            return not_yet("wildcard");
+        match (is_wildcard(path), direction) {
+            (true, RawValue::String(kind)) if !kind.is_empty() && !KINDS.contains(&kind) => {
+                return refused(&format!("Unknown index plugin '{kind}'"));
+            }
+            (true, RawValue::String(_)) | (false, _) => check_path(path)?,
+            (true, _) => match path.strip_suffix(WILDCARD).and_then(|above| above.strip_suffix('.')) {
+                Some("") => return refused("Index keys cannot contain an empty field."),
+                Some(above) => check_path(above)?,
+                None => {}
+            },
         }
-        check_path(path)?;
         match direction {
             RawValue::String("") => {
                 return refused("Values in the index key pattern cannot be empty strings");
@@ -38,6 +49,9 @@ pub(super) fn check(key: &RawDocument) -> Result<(), (ErrorCode, String)> {
                 }
                 Some(number) if number.is_zero() => {
                     return refused("Values in the index key pattern cannot be 0.");
+                }
+                Some(number) if is_wildcard(path) => {
+                    wildcard_specification::check_order(number, key.iter().count())?;
                 }
                 Some(_) => {}
                 None => {

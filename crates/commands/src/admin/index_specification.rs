@@ -14,8 +14,10 @@
 use pando_document::{Document, Number, RawDocument, RawValue, Value};
 use pando_query::partial_index::{self, PARTIAL_FILTER};
 use pando_query::shell_text::{document_text, value_text};
+use pando_query::wildcard_index::WILDCARD_PROJECTION;
 
-use super::{index_key_pattern, storage_engine_options};
+use super::wildcard_specification::{Shown, WildcardRefusal};
+use super::{index_key_pattern, storage_engine_options, wildcard_specification};
 use crate::arguments::whole;
 use crate::{CommandError, ErrorCode};
 
@@ -61,6 +63,16 @@ struct Refusal {
 impl From<(ErrorCode, String)> for Refusal {
     fn from((code, reason): (ErrorCode, String)) -> Refusal {
         Refusal { code, reason, quoting: Quoting::Given }
+    }
+}
+
+impl From<WildcardRefusal> for Refusal {
+    fn from(refusal: WildcardRefusal) -> Refusal {
+        let quoting = match refusal.shown {
+            Shown::Given => Quoting::Given,
+            Shown::WithVersion => Quoting::WithVersion,
+        };
+        Refusal { code: refusal.code, reason: refusal.reason, quoting }
     }
 }
 
@@ -143,6 +155,7 @@ impl Reading<'_> {
         if index_key_pattern::is_of_id(&key) {
             self.check_as_id_index(&key)?;
         }
+        wildcard_specification::check(self.given, &key)?;
         self.check_expiry(&key)?;
         check_partial(&kept)?;
         check_hashed(&key, &kept)?;
@@ -203,12 +216,8 @@ impl Reading<'_> {
                 return Err((ErrorCode::CannotCreateIndex, reason).into());
             }
             ("weights", other) => return Err(wrong_type(name, "an object", other)),
-            ("wildcardProjection", _) => {
-                let reason =
-                    "The field 'wildcardProjection' is only allowed in an 'wildcard' index".to_owned();
-                return Err((ErrorCode::BadValue, reason).into());
-            }
             // Checked together with the key.
+            (WILDCARD_PROJECTION, value) => kept.others.push(name, value.to_owned()),
             ("expireAfterSeconds", value) => kept.expiry = Some(kept_expiry(value)),
             _ if NOT_YET.contains(&name) => kept.not_yet = Some(name.to_owned()),
             _ if UNLISTED.contains(&name) => {}

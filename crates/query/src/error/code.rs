@@ -136,6 +136,7 @@ error_codes! {
     InvalidViewDefinition = 182, "InvalidViewDefinition";
     PrimarySteppedDown = 189, "PrimarySteppedDown";
     InvalidIndexSpecificationOption = 197, "InvalidIndexSpecificationOption";
+    CannotBuildIndexKeys = 201, "CannotBuildIndexKeys";
     InvalidUuid = 207, "InvalidUUID";
     IncompleteTransactionHistory = 217, "IncompleteTransactionHistory";
     QueryFeatureNotAllowed = 224, "QueryFeatureNotAllowed";

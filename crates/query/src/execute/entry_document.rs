@@ -4,7 +4,7 @@
 //! looked at, unless the plan takes both as null. A key of undefined may be that of an empty array, and its
 //! document is looked at in any case.
 
-use pando_catalog::IndexDescription;
+use pando_catalog::{FieldKind, IndexDescription};
 use pando_document::{Document, DocumentWriter, Value};
 use pando_keyorder::Direction;
 
@@ -16,6 +16,7 @@ use crate::plan::Nulls;
 pub(super) struct EntryDocument {
     nulls: Nulls,
     directions: Vec<Direction>,
+    /// Empty where a part of the key is no field of the document.
     paths: Vec<Vec<String>>,
 }
 
@@ -27,7 +28,10 @@ impl EntryDocument {
             paths: index
                 .fields
                 .iter()
-                .map(|field| field.path.split('.').map(str::to_owned).collect())
+                .map(|field| match field.kind {
+                    FieldKind::WildcardPath => Vec::new(),
+                    _ => field.path.split('.').map(str::to_owned).collect(),
+                })
                 .collect(),
         }
     }
@@ -45,16 +49,18 @@ impl EntryDocument {
             return Ok(false);
         }
         out.clear();
-        if self.paths.iter().all(|path| path.len() == 1) {
+        if self.paths.iter().all(|path| path.len() <= 1) {
             let mut writer = DocumentWriter::begin(out);
             for (path, value) in self.paths.iter().zip(&values) {
-                writer.append_value(&path[0], value);
+                if let Some(name) = path.first() {
+                    writer.append_value(name, value);
+                }
             }
             writer.finish();
             return Ok(true);
         }
         let mut document = Document::new();
-        for (path, value) in self.paths.iter().zip(values) {
+        for (path, value) in self.paths.iter().zip(values).filter(|(path, _)| !path.is_empty()) {
             if !put(&mut document, path, value) {
                 return Ok(false);
             }

@@ -9,6 +9,7 @@ use pando_keyorder::Direction;
 
 use super::{named, owned};
 use crate::plan::interval::{self, Interval, Intervals, Side};
+use crate::plan::wildcard::shown_pattern;
 use crate::plan::{IndexAccess, ScanBounds, ScanDirection};
 use crate::shell_text::owned_value_text;
 
@@ -64,7 +65,9 @@ fn entry_scan(name: &str, scan: &IndexAccess) -> Document {
 }
 
 fn push_index(stage: &mut Document, index: &IndexDescription) {
-    if let Ok(Some(RawValue::Document(pattern))) = index.specification.get("key") {
+    if let Some(pattern) = shown_pattern(index) {
+        stage.push("keyPattern", pattern);
+    } else if let Ok(Some(RawValue::Document(pattern))) = index.specification.get("key") {
         stage.push("keyPattern", owned(pattern));
     }
     stage.push("indexName", index.name.as_str());

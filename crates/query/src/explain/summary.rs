@@ -4,6 +4,7 @@
 use pando_document::{RawDocument, RawValue};
 
 use super::{FAST_COUNT, Purpose, count_scan};
+use crate::plan::wildcard::shown_pattern;
 use crate::plan::{Access, Coverage, IndexAccess, Plan};
 use crate::shell_text::document_text;
 
@@ -59,6 +60,9 @@ impl PlanSummary {
 }
 
 fn scan_text(stage: &str, scan: &IndexAccess) -> String {
+    if let Some(pattern) = shown_pattern(&scan.index) {
+        return format!("{stage} {}", document_text(&pattern.to_raw()));
+    }
     let pattern = match scan.index.specification.get("key") {
         Ok(Some(RawValue::Document(pattern))) => pattern,
         _ => RawDocument::empty(),

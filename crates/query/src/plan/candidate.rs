@@ -8,7 +8,7 @@ use super::interval::Intervals;
 use super::predicates::Predicate;
 use super::{
     Access, Consumer, Coverage, FindSpecification, IndexAccess, Nulls, Plan, ProjectionNeeds, ScanBounds,
-    ScanDirection, from_index,
+    ScanDirection, from_index, wildcard,
 };
 use crate::filter::{Filter, Node};
 use crate::path::Path;
@@ -68,8 +68,10 @@ pub(super) fn through_index(
         .collect();
     let direction =
         find.sort_pattern().map(|pattern| from_index::sort_direction(pattern, index, &bounds.fields));
-    let covered = from_index::covers(index, find.needs, &residual, find.sort_pattern());
-    let work = Work::of_bounds(&bounds.fields, index.sparse);
+    let covered = from_index::covers(index, find.needs, &residual, find.sort_pattern())
+        && (matches!(find.needs, ProjectionNeeds::Nothing) && residual.is_empty()
+            || wildcard::entries_tell_values(index, &bounds.fields));
+    let work = Work::of_bounds(index, &bounds.fields);
     let document_access = match (covered, index.contents) {
         (_, EntryContents::Document) | (false, EntryContents::Copy) => DocumentAccess::Clustered,
         (true, EntryContents::Reference | EntryContents::Copy) => DocumentAccess::Covered,

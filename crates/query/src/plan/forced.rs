@@ -5,7 +5,10 @@ use pando_document::{RawDocument, RawValue};
 use pando_keyorder::{TypeBits, encode};
 
 use super::fault::PlanFault;
-use super::{Access, FindSpecification, Hint, Plan, ScanBounds, candidate, index_bounds, predicates};
+use super::usable_index::UsableIndex;
+use super::{
+    Access, FindSpecification, Hint, Plan, ScanBounds, candidate, index_bounds, predicates, union, wildcard,
+};
 use crate::sort::Sort;
 use crate::{ErrorCode, QueryError};
 
@@ -37,6 +40,9 @@ pub(super) fn plan(
         }
         Some(hint) => {
             let index = hinted(hint, indexes)?;
+            if index.is_wildcard() {
+                return through_wildcard(find, index, bounded_by_keys).map(Some);
+            }
             let mut plan = through(find, index);
             if bounded_by_keys {
                 bound_by_keys(find, index, &mut plan)?;
@@ -75,6 +81,35 @@ fn through(find: &FindSpecification<'_>, index: &IndexDescription) -> Plan {
     let nodes = predicates::conjunction(find.filter);
     let bounds = index_bounds::of_index(index, &predicates::of_conjunction(nodes));
     candidate::through_index(find, nodes, index, bounds).plan
+}
+
+/// The best plan through a wildcard index, which has no documents but those with a path of the filter.
+fn through_wildcard(
+    find: &FindSpecification<'_>,
+    index: &IndexDescription,
+    bounded_by_keys: bool,
+) -> Result<Plan, QueryError> {
+    if bounded_by_keys {
+        return Err(does_not_fit());
+    }
+    let nodes = predicates::conjunction(find.filter);
+    let of_conjunction = predicates::of_conjunction(nodes);
+    let described = wildcard::described(std::slice::from_ref(index), nodes);
+    let candidates =
+        described.iter().filter(|index| index_bounds::has_all_matches(index, &of_conjunction)).map(|index| {
+            let bounds = index_bounds::of_index(index, &of_conjunction);
+            candidate::through_index(find, nodes, index, bounds)
+        });
+    let usable: Vec<UsableIndex<'_>> = described.iter().filter_map(UsableIndex::of).collect();
+    let best = candidates.min_by(|a, b| a.work.found.total_cmp(&b.work.found));
+    let best = best.or_else(|| union::of_branches(find, nodes, &usable));
+    best.map(|candidate| candidate.plan).ok_or_else(|| {
+        let reason = match of_conjunction.is_empty() {
+            true => "No query solutions",
+            false => "$hint: refusing to build whole-index solution, because it's a wildcard index",
+        };
+        planner_error(ErrorCode::NoQueryExecutionPlans, reason)
+    })
 }
 
 /// Puts `min` and `max` in the place of the bounds that the filter gives: the filter is asked again, the

@@ -19,6 +19,7 @@ use pando_document::RawValue;
 use super::interval::Intervals;
 use super::predicate_bounds::{self, Arrays, Bounds, Tightness};
 use super::predicates::{Predicate, Sense};
+use super::wildcard;
 use crate::filter::{Operator, Test};
 use crate::hashed_index::{hash_of, hash_of_literal};
 
@@ -49,6 +50,9 @@ pub(super) fn of_index(index: &IndexDescription, predicates: &[Predicate<'_>]) -
     let mut bounds = IndexBounds::unbounded(index);
     let mut bounded: Vec<BoundedField> = Vec::new();
     for (at, field) in index.fields.iter().enumerate() {
+        if field.kind == FieldKind::WildcardPath {
+            continue;
+        }
         let of_field: Vec<&Predicate<'_>> =
             predicates.iter().filter(|predicate| predicate.path.is(&field.path)).collect();
         let chosen = if field.kind == FieldKind::Hashed {
@@ -71,6 +75,9 @@ pub(super) fn of_index(index: &IndexDescription, predicates: &[Predicate<'_>]) -
             }
             bounds.fields[at] = intervals.directed(field.direction);
         }
+    }
+    if let Some(at) = index.wildcard_path() {
+        wildcard::bound_path(index, at, predicates, &mut bounds);
     }
     if index.truncated == Truncation::Truncated {
         // A cut key stands for many values.
@@ -107,8 +114,11 @@ fn of_hashes(predicates: &[&Predicate<'_>]) -> Option<Intervals> {
     Intervals::intersection_of(sets)
 }
 
-/// Whether a sparse index has every document that the filter matches.
+/// Whether a sparse index, or one of a path of a wildcard index, has every document that the filter matches.
 pub(super) fn has_all_matches(index: &IndexDescription, predicates: &[Predicate<'_>]) -> bool {
+    if let Some(at) = index.wildcard_path() {
+        return wildcard::has_all_matches(index, at, predicates);
+    }
     index.sparse == Sparseness::Dense
         || predicates.iter().any(|predicate| {
             predicate.sense == Sense::Wanted
@@ -120,7 +130,7 @@ pub(super) fn has_all_matches(index: &IndexDescription, predicates: &[Predicate<
 /// Whether each leaf by which a document may pass the test has a key: in a sparse index an array's elements
 /// without the field have none, though others of the same array do.
 fn sees_all_leaves(index: &IndexDescription, predicate: &Predicate<'_>) -> bool {
-    index.sparse == Sparseness::Dense
+    (index.sparse == Sparseness::Dense && !index.is_wildcard())
         || predicate.sense == Sense::Unwanted
         || predicate_bounds::implies_existence(predicate.test)
 }

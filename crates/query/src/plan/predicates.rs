@@ -25,6 +25,17 @@ impl PredicatePath<'_> {
         self.array.map_or(0, |array| array.split('.').count())
     }
 
+    /// The path, unless it is longer than so many bytes.
+    pub fn spelled(&self, bytes_max: usize) -> Option<String> {
+        if self.array.map_or(0, str::len) + self.rest.len() > bytes_max {
+            return None;
+        }
+        Some(match self.array {
+            Some(array) => format!("{array}.{}", self.rest),
+            None => self.rest.to_owned(),
+        })
+    }
+
     /// Whether it is this path. It is never put together: many tests may share one long path.
     pub fn is(&self, path: &str) -> bool {
         match self.array {

@@ -70,7 +70,7 @@ fn scans_of(
             .map(|index| (index, index_bounds::of_index(index, &predicates)))
             .filter(|(_, bounds)| bounds.narrows())
             .map(|(index, bounds)| {
-                let work = Work::of_bounds(&bounds.fields, index.sparse);
+                let work = Work::of_bounds(index, &bounds.fields);
                 Narrowing { index, bounds, work }
             })
             .min_by(|a, b| a.work.found.total_cmp(&b.work.found))?;

@@ -19,7 +19,12 @@ impl<'i> UsableIndex<'i> {
     /// The index, unless it is hidden or in another order of strings.
     pub fn of(description: &'i IndexDescription) -> Option<UsableIndex<'i>> {
         let specification = &description.specification;
-        if description.hidden == Visibility::Hidden || !matches!(specification.get("collation"), Ok(None)) {
+        // A wildcard index is described for the paths of a filter.
+        let is_whole = description.is_wildcard() && description.wildcard_path().is_none();
+        if is_whole
+            || description.hidden == Visibility::Hidden
+            || !matches!(specification.get("collation"), Ok(None))
+        {
             return None;
         }
         let partial = partial_index::filter_of(specification).transpose().ok()?;

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use pando_catalog::{
     Begin, BlockingMode, Caller, Catalog, Collection, Durability, IndexDescription, Namespace, Operation,
-    SharedEngine,
+    QueryMemory, SharedEngine,
 };
 use pando_document::{Document, RawDocument, RawDocumentBuf, Value, doc};
 use pando_environment::Environment;
 use pando_memory::MemoryEngine;
 use pando_query::execute::{Executor, Revisits};
 use pando_query::memory::{DiskUse, StageMemory};
+use pando_query::partial_index::IndexKinds;
 use pando_query::plan::Plan;
 
 use crate::reluctant;
@@ -48,7 +49,8 @@ impl Store {
 
     fn with_options(options: &Document, documents: &[RawDocumentBuf], indexes: &[Document]) -> Store {
         let engine: SharedEngine = Arc::new(MemoryEngine::new(&Environment::real()));
-        let catalog = Catalog::open(engine).unwrap();
+        let memory = QueryMemory::new(&engine, usize::MAX, None);
+        let catalog = Catalog::open_with(engine, memory, Arc::new(IndexKinds)).unwrap();
         let namespace = Namespace::new("test", "plans").unwrap();
         catalog.create_collection(&namespace, options.to_raw(), [7; 16]).unwrap();
         let descriptions = indexes
