@@ -95,6 +95,14 @@ impl Mechanism {
         }
     }
 
+    /// The bytes of each key of a credential.
+    pub fn key_bytes(self) -> usize {
+        match self {
+            Mechanism::ScramSha1 => 20,
+            Mechanism::ScramSha256 => 32,
+        }
+    }
+
     /// The secret that the keys are derived from.
     ///
     /// # Errors
@@ -143,6 +151,46 @@ impl Credential {
         let stored_key = mechanism.hash(&mechanism.hmac(&salted, b"Client Key"));
         let server_key = mechanism.hmac(&salted, b"Server Key");
         Credential { mechanism, rounds, salt: salt.to_vec(), stored_key, server_key }
+    }
+}
+
+/// Credentials of users that there are not: an exchange with one of them looks like that of a user whose
+/// password the client does not know.
+#[derive(Clone)]
+pub struct Decoys {
+    secret: [u8; 32],
+}
+
+/// The secret stays out of logs.
+impl std::fmt::Debug for Decoys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "decoys")
+    }
+}
+
+impl Decoys {
+    /// Those that follow from a secret of the server. The same name has the same salt for as long as the
+    /// secret stays, as a real user has.
+    pub fn new(seed: &[u8]) -> Decoys {
+        Decoys { secret: Sha256::digest(seed).into() }
+    }
+
+    /// The credential for a user. No password belongs to it.
+    pub fn credential(&self, mechanism: Mechanism, database: &str, user: &str) -> Credential {
+        let part = |purpose: &str, bytes: usize| {
+            let named = format!("{purpose}\0{}\0{database}\0{user}", mechanism.name());
+            let mut derived = mac_of::<Hmac<Sha256>>(&self.secret, named.as_bytes());
+            derived.truncate(bytes);
+            derived
+        };
+        let key_bytes = mechanism.key_bytes();
+        Credential {
+            mechanism,
+            rounds: mechanism.rounds(),
+            salt: part("salt", mechanism.salt_bytes()),
+            stored_key: part("stored key", key_bytes),
+            server_key: part("server key", key_bytes),
+        }
     }
 }
 
@@ -214,6 +262,11 @@ impl Exchange {
         let reply = format!("r={nonce},s={salt},i={}", credential.rounds);
         let signed = format!("{},{reply}", first.bare);
         (Exchange { credential, nonce, signed }, reply)
+    }
+
+    /// The credential that the client has to know the password of.
+    pub fn credential(&self) -> &Credential {
+        &self.credential
     }
 
     /// Checks the proof of the client. Gives the last message.
@@ -291,6 +344,22 @@ mod tests {
             "n,,n=u,r=a,m=b",
         ] {
             assert_eq!(ClientFirst::read(message.as_bytes()), Err(ScramFault::Form), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_decoy_has_the_form_of_a_credential_and_stays_the_same() {
+        let decoys = Decoys::new(b"seed");
+        for mechanism in [Mechanism::ScramSha1, Mechanism::ScramSha256] {
+            let real = Credential::derive(mechanism, "pencil", &[7; 28][..mechanism.salt_bytes()], 1);
+            let decoy = decoys.credential(mechanism, "admin", "ada");
+            assert_eq!(decoy.salt.len(), real.salt.len());
+            assert_eq!(decoy.stored_key.len(), real.stored_key.len());
+            assert_eq!(decoy.server_key.len(), real.server_key.len());
+            assert!(decoy == decoys.credential(mechanism, "admin", "ada"));
+            assert!(decoy.salt != decoys.credential(mechanism, "admin", "bob").salt);
+            assert!(decoy.salt != decoys.credential(mechanism, "test", "ada").salt);
+            assert!(decoy.salt != Decoys::new(b"other").credential(mechanism, "admin", "ada").salt);
         }
     }
 

@@ -5,6 +5,8 @@ mod cluster_times;
 mod connection_end;
 mod fail_point_effect;
 mod load_rules;
+mod login_gate;
+mod login_renewal;
 mod session_turn;
 mod write_passage;
 
@@ -315,6 +317,7 @@ impl Commands {
                 connection.note_work();
             }
         }
+        self.renew_login(connection, attempt)?;
         self.meet_fail_point(request, attempt, aftermath)?;
         let admitted = self.admit(request, aftermath.command, attempt, connection)?;
         let Admitted { command, value, addressed, session_use } = admitted;
@@ -382,11 +385,9 @@ impl Commands {
         let (database, session) = (generic.database, generic.session);
         let ends_bound = bound.is_some() && command.generic.transactions == TransactionSupport::End;
         if command.scope == Scope::Admin && database != "admin" && !ends_bound {
-            return Err(CommandError::failed(
-                ErrorCode::Unauthorized,
-                format!("{} may only be run against the admin database.", command.name),
-            ));
+            return Err(only_on_admin(command.name));
         }
+        self.check_login(command, connection, database, attempt)?;
         check_database(database)?;
         let time_limit = generic.time_limit();
         let statement_ids = generic.transaction.statement_ids;
@@ -525,6 +526,11 @@ impl Commands {
         self.shared.sessions.clear();
         self.shared.catalog.engine().close()
     }
+}
+
+fn only_on_admin(command: &str) -> CommandError {
+    let sentence = format!("{command} may only be run against the admin database.");
+    CommandError::failed(ErrorCode::Unauthorized, sentence)
 }
 
 /// Has the caller handle a request again where it may wait, or after the missed read.

@@ -1,6 +1,7 @@
 //! The state of a connection that outlives its requests.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,8 @@ use pando_document::RawDocumentBuf;
 use pando_environment::{Clock, Monotonic};
 
 use crate::Request;
+use crate::access::{Conversation, Login};
+use crate::accounts::Ends;
 use crate::connection_transaction::ConnectionTransaction;
 use crate::intent_wait::StatementWait;
 use crate::last_write::LastWrite;
@@ -52,6 +55,10 @@ pub struct ConnectionState {
     lock_timeout: LockTimeout,
     /// The memory of replies that its client does not read.
     unsent: Option<Reservation>,
+    /// The user that has logged in.
+    login: Option<Box<Login>>,
+    /// The login under way.
+    conversation: Option<Box<Conversation>>,
 }
 
 /// The state of a connection that ends.
@@ -126,6 +133,8 @@ impl Clone for ConnectionState {
             is_resumable: self.is_resumable,
             lock_timeout: self.lock_timeout,
             unsent: None,
+            login: None,
+            conversation: None,
         }
     }
 }
@@ -154,6 +163,8 @@ impl ConnectionState {
             is_resumable: false,
             lock_timeout: LockTimeout::default(),
             unsent: None,
+            login: None,
+            conversation: None,
         }
     }
 
@@ -339,6 +350,32 @@ impl ConnectionState {
     /// Gives the load up.
     pub(crate) fn take_load(&mut self) -> Option<OpenLoad> {
         self.load.take()
+    }
+
+    /// The user that has logged in. Compare its generation before its rights are used.
+    pub(crate) fn login(&self) -> Option<&Login> {
+        self.login.as_deref()
+    }
+
+    /// Changes the user that has logged in.
+    pub(crate) fn set_login(&mut self, login: Option<Login>) {
+        self.login = login.map(Box::new);
+    }
+
+    /// Keeps a login under way. One before it is over.
+    pub(crate) fn hold_conversation(&mut self, conversation: Option<Conversation>) {
+        self.conversation = conversation.map(Box::new);
+    }
+
+    /// Takes the login under way.
+    pub(crate) fn take_conversation(&mut self) -> Option<Conversation> {
+        self.conversation.take().map(|conversation| *conversation)
+    }
+
+    /// The addresses at both ends.
+    pub(crate) fn ends(&self) -> Ends {
+        let address = |text: &str| text.parse::<SocketAddr>().ok().map(|address| address.ip());
+        Ends { client: address(&self.peer), server: self.local_address.as_deref().and_then(address) }
     }
 
     /// Its number, as `hello` shows it.

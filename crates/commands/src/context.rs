@@ -18,6 +18,7 @@ use pando_query::expression::{EvaluationWatch, ParseScope};
 use pando_query::filter::Filter;
 use pando_query::plan::{Plan, point_lookup};
 
+use crate::accounts::store;
 use crate::cursors::Cursors;
 use crate::error::Failure;
 use crate::generic_arguments::{ReadConcern, ReadLevel, WriteConcern};
@@ -63,6 +64,8 @@ pub(crate) struct Context<'c> {
     suspended: Option<IntentWait>,
     /// Units of work that the request has ended with success.
     units: u32,
+    /// The request may have changed users or roles.
+    changes_accounts: bool,
 }
 
 /// A commit, and the durability that it must reach before the client is answered.
@@ -149,6 +152,7 @@ impl<'c> Context<'c> {
             notes,
             suspended: None,
             units: 0,
+            changes_accounts: false,
         }
     }
 
@@ -326,7 +330,15 @@ impl<'c> Context<'c> {
                 format!("Cannot write to system collection {namespace} within a transaction."),
             ));
         }
+        if namespace.is_system() {
+            self.changes_accounts |= store::has(namespace.database(), namespace.collection());
+        }
         Ok(namespace.check_writable()?)
+    }
+
+    /// Whether the request may have changed users or roles.
+    pub fn changes_accounts(&self) -> bool {
+        self.changes_accounts
     }
 
     /// Begins a reader of the newest snapshot.

@@ -26,16 +26,13 @@
 //! | `crud/` | those that read and write documents, and `explain` of them |
 //! | `admin/` | those that create, list, change and drop databases, collections and indexes |
 //! | `diagnostic/` | those that tell what the server is and how it is |
-//! | `session/` | those that begin, end and kill sessions |
+//! | `session/` | those that begin, end and kill sessions, and log users in and out |
 //!
 //! # Invariants
 //! - A reply document is always complete: an error takes back the fields that a command had written before
 //!   it.
 //! - A command has its whole effect or none. Where MongoDB's own commands are not atomic (batches, large
 //!   updates), the reply says how far the command came.
-//!
-//! # Not here
-//! Users and authentication.
 //!
 //! # Allowed arrows
 //! Between the modules of this folder; `cargo xtask layers` refuses any other.
@@ -55,14 +52,19 @@
 //! admin -> sessions, system_profile, validation, views
 //! default_concerns -> generic_arguments
 //! diagnostic -> connection, context, fail_points, generic_arguments, operations, profiler, server_counters
-//! diagnostic -> cursor_reply, sessions, snapshot_watch, system_profile, topology_version, validation
-//! session -> connection, connection_transaction, context, generic_arguments, sessions
+//! diagnostic -> cursor_reply, sasl, sessions, snapshot_watch, system_profile, topology_version, validation
+//! session -> connection, connection_transaction, context, generic_arguments, sasl, sessions
+//! sasl -> access, accounts, context
+//! access -> accounts
+//! commands -> access
+//! shared_state -> access
 //! durability_wait -> operations
 //! intent_wait -> operations, shared_state
 //! ttl_monitor -> connection, context, crud, generic_arguments, shared_state, write_gate
 //! unit_of_work -> connection, context, intent_wait, shared_state
 //! cursor_reply -> context, cursor_facts, cursors, operations
-//! context -> connection, cursors, generic_arguments, intent_wait, operations, reader, request_notes
+//! context -> accounts, connection, cursors, generic_arguments, intent_wait, operations, reader
+//! context -> request_notes
 //! context -> sessions, views
 //! context -> held_snapshots, shared_state, system_profile
 //! housekeeping -> clock_store, departures, sessions, shared_state, snapshot_watch, system_profile
@@ -76,7 +78,8 @@
 //! reader -> held_snapshots, sessions
 //! sessions -> generic_arguments, held_snapshots, open_load, operations
 //! profiler -> operations, request_notes
-//! connection -> connection_transaction, intent_wait, open_load, operations, suspended_find
+//! connection -> access, accounts, connection_transaction, intent_wait, open_load, operations
+//! connection -> suspended_find
 //! connection_transaction -> generic_arguments, sessions, shared_state
 //! legacy -> commands, connection, context
 //! cursors -> cursor_facts, operations
@@ -96,6 +99,8 @@
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+mod access;
+mod accounts;
 mod admin;
 pub mod arguments;
 mod chore_figures;
@@ -140,6 +145,7 @@ mod reply_timers;
 mod reply_wait;
 mod request;
 mod request_notes;
+mod sasl;
 mod server_counters;
 mod session;
 mod session_id;
@@ -157,6 +163,7 @@ mod views;
 mod wait_figures;
 mod write_gate;
 
+pub use access::AccessControl;
 pub use commands::Commands;
 pub use connection::{ClientWatch, ConnectionState, StreamState};
 pub use cursors::CursorTimeout;

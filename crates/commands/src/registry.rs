@@ -114,7 +114,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         .time_limit(TimeLimit::Natural)
         .transactions(TransactionSupport::Statement)
         .active(ActivityKind::ReadCommand),
-    any("authenticate", session::log_in::run),
+    any("authenticate", session::authenticate::run),
     any("beginLoad", admin::load::run_begin).writes().transactions(TransactionSupport::Statement),
     any("beginTransaction", session::begin_transaction::run),
     any("buildInfo", diagnostic::build_info::run).transactions(TransactionSupport::WithoutSession),
@@ -222,8 +222,8 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("reseterror", diagnostic::get_last_error::run_reset),
     any("rollbackTransaction", session::begin_transaction::run_rollback)
         .transactions(TransactionSupport::End),
-    any("saslContinue", session::log_in::run),
-    any("saslStart", session::log_in::run),
+    any("saslContinue", session::sasl_continue::run),
+    any("saslStart", session::sasl_start::run),
     any("serverStatus", diagnostic::server_status::run),
     any("setClientLockTimeout", session::set_client_lock_timeout::run),
     on_admin("setDefaultRWConcern", admin::default_rw_concern::run_set).writes(),

@@ -12,6 +12,7 @@ use pando_environment::Environment;
 use pando_query::expression::Dice;
 use parking_lot::Mutex;
 
+use crate::access::{AccessControl, AccessState};
 use crate::chore_figures::HousekeepingFigures;
 use crate::cluster_clock::ClusterClock;
 use crate::command_name::CommandName;
@@ -60,6 +61,8 @@ pub struct CommandsOptions {
     pub test_commands: TestCommands,
     /// The layout of a collection that is created without one.
     pub default_layout: DefaultLayout,
+    /// Whether clients have to log in.
+    pub access_control: AccessControl,
 }
 
 /// The memory of queries of a store.
@@ -99,6 +102,8 @@ pub(crate) struct SharedState {
     pub default_concerns: ArcSwap<DefaultConcerns>,
     /// Held by a request that changes the default concerns.
     pub default_concerns_turn: Mutex<()>,
+    /// Logins, and whether they are needed.
+    pub access: AccessState,
     pub environment: Environment,
     /// What `$rand` draws from.
     pub dice: Dice,
@@ -147,6 +152,8 @@ impl SharedState {
         let started_ms = environment.clock().wall().millis().cast_signed();
         let mut object_id_process = [0; 5];
         environment.random().fill(&mut object_id_process);
+        let mut access_seed = [0; 32];
+        environment.random().fill(&mut access_seed);
         let object_id_counter =
             AtomicU32::new(u32::try_from(environment.random().next_u64() >> 40).unwrap_or(0));
         SharedState {
@@ -161,6 +168,7 @@ impl SharedState {
             write_gate: WriteGate::default(),
             default_concerns: ArcSwap::from_pointee(DefaultConcerns::implicit(started_ms)),
             default_concerns_turn: Mutex::default(),
+            access: AccessState::new(options.access_control, access_seed),
             dice: Dice::new(environment.random().next_u64()),
             environment,
             options,

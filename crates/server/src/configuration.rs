@@ -25,7 +25,7 @@ mod sources;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pando_commands::{DefaultLayout, LegacyProtocol, PersonaOptions, TestCommands};
+use pando_commands::{AccessControl, DefaultLayout, LegacyProtocol, PersonaOptions, TestCommands};
 use pandodb::EngineName;
 
 pub use byte_size::{ByteSize, ByteSizeError};
@@ -86,7 +86,9 @@ pub struct Configuration {
     pub default_layout: DefaultLayout,
     /// What became of switches of other servers, a line each for the log.
     pub familiar_lines: Vec<String>,
-    /// Whether addresses beyond loopback are allowed.
+    /// Whether clients have to log in.
+    pub access_control: AccessControl,
+    /// Whether addresses beyond loopback are allowed without access control.
     pub open_to_others: OpenToOthers,
     /// The deployment that clients take the server for.
     pub persona: PersonaOptions,
@@ -123,6 +125,7 @@ impl Configuration {
             engine_options: Vec::new(),
             default_layout: DefaultLayout::Clustered,
             familiar_lines: Vec::new(),
+            access_control: AccessControl::Off,
             open_to_others: OpenToOthers::Refused,
             persona: PersonaOptions::default(),
             legacy_protocol: LegacyProtocol::Answered,

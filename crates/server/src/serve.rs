@@ -29,7 +29,7 @@ use command_handler::CommandHandler;
 pub use listening::ListenRefused;
 use listening::listen;
 use log_tail_layer::{ThreadName, line_of_now};
-use pando_commands::{LogLine, LogSeverity, LogTail, MONGODB_VERSION, Persona};
+use pando_commands::{AccessControl, LogLine, LogSeverity, LogTail, MONGODB_VERSION, Persona};
 use pando_environment::Environment;
 use pandodb::{
     Commands, CommandsOptions, EngineName, EngineOptions, FolderError, FolderState, MissingStore,
@@ -109,7 +109,9 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     let signal = ShutdownSignal::watch().map_err(ServeError::Start)?;
     info!("opening the store in {}", configuration.data.display());
     let opening = Instant::now();
-    warn_of_open_access(&log_tail);
+    if configuration.access_control == AccessControl::Off {
+        warn_of_open_access(&log_tail);
+    }
     let commands = open_store(configuration, &endpoints, log_tail)?;
     log_recovery(&commands, opening.elapsed());
     if found == FolderState::Vacant && configuration.engine != EngineName::Memory {
@@ -129,7 +131,9 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
         start_ms = begun.elapsed().as_millis(),
         "serving"
     );
-    if configuration.open_to_others == OpenToOthers::Allowed {
+    if configuration.open_to_others == OpenToOthers::Allowed
+        && configuration.access_control == AccessControl::Off
+    {
         warn!(
             "--allow-unauthenticated is set: every client that reaches {} can read and change everything; keep other \
              machines away with a firewall",
@@ -214,12 +218,12 @@ fn prepare_folder(folder: &Path) -> Result<(), ServeError> {
     writable.map_err(|source| ServeError::Folder { folder: folder.to_owned(), source })
 }
 
-/// Has shells tell their users that there are no users yet.
+/// Has shells tell their users that there is no access control.
 fn warn_of_open_access(log_tail: &LogTail) {
     let thread = ThreadName::of_this();
     // A shell shows only MongoDB's version beside this line.
     let message = format!(
-        "This is Pando {}. There are no users yet: every client that reaches this server can read and change everything",
+        "This is Pando {}. Access control is off (--auth): every client that reaches this server can read and change everything",
         crate::version::version_text()
     );
     log_tail.push_startup_warning(&LogLine {
@@ -245,6 +249,7 @@ fn open_store(
         persona: configuration.persona.clone(),
         test_commands: configuration.test_commands,
         default_layout: configuration.default_layout,
+        access_control: configuration.access_control,
         host: host::facts(),
         connections_max: configuration.max_connections,
         log_tail,

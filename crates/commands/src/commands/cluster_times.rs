@@ -66,7 +66,12 @@ impl Commands {
         writer: &mut DocumentWriter<'_>,
     ) -> Result<(), CommandError> {
         let _pass = self.pass_gate(command, context)?;
-        (command.run)(context, request, writer)?;
+        let outcome = (command.run)(context, request, writer);
+        if context.changes_accounts() {
+            // Also after a failure: a part of its writes may have been committed.
+            self.shared.access.note_change();
+        }
+        outcome?;
         if context.read.level == ReadLevel::Linearizable {
             context.confirm_read()?;
         }

@@ -1,4 +1,4 @@
-//! `connectionStatus`: the authenticated users of this connection. There are no users yet.
+//! `connectionStatus`: the user of this connection, his roles and his privileges.
 
 use pando_document::DocumentWriter;
 
@@ -6,9 +6,9 @@ use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::{CommandError, Request};
 
-/// Answers an empty list of users and roles.
+/// Answers lists of one user, or empty ones.
 pub(crate) fn run(
-    _context: &mut Context<'_>,
+    context: &mut Context<'_>,
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
@@ -20,11 +20,30 @@ pub(crate) fn run(
             _ => argument.refuse_unless_generic()?,
         }
     }
+    let login = context.connection.login();
     let mut auth = reply.document("authInfo");
-    auth.array("authenticatedUsers").finish();
-    auth.array("authenticatedUserRoles").finish();
+    let mut users = auth.array("authenticatedUsers");
+    if let Some(login) = login {
+        let mut user = users.document();
+        user.append_str("user", &login.user.name);
+        user.append_str("db", &login.user.database);
+        user.finish();
+    }
+    users.finish();
+    let mut roles = auth.array("authenticatedUserRoles");
+    for name in login.iter().flat_map(|login| &login.granted.roles) {
+        let mut role = roles.document();
+        role.append_str("role", &name.name);
+        role.append_str("db", &name.database);
+        role.finish();
+    }
+    roles.finish();
     if shows_privileges {
-        auth.array("authenticatedUserPrivileges").finish();
+        let mut privileges = auth.array("authenticatedUserPrivileges");
+        if let Some(login) = login {
+            login.granted.privileges.write(&mut privileges);
+        }
+        privileges.finish();
     }
     auth.finish();
     Ok(())

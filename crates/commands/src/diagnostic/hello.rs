@@ -15,6 +15,7 @@ use crate::identity::{
     WRITE_BATCH_MAX,
 };
 use crate::persona::Persona;
+use crate::sasl;
 use crate::topology_version;
 use crate::{CommandError, Request};
 
@@ -78,6 +79,12 @@ fn answer(
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     let process = context.shared.process_id;
+    let mechanisms_of = request.body.get("saslSupportedMechs")?;
+    let login = request.body.get("speculativeAuthenticate")?;
+    if mechanisms_of.is_some() || login.is_some() {
+        // Users are read from the store.
+        context.require_may_block()?;
+    }
     if let Some(time) = topology_version::awaited(request, process)? {
         context.await_moment(context.began.plus(time));
         context.connection.announce(FurtherReplies::Topology);
@@ -113,6 +120,13 @@ fn answer(
     reply.append("minWireVersion", RawValue::Int32(MIN_WIRE_VERSION));
     reply.append("maxWireVersion", RawValue::Int32(MAX_WIRE_VERSION));
     reply.append("readOnly", RawValue::Boolean(false));
+    if let Some(user) = mechanisms_of {
+        sasl::write_mechanisms(context, Argument::of_value("hello", "saslSupportedMechs", user), reply)?;
+    }
+    if let Some(login) = login {
+        let asked = Argument::of_value("hello", "speculativeAuthenticate", login);
+        sasl::write_speculative(context, asked, reply)?;
+    }
     Ok(())
 }
 

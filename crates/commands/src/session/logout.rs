@@ -1,16 +1,26 @@
-//! `logout`: answered without effect, because there are no users.
+//! `logout`: ends the login of the connection.
 
 use pando_document::DocumentWriter;
 
 use crate::arguments::no_more;
 use crate::context::Context;
-use crate::{CommandError, Request};
+use crate::{CommandError, ErrorCode, Request};
 
-/// Answers `ok`.
+/// Logs the user out, if he is one of the database of the request.
 pub(crate) fn run(
-    _context: &mut Context<'_>,
+    context: &mut Context<'_>,
     request: &Request<'_>,
     _reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    no_more("logout", request.body)
+    no_more("logout", request.body)?;
+    match context.connection.login() {
+        None if context.shared.access.is_on() => {
+            Err(CommandError::failed(ErrorCode::Unauthorized, "command logout requires authentication"))
+        }
+        Some(login) if login.user.database == context.database => {
+            context.connection.set_login(None);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
 }

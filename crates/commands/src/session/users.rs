@@ -1,5 +1,4 @@
-//! The commands of users and roles: there are none yet, and the answer says so, as that to a login does
-//! ([`log_in`](super::log_in)).
+//! The commands of users and roles: there are none yet, and the answer says so.
 
 use crate::{CommandError, ErrorCode};
 

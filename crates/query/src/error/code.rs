@@ -82,6 +82,7 @@ error_codes! {
     TypeMismatch = 14, "TypeMismatch";
     Overflow = 15, "Overflow";
     InvalidLength = 16, "InvalidLength";
+    ProtocolError = 17, "ProtocolError";
     AuthenticationFailed = 18, "AuthenticationFailed";
     IllegalOperation = 20, "IllegalOperation";
     InvalidBson = 22, "InvalidBSON";
@@ -89,10 +90,12 @@ error_codes! {
     NamespaceNotFound = 26, "NamespaceNotFound";
     IndexNotFound = 27, "IndexNotFound";
     PathNotViable = 28, "PathNotViable";
+    RoleNotFound = 31, "RoleNotFound";
     CannotBackfillArray = 34, "CannotBackfillArray";
     ConflictingUpdateOperators = 40, "ConflictingUpdateOperators";
     CursorNotFound = 43, "CursorNotFound";
     NamespaceExists = 48, "NamespaceExists";
+    InvalidRoleModification = 49, "InvalidRoleModification";
     MaxTimeMsExpired = 50, "MaxTimeMSExpired";
     DollarPrefixedFieldName = 52, "DollarPrefixedFieldName";
     InvalidIdField = 53, "InvalidIdField";
@@ -126,6 +129,7 @@ error_codes! {
     ReadConcernMajorityNotAvailableYet = 134, "ReadConcernMajorityNotAvailableYet";
     ExceededMemoryLimit = 146, "ExceededMemoryLimit";
     StaleEpoch = 150, "StaleEpoch";
+    CollectionIsEmpty = 162, "CollectionIsEmpty";
     ViewDepthLimitExceeded = 165, "ViewDepthLimitExceeded";
     CommandNotSupportedOnView = 166, "CommandNotSupportedOnView";
     OptionNotSupportedOnView = 167, "OptionNotSupportedOnView";
@@ -160,6 +164,7 @@ error_codes! {
     QueryExceededMemoryLimitNoDiskUseAllowed = 292, "QueryExceededMemoryLimitNoDiskUseAllowed";
     DataCorruptionDetected = 300, "DataCorruptionDetected";
     ApiVersionError = 322, "APIVersionError";
+    MechanismUnavailable = 334, "MechanismUnavailable";
     UnsupportedOpQueryCommand = 352, "UnsupportedOpQueryCommand";
     TemporarilyUnavailable = 365, "TemporarilyUnavailable";
     ReauthenticationRequired = 391, "ReauthenticationRequired";

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pando_commands::{DefaultLayout, LegacyProtocol, Persona, TestCommands};
+use pando_commands::{AccessControl, DefaultLayout, LegacyProtocol, Persona, TestCommands};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -152,10 +152,20 @@ pub const OPTIONS: &[OptionEntry] = &[
         },
     },
     OptionEntry {
+        name: "auth",
+        shape: Shape::Switch,
+        default: "false",
+        help: "Access control: clients have to log in, and the roles of their user say what they may do. While there are no users, a client on this machine may create the first one; 'pando user add' does so without a server.",
+        apply: |configuration, text| {
+            configuration.access_control = if switch(text)? { AccessControl::On } else { AccessControl::Off };
+            Ok(())
+        },
+    },
+    OptionEntry {
         name: "allow-unauthenticated",
         shape: Shape::Switch,
         default: "false",
-        help: "Allow addresses that other machines can reach. There are no users and passwords yet: every client that reaches the port has full access.",
+        help: "Allow addresses that other machines can reach although there is no access control (--auth): every client that reaches the port has full access.",
         apply: |configuration, text| {
             let allowed = switch(text)?;
             configuration.open_to_others =

@@ -10,7 +10,7 @@ use crate::serve::serve;
 
 /// Flags of mongod, and how the same is said here. They are refused, since what they mean is not exactly what
 /// Pando does. The table of familiar switches has those that are taken.
-const FLAGS_OF_MONGOD: [(&str, &str); 15] = [
+const FLAGS_OF_MONGOD: [(&str, &str); 14] = [
     ("port", "say --listen 127.0.0.1:PORT"),
     ("bind_ip", "say --listen ADDRESS:PORT"),
     ("bind_ip_all", "say --listen 0.0.0.0:PORT"),
@@ -26,7 +26,6 @@ const FLAGS_OF_MONGOD: [(&str, &str); 15] = [
         "pidfilepath",
         "the number of the process stands in the file LOCK of the data folder; leave the flag out",
     ),
-    ("auth", "there are no users and passwords yet, and only this machine can connect; leave the flag out"),
     ("replSet", "leave the flag out: a server is by itself"),
     ("journal", "every write goes through the log; leave the flag out"),
 ];

@@ -4,6 +4,7 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
+use pando_commands::AccessControl;
 use pandodb::EngineName;
 use tracing::warn;
 
@@ -20,8 +21,8 @@ const UNIX_PATH_BYTES_MAX: usize = 107;
 pub enum ListenRefused {
     /// Other machines could reach it.
     #[error(
-        "{address} can be reached from other machines, and there are no users and passwords yet; listen on 127.0.0.1, or \
-         let every client read and change everything with --allow-unauthenticated"
+        "{address} can be reached from other machines, and clients need no login there; have them log in with --auth, listen \
+         on 127.0.0.1, or let every client read and change everything with --allow-unauthenticated"
     )]
     OpenToOthers {
         /// The address.
@@ -59,6 +60,7 @@ fn addresses(configuration: &Configuration) -> Result<Vec<SocketAddr>, ListenRef
             name.to_socket_addrs().map_err(|source| ListenRefused::Unknown { name: name.clone(), source })?;
         for address in resolved {
             if !address.ip().to_canonical().is_loopback()
+                && configuration.access_control == AccessControl::Off
                 && configuration.open_to_others == OpenToOthers::Refused
             {
                 return Err(ListenRefused::OpenToOthers { address });

@@ -1,0 +1,92 @@
+//! The user of a connection, with the rights that his roles give.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use pando_access::role::resolve;
+use pando_access::scram::Credential;
+use pando_access::{Authority, ResolvedRoles, UserName};
+use pando_catalog::Catalog;
+
+use crate::CommandError;
+use crate::accounts::{Ends, Restriction, UserRecord, store};
+
+/// A user that has logged in.
+#[derive(Clone, Debug)]
+pub(crate) struct Login {
+    pub user: UserName,
+    /// The number of the user: another user of the same name has another one.
+    id: Option<[u8; 16]>,
+    /// His roles, those that they inherit, and the privileges of all.
+    pub granted: ResolvedRoles,
+    /// The same privileges, for the check of a request.
+    #[allow(dead_code, reason = "the check of rights reads it")]
+    pub authority: Arc<Authority>,
+    /// The generation of users and roles that it was made from.
+    pub generation: u64,
+}
+
+/// The reason why a user is not logged in, for the log of the server and never for the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum LoginFault {
+    #[error("there is no such user")]
+    NoUser,
+    #[error("the user was changed meanwhile")]
+    Changed,
+    #[error("the restrictions of the user or of one of his roles do not allow this address")]
+    Address,
+}
+
+impl Login {
+    /// Logs a user in, whose client has proved that it knows the password of a credential. Blocks.
+    ///
+    /// `generation` was read before.
+    pub fn of_credential(
+        catalog: &Catalog,
+        user: &UserName,
+        credential: &Credential,
+        ends: Ends,
+        generation: u64,
+    ) -> Result<Result<Login, LoginFault>, CommandError> {
+        let Some(record) = store::user(catalog, user)? else { return Ok(Err(LoginFault::NoUser)) };
+        if record.credential(credential.mechanism) != Some(credential) {
+            return Ok(Err(LoginFault::Changed));
+        }
+        Login::of_record(catalog, &record, ends, generation)
+    }
+
+    /// The same login after users or roles have changed. Blocks.
+    pub fn renewed(
+        &self,
+        catalog: &Catalog,
+        ends: Ends,
+        generation: u64,
+    ) -> Result<Result<Login, LoginFault>, CommandError> {
+        match store::user(catalog, &self.user)? {
+            None => Ok(Err(LoginFault::NoUser)),
+            // As in MongoDB, one that was dropped and created again is another user.
+            Some(record) if record.id != self.id => Ok(Err(LoginFault::Changed)),
+            Some(record) => Login::of_record(catalog, &record, ends, generation),
+        }
+    }
+
+    fn of_record(
+        catalog: &Catalog,
+        record: &UserRecord,
+        ends: Ends,
+        generation: u64,
+    ) -> Result<Result<Login, LoginFault>, CommandError> {
+        // Those of the user, and those of each role: all of them have to allow the address.
+        let restrictions = RefCell::new(vec![record.restrictions.clone()]);
+        let granted = resolve(&record.roles, |name| -> Result<_, CommandError> {
+            let Some(found) = store::role(catalog, name)? else { return Ok(None) };
+            restrictions.borrow_mut().push(found.restrictions);
+            Ok(Some(found.role))
+        })?;
+        if !restrictions.take().iter().all(|list| Restriction::allow(list, ends)) {
+            return Ok(Err(LoginFault::Address));
+        }
+        let authority = Arc::new(Authority::new(&granted.privileges));
+        Ok(Ok(Login { user: record.name.clone(), id: record.id, granted, authority, generation }))
+    }
+}

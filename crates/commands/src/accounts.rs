@@ -1,0 +1,16 @@
+//! The stored users and roles: the documents of `admin.system.users` and `admin.system.roles`, which have the
+//! form of MongoDB's, so that its tools carry them from one server to the other.
+//!
+//! - [`UserRecord`] and [`RoleRecord`]: the fields of such documents that the server works with.
+//! - [`Restriction`]: the addresses between which a user may log in.
+//! - [`store`]: reading and writing.
+
+mod account_name;
+mod restriction;
+mod role_record;
+pub(crate) mod store;
+mod user_record;
+
+pub(crate) use self::restriction::{Ends, Restriction};
+pub(crate) use self::role_record::RoleRecord;
+pub(crate) use self::user_record::UserRecord;
