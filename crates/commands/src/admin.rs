@@ -23,6 +23,7 @@ pub(crate) mod load;
 pub(crate) mod pando_backup;
 pub(crate) mod re_index;
 pub(crate) mod rename_collection;
+pub(crate) mod rotate_certificates;
 mod storage_engine_options;
 mod view_definition;
 mod wildcard_specification;

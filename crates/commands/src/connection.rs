@@ -26,6 +26,8 @@ pub struct ConnectionState {
     peer: String,
     /// The address at this end; `None` through a unix socket and in the same process.
     local_address: Option<String>,
+    /// The subject of the certificate that its client has shown, in the form of RFC 2253.
+    certificate_subject: Option<Arc<str>>,
     /// The client's description of itself in its first `hello`.
     client: Option<RawDocumentBuf>,
     /// The compressors that both sides speak, in the client's order.
@@ -118,6 +120,7 @@ impl Clone for ConnectionState {
             id: self.id,
             peer: self.peer.clone(),
             local_address: self.local_address.clone(),
+            certificate_subject: self.certificate_subject.clone(),
             client: self.client.clone(),
             compressors: self.compressors.clone(),
             suspended: None,
@@ -148,6 +151,7 @@ impl ConnectionState {
             id,
             peer,
             local_address: None,
+            certificate_subject: None,
             client: None,
             compressors: Vec::new(),
             suspended: None,
@@ -172,6 +176,16 @@ impl ConnectionState {
     #[must_use]
     pub fn through(self, local_address: Option<String>) -> ConnectionState {
         ConnectionState { local_address, ..self }
+    }
+
+    /// Its TLS handshake is complete. The client has shown a certificate with this subject, or none.
+    pub fn secure(&mut self, certificate_subject: Option<String>) {
+        self.certificate_subject = certificate_subject.map(Arc::from);
+    }
+
+    /// The subject of the certificate that its client has shown.
+    pub fn certificate_subject(&self) -> Option<&str> {
+        self.certificate_subject.as_deref()
     }
 
     /// The same for a caller that handles a request again where it is told to

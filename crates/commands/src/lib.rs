@@ -93,6 +93,7 @@
 //! arguments -> error, error_code
 //! error -> error_code
 //! leaves: arguments, chore_figures, cluster_clock, command_name, error, error_code, handled, host_facts
+//! leaves: certificate_rotation
 //! leaves: default_layout, identity
 //! leaves: last_write, log_tail, operation_counters, persona, reply_wait, request, session_id, ttl_state
 //! leaves: wait_figures
@@ -103,6 +104,7 @@ mod access;
 mod accounts;
 mod admin;
 pub mod arguments;
+mod certificate_rotation;
 mod chore_figures;
 mod clock_store;
 mod cluster_clock;
@@ -164,6 +166,7 @@ mod wait_figures;
 mod write_gate;
 
 pub use access::AccessControl;
+pub use certificate_rotation::CertificateRotation;
 pub use commands::Commands;
 pub use connection::{ClientWatch, ConnectionState, StreamState};
 pub use cursors::CursorTimeout;

@@ -222,6 +222,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("reseterror", diagnostic::get_last_error::run_reset),
     any("rollbackTransaction", session::begin_transaction::run_rollback)
         .transactions(TransactionSupport::End),
+    on_admin("rotateCertificates", admin::rotate_certificates::run),
     any("saslContinue", session::sasl_continue::run),
     any("saslStart", session::sasl_start::run),
     any("serverStatus", diagnostic::server_status::run),

@@ -13,6 +13,7 @@ use pando_query::expression::Dice;
 use parking_lot::Mutex;
 
 use crate::access::{AccessControl, AccessState};
+use crate::certificate_rotation::CertificateRotation;
 use crate::chore_figures::HousekeepingFigures;
 use crate::cluster_clock::ClusterClock;
 use crate::command_name::CommandName;
@@ -63,6 +64,8 @@ pub struct CommandsOptions {
     pub default_layout: DefaultLayout,
     /// Whether clients have to log in.
     pub access_control: AccessControl,
+    /// The certificates of TLS, if the process has some.
+    pub certificates: Option<Arc<dyn CertificateRotation>>,
 }
 
 /// The memory of queries of a store.

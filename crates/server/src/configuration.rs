@@ -21,6 +21,7 @@ mod file;
 mod markdown;
 mod options;
 mod sources;
+mod transport_options;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,8 +34,14 @@ pub use command_line::serve_arguments;
 pub use error::{ConfigurationError, Origin, ValueError};
 pub use familiar_switches::{FAMILIAR_SWITCHES, FamiliarSwitch};
 pub use markdown::markdown_page;
-pub use options::{OPTIONS, OptionEntry, Shape};
+pub use options::{OptionEntry, Shape};
 pub use sources::Sources;
+pub use transport_options::{CoreDumps, TlsMode, Transport};
+
+/// Every option of `pando serve`, in the order in which help lists them.
+pub fn all_options() -> impl Iterator<Item = &'static OptionEntry> + Clone {
+    options::OPTIONS.iter().chain(transport_options::TRANSPORT_OPTIONS)
+}
 
 /// The place of the unix socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,6 +117,8 @@ pub struct Configuration {
     pub log_level: String,
     /// The form of log lines.
     pub log_format: LogFormat,
+    /// TLS, and the limits of clients.
+    pub transport: Transport,
 }
 
 impl Configuration {
@@ -137,6 +146,7 @@ impl Configuration {
             stop_grace: Duration::ZERO,
             log_level: String::new(),
             log_format: LogFormat::Text,
+            transport: Transport::default(),
         }
     }
 }

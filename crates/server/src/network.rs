@@ -15,6 +15,10 @@
 //! - *Responder*: turns a frame into a request and its reply into a frame (`responder.rs`).
 //! - *Blocking pool*: threads for requests that wait (`blocking_pool.rs`, `pool_request.rs`).
 //! - *Block reads*: device reads that an I/O thread makes with io_uring (`reads.rs`).
+//! - *Security*: whether a listener's connections speak TLS (`security.rs`, `tls_session.rs`). The first
+//!   bytes of a connection tell (`connection/opening.rs`).
+//! - *Watch list*: the connections that owe a handshake, the rest of a message, or room for replies
+//!   (`watch.rs`).
 //! - *Handler*: answers requests (`handler.rs`). *Session*: the handler's state of one connection.
 //!
 //! # The life of a request
@@ -37,13 +41,17 @@
 //! # Invariants
 //! - I/O threads share nothing on the path of a cached request. Each takes one lock per poll, that of its own
 //!   inbox.
-//! - No client can stop other connections by bytes that it sends or fails to read. Its buffers are bounded,
-//!   and a panic in its request closes its connection only.
+//! - No client can stop other connections by bytes that it sends or fails to read. Its buffers are
+//!   bounded, its handshake and its silence are bounded in time, and a panic in its request closes its
+//!   connection only.
+//! - A connection without TLS pays for TLS with one comparison a read and one a write.
 //!
 //! # Not here
-//! The format of messages: `pando-wire`. The meaning of requests: `pando-commands`. Users and TLS: not yet.
+//! The format of messages: `pando-wire`. The meaning of requests, and users: `pando-commands`.
+//! Certificates: `pando-tls`.
 
 mod acceptor;
+mod address_book;
 mod blocking_pool;
 mod buffer_pool;
 mod connection;
@@ -59,9 +67,13 @@ mod placement;
 mod pool_handoff;
 mod pool_request;
 mod reads;
+mod refusal_log;
 mod responder;
+mod security;
 mod stream;
 mod thread_state;
+mod tls_session;
+mod watch;
 
 use std::io;
 use std::sync::Arc;
@@ -70,6 +82,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use acceptor::Acceptor;
+pub use address_book::AddressLimits;
 use blocking_pool::BlockingPool;
 pub use handler::{Handler, HangUp, LegacyAnswer, WireRequest};
 use inbox::{Inbox, Urgency};
@@ -77,8 +90,10 @@ use io_thread::IoThread;
 pub use listener::{ListenError, Listener};
 use permits::Permits;
 pub use placement::Placement;
+pub use security::{Encryption, PlainText, Security};
 pub use stream::Peer;
 use thread_state::ThreadMessage;
+pub use watch::Patiences;
 
 use crate::error_text::panic_text;
 
@@ -103,6 +118,10 @@ pub struct Limits {
     pub queued_reads: usize,
     /// Connections at one time; more are closed as they come.
     pub connections: usize,
+    /// The limits of each address.
+    pub of_address: AddressLimits,
+    /// The times that clients have.
+    pub patiences: Patiences,
 }
 
 /// A running network side.
@@ -126,7 +145,7 @@ impl<H: Handler> Network<H> {
         let mut threads = Vec::new();
         let processors = placement::processors(limits.placement, limits.io_threads);
         for (number, processor) in processors.into_iter().enumerate() {
-            let io_thread = IoThread::new(Arc::clone(&handler), pool.clone(), limits.queued_reads)?;
+            let io_thread = IoThread::new(Arc::clone(&handler), pool.clone(), limits)?;
             inboxes.push(io_thread.inbox());
             let name = format!("pando-io-{number}");
             threads.push(thread::Builder::new().name(name).spawn(move || {
@@ -136,7 +155,7 @@ impl<H: Handler> Network<H> {
                 io_thread.run();
             })?);
         }
-        let permits = Permits::new(limits.connections, limits.io_threads);
+        let permits = Permits::new(limits.connections, limits.io_threads, limits.of_address);
         let connections = permits.count();
         let acceptor = Acceptor::new(listeners, permits, inboxes.clone())?;
         let acceptor_inbox = acceptor.inbox();

@@ -18,6 +18,7 @@ mod log_tail_layer;
 mod logging;
 mod shutdown_signal;
 mod store_watch;
+mod transport;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,9 @@ use command_handler::CommandHandler;
 pub use listening::ListenRefused;
 use listening::listen;
 use log_tail_layer::{ThreadName, line_of_now};
-use pando_commands::{AccessControl, LogLine, LogSeverity, LogTail, MONGODB_VERSION, Persona};
+use pando_commands::{
+    AccessControl, CertificateRotation, LogLine, LogSeverity, LogTail, MONGODB_VERSION, Persona,
+};
 use pando_environment::Environment;
 use pandodb::{
     Commands, CommandsOptions, EngineName, EngineOptions, FolderError, FolderState, MissingStore,
@@ -42,7 +45,7 @@ use tracing::{error, info, warn};
 use crate::amounts::{count_text, time_text};
 use crate::configuration::{ByteSize, Configuration, OpenToOthers};
 use crate::error_text::error_text;
-use crate::network::{Limits, ListenError, Network, Placement};
+use crate::network::{AddressLimits, Limits, ListenError, Network, Patiences, Placement};
 
 /// Why a server does not start, or ends badly.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +56,23 @@ pub enum ServeError {
     /// A listener cannot be opened.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// TLS cannot be set up.
+    #[error("cannot set up TLS for --tls-mode {mode}")]
+    Tls {
+        /// The mode.
+        mode: &'static str,
+        /// The fault, with the way to mend it.
+        source: pando_tls::TlsError,
+    },
+    /// TLS has no certificate.
+    #[error(
+        "--tls-mode {mode} needs a certificate: name a PEM file with the server's certificate and its private key with \
+         --tls-certificate-key-file"
+    )]
+    NoCertificate {
+        /// The mode.
+        mode: &'static str,
+    },
     /// The data folder is not a folder that can be written.
     #[error("cannot use {} as data folder; choose a folder that this user may write with --data", folder.display())]
     Folder {
@@ -104,15 +124,18 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     if configuration.engine != EngineName::Memory {
         prepare_folder(&configuration.data)?;
     }
-    let listeners = listen(configuration)?;
+    let tls = transport::load_tls(configuration)?;
+    transport::limit_core_dumps(configuration);
+    let listeners = listen(configuration, &transport::security(configuration, tls.as_ref()))?;
     let endpoints: Vec<String> = listeners.iter().map(|listener| listener.endpoint()).collect();
-    let signal = ShutdownSignal::watch().map_err(ServeError::Start)?;
+    let signal = ShutdownSignal::watch(tls.clone()).map_err(ServeError::Start)?;
     info!("opening the store in {}", configuration.data.display());
     let opening = Instant::now();
     if configuration.access_control == AccessControl::Off {
         warn_of_open_access(&log_tail);
     }
-    let commands = open_store(configuration, &endpoints, log_tail)?;
+    let rotation = tls.map(|tls| tls as Arc<dyn CertificateRotation>);
+    let commands = open_store(configuration, &endpoints, log_tail, rotation)?;
     log_recovery(&commands, opening.elapsed());
     if found == FolderState::Vacant && configuration.engine != EngineName::Memory {
         info!("made a new store in {}", configuration.data.display());
@@ -169,6 +192,14 @@ fn limits(configuration: &Configuration) -> Limits {
         blocking_threads: configuration.blocking_threads,
         queued_reads: configuration.queued_reads,
         connections: configuration.max_connections,
+        of_address: AddressLimits {
+            connections: configuration.transport.connections_per_address,
+            requests_per_second: configuration.transport.requests_per_second,
+        },
+        patiences: Patiences {
+            opening: configuration.transport.handshake_timeout,
+            reading: configuration.transport.write_timeout,
+        },
     }
 }
 
@@ -238,6 +269,7 @@ fn open_store(
     configuration: &Configuration,
     endpoints: &[String],
     log_tail: Arc<LogTail>,
+    certificates: Option<Arc<dyn CertificateRotation>>,
 ) -> Result<Commands, ServeError> {
     let engine_options = EngineOptions {
         cache_bytes: configuration.cache.bytes(),
@@ -253,6 +285,7 @@ fn open_store(
         host: host::facts(),
         connections_max: configuration.max_connections,
         log_tail,
+        certificates,
         ..CommandsOptions::default()
     };
     let query_memory = configuration.query_memory.map(ByteSize::bytes);

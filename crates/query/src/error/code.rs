@@ -127,6 +127,7 @@ error_codes! {
     CommandFailed = 125, "CommandFailed";
     FailedToSatisfyReadPreference = 133, "FailedToSatisfyReadPreference";
     ReadConcernMajorityNotAvailableYet = 134, "ReadConcernMajorityNotAvailableYet";
+    InvalidSslConfiguration = 140, "InvalidSSLConfiguration";
     ExceededMemoryLimit = 146, "ExceededMemoryLimit";
     StaleEpoch = 150, "StaleEpoch";
     CollectionIsEmpty = 162, "CollectionIsEmpty";

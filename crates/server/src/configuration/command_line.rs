@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches};
 
+use super::all_options;
 use super::familiar_switches::{FAMILIAR_SWITCHES, FamiliarSwitch};
-use super::options::{OPTIONS, OptionEntry, Shape};
+use super::options::{OptionEntry, Shape};
 use super::sources::{CONFIG_VARIABLE, Sources};
 
 /// The flag that names the configuration file; it is not in the table, since it cannot stand in the file.
@@ -16,8 +17,7 @@ pub fn serve_arguments() -> Vec<Arg> {
     let config = Arg::new(CONFIG).long(CONFIG).value_name("FILE").help(format!(
         "TOML file with any of these options as keys, without the dashes [env: {CONFIG_VARIABLE}]"
     ));
-    OPTIONS
-        .iter()
+    all_options()
         .map(argument)
         .chain([config])
         .chain(FAMILIAR_SWITCHES.iter().map(familiar_argument))
@@ -53,7 +53,7 @@ impl Sources {
     /// The values on the command line.
     pub fn from_matches(matches: &ArgMatches) -> Sources {
         let mut flags = Vec::new();
-        for entry in OPTIONS {
+        for entry in all_options() {
             let texts = matches.get_many::<String>(entry.name).unwrap_or_default();
             flags.extend(texts.map(|text| (entry.name, text.clone())));
         }

@@ -124,7 +124,67 @@ pub const FAMILIAR_SWITCHES: &[FamiliarSwitch] = &[
         help: "Nothing: an update reads the document that it changes.",
         apply: |_, _| Ok("nothing: an update reads the document that it changes".to_owned()),
     },
+    FamiliarSwitch {
+        name: "tlsMode",
+        value: "MODE",
+        option: Some("tls-mode"),
+        help: "`--tls-mode`.",
+        apply: |configuration, text| as_option(configuration, "tls-mode", text),
+    },
+    FamiliarSwitch {
+        name: "tlsCertificateKeyFile",
+        value: "FILE",
+        option: Some("tls-certificate-key-file"),
+        help: "`--tls-certificate-key-file`.",
+        apply: |configuration, text| as_option(configuration, "tls-certificate-key-file", text),
+    },
+    FamiliarSwitch {
+        name: "tlsCAFile",
+        value: "FILE",
+        option: Some("tls-ca-file"),
+        help: "`--tls-ca-file`.",
+        apply: |configuration, text| as_option(configuration, "tls-ca-file", text),
+    },
+    FamiliarSwitch {
+        name: "tlsCRLFile",
+        value: "FILE",
+        option: Some("tls-crl-file"),
+        help: "`--tls-crl-file`.",
+        apply: |configuration, text| as_option(configuration, "tls-crl-file", text),
+    },
+    FamiliarSwitch {
+        name: "tlsAllowConnectionsWithoutCertificates",
+        value: "",
+        option: Some("tls-allow-connections-without-certificates"),
+        help: "`--tls-allow-connections-without-certificates`.",
+        apply: |configuration, text| {
+            as_option(configuration, "tls-allow-connections-without-certificates", text)
+        },
+    },
+    FamiliarSwitch {
+        name: "tlsDisabledProtocols",
+        value: "VERSIONS",
+        option: Some("tls-minimum-version"),
+        help: "`--tls-minimum-version 1.3` where TLS1_2 is among them. TLS 1.0 and 1.1 are never spoken.",
+        apply: |configuration, text| {
+            let words: Vec<&str> = text.split(',').map(str::trim).collect();
+            let unknown = words.iter().any(|word| !["TLS1_0", "TLS1_1", "TLS1_2", "none"].contains(word));
+            if unknown {
+                return Err(ValueError::Choice { choices: &["TLS1_0", "TLS1_1", "TLS1_2", "none"] });
+            }
+            let minimum = if words.contains(&"TLS1_2") { "1.3" } else { "1.2" };
+            as_option(configuration, "tls-minimum-version", minimum)
+        },
+    },
 ];
+
+/// Sets the option of another name to the same text.
+fn as_option(configuration: &mut Configuration, name: &str, text: &str) -> Result<String, ValueError> {
+    let entry = super::all_options().find(|entry| entry.name == name);
+    let entry = entry.expect("a switch stands for an option of the table");
+    (entry.apply)(configuration, text)?;
+    Ok(format!("--{name} {text}"))
+}
 
 fn engine(text: &str) -> Result<EngineName, ValueError> {
     let name = text.to_ascii_lowercase();

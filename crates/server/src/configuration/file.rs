@@ -4,8 +4,8 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
+use super::all_options;
 use super::error::ConfigurationError;
-use super::options::OPTIONS;
 
 /// Reads a file into `(option, text)`.
 pub(super) fn read(path: &Path) -> Result<Vec<(&'static str, String)>, ConfigurationError> {
@@ -16,7 +16,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<(&'static str, String)>, Configura
         .map_err(|source| ConfigurationError::Syntax { file: path.to_owned(), source: Box::new(source) })?;
     let mut found = Vec::new();
     for (key, value) in table {
-        let Some(entry) = OPTIONS.iter().find(|entry| entry.name == key) else {
+        let Some(entry) = all_options().find(|entry| entry.name == key) else {
             let nearest = nearest_name(&key);
             return Err(ConfigurationError::UnknownKey { file: path.to_owned(), key, nearest });
         };
@@ -46,6 +46,6 @@ fn nearest_name(key: &str) -> Option<&'static str> {
     /// Less alike than this is no help.
     const LIKENESS_MIN: f64 = 0.7;
     let likeness = |name: &str| strsim::jaro_winkler(name, &key.replace('_', "-").to_lowercase());
-    let best = OPTIONS.iter().max_by(|a, b| likeness(a.name).total_cmp(&likeness(b.name)))?;
+    let best = all_options().max_by(|a, b| likeness(a.name).total_cmp(&likeness(b.name)))?;
     (likeness(best.name) >= LIKENESS_MIN).then_some(best.name)
 }

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use super::all_options;
 use super::familiar_switches::FAMILIAR_SWITCHES;
-use super::options::{OPTIONS, Shape};
+use super::options::Shape;
 
 const HEAD: &str = "# Configuration
 
@@ -39,7 +40,7 @@ says what each became. Each excludes the option that it stands for.
 /// The whole page.
 pub fn markdown_page() -> String {
     let mut page = HEAD.to_owned();
-    for entry in OPTIONS {
+    for entry in all_options() {
         let value = match entry.shape {
             Shape::Value(name) => format!("`{name}`"),
             Shape::List(name) => format!("`{name}`, several"),

@@ -1,4 +1,5 @@
-//! The table of options. A new option is one entry here and one field of [`Configuration`].
+//! The table of options. A new option is one entry here and one field of [`Configuration`]. Those of the
+//! transport stand in a table of their own, beside this one.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -53,8 +54,8 @@ const THREADS_MAX: usize = 1024;
 const QUEUED_READS_MAX: usize = 4096;
 const CONNECTIONS_MAX: usize = 1_000_000;
 
-/// Every option of `pando serve`, in the order in which help lists them.
-pub const OPTIONS: &[OptionEntry] = &[
+/// The options of a server, without those of its transport.
+pub(super) const OPTIONS: &[OptionEntry] = &[
     OptionEntry {
         name: "data",
         shape: Shape::Value("DIR"),
@@ -329,7 +330,7 @@ fn check_log_filter(text: &str) -> Result<(), ValueError> {
     Ok(())
 }
 
-fn path(text: &str) -> Result<PathBuf, ValueError> {
+pub(super) fn path(text: &str) -> Result<PathBuf, ValueError> {
     if text.is_empty() { Err(ValueError::Empty) } else { Ok(PathBuf::from(text)) }
 }
 
@@ -354,7 +355,7 @@ fn address(text: &str) -> Result<String, ValueError> {
     Ok(text.to_owned())
 }
 
-fn switch(text: &str) -> Result<bool, ValueError> {
+pub(super) fn switch(text: &str) -> Result<bool, ValueError> {
     match text {
         "true" | "1" | "yes" | "on" => Ok(true),
         "false" | "0" | "no" | "off" => Ok(false),
@@ -362,14 +363,14 @@ fn switch(text: &str) -> Result<bool, ValueError> {
     }
 }
 
-fn count(text: &str, min: usize, max: usize) -> Result<usize, ValueError> {
+pub(super) fn count(text: &str, min: usize, max: usize) -> Result<usize, ValueError> {
     match text.parse() {
         Ok(number) if (min..=max).contains(&number) => Ok(number),
         _ => Err(ValueError::Count { min, max }),
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, ValueError> {
+pub(super) fn seconds(text: &str) -> Result<Duration, ValueError> {
     match text.strip_suffix('s').unwrap_or(text).trim_end().parse() {
         Ok(seconds) if seconds <= 3600 => Ok(Duration::from_secs(seconds)),
         _ => Err(ValueError::Seconds),

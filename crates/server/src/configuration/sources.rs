@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use super::error::{ConfigurationError, Origin};
 use super::familiar_switches::FAMILIAR_SWITCHES;
 use super::file;
-use super::options::{OPTIONS, OptionEntry};
-use super::{Configuration, Shape};
+use super::options::OptionEntry;
+use super::{Configuration, Shape, all_options};
 
 /// The values from the command line, and the configuration file.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ impl Sources {
             None => Vec::new(),
         };
         let mut configuration = Configuration::unset();
-        for entry in OPTIONS {
+        for entry in all_options() {
             // In rising precedence, so that the last value stands.
             apply(&mut configuration, entry, Origin::Default(entry.name), entry.default)?;
             for (_, text) in from_file.iter().filter(|(name, _)| *name == entry.name) {

@@ -14,7 +14,7 @@ use tracing::{error, warn};
 
 use super::inbox::{Inbox, Urgency, WAKE_TOKEN};
 use super::listener::Listener;
-use super::permits::Permits;
+use super::permits::{NoPermit, Permits};
 use super::stream::Peer;
 use super::thread_state::{Accepted, ThreadMessage};
 
@@ -73,7 +73,7 @@ impl<S: Send + 'static> Acceptor<S> {
                     self.accept_all(event.token().0);
                 }
             }
-            self.refusals.report(self.permits.max());
+            self.refusals.report();
         }
     }
 
@@ -81,12 +81,13 @@ impl<S: Send + 'static> Acceptor<S> {
     fn accept_all(&mut self, number: usize) {
         loop {
             match self.listeners[number].accept() {
-                Ok((stream, peer)) => match self.permits.claim() {
-                    Some((thread, permit)) => {
-                        let message = ThreadMessage::Accepted(Accepted { stream, peer, permit });
+                Ok((stream, peer)) => match self.permits.claim(peer.address()) {
+                    Ok((thread, permit)) => {
+                        let security = self.listeners[number].security().clone();
+                        let message = ThreadMessage::Accepted(Accepted { stream, peer, permit, security });
                         self.threads[thread].push(message, Urgency::Now);
                     }
-                    None => self.refusals.add(peer),
+                    Err(reason) => self.refusals.add(peer, reason),
                 },
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return,
@@ -116,14 +117,14 @@ impl<S: Send + 'static> Acceptor<S> {
 #[derive(Default)]
 struct Refusals {
     count: usize,
-    last: Option<Peer>,
+    last: Option<(Peer, NoPermit)>,
     reported: Option<Instant>,
 }
 
 impl Refusals {
-    fn add(&mut self, peer: Peer) {
+    fn add(&mut self, peer: Peer, reason: NoPermit) {
         self.count += 1;
-        self.last = Some(peer);
+        self.last = Some((peer, reason));
     }
 
     /// The time until a report is due, if there is a refusal to report.
@@ -132,15 +133,22 @@ impl Refusals {
         (self.count > 0).then(|| REPORT_EVERY.saturating_sub(since))
     }
 
-    fn report(&mut self, connections_max: usize) {
+    fn report(&mut self) {
         if self.report_due() == Some(Duration::ZERO)
-            && let Some(last) = &self.last
+            && let Some((last, reason)) = &self.last
         {
-            warn!(
-                "refused {} connections, the last from {last}: {connections_max} are open, which is the limit; raise \
-                 --max-connections or close idle clients",
-                self.count
-            );
+            match reason {
+                NoPermit::All(max) => warn!(
+                    "refused {} connections, the last from {last}: {max} are open, which is the limit; raise \
+                     --max-connections or close idle clients",
+                    self.count
+                ),
+                NoPermit::OfAddress(max) => warn!(
+                    "refused {} connections, the last from {last}: its address has {max} open, which is the limit; raise \
+                     --max-connections-per-address or close idle clients there",
+                    self.count
+                ),
+            }
             *self = Refusals { count: 0, last: None, reported: Some(Instant::now()) };
         }
     }

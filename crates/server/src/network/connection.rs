@@ -8,6 +8,7 @@
 //! - *Output*: bytes of replies that the socket did not take. Nearly always empty.
 //! - *Repeated frame*: that of a request whose last reply announced a further one. It is handled again before
 //!   the input, as soon as the socket has taken the reply.
+//! - *Opening*: its first bytes, and perhaps a TLS handshake (`connection/opening.rs`).
 //! - *Phase*: whether the next frame may be handled, or the reason why it waits.
 //!
 //! # The life of a request that is answered from memory
@@ -26,14 +27,17 @@
 //! - While a request is in the pool nothing is read, but the end of the peer's side is seen: the poll reports
 //!   it by itself. The request is told, because nobody may be waiting for its answer.
 
+mod opening;
+mod output;
+
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 
 use pando_commands::{BlockingMode, StorageError, StreamState};
 use pando_wire::frame_length;
 use tracing::{debug, warn};
 
-use super::foreign_protocol::{self, ForeignProtocol};
 use super::handler::{Handler, HangUp};
 use super::permits::Permit;
 use super::phase::{Phase, WaitEnd};
@@ -41,9 +45,13 @@ use super::pool_handoff::PoolHandoff;
 use super::pool_request::{PoolOutcome, PoolReply, PoolRequest, start_wait};
 use super::reads::{ReadEnd, Taken};
 use super::responder::{Exchange, Response, Sequel};
-use super::stream::{Peer, ReadOutcome, Stream, WriteOutcome};
+use super::security::Security;
+use super::stream::{Peer, ReadOutcome, Stream};
 use super::thread_state::{Accepted, Slot, ThreadState};
+use super::watch::Owed;
 use crate::error_text::error_text;
+use opening::Opening;
+pub(super) use opening::UNTRUSTED_MESSAGE_BYTES_MAX;
 
 /// Replies are collected up to this size before they are sent.
 const BURST_BYTES: usize = 256 * 1024;
@@ -78,6 +86,8 @@ pub(crate) enum Next {
     Rest,
     /// Give it another turn after the others.
     Again,
+    /// Give it another turn in a while: its address has sent more requests than it may.
+    Later,
     /// End it.
     Close,
 }
@@ -106,7 +116,13 @@ pub(crate) struct Connection<S> {
     handoff: Arc<PoolHandoff>,
     /// Tells the request in the pool that the peer is gone; called once.
     hang_up: Option<HangUp>,
-    _permit: Permit,
+    permit: Permit,
+    security: Security,
+    /// The time until which its address has to wait with its next request.
+    throttled_until: Option<Instant>,
+    /// Whether the watch list has it, and what it owes there.
+    listed: bool,
+    owed: Owed,
 }
 
 impl<S: Send + 'static> Connection<S> {
@@ -127,7 +143,11 @@ impl<S: Send + 'static> Connection<S> {
             unsent_noted: 0,
             handoff: Arc::default(),
             hang_up: None,
-            _permit: accepted.permit,
+            permit: accepted.permit,
+            security: accepted.security,
+            throttled_until: None,
+            listed: false,
+            owed: Owed::default(),
         }
     }
 
@@ -155,25 +175,17 @@ impl<S: Send + 'static> Connection<S> {
 
     /// Whether the connection can be closed without losing a reply.
     pub(crate) fn is_idle(&self) -> bool {
-        matches!(self.phase, Phase::Serving | Phase::Closing) && self.output.is_empty()
+        matches!(self.phase, Phase::Handshake | Phase::Serving | Phase::Closing) && self.output.is_empty()
     }
 
     /// Begins to close, because the server stops: no further request is handled.
     pub(crate) fn begin_close(&mut self) {
         match self.phase {
-            Phase::Serving => self.phase = Phase::Closing,
+            Phase::Handshake | Phase::Serving => self.phase = Phase::Closing,
             // Without the wake-up on its return the thread would sleep until its deadline.
             Phase::InPool => self.handoff.await_return(),
             Phase::Reading | Phase::Waiting(_) | Phase::Suspended(_) | Phase::Closing => {}
         }
-    }
-
-    /// Whether a connection that closes waits for nothing but its peer, which has read nothing since the last
-    /// call.
-    pub(crate) fn is_stuck(&mut self) -> bool {
-        let unsent = self.output.len();
-        let before = std::mem::replace(&mut self.unsent_noted, unsent);
-        matches!(self.phase, Phase::Closing) && unsent > 0 && unsent == before
     }
 
     /// Notes an event of the socket.
@@ -205,7 +217,7 @@ impl<S: Send + 'static> Connection<S> {
         self.ended = true;
         self.tell_hang_up();
         match self.phase {
-            Phase::Serving | Phase::Closing => {
+            Phase::Handshake | Phase::Serving | Phase::Closing => {
                 self.phase = Phase::Closing;
                 Next::Close
             }
@@ -220,9 +232,15 @@ impl<S: Send + 'static> Connection<S> {
     ) -> io::Result<Next> {
         for _ in 0..SOCKET_READS_MAX {
             self.flush()?;
+            let is_throttled = self.is_throttled();
             match self.phase {
                 Phase::Closing if self.output.is_empty() => return Ok(Next::Close),
                 Phase::Closing | Phase::Reading | Phase::Waiting(_) => return Ok(Next::Rest),
+                Phase::Handshake if !self.output.is_empty() || !self.readable => return Ok(Next::Rest),
+                Phase::Handshake => {
+                    self.shake_hands(thread);
+                    continue;
+                }
                 Phase::Suspended(_) => {
                     self.tell_hang_up();
                     return Ok(Next::Rest);
@@ -241,6 +259,7 @@ impl<S: Send + 'static> Connection<S> {
                     }
                     return Ok(Next::Rest);
                 }
+                Phase::Serving if is_throttled => return Ok(Next::Later),
                 Phase::Serving => {
                     if self.reader == Reader::Slow
                         && let Some(session) = &mut self.session
@@ -258,7 +277,9 @@ impl<S: Send + 'static> Connection<S> {
                 continue;
             }
             self.serve_input(slot, thread)?;
-            if !matches!(self.phase, Phase::Serving) || !self.output.is_empty() || self.repeated.is_some() {
+            let may_read =
+                self.output.is_empty() && self.repeated.is_none() && self.throttled_until.is_none();
+            if !matches!(self.phase, Phase::Serving) || !may_read {
                 // Once more around, to see what the new phase asks for; no further bytes are read in it.
                 continue;
             }
@@ -270,6 +291,16 @@ impl<S: Send + 'static> Connection<S> {
             }
         }
         Ok(Next::Again)
+    }
+
+    /// Whether its address still has to wait.
+    fn is_throttled(&mut self) -> bool {
+        let Some(until) = self.throttled_until else { return false };
+        let over = Instant::now() >= until;
+        if over {
+            self.throttled_until = None;
+        }
+        !over
     }
 
     /// Tells the request under way that the peer has ended its side.
@@ -292,7 +323,7 @@ impl<S: Send + 'static> Connection<S> {
         let outcome = if self.input.is_empty() {
             let mut received = std::mem::take(&mut thread.received);
             received.clear();
-            let outcome = self.stream.read(&mut received);
+            let outcome = self.stream.read(&mut received, &mut thread.records);
             let served = self.serve_frames(slot, &received, thread);
             if let Ok(consumed) = served {
                 self.keep(&received[consumed..], thread);
@@ -305,7 +336,7 @@ impl<S: Send + 'static> Connection<S> {
                 frame_length(&self.input).ok().flatten().map_or(0, |length| length - self.input.len());
             let step = missing.min(READ_STEP_BYTES.max(self.input.len()));
             self.input.reserve_exact(step + READ_BEYOND_BYTES);
-            self.stream.read(&mut self.input)?
+            self.stream.read(&mut self.input, &mut thread.records)?
         };
         if outcome == ReadOutcome::Drained {
             self.readable = self.ended;
@@ -328,13 +359,7 @@ impl<S: Send + 'static> Connection<S> {
         slot: Slot,
         thread: &mut ThreadState<H>,
     ) -> io::Result<()> {
-        // An impossible length goes on, so that it is reported.
-        let waits_for_more = match frame_length(&self.input) {
-            _ if self.foreign_protocol(&self.input).is_some() => false,
-            Ok(length) => length.is_none_or(|length| length > self.input.len()),
-            Err(_) => false,
-        };
-        if waits_for_more {
+        if self.awaits_rest(thread) {
             return Ok(());
         }
         let mut input = std::mem::take(&mut self.input);
@@ -348,11 +373,6 @@ impl<S: Send + 'static> Connection<S> {
         Ok(())
     }
 
-    /// The protocol of a peer that has not sent a message yet, if its first bytes are of another one.
-    fn foreign_protocol(&self, bytes: &[u8]) -> Option<ForeignProtocol> {
-        if self.speaks_wire { None } else { foreign_protocol::recognise(bytes) }
-    }
-
     /// Handles the whole frames at the front of `bytes` as far as the phase allows, and sends their replies.
     /// Gives the number of bytes that are handled.
     fn serve_frames<H: Handler<Session = S>>(
@@ -362,14 +382,21 @@ impl<S: Send + 'static> Connection<S> {
         thread: &mut ThreadState<H>,
     ) -> io::Result<usize> {
         let mut at = 0;
-        if let Some(protocol) = self.foreign_protocol(bytes) {
-            warn!("closing connection {}: {protocol}", self.peer);
-            thread.out.extend_from_slice(&protocol.answer());
-            self.phase = Phase::Closing;
+        if !self.speaks_wire && self.open(bytes, thread) != Opening::Message {
             at = bytes.len();
         }
         while matches!(self.phase, Phase::Serving) && self.output.is_empty() && self.repeated.is_none() {
             let end = match frame_length(&bytes[at..]) {
+                Ok(Some(length)) if self.is_too_long(length, thread) => {
+                    thread.refusals.warn(format_args!(
+                        "closing connection {}: a message of {length} bytes, and a client that is not logged in may send \
+                         {UNTRUSTED_MESSAGE_BYTES_MAX}; look at its client",
+                        self.peer
+                    ));
+                    self.phase = Phase::Closing;
+                    at = bytes.len();
+                    break;
+                }
                 Ok(Some(length)) if at + length <= bytes.len() => at + length,
                 Ok(_) => break,
                 Err(error) => {
@@ -379,7 +406,14 @@ impl<S: Send + 'static> Connection<S> {
                     break;
                 }
             };
+            if self.block_reads == 0
+                && let Err(wait) = self.permit.pay()
+            {
+                self.throttled_until = Some(Instant::now() + wait);
+                break;
+            }
             self.speaks_wire = true;
+            self.owed.settle();
             if self.serve_frame(slot, &bytes[at..end], thread)? == Served::NotYet {
                 break;
             }
@@ -550,7 +584,7 @@ impl<S: Send + 'static> Connection<S> {
                 }
                 return WaitEnd::RequestGoesOn;
             }
-            Phase::Serving | Phase::Reading | Phase::InPool | Phase::Closing => {
+            Phase::Handshake | Phase::Serving | Phase::Reading | Phase::InPool | Phase::Closing => {
                 panic!("only a reply that waits and a suspended request can be released")
             }
         };
@@ -571,33 +605,6 @@ impl<S: Send + 'static> Connection<S> {
             self.lost();
         }
         WaitEnd::Answered
-    }
-
-    /// Sends the thread's output. The connection keeps the bytes that the socket does not take.
-    fn send<H: Handler<Session = S>>(&mut self, thread: &mut ThreadState<H>) -> io::Result<()> {
-        if thread.out.is_empty() {
-            return Ok(());
-        }
-        let outcome =
-            if self.output.is_empty() { self.stream.write(&thread.out) } else { Ok(WriteOutcome::Partly(0)) };
-        if let Ok(WriteOutcome::Partly(written)) = outcome {
-            self.output.extend_from_slice(&thread.out[written..]);
-        }
-        thread.out.clear();
-        thread.out.shrink_to(2 * BURST_BYTES);
-        outcome.map(drop)
-    }
-
-    /// Sends the bytes that the socket did not take before.
-    fn flush(&mut self) -> io::Result<()> {
-        if self.output.is_empty() {
-            return Ok(());
-        }
-        match self.stream.write(&self.output)? {
-            WriteOutcome::All => self.output = Vec::new(),
-            WriteOutcome::Partly(written) => drop(self.output.drain(..written)),
-        }
-        Ok(())
     }
 }
 

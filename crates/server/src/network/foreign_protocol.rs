@@ -63,7 +63,7 @@ impl fmt::Display for ForeignProtocol {
         f.write_str(match self {
             ForeignProtocol::Http => "it speaks HTTP, and this port is for MongoDB clients",
             ForeignProtocol::Tls => {
-                "it begins a TLS handshake, and TLS is not supported yet; connect without tls=true and --tls"
+                "it begins a TLS handshake, and TLS is off; connect without tls=true and --tls, or offer TLS with --tls-mode allowTLS"
             }
         })
     }

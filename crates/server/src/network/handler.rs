@@ -7,7 +7,7 @@
 use pando_commands::{BlockingMode, Handled, LegacyProtocol, MessageTraffic, StreamState};
 use pando_wire::{DocumentSequence, LegacyRequest, ReplyFields};
 
-use super::Peer;
+use super::{Encryption, Peer};
 
 /// A request as bytes; borrows from the connection's input.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,18 @@ pub trait Handler: Send + Sync + 'static {
 
     /// Begins the session of a new connection.
     fn connected(&self, peer: &Peer) -> Self::Session;
+
+    /// The TLS handshake of a new connection is complete.
+    fn encrypted(&self, session: &mut Self::Session, encryption: Encryption) {
+        let _is_of_no_interest = (session, encryption);
+    }
+
+    /// Whether the client may send messages of any size and in its own time: always, unless it has to log in
+    /// first.
+    fn is_trusted(&self, session: &Self::Session) -> bool {
+        let _needs_no_login = session;
+        true
+    }
 
     /// Answers one request by appending one document to `reply`. A panic is caught and closes the connection.
     ///

@@ -5,9 +5,10 @@
 //!    are over.
 //! 2. Give the queued block reads to the kernel, take the completed ones, and handle their requests again.
 //! 3. Give a turn to each connection that had more to read than its last turn allowed.
-//! 4. Every eighth turn, yield the processor.
-//! 5. Poll. With work left the poll does not wait; otherwise it waits for a socket or a message.
-//! 6. Advance each connection whose socket reported.
+//! 4. Once a second, end the connections that have owed something for too long.
+//! 5. Every eighth turn, yield the processor.
+//! 6. Poll. With work left the poll does not wait; otherwise it waits for a socket or a message.
+//! 7. Advance each connection whose socket reported.
 //!
 //! # Invariants
 //! - A connection belongs to one thread for life.
@@ -24,6 +25,7 @@ use mio::{Events, Interest, Poll, Token};
 use slab::Slab;
 use tracing::{debug, error, warn};
 
+use super::Limits;
 use super::blocking_pool::BlockingPool;
 use super::connection::{Connection, Next};
 use super::handler::Handler;
@@ -31,6 +33,7 @@ use super::inbox::{Inbox, WAKE_TOKEN};
 use super::phase::WaitEnd;
 use super::reads::{ReadEnd, Reads};
 use super::thread_state::{Accepted, Slot, ThreadMessage, ThreadState};
+use super::watch::{Patience, Patiences, WatchList};
 use crate::error_text::panic_text;
 
 /// One read of a connection without input. Most requests fit many times over.
@@ -44,6 +47,8 @@ const READS_TOKEN: Token = Token(WAKE_TOKEN.0 - 1);
 const TURNS_BEFORE_YIELD: u32 = 8;
 /// Connections that one log line names.
 const PEERS_SHOWN_MAX: usize = 5;
+/// The time after which throttled connections have another turn.
+const THROTTLE_STEP: Duration = Duration::from_millis(5);
 /// Events taken from one poll.
 const EVENTS_MAX: usize = 1024;
 
@@ -57,11 +62,15 @@ pub(crate) struct IoThread<H: Handler> {
     ended_reads: Vec<(Slot, ReadEnd)>,
     /// Connections that want another turn.
     again: Vec<Slot>,
+    /// Connections that want another turn in a while.
+    throttled: Vec<Slot>,
+    watch_list: WatchList,
+    patiences: Patiences,
     stop_at: Option<Instant>,
 }
 
 impl<H: Handler> IoThread<H> {
-    pub(crate) fn new(handler: Arc<H>, pool: BlockingPool, queued_reads: usize) -> io::Result<IoThread<H>> {
+    pub(crate) fn new(handler: Arc<H>, pool: BlockingPool, limits: Limits) -> io::Result<IoThread<H>> {
         let poll = Poll::new()?;
         let inbox = Arc::new(Inbox::new(&poll)?);
         let state = ThreadState::new(handler, pool, inbox, RECEIVE_BYTES);
@@ -70,9 +79,12 @@ impl<H: Handler> IoThread<H> {
             state,
             connections: Slab::new(),
             messages: Vec::new(),
-            queued_reads,
+            queued_reads: limits.queued_reads,
             ended_reads: Vec::new(),
             again: Vec::new(),
+            throttled: Vec::new(),
+            watch_list: WatchList::default(),
+            patiences: limits.patiences,
             stop_at: None,
         })
     }
@@ -90,6 +102,7 @@ impl<H: Handler> IoThread<H> {
             self.read_messages();
             self.exchange_reads();
             self.give_turns();
+            self.look_at_debtors();
             // Not after the poll: if the last connection has just ended, no event would end the poll.
             if self.is_finished() {
                 return;
@@ -145,9 +158,31 @@ impl<H: Handler> IoThread<H> {
         }
     }
 
-    /// The longest wait of a poll: without end, unless the server is stopping.
+    /// The longest wait of a poll: without end, unless the server is stopping, or a connection owes something
+    /// or is throttled.
     fn time_left(&self) -> Option<Duration> {
-        self.stop_at.map(|stop_at| stop_at.saturating_duration_since(Instant::now()))
+        let stop = self.stop_at.map(|stop_at| stop_at.saturating_duration_since(Instant::now()));
+        let throttled = (!self.throttled.is_empty()).then_some(THROTTLE_STEP);
+        [stop, self.watch_list.time_left(), throttled].into_iter().flatten().min()
+    }
+
+    /// Ends the connections that have owed something for too long.
+    fn look_at_debtors(&mut self) {
+        let Some((slots, now)) = self.watch_list.take_due() else { return };
+        for slot in slots {
+            let Some(connection) = self.connections.get_mut(slot.0) else { continue };
+            match connection.judge_debt(&*self.state.handler, &self.patiences, now) {
+                Patience::Unneeded => {}
+                Patience::Left => self.watch_list.add(slot),
+                Patience::Over(debt) => {
+                    let peer = connection.peer().clone();
+                    self.state.refusals.warn(format_args!("closing connection {peer}: {debt}"));
+                    if connection.lost() == Next::Close {
+                        self.close(slot);
+                    }
+                }
+            }
+        }
     }
 
     /// Opens the queue of block reads. It belongs to the thread that opens it, so this cannot be done
@@ -226,7 +261,8 @@ impl<H: Handler> IoThread<H> {
 
     fn give_turns(&mut self) {
         // A connection that wants yet another turn gets it after those that report in the meantime.
-        let turns = std::mem::take(&mut self.again);
+        let mut turns = std::mem::take(&mut self.again);
+        turns.append(&mut self.throttled);
         for slot in turns {
             self.advance(slot);
         }
@@ -246,10 +282,15 @@ impl<H: Handler> IoThread<H> {
                 self.state.reset_after_panic(RECEIVE_BYTES);
                 connection.lost()
             });
+        if next != Next::Close && connection.enlists() {
+            self.watch_list.add(slot);
+        }
         match next {
             Next::Rest => {}
             Next::Again if self.again.contains(&slot) => {}
             Next::Again => self.again.push(slot),
+            Next::Later if self.throttled.contains(&slot) => {}
+            Next::Later => self.throttled.push(slot),
             Next::Close => self.close(slot),
         }
         assert!(self.state.out.is_empty(), "replies of one connection must not stay for the next");
@@ -278,6 +319,9 @@ impl<H: Handler> IoThread<H> {
         let connection = entry.insert(Connection::new(accepted, session));
         let socket = connection.raw_socket();
         let interest = Interest::READABLE | Interest::WRITABLE;
+        if connection.enlists() {
+            self.watch_list.add(slot);
+        }
         if let Err(error) = self.poll.registry().register(&mut SourceFd(&socket), Token(slot.0), interest) {
             error!("closing connection {}: cannot watch its socket ({error})", connection.peer());
             self.close(slot);
@@ -288,6 +332,7 @@ impl<H: Handler> IoThread<H> {
     fn close(&mut self, slot: Slot) {
         let mut connection = self.connections.remove(slot.0);
         self.again.retain(|again| *again != slot);
+        self.throttled.retain(|throttled| *throttled != slot);
         if let Some(session) = connection.take_session() {
             let handler = &self.state.handler;
             let stream = connection.stream_state();

@@ -7,6 +7,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use super::security::Security;
 use super::stream::{Peer, Stream};
 
 /// Connections that the kernel keeps until they are accepted.
@@ -45,6 +46,7 @@ pub enum ListenError {
 #[derive(Debug)]
 pub struct Listener {
     kind: Kind,
+    security: Security,
 }
 
 #[derive(Debug)]
@@ -67,7 +69,7 @@ impl Listener {
                 ListenError::Io { endpoint, source }
             }
         });
-        Ok(Listener { kind: Kind::Tcp(opened?) })
+        Ok(Listener { kind: Kind::Tcp(opened?), security: Security::Plain })
     }
 
     /// Listens on a unix socket, for processes of the same user. Replaces the file of a server that has
@@ -87,7 +89,19 @@ impl Listener {
         };
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        Ok(Listener { kind: Kind::Unix(listener, path.to_owned()) })
+        Ok(Listener { kind: Kind::Unix(listener, path.to_owned()), security: Security::Plain })
+    }
+
+    /// The same with this encryption.
+    #[must_use]
+    pub fn secured(mut self, security: Security) -> Listener {
+        self.security = security;
+        self
+    }
+
+    /// The encryption of its connections.
+    pub(crate) fn security(&self) -> &Security {
+        &self.security
     }
 
     /// The address with the port that was chosen, or the path.

@@ -1,7 +1,12 @@
-//! The permits of connections: a limit over all of them, and a count for each I/O thread.
+//! The permits of connections: a limit over all of them, one for each address, and a count for each I/O
+//! thread.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use super::address_book::{AddressBook, AddressLimits, AddressShare};
 
 /// Gives out permits and counts those that are out.
 #[derive(Debug)]
@@ -9,6 +14,16 @@ pub(crate) struct Permits {
     all: Arc<AtomicUsize>,
     all_max: usize,
     by_thread: Vec<Arc<AtomicUsize>>,
+    by_address: AddressBook,
+}
+
+/// The reason why there is no permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoPermit {
+    /// So many connections are open, which is the limit.
+    All(usize),
+    /// The address has so many, which is its limit.
+    OfAddress(usize),
 }
 
 /// The permit of one connection. Dropping gives it back.
@@ -16,36 +31,49 @@ pub(crate) struct Permits {
 pub(crate) struct Permit {
     all: Arc<AtomicUsize>,
     of_thread: Arc<AtomicUsize>,
+    /// The share in its address, if addresses have limits.
+    share: Option<AddressShare>,
 }
 
 impl Permits {
-    pub(crate) fn new(all_max: usize, threads: usize) -> Permits {
+    pub(crate) fn new(all_max: usize, threads: usize, of_address: AddressLimits) -> Permits {
         assert!(threads > 0, "connections need a thread");
-        Permits { all: Arc::default(), all_max, by_thread: (0..threads).map(|_| Arc::default()).collect() }
+        let by_thread = (0..threads).map(|_| Arc::default()).collect();
+        Permits { all: Arc::default(), all_max, by_thread, by_address: AddressBook::new(of_address) }
     }
 
-    /// A permit for the thread that has the fewest connections. `None` at the limit. Only the acceptor asks,
-    /// so the count cannot rise between the comparison and the claim.
-    pub(crate) fn claim(&self) -> Option<(usize, Permit)> {
+    /// A permit for the thread that has the fewest connections, for a client of this address; `None` is a
+    /// process of this machine. Only the acceptor asks, so the count cannot rise between the comparison and
+    /// the claim.
+    pub(crate) fn claim(&mut self, address: Option<IpAddr>) -> Result<(usize, Permit), NoPermit> {
         if self.all.load(Ordering::Relaxed) >= self.all_max {
-            return None;
+            return Err(NoPermit::All(self.all_max));
         }
-        let fewest =
-            (0..self.by_thread.len()).min_by_key(|thread| self.by_thread[*thread].load(Ordering::Relaxed))?;
+        let share = match address.filter(|_| self.by_address.is_needed()) {
+            Some(address) => Some(self.by_address.enter(address).map_err(NoPermit::OfAddress)?),
+            None => None,
+        };
+        let count_of = |thread: &usize| self.by_thread[*thread].load(Ordering::Relaxed);
+        let fewest = (0..self.by_thread.len()).min_by_key(count_of).unwrap_or_default();
         let of_thread = Arc::clone(&self.by_thread[fewest]);
         of_thread.fetch_add(1, Ordering::Relaxed);
         self.all.fetch_add(1, Ordering::Relaxed);
-        Some((fewest, Permit { all: Arc::clone(&self.all), of_thread }))
-    }
-
-    /// The limit.
-    pub(crate) fn max(&self) -> usize {
-        self.all_max
+        Ok((fewest, Permit { all: Arc::clone(&self.all), of_thread, share }))
     }
 
     /// The live count of connections, for statistics.
     pub(crate) fn count(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.all)
+    }
+}
+
+impl Permit {
+    /// Pays for a request, or gives the time until the address may send the next one.
+    pub(super) fn pay(&self) -> Result<(), Duration> {
+        match &self.share {
+            None => Ok(()),
+            Some(share) => share.pay(Instant::now()),
+        }
     }
 }
 

@@ -2,9 +2,11 @@
 
 use super::responder::LateReply;
 
-/// The phase of the current request. Only in the first one may the next frame be handled.
+/// The phase of the current request. Only while serving may the next frame be handled.
 #[derive(Debug)]
 pub(super) enum Phase {
+    /// A TLS handshake is under way. No message has come yet.
+    Handshake,
     /// No request is under way.
     Serving,
     /// A request, whose frame is the repeated one or stands first in the input, waits for a block read.

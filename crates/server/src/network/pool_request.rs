@@ -17,7 +17,7 @@ use super::handler::Handler;
 use super::inbox::{Inbox, Urgency};
 use super::pool_handoff::{PoolHandoff, Ticket, Wakeup};
 use super::responder::{Exchange, LateReply, Response, Sequel};
-use super::stream::{Peer, Stream, WriteOutcome};
+use super::stream::{Peer, Stream};
 use super::thread_state::{Slot, ThreadMessage};
 use crate::error_text::panic_text;
 
@@ -135,11 +135,10 @@ impl<H: Handler> PoolRequest<H> {
         }
     }
 
-    /// Writes to the socket. Gives the bytes that it did not take.
+    /// Sends to the socket. Gives the bytes that it did not take.
     fn write(&self, out: &[u8]) -> io::Result<Vec<u8>> {
-        match self.stream.write(out)? {
-            WriteOutcome::All => Ok(Vec::new()),
-            WriteOutcome::Partly(written) => Ok(out[written..].to_vec()),
-        }
+        let mut unsent = Vec::new();
+        self.stream.send(out, &mut unsent)?;
+        Ok(unsent)
     }
 }

@@ -24,6 +24,7 @@ use pando_wire::{
 };
 use tracing::{error, warn};
 
+use super::connection::UNTRUSTED_MESSAGE_BYTES_MAX;
 use super::error_document::{Refusal, command_name};
 use super::handler::{Handler, LegacyAnswer, WireRequest};
 use super::stream::Peer;
@@ -182,6 +183,15 @@ impl Responder {
     fn respond_uncounted<H: Handler>(&mut self, exchange: &mut Exchange<'_, H>, frame: &[u8]) -> Response {
         let (header, body) = match Message::decode(frame) {
             Ok(Message { header, body: Body::Compressed(compressed) }) => {
+                let claimed = usize::try_from(compressed.uncompressed_bytes).unwrap_or(0);
+                if claimed > UNTRUSTED_MESSAGE_BYTES_MAX && !exchange.handler.is_trusted(exchange.session) {
+                    warn!(
+                        "closing connection {}: a message of {claimed} bytes under its compression, and a client that is not logged in \
+                         may send {UNTRUSTED_MESSAGE_BYTES_MAX}; look at its client",
+                        exchange.peer
+                    );
+                    return Response::Close;
+                }
                 let mut decompressed = std::mem::take(&mut self.decompressed);
                 let response = match self.codec.decompress(&header, &compressed, &mut decompressed) {
                     Ok(()) => {

@@ -1,15 +1,18 @@
-//! A connected socket, TCP or unix: bytes in, bytes out, never blocking.
+//! A connected socket, TCP or unix: bytes in, bytes out, never blocking, with TLS or without.
 
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, sockopt};
+
+use super::tls_session::TlsSession;
 
 /// The silence after which the kernel asks whether the peer is still there.
 const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(120);
@@ -26,6 +29,16 @@ pub enum Peer {
     },
     /// A process of this machine, through the unix socket.
     Unix,
+}
+
+impl Peer {
+    /// The internet address of the other end.
+    pub fn address(&self) -> Option<IpAddr> {
+        match self {
+            Peer::Tcp { remote, .. } => Some(remote.ip()),
+            Peer::Unix => None,
+        }
+    }
 }
 
 impl fmt::Display for Peer {
@@ -61,6 +74,8 @@ pub(crate) enum WriteOutcome {
 #[derive(Debug)]
 pub(crate) struct Stream {
     socket: OwnedFd,
+    /// One of the two threads works with it at a time, so that the lock is free.
+    tls: Option<Box<Mutex<TlsSession>>>,
 }
 
 impl Stream {
@@ -71,32 +86,38 @@ impl Stream {
         // A client whose machine is gone sends no end: the kernel finds out.
         sockopt::set_socket_keepalive(&stream, true)?;
         sockopt::set_tcp_keepidle(&stream, KEEP_ALIVE_AFTER)?;
-        Ok(Stream { socket: stream.into() })
+        Ok(Stream { socket: stream.into(), tls: None })
     }
 
     pub(crate) fn from_unix(stream: UnixStream) -> io::Result<Stream> {
         stream.set_nonblocking(true)?;
-        Ok(Stream { socket: stream.into() })
+        Ok(Stream { socket: stream.into(), tls: None })
     }
 
     pub(crate) fn raw(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
 
-    /// Reads once and appends to `into`, up to its capacity. On a stream socket a short read means that the
-    /// socket is empty, so no second read is needed to learn that.
-    pub(crate) fn read(&self, into: &mut Vec<u8>) -> io::Result<ReadOutcome> {
-        let room = into.capacity() - into.len();
-        assert!(room > 0, "a read needs room to read into");
-        loop {
-            return match rustix::io::read(self.socket.as_fd(), spare_capacity(into)) {
-                Ok(0) => Ok(ReadOutcome::Ended),
-                Ok(count) if count == room => Ok(ReadOutcome::Filled),
-                Ok(_) => Ok(ReadOutcome::Drained),
-                Err(Errno::AGAIN) => Ok(ReadOutcome::Drained),
-                Err(Errno::INTR) => continue,
-                Err(errno) => Err(errno.into()),
-            };
+    /// Has all bytes from now on belong to this session, whose handshake is to come.
+    pub(crate) fn start_tls(&mut self, session: TlsSession) -> &mut TlsSession {
+        self.tls.insert(Box::new(Mutex::new(session))).get_mut()
+    }
+
+    /// The session and its socket, while this thread alone has the stream.
+    pub(crate) fn tls_mut(&mut self) -> Option<(&mut TlsSession, BorrowedFd<'_>)> {
+        self.tls.as_mut().map(|tls| (tls.get_mut(), self.socket.as_fd()))
+    }
+
+    /// Whether its bytes belong to a TLS session.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Reads once and appends to `into`: up to its capacity, or with TLS the bytes of the records that came.
+    pub(crate) fn read(&self, into: &mut Vec<u8>, records: &mut Vec<u8>) -> io::Result<ReadOutcome> {
+        match &self.tls {
+            None => read_socket(self.socket.as_fd(), into),
+            Some(tls) => tls.lock().read(self.socket.as_fd(), records, into),
         }
     }
 
@@ -109,8 +130,25 @@ impl Stream {
         }
     }
 
-    /// Writes until everything is written or the socket takes no more.
-    pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<WriteOutcome> {
+    /// Sends bytes. Those that the socket does not take are appended to `unsent`, in the form in which they
+    /// go to the socket. Where `unsent` has bytes already, all new ones follow them.
+    pub(crate) fn send(&self, bytes: &[u8], unsent: &mut Vec<u8>) -> io::Result<()> {
+        if let Some(tls) = &self.tls {
+            return tls.lock().send(self.socket.as_fd(), bytes, unsent);
+        }
+        let written = match unsent.is_empty() {
+            true => self.write_raw(bytes)?,
+            false => WriteOutcome::Partly(0),
+        };
+        if let WriteOutcome::Partly(written) = written {
+            unsent.extend_from_slice(&bytes[written..]);
+        }
+        Ok(())
+    }
+
+    /// Writes bytes that are in the form of the socket already, until everything is written or the socket
+    /// takes no more.
+    pub(crate) fn write_raw(&self, bytes: &[u8]) -> io::Result<WriteOutcome> {
         let mut written = 0;
         while written < bytes.len() {
             match rustix::io::write(self.socket.as_fd(), &bytes[written..]) {
@@ -121,5 +159,30 @@ impl Stream {
             }
         }
         Ok(WriteOutcome::All)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.get_mut().say_goodbye(self.socket.as_fd());
+        }
+    }
+}
+
+/// Reads a socket once and appends to `into`, up to its capacity. On a stream socket a short read means that
+/// the socket is empty, so no second read is needed to learn that.
+pub(super) fn read_socket(socket: BorrowedFd<'_>, into: &mut Vec<u8>) -> io::Result<ReadOutcome> {
+    let room = into.capacity() - into.len();
+    assert!(room > 0, "a read needs room to read into");
+    loop {
+        return match rustix::io::read(socket, spare_capacity(into)) {
+            Ok(0) => Ok(ReadOutcome::Ended),
+            Ok(count) if count == room => Ok(ReadOutcome::Filled),
+            Ok(_) => Ok(ReadOutcome::Drained),
+            Err(Errno::AGAIN) => Ok(ReadOutcome::Drained),
+            Err(Errno::INTR) => continue,
+            Err(errno) => Err(errno.into()),
+        };
     }
 }

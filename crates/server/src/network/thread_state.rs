@@ -12,11 +12,13 @@ use super::inbox::Inbox;
 use super::permits::Permit;
 use super::pool_request::PoolReply;
 use super::reads::Reads;
+use super::refusal_log::RefusalLog;
 use super::responder::Responder;
+use super::security::Security;
 use super::stream::{Peer, Stream};
 
 /// The number of a connection within its I/O thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Slot(pub(super) usize);
 
 /// The state of one I/O thread, beside its connections.
@@ -28,6 +30,10 @@ pub(crate) struct ThreadState<H: Handler> {
     pub(crate) responder: Responder,
     /// The bytes of the last read of a socket.
     pub(crate) received: Vec<u8>,
+    /// The records of the last read of a socket with TLS. Without such connections it takes no memory.
+    pub(crate) records: Vec<u8>,
+    /// Failed handshakes and refused first bytes, for the log.
+    pub(crate) refusals: RefusalLog,
     /// Replies of the connection that has its turn; empty between two turns.
     pub(crate) out: Vec<u8>,
     pub(crate) buffers: BufferPool,
@@ -48,6 +54,8 @@ impl<H: Handler> ThreadState<H> {
             reads: Reads::default(),
             responder: Responder::default(),
             received: Vec::with_capacity(receive_bytes),
+            records: Vec::new(),
+            refusals: RefusalLog::default(),
             out: Vec::new(),
             buffers: BufferPool::default(),
         }
@@ -66,6 +74,7 @@ pub(crate) struct Accepted {
     pub(crate) stream: Stream,
     pub(crate) peer: Peer,
     pub(crate) permit: Permit,
+    pub(crate) security: Security,
 }
 
 /// A message to an I/O thread.

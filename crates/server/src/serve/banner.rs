@@ -3,7 +3,7 @@
 use pando_commands::MONGODB_VERSION;
 use pandodb::{EngineName, FolderState};
 
-use crate::configuration::Configuration;
+use crate::configuration::{Configuration, TlsMode};
 
 /// Prints it to standard output; the log goes to standard error.
 pub(super) fn print(configuration: &Configuration, endpoints: &[String], found: FolderState) {
@@ -22,7 +22,8 @@ pub(super) fn print(configuration: &Configuration, endpoints: &[String], found: 
     println!("  data        {keeps}");
     if let Some(endpoint) = endpoints.iter().find(|endpoint| !endpoint.starts_with('/')) {
         println!("Try next:");
-        println!("  mongosh mongodb://{}", reachable(endpoint));
+        let tls = if configuration.transport.tls_mode == TlsMode::Require { "/?tls=true" } else { "" };
+        println!("  mongosh mongodb://{}{tls}", reachable(endpoint));
     }
 }
 

@@ -10,7 +10,7 @@ use pando_document::RawDocument;
 use pando_wire::{LegacyRequest, SEQUENCES_MAX};
 
 use super::legacy_operation;
-use crate::network::{Handler, HangUp, LegacyAnswer, Peer, WireRequest};
+use crate::network::{Encryption, Handler, HangUp, LegacyAnswer, Peer, WireRequest};
 
 /// Answers requests with the commands of a store.
 pub(super) struct CommandHandler {
@@ -52,6 +52,14 @@ impl Handler for CommandHandler {
             Peer::Unix => None,
         };
         ConnectionState::new(number, peer.to_string()).through(local_address).resumable()
+    }
+
+    fn encrypted(&self, connection: &mut ConnectionState, encryption: Encryption) {
+        connection.secure(encryption.client_subject);
+    }
+
+    fn is_trusted(&self, connection: &ConnectionState) -> bool {
+        self.commands.is_trusted(connection)
     }
 
     fn handle(

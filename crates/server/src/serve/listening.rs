@@ -11,7 +11,7 @@ use tracing::warn;
 use super::ServeError;
 use crate::configuration::{Configuration, OpenToOthers, UnixSocket};
 use crate::error_text::error_text;
-use crate::network::Listener;
+use crate::network::{Listener, Security};
 
 /// The longest path of a unix socket on Linux, without its final zero.
 const UNIX_PATH_BYTES_MAX: usize = 107;
@@ -38,11 +38,14 @@ pub enum ListenRefused {
     },
 }
 
-/// Opens all listeners.
-pub(super) fn listen(configuration: &Configuration) -> Result<Vec<Listener>, ServeError> {
+/// Opens all listeners. Those on internet addresses have this security.
+pub(super) fn listen(
+    configuration: &Configuration,
+    security: &Security,
+) -> Result<Vec<Listener>, ServeError> {
     let mut listeners = Vec::new();
     for address in addresses(configuration)? {
-        listeners.push(Listener::tcp(address)?);
+        listeners.push(Listener::tcp(address)?.secured(security.clone()));
     }
     match &configuration.unix_socket {
         UnixSocket::None => {}

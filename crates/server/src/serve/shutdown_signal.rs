@@ -1,13 +1,17 @@
-//! SIGTERM and SIGINT: the first asks the server to stop, the second ends the process.
+//! SIGTERM and SIGINT: the first asks the server to stop, the second ends the process. SIGHUP has the
+//! certificates of TLS read again, where there are some.
 
 use std::io;
 use std::process;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tracing::warn;
+
+use super::transport::Certificates;
 
 /// The exit code that a shell reports of a process that SIGINT ended.
 const EXIT_CODE_INTERRUPTED: i32 = 130;
@@ -19,12 +23,23 @@ pub(super) struct ShutdownSignal {
 
 impl ShutdownSignal {
     /// Begins to watch.
-    pub(super) fn watch() -> io::Result<ShutdownSignal> {
+    pub(super) fn watch(certificates: Option<Arc<Certificates>>) -> io::Result<ShutdownSignal> {
         let mut signals = Signals::new([SIGTERM, SIGINT])?;
+        if certificates.is_some() {
+            signals.add_signal(SIGHUP)?;
+        }
         let (sender, came) = mpsc::channel();
         thread::Builder::new().name("pando-signals".to_owned()).spawn(move || {
-            for (number, _signal) in signals.forever().enumerate() {
-                if number > 0 {
+            let mut asked = false;
+            for signal in signals.forever() {
+                if signal == SIGHUP {
+                    if let Some(certificates) = &certificates {
+                        // The log has a line about a failure, and the server goes on with the former ones.
+                        let _ = certificates.renew();
+                    }
+                    continue;
+                }
+                if std::mem::replace(&mut asked, true) {
                     warn!("second signal: ending at once; no acknowledged write is lost, and the next start replays the log");
                     process::exit(EXIT_CODE_INTERRUPTED);
                 }

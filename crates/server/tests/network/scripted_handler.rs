@@ -19,8 +19,8 @@
 //! | `{burst: 1}` | lacks a block that panics when its bytes come |
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,8 @@ use pando_commands::{
     BlockingMode, DurabilityWaker, ErrorKind, Handled, ReplyWait, StorageError, StreamState,
 };
 use pando_server::network::{
-    Handler, HangUp, LegacyAnswer, Limits, Listener, Network, Peer, Placement, WireRequest,
+    AddressLimits, Encryption, Handler, HangUp, LegacyAnswer, Limits, Listener, Network, Patiences, Peer,
+    Placement, Security, WireRequest,
 };
 use pando_wire::{LegacyRequest, ReplyFields};
 
@@ -44,6 +45,10 @@ pub struct ScriptedHandler {
     pub is_peer_gone: Arc<AtomicBool>,
     /// Further replies that requests still have.
     pub further_replies: AtomicUsize,
+    /// Clients have to log in, and none has.
+    pub untrusted: AtomicBool,
+    /// The subjects of the certificates that clients have shown.
+    pub subjects: Mutex<Vec<Option<String>>>,
     /// Streams of replies whose peer went away within them.
     pub abandoned: AtomicUsize,
 }
@@ -156,6 +161,14 @@ impl Handler for ScriptedHandler {
         LegacyAnswer { handled, fields: ReplyFields::ONE_DOCUMENT }
     }
 
+    fn encrypted(&self, _have: &mut Arc<AtomicUsize>, encryption: Encryption) {
+        self.subjects.lock().unwrap().push(encryption.client_subject);
+    }
+
+    fn is_trusted(&self, _have: &Arc<AtomicUsize>) -> bool {
+        !self.untrusted.load(Ordering::SeqCst)
+    }
+
     fn has_further_replies(&self, _have: &Arc<AtomicUsize>) -> bool {
         let one_less = |left: usize| left.checked_sub(1);
         self.further_replies.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok()
@@ -210,11 +223,17 @@ pub const LIMITS: Limits = Limits {
     blocking_threads: 4,
     queued_reads: 8,
     connections: 100,
+    of_address: AddressLimits { connections: None, requests_per_second: None },
+    patiences: Patiences::UNLIMITED,
 };
 
 pub fn start(limits: Limits) -> Server {
+    start_secured(limits, Security::Plain)
+}
+
+pub fn start_secured(limits: Limits, security: Security) -> Server {
     let handler = Arc::new(ScriptedHandler::default());
-    let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap().secured(security);
     let address = listener.address().unwrap();
     let network = Network::start(Arc::clone(&handler), vec![listener], limits).unwrap();
     Server { handler, network, address }

@@ -1,0 +1,86 @@
+//! PEM files: a chain of certificates with its private key, certificates of issuers, lists of revoked ones.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::RootCertStore;
+use rustls::pki_types::pem::{Error as PemError, PemObject, SectionKind};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+
+use crate::{TlsError, provider};
+
+/// The content of a certificate-key file, for people.
+const CERTIFICATE_AND_KEY: &str = "a certificate, those of its issuers, and its private key";
+/// The content of a file of issuers, for people.
+const ISSUERS: &str = "the certificates of issuers that are trusted";
+/// The content of a file of revoked certificates, for people.
+const REVOKED: &str = "lists of revoked certificates";
+/// The label of a PEM block with an encrypted key.
+const ENCRYPTED_KEY: &[u8] = b"-----BEGIN ENCRYPTED PRIVATE KEY-----";
+/// The header of an older PEM block whose key is encrypted.
+const ENCRYPTED_HEADER: &[u8] = b"Proc-Type: 4,ENCRYPTED";
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "certificates are files of the machine and not of the store, which tests simulate"
+)]
+fn read(file: &Path, content: &'static str) -> Result<Vec<u8>, TlsError> {
+    std::fs::read(file).map_err(|source| TlsError::Read { file: file.to_owned(), content, source })
+}
+
+fn pem_error(file: &Path, error: &PemError) -> TlsError {
+    TlsError::Pem { file: file.to_owned(), cause: error.to_string() }
+}
+
+/// Every PEM block of one kind.
+fn blocks<T: PemObject>(file: &Path, bytes: &[u8]) -> Result<Vec<T>, TlsError> {
+    T::pem_slice_iter(bytes).collect::<Result<_, _>>().map_err(|error| pem_error(file, &error))
+}
+
+/// Reads a chain of certificates and the private key of the first one.
+pub(crate) fn certificate_and_key(file: &Path) -> Result<CertifiedKey, TlsError> {
+    let bytes = read(file, CERTIFICATE_AND_KEY)?;
+    let chain: Vec<CertificateDer<'static>> = blocks(file, &bytes)?;
+    if chain.is_empty() {
+        return Err(TlsError::NoCertificate { file: file.to_owned(), content: CERTIFICATE_AND_KEY });
+    }
+    let has = |needle: &[u8]| bytes.windows(needle.len()).any(|part| part == needle);
+    if has(ENCRYPTED_KEY) || has(ENCRYPTED_HEADER) {
+        return Err(TlsError::EncryptedKey { file: file.to_owned() });
+    }
+    let key = match PrivateKeyDer::from_pem_slice(&bytes) {
+        Ok(key) => key,
+        Err(PemError::NoItemsFound) => return Err(TlsError::NoKey { file: file.to_owned() }),
+        Err(error) => return Err(pem_error(file, &error)),
+    };
+    CertifiedKey::from_der(chain, key, &provider()).map_err(|error| match error {
+        rustls::Error::InconsistentKeys(_) => TlsError::WrongKey { file: file.to_owned() },
+        other => TlsError::Unusable { file: file.to_owned(), cause: other.to_string() },
+    })
+}
+
+/// Reads the certificates of issuers.
+pub(crate) fn issuers(file: &Path) -> Result<Arc<RootCertStore>, TlsError> {
+    let certificates: Vec<CertificateDer<'static>> = blocks(file, &read(file, ISSUERS)?)?;
+    if certificates.is_empty() {
+        return Err(TlsError::NoCertificate { file: file.to_owned(), content: ISSUERS });
+    }
+    let mut store = RootCertStore::empty();
+    for certificate in certificates {
+        store
+            .add(certificate)
+            .map_err(|error| TlsError::Issuers { file: file.to_owned(), cause: error.to_string() })?;
+    }
+    Ok(Arc::new(store))
+}
+
+/// Reads lists of revoked certificates.
+pub(crate) fn revoked(file: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+    let lists: Vec<CertificateRevocationListDer<'static>> = blocks(file, &read(file, REVOKED)?)?;
+    if lists.is_empty() {
+        let cause = format!("no block {:?} is in it", SectionKind::Crl);
+        return Err(TlsError::Issuers { file: file.to_owned(), cause });
+    }
+    Ok(lists)
+}
