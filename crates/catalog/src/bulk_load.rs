@@ -37,6 +37,7 @@ use pando_document::{RawDocument, RawDocumentBuf};
 use pando_storage::{BlockingMode, Operation, QueryAccount, Sorter};
 
 use crate::building::entry_under_construction;
+use crate::capped::CappedLimits;
 use crate::collection::{EntryState, Parts};
 use crate::counters::{CounterKey, CounterKind};
 use crate::index::Owner;
@@ -59,7 +60,7 @@ pub struct BulkLoad {
 
 /// Whether another collection may have the name of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LoadName {
+pub(crate) enum LoadName {
     /// It may not.
     New,
     /// It may: the load takes its place.
@@ -128,11 +129,11 @@ impl Drop for UnpublishedCollection {
 }
 
 /// The collection that a load makes.
-struct NewLoad<'l> {
-    namespace: &'l Namespace,
-    options: RawDocumentBuf,
-    uuid: [u8; 16],
-    descriptions: Vec<IndexDescription>,
+pub(crate) struct NewLoad<'l> {
+    pub namespace: &'l Namespace,
+    pub options: RawDocumentBuf,
+    pub uuid: [u8; 16],
+    pub descriptions: Vec<IndexDescription>,
 }
 
 impl Catalog {
@@ -149,6 +150,10 @@ impl Catalog {
     ) -> Result<BulkLoad, CatalogError> {
         namespace.check_writable()?;
         self.check_absent(namespace)?;
+        if CappedLimits::of_options(&options).is_some() {
+            let reason = "a capped collection is filled by inserts, and not by a load".to_owned();
+            return Err(CatalogError::CollectionOptions { reason });
+        }
         let load = NewLoad { namespace, options, uuid, descriptions };
         self.begin_load_of(load, LoadName::New)
     }
@@ -176,7 +181,7 @@ impl Catalog {
         self.begin_load_of(load, LoadName::Replaced)
     }
 
-    fn begin_load_of(&self, load: NewLoad<'_>, name: LoadName) -> Result<BulkLoad, CatalogError> {
+    pub(crate) fn begin_load_of(&self, load: NewLoad<'_>, name: LoadName) -> Result<BulkLoad, CatalogError> {
         let NewLoad { namespace, options, uuid, descriptions } = load;
         namespace.check_writable()?;
         self.check_case(namespace.database())?;
@@ -211,6 +216,11 @@ impl BulkLoad {
     /// The collection's name.
     pub fn namespace(&self) -> &Namespace {
         self.unpublished.collection().namespace()
+    }
+
+    /// The limits of a capped collection, which its filler keeps.
+    pub(crate) fn capped_limits(&self) -> Option<CappedLimits> {
+        self.unpublished.collection().capped_limits()
     }
 
     /// Documents so far.

@@ -24,6 +24,7 @@
 
 mod creation;
 mod opening;
+pub(crate) mod renaming;
 pub(crate) mod views;
 
 use std::collections::{BTreeMap, HashMap};
@@ -40,6 +41,7 @@ use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, RawRwLock};
 
 use opening::{drop_orphans, forget_counters_of_orphans, read_names};
 
+use crate::capped::{CappedState, CappedTurn};
 use crate::catalog_entry::{self, CATALOG_TREE};
 use crate::collection::{Collection, Parts};
 use crate::counters::{COUNTERS_TREE, CounterChange};
@@ -71,6 +73,8 @@ pub struct Catalog {
 /// A collection's description, and the promise that it stays the newest while this is held.
 pub struct Lease {
     collection: Arc<Collection>,
+    /// The turn of a writer of a capped collection. It ends before the latch does.
+    _turn: Option<CappedTurn>,
     /// `None` for a collection that only the transaction which creates it can see.
     _latch: Option<ArcRwLockReadGuard<RawRwLock, ()>>,
 }
@@ -78,7 +82,7 @@ pub struct Lease {
 impl Lease {
     /// The lease of a collection that no other transaction can see.
     pub(crate) fn of_own(collection: Arc<Collection>) -> Lease {
-        Lease { collection, _latch: None }
+        Lease { collection, _turn: None, _latch: None }
     }
 }
 
@@ -226,7 +230,11 @@ impl Catalog {
             // The description may have been replaced while this waited.
             match self.collection(database, collection) {
                 Some(now) if Arc::ptr_eq(&now, &found) => {
-                    return Ok(Some(Lease { collection: now, _latch: Some(latch) }));
+                    let turn = match now.capped_state() {
+                        None => None,
+                        Some(state) => Some(turn_of(state, caller)?),
+                    };
+                    return Ok(Some(Lease { collection: now, _turn: turn, _latch: Some(latch) }));
                 }
                 _ => continue,
             }
@@ -329,10 +337,7 @@ impl Catalog {
         let alone = self.exclusive_after(namespace, operation, end_users)?;
         {
             let _changing = self.store.changing.lock();
-            let indexes = alone.collection.indexes().iter();
-            let mut counters: Vec<_> =
-                indexes.map(|index| CounterChange::ForgetIndex(index.number())).collect();
-            counters.push(CounterChange::ForgetCollection(alone.collection.number()));
+            let counters = renaming::forgotten(&alone.collection);
             let change = EntryChange { gone: &[namespace], come: &[], counters: &counters };
             commit_entries(&self.store, change)?;
             self.swap(&[namespace], &[]);
@@ -347,30 +352,6 @@ impl Catalog {
         Ok(alone.collection)
     }
 
-    /// Gives a collection another name. `CollectionExists` where that is taken: drop the other first.
-    pub fn rename_collection(
-        &self,
-        from: &Namespace,
-        to: &Namespace,
-        operation: &Operation,
-    ) -> Result<(), CatalogError> {
-        to.check_writable()?;
-        let alone = self.exclusive(from, operation)?;
-        if !alone.collection.building().is_empty() {
-            return Err(CatalogError::IndexBuildRunning { namespace: from.to_string() });
-        }
-        let _changing = self.store.changing.lock();
-        self.check_case(to.database())?;
-        if self.collection(to.database(), to.collection()).is_some() || self.has_view(to)? {
-            return Err(CatalogError::CollectionExists { namespace: to.to_string() });
-        }
-        let parts = Parts { namespace: to.clone(), ..alone.collection.parts() };
-        let renamed = Arc::new(Collection::new(parts, Arc::clone(&self.store)));
-        commit_entries(&self.store, EntryChange { gone: &[from], come: &[&renamed], counters: &[] })?;
-        self.swap(&[from], &[&renamed]);
-        Ok(())
-    }
-
     /// Replaces a collection's options.
     pub fn set_options(
         &self,
@@ -379,7 +360,10 @@ impl Catalog {
         operation: &Operation,
     ) -> Result<(), CatalogError> {
         let alone = self.exclusive(namespace, operation)?;
-        assert_eq!(Layout::of_options(&options).as_ref(), Ok(alone.collection.layout()), "it never changes");
+        let layout = Layout::of_options(&options);
+        // An older program made no heaps of collections that called themselves capped.
+        let is_old = alone.collection.layout().is_by_id() && layout == Ok(Layout::Heap);
+        assert!(is_old || layout.as_ref() == Ok(alone.collection.layout()), "a layout never changes");
         let parts = Parts { options, ..alone.collection.parts() };
         self.replace(parts)
     }
@@ -538,6 +522,20 @@ impl Catalog {
         }
         self.names.store(Arc::new(names));
     }
+}
+
+/// The turn of a writer of a capped collection.
+#[cold]
+fn turn_of(state: &Arc<CappedState>, caller: Caller<'_>) -> Result<CappedTurn, CatalogError> {
+    let lock = state.turn_lock();
+    let guard = match (lock.try_lock_arc(), caller.blocking) {
+        (Some(guard), _) => guard,
+        (None, BlockingMode::CachedOnly) => return Err(StorageError::would_block().into()),
+        (None, BlockingMode::MayBlock) => {
+            caller.operation.wait_for(OperationWait::Collection, || lock.try_lock_arc_for(LATCH_WAIT))?
+        }
+    };
+    Ok(CappedTurn::new(guard, state))
 }
 
 /// A change of the catalog tree, and of counters with it.

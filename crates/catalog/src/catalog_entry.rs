@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! key    "c/" + database + "." + collection
-//! value  { v: 1 or 2, uuid: BinData(4), tree: "collection-1", options: {…}, idTruncated: bool,
+//! value  { v: 1 to 3, uuid: BinData(4), tree: "collection-1", options: {…}, idTruncated: bool,
 //!          indexes: [ { spec: { v: 2, key: {…}, name: … , unique?: true, sparse?: true, hidden?: true },
 //!                       tree: "index-2", multikey: [bool, …], multikeyComponents: [i64, …],
 //!                       truncated: bool } ] }
@@ -13,7 +13,8 @@
 //!
 //! Version 2 is that of an entry with a layout in which `_id` is not the primary key, or with a clustering
 //! index: a program that knows version 1 alone would read them wrong, and refuses the entry instead. Every
-//! other entry has version 1. In such a layout the first of `indexes` is that on `_id`.
+//! other entry has version 1. In such a layout the first of `indexes` is that on `_id`. Version 3 is that of
+//! a capped collection, whose limits an older program would pass over.
 //!
 //! `multikey` says of each field whether it met an array, and `multikeyComponents` at which components of the
 //! path (a bit for each, see [`Multikey`]). An older program writes and reads only the first. Without the
@@ -30,8 +31,10 @@ use crate::multikey::Multikey;
 
 /// Version of an entry whose documents lie by `_id` and in no index.
 const VERSION_PLAIN: i32 = 1;
-/// Version of every other entry.
+/// Version of every other entry that is not one of a capped collection.
 const VERSION_OF_LAYOUTS: i32 = 2;
+/// Version of the entry of a capped collection.
+const VERSION_OF_CAPPED: i32 = 3;
 
 /// The name of the tree that holds the entries.
 pub const CATALOG_TREE: &str = "catalog";
@@ -97,7 +100,11 @@ pub(crate) fn encode(
 
 fn version_of(collection: &Collection) -> i32 {
     let has_copies = collection.indexes().iter().any(|index| index.contents() == EntryContents::Copy);
-    if collection.layout().is_by_id() && !has_copies { VERSION_PLAIN } else { VERSION_OF_LAYOUTS }
+    match (collection.capped_limits(), collection.layout().is_by_id() && !has_copies) {
+        (Some(_), _) => VERSION_OF_CAPPED,
+        (None, true) => VERSION_PLAIN,
+        (None, false) => VERSION_OF_LAYOUTS,
+    }
 }
 
 fn document_value(document: &RawDocument) -> Value {
@@ -128,10 +135,10 @@ fn read(bytes: &[u8], factory: &dyn IndexFactory) -> Result<Entry, String> {
     let options = document(entry, "options")?;
     let layout = match field(entry, "v")? {
         RawValue::Int32(VERSION_PLAIN) => Layout::Clustered,
-        RawValue::Int32(VERSION_OF_LAYOUTS) => Layout::of_options(options)?,
+        RawValue::Int32(VERSION_OF_LAYOUTS | VERSION_OF_CAPPED) => Layout::of_options(options)?,
         other => {
             return Err(format!(
-                "it has version {other:?}, and this program reads versions {VERSION_PLAIN} and {VERSION_OF_LAYOUTS}"
+                "it has version {other:?}, and this program reads versions {VERSION_PLAIN} to {VERSION_OF_CAPPED}"
             ));
         }
     };

@@ -13,10 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pando_document::{RawDocument, RawDocumentBuf};
 use pando_storage::{
     BlockingMode, Bytes, QueryMemory, SharedEngine, SnapshotTimestamp, StorageError, Transaction, TreeId,
+    WaitSignal,
 };
 use parking_lot::{Mutex, RwLock};
 
 use crate::building::BuildingIndex;
+use crate::capped::{CappedLimits, CappedState, TailVersion};
 use crate::collection_activity::CollectionActivity;
 use crate::definition::definition_of;
 use crate::index_description::{EntryContents, Truncation, Uniqueness};
@@ -65,6 +67,8 @@ pub struct Collection {
     full_name: String,
     /// The index that the documents themselves are, without its flag; `None` in a heap.
     primary_index: Option<IndexDescription>,
+    /// Of a capped collection.
+    capped_limits: Option<CappedLimits>,
     pub(crate) store: Arc<Store>,
 }
 
@@ -77,6 +81,8 @@ pub(crate) struct Parts {
     pub layout: Layout,
     /// Of a heap; shared with later descriptions.
     pub record_ids: Arc<RecordIds>,
+    /// Of a capped collection; shared with later descriptions.
+    pub capped: Option<Arc<CappedState>>,
     pub primary: NamedTree,
     /// Whether some primary key was too long and was cut; shared with later descriptions.
     pub primary_truncated: Arc<AtomicBool>,
@@ -110,6 +116,7 @@ impl Parts {
             options: RawDocumentBuf::new(),
             layout: Layout::Clustered,
             record_ids: Arc::default(),
+            capped: None,
             primary,
             primary_truncated: Arc::default(),
             indexes: Vec::new(),
@@ -139,9 +146,15 @@ impl EntryState {
 }
 
 impl Collection {
-    pub(crate) fn new(parts: Parts, store: Arc<Store>) -> Collection {
+    pub(crate) fn new(mut parts: Parts, store: Arc<Store>) -> Collection {
         let (full_name, primary_index) = (parts.namespace.to_string(), primary_index_of(&parts));
-        Collection { full_name, parts, primary_index, store }
+        // An older program made no heaps of collections that called themselves capped.
+        let is_heap = parts.layout == Layout::Heap;
+        let capped_limits = CappedLimits::of_options(&parts.options).filter(|_| is_heap);
+        if capped_limits.is_some() && parts.capped.is_none() {
+            parts.capped = Some(Arc::default());
+        }
+        Collection { full_name, parts, primary_index, capped_limits, store }
     }
 
     /// The parts, to make the next description from.
@@ -193,6 +206,31 @@ impl Collection {
     #[inline]
     pub fn layout(&self) -> &Layout {
         &self.parts.layout
+    }
+
+    /// The limits of a capped collection; `None` of any other.
+    #[inline]
+    pub fn capped_limits(&self) -> Option<CappedLimits> {
+        self.capped_limits
+    }
+
+    /// See [`Parts::capped`].
+    #[inline]
+    pub(crate) fn capped_state(&self) -> Option<&Arc<CappedState>> {
+        self.parts.capped.as_ref()
+    }
+
+    /// The version of the tail of a capped collection, for a wait. Ask for it before the snapshot is taken.
+    pub fn tail_version(&self) -> TailVersion {
+        self.parts.capped.as_ref().map(|state| state.tail_version()).unwrap_or_default()
+    }
+
+    /// Fires a signal after the next commit to a capped collection, or at once where the version is not the
+    /// newest. In any other collection nothing fires it.
+    pub fn when_tail_changes(&self, seen: TailVersion, signal: &Arc<WaitSignal>) {
+        if let Some(state) = &self.parts.capped {
+            state.when_changed(seen, signal);
+        }
     }
 
     /// See [`Parts::record_ids`].

@@ -175,6 +175,21 @@ impl Collection {
         Ok(checked(self, "documents", reader.get(CounterKind::Documents, self.number())?))
     }
 
+    /// Documents and bytes, as [`document_count`](Collection::document_count).
+    pub(crate) fn document_totals(
+        &self,
+        transaction: &dyn Transaction,
+        blocking: BlockingMode,
+    ) -> Result<Option<(i64, i64)>, StorageError> {
+        let reader = CounterReader { transaction, tree: self.store.counters, blocking };
+        if !reader.is_marked(self.number())? {
+            return Ok(None);
+        }
+        let documents = reader.get(CounterKind::Documents, self.number())?;
+        let bytes = reader.get(CounterKind::Bytes, self.number())?;
+        Ok((documents >= 0 && bytes >= 0).then_some((documents, bytes)))
+    }
+
     /// All counters, as [`document_count`](Collection::document_count).
     pub fn counts(
         &self,

@@ -15,9 +15,13 @@
 //! An index under construction gets its changes recorded for the build (`building`),
 //! without a check of uniqueness.
 //!
+//! In a capped collection an insert removes the oldest documents (`capping`).
+//!
 //! # Not here
 //! Rollback: a statement that fails half way leaves writes in the transaction. The caller
 //! takes a savepoint first.
+
+mod capping;
 
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_storage::{BlockingMode, Transaction};
@@ -81,8 +85,12 @@ impl Collection {
             self.count_surplus(transaction, target, entry_keys.len() as i64 - 1);
         }
         transaction.engine().put(self.primary_tree(), key.as_bytes(), document.as_bytes())?;
-        self.count_documents(transaction, 1, document.as_bytes().len() as i64);
-        Ok(())
+        let bytes = document.as_bytes().len();
+        self.count_documents(transaction, 1, bytes as i64);
+        match self.capped_limits() {
+            None => Ok(()),
+            Some(limits) => self.make_room(limits, transaction, (&key, bytes), blocking),
+        }
     }
 
     /// Replaces the document of a primary key by another with the same `_id`. Where a field of the primary

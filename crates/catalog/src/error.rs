@@ -110,6 +110,14 @@ pub enum CatalogError {
         /// The collection.
         namespace: String,
     },
+    /// Writers of a capped collection take turns, which no transaction of several statements does.
+    #[error(
+        "Collection '{namespace}' is a capped collection. Writes in transactions are not allowed on capped collections."
+    )]
+    CappedInTransaction {
+        /// The collection.
+        namespace: String,
+    },
     /// There is no such collection.
     #[error("ns not found")]
     CollectionNotFound {

@@ -14,7 +14,7 @@
 //! - The keys are sorted, and each stands once.
 //! - A document has at least one key, unless the index is sparse and the document has none of its fields.
 
-use pando_document::{RawDocument, RawValue};
+use pando_document::{RawDocument, RawValue, Value};
 use pando_keyorder::{Direction, TypeBits};
 
 use crate::error::WriteError;
@@ -98,6 +98,36 @@ pub(crate) fn derive(
     keys.sort_unstable();
     keys.dedup_by(|a, b| a.fields == b.fields);
     Ok(GeneratedKeys { keys, multikey })
+}
+
+/// A key of a document, and the values that it stands for.
+#[derive(Clone, Debug)]
+pub struct KeyValues {
+    /// Order-preserving bytes of all fields, one after the other.
+    pub bytes: Vec<u8>,
+    /// Where the bytes of each field end.
+    pub ends: Vec<usize>,
+    /// The values.
+    pub values: Vec<Value>,
+}
+
+/// The keys of a document in an index over `fields` that has all documents, sorted.
+///
+/// # Errors
+/// Two fields are arrays, or a path is ambiguous.
+pub fn key_values(fields: &[IndexField], document: &RawDocument) -> Result<Vec<KeyValues>, WriteError> {
+    let directions: Vec<Direction> = fields.iter().map(|field| field.direction).collect();
+    let damaged = |error: pando_keyorder::DecodeError| WriteError::DamagedEntry {
+        index: "of this document".to_owned(),
+        reason: error.to_string(),
+    };
+    let values_of = |key: IndexKey| {
+        let values = pando_keyorder::decode(&key.fields, &key.type_bits, &directions).map_err(damaged)?;
+        let ends = (1..=directions.len())
+            .map(|parts| pando_keyorder::parts_length(&key.fields, &directions[..parts]).map_err(damaged));
+        Ok(KeyValues { ends: ends.collect::<Result<_, WriteError>>()?, bytes: key.fields, values })
+    };
+    derive(fields, Sparseness::Dense, document)?.keys.into_iter().map(values_of).collect()
 }
 
 /// The one combination of a document in which no path meets an array.

@@ -7,8 +7,8 @@
 //! | `Heap`      | a record id: the number of the insert (`record_ids`)       | a unique secondary index |
 //!
 //! The options of the collection tell it: `layout: "heap"`, or `primaryKey: {ts: 1, _id: 1}` as in TokuMX.
-//! Options without either mean `Clustered`, as they do in every collection of an older program. A layout
-//! never changes.
+//! A capped collection is a heap. Options without any of these mean `Clustered`, as they do in every
+//! collection of an older program. A layout never changes.
 //!
 //! # Not here
 //! The bytes of a key (`document_key`), reads by `_id` (`id_lookup`).
@@ -18,6 +18,7 @@ use std::sync::Arc;
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
 use pando_keyorder::Direction;
 
+use crate::capped::CappedLimits;
 use crate::definition::fields_of;
 use crate::index_description::IndexField;
 
@@ -51,6 +52,16 @@ impl Layout {
             Some(RawValue::Document(pattern)) => Some(primary_key_fields(pattern)?),
             Some(_) => return Err("'primaryKey' has to be a document".to_owned()),
         };
+        if CappedLimits::of_options(options).is_some() {
+            return match (get("layout")?, fields) {
+                (None | Some(RawValue::String("heap")), None) => Ok(Layout::Heap),
+                _ => {
+                    Err("a capped collection keeps its documents in the order of inserts, and has no other \
+                          'layout' or 'primaryKey'"
+                        .to_owned())
+                }
+            };
+        }
         match (get("layout")?, fields) {
             (None | Some(RawValue::String("clustered")), None) => Ok(Layout::Clustered),
             (None | Some(RawValue::String("clustered")), Some(fields)) if fields.len() == 1 => {
@@ -168,6 +179,8 @@ mod tests {
         assert_eq!(layout(doc! { "layout": "clustered" }), Ok(Layout::Clustered));
         assert_eq!(layout(doc! { "primaryKey": { "_id": 1 } }), Ok(Layout::Clustered));
         assert_eq!(layout(doc! { "layout": "heap" }), Ok(Layout::Heap));
+        assert_eq!(layout(doc! { "capped": true, "size": 4096 }), Ok(Layout::Heap));
+        assert_eq!(layout(doc! { "capped": false }), Ok(Layout::Clustered));
         let Ok(Layout::Fields(fields)) = layout(doc! { "primaryKey": { "a.b": -1, "_id": 1.0 } }) else {
             panic!("a primary key of two fields")
         };
@@ -186,6 +199,8 @@ mod tests {
             doc! { "primaryKey": {} },
             doc! { "primaryKey": 1 },
             doc! { "primaryKey": { "a": 1, "_id": 1 }, "layout": "heap" },
+            doc! { "capped": true, "size": 1, "primaryKey": { "a": 1, "_id": 1 } },
+            doc! { "capped": true, "size": 1, "layout": "clustered" },
             doc! { "layout": "cluster" },
             doc! { "layout": 1 },
         ] {

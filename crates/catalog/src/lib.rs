@@ -62,8 +62,9 @@
 //! first_count -> catalog, collection, counters
 //! session_transaction -> bulk_load, catalog, collection, counters, seen_names, store, write_transaction
 //! replacement -> bulk_load, catalog, collection, counters
+//! capped_copy -> bulk_load, catalog, collection
 //! seen_names -> catalog, collection
-//! leaves: collection_activity, error, expansion, index_description, multikey, namespace, publication
+//! leaves: capped, collection_activity, error, expansion, index_description, multikey, namespace, publication
 //! leaves: record_ids
 //! ```
 //!
@@ -83,6 +84,8 @@
 
 mod building;
 mod bulk_load;
+mod capped;
+mod capped_copy;
 mod catalog;
 pub mod catalog_entry;
 mod collection;
@@ -122,6 +125,9 @@ mod verify;
 mod write_transaction;
 
 pub use bulk_load::{BulkLoad, LoadedCollection};
+pub use capped::{CappedLimits, TailVersion, capped_size};
+pub use capped_copy::CappedCopy;
+pub use catalog::renaming::{Renaming, TakenName};
 pub use catalog::views::{VIEWS_COLLECTION, ViewChange, view_definition};
 pub use catalog::{Catalog, Lease};
 pub use collection::{Collection, StorageSize};

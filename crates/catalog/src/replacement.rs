@@ -38,12 +38,7 @@ impl Catalog {
         let old = self.alone_for_replacement(&loaded, replaced, operation, end_users)?;
         self.commit_replacement(loaded, old.as_ref().map(|old| &old.collection))?;
         let Some(old) = old else { return Ok(None) };
-        end_users(&old.collection);
-        for tree in old.collection.trees() {
-            if let Err(error) = self.store().engine.drop_tree(tree) {
-                tracing::warn!(%tree, %error, "a tree of a replaced collection is left until the next start");
-            }
-        }
+        self.drop_replaced(&old.collection, end_users);
         Ok(Some(old.collection))
     }
 
@@ -68,7 +63,8 @@ impl Catalog {
         }
     }
 
-    fn commit_replacement(
+    /// Publishes a load in the place of a collection that the caller holds alone.
+    pub(crate) fn commit_replacement(
         &self,
         loaded: LoadedCollection,
         old: Option<&Arc<Collection>>,

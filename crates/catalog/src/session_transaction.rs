@@ -237,9 +237,13 @@ impl SessionTransaction {
     ) -> Result<Option<Lease>, CatalogError> {
         let (database, collection) = (namespace.database(), namespace.collection());
         if let Some(created) = self.created(database, collection) {
+            refuse_capped(created)?;
             return Ok(Some(Lease::of_own(Arc::clone(created))));
         }
         self.check_not_loaded(database, collection)?;
+        if let Some(found) = catalog.collection(database, collection) {
+            refuse_capped(&found)?;
+        }
         let lease = catalog.lease(database, collection, caller)?;
         let Some(lease) = lease else {
             self.note_resolved(database, collection, None);
@@ -438,6 +442,15 @@ impl SessionTransaction {
 
     fn take(&mut self) -> WriteTransaction {
         self.transaction.take().expect("a transaction that has not ended")
+    }
+}
+
+/// Writers of a capped collection take turns, and a transaction would have its turn for as long as it is
+/// open.
+fn refuse_capped(collection: &Collection) -> Result<(), CatalogError> {
+    match collection.capped_limits() {
+        None => Ok(()),
+        Some(_) => Err(CatalogError::CappedInTransaction { namespace: collection.full_name().to_owned() }),
     }
 }
 

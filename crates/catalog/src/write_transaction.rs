@@ -22,6 +22,8 @@ pub struct WriteTransaction {
     /// The tree of the records of sessions.
     sessions: TreeId,
     deltas: Deltas,
+    /// Documents and bytes of the capped collection that it writes to, before its own writes.
+    totals_before: Option<CollectionDelta>,
 }
 
 /// A point to come back to.
@@ -39,6 +41,8 @@ struct Deltas {
     first: Option<CollectionDelta>,
     others: Vec<CollectionDelta>,
     surpluses: Vec<SurplusDelta>,
+    /// The first record of a capped collection that the transaction has not removed.
+    first_kept: Option<(TreeNumber, u64)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +69,8 @@ impl std::ops::Deref for WriteTransaction {
 impl WriteTransaction {
     pub(crate) fn new(transaction: Box<dyn Transaction>, store: &Store) -> WriteTransaction {
         let Store { counters, sessions, .. } = *store;
-        WriteTransaction { transaction, counters, sessions, deltas: Deltas::default() }
+        let (deltas, totals_before) = (Deltas::default(), None);
+        WriteTransaction { transaction, counters, sessions, deltas, totals_before }
     }
 
     pub(crate) fn sessions_tree(&self) -> TreeId {
@@ -100,6 +105,30 @@ impl WriteTransaction {
         }
     }
 
+    /// Documents and bytes of a capped collection with its own writes; `None` before
+    /// [`begin_totals`](WriteTransaction::begin_totals).
+    pub(crate) fn totals(&mut self, collection: TreeNumber) -> Option<(i64, i64)> {
+        let before = self.totals_before.filter(|before| before.collection == collection)?;
+        let own = self.deltas.of_collection(collection);
+        Some((before.documents + own.documents, before.bytes + own.bytes))
+    }
+
+    /// Takes the counters of a capped collection at its snapshot. Gives the totals with its own writes.
+    pub(crate) fn begin_totals(&mut self, collection: TreeNumber, documents: i64, bytes: i64) -> (i64, i64) {
+        self.totals_before = Some(CollectionDelta { collection, documents, bytes });
+        self.totals(collection).unwrap_or((documents, bytes))
+    }
+
+    /// The first record of a capped collection that it has not removed; `None` where it has removed none.
+    pub(crate) fn first_kept(&self, collection: TreeNumber) -> Option<u64> {
+        self.deltas.first_kept.filter(|(of, _)| *of == collection).map(|(_, record)| record)
+    }
+
+    /// Notes that it has removed all records of a capped collection before this one.
+    pub(crate) fn keep_from(&mut self, collection: TreeNumber, record: u64) {
+        self.deltas.first_kept = Some((collection, record));
+    }
+
     /// A point for [`rollback_to`](WriteTransaction::rollback_to).
     pub fn savepoint(&mut self) -> WriteSavepoint {
         WriteSavepoint { writes: self.transaction.savepoint(), deltas: self.deltas.clone() }
@@ -114,6 +143,7 @@ impl WriteTransaction {
     /// Merges the deltas now, so that reads of counters by this transaction have its own writes.
     pub fn write_counters(&mut self) -> Result<(), StorageError> {
         let deltas = std::mem::take(&mut self.deltas);
+        self.totals_before = None;
         for delta in deltas.first.iter().chain(&deltas.others) {
             self.merge(CounterKind::Documents, delta.collection, delta.documents)?;
             self.merge(CounterKind::Bytes, delta.collection, delta.bytes)?;

@@ -35,10 +35,12 @@ pub enum OperationWait {
     Backlog,
     /// The sync of the log that makes its commit durable.
     GroupCommit,
+    /// The next commit to a capped collection, whose end its cursor has read.
+    Tail,
 }
 
 /// All waits; the code of each is its place, from 1.
-const ALL: [OperationWait; 12] = [
+const ALL: [OperationWait; 13] = [
     OperationWait::Conflict,
     OperationWait::Intent,
     OperationWait::Collection,
@@ -51,6 +53,7 @@ const ALL: [OperationWait; 12] = [
     OperationWait::QueryMemory,
     OperationWait::Backlog,
     OperationWait::GroupCommit,
+    OperationWait::Tail,
 ];
 
 impl OperationWait {
@@ -69,6 +72,7 @@ impl OperationWait {
             OperationWait::QueryMemory => "queryMemory",
             OperationWait::Backlog => "backlog",
             OperationWait::GroupCommit => "groupCommit",
+            OperationWait::Tail => "tail",
         }
     }
 
@@ -86,7 +90,8 @@ impl OperationWait {
             | OperationWait::Spill
             | OperationWait::QueryMemory
             | OperationWait::Backlog
-            | OperationWait::GroupCommit => false,
+            | OperationWait::GroupCommit
+            | OperationWait::Tail => false,
         }
     }
 }
