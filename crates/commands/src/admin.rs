@@ -1,5 +1,7 @@
 //! Commands that create, list, change and drop databases, collections and indexes.
 
+pub(crate) mod capped_copy;
+mod capped_options;
 mod clustered_index;
 pub(crate) mod coll_mod;
 mod commit_quorum;

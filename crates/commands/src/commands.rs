@@ -29,7 +29,7 @@ use self::session_turn::{check_begun, joined};
 use crate::clock_store;
 use crate::command_name::Scope;
 use crate::connection_transaction::JoiningCommand;
-use crate::context::{Addressed, Attempt, Context, PendingCommit, RequestForm};
+use crate::context::{Addressed, Attempt, Context, PendingCommit, RequestForm, Suspension};
 use crate::default_concerns::DefaultConcerns;
 use crate::durability_wait::DurabilityWait;
 use crate::error::{CommandError, Failure};
@@ -37,13 +37,13 @@ use crate::fail_points::FailCommand;
 use crate::generic_arguments::{ClusterTimes, GenericArguments, Participation, TransactionSupport};
 use crate::handled::Handled;
 use crate::housekeeping::{self, Housekeeper};
-use crate::intent_wait::IntentWait;
 use crate::last_write::asks_last_write;
 use crate::operation_counters::OperationKind;
 use crate::operations::{ConnectionRecord, RequestFacts, RunningRequest};
 use crate::profiler::ObservedRequest;
 use crate::registry::CommandRow;
 use crate::reply_timers::TimerWait;
+use crate::reply_wait::ReplyWait;
 use crate::request_notes::RequestNotes;
 use crate::server_counters::{EndedRequest, MessageTraffic};
 use crate::session_id::SessionId;
@@ -71,7 +71,7 @@ struct Aftermath<'r> {
     /// Whether the client waits for the reply.
     wants_answer: bool,
     /// The wait after which the request is handled again.
-    suspended: Option<IntentWait>,
+    suspended: Option<Suspension>,
     notes: RequestNotes,
     failure: Option<Failure>,
     delivery: Delivery,
@@ -164,6 +164,7 @@ impl Commands {
         let (record, began) = connection.begin_request(&self.shared.running, self.shared.environment.clock());
         let attempt = Attempt { blocking, record: &record, began, form };
         let may_block = blocking == BlockingMode::MayBlock;
+        connection.end_tail_list();
         if let Some(wait) = connection.wait_mut().as_mut().filter(|_| may_block) {
             wait.end_list();
         }
@@ -177,18 +178,12 @@ impl Commands {
             Err(CommandError::WouldBlock(missed)) => {
                 reply.truncate(start);
                 if let Some(wait) = aftermath.suspended {
-                    self.shared.wait_figures.count_retry();
                     record.operation().forget_work();
                     connection.expect_attempt(began);
-                    if let Some(waiting) = connection.wait_mut() {
-                        waiting.list(|| {
-                            let waits = || RunningRequest::of_waiting(request.body, began);
-                            let ends_with_client = aftermath.wants_answer;
-                            let listed = RunningRequest { ends_with_client, ..ended.unwrap_or_else(waits) };
-                            self.shared.running.list_wait(&record, listed, OperationWait::Intent)
-                        });
-                    }
-                    return Handled::Again(Box::new(wait));
+                    let waits = || RunningRequest::of_waiting(request.body, began);
+                    let ends_with_client = aftermath.wants_answer;
+                    let listed = || RunningRequest { ends_with_client, ..ended.unwrap_or_else(waits) };
+                    return Handled::Again(self.suspended(connection, &record, wait, listed));
                 }
                 if blocking == BlockingMode::CachedOnly {
                     return decline(connection, request, &record, began, missed);
@@ -214,6 +209,31 @@ impl Commands {
         }
         let listed = || ended.unwrap_or_else(|| RunningRequest::of_waiting(request.body, began));
         self.handled(&aftermath, &record, listed)
+    }
+
+    /// The wait of a request, listed as one that waits.
+    fn suspended(
+        &self,
+        connection: &mut ConnectionState,
+        record: &Arc<ConnectionRecord>,
+        wait: Suspension,
+        listed: impl FnOnce() -> RunningRequest,
+    ) -> Box<dyn ReplyWait> {
+        match wait {
+            Suspension::Intent(wait) => {
+                self.shared.wait_figures.count_retry();
+                if let Some(waiting) = connection.wait_mut() {
+                    let running = &self.shared.running;
+                    waiting.list(|| running.list_wait(record, listed(), OperationWait::Intent));
+                }
+                Box::new(wait)
+            }
+            Suspension::Tail(wait) => {
+                let listed = self.shared.running.list_wait(record, listed(), OperationWait::Tail);
+                connection.list_tail(listed);
+                Box::new(wait)
+            }
+        }
     }
 
     /// Whether the reply may go at once, or the wait before it.
@@ -389,7 +409,7 @@ impl Commands {
         }
         self.check_login(command, connection, database, attempt)?;
         check_database(database)?;
-        let time_limit = generic.time_limit();
+        let time_limit = generic.time_limit().filter(|_| command.generic.time_limit.bounds_work());
         let statement_ids = generic.transaction.statement_ids;
         let collection = value.as_str().unwrap_or_default();
         let checked = generic.check(command.name, collection, &command.generic)?;

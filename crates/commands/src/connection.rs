@@ -16,7 +16,7 @@ use crate::connection_transaction::ConnectionTransaction;
 use crate::intent_wait::StatementWait;
 use crate::last_write::LastWrite;
 use crate::open_load::OpenLoad;
-use crate::operations::{ConnectionRecord, Entered, OperationTable};
+use crate::operations::{ConnectionRecord, Entered, ListedWait, OperationTable};
 use crate::suspended_find::SuspendedFind;
 
 /// The state of one connection: made by the server at accept, handed to every request of it.
@@ -51,6 +51,8 @@ pub struct ConnectionState {
     has_worked: bool,
     /// The wait of its request for a key, which goes on where the request is handled again.
     wait: Option<Box<StatementWait>>,
+    /// Its `getMore`, listed while it waits at the end of a capped collection.
+    tail_listing: Option<ListedWait>,
     /// Whether its requests may be handled again after a wait.
     is_resumable: bool,
     /// The time that its statements wait for a key, if its client has set one.
@@ -133,6 +135,7 @@ impl Clone for ConnectionState {
             further_replies: FurtherReplies::None,
             has_worked: false,
             wait: None,
+            tail_listing: None,
             is_resumable: self.is_resumable,
             lock_timeout: self.lock_timeout,
             unsent: None,
@@ -164,6 +167,7 @@ impl ConnectionState {
             further_replies: FurtherReplies::None,
             has_worked: false,
             wait: None,
+            tail_listing: None,
             is_resumable: false,
             lock_timeout: LockTimeout::default(),
             unsent: None,
@@ -208,6 +212,16 @@ impl ConnectionState {
     /// The same, to be changed.
     pub(crate) fn wait_mut(&mut self) -> &mut Option<Box<StatementWait>> {
         &mut self.wait
+    }
+
+    /// Has lists of operations show its `getMore` while that waits at the end of a capped collection.
+    pub(crate) fn list_tail(&mut self, listed: ListedWait) {
+        self.tail_listing = Some(listed);
+    }
+
+    /// The wait at the end of a capped collection is over.
+    pub(crate) fn end_tail_list(&mut self) {
+        self.tail_listing = None;
     }
 
     /// The time for which its statements wait for a key.

@@ -32,6 +32,7 @@ use crate::session_id::SessionId;
 use crate::sessions::{OpenTransaction, SessionUse};
 use crate::shared_state::SharedState;
 use crate::system_profile::{self, PROFILE_COLLECTION};
+use crate::tail_wait::TailWait;
 use crate::{CommandError, ConnectionState, ErrorCode, Request};
 
 /// The surroundings of one request.
@@ -61,11 +62,19 @@ pub(crate) struct Context<'c> {
     awaited: Option<Monotonic>,
     notes: RefCell<RequestNotes>,
     /// The wait after which the request is handled again.
-    suspended: Option<IntentWait>,
+    suspended: Option<Suspension>,
     /// Units of work that the request has ended with success.
     units: u32,
     /// The request may have changed users or roles.
     changes_accounts: bool,
+}
+
+/// A wait without a thread, after which a request is handled again.
+pub(crate) enum Suspension {
+    /// For a key that another transaction has claimed.
+    Intent(IntentWait),
+    /// For the next commit to a capped collection.
+    Tail(TailWait),
 }
 
 /// A commit, and the durability that it must reach before the client is answered.
@@ -175,6 +184,11 @@ impl<'c> Context<'c> {
         is_untouched && self.form == RequestForm::Message && self.connection.is_resumable()
     }
 
+    /// Whether a read waits without a thread: its caller handles it again.
+    pub fn waits_without_thread(&self) -> bool {
+        self.form != RequestForm::LegacyWrite && self.connection.is_resumable()
+    }
+
     /// Whether the request is handled again with a newer snapshot: it begins a transaction, or has its own.
     pub fn begins_anew(&self) -> bool {
         let begins = self.session_use.as_ref().is_none_or(|session| session.begins());
@@ -182,12 +196,12 @@ impl<'c> Context<'c> {
     }
 
     /// Has the request be handled again after a wait. Its command answers `WouldBlock`.
-    pub fn suspend(&mut self, wait: IntentWait) {
+    pub fn suspend(&mut self, wait: Suspension) {
         self.suspended = Some(wait);
     }
 
     /// The wait after which the request is handled again.
-    pub fn take_suspended(&mut self) -> Option<IntentWait> {
+    pub fn take_suspended(&mut self) -> Option<Suspension> {
         self.suspended.take()
     }
 

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use pando_catalog::SnapshotTimestamp;
+use pando_catalog::{SnapshotTimestamp, WaitSignal};
 use pando_document::{Document, RawDocumentBuf, Timestamp};
 use pando_query::explain::PlanSummary;
+use parking_lot::Mutex;
 
 use crate::session_id::SessionId;
 
@@ -44,6 +45,16 @@ pub(crate) struct CursorFacts {
     used_ms: AtomicI64,
     returned: AtomicI64,
     batches: AtomicI64,
+    /// The wait of a `getMore` at the end of its collection.
+    waiting: Mutex<Option<CursorWait>>,
+}
+
+/// The wait of a `getMore`.
+#[derive(Debug)]
+struct CursorWait {
+    signal: Arc<WaitSignal>,
+    /// The number of its connection.
+    connection: i64,
 }
 
 /// The figures of a cursor at one moment.
@@ -78,6 +89,31 @@ impl CursorFacts {
             used_ms: AtomicI64::new(created_ms),
             returned: AtomicI64::new(0),
             batches: AtomicI64::new(0),
+            waiting: Mutex::default(),
+        }
+    }
+
+    /// Notes that a `getMore` of this connection waits until the signal is fired.
+    pub fn begin_wait(&self, signal: &Arc<WaitSignal>, connection: i64) {
+        *self.waiting.lock() = Some(CursorWait { signal: Arc::clone(signal), connection });
+    }
+
+    /// The wait is over.
+    pub fn end_wait(&self) {
+        self.waiting.lock().take();
+    }
+
+    /// Whether a `getMore` of another connection waits.
+    pub fn is_awaited_by_other(&self, connection: i64) -> bool {
+        self.waiting.lock().as_ref().is_some_and(|waiting| waiting.connection != connection)
+    }
+
+    /// Ends the wait: the cursor is not what it was.
+    pub fn wake(&self) {
+        // Not under the lock: the end of a wait takes it.
+        let waiting = self.waiting.lock().as_ref().map(|waiting| Arc::clone(&waiting.signal));
+        if let Some(signal) = waiting {
+            signal.fire();
         }
     }
 

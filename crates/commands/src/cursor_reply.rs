@@ -140,6 +140,14 @@ pub(crate) fn fetch(
     }
 }
 
+/// The end of a batch of a cursor that may follow the end of its collection.
+pub(crate) fn open_end(supply: &Supply, end: BatchEnd) -> BatchEnd {
+    match supply.source.tail() {
+        Some(tail) if tail.has_position => BatchEnd::Full,
+        _ => end,
+    }
+}
+
 /// `batchSize` of a command's `cursor` field, whose place is `owner`.
 pub(crate) fn cursor_batch_size(
     owner: &'static str,
@@ -223,6 +231,7 @@ pub(crate) fn open(
     }
     let count_max = first_batch.unwrap_or(FIRST_BATCH_DEFAULT);
     let (batch, end) = fetch(&mut supply, count_max, BatchPlace::First, context.caller())?;
+    let end = open_end(&supply, end);
     context.note(|notes| {
         notes.returned = Some(batch.len() as u64);
         notes.is_cursor_exhausted = end == BatchEnd::Exhausted;
@@ -255,7 +264,11 @@ pub(crate) fn open(
 /// Keeps a cursor after its first batch of this many documents. Gives its number.
 fn keep(context: &Context<'_>, mut cursor: OpenCursor, returned: usize) -> i64 {
     cursor.facts.add_batch(returned);
-    cursor.time_left = context.operation.time_left();
+    // The time limit of a find is not one of later waits.
+    if cursor.supply.source.tail().is_none() {
+        cursor.time_left = context.operation.time_left();
+    }
+    cursor.supply.source.rest();
     cursor.supply.hold_memory();
     let id = context.cursors().open(cursor, context.shared.now_ms());
     context.note(|notes| notes.cursor = Some(id));

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use pando_catalog::{Caller, Interruption, QueryAccount, Reservation};
+use pando_catalog::{Caller, Collection, Interruption, QueryAccount, Reservation, TailVersion};
 use pando_query::execute::ExecutionFigures;
 use pando_query::expression::EvaluationWatch;
 use parking_lot::Mutex;
@@ -128,10 +128,37 @@ pub(crate) trait CursorSource: Send {
         false
     }
 
+    /// Gives up what it need not keep until the next batch.
+    fn rest(&mut self) {}
+
+    /// The end that it follows: such a source is never exhausted at its end.
+    fn tail(&self) -> Option<TailPlace<'_>> {
+        None
+    }
+
     /// The figures of the plan so far, where the source is a plan and nothing else.
     fn figures(&self) -> Option<ExecutionFigures> {
         None
     }
+}
+
+/// Whether a tailable cursor waits at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tailing {
+    /// It does not (`tailable`).
+    Returns,
+    /// It does (`awaitData`).
+    Waits,
+}
+
+/// The end of a capped collection, as a tailable cursor has seen it.
+pub(crate) struct TailPlace<'s> {
+    pub collection: &'s Collection,
+    /// The version of the end before its snapshot.
+    pub version: TailVersion,
+    pub tailing: Tailing,
+    /// Whether it has looked at a document. One over an empty collection ends, as in MongoDB.
+    pub has_position: bool,
 }
 
 enum Slot {
@@ -155,6 +182,13 @@ impl Slot {
             Slot::Free(cursor) => Some(&cursor.facts),
             Slot::InUse { facts, .. } | Slot::Dropped { facts, .. } => Some(facts),
             Slot::Killed => None,
+        }
+    }
+
+    /// Ends the wait of a `getMore` for it.
+    fn wake(&self) {
+        if let Some(facts) = self.facts() {
+            facts.wake();
         }
     }
 }
@@ -234,15 +268,10 @@ impl Cursors {
         let mut slots = self.slots.lock();
         let Some(slot) = slots.get_mut(&id) else { return Err(not_found(id)) };
         let facts = match slot {
+            Slot::Free(cursor) if cursor.facts.is_awaited_by_other(user.id()) => return Err(in_use(id)),
             Slot::Free(cursor) => Arc::clone(&cursor.facts),
             Slot::Killed => return Err(not_found(id)),
-            Slot::InUse { .. } => {
-                return Err(Failure::new(
-                    ErrorCode::Location(12051),
-                    format!("cursor id {id} is already in use"),
-                )
-                .into());
-            }
+            Slot::InUse { .. } => return Err(in_use(id)),
             Slot::Dropped { sentence, .. } => {
                 let failure = Failure::new(ErrorCode::QueryPlanKilled, std::mem::take(sentence));
                 slots.remove(&id);
@@ -263,7 +292,8 @@ impl Cursors {
     }
 
     /// Puts a cursor back after a `getMore`, unless it was killed meanwhile.
-    pub fn put_back(&self, id: i64, cursor: OpenCursor, now_ms: i64) {
+    pub fn put_back(&self, id: i64, mut cursor: OpenCursor, now_ms: i64) {
+        cursor.supply.source.rest();
         let mut slots = self.slots.lock();
         match slots.get_mut(&id) {
             Some(slot @ Slot::InUse { .. }) => {
@@ -271,9 +301,10 @@ impl Cursors {
                 *slot = Slot::Free(cursor);
             }
             // The next getMore is told of the drop.
-            Some(Slot::Dropped { .. }) => {}
+            Some(Slot::Dropped { .. }) => cursor.facts.wake(),
             _ => {
                 slots.remove(&id);
+                cursor.facts.wake();
             }
         }
     }
@@ -292,7 +323,10 @@ impl Cursors {
                 kill_in_use(slot, id);
                 true
             }
-            Some(Slot::Free(_) | Slot::Dropped { .. }) => slots.remove(&id).is_some(),
+            Some(slot @ (Slot::Free(_) | Slot::Dropped { .. })) => {
+                slot.wake();
+                slots.remove(&id).is_some()
+            }
         }
     }
 
@@ -308,7 +342,10 @@ impl Cursors {
                     kill_in_use(slot, *id);
                     true
                 }
-                Slot::Free(_) | Slot::Killed | Slot::Dropped { .. } => false,
+                Slot::Free(_) | Slot::Killed | Slot::Dropped { .. } => {
+                    slot.wake();
+                    false
+                }
             }
         });
     }
@@ -332,6 +369,7 @@ impl Cursors {
                 Slot::Killed | Slot::Dropped { .. } => continue,
             };
             if facts.namespace == namespace {
+                facts.wake();
                 *slot = Slot::Dropped { facts, sentence: sentence.to_owned() };
             }
         }
@@ -341,6 +379,11 @@ impl Cursors {
     /// listed with it.
     pub fn is_killed(&self, id: i64) -> bool {
         matches!(self.slots.lock().get(&id), Some(Slot::Killed))
+    }
+
+    /// Whether a cursor that is in use was killed, or its collection dropped.
+    pub fn is_lost(&self, id: i64) -> bool {
+        !matches!(self.slots.lock().get(&id), Some(Slot::InUse { .. }))
     }
 
     #[cfg(test)]
@@ -420,7 +463,8 @@ impl Cursors {
 
     /// Closes every cursor.
     pub fn clear(&self) {
-        self.slots.lock().clear();
+        let slots = std::mem::take(&mut *self.slots.lock());
+        slots.values().for_each(Slot::wake);
     }
 }
 
@@ -432,6 +476,10 @@ fn kill_in_use(slot: &mut Slot, id: i64) {
         });
         *slot = Slot::Killed;
     }
+}
+
+fn in_use(id: i64) -> CommandError {
+    CommandError::failed(ErrorCode::CursorInUse, format!("cursor id {id} is already in use"))
 }
 
 fn not_found(id: i64) -> CommandError {

@@ -13,7 +13,8 @@ pub enum DefaultLayout {
 }
 
 /// Options of `create` that say themselves how documents lie, or that there are none.
-const LAYOUT_OPTIONS: [&str; 5] = ["layout", "primaryKey", "clusteredIndex", "viewOn", "timeseries"];
+const LAYOUT_OPTIONS: [&str; 6] =
+    ["layout", "primaryKey", "clusteredIndex", "viewOn", "timeseries", "capped"];
 
 impl DefaultLayout {
     /// All layouts.

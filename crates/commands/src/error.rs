@@ -141,9 +141,9 @@ impl From<CatalogError> for CommandError {
             CatalogError::CollectionExists { .. } => ErrorCode::NamespaceExists,
             CatalogError::DatabaseDiffersInCase { .. } => ErrorCode::DatabaseDifferCase,
             CatalogError::CollectionChanged { .. } => ErrorCode::SnapshotUnavailable,
-            CatalogError::CollectionNotEmpty { .. } | CatalogError::LoadUncommitted { .. } => {
-                ErrorCode::OperationNotSupportedInTransaction
-            }
+            CatalogError::CollectionNotEmpty { .. }
+            | CatalogError::LoadUncommitted { .. }
+            | CatalogError::CappedInTransaction { .. } => ErrorCode::OperationNotSupportedInTransaction,
             CatalogError::CollectionNotFound { .. } => ErrorCode::NamespaceNotFound,
             CatalogError::IndexNotFound { .. } => ErrorCode::IndexNotFound,
             CatalogError::CollectionOptions { .. } => ErrorCode::InvalidOptions,

@@ -59,6 +59,13 @@ pub(crate) enum TimeLimit {
     Natural,
 }
 
+impl TimeLimit {
+    /// Whether it ends the work of the command. A `getMore` tells by it how long it waits for documents.
+    pub fn bounds_work(self) -> bool {
+        self != TimeLimit::Number
+    }
+}
+
 /// The words with which a command refuses a read concern that is no document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadConcernWords {

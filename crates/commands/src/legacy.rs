@@ -187,8 +187,13 @@ pub struct LegacyHandled {
     pub batch: LegacyBatch,
 }
 
-/// The answer needs the device: see [`Handled::WouldBlock`].
-struct WouldBlock(Option<Arc<dyn MissedRead>>);
+/// There is no answer yet.
+enum WouldBlock {
+    /// It needs the device: see [`Handled::WouldBlock`].
+    Device(Option<Arc<dyn MissedRead>>),
+    /// See [`Handled::Again`].
+    Again(Box<dyn ReplyWait>),
+}
 
 /// The reply document of a command.
 struct Answer {
@@ -232,9 +237,8 @@ impl Exchange<'_> {
         match commands.handle_for(connection, &request, *form, *blocking, &mut document) {
             Handled::Reply => Ok(Answer { document, wait: None }),
             Handled::ReplyLater(wait) => Ok(Answer { document, wait: Some(wait) }),
-            Handled::WouldBlock(missed) => Err(WouldBlock(missed)),
-            // Such a request waits on its thread.
-            Handled::Again(_) => Err(WouldBlock(None)),
+            Handled::WouldBlock(missed) => Err(WouldBlock::Device(missed)),
+            Handled::Again(wait) => Err(WouldBlock::Again(wait)),
         }
     }
 
@@ -248,7 +252,7 @@ impl Exchange<'_> {
     fn require_may_block(&self) -> Result<(), WouldBlock> {
         match self.blocking {
             BlockingMode::MayBlock => Ok(()),
-            BlockingMode::CachedOnly => Err(WouldBlock(None)),
+            BlockingMode::CachedOnly => Err(WouldBlock::Device(None)),
         }
     }
 
@@ -293,9 +297,13 @@ impl Commands {
             Ok(Reply { batch, wait: Some(wait) }) => {
                 LegacyHandled { handled: Handled::ReplyLater(wait), batch }
             }
-            Err(WouldBlock(missed)) => {
+            Err(not_yet) => {
                 reply.truncate(start);
-                LegacyHandled { handled: Handled::WouldBlock(missed), batch: LegacyBatch::COMMAND }
+                let handled = match not_yet {
+                    WouldBlock::Device(missed) => Handled::WouldBlock(missed),
+                    WouldBlock::Again(wait) => Handled::Again(wait),
+                };
+                LegacyHandled { handled, batch: LegacyBatch::COMMAND }
             }
         }
     }

@@ -39,7 +39,7 @@
 //!
 //! ```arrows
 //! commands -> clock_store, connection, connection_transaction, context, default_concerns, departures
-//! commands -> durability_wait, fail_points, generic_arguments, housekeeping, intent_wait, write_gate
+//! commands -> durability_wait, fail_points, generic_arguments, housekeeping, write_gate
 //! handled -> reply_wait
 //! commands -> held_snapshots, operations, profiler, registry, reply_timers, request_notes
 //! commands -> open_load, sessions, shared_state, suspended_find
@@ -47,7 +47,8 @@
 //! registry -> admin, context, crud, diagnostic, generic_arguments, session
 //! crud -> generic_arguments, validation, write_gate
 //! crud -> connection, context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup
-//! crud -> open_load, reader, request_notes, sessions, shared_state, suspended_find, unit_of_work, views
+//! crud -> open_load, reader, request_notes, sessions, shared_state, suspended_find, tail_wait, unit_of_work
+//! crud -> views
 //! admin -> context, cursor_reply, default_concerns, fail_points, generic_arguments, open_load
 //! admin -> sessions, system_profile, validation, views
 //! default_concerns -> generic_arguments
@@ -60,12 +61,13 @@
 //! shared_state -> access
 //! durability_wait -> operations
 //! intent_wait -> operations, shared_state
+//! tail_wait -> cursor_facts, operations, shared_state
 //! ttl_monitor -> connection, context, crud, generic_arguments, shared_state, write_gate
 //! unit_of_work -> connection, context, intent_wait, shared_state
 //! cursor_reply -> context, cursor_facts, cursors, operations
 //! context -> accounts, connection, cursors, generic_arguments, intent_wait, operations, reader
 //! context -> request_notes
-//! context -> sessions, views
+//! context -> sessions, tail_wait, views
 //! context -> held_snapshots, shared_state, system_profile
 //! housekeeping -> clock_store, departures, sessions, shared_state, snapshot_watch, system_profile
 //! snapshot_watch -> shared_state
@@ -156,6 +158,7 @@ mod shared_state;
 mod snapshot_watch;
 mod suspended_find;
 mod system_profile;
+mod tail_wait;
 mod topology_version;
 mod ttl_monitor;
 mod ttl_state;

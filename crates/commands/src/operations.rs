@@ -147,7 +147,7 @@ impl OperationTable {
         let number = if request.number == 0 { self.next_number() } else { request.number };
         record.begin(RunningRequest { number, ..request });
         record.operation().begin_wait(wait);
-        if wait == OperationWait::Intent {
+        if matches!(wait, OperationWait::Intent | OperationWait::Tail) {
             record.end_without_client();
         }
         if self.is_closing.load(Ordering::SeqCst) {

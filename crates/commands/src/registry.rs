@@ -125,6 +125,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         .counts_itself()
         .active(ActivityKind::WriteCommand),
     on_admin("checkpoint", admin::fsync::run_checkpoint),
+    any("cloneCollectionAsCapped", admin::capped_copy::run_clone).writes(),
     any("collMod", admin::coll_mod::run).writes(),
     any("collStats", diagnostic::coll_stats::run),
     any("collstats", diagnostic::coll_stats::run),
@@ -135,6 +136,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("compact", admin::compact::run),
     on_admin("configureFailPoint", admin::configure_fail_point::run),
     any("connectionStatus", diagnostic::connection_status::run),
+    any("convertToCapped", admin::capped_copy::run_convert).writes(),
     any("count", crud::count::run).reads(ReadConcernSupport::NoSnapshot).active(ActivityKind::ReadCommand),
     any("create", admin::create::run).writes().transactions(TransactionSupport::Statement),
     any("createIndexes", admin::create_indexes::run).writes().transactions(TransactionSupport::Statement),

@@ -1,8 +1,8 @@
 //! The collection `system.profile` of each database that is profiled: the newest entries, up to one megabyte.
 //!
-//! Entries wait in a queue until they are written together. One thread writes at a time. Beyond the size
-//! limit the oldest entries are deleted in the same transaction. Each entry has an `_id` that grows, so that
-//! the order of the collection is that of time.
+//! Entries wait in a queue until they are written together. One thread writes at a time. The collection is
+//! capped. One that an older program has made is not: there the oldest entries are deleted in the same
+//! transaction. Each entry has an `_id` that grows, so that the order of the collection is that of time.
 
 use std::collections::BTreeMap;
 
@@ -81,7 +81,7 @@ fn write_entries(
             .insert(&mut transaction, &document, BlockingMode::MayBlock)
             .map_err(|error| write_failure(error, lease.full_name()))?;
     }
-    if bytes > COLLECTION_BYTES_MAX {
+    if bytes > COLLECTION_BYTES_MAX && lease.capped_limits().is_none() {
         bytes -= delete_oldest(&lease, &mut transaction, bytes - COLLECTION_BYTES_AFTER_CUT)?;
     }
     transaction.commit(Durability::None)?;

@@ -45,7 +45,7 @@ use parking_lot::{ArcMutexGuard, RawMutex};
 
 use crate::CommandError;
 use crate::connection::LockTimeout;
-use crate::context::Context;
+use crate::context::{Context, Suspension};
 use crate::error::Failure;
 use crate::intent_wait::StatementWait;
 use crate::shared_state::SharedState;
@@ -246,7 +246,7 @@ fn wait_for_key(
             std::thread::yield_now();
         }
         let waits = wait.enqueue(contested, kept, record);
-        context.suspend(waits);
+        context.suspend(Suspension::Intent(waits));
         return Ok(Waited::Suspended);
     }
     match blocking {

@@ -41,6 +41,7 @@ mod point_lookup;
 mod predicate_bounds;
 mod predicates;
 mod primary_point;
+mod returned_key;
 mod specification;
 mod union;
 mod usable_index;
@@ -52,6 +53,7 @@ use pando_keyorder::Direction;
 pub use fault::PlanFault;
 pub use interval::{Cut, Interval, Intervals, Side};
 pub use point_lookup::{plan_by_id, point_lookup};
+pub use returned_key::ReturnedKey;
 pub use specification::{Consumer, FindSpecification, Hint, ProjectionNeeds};
 
 use self::usable_index::UsableIndex;

@@ -9,7 +9,7 @@ use pando_query::shell_text::document_text;
 
 use super::existing_indexes::key_and_name;
 use super::index_specification::{UnknownOptions, normalise, shown};
-use super::{index_key_pattern, storage_engine_options, view_definition};
+use super::{capped_options, index_key_pattern, storage_engine_options, view_definition};
 use crate::arguments::{Argument, Arguments, collection_name, whole};
 use crate::context::Context;
 use crate::validation;
@@ -80,6 +80,35 @@ impl RuleChange<'_> {
     }
 }
 
+/// A change of the limits of a capped collection. The next insert removes what is too much.
+#[derive(Default)]
+struct LimitsChange {
+    size: Option<i64>,
+    max: Option<i64>,
+}
+
+impl LimitsChange {
+    fn is_wanted(&self) -> bool {
+        self.size.is_some() || self.max.is_some()
+    }
+
+    fn carry_out(&self, context: &Context<'_>, namespace: &Namespace) -> Result<(), CommandError> {
+        let found = context.catalog().collection(namespace.database(), namespace.collection());
+        let Some(collection) = found.filter(|_| self.is_wanted()) else { return Ok(()) };
+        let mut options = Document::new();
+        let had = |name| collection.options().get(name).ok().flatten().and_then(|had| had.as_i64_exact());
+        let size = self.size.or(had("size")).unwrap_or(capped_options::BYTES_MAX);
+        capped_options::push(&mut options, size, self.max.or(had("max")));
+        for option in collection.options().iter() {
+            let (name, value) = option?;
+            if !matches!(name, "capped" | "size" | "max") {
+                options.push(name, value.to_owned());
+            }
+        }
+        Ok(context.catalog().set_options(namespace, options.to_raw(), context.operation)?)
+    }
+}
+
 /// How a request names an index.
 enum Which<'a> {
     ByName(&'a str),
@@ -98,6 +127,7 @@ pub(crate) fn run(
     let engine = context.catalog().engine().name();
     let (mut foreign, mut not_yet) = (None, None);
     let mut rule = RuleChange::default();
+    let mut limits = LimitsChange::default();
     for argument in Arguments::of_command("collMod", request.body) {
         let argument = argument?;
         match argument.name {
@@ -109,9 +139,9 @@ pub(crate) fn run(
             "dryRun" if argument.lenient_boolean()? == Some(true) => not_yet = Some(argument.name),
             "changeStreamPreAndPostImages" if argument.document()?.is_some() => not_yet = Some(argument.name),
             "dryRun" | "changeStreamPreAndPostImages" => {}
-            "viewOn" | "pipeline" | "expireAfterSeconds" | "timeseries" | "cappedSize" | "cappedMax" => {
-                foreign = Some(argument);
-            }
+            "cappedSize" => limits.size = capped_options::size(&argument)?,
+            "cappedMax" => limits.max = capped_options::max(&argument)?,
+            "viewOn" | "pipeline" | "expireAfterSeconds" | "timeseries" => foreign = Some(argument),
             _ => argument.refuse_unless_generic()?,
         }
     }
@@ -132,6 +162,9 @@ pub(crate) fn run(
     if let Some(argument) = foreign {
         return Err(not_for_this_collection(&argument));
     }
+    if limits.is_wanted() && collection.capped_limits().is_none() {
+        return Err(invalid("Collection must be capped."));
+    }
     if let Some(option) = not_yet {
         return Err(CommandError::failed(
             ErrorCode::CommandNotSupported,
@@ -144,6 +177,7 @@ pub(crate) fn run(
         context.catalog().change_settings(&namespace, options, context.operation)?;
     }
     rule.carry_out(context, &namespace)?;
+    limits.carry_out(context, &namespace)?;
     match change {
         Some(change) => change_index(context, &collection, &namespace, &change, reply),
         None => Ok(()),
@@ -197,7 +231,6 @@ fn not_for_this_collection(argument: &Argument<'_>) -> CommandError {
             "'expireAfterSeconds' option is only supported on collections clustered by _id".to_owned()
         }
         "timeseries" => "option only supported on a time-series collection: isTimeseriesNamespace".to_owned(),
-        "cappedSize" | "cappedMax" => "Collection must be capped.".to_owned(),
         name => format!("option only supported on a view: {name}"),
     };
     CommandError::failed(ErrorCode::InvalidOptions, reason)

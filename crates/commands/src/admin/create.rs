@@ -9,7 +9,8 @@ use pando_query::shell_text::document_text;
 use pando_query::sort::SortFault;
 
 use super::{
-    clustered_index, index_key_pattern, index_specification, storage_engine_options, view_definition,
+    capped_options, clustered_index, index_key_pattern, index_specification, storage_engine_options,
+    view_definition,
 };
 use crate::arguments::{Argument, Arguments, collection_name, missing};
 use crate::context::Context;
@@ -19,10 +20,6 @@ use crate::{CommandError, ErrorCode, Request};
 
 /// The longest life of a document, in seconds: 68 years.
 const EXPIRY_SECONDS_MAX: i64 = i32::MAX as i64;
-/// The largest size of a capped collection, in bytes: a petabyte.
-const CAPPED_BYTES_MAX: i64 = 1 << 50;
-/// One more than the most documents of a capped collection.
-const CAPPED_DOCUMENTS_END: i64 = 1 << 31;
 
 /// Creates the collection.
 pub(crate) fn run(
@@ -84,6 +81,12 @@ pub(super) fn options_of_load(
     if kept.get("validator").is_some() {
         return Err(not_supported("validator"));
     }
+    if options.capped {
+        return Err(CommandError::failed(
+            ErrorCode::Location(16_999),
+            "a capped collection is filled by inserts, and not by a load",
+        ));
+    }
     let default_layout = context.shared.options.default_layout;
     Ok(Document::from_raw(&default_layout.complete(kept.to_raw()))?)
 }
@@ -93,8 +96,10 @@ pub(super) fn options_of_load(
 struct Options {
     engine: &'static str,
     capped: bool,
-    has_size: bool,
-    has_limits: bool,
+    /// Bytes of a capped collection.
+    size: Option<i64>,
+    /// Documents of a capped collection.
+    max: Option<i64>,
     /// `autoIndexId`.
     own_id_index: Option<bool>,
     view_on: Option<String>,
@@ -113,8 +118,8 @@ impl Options {
     fn take(&mut self, argument: &Argument<'_>) -> Result<(), CommandError> {
         match argument.name {
             "capped" => self.capped = argument.lenient_boolean()? == Some(true),
-            "size" => self.take_size(argument)?,
-            "max" => self.take_max(argument)?,
+            "size" => self.size = capped_options::size(argument)?,
+            "max" => self.max = capped_options::max(argument)?,
             "autoIndexId" => self.own_id_index = argument.lenient_boolean()?,
             "idIndex" => {
                 if let Some(index) = argument.document()? {
@@ -175,28 +180,6 @@ impl Options {
                 self.not_yet = Some(argument.name.to_owned())
             }
             _ => argument.refuse_unless_generic()?,
-        }
-        Ok(())
-    }
-
-    fn take_size(&mut self, argument: &Argument<'_>) -> Result<(), CommandError> {
-        match argument.at_least(1)? {
-            Some(size) if size > CAPPED_BYTES_MAX => {
-                return Err(argument.out_of_range(format_args!("<= {CAPPED_BYTES_MAX}"), size));
-            }
-            Some(_) => (self.has_size, self.has_limits) = (true, true),
-            None => {}
-        }
-        Ok(())
-    }
-
-    fn take_max(&mut self, argument: &Argument<'_>) -> Result<(), CommandError> {
-        match argument.integer()? {
-            Some(max) if max >= CAPPED_DOCUMENTS_END => {
-                return Err(argument.out_of_range(format_args!("< {CAPPED_DOCUMENTS_END}"), max));
-            }
-            Some(_) => self.has_limits = true,
-            None => {}
         }
         Ok(())
     }
@@ -264,10 +247,10 @@ impl Options {
 
     /// Checks the options against one another; gives those that are kept.
     fn check(&self, namespace: &str) -> Result<Document, CommandError> {
-        if self.capped && !self.has_size {
+        if self.capped && self.size.is_none() {
             return Err(invalid("the 'size' field is required when 'capped' is true"));
         }
-        if !self.capped && self.has_limits {
+        if !self.capped && (self.size.is_some() || self.max.is_some()) {
             return Err(invalid(
                 "the 'capped' field needs to be true when either the 'size' or 'max' fields are present",
             ));
@@ -286,11 +269,16 @@ impl Options {
         if self.pipeline.is_some() {
             return Err(invalid("'pipeline' requires 'viewOn' to also be specified"));
         }
-        let not_yet = if self.capped { Some("capped") } else { self.not_yet.as_deref() };
-        if let Some(option) = not_yet {
+        if let Some(option) = self.not_yet.as_deref() {
             return Err(not_supported(option));
         }
         let is_clustered = self.kept.get("clusteredIndex").is_some();
+        if is_clustered && self.capped {
+            return Err(CommandError::failed(
+                ErrorCode::Location(6_127_800),
+                "Clustered capped collection only available with 'enableTestCommands' server parameter",
+            ));
+        }
         if is_clustered && self.id_index.is_some() {
             return Err(invalid("The 'clusteredIndex' option is not supported with the 'idIndex' option"));
         }
@@ -299,6 +287,9 @@ impl Options {
         }
         self.check_expiry()?;
         let mut kept = Document::new();
+        if let (true, Some(size)) = (self.capped, self.size) {
+            capped_options::push(&mut kept, size, self.max);
+        }
         if self.own_id_index == Some(true) {
             kept.push("autoIndexId", Value::Boolean(true));
         }

@@ -1,19 +1,12 @@
 //! `renameCollection`: another name for a collection, within a database or across two.
 
-use pando_catalog::{CatalogError, NameError, Namespace};
+use pando_catalog::{CatalogError, Collection, NameError, Namespace, Renaming, TakenName};
 use pando_document::{DocumentWriter, RawBinary, RawValue};
 
 use crate::arguments::{Argument, Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::identity::uuid_text;
 use crate::{CommandError, ErrorCode, Request};
-
-/// The treatment of a collection that has the new name already.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Target {
-    Refuse,
-    Drop,
-}
 
 /// Renames.
 pub(crate) fn run(
@@ -24,7 +17,7 @@ pub(crate) fn run(
     context.require_may_block()?;
     let from = source_of(request.command()?.1)?;
     let mut to = None;
-    let mut target = Target::Refuse;
+    let mut target = TakenName::Refused;
     for argument in Arguments::of_command("renameCollection", request.body) {
         let argument = argument?;
         match argument.name {
@@ -64,15 +57,36 @@ pub(crate) fn run(
     if context.catalog().collection(from.database(), from.collection()).is_none() {
         return Err(source_missing(&from));
     }
-    if target == Target::Drop {
-        match context.drop_collection(&to) {
-            Ok(_) | Err(CatalogError::CollectionNotFound { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+    carry_out(context, &from, &to, target)
+}
+
+/// Renames in one commit, and tells the cursors of both collections.
+fn carry_out(
+    context: &Context<'_>,
+    from: &Namespace,
+    to: &Namespace,
+    taken: TakenName,
+) -> Result<(), CommandError> {
+    let changes_database = from.database() != to.database();
+    let renaming = Renaming {
+        from,
+        to,
+        // As in MongoDB, a collection that leaves its database is another one.
+        uuid: changes_database.then(|| context.shared.new_uuid()),
+        taken,
+    };
     let identity = context.catalog().collection(from.database(), from.collection()).map(|found| found.uuid());
-    match context.catalog().rename_collection(&from, &to, context.operation) {
-        Ok(()) => {
+    let dropped =
+        |collection: &Collection| format!("collection dropped. UUID {}", uuid_text(collection.uuid()));
+    let end_users = |collection: &Collection| {
+        let sentence = dropped(collection);
+        context.shared.running.end_users_of(collection.full_name(), &sentence, context.record);
+    };
+    match context.catalog().rename(&renaming, context.operation, &end_users) {
+        Ok(replaced) => {
+            if let Some(replaced) = replaced {
+                context.cursors().end_users_of(replaced.full_name(), &dropped(&replaced));
+            }
             let identity = uuid_text(identity.unwrap_or_default());
             let sentence = format!("collection renamed from '{from}' to '{to}'. UUID {identity}");
             context.cursors().end_users_of(&from.to_string(), &sentence);
@@ -81,7 +95,7 @@ pub(crate) fn run(
         Err(CatalogError::CollectionExists { .. }) => {
             Err(CommandError::failed(ErrorCode::NamespaceExists, "target namespace exists"))
         }
-        Err(CatalogError::CollectionNotFound { .. }) => Err(source_missing(&from)),
+        Err(CatalogError::CollectionNotFound { .. }) => Err(source_missing(from)),
         Err(error) => Err(error.into()),
     }
 }
@@ -135,11 +149,11 @@ fn check_writable(which: &str, namespace: &Namespace) -> Result<(), CommandError
 }
 
 /// Replica sets name the collection to drop by its number, others say yes or no.
-fn target_of(argument: &Argument<'_>) -> Result<Target, CommandError> {
+fn target_of(argument: &Argument<'_>) -> Result<TakenName, CommandError> {
     match argument.value {
-        RawValue::Boolean(true) => Ok(Target::Drop),
-        RawValue::Boolean(false) => Ok(Target::Refuse),
-        RawValue::Binary(RawBinary { subtype: 4, bytes }) if bytes.len() == 16 => Ok(Target::Drop),
+        RawValue::Boolean(true) => Ok(TakenName::Replaced),
+        RawValue::Boolean(false) => Ok(TakenName::Refused),
+        RawValue::Binary(RawBinary { subtype: 4, bytes }) if bytes.len() == 16 => Ok(TakenName::Replaced),
         RawValue::Binary(_) => Err(CommandError::failed(
             ErrorCode::InvalidUuid,
             "uuid must be a 16-byte binary field with UUID (4) subtype",

@@ -9,13 +9,15 @@ use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 
 use super::collation::refuse_collation;
-use super::insert::check_batch_length;
+use super::insert::{check_batch_length, ends_session_transaction};
 use super::selection::{self, Selection};
 use super::statement_batch::{BatchOutcome, Effect, Statement, StatementBatch, StatementRun};
 use super::statement_parts::checked_hint;
 use super::steps::{Meter, Written, documents_max, in_steps};
 use super::update_statement::Reach;
-use super::write_reply::{Order, count, tried, write_errors, write_retried, writes_into_view};
+use super::write_reply::{
+    Order, capped_removal, count, tried, write_errors, write_retried, writes_into_view,
+};
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::error::write_failure;
@@ -82,7 +84,7 @@ pub(super) fn delete_batch(
 ) -> Result<BatchOutcome<DeleteOutcome>, CommandError> {
     let mut batch = StatementBatch::new(parts, scope, order);
     let ran = unit_of_work::run(context, |context| {
-        let lease = context.lease(namespace)?;
+        let lease = context.lease(namespace).map_err(|error| capped_removal(error, namespace))?;
         let Some(lease) = lease else {
             for part in parts {
                 Filter::parse(part.query, scope)?;
@@ -93,7 +95,11 @@ pub(super) fn delete_batch(
     });
     let outcome = match ran {
         Ok(()) => batch.into_outcome(),
-        Err(error) => BatchOutcome::refused(writes_into_view(error, parts.len(), order)?),
+        Err(error) => {
+            let refused = writes_into_view(error, parts.len(), order)?;
+            ends_session_transaction(context);
+            BatchOutcome::refused(refused)
+        }
     };
     context.shared.operations.add(OperationKind::Delete, tried(parts.len(), order, &outcome.failed));
     Ok(outcome)

@@ -192,7 +192,9 @@ fn explained(
             ));
         }
     };
-    explained_search(&sought, &context.parse_scope(), collection)
+    let variables = command.get("let")?.and_then(|variables| variables.as_document());
+    let scope = context.parse_scope().with_let(variables.unwrap_or(RawDocument::empty()))?;
+    explained_search(&sought, &scope, collection)
 }
 
 /// The search of a command that is not a find.

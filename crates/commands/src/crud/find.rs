@@ -18,8 +18,10 @@ use pando_query::memory::StageMemory;
 use pando_query::plan::{Access, plan_at, point_lookup};
 use pando_query::projection::Projection;
 
-use super::find_request::{FindRequest, ParsedFind};
+use super::find_request::{FindRequest, ParsedFind, not_capped};
+use super::row_metadata::RowMetadata;
 use super::selection::project;
+use super::tail_source::TailSource;
 use super::view_read;
 use crate::context::Context;
 use crate::cursor_reply::{self, FIRST_BATCH_DEFAULT, NewCursor};
@@ -29,7 +31,7 @@ use crate::point_lookup::PointLookup;
 use crate::reader::Reader;
 use crate::request_notes::RequestNotes;
 use crate::suspended_find::SuspendedFind;
-use crate::{CommandError, Request};
+use crate::{CommandError, ErrorCode, Request};
 
 /// Finds.
 pub(crate) fn run(
@@ -54,7 +56,9 @@ pub(crate) fn run(
     let memory = StageMemory::new(context.query_account(), find.disk_use);
     let mut snapshot = None;
     let source: Box<dyn CursorSource> = match found {
+        Some(collection) if find.tailing.is_some() => tail_source(context, collection, &find, parsed)?,
         Some(collection) => {
+            check_read_concern(context, &collection)?;
             let reader = context.reader()?;
             snapshot = Some(reader.snapshot()?);
             Box::new(FindSource::new(context, collection, reader, parsed, &memory)?)
@@ -78,6 +82,39 @@ pub(crate) fn run(
     cursor_reply::open(context, cursor, reply)
 }
 
+/// The source of a tailable cursor.
+fn tail_source(
+    context: &Context<'_>,
+    collection: Arc<Collection>,
+    find: &FindRequest<'_>,
+    parsed: ParsedFind<'_>,
+) -> Result<Box<dyn CursorSource>, CommandError> {
+    if context.open_transaction().is_some() {
+        return Err(CommandError::failed(
+            ErrorCode::InvalidOptions,
+            "It is illegal to open a tailable cursor in a transaction",
+        ));
+    }
+    let (Some(tailing), Some(_)) = (find.tailing, collection.capped_limits()) else {
+        return Err(not_capped());
+    };
+    check_read_concern(context, &collection)?;
+    context.note(|notes| notes.plan = PlanSummary::Collection);
+    let metadata = RowMetadata::new(&parsed.metadata, collection.layout(), &parsed.sort, None)?;
+    Ok(Box::new(TailSource::new(context.shared, collection, tailing, parsed, metadata)))
+}
+
+/// Refuses a snapshot of a past time of a capped collection, as MongoDB does.
+fn check_read_concern(context: &Context<'_>, collection: &Collection) -> Result<(), CommandError> {
+    if collection.capped_limits().is_none() || context.past.is_none() {
+        return Ok(());
+    }
+    Err(CommandError::failed(
+        ErrorCode::SnapshotUnavailable,
+        "Reading from capped collections with readConcern snapshot is not supported",
+    ))
+}
+
 /// The `_id` of a request that one lookup can answer.
 fn point_lookup_id<'a>(find: &FindRequest<'a>) -> Option<RawValue<'a>> {
     let plain = find.hint.is_none()
@@ -85,7 +122,9 @@ fn point_lookup_id<'a>(find: &FindRequest<'a>) -> Option<RawValue<'a>> {
         && find.max.is_none()
         && find.skip == 0
         && find.batch_size.unwrap_or(FIRST_BATCH_DEFAULT) > 0
-        && find.sort.is_none();
+        && find.sort.is_none()
+        && find.tailing.is_none()
+        && find.metadata.is_empty();
     if plain { point_lookup(find.filter) } else { None }
 }
 
@@ -126,6 +165,7 @@ pub(crate) struct FindSource {
     reader: Reader,
     executor: Executor,
     projection: Option<Projection>,
+    metadata: Option<RowMetadata>,
     filter: Filter,
     /// Documents that may still be delivered, where the client set a limit or there is one at most.
     left: Option<u64>,
@@ -155,9 +195,11 @@ impl FindSource {
         context.note_stages(&parsed.filter, &plan, parsed.display());
         let sorting = if plan.sort.is_some() { Sorting::InMemory } else { Sorting::ByAccess };
         let one_at_most = matches!(plan.access, Access::Id(_)).then_some(1);
+        let metadata = RowMetadata::new(&parsed.metadata, collection.layout(), &parsed.sort, Some(&plan))?;
         let executor = Executor::new(collection, plan, memory, Revisits::Impossible)?;
         let ParsedFind { projection, filter, limit, .. } = parsed;
-        Ok(FindSource { reader, executor, projection, filter, left: limit.or(one_at_most), sorting })
+        let left = limit.or(one_at_most);
+        Ok(FindSource { reader, executor, projection, metadata, filter, left, sorting })
     }
 }
 
@@ -168,6 +210,15 @@ impl CursorSource for FindSource {
         let next = next.map_err(|error| memory_fault("Executor error during find command", error));
         let Some(row) = next? else { return Ok(false) };
         self.left = self.left.map(|left| left.saturating_sub(1));
+        if let Some(metadata) = &self.metadata {
+            let mut projected = Vec::new();
+            match &self.projection {
+                None => projected.extend_from_slice(row.document.as_bytes()),
+                Some(projection) => project(projection, &self.filter, row.document, &mut projected)?,
+            }
+            metadata.write(row.primary_key, row.document, &projected, out)?;
+            return Ok(true);
+        }
         match &self.projection {
             None => out.extend_from_slice(row.document.as_bytes()),
             Some(projection) => project(projection, &self.filter, row.document, out)?,

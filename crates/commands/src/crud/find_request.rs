@@ -1,6 +1,7 @@
 //! The fields of `find`, read and parsed.
 
 use pando_document::{RawDocument, RawValue};
+use pando_keyorder::Direction;
 use pando_query::explain::{Choice, Display, ExplainedProjection, Purpose};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
@@ -10,9 +11,11 @@ use pando_query::projection::Projection;
 use pando_query::sort::Sort;
 
 use super::collation::refuse_collation;
+use super::row_metadata::WantedMetadata;
 use crate::arguments::{Argument, Arguments, collection_name};
 use crate::cursor_facts::Expiry;
 use crate::cursor_reply::Keeping;
+use crate::cursors::Tailing;
 use crate::{CommandError, ErrorCode};
 
 /// A `find` as the client sent it: checked, not yet parsed.
@@ -32,6 +35,9 @@ pub(crate) struct FindRequest<'a> {
     pub expiry: Expiry,
     pub disk_use: DiskUse,
     pub allows_partial_results: bool,
+    /// Of a tailable cursor.
+    pub tailing: Option<Tailing>,
+    pub metadata: WantedMetadata,
 }
 
 impl<'a> FindRequest<'a> {
@@ -57,14 +63,45 @@ impl<'a> FindRequest<'a> {
             expiry: Expiry::TimesOut,
             disk_use: DiskUse::Allowed,
             allows_partial_results: false,
+            tailing: None,
+            metadata: WantedMetadata::default(),
         };
+        let mut follows = Follows::default();
         for argument in Arguments::of_command("FindCommandRequest", body) {
-            request.take(argument?)?;
+            request.take(argument?, &mut follows)?;
         }
+        request.tailing = match (follows.tailable, follows.awaits_data) {
+            (false, false) => None,
+            (false, true) => return Err(await_without_tailable()),
+            (true, false) => Some(Tailing::Returns),
+            (true, true) => Some(Tailing::Waits),
+        };
+        request.check_tailing()?;
         Ok(request)
     }
 
-    fn take(&mut self, argument: Argument<'a>) -> Result<(), CommandError> {
+    /// Refuses options that do not go together with a tailable cursor.
+    fn check_tailing(&self) -> Result<(), CommandError> {
+        if self.tailing.is_none() {
+            return Ok(());
+        }
+        let refused = |reason: &str| Err(CommandError::failed(ErrorCode::BadValue, reason));
+        let is_in_order = |sort: &RawDocument| {
+            let first = sort.get("$natural").ok().flatten();
+            first.is_some_and(|direction| direction.as_i64_exact() == Some(1))
+        };
+        match self.sort {
+            Some(sort) if !is_in_order(sort) => {
+                refused("cannot use tailable option with a sort other than {$natural: 1}")
+            }
+            _ if self.keeping == Keeping::SingleBatch => {
+                refused("cannot use tailable option with the 'singleBatch' option")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn take(&mut self, argument: Argument<'a>, follows: &mut Follows) -> Result<(), CommandError> {
         match argument.name {
             "filter" => self.filter = argument.object()?,
             "projection" => {
@@ -84,15 +121,11 @@ impl<'a> FindRequest<'a> {
                 self.disk_use = if argument.flag()? { DiskUse::Allowed } else { DiskUse::Forbidden };
             }
             "collation" => refuse_collation(Some(argument.object()?))?,
-            "tailable" if argument.flag()? => return Err(not_capped()),
-            "awaitData" if argument.flag()? => return Err(await_without_tailable()),
-            "returnKey" | "showRecordId" if argument.flag()? => {
-                return Err(CommandError::failed(
-                    ErrorCode::CommandNotSupported,
-                    format!("the option '{}' of find is not supported yet", argument.name),
-                ));
-            }
-            "singleBatch" | "noCursorTimeout" | "tailable" | "awaitData" | "returnKey" | "showRecordId" => {}
+            "tailable" => follows.tailable = argument.flag()?,
+            "awaitData" => follows.awaits_data = argument.flag()?,
+            "returnKey" => self.metadata.returns_key = argument.flag()?,
+            "showRecordId" => self.metadata.shows_record_id = argument.flag()?,
+            "singleBatch" | "noCursorTimeout" => {}
             "allowPartialResults" => self.allows_partial_results = argument.flag()?,
             // MongoDB takes a boolean, which means nothing any more, and asks for an object in place of other
             // values.
@@ -105,8 +138,15 @@ impl<'a> FindRequest<'a> {
     }
 }
 
-/// There are no capped collections yet, and only their ends can be followed.
-fn not_capped() -> CommandError {
+/// The flags of a cursor that follows the end of its collection.
+#[derive(Default)]
+struct Follows {
+    tailable: bool,
+    awaits_data: bool,
+}
+
+/// Only the end of a capped collection can be followed.
+pub(super) fn not_capped() -> CommandError {
     CommandError::failed(
         ErrorCode::BadValue,
         "error processing query: tailable cursor requested on non capped collection",
@@ -124,7 +164,8 @@ pub(crate) struct ParsedFind<'a> {
     pub projection: Option<Projection>,
     hint: Option<Hint>,
     needed_paths: Option<Vec<String>>,
-    skip: u64,
+    pub metadata: WantedMetadata,
+    pub skip: u64,
     pub limit: Option<u64>,
     min: Option<&'a RawDocument>,
     max: Option<&'a RawDocument>,
@@ -140,14 +181,22 @@ impl<'a> ParsedFind<'a> {
             true => Filter::parse(request.filter, &scope.beside_positional())?,
             false => Filter::parse(request.filter, &scope)?,
         };
-        let projection = match request.projection {
+        let mut metadata = request.metadata.clone();
+        let without_metadata = match request.projection {
+            Some(projection) => metadata.take_fields(projection)?,
+            None => None,
+        };
+        let projection = without_metadata.as_deref().or(request.projection);
+        let projection = match projection.filter(|projection| !projection.is_empty()) {
             Some(projection) => Some(Projection::parse(projection, &scope)?),
             None => None,
         };
+        let needed_paths = projection.as_ref().filter(|_| metadata.is_empty());
         Ok(ParsedFind {
             filter,
             sort: request.sort.map_or(Ok(Sort::Unordered), Sort::parse)?,
-            needed_paths: projection.as_ref().and_then(Projection::needed_paths),
+            needed_paths: needed_paths.and_then(Projection::needed_paths),
+            metadata,
             projection,
             hint: request.hint.map_or(Ok(None), Hint::parse)?,
             skip: request.skip,
@@ -156,6 +205,16 @@ impl<'a> ParsedFind<'a> {
             max: request.max,
             written_projection: request.projection,
         })
+    }
+
+    /// Whether its scan of the collection goes from the end.
+    pub fn is_backward(&self) -> bool {
+        match (&self.hint, &self.sort) {
+            (Some(Hint::Natural(direction)), _) | (None, Sort::Natural(direction)) => {
+                *direction == Direction::Descending
+            }
+            _ => false,
+        }
     }
 
     /// The question for the planner.

@@ -1,20 +1,26 @@
 //! `getMore`: the next batch of an open cursor.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pando_catalog::Interruption;
 use pando_document::{DocumentWriter, RawValue};
+use pando_query::QueryError;
 
-use crate::arguments::{Arguments, missing, wrong_type};
+use crate::arguments::{Arguments, missing, whole, wrong_type};
 use crate::connection::FurtherReplies;
-use crate::context::Context;
+use crate::context::{Context, Suspension};
 use crate::cursor_reply::{self, BatchEnd, CursorPlace};
-use crate::cursors::{BatchPlace, OpenCursor};
+use crate::cursors::{BatchPlace, OpenCursor, Tailing};
 use crate::error::Failure;
 use crate::identity::uuid_text;
 use crate::request_notes::ProfiledExecution;
 use crate::session_id::SessionId;
+use crate::tail_wait::TailWait;
 use crate::{CommandError, ErrorCode, Request};
+
+/// The time for which a request that does not say waits at the end of a capped collection.
+const WAIT_DEFAULT: Duration = Duration::from_secs(1);
 
 /// Answers the next batch; the cursor is gone when it is exhausted.
 pub(crate) fn run(
@@ -43,7 +49,8 @@ pub(crate) fn run(
     let cursor = context.cursors().take(id, context.record)?;
     match check_request(context, request, collection, &cursor) {
         Ok(()) => {
-            if advance(context, id, batch_size, cursor, reply)? == BatchEnd::Full {
+            let limits = BatchLimits { batch_size, wait: wait_limit(request) };
+            if advance(context, id, limits, cursor, reply)? == BatchEnd::Full {
                 context.connection.announce(FurtherReplies::Batches { cursor: id });
             }
             Ok(())
@@ -77,12 +84,17 @@ fn check_request(
         return Err(failure);
     }
     match request.body.get("maxTimeMS") {
-        Ok(Some(limit)) if !limit.is_null() => Err(Failure::new(
+        Ok(Some(limit)) if !limit.is_null() && !awaits(cursor) => Err(Failure::new(
             ErrorCode::BadValue,
             "cannot set maxTimeMS on getMore command for a non-awaitData cursor",
         )),
         _ => Ok(()),
     }
+}
+
+/// Whether the cursor waits at the end of its collection.
+fn awaits(cursor: &OpenCursor) -> bool {
+    cursor.supply.source.tail().is_some_and(|tail| tail.tailing == Tailing::Waits)
 }
 
 /// The failure of a request whose session or transaction is not that of the cursor. A cursor that was opened
@@ -120,11 +132,26 @@ fn wrong_session(context: &Context<'_>, cursor: &OpenCursor) -> Option<Failure> 
     Some(Failure::new(ErrorCode::Location(code), format!("Cannot run getMore on cursor {id}, {reason}")))
 }
 
+/// The limits that a request sets.
+#[derive(Clone, Copy)]
+struct BatchLimits {
+    batch_size: Option<u64>,
+    /// The time for which it waits at the end of the collection.
+    wait: Duration,
+}
+
+/// The time for which a request waits at the end of the collection: a second, as in MongoDB, if it does not
+/// say.
+fn wait_limit(request: &Request<'_>) -> Duration {
+    let given = request.body.get("maxTimeMS").ok().flatten().filter(|limit| limit.is_number()).map(whole);
+    given.map_or(WAIT_DEFAULT, |limit| Duration::from_millis(u64::try_from(limit).unwrap_or(0)))
+}
+
 /// Answers the next batch within the time that the command of the cursor has left.
 fn advance(
-    context: &Context<'_>,
+    context: &mut Context<'_>,
     id: i64,
-    batch_size: Option<u64>,
+    limits: BatchLimits,
     mut cursor: OpenCursor,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<BatchEnd, CommandError> {
@@ -141,8 +168,10 @@ fn advance(
     if let Some(left) = cursor.time_left {
         context.operation.limit_time(context.began, left);
     }
-    let answer = answer(context, id, batch_size, &mut cursor, reply);
-    cursor.time_left = context.operation.time_left();
+    let answer = answer(context, id, limits, &mut cursor, reply);
+    if cursor.supply.source.tail().is_none() {
+        cursor.time_left = context.operation.time_left();
+    }
     cursor.supply.hold_memory();
     match answer {
         Ok(BatchEnd::Full) | Err(CommandError::WouldBlock(_)) => {
@@ -164,15 +193,22 @@ fn check_name(collection: &str) -> Result<(), CommandError> {
 }
 
 fn answer(
-    context: &Context<'_>,
+    context: &mut Context<'_>,
     id: i64,
-    batch_size: Option<u64>,
+    limits: BatchLimits,
     cursor: &mut OpenCursor,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<BatchEnd, CommandError> {
-    let count_max = batch_size.filter(|size| *size > 0).unwrap_or(u64::MAX);
-    let (batch, end) =
-        cursor_reply::fetch(&mut cursor.supply, count_max, BatchPlace::Later, context.caller())?;
+    let count_max = limits.batch_size.filter(|size| *size > 0).unwrap_or(u64::MAX);
+    let (batch, end) = loop {
+        let fetched =
+            cursor_reply::fetch(&mut cursor.supply, count_max, BatchPlace::Later, context.caller())?;
+        let is_empty = fetched.0.len() == 0 && fetched.1 == BatchEnd::Exhausted;
+        if !is_empty || !await_tail(context, cursor, limits.wait)? {
+            break fetched;
+        }
+    };
+    let end = cursor_reply::open_end(&cursor.supply, end);
     cursor.facts.add_batch(batch.len());
     context.note(|notes| {
         notes.plan.clone_from(&cursor.facts.plan);
@@ -190,4 +226,36 @@ fn answer(
     let (namespace, read_time) = (cursor.facts.namespace.as_str(), cursor.facts.read_time);
     cursor_reply::write(reply, "nextBatch", &batch, CursorPlace { id, namespace, read_time })?;
     Ok(end)
+}
+
+/// Waits for the next commit at the end of the collection; false where the cursor does not wait, or its time
+/// is over. Answers `WouldBlock` where the request is handled again after the wait.
+fn await_tail(
+    context: &mut Context<'_>,
+    cursor: &mut OpenCursor,
+    limit: Duration,
+) -> Result<bool, CommandError> {
+    let deadline = context.began.plus(limit);
+    let now = context.shared.environment.clock().monotonic();
+    let Some(tail) = cursor.supply.source.tail() else { return Ok(false) };
+    if tail.tailing != Tailing::Waits || !tail.has_position || deadline <= now {
+        return Ok(false);
+    }
+    context.operation.check_now().map_err(QueryError::from)?;
+    if !context.waits_without_thread() {
+        context.require_may_block()?;
+    }
+    let wait = TailWait::new(context.shared, context.record, &cursor.facts, deadline);
+    tail.collection.when_tail_changes(tail.version, wait.signal());
+    if context.waits_without_thread() {
+        context.suspend(Suspension::Tail(wait));
+        return Err(CommandError::WouldBlock(None));
+    }
+    cursor.supply.source.rest();
+    wait.wait_here();
+    context.operation.check_now().map_err(QueryError::from)?;
+    if context.cursors().is_lost(cursor.facts.figures().id) {
+        return Err(CommandError::failed(ErrorCode::CursorKilled, "operation was interrupted"));
+    }
+    Ok(true)
 }

@@ -97,7 +97,11 @@ pub(super) fn insert_batch(
         context.commit_work(work)?;
         Ok((inserted, failed))
     })
-    .or_else(|error| writes_into_view(error, documents.len(), order).map(|failed| (0, failed)))?;
+    .or_else(|error| {
+        let refused = writes_into_view(error, documents.len(), order)?;
+        ends_session_transaction(context);
+        Ok::<_, CommandError>((0, refused))
+    })?;
     context.shared.operations.add(OperationKind::Insert, tried(documents.len(), order, &failed));
     Ok((inserted, failed))
 }

@@ -98,6 +98,14 @@ impl OutWriter {
         }
         let catalog = context.catalog();
         let replaced = catalog.collection(target.database(), target.collection());
+        if replaced.as_ref().is_some_and(|replaced| replaced.capped_limits().is_some()) {
+            return Err(CommandError::failed(
+                ErrorCode::Location(17_152),
+                format!(
+                    "PlanExecutor error during aggregation :: caused by :: namespace '{target}' is capped so it can't be used for $out"
+                ),
+            ));
+        }
         let load = catalog.begin_replacement(target, replaced.as_deref(), context.shared.new_uuid())?;
         let validator = match &replaced {
             Some(replaced) => Validator::of(context, replaced)?,

@@ -8,7 +8,7 @@ use pando_document::{DocumentWriter, RawDocument, RawValue, Value};
 use pando_query::expression::ParseScope;
 
 use super::collation::refuse_collation;
-use super::insert::check_batch_length;
+use super::insert::{check_batch_length, ends_session_transaction};
 use super::statement_batch::{BatchOutcome, Effect, Statement, StatementBatch, StatementRun};
 use super::statement_parts::{array_of_documents, check_stages, checked_hint, checked_modification};
 use super::update_statement::{Reach, UpdateOutcome, UpdateParts, UpdateStatement, Upsert};
@@ -80,7 +80,9 @@ pub(super) fn update_batch(
         batch.run(context, &lease)
     })
     .or_else(|error| {
-        without_collection = Some(BatchOutcome::refused(writes_into_view(error, parts.len(), order)?));
+        let refused = writes_into_view(error, parts.len(), order)?;
+        ends_session_transaction(context);
+        without_collection = Some(BatchOutcome::refused(refused));
         Ok::<(), CommandError>(())
     })?;
     let outcome = without_collection.unwrap_or_else(|| batch.into_outcome());

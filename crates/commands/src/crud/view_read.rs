@@ -56,7 +56,17 @@ impl Stages {
 
 /// The pipeline of a `find`.
 pub(super) fn stages_of_find(find: &FindRequest<'_>) -> Result<Stages, CommandError> {
-    let refused = if find.min.is_some() {
+    if find.tailing.is_some() {
+        return Err(CommandError::failed(
+            ErrorCode::InvalidPipelineOperator,
+            "Tailable cursors are not supported in aggregation.",
+        ));
+    }
+    let refused = if find.metadata.returns_key {
+        Some("returnKey")
+    } else if find.metadata.shows_record_id {
+        Some("showRecordId")
+    } else if find.min.is_some() {
         Some("min")
     } else if find.max.is_some() {
         Some("max")

@@ -1,5 +1,6 @@
 //! Replies of commands that carry a batch of writes: the count of writes, and the failed ones.
 
+use pando_catalog::Namespace;
 use pando_document::{DocumentWriter, RawValue};
 
 use crate::context::Context;
@@ -8,6 +9,11 @@ use crate::{CommandError, ErrorCode};
 
 /// Failures of a batch whose details of validation are told, so that the reply does not grow too large.
 const DETAILS_MAX: usize = 256;
+
+/// The end of the refusal of a write to a capped collection in a transaction.
+const CAPPED_IN_TRANSACTION: &str = "Writes in transactions are not allowed on capped collections.";
+/// The begin of the refusal of a removal.
+const CAPPED_REMOVAL: &str = "Cannot remove from a capped collection in a multi-document transaction: ";
 
 /// A write of a batch that failed.
 #[derive(Debug)]
@@ -35,18 +41,40 @@ pub(super) fn push_failed(failed: &mut Vec<FailedWrite>, mut write: FailedWrite)
     failed.push(write);
 }
 
-/// The failures of the writes of a batch whose target is a view; another error stays one of the command.
+/// The failures of the writes of a batch whose target is a view, or a capped collection in a transaction;
+/// another error stays one of the command.
 pub(super) fn writes_into_view(
     error: CommandError,
     writes: usize,
     order: Order,
 ) -> Result<Vec<FailedWrite>, CommandError> {
     match error {
-        CommandError::Failed(failure) if failure.code == ErrorCode::CommandNotSupportedOnView => {
+        CommandError::Failed(failure)
+            if failure.code == ErrorCode::CommandNotSupportedOnView || is_of_capped(&failure) =>
+        {
             let tried = if order == Order::Ordered { 1 } else { writes };
             Ok((0..tried).map(|index| FailedWrite { index, failure: (*failure).clone() }).collect())
         }
         other => Err(other),
+    }
+}
+
+/// Whether a write was refused because its collection is capped.
+fn is_of_capped(failure: &Failure) -> bool {
+    match failure.code {
+        ErrorCode::OperationNotSupportedInTransaction => failure.message.ends_with(CAPPED_IN_TRANSACTION),
+        ErrorCode::IllegalOperation => failure.message.starts_with(CAPPED_REMOVAL),
+        _ => false,
+    }
+}
+
+/// The removal from a capped collection in a transaction, which MongoDB refuses in words of its own.
+pub(super) fn capped_removal(error: CommandError, namespace: &Namespace) -> CommandError {
+    match error {
+        CommandError::Failed(failure) if is_of_capped(&failure) => {
+            CommandError::failed(ErrorCode::IllegalOperation, format!("{CAPPED_REMOVAL}{namespace}"))
+        }
+        other => other,
     }
 }
 

@@ -1,7 +1,7 @@
 //! `collStats`: the size of a collection. Documents and their bytes come from the counters and are exact;
 //! bytes on the device come from the engine's directories.
 
-use pando_catalog::{Collection, CollectionCounts, StorageSize};
+use pando_catalog::{CappedLimits, Collection, CollectionCounts, StorageSize};
 use pando_document::{DocumentWriter, RawValue};
 
 use super::statistics_document::write_statistics;
@@ -32,7 +32,7 @@ pub(crate) fn run(
     match found {
         Some(collection) => {
             write_size(&CollectionSize::of(context, &collection)?, scale, reply);
-            if !collection.layout().is_by_id() {
+            if !collection.layout().is_by_id() && collection.capped_limits().is_none() {
                 reply.append_str("layout", collection.layout().name());
             }
             write_trees(context, &collection, reply)?;
@@ -76,19 +76,22 @@ fn write_nothing(scale: u64, reply: &mut DocumentWriter<'_>) {
 pub(crate) struct CollectionSize {
     pub counts: CollectionCounts,
     pub storage: StorageSize,
+    /// Of a capped collection.
+    limits: Option<CappedLimits>,
 }
 
 impl CollectionSize {
     /// Blocks; the first time, a collection of an older program is counted.
     pub fn of(context: &Context<'_>, collection: &Collection) -> Result<CollectionSize, CommandError> {
         let counts = context.catalog().counts(collection, context.operation)?;
-        Ok(CollectionSize { counts, storage: collection.storage_size()? })
+        let limits = collection.capped_limits();
+        Ok(CollectionSize { counts, storage: collection.storage_size()?, limits })
     }
 }
 
 /// The fields that say how large a collection is, as `collStats` and the stage `$collStats` show them.
 pub(crate) fn write_size(size: &CollectionSize, scale: u64, reply: &mut DocumentWriter<'_>) {
-    let CollectionSize { counts, storage } = size;
+    let CollectionSize { counts, storage, limits } = size;
     let index_total = storage.all_index_bytes();
     reply.append("size", scaled(counts.data_bytes, scale));
     reply.append("count", scaled(counts.documents, 1));
@@ -98,7 +101,11 @@ pub(crate) fn write_size(size: &CollectionSize, scale: u64, reply: &mut Document
     reply.append("numOrphanDocs", RawValue::Int32(0));
     reply.append("storageSize", scaled(storage.document_bytes, scale));
     reply.append("freeStorageSize", RawValue::Int32(0));
-    reply.append("capped", RawValue::Boolean(false));
+    reply.append("capped", RawValue::Boolean(limits.is_some()));
+    if let Some(limits) = limits {
+        reply.append("max", scaled(limits.documents.unwrap_or(0), 1));
+        reply.append("maxSize", scaled(limits.bytes, scale));
+    }
     reply.append("nindexes", scaled(storage.index_bytes.len() as u64, 1));
     reply.array("indexBuilds").finish();
     reply.append("totalIndexSize", scaled(index_total, scale));

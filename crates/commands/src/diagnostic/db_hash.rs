@@ -43,7 +43,11 @@ pub(crate) fn run(
     }
     digests.finish();
     transaction.rollback();
-    reply.array("capped").finish();
+    let mut capped = reply.array("capped");
+    for collection in collections.iter().filter(|collection| collection.capped_limits().is_some()) {
+        capped.push(RawValue::String(collection.namespace().collection()));
+    }
+    capped.finish();
     let mut uuids = reply.document("uuids");
     for collection in &collections {
         let bytes = collection.uuid();

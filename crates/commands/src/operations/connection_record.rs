@@ -198,7 +198,9 @@ impl ConnectionRecord {
         state.is_client_gone = true;
         if state.running.as_ref().is_some_and(|request| request.ends_with_client) {
             match self.operation.wait() {
-                Some(OperationWait::Intent) => self.operation.interrupt(Interruption::ClientGone),
+                Some(OperationWait::Intent | OperationWait::Tail) => {
+                    self.operation.interrupt(Interruption::ClientGone)
+                }
                 _ => self.operation.end_without_client(CLIENT_PATIENCE),
             }
         }

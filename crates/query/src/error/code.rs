@@ -127,7 +127,9 @@ error_codes! {
     CommandFailed = 125, "CommandFailed";
     FailedToSatisfyReadPreference = 133, "FailedToSatisfyReadPreference";
     ReadConcernMajorityNotAvailableYet = 134, "ReadConcernMajorityNotAvailableYet";
+    CappedPositionLost = 136, "CappedPositionLost";
     InvalidSslConfiguration = 140, "InvalidSSLConfiguration";
+    CursorInUse = 143, "CursorInUse";
     ExceededMemoryLimit = 146, "ExceededMemoryLimit";
     StaleEpoch = 150, "StaleEpoch";
     CollectionIsEmpty = 162, "CollectionIsEmpty";

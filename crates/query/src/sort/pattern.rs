@@ -4,10 +4,10 @@ use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_keyorder::Direction;
 
 use super::fault::SortFault;
-use crate::QueryError;
 use crate::expression::FieldPath;
 use crate::path::Path;
 use crate::shell_text::{document_text, value_text};
+use crate::{ErrorCode, QueryError};
 
 /// Most parts of a pattern.
 const PARTS_MAX: usize = 32;
@@ -52,7 +52,18 @@ impl Sort {
         if document.is_empty() {
             return Ok(Sort::Unordered);
         }
-        SortPattern::parse(document).map(Sort::By)
+        let mut rest = Document::new();
+        for field in document {
+            let (name, value) = field?;
+            // No stage of a find gives a random value, so that all documents are equal there.
+            if !is_random(value) {
+                rest.push(name, value.to_owned());
+            }
+        }
+        match rest.is_empty() {
+            true => Ok(Sort::Unordered),
+            false => SortPattern::parse(&rest.to_raw()).map(Sort::By),
+        }
     }
 
     /// The pattern, where there is one.
@@ -146,14 +157,36 @@ fn whole_direction(number: RawValue<'_>) -> Option<i64> {
     }
 }
 
+/// Whether a part of a pattern is `{$meta: "randVal"}`.
+fn is_random(value: RawValue<'_>) -> bool {
+    let Some(meta) = value.as_document() else { return false };
+    let mut fields = meta.iter();
+    matches!((fields.next(), fields.next()), (Some(Ok(("$meta", RawValue::String("randVal")))), None))
+}
+
 fn meta_direction(meta: &RawDocument) -> Result<Direction, QueryError> {
-    let Some(RawValue::String(what)) = meta.get("$meta")? else {
+    let Some(what) = meta.get("$meta")? else {
         return Err(SortFault::NotMeta.error("$meta is the only expression supported by $sort right now"));
     };
+    if meta.iter().count() > 1 {
+        return Err(QueryError::new(
+            ErrorCode::FailedToParse,
+            "Cannot have additional keys in a $meta sort specification",
+        ));
+    }
+    let missing = |data: &str| {
+        Err(SortFault::MetaNotAvailable
+            .error(format!("query requires {data} metadata, but it is not available")))
+    };
     match what {
-        "textScore" | "randVal" | "searchScore" | "geoNearDistance" | "indexKey" => {
-            Err(QueryError::not_implemented(&format!("a sort by {{ $meta: \"{what}\" }}")))
+        RawValue::String("textScore") => missing("text score"),
+        RawValue::String("geoNearDistance") => missing("$geoNear distance"),
+        RawValue::String("randVal") => missing("random value"),
+        RawValue::String("searchScore") => {
+            Err(SortFault::SearchScore.error("$meta sort by 'searchScore' metadata is not supported"))
         }
-        _ => Err(SortFault::UnknownMeta.error(format!("Illegal $meta sort: $meta: \"{what}\""))),
+        other => {
+            Err(SortFault::UnknownMeta.error(format!("Illegal $meta sort: $meta: {}", value_text(other))))
+        }
     }
 }

@@ -1,0 +1,89 @@
+//! The index key by which a plan has found a document, as `returnKey` and `$meta` show it.
+//!
+//! The key is derived from the document again. Of several keys of a document with arrays it is the first, in
+//! the direction of the scan, that lies within the bounds.
+
+use pando_catalog::index_keys::{KeyValues, key_values};
+use pando_catalog::{FieldKind, IndexField, WriteError};
+use pando_document::{Document, RawDocument, Value};
+use pando_keyorder::Direction;
+
+use super::{Access, IndexAccess, ScanBounds, ScanDirection};
+use crate::QueryError;
+
+/// See the module's head.
+#[derive(Clone, Debug)]
+pub struct ReturnedKey {
+    fields: Vec<IndexField>,
+    bounds: Option<ScanBounds>,
+    direction: ScanDirection,
+}
+
+impl ReturnedKey {
+    /// The keys of an access; `None` where it goes through no index, or through one of hashes.
+    pub fn of(access: &Access) -> Option<ReturnedKey> {
+        match access {
+            Access::Nothing | Access::Collection(_) => None,
+            Access::Id(_) => {
+                let id = IndexField {
+                    path: "_id".to_owned(),
+                    direction: Direction::Ascending,
+                    kind: FieldKind::Value,
+                };
+                Some(ReturnedKey { fields: vec![id], bounds: None, direction: ScanDirection::Forward })
+            }
+            Access::Index(access) => ReturnedKey::of_index(access),
+            Access::Union(accesses) => ReturnedKey::of_index(accesses.first()?),
+        }
+    }
+
+    fn of_index(access: &IndexAccess) -> Option<ReturnedKey> {
+        let IndexAccess { index, bounds, direction } = access;
+        if index.hashed_field().is_some() {
+            return None;
+        }
+        let (fields, bounds) = (index.fields.clone(), Some(bounds.clone()));
+        Some(ReturnedKey { fields, bounds, direction: *direction })
+    }
+
+    /// The key of a document, by field.
+    pub fn of_document(&self, document: &RawDocument) -> Result<Document, QueryError> {
+        let mut keys = key_values(&self.fields, document).map_err(fault)?;
+        if self.direction == ScanDirection::Backward {
+            keys.reverse();
+        }
+        let at = keys.iter().position(|key| self.is_within(key)).unwrap_or(0);
+        let values = keys.into_iter().nth(at).map(|key| key.values).unwrap_or_default();
+        Ok(self.fields.iter().map(|field| field.path.clone()).zip(values).collect())
+    }
+
+    fn is_within(&self, key: &KeyValues) -> bool {
+        match &self.bounds {
+            None => true,
+            Some(ScanBounds::Keys { min, max }) => {
+                min.as_ref().is_none_or(|min| key.bytes >= *min)
+                    && max.as_ref().is_none_or(|max| key.bytes < *max)
+            }
+            Some(ScanBounds::Fields(bounds)) => {
+                let starts = std::iter::once(0).chain(key.ends.iter().copied());
+                let parts = starts.zip(&key.ends).map(|(start, end)| &key.bytes[start..*end]);
+                parts
+                    .zip(bounds)
+                    .all(|(part, bounds)| bounds.list().iter().any(|interval| interval.contains(part)))
+            }
+        }
+    }
+
+    /// The values by which a document is sorted: of an array, the one that decides.
+    pub fn sort_key(fields: &[IndexField], document: &RawDocument) -> Result<Vec<Value>, QueryError> {
+        let keys = key_values(fields, document).map_err(fault)?;
+        Ok(keys.into_iter().next().map(|key| key.values).unwrap_or_default())
+    }
+}
+
+fn fault(error: WriteError) -> QueryError {
+    match error {
+        WriteError::Storage(error) => QueryError::Storage(error),
+        other => QueryError::bad_value(other.to_string()),
+    }
+}
