@@ -72,7 +72,6 @@ def _holds(name):
 
 
 NOT_YET = [
-    NotYet("capped collections come later", _of_collection("capped")),
     NotYet("time series come later", _of_collection("timeseries")),
     NotYet("clustered collections are what all collections are", _of_collection("clusteredIndex")),
     NotYet("TTL of collections comes later", _of_collection("expireAfterSeconds")),
@@ -82,7 +81,6 @@ NOT_YET = [
     NotYet("text and geo indexes come later", _of_index_kind("text", "2d", "2dsphere")),
     NotYet("collation comes later", _holds("collation")),
     NotYet("documents have no record ids, their keys are their ids", lambda request: "showRecordId" in request),
-    NotYet("keys instead of documents come later", lambda request: "returnKey" in request),
     NotYet("geo queries come later", _holds("$near")),
     NotYet("powers of decimals with fractions come later", _holds("$pow")),
     NotYet("transactions come with a replica set, which MongoDB is not here", _holds("autocommit")),

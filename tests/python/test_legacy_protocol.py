@@ -157,8 +157,6 @@ def test_an_explanation_is_one_document(wire, numbers):
     ({"a": {"$nosuch": 1}}, 2),
     ({"$query": {}, "$orderby": {"a": 7}}, 15975),
     ({"$query": {}, "$hint": "nosuch"}, 2),
-    ({"$query": {}, "$returnKey": True}, 115),
-    ({"$query": {}, "$showDiskLoc": True}, 115),
 ])
 def test_a_query_that_cannot_be_obeyed_fails_by_a_flag(wire, numbers, query, code):
     failure = wire.query(numbers, query).failure

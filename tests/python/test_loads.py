@@ -291,7 +291,7 @@ def test_wrong_requests_are_refused(mine, connect, db):
             ({"ns": "c", "indexes": [{"key": {"a": 1}, "name": "a"}] * 2}, 68),
             ({"ns": "c", "indexes": [{"key": {"a": 1}, "name": "a"}, {"key": {"b": 1}, "name": "a"}]}, 86),
             ({"ns": "c", "indexes": [{"key": {f"f{n}": 1}, "name": f"f{n}"} for n in range(64)]}, 67),
-            ({"ns": "c", "options": 3}, 14), ({"ns": "c", "options": {"bogus": 1}}, 40415), ({"ns": "c", "options": {"capped": True, "size": 1}}, 115),
+            ({"ns": "c", "options": 3}, 14), ({"ns": "c", "options": {"bogus": 1}}, 40415), ({"ns": "c", "options": {"capped": True, "size": 1}}, 16999),
             ({"ns": "c", "options": {"validator": {"x": 1}}}, 115), ({"ns": "there"}, 48)):
         refused(mine.command, {"beginLoad": 1, **arguments}, code=code)
         refused(mine.command, "commitLoad", code=125)
