@@ -8,6 +8,7 @@ mod load_rules;
 mod login_gate;
 mod login_renewal;
 mod session_turn;
+mod suspended_request;
 mod write_passage;
 
 use std::sync::Arc;
@@ -43,7 +44,6 @@ use crate::operations::{ConnectionRecord, RequestFacts, RunningRequest};
 use crate::profiler::ObservedRequest;
 use crate::registry::CommandRow;
 use crate::reply_timers::TimerWait;
-use crate::reply_wait::ReplyWait;
 use crate::request_notes::RequestNotes;
 use crate::server_counters::{EndedRequest, MessageTraffic};
 use crate::session_id::SessionId;
@@ -209,31 +209,6 @@ impl Commands {
         }
         let listed = || ended.unwrap_or_else(|| RunningRequest::of_waiting(request.body, began));
         self.handled(&aftermath, &record, listed)
-    }
-
-    /// The wait of a request, listed as one that waits.
-    fn suspended(
-        &self,
-        connection: &mut ConnectionState,
-        record: &Arc<ConnectionRecord>,
-        wait: Suspension,
-        listed: impl FnOnce() -> RunningRequest,
-    ) -> Box<dyn ReplyWait> {
-        match wait {
-            Suspension::Intent(wait) => {
-                self.shared.wait_figures.count_retry();
-                if let Some(waiting) = connection.wait_mut() {
-                    let running = &self.shared.running;
-                    waiting.list(|| running.list_wait(record, listed(), OperationWait::Intent));
-                }
-                Box::new(wait)
-            }
-            Suspension::Tail(wait) => {
-                let listed = self.shared.running.list_wait(record, listed(), OperationWait::Tail);
-                connection.list_tail(listed);
-                Box::new(wait)
-            }
-        }
     }
 
     /// Whether the reply may go at once, or the wait before it.
