@@ -82,7 +82,6 @@ NOT_YET = [
     NotYet("collation comes later", _holds("collation")),
     NotYet("documents have no record ids, their keys are their ids", lambda request: "showRecordId" in request),
     NotYet("geo queries come later", _holds("$near")),
-    NotYet("powers of decimals with fractions come later", _holds("$pow")),
     NotYet("transactions come with a replica set, which MongoDB is not here", _holds("autocommit")),
 ]
 

@@ -1,6 +1,9 @@
 """Stages that read other collections or none, that write, and those that look into documents: answers and errors."""
 
+import random
+
 import pytest
+from bson import Decimal128, Int64
 
 from both import Order
 
@@ -182,3 +185,85 @@ def test_merges(filled, merge):
 def test_a_merge_into_its_own_source(filled):
     filled.same(aggregate("levels", {"$set": {"w": 2}}, {"$merge": "levels"}))
     filled.rows({"find": "levels", "sort": {"_id": 1}})
+
+
+# ---- $bucketAuto
+
+BUCKET_AUTO = [
+    1, {}, {"groupBy": "$a"}, {"buckets": 2}, {"groupBy": "$a", "buckets": "x"}, {"groupBy": "$a", "buckets": 0}, {"groupBy": "$a", "buckets": -1},
+    {"groupBy": "$a", "buckets": 2.5}, {"groupBy": "$a", "buckets": 1 << 40}, {"groupBy": "a", "buckets": 2}, {"groupBy": 5, "buckets": 2},
+    {"groupBy": {"a": "$a"}, "buckets": 2}, {"groupBy": "$a", "buckets": 2, "foo": 1}, {"groupBy": "$a", "buckets": 2, "output": 1},
+    {"groupBy": "$a", "buckets": 2, "output": {}}, {"groupBy": "$a", "buckets": 2, "output": {"x": {"$sum": 1}, "y": {"$push": "$s"}}},
+    {"groupBy": "$a", "buckets": 2, "output": {"x.y": {"$sum": 1}}}, {"groupBy": "$a", "buckets": 2, "output": {"x": 1}},
+    {"groupBy": "$a", "buckets": 2, "output": {"x": {"$push": "$a"}, "_id": {"$sum": 1}}}, {"groupBy": "$a", "buckets": 2, "granularity": 1},
+    {"groupBy": "$a", "buckets": 2, "granularity": "foo"}, {"groupBy": "$s", "buckets": 2, "granularity": "R5"}, {"groupBy": "$none", "buckets": 2},
+    {"groupBy": "$none", "buckets": 2, "granularity": "R5"}, {"groupBy": {"$subtract": ["$a", 5]}, "buckets": 3, "granularity": "R5"},
+    {"groupBy": "$nan", "buckets": 3, "granularity": "R5"}, {"groupBy": "$$ROOT", "buckets": 2}, {"groupBy": "$m", "buckets": 3},
+    {"groupBy": "$a", "buckets": Decimal128("3")}, {"groupBy": "$a", "buckets": {"$add": [1, 1]}},
+]
+GRANULARITIES = "R5 R10 R20 R40 R80 1-2-5 E6 E12 E24 E48 E96 E192 POWERSOF2".split()
+
+
+@pytest.mark.parametrize("argument", BUCKET_AUTO, ids=repr)
+def test_automatic_buckets(both, argument):
+    both.fill("c", [{"_id": at, "a": at, "s": f"x{at % 3}", "m": [at, at + 1], "nan": float("nan")} for at in range(10)])
+    both.same(aggregate("c", {"$bucketAuto": argument}))
+    both.same(aggregate("missing", {"$bucketAuto": argument}))
+    both.same(aggregate("c", {"$facet": {"f": [{"$bucketAuto": argument}]}}))
+
+
+@pytest.mark.parametrize("granularity", [None, *GRANULARITIES])
+def test_boundaries_of_automatic_buckets(both, granularity):
+    chance = random.Random(str(granularity))
+    kinds = [
+        lambda: chance.randint(0, 50), lambda: chance.random(), lambda: chance.random() * 10 ** chance.randint(-12, 12),
+        lambda: Int64(chance.randint(0, 2**40)), lambda: Decimal128(str(chance.randint(1, 10**6) / 1000)), lambda: chance.choice([0, 1, 10, 16, 25, 100]),
+    ]
+    for number in range(40):
+        kind, size = chance.choice(kinds), chance.choice([1, 2, 3, 5, 17, 40])
+        both.fill(f"c{number}", [{"_id": at, "v": kind()} for at in range(size)])
+        for buckets in (1, 2, 3, 5, 20):
+            stage = {"groupBy": "$v", "buckets": buckets, "output": {"n": {"$sum": 1}, "all": {"$push": "$v"}}}
+            both.rows(aggregate(f"c{number}", {"$sort": {"_id": 1}}, {"$bucketAuto": {**stage, **({"granularity": granularity} if granularity else {})}}))
+
+
+# ---- Stages that tell figures of the server
+
+
+@pytest.mark.parametrize("stages", [
+    [{"$indexStats": 1}], [{"$indexStats": {"a": 1}}], [{"$limit": 1}, {"$indexStats": {}}], [{"$facet": {"f": [{"$indexStats": {}}]}}],
+    [{"$planCacheStats": {}}], [{"$planCacheStats": {"a": 1}}], [{"$planCacheStats": 1}], [{"$limit": 1}, {"$planCacheStats": {}}],
+    [{"$listSessions": {}}], [{"$listLocalSessions": {}}],
+], ids=repr)
+def test_figures_of_the_server(both, stages):
+    both.fill("nodes", NODES)
+    both.same(aggregate("nodes", *stages))
+    both.same(aggregate("missing", *stages))
+    if stages in ([{"$indexStats": {}}], [{"$planCacheStats": {}}], [{"$listSessions": {}}]):
+        both.same(aggregate(1, *stages))
+
+
+SESSIONS = [
+    {"allUsers": True}, {"users": []}, {"users": [{"user": "a", "db": "b"}]}, {"allUsers": 1}, {"x": 1}, 1, {"allUsers": True, "users": []},
+    {"allUsers": True, "users": [{"user": "a", "db": "b"}]}, {"users": [{"user": "a"}]}, {"users": 1},
+]
+
+
+@pytest.mark.parametrize("options", SESSIONS, ids=repr)
+def test_lists_of_sessions(both, options):
+    both.on("config").same(aggregate("system.sessions", {"$listSessions": options}, {"$match": {"_id": None}}))
+    both.same(aggregate(1, {"$listLocalSessions": options}, {"$match": {"_id": None}}))
+
+
+def test_uses_of_indexes(both):
+    both.fill("c", [{"_id": at, "a": at, "b": [at, at]} for at in range(20)])
+    both.same({"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1"}, {"key": {"b": -1}, "name": "bb", "partialFilterExpression": {"a": {"$gt": 5}}}]})
+    for request in [
+        {"find": "c", "filter": {"_id": 5}}, {"find": "c", "filter": {"_id": {"$gt": 5}}}, {"find": "c", "filter": {"a": 5}}, {"find": "c", "sort": {"a": 1}},
+        {"update": "c", "updates": [{"q": {"a": 5}, "u": {"$set": {"z": 1}}}]}, {"delete": "c", "deletes": [{"q": {"a": 19}, "limit": 1}]},
+        {"find": "c", "filter": {"$or": [{"a": 5}, {"a": 7}]}}, {"distinct": "c", "key": "a"}, {"aggregate": "c", "pipeline": [{"$match": {"a": 3}}], "cursor": {}},
+        {"findAndModify": "c", "query": {"a": 3}, "update": {"$set": {"y": 1}}}, {"insert": "c", "documents": [{"_id": 100, "a": 1}]},
+    ]:
+        both.same(request)
+        both.rows(aggregate("c", {"$indexStats": {}}, {"$project": {"host": 0, "accesses.since": 0}}, {"$sort": {"name": 1}}))
+    assert both.pando[both.name].command({"aggregate": "missing", "pipeline": [{"$indexStats": {}}], "cursor": {}})["cursor"]["firstBatch"] == []

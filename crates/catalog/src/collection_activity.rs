@@ -176,6 +176,7 @@ struct KindCounters {
 struct Counters {
     kinds: [KindCounters; ActivityKind::ALL.len()],
     scans: AtomicU64,
+    primary_uses: AtomicU64,
     classes: [LatencyHistogram; LatencyClass::ALL.len()],
 }
 
@@ -212,6 +213,16 @@ impl CollectionActivity {
     /// Scans of the whole collection.
     pub fn scans(&self) -> u64 {
         self.counters.get().map_or(0, |counters| counters.scans.load(Ordering::Relaxed))
+    }
+
+    /// Counts a search by the primary key, where the documents themselves are the index.
+    pub fn add_primary_use(&self) {
+        self.counters.get_or_init(Box::default).primary_uses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Searches by the primary key.
+    pub fn primary_uses(&self) -> u64 {
+        self.counters.get().map_or(0, |counters| counters.primary_uses.load(Ordering::Relaxed))
     }
 
     /// Requests of the wanted kinds; `None` while no request has used the collection.

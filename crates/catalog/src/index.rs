@@ -42,6 +42,8 @@ pub struct Index {
     truncated: AtomicBool,
     /// The commit that published it; 0 for one that was there when the catalog was opened.
     published: AtomicU64,
+    /// Searches that have read it since the store was opened.
+    uses: AtomicU64,
 }
 
 impl Index {
@@ -53,12 +55,23 @@ impl Index {
         let multikey = description.multikey.iter().map(|flags| AtomicU64::new(flags.bits())).collect();
         let truncated = AtomicBool::new(description.truncated == Truncation::Truncated);
         let published = AtomicU64::new(0);
-        Index { definition: description, methods, tree, multikey, truncated, published }
+        let uses = AtomicU64::new(0);
+        Index { definition: description, methods, tree, multikey, truncated, published, uses }
     }
 
     /// The index's name.
     pub fn name(&self) -> &str {
         &self.definition.name
+    }
+
+    /// Counts a search that reads it.
+    pub fn count_use(&self) {
+        self.uses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Searches that have read it since the store was opened.
+    pub fn uses(&self) -> u64 {
+        self.uses.load(Ordering::Relaxed)
     }
 
     /// Its fields.

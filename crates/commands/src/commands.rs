@@ -257,8 +257,11 @@ impl Commands {
             && let Some(collection) = self.shared.catalog.collection(database, collection)
         {
             collection.activity().add(activity, took);
-            if aftermath.notes.plan == PlanSummary::Collection {
-                collection.activity().add_scan();
+            match aftermath.notes.plan {
+                PlanSummary::Collection => collection.activity().add_scan(),
+                // The executor counts the other uses of indexes.
+                PlanSummary::Id => collection.activity().add_primary_use(),
+                _ => {}
             }
         }
     }

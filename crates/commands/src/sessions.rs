@@ -285,6 +285,11 @@ impl Sessions {
         open.collect()
     }
 
+    /// The sessions in memory, each with the moment of its last use in milliseconds since 1970.
+    pub fn last_uses(&self) -> Vec<(SessionId, i64)> {
+        self.all().into_iter().map(|session| (session.id, session.state.lock().used_ms)).collect()
+    }
+
     /// Forgets the sessions that were not used since this moment, in milliseconds since 1970. Their records
     /// stay. Gives whether a session is still in use.
     pub fn forget_before(&self, since_ms: i64) -> impl Fn(SessionId) -> bool {

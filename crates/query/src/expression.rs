@@ -19,6 +19,7 @@
 pub(crate) mod accumulator;
 mod array_table;
 mod call;
+mod decimal_function;
 mod dice;
 mod evaluated;
 mod fault;
@@ -32,6 +33,7 @@ mod watch;
 
 use pando_document::{RawArray, RawDocument, RawValue};
 
+pub(crate) use self::decimal_function::pow as decimal_power;
 pub use self::dice::Dice;
 pub use self::evaluated::Evaluated;
 pub(crate) use self::evaluated::{array_of, document_of};
@@ -76,9 +78,6 @@ enum Node {
     Array(Vec<Expression>),
     Call(Box<Call>),
 }
-
-/// The names that variables of the system have; users' names begin with a lowercase letter.
-const UNSUPPORTED_SYSTEM_VARIABLES: [&str; 1] = ["SEARCH_META"];
 
 impl Expression {
     /// Parses an expression; `scope` knows the variables that it may name.
@@ -220,8 +219,11 @@ fn parse_variable(text: &str, scope: &ParseScope) -> Result<Node, QueryError> {
         },
         // A date has no fields.
         ("NOW" | "REMOVE", _) => Node::Remove,
-        (name, _) if UNSUPPORTED_SYSTEM_VARIABLES.contains(&name) => {
-            return Err(QueryError::not_implemented(&format!("the variable $${name}")));
+        // Nobody logs in, so there are no roles; and an array has no fields but those of its elements.
+        ("USER_ROLES", _) => Node::Array(Vec::new()),
+        ("SEARCH_META", _) => {
+            return Err(ExpressionFault::SearchMetaNotAvailable
+                .error("Can't access $$SEARCH_META without a $search stage earlier in the pipeline"));
         }
         (name, path) => scope.resolve(name, path)?,
     })

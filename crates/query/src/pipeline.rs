@@ -42,7 +42,7 @@ pub use self::fault::PipelineFault;
 
 use self::measured::Measured;
 use self::stage::{Definition, Stage};
-use crate::error::QueryError;
+use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
 use crate::filter::Filter;
 use crate::memory::StageMemory;
@@ -52,7 +52,8 @@ use crate::needs::Needs;
 const STAGES_MAX: usize = 1000;
 
 /// Stages that may only stand first.
-const FIRST_ONLY: [&str; 4] = ["$collStats", "$documents", "$indexStats", "$planCacheStats"];
+const FIRST_ONLY: [&str; 6] =
+    ["$collStats", "$documents", "$indexStats", "$listLocalSessions", "$listSessions", "$planCacheStats"];
 
 /// Whether a sink takes more documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -258,10 +259,19 @@ impl Pipeline {
         argument: RawValue<'_>,
         scope: &ParseScope,
     ) -> Result<(), QueryError> {
-        let definitions = stage::parse(name, argument, scope)?;
-        if FIRST_ONLY.contains(&name) && !self.stages.is_empty() {
-            return Err(PipelineFault::StageNotFirst
-                .error(format!("{name} is only valid as the first stage in a pipeline")));
+        let is_misplaced = FIRST_ONLY.contains(&name) && !self.stages.is_empty();
+        let misplaced = || {
+            PipelineFault::StageNotFirst
+                .error(format!("{name} is only valid as the first stage in a pipeline"))
+        };
+        let definitions = match stage::parse(name, argument, scope) {
+            Err(error) if is_misplaced && error.code() == Some(ErrorCode::NotImplemented) => {
+                return Err(misplaced());
+            }
+            parsed => parsed?,
+        };
+        if is_misplaced {
+            return Err(misplaced());
         }
         for definition in definitions {
             self.stages.push(ParsedStage { text: text.to_owned(), definition });

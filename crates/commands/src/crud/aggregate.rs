@@ -8,8 +8,8 @@ mod source;
 
 use std::sync::Arc;
 
-use pando_catalog::{Bytes, Collection, QueryAccount, SnapshotTimestamp};
-use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
+use pando_catalog::{Collection, QueryAccount, SnapshotTimestamp};
+use pando_document::{DocumentWriter, RawArray, RawDocument, RawValue};
 use pando_query::explain::{Choice, Display, ExplainedProjection, PlanSummary, Purpose};
 use pando_query::expression::{EvaluationWatch, ParseScope};
 use pando_query::filter::Filter;
@@ -24,6 +24,8 @@ pub(super) use self::source::{MeasuredPipeline, Subject, measure};
 use super::coll_stats_stage::{self, first_stage};
 use super::collation::refuse_collation;
 use super::current_op_stage::{self, COLLECTIONLESS, has_current_op};
+use super::given_stages;
+use super::list_sessions_stage;
 use super::write_stage::{self, SplitPipeline};
 use crate::arguments::{Arguments, missing};
 use crate::context::Context;
@@ -137,7 +139,9 @@ pub(super) fn collection_of(body: &RawDocument) -> Result<&str, CommandError> {
 fn makes_documents(body: &RawDocument) -> Result<bool, CommandError> {
     let is_one = body.get("aggregate")?.is_some_and(|value| value.as_i64_exact() == Some(1));
     let Some(RawValue::Array(stages)) = body.get("pipeline")?.filter(|_| is_one) else { return Ok(false) };
-    Ok(current_op_stage::begins(stages)? || first_stage(stages, "$documents")?.is_some())
+    Ok(current_op_stage::begins(stages)?
+        || first_stage(stages, "$documents")?.is_some()
+        || first_stage(stages, list_sessions_stage::LOCAL)?.is_some())
 }
 
 /// The error of a pipeline without a collection: `{aggregate: 1}` is for stages that find their documents
@@ -166,7 +170,8 @@ fn without_collection(number: RawValue<'_>, body: &RawDocument) -> Result<Comman
         "$facet" if is_on_admin && has_current_op(pipeline)? => PipelineFault::NotInFacet
             .error("$currentOp is not allowed to be used within a $facet stage")
             .into(),
-        "$changeStream" | "$listLocalSessions" | "$queryStats" => CommandError::failed(
+        list_sessions_stage::STORED => list_sessions_stage::misplaced(),
+        "$changeStream" => CommandError::failed(
             ErrorCode::CommandNotSupported,
             "pipelines over a database are not supported yet",
         ),
@@ -307,8 +312,17 @@ pub(super) fn open(
 }
 
 /// Stages that a transaction may not have.
-const NOT_IN_TRANSACTIONS: [&str; 7] =
-    ["$changeStream", "$collStats", "$currentOp", "$indexStats", "$merge", "$out", "$planCacheStats"];
+const NOT_IN_TRANSACTIONS: [&str; 9] = [
+    "$changeStream",
+    "$collStats",
+    "$currentOp",
+    "$indexStats",
+    "$listLocalSessions",
+    "$listSessions",
+    "$merge",
+    "$out",
+    "$planCacheStats",
+];
 
 /// Refuses a pipeline that a transaction may not have.
 fn check_stages_in_transaction(context: &Context<'_>, body: &RawDocument) -> Result<(), CommandError> {
@@ -391,7 +405,7 @@ fn source_of_collection(
     let memory = StageMemory::new(account.clone(), request.disk_use);
     let options = RunOptions::new(memory.clone(), context.shared.environment.random().next_u64());
     let reader = context.reader()?;
-    let (input, run) = match given_input(context, request)? {
+    let (input, run) = match given_stages::documents(context, request)? {
         Some((documents, rest)) => {
             let rest = Pipeline::parse(RawArray::from_document(&rest), scope)?;
             (Input::Given(documents.into_iter()), rest.start(&options))
@@ -432,20 +446,4 @@ pub(super) fn check_documents(
         ));
     }
     Ok(())
-}
-
-/// The documents of a first stage that does not read its collection, and the stages behind it.
-fn given_input(
-    context: &Context<'_>,
-    request: &AggregateRequest<'_>,
-) -> Result<Option<(Vec<Bytes>, RawDocumentBuf)>, CommandError> {
-    if let Some((argument, rest)) = coll_stats_stage::split(request.pipeline)? {
-        return Ok(Some((vec![coll_stats_stage::document(context, request.collection, argument)?], rest)));
-    }
-    match current_op_stage::split(request.pipeline)? {
-        Some((argument, rest)) => {
-            Ok(Some((current_op_stage::documents(context, request.collection, argument)?, rest)))
-        }
-        None => Ok(None),
-    }
 }

@@ -134,6 +134,15 @@ pub fn iso_text(millis: i64) -> String {
     )
 }
 
+/// A second of UTC without its year, as C's `ctime` writes it: `Feb 29 13:14:15`.
+pub(crate) fn short_text(seconds: i64) -> String {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let Moment { month, day, hour, minute, second, .. } = Moment::from_millis(seconds.saturating_mul(1000));
+    let month = usize::try_from(month - 1).ok().and_then(|at| MONTHS.get(at)).unwrap_or(&"");
+    format!("{month} {day:>2} {hour:02}:{minute:02}:{second:02}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

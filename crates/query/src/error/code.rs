@@ -78,6 +78,7 @@ error_codes! {
     HostNotFound = 7, "HostNotFound";
     FailedToParse = 9, "FailedToParse";
     UserNotFound = 11, "UserNotFound";
+    UnsupportedFormat = 12, "UnsupportedFormat";
     Unauthorized = 13, "Unauthorized";
     TypeMismatch = 14, "TypeMismatch";
     Overflow = 15, "Overflow";

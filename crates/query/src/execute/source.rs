@@ -180,6 +180,7 @@ impl Source {
             ScanBounds::Keys { min, max } => (None, Some(between(min, max))),
         };
         if is_primary {
+            collection.activity().add_primary_use();
             return Ok(match ranges {
                 Some(ranges)
                     if whole_bytes.is_none() && ranges.is_points_within(PrimaryKey::CUT_PREFIX_BYTES) =>
@@ -196,6 +197,7 @@ impl Source {
             let message = format!("index {} was dropped while it was to be read", access.index.name);
             QueryError::from(StorageError::new(ErrorKind::NotFound, message))
         })?;
+        index.count_use();
         let scan = one_range.map(|range| collection.scan_index(index, range, direction));
         let coverage = match coverage {
             Coverage::Document if access.index.contents == EntryContents::Copy => EntryCoverage::Copied,

@@ -45,6 +45,14 @@ faults! {
         PrecisionNotInteger = 51_082,
         /// A precision outside -20 to 100.
         PrecisionOutOfRange = 51_083,
+        /// A double that is no int64 even without its fraction.
+        BeyondLong = 31_109,
+        /// A number outside of a trigonometric function's domain.
+        OutsideOfDomain = 50_989,
+        /// `$atan2` of a first number that is none.
+        Atan2FirstNotNumeric = 51_044,
+        /// `$atan2` of a second number that is none.
+        Atan2SecondNotNumeric = 51_045,
         /// `$round` leaves the range of int64.
         RoundOverflow = 51_080,
         /// A value that cannot become an int32 or int64 where one is needed.
@@ -507,6 +515,14 @@ faults! {
         DateToPartsWithoutDate = 40_522,
         /// `$dateToParts`: iso8601 is no boolean.
         DateToPartsIsoNotBoolean = 40_521,
+        /// `$meta` of something that is no string.
+        MetaNotString = 17_307,
+        /// `$meta` of a name that there is not.
+        UnknownMeta = 17_308,
+        /// `$meta` of a figure that no stage has made.
+        MetaNotAvailable = 40_218,
+        /// `$$SEARCH_META` without a search.
+        SearchMetaNotAvailable = 6_347_903,
         /// `$bsonSize` of something that is no object.
         BsonSizeNotObject = 31_393,
         /// `$binarySize` of something that is neither string nor binary.

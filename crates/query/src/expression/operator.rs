@@ -36,6 +36,7 @@ mod letter_case;
 mod logarithm;
 mod map;
 mod merge_objects;
+mod meta;
 mod modulo;
 mod multiply;
 mod named;
@@ -64,6 +65,7 @@ mod subtract;
 mod switch;
 mod text;
 mod timestamp_parts;
+mod to_hashed_index_key;
 mod trigonometry;
 mod trim;
 mod type_of;
@@ -72,13 +74,13 @@ mod zip;
 use pando_document::RawValue;
 
 // The names that every operator's file needs.
-use super::Expression;
 use super::call::{Arity, Call, Definition};
 use super::evaluated::{Evaluated, array_of, check_computed_bytes, document_of};
 use super::fault::ExpressionFault;
 use super::frame::Frame;
 use super::integer::{narrowed, truncated};
 use super::scope::{ParseScope, check_user_name};
+use super::{Expression, Node};
 use crate::error::{ErrorCode, QueryError};
 
 pub(crate) use self::date::Unit as TimeUnit;
@@ -95,7 +97,7 @@ enum Syntax {
 }
 
 /// Operators that MongoDB has and this server does not yet.
-const NOT_YET: [&str; 4] = ["$function", "$accumulator", "$meta", "$toHashedIndexKey"];
+const NOT_YET: [&str; 2] = ["$function", "$accumulator"];
 
 /// Parses `{name: argument}`.
 pub(super) fn parse(
@@ -173,6 +175,8 @@ fn find_special(name: &str) -> Option<fn(RawValue<'_>, &ParseScope) -> Result<Ex
         "$median" => percentile::parse_median,
         "$percentile" => percentile::parse_percentile,
         "$rand" => rand::parse,
+        "$meta" => meta::parse,
+        "$toHashedIndexKey" => to_hashed_index_key::parse,
         "$sigmoid" => sigmoid::parse,
         _ => return None,
     })

@@ -115,6 +115,36 @@ faults! {
         BucketNotObject = 40_201,
         /// `$bucket`: groupBy is neither path nor expression.
         BucketGroupByNotExpression = 40_202,
+        /// `$bucketAuto` whose argument is no object.
+        BucketAutoNotObject = 40_240,
+        /// `$bucketAuto`: groupBy is neither path nor expression.
+        BucketAutoGroupByNotExpression = 40_239,
+        /// `$bucketAuto`: buckets is no number.
+        BucketAutoCountNotNumber = 40_241,
+        /// `$bucketAuto`: buckets is no int32.
+        BucketAutoCountNotInt32 = 40_242,
+        /// `$bucketAuto`: buckets is not positive.
+        BucketAutoCountNotPositive = 40_243,
+        /// `$bucketAuto`: output is no object.
+        BucketAutoOutputNotObject = 40_244,
+        /// `$bucketAuto` with an unknown option.
+        BucketAutoUnknownOption = 40_245,
+        /// `$bucketAuto` without groupBy or buckets.
+        BucketAutoIncomplete = 40_246,
+        /// `$bucketAuto`: granularity is no string.
+        GranularityNotString = 40_261,
+        /// `$bucketAuto`: a granularity that there is not.
+        GranularityUnknown = 40_257,
+        /// `$bucketAuto`: a granularity of values that are no numbers.
+        GranularityOfOther = 40_258,
+        /// `$bucketAuto`: a granularity of NaN.
+        GranularityOfNan = 40_259,
+        /// `$bucketAuto`: a granularity of a negative number.
+        GranularityOfNegative = 40_260,
+        /// `$indexStats` with an argument.
+        IndexStatsNotEmpty = 28_803,
+        /// `$planCacheStats` of a collection that does not exist.
+        PlanCacheOfNoCollection = 50_933,
         /// The documents of one `$lookup` are too large together.
         LookupTooLarge = 4_568,
         /// A window whose lower bound lies behind the upper one.

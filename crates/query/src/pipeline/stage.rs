@@ -4,6 +4,7 @@
 //! has a [`Stage`] with the state of that run.
 
 mod bucket;
+mod bucket_auto;
 mod count;
 mod densify;
 mod documents;
@@ -33,7 +34,7 @@ use pando_catalog::Bytes;
 use pando_document::{Document, RawArray, RawDocument, RawDocumentBuf, RawValue};
 
 use super::{Check, Flow, PipelineFault, RunOptions, Searches, Sink, Source, Take};
-use crate::error::QueryError;
+use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
 use crate::needs::Needs;
 
@@ -132,24 +133,21 @@ fn pulled(stage: &mut dyn Stage, input: &mut dyn Source) -> Result<Option<Bytes>
 }
 
 /// Stages that MongoDB has and this server does not yet.
-const NOT_YET: [&str; 17] = [
-    "$bucketAuto",
-    "$indexStats",
-    "$collStats",
-    "$changeStream",
-    "$changeStreamSplitLargeEvent",
-    "$currentOp",
-    "$geoNear",
-    "$planCacheStats",
-    "$listSessions",
-    "$listLocalSessions",
-    "$search",
-    "$searchMeta",
-    "$vectorSearch",
-    "$listSearchIndexes",
-    "$rankFusion",
-    "$scoreFusion",
+const NOT_YET: [&str; 3] = ["$changeStream", "$changeStreamSplitLargeEvent", "$geoNear"];
+/// Stages that only a service of MongoDB Atlas has.
+const OF_ATLAS: [&str; 6] =
+    ["$search", "$searchMeta", "$vectorSearch", "$listSearchIndexes", "$rankFusion", "$scoreFusion"];
+/// Stages that make documents from figures of the server. The crate `commands` takes them off the front of a
+/// pipeline; it does not look into pipelines within a stage.
+const OF_THE_SERVER: [&str; 6] =
+    ["$collStats", "$currentOp", "$indexStats", "$listLocalSessions", "$listSessions", "$planCacheStats"];
+/// Stages about shards, or about settings and statistics of queries, which one server without them has not.
+const WITHOUT_MEANING: [&str; 5] = [
+    "$listClusterCatalog",
+    "$listSampledQueries",
+    "$querySettings",
     "$queryStats",
+    "$shardedDataDistribution",
 ];
 
 /// The stages that a stage is written out as, where it is short for others.
@@ -197,6 +195,22 @@ pub(super) fn parse(
         }
         "$sortByCount" => return sort_by_count::parse(argument, scope),
         "$bucket" => return bucket::parse(argument, scope),
+        "$bucketAuto" => bucket_auto::parse(argument, scope)?,
+        _ if OF_ATLAS.contains(&name) => {
+            return Err(QueryError::new(
+                ErrorCode::NotImplemented,
+                format!("{name} is a stage of MongoDB Atlas, and there is no search here"),
+            ));
+        }
+        _ if WITHOUT_MEANING.contains(&name) => {
+            return Err(QueryError::new(
+                ErrorCode::CommandNotSupported,
+                format!("{name} has no meaning on a single server without query settings and statistics"),
+            ));
+        }
+        _ if OF_THE_SERVER.contains(&name) => {
+            return Err(QueryError::not_implemented(&format!("{name} in a pipeline within a stage")));
+        }
         _ if NOT_YET.contains(&name) => {
             return Err(QueryError::not_implemented(&format!("the stage {name}")));
         }

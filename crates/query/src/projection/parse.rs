@@ -204,7 +204,7 @@ impl Parser<'_> {
                 ErrorCode::InvalidPipelineOperator,
                 "Cannot use $elemMatch in this context",
             )),
-            ("$meta", _) => meta(argument),
+            ("$meta", Flavour::Find) => meta(argument),
             _ if !expression::is_known(operator) => {
                 Err(ProjectionFault::UnknownOperator.error(format!("Unknown expression {operator}")))
             }

@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 use pando_document::{RawValue, compare_values};
 
 use super::named::Names;
+use super::text::refuse_beyond_long;
 use super::{
     Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError, array_of,
 };
@@ -130,12 +131,13 @@ fn run_n<'a>(
 }
 
 fn count(value: &Evaluated<'_>) -> Result<usize, QueryError> {
-    let Some(n) = value.as_number().and_then(|number| number.to_i64_exact()) else {
-        return Err(ExpressionFault::NNotInteger.error(format!(
-            "Value for 'n' must be of integral type, but found {}",
-            shell_text::value_text(value.raw_or_null())
-        )));
+    let refused = |fault: ExpressionFault| {
+        let found = shell_text::value_text(value.raw_or_null());
+        fault.error(format!("Value for 'n' must be of integral type, but found {found}"))
     };
+    let number = value.as_number().ok_or_else(|| refused(ExpressionFault::NNotNumber))?;
+    refuse_beyond_long(number)?;
+    let n = number.to_i64_exact().ok_or_else(|| refused(ExpressionFault::NNotInteger))?;
     match usize::try_from(n) {
         Ok(n) if n > 0 => Ok(n),
         _ => Err(ExpressionFault::NNotPositive.error(format!("'n' must be greater than 0, found {n}"))),

@@ -1,9 +1,14 @@
 //! `$convert` and its short forms `$toInt`, `$toString`, …: a value as another type.
 //!
 //! Null and missing become null (or `onNull`). A value that cannot be converted is an error (or `onError`).
+//! `to` is a type, or `{type, subtype}`. `format`, `byteOrder` and `base` say how binary data and numbers are
+//! written.
+
+mod binary;
 
 use pando_document::{Decimal128, DoubleDigits, ElementType, Number, ObjectId, RawBinary, RawValue};
 
+use self::binary::{ByteOrder, Format};
 use super::named::Names;
 use super::text::double_text;
 use super::{
@@ -12,12 +17,12 @@ use super::{
 };
 use crate::date::calendar;
 
-/// Arguments: input, to, onError, onNull.
+/// Arguments: input, to, onError, onNull, format, byteOrder, base.
 static CONVERT: Definition = Definition { name: "$convert", arity: Arity::Any, run };
 
 static NAMES: Names = Names {
     operator: "$convert",
-    names: &["input", "to", "onError", "onNull"],
+    names: &["input", "to", "onError", "onNull", "format", "byteOrder", "base"],
     required: &[("to", ErrorCode::FailedToParse), ("input", ErrorCode::FailedToParse)],
     not_object: ErrorCode::FailedToParse,
     unknown: ErrorCode::FailedToParse,
@@ -34,7 +39,7 @@ macro_rules! short_forms {
                     if value.is_nullish() {
                         return Ok(Evaluated::NULL);
                     }
-                    convert(value, ElementType::$target)
+                    convert(value, &Target::of(ElementType::$target))
                 },
             };
         )+
@@ -101,6 +106,23 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expres
     NAMES.call(&CONVERT, argument, scope)
 }
 
+/// The type to convert to, and how.
+struct Target {
+    element_type: ElementType,
+    /// Of binary data.
+    subtype: u8,
+    format: Option<Format>,
+    order: ByteOrder,
+    /// Of numbers as text; `None` for ten, fractions included.
+    base: Option<u32>,
+}
+
+impl Target {
+    fn of(element_type: ElementType) -> Target {
+        Target { element_type, subtype: 0, format: None, order: ByteOrder::Little, base: None }
+    }
+}
+
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
     let to = call.argument(1, frame)?;
     let target = if to.is_nullish() { None } else { Some(parse_target(&to)?) };
@@ -108,8 +130,12 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
     if value.is_nullish() {
         return if call.has(3) { call.argument(3, frame) } else { Ok(Evaluated::NULL) };
     }
-    let Some(target) = target else { return Ok(Evaluated::NULL) };
-    match convert(value, target) {
+    let Some(mut target) = target else { return Ok(Evaluated::NULL) };
+    if call.has(4) || call.has(5) || call.has(6) {
+        let Some(written) = with_writing(call, target, frame)? else { return Ok(Evaluated::NULL) };
+        target = written;
+    }
+    match convert(value, &target) {
         Err(error) if error.code() == Some(ErrorCode::ConversionFailure) && call.has(2) => {
             call.argument(2, frame)
         }
@@ -117,7 +143,76 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
     }
 }
 
-fn parse_target(to: &Evaluated<'_>) -> Result<ElementType, QueryError> {
+/// The target with the arguments that say how values are written; `None` where one of them is null.
+fn with_writing<'a>(
+    call: &'a Call,
+    mut target: Target,
+    frame: &mut Frame<'a>,
+) -> Result<Option<Target>, QueryError> {
+    let wrong = |name: &str, value: &Evaluated<'_>| {
+        let found = crate::shell_text::value_text(value.raw_or_null());
+        QueryError::bad_value(format!("$convert got an invalid '{name}': {found}"))
+    };
+    if call.has(4) {
+        let format = call.argument(4, frame)?;
+        if format.is_nullish() {
+            return Ok(None);
+        }
+        let known = format.as_str().and_then(Format::of);
+        target.format = Some(known.ok_or_else(|| wrong("format", &format))?);
+    }
+    if call.has(5) {
+        let order = call.argument(5, frame)?;
+        if !order.is_nullish() {
+            target.order =
+                order.as_str().and_then(ByteOrder::of).ok_or_else(|| wrong("byteOrder", &order))?;
+        }
+    }
+    if call.has(6) {
+        let base = call.argument(6, frame)?;
+        if !base.is_nullish() {
+            let whole = base.as_number().and_then(|number| number.to_i64_exact());
+            target.base = match whole {
+                Some(whole @ (2 | 8 | 10 | 16)) => u32::try_from(whole).ok(),
+                _ => return Err(wrong("base", &base)),
+            };
+        }
+    }
+    Ok(Some(target))
+}
+
+fn parse_target(to: &Evaluated<'_>) -> Result<Target, QueryError> {
+    let Some(document) = to.as_document() else { return Ok(Target::of(parse_type(to)?)) };
+    let (mut target, mut has_type) = (Target::of(ElementType::Null), false);
+    for field in document.iter() {
+        match field? {
+            ("type", value) => {
+                (target.element_type, has_type) = (parse_type(&Evaluated::Raw(value))?, true);
+            }
+            ("subtype", value) => {
+                let subtype = value.as_i64_exact().and_then(|subtype| u8::try_from(subtype).ok());
+                target.subtype = subtype.ok_or_else(|| {
+                    QueryError::bad_value("In $convert, the 'subtype' of 'to' must be a byte")
+                })?;
+            }
+            (name, _) => {
+                return Err(QueryError::failed_to_parse(format!(
+                    "In $convert, 'to' has an unknown field: {name}"
+                )));
+            }
+        }
+    }
+    if !has_type {
+        return Err(QueryError::failed_to_parse("In $convert, an object as 'to' needs a 'type'"));
+    }
+    Ok(target)
+}
+
+fn parse_type(to: &Evaluated<'_>) -> Result<ElementType, QueryError> {
+    // The number of no type, to which nothing is converted: as nothing is to undefined.
+    if to.as_str() == Some("missing") || to.as_number().is_some_and(|number| number.is_zero()) {
+        return Ok(ElementType::Undefined);
+    }
     if let Some(name) = to.as_str() {
         return ElementType::from_alias(name)
             .ok_or_else(|| QueryError::bad_value(format!("Unknown type name: {name}")));
@@ -143,23 +238,36 @@ fn parse_target(to: &Evaluated<'_>) -> Result<ElementType, QueryError> {
 }
 
 /// The value is neither missing nor null.
-fn convert<'a>(value: Evaluated<'a>, target: ElementType) -> Result<Evaluated<'a>, QueryError> {
+fn convert<'a>(value: Evaluated<'a>, to: &Target) -> Result<Evaluated<'a>, QueryError> {
+    let target = to.element_type;
     if value.element_type() == Some(target) && is_target(target) {
         return Ok(value);
     }
     let raw = value.raw_or_null();
+    if let (ElementType::Int32 | ElementType::Int64 | ElementType::Double, RawValue::Binary(bytes)) =
+        (target, raw)
+    {
+        return binary::to_number(bytes, target, to.order).map(Evaluated::owned);
+    }
     let converted = match target {
+        ElementType::Binary => return binary::to_binary(raw, to.subtype, to.format, to.order),
         ElementType::String => {
+            if let (RawValue::Binary(binary), Some(format)) = (raw, to.format) {
+                return binary::to_text(binary, format).map(Evaluated::Text);
+            }
+            if let (Some(base), Some(whole)) = (to.base, raw.as_i64_exact()) {
+                return Ok(Evaluated::Text(binary::text_of_whole(whole, base)));
+            }
             return to_text(raw).map(Evaluated::Text).ok_or_else(|| unsupported(raw, target));
         }
         ElementType::Boolean => RawValue::Boolean(raw.to_bool()),
         ElementType::Int32 => {
-            let whole = to_whole(raw, target)?;
+            let whole = to_whole(raw, to)?;
             RawValue::Int32(i32::try_from(whole).map_err(|_| overflow(raw))?)
         }
         ElementType::Int64 => match raw {
             RawValue::DateTime(millis) => RawValue::Int64(millis),
-            other => RawValue::Int64(to_whole(other, target)?),
+            other => RawValue::Int64(to_whole(other, to)?),
         },
         ElementType::Double => RawValue::Double(to_double(raw)?),
         ElementType::Decimal128 => RawValue::Decimal128(to_decimal(raw)?),
@@ -216,11 +324,13 @@ fn to_text(value: RawValue<'_>) -> Option<String> {
     })
 }
 
-fn to_whole(value: RawValue<'_>, target: ElementType) -> Result<i64, QueryError> {
-    match value {
-        RawValue::Boolean(flag) => Ok(i64::from(flag)),
-        RawValue::String(text) => parse_whole(text),
-        other => {
+fn to_whole(value: RawValue<'_>, to: &Target) -> Result<i64, QueryError> {
+    let target = to.element_type;
+    match (value, to.base) {
+        (RawValue::Boolean(flag), _) => Ok(i64::from(flag)),
+        (RawValue::String(text), Some(base)) => binary::whole_of_text(text, base),
+        (RawValue::String(text), None) => parse_whole(text),
+        (other, _) => {
             let number = Number::from_value(other).ok_or_else(|| unsupported(other, target))?;
             if number.is_nan() {
                 return Err(failure(
@@ -267,7 +377,8 @@ fn to_double(value: RawValue<'_>) -> Result<f64, QueryError> {
         }
         RawValue::Decimal128(decimal) => {
             let number = Number::Decimal128(decimal).to_f64();
-            if number.is_infinite() && decimal.is_finite() { Err(overflow(value)) } else { Ok(number) }
+            let is_lost = number.is_infinite() && decimal.is_finite() || number == 0.0 && !decimal.is_zero();
+            if is_lost { Err(overflow(value)) } else { Ok(number) }
         }
         other => Number::from_value(other)
             .map(Number::to_f64)

@@ -8,26 +8,38 @@ use crate::shell_text;
 pub(super) static MERGE_OBJECTS: Definition = Definition { name: "$mergeObjects", arity: Arity::Any, run };
 
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
-    let mut merged = MergedFields::default();
-    let mut bytes = 0;
+    let (mut merged, mut bytes) = (MergedFields::default(), 0);
     for index in 0..call.len() {
         let value = call.argument(index, frame)?;
-        if value.is_nullish() {
-            continue;
-        }
-        let Some(document) = value.as_document() else {
-            return Err(ExpressionFault::MergeNotObject.error(format!(
-                "$mergeObjects requires object inputs, but input {} is of type {}",
-                shell_text::value_text(value.raw_or_null()),
-                value.type_name()
-            )));
-        };
-        bytes += document.as_bytes().len();
-        check_computed_bytes(bytes)?;
-        for field in document.iter() {
-            let (name, value) = field?;
-            merged.insert(name, value);
+        match value.as_array() {
+            // Only an array that stands alone is looked into.
+            Some(array) if call.len() == 1 => {
+                for element in array.iter() {
+                    merge(&Evaluated::Raw(element?), &mut merged, &mut bytes)?;
+                }
+            }
+            _ => merge(&value, &mut merged, &mut bytes)?,
         }
     }
     Ok(Evaluated::Document(merged.to_document()))
+}
+
+fn merge(value: &Evaluated<'_>, merged: &mut MergedFields, bytes: &mut usize) -> Result<(), QueryError> {
+    if value.is_nullish() {
+        return Ok(());
+    }
+    let Some(document) = value.as_document() else {
+        return Err(ExpressionFault::MergeNotObject.error(format!(
+            "$mergeObjects requires object inputs, but input {} is of type {}",
+            shell_text::value_text(value.raw_or_null()),
+            value.type_name()
+        )));
+    };
+    *bytes += document.as_bytes().len();
+    check_computed_bytes(*bytes)?;
+    for field in document.iter() {
+        let (name, value) = field?;
+        merged.insert(name, value);
+    }
+    Ok(())
 }

@@ -1,8 +1,9 @@
 //! `$pow`: a number to a power. Integers give an integer as long as it fits int64, else a double.
 
-use pando_document::{Decimal128, DoubleDigits, Number, Rounding};
+use pando_document::{Decimal128, DoubleDigits, Number};
 
 use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError, narrowed};
+use crate::expression::decimal_function;
 
 pub(super) static POW: Definition = Definition { name: "$pow", arity: Arity::Exactly(2), run };
 
@@ -24,7 +25,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
             .error("$pow cannot take a base of 0 and a negative exponent"));
     }
     Ok(Evaluated::number(match (b, e) {
-        (Number::Decimal128(_), _) | (_, Number::Decimal128(_)) => decimal_power(b, e)?,
+        (Number::Decimal128(_), _) | (_, Number::Decimal128(_)) => decimal_power(b, e),
         (Number::Double(_), _) | (_, Number::Double(_)) => double_power(b.to_f64(), e.to_f64()),
         _ => integer_power(b, e),
     }))
@@ -53,24 +54,14 @@ fn integer_power(base: Number, exponent: Number) -> Number {
     }
 }
 
-/// By squaring; only whole exponents of moderate size are exact to 34 digits this way.
-fn decimal_power(base: Number, exponent: Number) -> Result<Number, QueryError> {
-    const EXPONENT_MAX: i64 = 10_000;
+/// By squaring where the exponent is whole and of moderate size, which is exact where the digits suffice.
+fn decimal_power(base: Number, exponent: Number) -> Number {
+    const EXPONENT_MAX: u64 = 10_000;
     let base = base.to_decimal(DoubleDigits::Fifteen);
-    let half = Decimal128::from(1).divide(Decimal128::from(2));
-    if let Number::Decimal128(exponent) = exponent
-        && pando_document::compare_values(
-            pando_document::RawValue::Decimal128(exponent),
-            pando_document::RawValue::Decimal128(half),
-        )
-        .is_eq()
-    {
-        return Ok(Number::Decimal128(at_full_width(base.square_root())));
-    }
-    let Some(whole) = exponent.to_i64_exact().filter(|whole| whole.abs() <= EXPONENT_MAX) else {
-        return Err(QueryError::not_implemented(
-            "$pow of a decimal with a fraction or beyond 10000 as exponent",
-        ));
+    let whole = exponent.to_i64_exact().filter(|whole| whole.unsigned_abs() <= EXPONENT_MAX);
+    let Some(whole) = whole.filter(|whole| *whole != 0 && base.is_finite() && !base.is_zero()) else {
+        let exponent = exponent.to_decimal(DoubleDigits::Fifteen);
+        return Number::Decimal128(decimal_function::pow(base, exponent));
     };
     let mut power = Decimal128::from(1);
     let mut square = base;
@@ -83,10 +74,5 @@ fn decimal_power(base: Number, exponent: Number) -> Result<Number, QueryError> {
         rest /= 2;
     }
     let power = if whole < 0 { Decimal128::from(1).divide(power) } else { power };
-    Ok(Number::Decimal128(at_full_width(power)))
-}
-
-/// The power with all the digits that it has room for, as MongoDB's have.
-fn at_full_width(power: Decimal128) -> Decimal128 {
-    power.with_exponent(i32::MIN, Rounding::HalfEven)
+    Number::Decimal128(decimal_function::at_full_width(power))
 }

@@ -5,6 +5,7 @@
 
 use pando_document::{Decimal128, DoubleDigits, Number, RawValue, Rounding};
 
+use super::text::refuse_beyond_long;
 use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError, narrowed};
 use crate::shell_text;
 
@@ -24,7 +25,7 @@ fn run_trunc<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>,
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>, rounding: Rounding) -> Result<Evaluated<'a>, QueryError> {
     let value = call.argument(0, frame)?;
     let place = call.argument(1, frame)?;
-    if value.is_nullish() || (call.has(1) && place.is_nullish()) {
+    if value.is_nullish() {
         return Ok(Evaluated::NULL);
     }
     let Some(number) = value.as_number() else {
@@ -34,7 +35,11 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>, rounding: Rounding) -> Result<
             value.type_name()
         )));
     };
-    let place = if call.has(1) { parse_place(call, &place)? } else { 0 };
+    let place = match call.has(1) {
+        true if place.is_nullish() => return Ok(Evaluated::NULL),
+        true => parse_place(call, &place)?,
+        false => 0,
+    };
     let rounded = match number {
         Number::Double(number) => Number::Double(double_to_place(number, place, rounding)),
         Number::Decimal128(number) => Number::Decimal128(to_place(number, place, rounding)),
@@ -49,12 +54,14 @@ fn parse_place(call: &Call, place: &Evaluated<'_>) -> Result<i32, QueryError> {
         return Err(ExpressionFault::NotConvertibleToLong
             .error(format!("can't convert from BSON type {} to long", place.type_name())));
     };
-    let Some(whole) = number.to_i64_exact() else {
+    refuse_beyond_long(number)?;
+    let whole = number.to_i64_exact().and_then(|whole| i32::try_from(whole).ok());
+    let Some(whole) = whole else {
         return Err(ExpressionFault::PrecisionNotInteger
             .error(format!("precision argument to  {} must be a integral value", call.name())));
     };
-    match i32::try_from(whole) {
-        Ok(place) if (-20..=100).contains(&place) => Ok(place),
+    match whole {
+        -20..=100 => Ok(whole),
         _ => Err(ExpressionFault::PrecisionOutOfRange.error(format!(
             "cannot apply {} with precision value {whole} value must be in [-20, 100]",
             call.name()

@@ -1,6 +1,6 @@
 //! `$substrCP` and `$substrBytes`: a part of a string, counted in characters or bytes.
 
-use super::text::coerced;
+use super::text::{coerced, refuse_beyond_long};
 use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError, truncated};
 use crate::shell_text;
 
@@ -79,7 +79,10 @@ fn run_bytes<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>,
 
 fn whole(value: &Evaluated<'_>, what: &str, fault: ExpressionFault) -> Result<i64, QueryError> {
     match value.as_number() {
-        Some(number) => Ok(truncated(number).unwrap_or(i64::MAX)),
+        Some(number) => {
+            refuse_beyond_long(number)?;
+            Ok(truncated(number).unwrap_or(i64::MAX))
+        }
         None => Err(fault.error(format!(
             "$substrBytes:  {what} must be a numeric type (is BSON type {})",
             value.type_name()

@@ -1,6 +1,6 @@
 //! Values as text, where an operator wants a string and takes other types as well.
 
-use pando_document::RawValue;
+use pando_document::{Number, RawValue};
 
 use super::{Evaluated, ExpressionFault, QueryError};
 use crate::date::calendar;
@@ -14,12 +14,49 @@ pub(super) fn coerced(value: &Evaluated<'_>) -> Result<String, QueryError> {
         }
         Some(RawValue::Int32(number)) => Ok(number.to_string()),
         Some(RawValue::Int64(number)) => Ok(number.to_string()),
-        Some(RawValue::Double(number)) => Ok(double_text(number)),
+        Some(RawValue::Double(number)) => Ok(short_double_text(number)),
         Some(RawValue::Decimal128(number)) => Ok(number.to_string()),
         Some(RawValue::DateTime(millis)) => Ok(calendar::iso_text(millis)),
-        Some(RawValue::Timestamp(stamp)) => Ok(format!("Timestamp({}, {})", stamp.time, stamp.increment)),
+        Some(RawValue::Timestamp(stamp)) => {
+            Ok(format!("{}:{}", calendar::short_text(i64::from(stamp.time)), stamp.increment))
+        }
         Some(other) => Err(ExpressionFault::NotConvertibleToString
             .error(format!("can't convert from BSON type {} to String", other.element_type().alias()))),
+    }
+}
+
+/// A double with six digits, in the shape of C's `%g`.
+pub(super) fn short_double_text(number: f64) -> String {
+    const DIGITS: i32 = 6;
+    if number.is_nan() {
+        return "nan".to_owned();
+    }
+    if number.is_infinite() {
+        return if number > 0.0 { "inf" } else { "-inf" }.to_owned();
+    }
+    let scientific = format!("{number:.5e}");
+    let (digits, exponent) = scientific.split_once('e').expect("this format always writes an exponent");
+    let exponent: i32 = exponent.parse().expect("the exponent of a double is a small integer");
+    let without_zeros = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text.to_owned(),
+    };
+    if (-4..DIGITS).contains(&exponent) {
+        let places = usize::try_from(DIGITS - 1 - exponent).unwrap_or(0);
+        return without_zeros(&format!("{number:.places$}"));
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{}e{sign}{:02}", without_zeros(digits), exponent.abs())
+}
+
+/// Refuses a double that is no int64 even without its fraction, where MongoDB converts it.
+pub(super) fn refuse_beyond_long(number: Number) -> Result<(), QueryError> {
+    /// Two to the power of 63.
+    const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+    match number {
+        Number::Double(double) if !(-BEYOND..BEYOND).contains(&double) => Err(ExpressionFault::BeyondLong
+            .error(format!("Can't coerce out of range value {} to long", short_double_text(double)))),
+        _ => Ok(()),
     }
 }
 
@@ -39,4 +76,28 @@ pub(super) fn double_text(number: f64) -> String {
     }
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_texts_are_those_of_printf() {
+        for (number, text) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (0.1, "0.1"),
+            (123_456.0, "123456"),
+            (1_234_567.0, "1.23457e+06"),
+            (999_999.5, "1e+06"),
+            (0.000_123_45, "0.00012345"),
+            (0.000_012_345, "1.2345e-05"),
+            (5e-324, "4.94066e-324"),
+            (9_223_372_036_854_775_808.0, "9.22337e+18"),
+            (-2.5, "-2.5"),
+        ] {
+            assert_eq!(short_double_text(number), text);
+        }
+    }
 }

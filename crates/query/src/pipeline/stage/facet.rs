@@ -24,13 +24,15 @@ use crate::pipeline::{Pipeline, PipelineFault, PipelineRun};
 use crate::shell_text;
 
 /// Stages that may not stand in a facet.
-const NOT_ALLOWED: [&str; 10] = [
+const NOT_ALLOWED: [&str; 12] = [
     "$currentOp",
     "$out",
     "$merge",
     "$facet",
     "$collStats",
     "$indexStats",
+    "$listLocalSessions",
+    "$listSessions",
     "$geoNear",
     "$planCacheStats",
     "$changeStream",

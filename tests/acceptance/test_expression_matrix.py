@@ -1,0 +1,156 @@
+"""Every operator of expressions over values of every type: alone, and in pairs where it takes two.
+
+The operands stand in a stored document, so that they are not folded. One question is one projection of one document; an error ends
+the question, not the test, and all differences of an operator are told at once.
+"""
+
+import datetime
+import decimal
+import re
+
+import pytest
+from bson import Binary, Code, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
+from bson.son import SON
+
+from bson.errors import InvalidBSON
+
+from both import Difference
+
+NAN, INFINITY = float("nan"), float("inf")
+WHEN = datetime.datetime(2024, 2, 29, 12, 34, 56, 789000)
+MISSING = object()
+
+VALUES = {
+    "missing": MISSING, "null": None, "zero": 0, "minus zero": -0.0, "one": 1, "two": 2, "minus one": -1, "int32 max": 2**31 - 1,
+    "int32 min": -(2**31), "int64": Int64(3), "int64 max": Int64(2**63 - 1), "int64 min": Int64(-(2**63)), "half": 0.5, "double": 2.75,
+    "negative": -2.5, "huge": 1e308, "tiny": 5e-324, "above int64": 2.0**63, "nan": NAN, "infinity": INFINITY, "minus infinity": -INFINITY,
+    "decimal": Decimal128("1.25"), "decimal half": Decimal128("0.5"), "decimal -3": Decimal128("-3"), "decimal zero": Decimal128("0E-5"),
+    "decimal 10": Decimal128("10"), "decimal max": Decimal128("9.999999999999999999999999999999999E+6144"), "decimal min": Decimal128("1E-6176"),
+    "decimal nan": Decimal128("NaN"), "decimal infinity": Decimal128("Infinity"), "decimal -infinity": Decimal128("-Infinity"),
+    "text": "abc", "empty text": "", "digits": "12", "wide text": "é😀", "date text": "2024-02-29T12:34:56.789Z", "hex": "5f0000000000000000000001",
+    "true": True, "false": False, "date": WHEN, "old date": datetime.datetime(1969, 12, 31, 23, 59, 59, 999000), "id": ObjectId("5f0000000000000000000001"),
+    "timestamp": Timestamp(1600000000, 7), "binary": Binary(b"\1\2\3", 0), "uuid": Binary(bytes(range(16)), 4), "regex": Regex("a", "i"),
+    "code": Code("f"), "min": MinKey(), "max": MaxKey(), "object": {"a": 1, "b": [1]}, "empty object": {}, "array": [1, "a", None, 2.5],
+    "numbers": [3, Int64(1), 2.5, Decimal128("7")], "empty array": [], "nested": [[1], [1, 2]], "pairs": [["k", 1], ["l", 2]],
+    "entries": [{"k": "a", "v": 1}, {"k": "b", "v": None}], "truths": [True, 1, "x"], "texts": ["b", "a", "b"],
+}
+PAIRED = ["missing", "null", "zero", "one", "two", "minus one", "int32 max", "int64", "int64 max", "int64 min", "half", "negative", "huge", "nan",
+          "infinity", "decimal", "decimal half", "decimal -3", "decimal nan", "decimal 10", "text", "empty text", "true", "date", "id", "timestamp",
+          "regex", "object", "array", "numbers", "empty array", "nested", "texts"]
+UNARY = """$abs $ceil $floor $exp $ln $log10 $sqrt $sin $cos $tan $asin $acos $atan $asinh $acosh $atanh $sinh $cosh $tanh
+    $degreesToRadians $radiansToDegrees $round $trunc $not $isArray $isNumber $size $reverseArray $arrayToObject $objectToArray $first $last
+    $toBool $toDate $toDecimal $toDouble $toInt $toLong $toObjectId $toString $type $toLower $toUpper $strLenBytes $strLenCP $bsonSize $binarySize
+    $allElementsTrue $anyElementTrue $dayOfMonth $dayOfWeek $dayOfYear $hour $isoDayOfWeek $isoWeek $isoWeekYear $millisecond $minute $month
+    $second $week $year $tsSecond $tsIncrement $avg $max $min $sum $stdDevPop $stdDevSamp $add $multiply $and $or $concat $concatArrays
+    $setUnion $setIntersection $mergeObjects $let $literal""".split()
+BINARY = """$add $subtract $multiply $divide $mod $pow $log $atan2 $round $trunc $cmp $eq $gt $gte $lt $lte $ne $and $or $ifNull
+    $arrayElemAt $in $indexOfArray $concatArrays $slice $range $setDifference $setEquals $setIntersection $setIsSubset $setUnion
+    $concat $split $strcasecmp $indexOfBytes $indexOfCP $mergeObjects $avg $max $min $sum $stdDevPop $stdDevSamp""".split()
+TYPES = ["double", "string", "objectId", "bool", "date", "int", "long", "decimal", "object", "array", "binData", "null", "missing", "minKey"]
+FORMS = {
+    "$convert": [{"$convert": {"input": "$a", "to": to}} for to in TYPES]
+    + [{"$convert": {"input": "$a", "to": "int", "onError": "error", "onNull": "null"}}, {"$convert": {"input": "1", "to": "$a", "onError": 5}}],
+    "$dateToString": [{"$dateToString": {"date": "$a"}}, {"$dateToString": {"date": WHEN, "format": "$a"}}, {"$dateToString": {"date": WHEN, "timezone": "$a"}},
+                      {"$dateToString": {"date": "$a", "onNull": 5}}],
+    "$dateToParts": [{"$dateToParts": {"date": "$a"}}, {"$dateToParts": {"date": WHEN, "iso8601": "$a"}}],
+    "$dateFromParts": [{"$dateFromParts": {"year": "$a"}}, {"$dateFromParts": {"year": 2020, "month": "$a"}}, {"$dateFromParts": {"isoWeekYear": 2020, "isoWeek": "$a"}},
+                       {"$dateFromParts": {"year": 2020, "millisecond": "$a"}}, {"$dateFromParts": {"year": 2020, "timezone": "$a"}}],
+    "$dateFromString": [{"$dateFromString": {"dateString": "$a"}}, {"$dateFromString": {"dateString": "$a", "onError": 1, "onNull": 2}},
+                        {"$dateFromString": {"dateString": "2020-01-02", "format": "$a"}}],
+    "$dateAdd": [{"$dateAdd": {"startDate": "$a", "unit": "month", "amount": 1}}, {"$dateAdd": {"startDate": WHEN, "unit": "$a", "amount": 1}},
+                 {"$dateAdd": {"startDate": WHEN, "unit": "year", "amount": "$a"}}],
+    "$dateDiff": [{"$dateDiff": {"startDate": "$a", "endDate": WHEN, "unit": "day"}}, {"$dateDiff": {"startDate": WHEN, "endDate": "$a", "unit": "week", "startOfWeek": "mon"}}],
+    "$dateTrunc": [{"$dateTrunc": {"date": "$a", "unit": "week"}}, {"$dateTrunc": {"date": WHEN, "unit": "hour", "binSize": "$a"}}],
+    "$substr": [{"$substrCP": ["$a", 0, 1]}, {"$substrBytes": ["$a", 0, 1]}, {"$substrCP": ["abc", "$a", 1]}, {"$substrBytes": ["abc", 0, "$a"]}],
+    "$trim": [{"$trim": {"input": "$a"}}, {"$ltrim": {"input": "abc", "chars": "$a"}}],
+    "$replace": [{"$replaceOne": {"input": "$a", "find": "a", "replacement": "b"}}, {"$replaceAll": {"input": "aa", "find": "$a", "replacement": "b"}}],
+    "$regex": [{"$regexMatch": {"input": "$a", "regex": "a"}}, {"$regexFind": {"input": "abc", "regex": "$a"}}, {"$regexFindAll": {"input": "$a", "regex": "."}}],
+    "$filter": [{"$filter": {"input": "$a", "cond": True}}, {"$filter": {"input": [1, 2], "cond": True, "limit": "$a"}}],
+    "$map": [{"$map": {"input": "$a", "in": ["$$this"]}}, {"$reduce": {"input": "$a", "initialValue": [], "in": {"$concatArrays": ["$$value", ["$$this"]]}}}],
+    "$zip": [{"$zip": {"inputs": "$a"}}, {"$zip": {"inputs": ["$a", [1, 2]], "useLongestLength": True, "defaults": [0, 9]}}],
+    "$sortArray": [{"$sortArray": {"input": "$a", "sortBy": 1}}, {"$sortArray": {"input": "$a", "sortBy": {"k": -1}}}],
+    "$n": [{"$firstN": {"input": "$a", "n": 2}}, {"$lastN": {"input": [1, 2, 3], "n": "$a"}}, {"$maxN": {"input": "$a", "n": 2}}, {"$minN": {"input": "$a", "n": 2}}],
+    "$slice": [{"$slice": ["$a", 1, 2]}, {"$slice": [[1, 2, 3], "$a", 1]}, {"$slice": [[1, 2, 3], 0, "$a"]}],
+    "$range": [{"$range": [0, 5, "$a"]}],
+    "$field": [{"$getField": {"field": "a", "input": "$a"}}, {"$setField": {"field": "a", "input": "$a", "value": 1}}, {"$setField": {"field": "a", "input": {}, "value": "$a"}},
+               {"$unsetField": {"field": "a", "input": "$a"}}],
+    "$switch": [{"$switch": {"branches": [{"case": "$a", "then": 1}], "default": 2}}, {"$cond": ["$a", 1, 2]}, {"$ifNull": ["$a", 7]}],
+    "$rounded": [{"$round": [{"$literal": 1234.5678}, "$a"]}, {"$trunc": ["$a", 1]}, {"$round": ["$a", -1]}],
+    "paths": ["$a.b", "$a.0", "$a.a", "$$ROOT.a.k", ["$a"], {"x": "$a"}],
+}
+
+
+def documents():
+    return [SON([("_id", name)]) if value is MISSING else SON([("_id", name), ("a", value)]) for name, value in VALUES.items()]
+
+
+@pytest.fixture(scope="module")
+def matrix(servers):
+    both = servers.on("expression_matrix")
+    both.fill("values", documents())
+    pairs = [SON([("_id", f"{left} with {right}"), *([("a", VALUES[left])] if left != "missing" else []), *([("b", VALUES[right])] if right != "missing" else [])])
+             for left in PAIRED for right in PAIRED]
+    both.fill("pairs", pairs)
+    yield both
+    for client in (both.oracle, both.pando):
+        client.drop_database("expression_matrix")
+
+
+# Differences that are decisions: the operator as it begins the text of the expression, documents, and why.
+DECIDED = [
+    ("{'$round': ['$a', -1]}", {"int32 min"}, "MongoDB's int32 overflows"),
+    ("{'$avg'", {"int64 max with int64 min", "int64 min with int64 max"}, "MongoDB rounds the sum to a double before it divides"),
+    ("{'$lastN'", {"decimal min"}, "MongoDB cuts a decimal before it asks whether it is whole"),
+    ("{'$dateFromParts'", {"int64 max", "int64 min"}, "milliseconds beyond all dates have another code"),
+    ("{'$dateTrunc'", {"int64 max"}, "a bin beyond all dates has another code"),
+    ("{'$asinh'", {"decimal min"}, "MongoDB's underflows"),
+]
+
+
+def is_decided(expression, name, difference):
+    """Whether a difference is in the table, or one of the last digits of a decimal: MongoDB computes them in binary of 113 bits."""
+    if any(repr(expression).startswith(begin) and name in names for begin, names, _ in DECIDED):
+        return True
+    numbers = re.findall(r"decimal\(([^)]+)\)", difference.path)
+    if len(numbers) != 2 or not difference.path.startswith("cursor.firstBatch.0.r: "):
+        return False
+    left, right = map(decimal.Decimal, numbers)
+    with decimal.localcontext() as context:
+        context.prec = 60
+        return left == right or not left.is_nan() and not left.is_infinite() and abs(left - right) <= abs(left) * decimal.Decimal("1e-30")
+
+
+def ask(both, collection, expressions):
+    """Each expression of each document by itself: an error would end the question for all."""
+    differences = []
+    for expression in expressions:
+        asked = {"aggregate": collection, "cursor": {"batchSize": 5000}}
+        stage = {"$project": {"r": expression}}
+        names = [document["_id"] for document in both.oracle[both.name][collection].find({}, {"_id": 1})]
+        for name in names:
+            try:
+                both.same({**asked, "pipeline": [{"$match": {"_id": name}}, stage]})
+            except InvalidBSON:
+                # MongoDB cuts a character in two in the text of an error.
+                assert name == "wide text", name
+            except Difference as difference:
+                if is_decided(expression, name, difference):
+                    continue
+                differences.append(f"{name}: {difference}")
+    assert not differences, f"{len(differences)} differences:" + "".join(differences[:200])
+
+
+@pytest.mark.parametrize("operator", UNARY)
+def test_one_operand(matrix, operator):
+    argument = {"vars": {"x": "$a"}, "in": "$$x"} if operator == "$let" else "$a"
+    ask(matrix, "values", [{operator: argument if operator in ("$let", "$toDate") else [argument]}])
+
+
+@pytest.mark.parametrize("operator", BINARY)
+def test_two_operands(matrix, operator):
+    ask(matrix, "pairs", [{operator: ["$a", "$b"]}])
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_named_arguments(matrix, name):
+    ask(matrix, "values", FORMS[name])
