@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pando_access::scram::Decoys;
 use pando_catalog::{BlockingMode, Catalog};
+use parking_lot::Mutex;
 
 pub(crate) use self::conversation::{Answer, Conversation, Exchanges};
 use self::failed_logins::FailedLogins;
@@ -56,6 +57,8 @@ pub(crate) struct AccessState {
     /// There is a user or a role. Stays until the store is closed, as in MongoDB.
     has_accounts: AtomicBool,
     pub failed_logins: FailedLogins,
+    /// Held by a request that changes users or roles.
+    pub turn: Mutex<()>,
     /// The secret of decoys where the store has no users.
     seed: [u8; 32],
 }
@@ -68,6 +71,7 @@ impl AccessState {
             generation: AtomicU64::new(1),
             has_accounts: AtomicBool::new(false),
             failed_logins: FailedLogins::default(),
+            turn: Mutex::default(),
             seed,
         }
     }

@@ -285,7 +285,8 @@ impl<'a> Argument<'a> {
         wrong_type(&format!("{}.{}", self.owner, self.name), self.value, expected)
     }
 
-    fn wrong_element(&self, at: usize, element: RawValue<'_>, expected: &str) -> CommandError {
+    /// `Err`: an element of the list is of a wrong type.
+    pub fn wrong_element(&self, at: usize, element: RawValue<'_>, expected: &str) -> CommandError {
         wrong_type(&format!("{}.{}.{at}", self.owner, self.name), element, expected)
     }
 

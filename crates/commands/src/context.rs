@@ -350,6 +350,11 @@ impl<'c> Context<'c> {
         Ok(namespace.check_writable()?)
     }
 
+    /// Notes that the request changes users or roles: all logins are made again.
+    pub fn note_account_change(&mut self) {
+        self.changes_accounts = true;
+    }
+
     /// Whether the request may have changed users or roles.
     pub fn changes_accounts(&self) -> bool {
         self.changes_accounts

@@ -27,6 +27,7 @@
 //! | `admin/` | those that create, list, change and drop databases, collections and indexes |
 //! | `diagnostic/` | those that tell what the server is and how it is |
 //! | `session/` | those that begin, end and kill sessions, and log users in and out |
+//! | `users/` | those of users and roles |
 //!
 //! # Invariants
 //! - A reply document is always complete: an error takes back the fields that a command had written before
@@ -44,7 +45,7 @@
 //! commands -> held_snapshots, operations, profiler, registry, reply_timers, request_notes
 //! commands -> open_load, sessions, shared_state, suspended_find
 //! commands -> server_counters, system_profile, ttl_monitor
-//! registry -> admin, context, crud, diagnostic, generic_arguments, session
+//! registry -> admin, context, crud, diagnostic, generic_arguments, session, users
 //! crud -> generic_arguments, validation, write_gate
 //! crud -> connection, context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup
 //! crud -> open_load, reader, request_notes, sessions, shared_state, suspended_find, tail_wait, unit_of_work
@@ -56,6 +57,7 @@
 //! diagnostic -> cursor_reply, sasl, sessions, snapshot_watch, system_profile, topology_version, validation
 //! session -> connection, connection_transaction, context, generic_arguments, sasl, sessions
 //! sasl -> access, accounts, context
+//! users -> accounts, context, unit_of_work
 //! access -> accounts
 //! commands -> access
 //! shared_state -> access
@@ -163,6 +165,7 @@ mod topology_version;
 mod ttl_monitor;
 mod ttl_state;
 mod unit_of_work;
+mod users;
 mod validation;
 mod views;
 mod wait_figures;

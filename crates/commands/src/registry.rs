@@ -8,7 +8,7 @@ use crate::generic_arguments::{
     GenericSupport, ReadConcernSupport, ReadConcernWords, TimeLimit, TransactionSupport, WriteConcernSupport,
 };
 use crate::operation_counters::OperationKind;
-use crate::{CommandError, ErrorCode, admin, crud, diagnostic, session};
+use crate::{CommandError, ErrorCode, admin, crud, diagnostic, session, users};
 
 /// A command.
 pub(crate) struct CommandRow {
@@ -103,6 +103,7 @@ const fn on_admin(name: &'static str, run: Run) -> CommandRow {
 
 /// All commands, sorted by name in byte order.
 pub(crate) static COMMANDS: &[CommandRow] = &[
+    on_admin("_mergeAuthzCollections", users::merge_authz_collections::run).writes(),
     any("abortLoad", admin::load::run_abort).transactions(TransactionSupport::Statement),
     on_admin("abortTransaction", session::transactions::run_abort)
         .writes_nothing()
@@ -140,6 +141,8 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("count", crud::count::run).reads(ReadConcernSupport::NoSnapshot).active(ActivityKind::ReadCommand),
     any("create", admin::create::run).writes().transactions(TransactionSupport::Statement),
     any("createIndexes", admin::create_indexes::run).writes().transactions(TransactionSupport::Statement),
+    any("createRole", users::create_role::run).writes(),
+    any("createUser", users::create_user::run).writes(),
     on_admin("currentOp", diagnostic::current_op::run),
     any("dataSize", diagnostic::data_size::run),
     any("datasize", diagnostic::data_size::run),
@@ -158,8 +161,12 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         .transactions(TransactionSupport::Statement)
         .active(ActivityKind::ReadCommand),
     any("drop", admin::drop::run).writes(),
+    any("dropAllRolesFromDatabase", users::drop_all_roles::run).writes(),
+    any("dropAllUsersFromDatabase", users::drop_all_users::run).writes(),
     any("dropDatabase", admin::drop_database::run).writes(),
     any("dropIndexes", admin::drop_indexes::run).writes(),
+    any("dropRole", users::drop_role::run).writes(),
+    any("dropUser", users::drop_user::run).writes(),
     any("endSessions", session::end_sessions::run),
     on_admin("engineStatus", diagnostic::engine_status::run),
     any("explain", crud::explain::run),
@@ -192,6 +199,9 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     on_admin("getParameter", diagnostic::get_parameter::run),
     any("getlasterror", diagnostic::get_last_error::run),
     any("getnonce", diagnostic::get_nonce::run),
+    any("grantPrivilegesToRole", users::role_privileges::run_grant).writes(),
+    any("grantRolesToRole", users::role_roles::run_grant).writes(),
+    any("grantRolesToUser", users::user_roles::run_grant).writes(),
     any("hello", diagnostic::hello::run_hello).transactions(TransactionSupport::WithoutSession),
     any("hostInfo", diagnostic::host_info::run),
     any("insert", crud::insert::run)
@@ -199,6 +209,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         .transactions(TransactionSupport::RetryableWrite)
         .counts_itself()
         .active(ActivityKind::Insert),
+    any("invalidateUserCache", users::invalidate_user_cache::run),
     any("isMaster", diagnostic::hello::run_is_master).transactions(TransactionSupport::WithoutSession),
     any("ismaster", diagnostic::hello::run_is_master).transactions(TransactionSupport::WithoutSession),
     any("killAllSessions", session::kill_sessions::run_all),
@@ -222,6 +233,10 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     on_admin("replSetGetStatus", diagnostic::replica_set::run_status),
     any("resetError", diagnostic::get_last_error::run_reset),
     any("reseterror", diagnostic::get_last_error::run_reset),
+    any("revokePrivilegesFromRole", users::role_privileges::run_revoke).writes(),
+    any("revokeRolesFromRole", users::role_roles::run_revoke).writes(),
+    any("revokeRolesFromUser", users::user_roles::run_revoke).writes(),
+    any("rolesInfo", users::roles_info::run),
     any("rollbackTransaction", session::begin_transaction::run_rollback)
         .transactions(TransactionSupport::End),
     on_admin("rotateCertificates", admin::rotate_certificates::run),
@@ -240,6 +255,9 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         .transactions(TransactionSupport::RetryableWrite)
         .counts_itself()
         .active(ActivityKind::Update),
+    any("updateRole", users::update_role::run).writes(),
+    any("updateUser", users::update_user::run).writes(),
+    any("usersInfo", users::users_info::run),
     any("validate", diagnostic::validate::run),
     any("whatsmyuri", diagnostic::whatsmyuri::run),
 ];
@@ -257,9 +275,7 @@ pub(crate) fn position(name: &str) -> Option<usize> {
 
 /// The error for a name that is none of them.
 pub(crate) fn unknown(name: &str) -> CommandError {
-    session::users::refusal(name).unwrap_or_else(|| {
-        CommandError::failed(ErrorCode::CommandNotFound, format!("no such command: '{name}'"))
-    })
+    CommandError::failed(ErrorCode::CommandNotFound, format!("no such command: '{name}'"))
 }
 
 /// The name and scope of every command, for the commands that list or name them.

@@ -10,4 +10,3 @@ pub(crate) mod sasl_start;
 pub(crate) mod set_client_lock_timeout;
 pub(crate) mod start_session;
 pub(crate) mod transactions;
-pub(crate) mod users;

@@ -12,6 +12,7 @@ mod options_page;
 mod output;
 mod serve_command;
 mod target_arguments;
+mod user_command;
 mod verify_command;
 
 use std::ffi::OsString;
@@ -76,6 +77,7 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn std::error::Error>
         Some(("export", matches)) => export_command::run(matches),
         Some(("backup", matches)) => backup_command::run_backup(matches),
         Some(("restore", matches)) => backup_command::run_restore(matches),
+        Some(("user", matches)) => user_command::run(matches),
         Some(("verify", matches)) => verify_command::run(matches),
         Some(("completions", matches)) => completions_command::run_completions(&command_line(), matches),
         Some(("man", matches)) => completions_command::run_man(command_line(), matches),
@@ -97,6 +99,7 @@ fn command_line() -> Command {
         .subcommand(export_command::command())
         .subcommand(backup_command::backup())
         .subcommand(backup_command::restore())
+        .subcommand(user_command::command())
         .subcommand(verify_command::command())
         .subcommand(completions_command::completions())
         .subcommand(completions_command::man())

@@ -56,7 +56,7 @@ mod write_mode;
 
 pub use address::database_of;
 pub use column_type::{ColumnType, TypedColumn};
-pub use command::run_command;
+pub use command::{run_command, run_command_in};
 pub use comparison::{Check, Compared, Digests};
 pub use copy::{Continuation, Copied, StoreCopy, copy};
 pub use csv_rows::{Blanks, RowOptions, TypeMismatch, TypedNames};

@@ -13,6 +13,7 @@ pub mod keyorder_order;
 pub mod patterns;
 pub mod pipeline;
 pub mod projection;
+pub mod sasl_messages;
 pub mod schema;
 pub mod update;
 pub mod wire_message;
@@ -72,6 +73,11 @@ pub const ALL: &[Target] = &[
     Target { name: "patterns", run: |bytes| grown(bytes, patterns::run), examples: patterns::examples },
     Target { name: "pipeline", run: |bytes| grown(bytes, pipeline::run), examples: pipeline::examples },
     Target { name: "projection", run: |bytes| grown(bytes, projection::run), examples: projection::examples },
+    Target {
+        name: "sasl_messages",
+        run: |bytes| sasl_messages::run(bytes),
+        examples: sasl_messages::examples,
+    },
     Target { name: "schema", run: |bytes| grown(bytes, schema::run), examples: schema::examples },
     Target { name: "update", run: |bytes| grown(bytes, update::run), examples: update::examples },
     Target { name: "wire_message", run: |bytes| wire_message::run(bytes), examples: wire_message::examples },

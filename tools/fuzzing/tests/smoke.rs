@@ -69,6 +69,7 @@ smoke! {
     patterns: 2_000,
     pipeline: 2_000,
     projection: 5_000,
+    sasl_messages: 5_000,
     schema: 5_000,
     update: 5_000,
     wire_message: 5_000,

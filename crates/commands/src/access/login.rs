@@ -1,15 +1,13 @@
 //! The user of a connection, with the rights that his roles give.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
-use pando_access::role::resolve;
 use pando_access::scram::Credential;
 use pando_access::{Authority, ResolvedRoles, UserName};
 use pando_catalog::Catalog;
 
 use crate::CommandError;
-use crate::accounts::{Ends, Restriction, UserRecord, store};
+use crate::accounts::{Ends, Restriction, UserRecord, resolve_roles, store};
 
 /// A user that has logged in.
 #[derive(Clone, Debug)]
@@ -76,16 +74,11 @@ impl Login {
         ends: Ends,
         generation: u64,
     ) -> Result<Result<Login, LoginFault>, CommandError> {
-        // Those of the user, and those of each role: all of them have to allow the address.
-        let restrictions = RefCell::new(vec![record.restrictions.clone()]);
-        let granted = resolve(&record.roles, |name| -> Result<_, CommandError> {
-            let Some(found) = store::role(catalog, name)? else { return Ok(None) };
-            restrictions.borrow_mut().push(found.restrictions);
-            Ok(Some(found.role))
-        })?;
-        if !restrictions.take().iter().all(|list| Restriction::allow(list, ends)) {
+        let resolved = resolve_roles(catalog, &record.roles)?;
+        if !Restriction::allow(&record.restrictions, ends) || !resolved.allows(ends) {
             return Ok(Err(LoginFault::Address));
         }
+        let granted = resolved.granted;
         let authority = Arc::new(Authority::new(&granted.privileges));
         Ok(Ok(Login { user: record.name.clone(), id: record.id, granted, authority, generation }))
     }

@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use pando_document::{RawArray, RawDocument, RawValue};
+use pando_document::{Document, RawArray, RawDocument, RawValue, Value};
 
 use crate::arguments::{unknown_field, wrong_type};
 use crate::{CommandError, ErrorCode};
@@ -80,13 +80,51 @@ impl Restriction {
             };
             *ranges = Some(read_ranges(&format!("{place}.{name}"), value)?);
         }
-        if restriction.client_source.is_none() && restriction.server_address.is_none() {
-            return Err(CommandError::failed(
-                ErrorCode::CollectionIsEmpty,
-                "At least one of 'clientSource' or 'serverAddress' must be set",
-            ));
-        }
         Ok(restriction)
+    }
+
+    /// Refuses an element without ranges. Roles may have such, as in MongoDB; it allows every connection.
+    pub fn check_filled(list: &[Restriction]) -> Result<(), CommandError> {
+        let is_idle = |one: &Restriction| one.client_source.is_none() && one.server_address.is_none();
+        if !list.iter().any(is_idle) {
+            return Ok(());
+        }
+        Err(CommandError::failed(
+            ErrorCode::CollectionIsEmpty,
+            "At least one of 'clientSource' or 'serverAddress' must be set",
+        ))
+    }
+
+    /// The list of a stored user or role. `None` if it is none, which the log tells.
+    pub fn read_stored(document: &RawDocument) -> Result<Option<Vec<Restriction>>, CommandError> {
+        const FIELD: &str = "authenticationRestrictions";
+        let read = match document.get(FIELD)? {
+            None => return Ok(Some(Vec::new())),
+            Some(RawValue::Array(list)) => Restriction::read_list(FIELD, list),
+            Some(other) => Err(wrong_type(FIELD, other, "type 'array'")),
+        };
+        match read {
+            Ok(list) => Ok(Some(list)),
+            Err(CommandError::Failed(failure)) => {
+                let id = document.get("_id")?.map(|id| id.to_owned());
+                tracing::warn!(?id, "a stored user or role is passed over: {}", failure.message);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The document of an element, each address with its number of bits.
+    pub fn to_document(&self) -> Document {
+        let mut document = Document::new();
+        let fields = [("clientSource", &self.client_source), ("serverAddress", &self.server_address)];
+        for (name, ranges) in fields {
+            if let Some(ranges) = ranges {
+                let shown = |range: &Range| Value::from(format!("{}/{}", range.first, range.bits).as_str());
+                document.push(name, Value::Array(ranges.iter().map(shown).collect()));
+            }
+        }
+        document
     }
 }
 
@@ -133,7 +171,7 @@ impl Range {
 
 #[cfg(test)]
 mod tests {
-    use pando_document::{Document, Value, doc};
+    use pando_document::doc;
 
     use super::*;
 
@@ -182,7 +220,6 @@ mod tests {
     #[test]
     fn wrong_elements_are_refused_with_the_codes_of_mongodb() {
         for (element, code) in [
-            (doc! {}, 162),
             (doc! { "bogus": 1 }, 40_415),
             (doc! { "clientSource": "127.0.0.1" }, 14),
             (doc! { "clientSource": [1] }, 14),
@@ -193,5 +230,9 @@ mod tests {
             assert_eq!(read(list(vec![element.clone()])), Err(code), "{element:?}");
         }
         assert_eq!(read(Value::Array(vec![Value::Int32(1)])), Err(14));
+        let idle = read(list(vec![doc! {}])).unwrap();
+        assert!(Restriction::check_filled(&idle).is_err() && Restriction::allow(&idle, ends("", "")));
+        let shown = read(list(vec![doc! { "clientSource": ["10.0.0.1", "::1/64"] }])).unwrap();
+        assert_eq!(shown[0].to_document(), doc! { "clientSource": ["10.0.0.1/32", "::1/64"] });
     }
 }

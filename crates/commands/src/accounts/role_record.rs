@@ -6,10 +6,10 @@
 //! ```
 
 use pando_access::{Privilege, Role, RoleName};
-use pando_document::{RawDocument, RawValue};
+use pando_document::{RawDocument, RawValue, Value};
 
-use super::account_name::read_stored_roles;
 use super::restriction::Restriction;
+use super::stored_names::stored_roles;
 use crate::CommandError;
 
 /// The fields that the server works with.
@@ -18,6 +18,8 @@ pub(crate) struct RoleRecord {
     pub name: RoleName,
     pub role: Role,
     pub restrictions: Vec<Restriction>,
+    /// The same as they are stored, if there are some.
+    pub shown_restrictions: Option<Value>,
 }
 
 impl RoleRecord {
@@ -46,14 +48,11 @@ impl RoleRecord {
                 Err(fault) => tracing::warn!(role = %name, %fault, "a stored privilege gives no right"),
             }
         }
-        let Some(roles) = read_stored_roles(document)? else { return Ok(None) };
-        own.roles = roles;
-        let restrictions = match document.get("authenticationRestrictions")? {
-            None => Vec::new(),
-            Some(RawValue::Array(list)) => Restriction::read_list("authenticationRestrictions", list)?,
-            Some(_) => return Ok(None),
-        };
-        Ok(Some(RoleRecord { name, role: own, restrictions }))
+        own.roles = stored_roles(document)?;
+        let Some(restrictions) = Restriction::read_stored(document)? else { return Ok(None) };
+        let stored = document.get("authenticationRestrictions")?;
+        let shown_restrictions = stored.filter(|_| !restrictions.is_empty()).map(Value::from);
+        Ok(Some(RoleRecord { name, role: own, restrictions, shown_restrictions }))
     }
 }
 

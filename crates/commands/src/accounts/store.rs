@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use pando_access::{RoleName, UserName};
-use pando_catalog::{Begin, BlockingMode, Catalog, Collection, Direction, KeyRange};
+use pando_catalog::{Begin, BlockingMode, Catalog, Collection, Direction, KeyRange, Operation};
 use pando_document::{RawDocument, RawDocumentBuf, RawValue};
+use pando_query::QueryError;
 
 use super::{RoleRecord, UserRecord};
 use crate::CommandError;
@@ -49,6 +50,50 @@ pub(crate) fn user(catalog: &Catalog, name: &UserName) -> Result<Option<UserReco
 pub(crate) fn role(catalog: &Catalog, name: &RoleName) -> Result<Option<RoleRecord>, CommandError> {
     let Some(found) = document(catalog, ROLES, &RoleRecord::key(name))? else { return Ok(None) };
     Ok(RoleRecord::read(&found)?.filter(|record| record.name == *name))
+}
+
+/// All documents of one of the two collections, in the order of their `_id`, which stands before each.
+pub(crate) fn all(
+    catalog: &Catalog,
+    name: &str,
+    operation: &Operation,
+) -> Result<Vec<(String, RawDocumentBuf)>, CommandError> {
+    let mut found = Vec::new();
+    for document in documents_of(catalog, DATABASE, name, operation)? {
+        if let Some(RawValue::String(key)) = document.get("_id")? {
+            found.push((key.to_owned(), document.clone()));
+        }
+    }
+    Ok(found)
+}
+
+/// All documents of any collection, in the order of its keys.
+pub(crate) fn documents_of(
+    catalog: &Catalog,
+    database: &str,
+    name: &str,
+    operation: &Operation,
+) -> Result<Vec<RawDocumentBuf>, CommandError> {
+    let Some(collection) = catalog.collection(database, name) else { return Ok(Vec::new()) };
+    let account = catalog.query_memory().account();
+    let mut held = account.reserve();
+    let (mut found, mut bytes) = (Vec::new(), 0);
+    let reader = catalog.begin(Begin::READ)?;
+    let mut scan = collection.scan_documents(KeyRange::all(), Direction::Forward);
+    while let Some((_, document)) = scan.next(&*reader, BlockingMode::MayBlock)? {
+        operation.check().map_err(QueryError::from)?;
+        bytes += document.len();
+        held.hold(bytes);
+        found.push(RawDocument::from_bytes(document)?.to_owned());
+    }
+    drop(scan);
+    reader.rollback();
+    Ok(found)
+}
+
+/// Whether the document of a user or a role is one of this database.
+pub(crate) fn is_of_database(document: &RawDocument, database: &str) -> Result<bool, CommandError> {
+    Ok(document.get("db")?.and_then(|value| value.as_str()) == Some(database))
 }
 
 /// Whether there are no users and no roles.

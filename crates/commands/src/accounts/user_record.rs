@@ -10,10 +10,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pando_access::scram::{Credential, Mechanism};
 use pando_access::{RoleName, UserName};
-use pando_document::{RawBinary, RawDocument, RawValue};
+use pando_document::{Document, RawBinary, RawDocument, RawValue, Value, doc};
 
-use super::account_name::read_stored_roles;
 use super::restriction::Restriction;
+use super::stored_names::stored_roles;
 use crate::CommandError;
 
 /// The rounds of a stored credential: more would let whoever writes documents there hold clients up.
@@ -58,12 +58,8 @@ impl UserRecord {
             Some(RawValue::Binary(RawBinary { bytes, .. })) => bytes.try_into().ok(),
             _ => None,
         };
-        let restrictions = match document.get("authenticationRestrictions")? {
-            None => Vec::new(),
-            Some(RawValue::Array(list)) => Restriction::read_list("authenticationRestrictions", list)?,
-            Some(_) => return Ok(None),
-        };
-        let Some(roles) = read_stored_roles(document)? else { return Ok(None) };
+        let Some(restrictions) = Restriction::read_stored(document)? else { return Ok(None) };
+        let roles = stored_roles(document)?;
         let name = UserName::new(user, database);
         Ok(Some(UserRecord { name, id, credentials, roles, restrictions }))
     }
@@ -92,15 +88,40 @@ fn read_credential(mechanism: Mechanism, fields: &RawDocument) -> Result<Option<
     Ok(is_whole.then_some(Credential { mechanism, rounds, salt, stored_key, server_key }))
 }
 
+/// The value of `credentials`.
+pub(crate) fn credentials_document(credentials: &[Credential]) -> Document {
+    let mut document = Document::new();
+    for credential in credentials {
+        let fields = doc! {
+            "iterationCount": Value::Int32(i32::try_from(credential.rounds).unwrap_or(i32::MAX)),
+            "salt": STANDARD.encode(&credential.salt),
+            "storedKey": STANDARD.encode(&credential.stored_key),
+            "serverKey": STANDARD.encode(&credential.server_key)
+        };
+        document.push(credential.mechanism.name(), fields);
+    }
+    document
+}
+
 #[cfg(test)]
 mod tests {
-    use pando_document::{Document, doc};
-
     use super::*;
 
     fn stored(credentials: Document) -> Document {
         doc! { "_id": "admin.ada", "user": "ada", "db": "admin", "credentials": credentials,
         "roles": [{ "role": "read", "db": "x" }] }
+    }
+
+    #[test]
+    fn a_record_has_the_credentials_that_were_written() {
+        let credential = Credential::derive(Mechanism::ScramSha256, "pencil", &[1; 28], 15_000);
+        let document = stored(credentials_document(std::slice::from_ref(&credential)));
+        let record = UserRecord::read(&document.to_raw()).unwrap().unwrap();
+        assert!(record.credential(Mechanism::ScramSha256) == Some(&credential));
+        assert!(record.credential(Mechanism::ScramSha1).is_none());
+        assert_eq!(record.name, UserName::new("ada", "admin"));
+        assert_eq!(record.roles, [RoleName::new("read", "x")]);
+        assert_eq!(UserRecord::key(&record.name), "admin.ada");
     }
 
     #[test]

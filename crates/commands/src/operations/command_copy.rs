@@ -16,13 +16,19 @@ const VALUE_BYTES_MAX: usize = 16 * 1024;
 /// The text in the place of a secret.
 const HIDDEN: &str = "xxx";
 
+/// A field that is a secret in every command.
+const PASSWORD: &str = "pwd";
+
 /// Fields with secrets, by command.
 const SECRETS: &[(&str, &[&str])] = &[
-    ("authenticate", &["key", "nonce", "pwd", "payload"]),
-    ("createUser", &["pwd", "digestPassword"]),
+    ("authenticate", &["key", "nonce", "payload"]),
+    ("createUser", &["digestPassword"]),
+    ("hello", &["speculativeAuthenticate"]),
+    ("isMaster", &["speculativeAuthenticate"]),
+    ("ismaster", &["speculativeAuthenticate"]),
     ("saslContinue", &["payload"]),
     ("saslStart", &["payload"]),
-    ("updateUser", &["pwd", "digestPassword"]),
+    ("updateUser", &["digestPassword"]),
 ];
 
 /// Fields that are left out, by command.
@@ -33,12 +39,14 @@ pub(crate) fn command_copy(body: &RawDocument) -> RawDocumentBuf {
     let name = body.iter().next().and_then(Result::ok).map_or("", |(name, _)| name);
     let secrets = SECRETS.iter().find(|(command, _)| *command == name).map_or(&[][..], |(_, fields)| fields);
     let bulk = BULK.iter().find(|(command, _)| *command == name).map_or("", |(_, field)| field);
-    let is_plain = secrets.is_empty() && bulk.is_empty();
+    // A password also where the name of the command is a slip.
+    let is_secret = |field: &str| field == PASSWORD || secrets.contains(&field);
+    let is_plain = secrets.is_empty() && bulk.is_empty() && !matches!(body.get(PASSWORD), Ok(Some(_)));
     if is_plain && body.as_bytes().len() <= COMMAND_BYTES_MAX {
         return body.to_owned();
     }
     let shown = body.iter().map_while(Result::ok).filter(|(field, _)| *field != bulk);
-    let shown = shown.map(|(field, value)| match secrets.contains(&field) {
+    let shown = shown.map(|(field, value)| match is_secret(field) {
         true => (field, RawValue::String(HIDDEN)),
         false => (field, value),
     });
@@ -126,6 +134,12 @@ mod tests {
         );
         let insert = doc! { "insert": "c", "documents": [{ "a": 1 }], "$db": "d" };
         assert_eq!(copied(&insert), doc! { "insert": "c", "$db": "d" });
+        for name in ["createUser", "updateUser", "createuser"] {
+            let mut command = Document::new();
+            command.push(name, "ada");
+            command.push("pwd", "secret");
+            assert_eq!(copied(&command).get("pwd"), Some(&Value::String("xxx".to_owned())), "{name}");
+        }
         // The same name is no secret in other commands.
         let distinct = doc! { "distinct": "c", "key": "a", "$db": "d" };
         assert_eq!(copied(&distinct), distinct);

@@ -16,7 +16,20 @@ pub fn run_command(
     database: &str,
     command: Document,
 ) -> Result<Document, TransferError> {
-    let mut store = target.open(MissingStore::Refuse, &Interrupt::default())?;
+    run_command_in(target, MissingStore::Refuse, database, command)
+}
+
+/// The same, with a say in what becomes of a folder without a store.
+///
+/// # Errors
+/// See [`run_command`].
+pub fn run_command_in(
+    target: &TargetChoice,
+    missing_store: MissingStore,
+    database: &str,
+    command: Document,
+) -> Result<Document, TransferError> {
+    let mut store = target.open(missing_store, &Interrupt::default())?;
     let outcome = store.run(database, command, None);
     store.close()?;
     outcome
