@@ -284,7 +284,11 @@ impl<'c> Context<'c> {
     pub fn watched_scope(&self, watch: &EvaluationWatch) -> ParseScope {
         let now_ms = self.shared.now_ms();
         let cluster_time = self.shared.cluster_clock.as_ref().map(|clock| clock.now(now_ms));
-        ParseScope::at(now_ms).watched_by(watch).with_dice(&self.shared.dice).at_cluster_time(cluster_time)
+        ParseScope::at(now_ms)
+            .watched_by(watch)
+            .with_dice(&self.shared.dice)
+            .at_cluster_time(cluster_time)
+            .optimised(self.shared.fail_points.optimisation())
     }
 
     /// The account of a new query.

@@ -3,12 +3,15 @@
 //! `configureFailPoint` sets it, on a server with `--test-commands on`. A request meets it if its command is
 //! named, and the application too where one is named. Then, in this order: the request waits; its connection
 //! is closed; it fails with a code; or it runs, and is told a `writeConcernError`.
+//!
+//! The fail point `disablePipelineOptimization` has pipelines carried out as they are written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pando_document::{Document, Value};
+use pando_query::expression::Optimisation;
 use parking_lot::Mutex;
 
 use crate::error::Failure;
@@ -78,9 +81,23 @@ pub(crate) struct FailPoints {
     state: Mutex<Option<Armed>>,
     /// Requests that it has hit.
     hits: Mutex<i64>,
+    leaves_pipelines: AtomicBool,
 }
 
 impl FailPoints {
+    /// Sets whether pipelines are carried out as they are written.
+    pub fn leave_pipelines(&self, leaves: Optimisation) {
+        self.leaves_pipelines.store(leaves == Optimisation::Off, Ordering::Relaxed);
+    }
+
+    /// Whether pipelines are optimised.
+    pub fn optimisation(&self) -> Optimisation {
+        match self.leaves_pipelines.load(Ordering::Relaxed) {
+            true => Optimisation::Off,
+            false => Optimisation::On,
+        }
+    }
+
     /// Sets the fail point, or takes it away. Gives the number of requests that it has hit before.
     pub fn set(&self, armed: Option<(FailMode, FailCommand)>) -> i64 {
         let mut state = self.state.lock();

@@ -45,8 +45,8 @@ pub(crate) use self::integer::{narrowed, truncated};
 pub(crate) use self::operator::interval_of;
 pub(crate) use self::operator::is_known;
 pub(crate) use self::operator::{PercentileArguments, TimeUnit};
-pub use self::scope::ParseScope;
 pub(crate) use self::scope::{Conditions, check_user_name};
+pub use self::scope::{Optimisation, ParseScope};
 pub use self::watch::EvaluationWatch;
 
 use self::call::Call;

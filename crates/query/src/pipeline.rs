@@ -5,8 +5,8 @@
 //!        <── next   <── next   <── next  <── next
 //! ```
 //!
-//! 1. [`Pipeline::parse`] checks all stages before any document is read, and moves those forward that leave
-//!    less to do for the others.
+//! 1. [`Pipeline::parse`] checks all stages before any document is read. The [`optimiser`] moves those
+//!    forward that leave less to do for the others.
 //! 2. [`Pipeline::split_pushdown`] takes off the front the stages that a plan does better: filter, sort, skip
 //!    and limit.
 //! 3. [`Pipeline::start`] gives a [`PipelineRun`], which owns the state of all stages. [`PipelineRun::next`]
@@ -27,7 +27,7 @@
 mod accumulator;
 mod fault;
 mod measured;
-mod rewrite;
+mod optimiser;
 mod searches_shown;
 mod stage;
 
@@ -110,6 +110,15 @@ pub trait Source {
     /// that does not exist is empty.
     fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError>;
 
+    /// How documents of another collection are found by the values at a path. Without an answer each search
+    /// is taken for one that reads all documents.
+    ///
+    /// # Errors
+    /// As for [`Source::find_in`].
+    fn foreign_access(&mut self, _collection: &str, _path: &str) -> Result<ForeignAccess, QueryError> {
+        Ok(ForeignAccess::default())
+    }
+
     /// The work of [`Source::find_in`] since the last call, where the run is measured.
     fn take_searches(&mut self) -> Searches {
         Searches::default()
@@ -120,6 +129,25 @@ pub trait Source {
     /// # Errors
     /// The operation was interrupted.
     fn check(&self) -> Result<(), QueryError>;
+}
+
+/// How documents of another collection are found by the values at a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ForeignAccess {
+    /// The way to them.
+    pub by: ForeignPath,
+    /// Documents of the collection, where they are counted.
+    pub documents: Option<u64>,
+}
+
+/// The way to the documents of another collection with some values at a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ForeignPath {
+    /// All documents are read.
+    #[default]
+    Scan,
+    /// An index begins with the path.
+    Index,
 }
 
 /// The work of searches in other collections, for `explain`.
@@ -249,7 +277,7 @@ impl Pipeline {
                 "Pipeline length must be no longer than {STAGES_MAX} stages"
             )));
         }
-        Ok(Pipeline { stages: rewrite::rewrite(pipeline.stages, scope)? })
+        Ok(Pipeline { stages: optimiser::optimised(pipeline.stages, scope)? })
     }
 
     fn push(
@@ -450,6 +478,10 @@ impl Source for Upstream<'_> {
 
     fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
         self.source.find_in(collection, filter, take)
+    }
+
+    fn foreign_access(&mut self, collection: &str, path: &str) -> Result<ForeignAccess, QueryError> {
+        self.source.foreign_access(collection, path)
     }
 
     fn take_searches(&mut self) -> Searches {

@@ -24,7 +24,7 @@ use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawV
 pub use self::fault::ProjectionFault;
 
 use self::finish::Finish;
-use self::tree::{Child, Fallback, Fields};
+use self::tree::{Child, Computed, Fallback, Fields};
 use crate::error::QueryError;
 use crate::expression::{Evaluated, FAILED_TO_FOLD, FieldPath, Frame, ParseScope};
 use crate::needs::Needs;
@@ -174,6 +174,19 @@ impl Projection {
         }
         // Something below the path is dropped or computed.
         false
+    }
+
+    /// The path of the document whose value stands at a path of the result, where a top-level field of the
+    /// result is just a field of the document under another name.
+    pub(crate) fn source_of(&self, path: &str) -> Option<String> {
+        let name = crate::needs::first_name(path);
+        let Some(Child::Computed(Computed::Expression(expression))) = self.tree.child(name) else {
+            return None;
+        };
+        match expression.as_field_path()?.names() {
+            [source] if self.finish.is_empty() => Some(format!("{source}{}", &path[name.len()..])),
+            _ => None,
+        }
     }
 
     /// The fields that are read, where `behind` are looked at in the result.

@@ -1,14 +1,19 @@
-//! `configureFailPoint`: sets the fail point `failCommand`, on a server with commands for tests.
+//! `configureFailPoint`: sets the fail points `failCommand` and `disablePipelineOptimization`, on a server
+//! with commands for tests.
 
 use std::time::Duration;
 
 use pando_document::{Document, DocumentWriter, RawDocument, RawValue, Value};
+use pando_query::expression::Optimisation;
 
 use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::error_code::ErrorCode;
 use crate::fail_points::{FailCommand, FailMode, TestCommands};
 use crate::{CommandError, Request};
+
+/// The fail point that has pipelines carried out as they are written.
+const UNOPTIMISED: &str = "disablePipelineOptimization";
 
 /// Sets it.
 pub(crate) fn run(
@@ -20,9 +25,10 @@ pub(crate) fn run(
     if context.shared.options.test_commands == TestCommands::Off {
         return Err(CommandError::failed(ErrorCode::CommandNotFound, format!("no such command: '{name}'")));
     }
-    if value.as_str() != Some("failCommand") {
-        return Err(refused("the only fail point is failCommand"));
-    }
+    let point = value.as_str().filter(|name| ["failCommand", UNOPTIMISED].contains(name));
+    let Some(point) = point else {
+        return Err(refused("the fail points are failCommand and disablePipelineOptimization"));
+    };
     let (mut mode, mut data) = (None, None);
     for argument in Arguments::of_command("configureFailPoint", request.body) {
         let argument = argument?;
@@ -33,6 +39,16 @@ pub(crate) fn run(
         }
     }
     let mode = mode.ok_or_else(|| refused("configureFailPoint needs a mode"))?;
+    if point == UNOPTIMISED {
+        let optimisation = match read_mode(mode)? {
+            None => Optimisation::On,
+            Some(FailMode::Always) => Optimisation::Off,
+            Some(_) => return Err(refused("disablePipelineOptimization is 'off' or 'alwaysOn'")),
+        };
+        context.shared.fail_points.leave_pipelines(optimisation);
+        reply.append_i64("count", 0);
+        return Ok(());
+    }
     let armed = match read_mode(mode)? {
         None => None,
         Some(mode) => Some((mode, read_data(data.unwrap_or(RawDocument::empty()))?)),

@@ -32,10 +32,21 @@ pub struct ParseScope {
     cluster_time: Option<Timestamp>,
     /// Pipelines around this one, in which it stands as a part of a stage.
     outer_pipelines: usize,
+    optimisation: Optimisation,
 }
 
 /// Most pipelines within one another, as in MongoDB.
 const OUTER_PIPELINES_MAX: usize = 20;
+
+/// Whether the stages of pipelines are moved and merged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Optimisation {
+    #[default]
+    /// They are.
+    On,
+    /// They are carried out as they are written: for tests.
+    Off,
+}
 
 /// Whether a filter may hold `$expr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,6 +98,17 @@ impl ParseScope {
     #[must_use]
     pub fn with_dice(self, dice: &Dice) -> ParseScope {
         ParseScope { dice: Some(dice.clone()), ..self }
+    }
+
+    /// The same scope, whose pipelines are optimised or not.
+    #[must_use]
+    pub fn optimised(self, optimisation: Optimisation) -> ParseScope {
+        ParseScope { optimisation, ..self }
+    }
+
+    /// Whether pipelines are optimised.
+    pub(crate) fn optimisation(&self) -> Optimisation {
+        self.optimisation
     }
 
     /// The dice of `$rand`.

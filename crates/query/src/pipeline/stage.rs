@@ -27,13 +27,18 @@ mod sort_by_count;
 mod union_with;
 mod unwind;
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
 use pando_document::{Document, RawArray, RawDocument, RawDocumentBuf, RawValue};
 
-use super::{Check, Flow, PipelineFault, RunOptions, Searches, Sink, Source, Take};
+use self::lookup::Lookup;
+use self::unwind::Unwind;
+use super::{
+    Check, Flow, ForeignAccess, ForeignPath, PipelineFault, RunOptions, Searches, Sink, Source, Take,
+};
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
 use crate::needs::Needs;
@@ -45,6 +50,17 @@ pub(super) enum Memory {
     Passing,
     /// It does.
     Reserved,
+}
+
+/// The filter of a stage's input that is the same as one of its output.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum FilterInFront {
+    /// The same one.
+    Same,
+    /// Another one.
+    Other(RawDocumentBuf),
+    /// There is none.
+    None,
 }
 
 /// A parsed stage.
@@ -76,6 +92,31 @@ pub(super) trait Definition: Debug + Send + Sync {
     /// Whether the values at a path come through the stage as they are.
     fn passes(&self, _path: &str) -> bool {
         false
+    }
+
+    /// Whether there may be filters of the input that are the same as filters of the output.
+    fn lets_filters_pass(&self) -> bool {
+        self.is_transparent()
+    }
+
+    /// The filter of the input that is the same as one of the output, which asks about these paths.
+    fn filter_in_front(
+        &self,
+        _filter: &RawDocument,
+        paths: &BTreeSet<String>,
+    ) -> Result<FilterInFront, QueryError> {
+        let passes = self.is_transparent() && paths.iter().all(|path| self.passes(path));
+        Ok(if passes { FilterInFront::Same } else { FilterInFront::None })
+    }
+
+    /// The stage as a `$lookup`, if it is one.
+    fn as_lookup(&self) -> Option<&Lookup> {
+        None
+    }
+
+    /// The stage as an `$unwind`, if it is one.
+    fn as_unwind(&self) -> Option<&Unwind> {
+        None
     }
 
     /// Whether the stage makes one document of each.

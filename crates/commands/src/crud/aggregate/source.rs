@@ -4,16 +4,21 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use pando_catalog::{
-    BlockingMode, Bytes, Caller, Collection, ID_INDEX, Operation, QueryAccount, Transaction, VIEWS_COLLECTION,
+    BlockingMode, Bytes, Caller, Collection, FieldKind, ID_INDEX, IndexDescription, Operation, QueryAccount,
+    Sparseness, Transaction, VIEWS_COLLECTION, Visibility,
 };
-use pando_document::{RawArray, RawDocument};
+use pando_document::{DOCUMENT_BYTES_MAX, RawArray, RawDocument};
 use pando_query::QueryError;
 use pando_query::execute::{ExecutionFigures, Executor, Revisits};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
-use pando_query::pipeline::{Flow, Pipeline, PipelineRun, RunOptions, RunSink, Searches, Sink, Source, Take};
-use pando_query::plan::{Access, FindSpecification, Plan, plan_at};
+use pando_query::partial_index::PARTIAL_FILTER;
+use pando_query::pipeline::{
+    Flow, ForeignAccess, ForeignPath, Pipeline, PipelineRun, RunOptions, RunSink, Searches, Sink, Source,
+    Take,
+};
+use pando_query::plan::{Access, FindSpecification, Plan, plan};
 
 use super::{AggregateRequest, PlannedPipeline};
 use crate::CommandError;
@@ -79,11 +84,13 @@ impl CursorSource for AggregateSource {
             caller,
             account: &self.account,
             memory: MemoryReport { account: &self.account, operation: caller.operation, documents: 0 },
+            searched: None,
             searches: None,
             views_above: 0,
         };
         let start = out.len();
         let next = self.run.for_each(&mut source, &mut |next, _| {
+            check_size(next)?;
             out.extend_from_slice(next.as_bytes());
             Ok(Flow::Enough)
         });
@@ -96,6 +103,22 @@ impl CursorSource for AggregateSource {
         // As in MongoDB only a pipeline that is a plan and nothing else is shown as one.
         self.input.figures().filter(|_| !self.run.has_stages())
     }
+}
+
+/// Refuses a document of the answer that is larger than a client reads.
+fn check_size(document: &RawDocument) -> Result<(), QueryError> {
+    /// As in MongoDB, an answer may be a little larger than a stored document.
+    const BYTES_MAX: usize = DOCUMENT_BYTES_MAX + (16 << 10);
+    let bytes = document.as_bytes().len();
+    if bytes <= BYTES_MAX {
+        return Ok(());
+    }
+    Err(QueryError::new(
+        ErrorCode::BsonObjectTooLarge,
+        format!(
+            "BSONObj size: {bytes} ({bytes:#X}) is invalid. Size must be between 0 and {BYTES_MAX}(16MB)"
+        ),
+    ))
 }
 
 /// A collection and the plan that finds the documents of a pipeline in it.
@@ -139,6 +162,7 @@ pub(crate) fn measure(
         caller: context.caller(),
         account: &memory.account,
         memory: MemoryReport { account: &memory.account, operation: context.operation, documents: 0 },
+        searched: None,
         searches: Some(Searches::default()),
         views_above: 0,
     };
@@ -162,10 +186,20 @@ struct CollectionSource<'s> {
     caller: Caller<'s>,
     account: &'s QueryAccount,
     memory: MemoryReport<'s>,
+    /// The collection that was searched last, with its indexes as this snapshot may use them.
+    searched: Option<Searched>,
     /// The work in other collections, where it is measured.
     searches: Option<Searches>,
     /// The views whose pipelines are carried out around this one.
     views_above: usize,
+}
+
+/// Another collection, with the descriptions of its indexes. A call sees one snapshot, and the descriptions
+/// are made after that has begun, so that they have all flags of the documents in it.
+struct Searched {
+    name: String,
+    collection: Arc<Collection>,
+    indexes: Vec<IndexDescription>,
 }
 
 /// Tells the operation about the memory of its query now and then within a long call.
@@ -242,15 +276,11 @@ impl Source for CollectionSource<'_> {
             let sentence = format!("Namespace {}. is not a valid collection name", self.database);
             return Err(QueryError::new(ErrorCode::InvalidNamespace, sentence));
         }
-        let found = self.held.collection(&self.shared.catalog, self.database, collection);
-        let found = found.map_err(|error| QueryError::Refused {
-            code: ErrorCode::OperationNotSupportedInTransaction,
-            message: error.to_string(),
-        })?;
-        let Some(collection) = found else {
+        let Some(searched) = self.search_in(collection)? else {
             return self.find_in_view(collection, filter, take);
         };
-        let plan = plan_at(&FindSpecification::matching(filter), &collection, self.transaction.snapshot())?;
+        let collection = Arc::clone(&searched.collection);
+        let plan = plan(&FindSpecification::matching(filter), &searched.indexes)?;
         let memory = StageMemory::new(self.account.clone(), DiskUse::Allowed);
         let mut searches = self.searches.as_ref().map(|_| search_of(&plan));
         let mut executor = Executor::new(collection, plan, &memory, Revisits::Impossible)?;
@@ -267,6 +297,25 @@ impl Source for CollectionSource<'_> {
         Ok(())
     }
 
+    fn foreign_access(&mut self, collection: &str, path: &str) -> Result<ForeignAccess, QueryError> {
+        let (shared, operation) = (self.shared, self.caller.operation);
+        let Some(Searched { collection, indexes, .. }) = self.search_in(collection)? else {
+            return Ok(ForeignAccess::default());
+        };
+        let serves = |index: &IndexDescription| {
+            let begins = index
+                .fields
+                .first()
+                .is_some_and(|field| field.path == path && field.kind == FieldKind::Value);
+            let is_whole = matches!(index.specification.get(PARTIAL_FILTER), Ok(None));
+            let is_visible = index.hidden == Visibility::Visible;
+            begins && is_whole && is_visible && index.sparse == Sparseness::Dense
+        };
+        let by = if indexes.iter().any(serves) { ForeignPath::Index } else { ForeignPath::Scan };
+        let documents = shared.catalog.counts(collection, operation).ok().map(|counts| counts.documents);
+        Ok(ForeignAccess { by, documents })
+    }
+
     fn take_searches(&mut self) -> Searches {
         self.searches.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -277,6 +326,22 @@ impl Source for CollectionSource<'_> {
 }
 
 impl CollectionSource<'_> {
+    /// Another collection of the database; `None` where there is none of this name.
+    fn search_in(&mut self, name: &str) -> Result<Option<&Searched>, QueryError> {
+        if self.searched.as_ref().is_none_or(|searched| searched.name != name) {
+            let found = self.held.collection(&self.shared.catalog, self.database, name);
+            let found = found.map_err(|error| QueryError::Refused {
+                code: ErrorCode::OperationNotSupportedInTransaction,
+                message: error.to_string(),
+            })?;
+            self.searched = found.map(|collection| {
+                let indexes = collection.describe_indexes_at(self.transaction.snapshot());
+                Searched { name: name.to_owned(), collection, indexes }
+            });
+        }
+        Ok(self.searched.as_ref())
+    }
+
     /// The same in a view; a name that is none of a view is one of an empty collection.
     fn find_in_view(&mut self, name: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
         if self.shared.catalog.collection(self.database, VIEWS_COLLECTION).is_none() {
@@ -319,6 +384,7 @@ impl CollectionSource<'_> {
         let mut source = CollectionSource {
             input: &mut input,
             memory: MemoryReport { account: self.account, operation: self.caller.operation, documents: 0 },
+            searched: None,
             searches: self.searches.as_ref().map(|_| Searches::default()),
             views_above: self.views_above + 1,
             ..*self

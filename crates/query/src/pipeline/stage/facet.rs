@@ -15,7 +15,7 @@ use std::sync::Arc;
 use pando_catalog::{Bytes, Reservation, StorageError};
 use pando_document::{Document, DocumentWriter, RawValue, Value};
 
-use super::{Definition, Memory, RunOptions, Searches, Source, Stage, Take};
+use super::{Definition, ForeignAccess, Memory, RunOptions, Searches, Source, Stage, Take};
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
 use crate::filter::Filter;
@@ -179,6 +179,10 @@ impl Source for Portion<'_> {
 
     fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
         self.others.find_in(collection, filter, take)
+    }
+
+    fn foreign_access(&mut self, collection: &str, path: &str) -> Result<ForeignAccess, QueryError> {
+        self.others.foreign_access(collection, path)
     }
 
     fn take_searches(&mut self) -> Searches {

@@ -3,7 +3,7 @@
 
 use pando_catalog::Bytes;
 
-use super::{Searches, Source, Take};
+use super::{ForeignAccess, Searches, Source, Take};
 use crate::error::QueryError;
 use crate::filter::Filter;
 use crate::memory::{DiskUse, StageMemory};
@@ -46,6 +46,10 @@ impl Source for Fetched<'_> {
 
     fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
         self.others.find_in(collection, filter, take)
+    }
+
+    fn foreign_access(&mut self, collection: &str, path: &str) -> Result<ForeignAccess, QueryError> {
+        self.others.foreign_access(collection, path)
     }
 
     fn take_searches(&mut self) -> Searches {

@@ -28,7 +28,7 @@ use crate::filter::Filter;
 use crate::memory::{MEMORY_BYTES_MAX, hold_value};
 use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
-use crate::pipeline::rewrite::lie_apart;
+use crate::pipeline::optimiser::lie_apart;
 use crate::pipeline::searches_shown::show;
 use crate::projection::Projection;
 use crate::shell_text;

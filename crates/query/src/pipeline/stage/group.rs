@@ -13,6 +13,7 @@ mod columns;
 mod keys;
 mod table;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
@@ -20,14 +21,15 @@ use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_keyorder::{Direction, TypeBits, encode};
 
 use self::table::Table;
-use super::{Definition, Memory, RunOptions, Source, Stage};
+use super::{Definition, FilterInFront, Memory, RunOptions, Source, Stage};
 use crate::error::QueryError;
 use crate::expression::accumulator::Accumulator;
 use crate::expression::{Evaluated, Expression, Frame, ParseScope, document_of};
-use crate::needs::Needs;
+use crate::needs::{Needs, first_name};
 use crate::pipeline::PipelineFault;
 use crate::pipeline::accumulator::AccumulatorCall;
 use crate::pipeline::measured::long;
+use crate::pipeline::optimiser::{self, Nulls};
 
 /// A parsed `$group`.
 #[derive(Clone, Debug)]
@@ -208,9 +210,42 @@ impl Specification {
     }
 }
 
+impl GroupId {
+    /// The path in front of the stage that has the value at a path behind it: of the key, or a part of it.
+    fn source_of(&self, path: &str) -> Option<String> {
+        let below = path.strip_prefix("_id")?;
+        let (expression, rest) = match self {
+            GroupId::Expression(expression) => (expression, below),
+            GroupId::Members(members) => {
+                let below = below.strip_prefix('.')?;
+                let name = first_name(below);
+                (members.iter().find(|(member, _)| member == name).map(|(_, id)| id)?, &below[name.len()..])
+            }
+        };
+        match expression.as_field_path()?.names() {
+            [name] if rest.is_empty() || rest.starts_with('.') => Some(format!("{name}{rest}")),
+            _ => None,
+        }
+    }
+}
+
 impl Definition for Group {
     fn memory(&self) -> Memory {
         Memory::Reserved
+    }
+
+    fn lets_filters_pass(&self) -> bool {
+        true
+    }
+
+    fn filter_in_front(
+        &self,
+        filter: &RawDocument,
+        _: &BTreeSet<String>,
+    ) -> Result<FilterInFront, QueryError> {
+        let in_front = |path: &str| self.specification.id.source_of(path);
+        let renamed = optimiser::renamed(filter, &in_front, Nulls::OfMissing)?;
+        Ok(renamed.map_or(FilterInFront::None, FilterInFront::Other))
     }
 
     fn shown(&self, text: &RawDocument) -> Document {

@@ -6,61 +6,58 @@
 //! - `pipeline` with `let`: what a pipeline makes of the other collection (or of those
 //!   that belong by the fields).
 //!
-//! The other collection is asked once for each document, by a filter that its planner can use. The variables
-//! of `let` are constants while one document is at work, so the pipeline is parsed anew for each: simple, and
-//! measured to be little beside the query.
+//! The optimiser may put more into the stage: an `$unwind` of the array right behind it, so that the
+//! documents go on one by one, and then a filter of them.
 //!
 //! The array of one document may have as many bytes as a stage without disk use may hold. The documents that
-//! a `pipeline` works on may spill.
+//! a `pipeline` works on may spill. A pipeline without variables is parsed once; with variables it is parsed
+//! for each document, since they are constants while one document is at work.
+//!
+//! # Not here
+//! How the documents are found and given: [`run`].
 
+mod hash_table;
+mod joined;
+mod run;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pando_catalog::{Bytes, Reservation};
-use pando_document::{
-    ArrayWriter, Document, DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue,
-};
+use pando_document::{Document, DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue, Value};
 
-use super::fetched::{self, Fetched};
-use super::{Definition, Memory, RunOptions, Searches, Source, Stage, document_in};
+use self::run::Run;
+use super::unwind::Unwind;
+use super::{Definition, Memory, RunOptions, Stage};
 use crate::array_build::build_array;
 use crate::error::QueryError;
 use crate::expression::{Expression, FieldPath, Frame, ParseScope};
 use crate::filter::Filter;
 use crate::literal::Literal;
-use crate::memory::{MEMORY_BYTES_MAX, hold_value};
 use crate::needs::Needs;
-use crate::pipeline::rewrite::lie_apart;
-use crate::pipeline::searches_shown::show;
+use crate::pipeline::optimiser::{self, Nulls, lie_apart};
 use crate::pipeline::{Pipeline, PipelineFault};
-use crate::projection::Projection;
-use crate::sort::Sorter;
 
-/// Bytes that stay reserved from one document to the next.
-pub(super) const KEPT_BYTES: usize = 64 << 10;
+pub(super) use self::run::{KEPT_BYTES, with_array};
 
+/// A parsed `$lookup`.
 #[derive(Clone, Debug)]
-struct Lookup {
+pub(in crate::pipeline) struct Lookup {
     specification: Arc<Specification>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Specification {
     from: String,
     target: String,
     fields: Option<(FieldPath, String)>,
     variables: Vec<(String, Expression)>,
     pipeline: Option<RawDocumentBuf>,
+    /// The pipeline, where it has no variables.
+    parsed: Option<Pipeline>,
     scope: ParseScope,
-}
-
-struct Run {
-    specification: Arc<Specification>,
-    reservation: Reservation,
-    options: RunOptions,
-    /// Drawn, and not answered yet: the other collection may have said `WouldBlock`.
-    pending: Option<Bytes>,
-    /// The work in the other collection, where the run is measured.
-    searches: Option<Searches>,
+    unwinding: Option<Unwind>,
+    /// A filter of the joined documents, where they are unwound.
+    matching: Option<(RawDocumentBuf, Filter)>,
 }
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dyn Definition>, QueryError> {
@@ -116,7 +113,7 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
             "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified",
         ));
     }
-    parsed.check_pipeline()?;
+    parsed.parse_pipeline()?;
     Ok(Arc::new(Lookup { specification: Arc::new(parsed) }))
 }
 
@@ -141,12 +138,13 @@ impl Specification {
     }
 
     /// Faults of the pipeline are told before any document is read.
-    fn check_pipeline(&self) -> Result<(), QueryError> {
+    fn parse_pipeline(&mut self) -> Result<(), QueryError> {
         let scope = self.scope_for(RawDocument::empty())?;
         if let Some(stages) = &self.pipeline {
             let stages = RawArray::from_document(stages);
             super::refuse_writes(stages, PipelineFault::WriteInLookup, "$lookup")?;
-            Pipeline::parse(stages, &scope.within_stage()?)?;
+            let pipeline = Pipeline::parse(stages, &scope.within_stage()?)?;
+            self.parsed = self.variables.is_empty().then_some(pipeline);
         }
         Ok(())
     }
@@ -172,6 +170,10 @@ impl Specification {
         if !pushed.is_empty() {
             clauses.push(RawValue::Document(pushed));
         }
+        // Behind a pipeline the joined documents are other ones.
+        if let (Some((matching, _)), None) = (&self.matching, &self.pipeline) {
+            clauses.push(RawValue::Document(matching));
+        }
         let clauses = build_array(clauses);
         let mut bytes = Vec::new();
         let mut writer = DocumentWriter::begin(&mut bytes);
@@ -180,91 +182,6 @@ impl Specification {
         }
         writer.finish();
         Ok(RawDocumentBuf::from_vec(bytes)?)
-    }
-
-    /// Appends the documents of the other collection that belong to a document, as an array.
-    fn answer(
-        &self,
-        root: &RawDocument,
-        run: Answering<'_>,
-        input: &mut dyn Source,
-    ) -> Result<(), QueryError> {
-        let Answering { options, reservation, array } = run;
-        let mut answer = Answer { from: &self.from, writer: ArrayWriter::begin(array) };
-        let Some(stages) = &self.pipeline else {
-            let filter = Filter::parse(&self.filter_for(root, RawDocument::empty())?, &self.scope)?;
-            input.find_in(&self.from, &filter, &mut |found| answer.push(found.as_bytes(), reservation))?;
-            answer.writer.finish();
-            return Ok(());
-        };
-        let scope = self.scope_for(root)?;
-        let pipeline = Pipeline::parse(RawArray::from_document(stages), &scope.within_stage()?)?;
-        let mut documents =
-            self.documents_for(root, Parsed { pipeline: &pipeline, scope: &scope }, options, input)?;
-        let mut documents = Fetched { documents: &mut documents, others: input };
-        let mut stages = pipeline.start(options);
-        // Documents that the pipeline makes itself are looked at behind it.
-        let belonging = match pipeline.makes_documents() {
-            true => Some(Filter::parse(&self.filter_for(root, RawDocument::empty())?, &scope)?),
-            false => None,
-        };
-        while let Some(bytes) = stages.next(&mut documents)? {
-            if belonging.as_ref().map_or(Ok(true), |filter| filter.matches(document_in(&bytes)?))? {
-                answer.push(&bytes, reservation)?;
-            }
-        }
-        answer.writer.finish();
-        Ok(())
-    }
-
-    /// The documents that the pipeline begins with.
-    fn documents_for(
-        &self,
-        root: &RawDocument,
-        parsed: Parsed<'_>,
-        options: &RunOptions,
-        input: &mut dyn Source,
-    ) -> Result<Sorter, QueryError> {
-        if parsed.pipeline.makes_documents() {
-            return Ok(fetched::none(&options.memory));
-        }
-        let pushed = parsed.pipeline.clone().split_pushdown().filter;
-        let filter = Filter::parse(&self.filter_for(root, &pushed)?, parsed.scope)?;
-        fetched::fetch(&self.from, &filter, &options.memory, input)
-    }
-}
-
-/// The pipeline with the variables of one document.
-struct Parsed<'p> {
-    pipeline: &'p Pipeline,
-    scope: &'p ParseScope,
-}
-
-/// The parts of a run that an answer needs.
-struct Answering<'r> {
-    options: &'r RunOptions,
-    reservation: &'r mut Reservation,
-    array: &'r mut Vec<u8>,
-}
-
-/// The array of an answer, as it grows.
-struct Answer<'a> {
-    from: &'a str,
-    writer: ArrayWriter<'a>,
-}
-
-impl Answer<'_> {
-    fn push(&mut self, document: &[u8], reservation: &mut Reservation) -> Result<(), QueryError> {
-        let bytes = self.writer.bytes_so_far() + document.len();
-        if bytes > MEMORY_BYTES_MAX {
-            return Err(PipelineFault::LookupTooLarge.error(format!(
-                "Total size of documents in {} matching pipeline's $lookup stage exceeds {MEMORY_BYTES_MAX} bytes",
-                self.from
-            )));
-        }
-        hold_value(reservation, bytes, "$lookup")?;
-        self.writer.push_document_bytes(document);
-        Ok(())
     }
 }
 
@@ -294,9 +211,80 @@ fn equality(foreign: &str, value: RawValue<'_>) -> Result<RawDocumentBuf, QueryE
     Ok(RawDocumentBuf::from_vec(bytes)?)
 }
 
+impl Lookup {
+    /// The same stage with an `$unwind` of its array; `None` where that is of another one.
+    pub fn unwinding(&self, unwind: &Unwind) -> Option<Arc<dyn Definition>> {
+        let specification = &*self.specification;
+        if specification.unwinding.is_some() || unwind.path() != specification.target {
+            return None;
+        }
+        // An index within the array's own path would be lost with it.
+        if unwind.index_path().is_some_and(|index| !lie_apart(&index, &specification.target)) {
+            return None;
+        }
+        let specification = Specification { unwinding: Some(unwind.clone()), ..specification.clone() };
+        Some(Arc::new(Lookup { specification: Arc::new(specification) }))
+    }
+
+    /// The same stage with a filter of the documents that it unwinds; `None` where the filter is about
+    /// others, or where a document without any goes on.
+    pub fn matching(
+        &self,
+        filter: &RawDocument,
+        paths: &BTreeSet<String>,
+        scope: &ParseScope,
+    ) -> Result<Option<Arc<dyn Definition>>, QueryError> {
+        let specification = &*self.specification;
+        let counts_elements = |unwind: &Unwind| unwind.preserves() || unwind.index_path().is_some();
+        if specification.unwinding.as_ref().is_none_or(counts_elements) || paths.is_empty() {
+            return Ok(None);
+        }
+        let below =
+            |path: &str| path.strip_prefix(&specification.target)?.strip_prefix('.').map(str::to_owned);
+        let Some(filter) = optimiser::renamed(filter, &below, Nulls::Kept)? else { return Ok(None) };
+        let mut together = Vec::new();
+        together.extend(specification.matching.as_ref().map(|(before, _)| before.clone()));
+        together.push(filter);
+        let filter = optimiser::all_of(&together)?;
+        let parsed = Filter::parse(&filter, scope)?;
+        let specification = Specification { matching: Some((filter, parsed)), ..specification.clone() };
+        Ok(Some(Arc::new(Lookup { specification: Arc::new(specification) })))
+    }
+}
+
 impl Definition for Lookup {
+    fn as_lookup(&self) -> Option<&Lookup> {
+        Some(self)
+    }
+
     fn memory(&self) -> Memory {
         Memory::Reserved
+    }
+
+    /// As MongoDB shows the stage with another one in it.
+    fn shown(&self, text: &RawDocument) -> Document {
+        let mut shown = Document::from_raw(text).unwrap_or_default();
+        let specification = &*self.specification;
+        let Some(Value::Document(lookup)) = shown.get_mut("$lookup") else { return shown };
+        if let Some((filter, _)) = &specification.matching {
+            let mut stages = match lookup.get("pipeline") {
+                Some(Value::Array(stages)) => stages.clone(),
+                _ => Vec::new(),
+            };
+            let mut stage = Document::new();
+            stage.push("$match", Document::from_raw(filter).unwrap_or_default());
+            stages.push(Value::Document(stage));
+            lookup.insert("pipeline", Value::Array(stages));
+        }
+        if let Some(unwind) = &specification.unwinding {
+            let mut options = Document::new();
+            options.push("preserveNullAndEmptyArrays", unwind.preserves());
+            if let Some(index) = unwind.index_path() {
+                options.push("includeArrayIndex", index);
+            }
+            lookup.insert("unwinding", options);
+        }
+        shown
     }
 
     fn is_transparent(&self) -> bool {
@@ -304,11 +292,12 @@ impl Definition for Lookup {
     }
 
     fn passes(&self, path: &str) -> bool {
-        lie_apart(&self.specification.target, path)
+        let index = self.specification.unwinding.as_ref().and_then(Unwind::index_path);
+        lie_apart(&self.specification.target, path) && index.is_none_or(|index| lie_apart(&index, path))
     }
 
     fn is_one_to_one(&self) -> bool {
-        true
+        self.specification.unwinding.is_none()
     }
 
     fn needs(&self, mut behind: Needs) -> Needs {
@@ -320,43 +309,6 @@ impl Definition for Lookup {
     }
 
     fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
-        Box::new(Run {
-            specification: Arc::clone(&self.specification),
-            reservation: options.memory.account.reserve(),
-            options: options.unmeasured(),
-            pending: None,
-            searches: options.clock.as_ref().map(|_| Searches::default()),
-        })
+        Box::new(Run::new(&self.specification, options))
     }
-}
-
-impl Stage for Run {
-    fn next(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
-        if self.pending.is_none() {
-            self.pending = input.next()?;
-        }
-        let Some(bytes) = self.pending.clone() else { return Ok(None) };
-        let root = document_in(&bytes)?;
-        let mut array = Vec::with_capacity(64);
-        let run = Answering { options: &self.options, reservation: &mut self.reservation, array: &mut array };
-        self.specification.answer(root, run, input)?;
-        if let Some(searches) = &mut self.searches {
-            searches.add(input.take_searches());
-        }
-        self.pending = None;
-        let answer = with_array(root, &self.specification.target, array);
-        self.reservation.shrink_to(KEPT_BYTES);
-        answer.map(Some)
-    }
-
-    fn explain(&self, shown: &mut Document) {
-        show(self.searches.as_ref(), shown);
-    }
-}
-
-/// The document with an array at a path.
-pub(super) fn with_array(root: &RawDocument, target: &str, array: Vec<u8>) -> Result<Bytes, QueryError> {
-    let array = RawDocumentBuf::from_vec(array)?;
-    let placed = Projection::placing(target, RawValue::Array(RawArray::from_document(&array)))?;
-    Ok(Bytes::from(placed.project(root)?.into_vec()))
 }

@@ -1,16 +1,18 @@
 //! `$project`, `$addFields`/`$set` and `$unset`: each document becomes its projection.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
 use pando_document::{RawArray, RawDocument, RawValue};
 
-use super::{Definition, RunOptions, Sink, Source, Stage, document_in};
+use super::{Definition, FilterInFront, RunOptions, Sink, Source, Stage, document_in};
 use crate::array_build::build_array;
 use crate::error::QueryError;
 use crate::expression::ParseScope;
 use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
+use crate::pipeline::optimiser::{self, Nulls};
 use crate::projection::{Projection, in_stage};
 
 #[derive(Clone, Debug)]
@@ -87,6 +89,22 @@ impl Definition for Project {
 
     fn passes(&self, path: &str) -> bool {
         self.projection.passes(path)
+    }
+
+    fn filter_in_front(
+        &self,
+        filter: &RawDocument,
+        paths: &BTreeSet<String>,
+    ) -> Result<FilterInFront, QueryError> {
+        if paths.iter().all(|path| self.projection.passes(path)) {
+            return Ok(FilterInFront::Same);
+        }
+        let in_front = |path: &str| match self.projection.passes(path) {
+            true => Some(path.to_owned()),
+            false => self.projection.source_of(path),
+        };
+        let renamed = optimiser::renamed(filter, &in_front, Nulls::Kept)?;
+        Ok(renamed.map_or(FilterInFront::None, FilterInFront::Other))
     }
 
     fn is_one_to_one(&self) -> bool {

@@ -1,14 +1,16 @@
 //! `$replaceRoot` and `$replaceWith`: an expression's document takes the place of each document.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
 use pando_document::{RawDocument, RawValue};
 
-use super::{Definition, Flow, RunOptions, Sink, Source, Stage, pulled};
+use super::{Definition, FilterInFront, Flow, RunOptions, Sink, Source, Stage, pulled};
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::{Expression, ParseScope};
 use crate::pipeline::PipelineFault;
+use crate::pipeline::optimiser::{self, Nulls};
 use crate::shell_text;
 
 #[derive(Clone, Debug)]
@@ -59,6 +61,24 @@ fn definition(
 }
 
 impl Definition for ReplaceRoot {
+    fn lets_filters_pass(&self) -> bool {
+        self.field().is_some()
+    }
+
+    fn filter_in_front(
+        &self,
+        filter: &RawDocument,
+        _: &BTreeSet<String>,
+    ) -> Result<FilterInFront, QueryError> {
+        let Some(root) = self.field() else { return Ok(FilterInFront::None) };
+        let in_front = |path: &str| Some(format!("{root}.{path}"));
+        let Some(renamed) = optimiser::renamed(filter, &in_front, Nulls::Kept)? else {
+            return Ok(FilterInFront::None);
+        };
+        // A value that is no document is an error of this stage, so it is not filtered away.
+        optimiser::with_root_check(&renamed, root).map(FilterInFront::Other)
+    }
+
     fn start(&self, _: &RunOptions) -> Box<dyn Stage> {
         Box::new(self.clone())
     }
@@ -75,6 +95,14 @@ impl Stage for ReplaceRoot {
 }
 
 impl ReplaceRoot {
+    /// The field whose document takes the place, if it is just one.
+    fn field(&self) -> Option<&str> {
+        match self.new_root.as_field_path()?.names() {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
     fn replace(
         &self,
         root: &RawDocument,

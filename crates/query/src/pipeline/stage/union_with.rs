@@ -115,6 +115,11 @@ impl Definition for UnionWith {
         behind
     }
 
+    /// The optimiser puts the filter into both collections.
+    fn lets_filters_pass(&self) -> bool {
+        true
+    }
+
     fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
         Box::new(Run {
             specification: Arc::clone(&self.specification),

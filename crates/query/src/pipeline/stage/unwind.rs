@@ -13,7 +13,7 @@ use crate::error::QueryError;
 use crate::expression::FieldPath;
 use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
-use crate::pipeline::rewrite::lie_apart;
+use crate::pipeline::optimiser::lie_apart;
 
 /// The rule for documents without elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ enum WithoutElements {
 }
 
 #[derive(Clone, Debug)]
-struct Unwind {
+pub(in crate::pipeline) struct Unwind {
     path: FieldPath,
     index_path: Option<FieldPath>,
     without_elements: WithoutElements,
@@ -136,7 +136,28 @@ fn parse_index_path(value: RawValue<'_>) -> Result<FieldPath, QueryError> {
     FieldPath::parse(text)
 }
 
+impl Unwind {
+    /// The path of the array.
+    pub fn path(&self) -> String {
+        self.path.text().to_string()
+    }
+
+    /// The path of the elements' numbers.
+    pub fn index_path(&self) -> Option<String> {
+        self.index_path.as_ref().map(|path| path.text().to_string())
+    }
+
+    /// Whether a document without elements goes on.
+    pub fn preserves(&self) -> bool {
+        self.without_elements == WithoutElements::Preserve
+    }
+}
+
 impl Definition for Unwind {
+    fn as_unwind(&self) -> Option<&Unwind> {
+        Some(self)
+    }
+
     fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
         self.start_for(options, &Needs::Everything)
     }

@@ -1,0 +1,442 @@
+//! A `$lookup` at work: for each document it finds those that belong, and gives one document with their
+//! array, or one for each of them.
+//!
+//! # Strategies
+//! 1. *Search*: the other collection is asked once for each document, by a filter that its planner can use.
+//!    It is an index join where an index begins with the foreign field, and a nested loop else.
+//! 2. *Hash join*: all documents of the other collection stand in a [`HashTable`].
+//! 3. A pipeline without variables and fields gives the same for every document. It is carried out once.
+//!
+//! The first document is always searched for: there may be no second. From then on a collection without an
+//! index is hashed; one with an index as soon as the searches have cost about as much as reading the
+//! collection. Where the table does not fit into memory, searches go on.
+
+use std::sync::Arc;
+
+use pando_catalog::{Bytes, Reservation};
+use pando_document::{Document, RawArray, RawDocument, RawDocumentBuf, RawValue};
+
+use super::hash_table::{HashTable, Order};
+use super::joined::Joined;
+use super::{Specification, Unwind};
+use crate::error::QueryError;
+use crate::expression::{Evaluated, ParseScope};
+use crate::filter::Filter;
+use crate::pipeline::Pipeline;
+use crate::pipeline::searches_shown::show;
+use crate::pipeline::stage::fetched::{self, Fetched};
+use crate::pipeline::stage::{ForeignAccess, ForeignPath, RunOptions, Searches, Source, Stage, document_in};
+use crate::projection::Projection;
+use crate::sort::Sorter;
+
+/// Bytes that stay reserved from one document to the next.
+pub(in crate::pipeline::stage) const KEPT_BYTES: usize = 64 << 10;
+/// Documents that a scan reads in about the time of a search by an index.
+const DOCUMENTS_A_SEARCH: u64 = 8;
+
+/// See the module's head.
+pub(super) struct Run {
+    specification: Arc<Specification>,
+    reservation: Reservation,
+    options: RunOptions,
+    placing: Placing,
+    strategy: Strategy,
+    /// How the other collection is searched, once it was asked for.
+    access: Option<ForeignAccess>,
+    /// Documents that were joined.
+    joined: u64,
+    /// Drawn, and not answered yet: the other collection may have said `WouldBlock`.
+    pending: Option<Bytes>,
+    /// The document whose joined documents go on one by one.
+    unwound: Option<Unwound>,
+    /// The work in the other collection, where the run is measured.
+    searches: Option<Searches>,
+}
+
+enum Strategy {
+    Search,
+    Hash(Box<HashTable>),
+    /// The table had no room.
+    SearchForGood,
+    /// The documents of every document.
+    Constant(Arc<Joined>),
+}
+
+/// A document and its joined ones.
+struct Unwound {
+    root: Bytes,
+    joined: Arc<Joined>,
+    /// The next one to give.
+    at: usize,
+}
+
+/// How a joined document or their array comes to its place.
+enum Placing {
+    /// A top-level field.
+    Field(String),
+    /// A path.
+    Path(Box<Projection>),
+    /// A path and that of the numbers.
+    Numbered(Box<Projection>),
+}
+
+impl Run {
+    pub fn new(specification: &Arc<Specification>, options: &RunOptions) -> Run {
+        Run {
+            specification: Arc::clone(specification),
+            reservation: options.memory.account.reserve(),
+            options: options.unmeasured(),
+            placing: Placing::of(specification),
+            strategy: Strategy::Search,
+            access: None,
+            joined: 0,
+            pending: None,
+            unwound: None,
+            searches: options.clock.as_ref().map(|_| Searches::default()),
+        }
+    }
+
+    /// The documents that belong to one.
+    fn join(&mut self, root: &RawDocument, input: &mut dyn Source) -> Result<Arc<Joined>, QueryError> {
+        let specification = Arc::clone(&self.specification);
+        if let Strategy::Constant(joined) = &self.strategy {
+            return Ok(Arc::clone(joined));
+        }
+        if let Some((_, foreign)) = &specification.fields {
+            self.choose(&specification, foreign, input)?;
+        }
+        let mut joined = Joined::default();
+        if specification.pipeline.is_some() {
+            self.join_by_pipeline(&specification, root, &mut joined, input)?;
+        } else {
+            self.join_by_fields(&specification, root, &mut joined, input)?;
+        }
+        let joined = Arc::new(joined);
+        if specification.is_constant() {
+            self.strategy = Strategy::Constant(Arc::clone(&joined));
+        }
+        Ok(joined)
+    }
+
+    /// Makes the table of a hash join as soon as it costs less than further searches.
+    fn choose(
+        &mut self,
+        specification: &Specification,
+        foreign: &str,
+        input: &mut dyn Source,
+    ) -> Result<(), QueryError> {
+        if self.joined == 0 || !matches!(self.strategy, Strategy::Search) {
+            return Ok(());
+        }
+        // Documents that the pipeline makes itself stand in no collection.
+        if specification.parsed.as_ref().is_some_and(Pipeline::makes_documents)
+            || specification.from.is_empty()
+        {
+            return Ok(());
+        }
+        let access = match self.access {
+            Some(access) => access,
+            None => *self.access.insert(input.foreign_access(&specification.from, foreign)?),
+        };
+        let searched = self.joined.saturating_mul(DOCUMENTS_A_SEARCH);
+        let is_wanted = match access.by {
+            ForeignPath::Scan => true,
+            ForeignPath::Index => access.documents.is_some_and(|documents| searched >= documents),
+        };
+        if !is_wanted {
+            return Ok(());
+        }
+        let order = if access.by == ForeignPath::Index { Order::Value } else { Order::Arrival };
+        let mut table = HashTable::new(foreign, order, self.options.memory.account.reserve());
+        let filter = specification.constant_filter()?;
+        let filled = input.find_in(&specification.from, &filter, &mut |found| table.push(found));
+        self.strategy = match filled {
+            Err(_) if table.is_full() => Strategy::SearchForGood,
+            other => {
+                other?;
+                Strategy::Hash(Box::new(table))
+            }
+        };
+        Ok(())
+    }
+
+    fn join_by_fields(
+        &mut self,
+        specification: &Specification,
+        root: &RawDocument,
+        joined: &mut Joined,
+        input: &mut dyn Source,
+    ) -> Result<(), QueryError> {
+        let (from, reservation) = (&specification.from, &mut self.reservation);
+        let mut take = |found: &RawDocument| joined.push(found.as_bytes(), from, reservation);
+        match &mut self.strategy {
+            Strategy::Hash(table) => {
+                input.check()?;
+                specification.look_up(root, table, &specification.scope, &mut take)
+            }
+            _ => {
+                let filter = specification.filter_for(root, RawDocument::empty())?;
+                let filter = Filter::parse(&filter, &specification.scope)?;
+                input.find_in(from, &filter, &mut take)
+            }
+        }
+    }
+
+    fn join_by_pipeline(
+        &mut self,
+        specification: &Specification,
+        root: &RawDocument,
+        joined: &mut Joined,
+        input: &mut dyn Source,
+    ) -> Result<(), QueryError> {
+        let scope = specification.scope_for(root)?;
+        let with_variables;
+        let pipeline = match (&specification.parsed, &specification.pipeline) {
+            (Some(parsed), _) => parsed,
+            (None, stages) => {
+                let stages = stages.as_deref().unwrap_or(RawDocument::empty());
+                with_variables = Pipeline::parse(RawArray::from_document(stages), &scope.within_stage()?)?;
+                &with_variables
+            }
+        };
+        let parsed = Parsed { pipeline, scope: &scope };
+        let mut documents = self.documents_for(specification, root, parsed, input)?;
+        let mut documents = Fetched { documents: &mut documents, others: input };
+        let mut stages = pipeline.start(&self.options);
+        // Documents that the pipeline makes itself are looked at behind it.
+        let belonging = match pipeline.makes_documents() {
+            true => Some(Filter::parse(&specification.filter_for(root, RawDocument::empty())?, &scope)?),
+            false => None,
+        };
+        let matching = specification.matching.as_ref().map(|(_, filter)| filter);
+        while let Some(bytes) = stages.next(&mut documents)? {
+            let document = document_in(&bytes)?;
+            if belonging.as_ref().map_or(Ok(true), |filter| filter.matches(document))?
+                && matching.map_or(Ok(true), |filter| filter.matches(document))?
+            {
+                joined.push(&bytes, &specification.from, &mut self.reservation)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The documents that the pipeline begins with.
+    fn documents_for(
+        &mut self,
+        specification: &Specification,
+        root: &RawDocument,
+        parsed: Parsed<'_>,
+        input: &mut dyn Source,
+    ) -> Result<Sorter, QueryError> {
+        let memory = &self.options.memory;
+        if parsed.pipeline.makes_documents() {
+            return Ok(fetched::none(memory));
+        }
+        if let Strategy::Hash(table) = &mut self.strategy {
+            let mut documents = fetched::none(memory);
+            specification.look_up(root, table, parsed.scope, &mut |found| {
+                documents.push(&[], &[], found.as_bytes(), &mut || input.check())
+            })?;
+            return Ok(documents);
+        }
+        let pushed = parsed.pipeline.clone().split_pushdown().filter;
+        let filter = Filter::parse(&specification.filter_for(root, &pushed)?, parsed.scope)?;
+        fetched::fetch(&specification.from, &filter, memory, input)
+    }
+
+    /// The next document of the one at hand; `None` behind the last.
+    fn next_unwound(&mut self, unwind: &Unwind) -> Result<Option<Bytes>, QueryError> {
+        let Some(Unwound { root, joined, at }) = &mut self.unwound else { return Ok(None) };
+        let document = document_in(root)?;
+        let next = match joined.get(*at) {
+            Some(found) => {
+                let number = i64::try_from(*at).unwrap_or(i64::MAX);
+                let values = [Some(RawValue::Document(found?)), Some(RawValue::Int64(number))];
+                self.placing.place(document, values)?
+            }
+            None if *at == 0 && unwind.preserves() => {
+                self.placing.place(document, [None, Some(RawValue::Null)])?
+            }
+            None => {
+                self.unwound = None;
+                self.reservation.shrink_to(KEPT_BYTES);
+                return Ok(None);
+            }
+        };
+        *at += 1;
+        Ok(Some(next))
+    }
+}
+
+impl Stage for Run {
+    fn next(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
+        let specification = Arc::clone(&self.specification);
+        loop {
+            if let Some(unwind) = &specification.unwinding
+                && self.unwound.is_some()
+            {
+                input.check()?;
+                match self.next_unwound(unwind)? {
+                    Some(row) => return Ok(Some(row)),
+                    None => continue,
+                }
+            }
+            if self.pending.is_none() {
+                self.pending = input.next()?;
+            }
+            let Some(bytes) = self.pending.clone() else { return Ok(None) };
+            let root = document_in(&bytes)?;
+            let joined = self.join(root, input)?;
+            if let Some(searches) = &mut self.searches {
+                searches.add(input.take_searches());
+            }
+            self.pending = None;
+            self.joined += 1;
+            if specification.unwinding.is_some() {
+                self.unwound = Some(Unwound { root: bytes, joined, at: 0 });
+                continue;
+            }
+            let array = RawDocumentBuf::from_vec(joined.to_array())?;
+            let array = RawValue::Array(RawArray::from_document(&array));
+            let answer = self.placing.place(root, [Some(array), None]);
+            self.reservation.shrink_to(KEPT_BYTES);
+            return answer.map(Some);
+        }
+    }
+
+    fn explain(&self, shown: &mut Document) {
+        let strategy = match (&self.strategy, self.access.map(|access| access.by)) {
+            (Strategy::Hash(_), _) => "HashJoin",
+            (_, Some(ForeignPath::Index)) => "IndexedLoopJoin",
+            _ => "NestedLoopJoin",
+        };
+        if self.searches.is_some() && self.specification.fields.is_some() {
+            shown.push("strategy", strategy);
+        }
+        show(self.searches.as_ref(), shown);
+    }
+}
+
+/// The pipeline with the variables of one document.
+#[derive(Clone, Copy)]
+struct Parsed<'p> {
+    pipeline: &'p Pipeline,
+    scope: &'p ParseScope,
+}
+
+impl Specification {
+    /// Whether every document gets the same: what a pipeline without variables, fields and chance makes.
+    fn is_constant(&self) -> bool {
+        let has = |name: &str| {
+            let stages = self.pipeline.as_deref().map_or(&[][..], |stages| stages.as_bytes());
+            stages.windows(name.len()).any(|bytes| bytes == name.as_bytes())
+        };
+        self.fields.is_none() && self.parsed.is_some() && !has("$rand\0") && !has("$sample\0")
+    }
+
+    /// The part of the filters that is the same for every document.
+    fn constant_filter(&self) -> Result<Filter, QueryError> {
+        if let Some(pipeline) = &self.parsed {
+            let pushed = pipeline.clone().split_pushdown().filter;
+            return Filter::parse(&pushed, &self.scope);
+        }
+        match (&self.matching, &self.pipeline) {
+            (Some((_, matching)), None) => Ok(matching.clone()),
+            _ => Ok(Filter::everything()),
+        }
+    }
+
+    /// Calls `take` with the documents of a table that belong to a document.
+    fn look_up(
+        &self,
+        root: &RawDocument,
+        table: &mut HashTable,
+        scope: &ParseScope,
+        take: &mut dyn FnMut(&RawDocument) -> Result<(), QueryError>,
+    ) -> Result<(), QueryError> {
+        let Some((local, foreign)) = &self.fields else { return Ok(()) };
+        let local = local.evaluate(root)?;
+        let found = table.find(local.raw_or_null())?;
+        let filter = match found.certainty {
+            Some(_) => Some(Filter::parse(&super::equality(foreign, local.raw_or_null())?, scope)?),
+            None => None,
+        };
+        for number in found.numbers {
+            let document = table.document(number)?;
+            if filter.as_ref().map_or(Ok(true), |filter| filter.matches(document))? {
+                take(document)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Placing {
+    fn of(specification: &Specification) -> Placing {
+        let target = &specification.target;
+        let index = specification.unwinding.as_ref().and_then(Unwind::index_path);
+        match index {
+            None if !target.contains('.') => Placing::Field(target.clone()),
+            None => Placing::Path(slots(&[target])),
+            Some(index) => Placing::Numbered(slots(&[target, &index])),
+        }
+    }
+
+    /// A document with one value at the target, and another at the path of the numbers.
+    fn place(&self, root: &RawDocument, values: [Option<RawValue<'_>>; 2]) -> Result<Bytes, QueryError> {
+        match self {
+            Placing::Field(name) => with_field(root, name, values[0]),
+            Placing::Path(projection) => filled(projection, root, &values[..1]),
+            Placing::Numbered(projection) => filled(projection, root, &values),
+        }
+    }
+}
+
+fn slots(paths: &[&str]) -> Box<Projection> {
+    Box::new(Projection::of_slots(paths).expect("the paths were checked when they were parsed"))
+}
+
+fn filled(
+    projection: &Projection,
+    root: &RawDocument,
+    values: &[Option<RawValue<'_>>],
+) -> Result<Bytes, QueryError> {
+    let owned = values.iter().map(|value| value.map_or(Evaluated::Missing, Evaluated::owned));
+    Ok(Bytes::from(projection.fill_slots(root, owned.collect())?))
+}
+
+/// The document with a value of a top-level field, or without the field.
+fn with_field(root: &RawDocument, name: &str, value: Option<RawValue<'_>>) -> Result<Bytes, QueryError> {
+    let room = match value {
+        Some(RawValue::Document(document)) => document.as_bytes().len(),
+        Some(RawValue::Array(array)) => array.as_document().as_bytes().len(),
+        _ => 0,
+    };
+    let mut bytes = Vec::with_capacity(root.as_bytes().len() + name.len() + room + 8);
+    let mut writer = pando_document::DocumentWriter::begin(&mut bytes);
+    let mut left = value;
+    for field in root {
+        let (old, old_value) = field?;
+        if old != name {
+            writer.append(old, old_value);
+        } else if let Some(value) = left.take() {
+            writer.append(name, value);
+        }
+    }
+    if let Some(value) = left {
+        writer.append(name, value);
+    }
+    writer.finish();
+    Ok(Bytes::from(bytes))
+}
+
+/// The document with an array at a path.
+pub(in crate::pipeline::stage) fn with_array(
+    root: &RawDocument,
+    target: &str,
+    array: Vec<u8>,
+) -> Result<Bytes, QueryError> {
+    let array = RawDocumentBuf::from_vec(array)?;
+    let placed = Projection::placing(target, RawValue::Array(RawArray::from_document(&array)))?;
+    Ok(Bytes::from(placed.project(root)?.into_vec()))
+}
