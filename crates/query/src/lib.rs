@@ -19,7 +19,7 @@
 //! ```arrows
 //! update -> array_sort, expression, filter, memory, pipeline
 //! explain -> execute, filter, memory, plan, sort
-//! pipeline -> expression, filter, memory, projection, sort
+//! pipeline -> expression, filter, memory, projection, sort, time_series
 //! execute -> filter, memory, plan, sort
 //! plan -> filter, partial_index, regular_expression, sort, wildcard_index
 //! partial_index -> expression, filter, wildcard_index
@@ -67,6 +67,7 @@ pub mod projection;
 pub mod regular_expression;
 pub mod shell_text;
 pub mod sort;
+pub mod time_series;
 pub mod update;
 mod value_set;
 pub mod wildcard_index;

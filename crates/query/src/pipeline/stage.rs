@@ -25,6 +25,7 @@ mod skip;
 mod sort;
 mod sort_by_count;
 mod union_with;
+mod unpack_bucket;
 mod unwind;
 
 use std::collections::BTreeSet;
@@ -234,6 +235,7 @@ pub(super) fn parse(
             return Err(PipelineFault::WriteNotLast
                 .error(format!("{name} can only be the final stage in the pipeline")));
         }
+        crate::time_series::UNPACK_STAGE => unpack_bucket::parse(argument)?,
         "$sortByCount" => return sort_by_count::parse(argument, scope),
         "$bucket" => return bucket::parse(argument, scope),
         "$bucketAuto" => bucket_auto::parse(argument, scope)?,

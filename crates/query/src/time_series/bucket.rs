@@ -1,0 +1,227 @@
+//! Buckets: the options of a time series, and measurements into a bucket and out of it.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use pando_document::{
+    DocumentWriter, ObjectId, RawBinary, RawDocument, RawDocumentBuf, RawValue, compare_values,
+};
+
+use super::column::{self, damaged};
+use crate::QueryError;
+
+/// The subtype of the binary values that are columns: one of those that are free for users.
+const COLUMN_SUBTYPE: u8 = 0x80;
+/// The subtype of MongoDB's own columns.
+const FOREIGN_COLUMN_SUBTYPE: u8 = 7;
+/// The version of a bucket, as in MongoDB before it compresses one.
+const VERSION: i32 = 1;
+/// The most measurements of a bucket that are read from one whose count is not told.
+const COUNT_MAX: usize = 1_000_000;
+
+/// The options of a time series.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Series {
+    /// The field with the time.
+    pub time_field: String,
+    /// The field with the meta value, if there is one.
+    pub meta_field: Option<String>,
+    /// The length of a window, in seconds.
+    pub span_seconds: i64,
+}
+
+impl Series {
+    /// The series in the option `timeseries`, or in the argument of the stage that unpacks.
+    pub fn of(options: &RawDocument) -> Option<Series> {
+        let text =
+            |name| options.get(name).ok().flatten().and_then(|value| value.as_str()).map(str::to_owned);
+        let span = options.get("bucketMaxSpanSeconds").ok().flatten().and_then(|span| span.as_i64_exact());
+        let span_seconds = span.filter(|span| *span > 0)?;
+        Some(Series { time_field: text("timeField")?, meta_field: text("metaField"), span_seconds })
+    }
+
+    /// The time of a measurement, in milliseconds; `None` where it has none.
+    pub fn time_of(&self, measurement: &RawDocument) -> Result<Option<i64>, QueryError> {
+        match measurement.get(&self.time_field)? {
+            Some(RawValue::DateTime(time)) => Ok(Some(time)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The meta value of a measurement.
+    pub fn meta_of<'m>(&self, measurement: &'m RawDocument) -> Result<Option<RawValue<'m>>, QueryError> {
+        match &self.meta_field {
+            Some(name) => Ok(measurement.get(name)?),
+            None => Ok(None),
+        }
+    }
+
+    /// The first second of the window of a time in milliseconds.
+    pub fn window_of(&self, time: i64) -> i64 {
+        let seconds = time.div_euclid(1000);
+        seconds - seconds.rem_euclid(self.span_seconds)
+    }
+
+    /// The bucket of some measurements, which have one meta value and lie in one window.
+    pub fn pack(&self, id: ObjectId, measurements: &[RawDocumentBuf]) -> Result<RawDocumentBuf, QueryError> {
+        let mut names: Vec<&str> = vec![&self.time_field];
+        for measurement in measurements {
+            for field in measurement.iter() {
+                let (name, _) = field?;
+                if self.meta_field.as_deref() != Some(name) && !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        let mut columns = Vec::with_capacity(names.len());
+        for name in &names {
+            let values = measurements.iter().map(|measurement| measurement.get(name));
+            columns.push(values.collect::<Result<Vec<_>, _>>()?);
+        }
+        let mut bytes = Vec::new();
+        let mut bucket = DocumentWriter::begin(&mut bytes);
+        bucket.append_object_id("_id", id);
+        let mut control = bucket.document("control");
+        control.append_i32("version", VERSION);
+        for (bound, wanted) in [("min", Ordering::Less), ("max", Ordering::Greater)] {
+            let mut bounds = control.document(bound);
+            for (name, values) in names.iter().zip(&columns) {
+                let extreme = values
+                    .iter()
+                    .flatten()
+                    .copied()
+                    .reduce(|have, next| if compare_values(next, have) == wanted { next } else { have });
+                if let Some(extreme) = extreme {
+                    bounds.append(name, extreme);
+                }
+            }
+            bounds.finish();
+        }
+        control.append_i32("count", i32::try_from(measurements.len()).unwrap_or(i32::MAX));
+        control.finish();
+        if let Some(first) = measurements.first()
+            && let Some(meta) = self.meta_of(first)?
+        {
+            bucket.append("meta", meta);
+        }
+        let mut data = bucket.document("data");
+        for (name, values) in names.iter().zip(&columns) {
+            let column = column::encode(values);
+            data.append(name, RawValue::Binary(RawBinary { subtype: COLUMN_SUBTYPE, bytes: &column }));
+        }
+        data.finish();
+        bucket.finish();
+        Ok(RawDocumentBuf::from_vec(bytes)?)
+    }
+
+    /// The measurements of a bucket; of their fields only the wanted ones, where the caller says.
+    ///
+    /// # Errors
+    /// The document is no bucket, or is one that MongoDB has compressed.
+    pub fn unpack<'b>(
+        &'b self,
+        bucket: &'b RawDocument,
+        wanted: Option<&BTreeSet<String>>,
+    ) -> Result<Unpacked<'b>, QueryError> {
+        let part = |name| match bucket.get(name)? {
+            Some(RawValue::Document(part)) => Ok::<_, QueryError>(part),
+            _ => Err(damaged()),
+        };
+        let (control, data) = (part("control")?, part("data")?);
+        let count = match control.get("count")?.and_then(|count| count.as_i64_exact()) {
+            Some(count) => {
+                usize::try_from(count).ok().filter(|count| *count <= COUNT_MAX).ok_or_else(damaged)?
+            }
+            None => count_of(data.get(&self.time_field)?)?,
+        };
+        let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.contains(name));
+        let mut columns = Vec::new();
+        for field in data.iter() {
+            let (name, value) = field?;
+            let place = if name == self.time_field { 0 } else { columns.len() };
+            if is_wanted(name) {
+                columns.insert(place, (name, values_of(value, count)?));
+            }
+        }
+        let meta = match &self.meta_field {
+            Some(name) if is_wanted(name) => bucket.get("meta")?.map(|meta| (name.as_str(), meta)),
+            _ => None,
+        };
+        let has_time = columns.first().is_some_and(|(name, _)| *name == self.time_field);
+        Ok(Unpacked { count, columns, meta, meta_place: usize::from(has_time) })
+    }
+}
+
+/// The measurements in a column of MongoDB that is a document.
+fn count_of(column: Option<RawValue<'_>>) -> Result<usize, QueryError> {
+    let Some(RawValue::Document(column)) = column else { return Err(damaged()) };
+    let mut count = 0;
+    for field in column.iter() {
+        count = count.max(place_of(field?.0)? + 1);
+    }
+    Ok(count)
+}
+
+fn place_of(name: &str) -> Result<usize, QueryError> {
+    name.parse().ok().filter(|place| *place < COUNT_MAX).ok_or_else(damaged)
+}
+
+fn values_of(column: RawValue<'_>, count: usize) -> Result<Vec<Option<RawValue<'_>>>, QueryError> {
+    match column {
+        RawValue::Binary(RawBinary { subtype: COLUMN_SUBTYPE, bytes }) => column::decode(bytes, count),
+        RawValue::Binary(RawBinary { subtype: FOREIGN_COLUMN_SUBTYPE, .. }) => {
+            Err(QueryError::not_implemented(
+                "a bucket that MongoDB has compressed: copy the measurements instead",
+            ))
+        }
+        RawValue::Document(column) => {
+            let mut values = vec![None; count];
+            for field in column.iter() {
+                let (name, value) = field?;
+                *values.get_mut(place_of(name)?).ok_or_else(damaged)? = Some(value);
+            }
+            Ok(values)
+        }
+        _ => Err(damaged()),
+    }
+}
+
+/// The measurements of a bucket.
+pub struct Unpacked<'b> {
+    count: usize,
+    columns: Vec<(&'b str, Vec<Option<RawValue<'b>>>)>,
+    meta: Option<(&'b str, RawValue<'b>)>,
+    /// The columns before the meta value: that of the time.
+    meta_place: usize,
+}
+
+impl Unpacked<'_> {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Appends one of them as a document: the time, the meta value, all others.
+    pub fn write(&self, at: usize, out: &mut Vec<u8>) {
+        let mut document = DocumentWriter::begin(out);
+        let (first, rest) = self.columns.split_at(self.meta_place);
+        let append = |document: &mut DocumentWriter<'_>, columns: &[(&str, Vec<Option<RawValue<'_>>>)]| {
+            for (name, values) in columns {
+                if let Some(value) = values.get(at).copied().flatten() {
+                    document.append(name, value);
+                }
+            }
+        };
+        append(&mut document, first);
+        if let Some((name, meta)) = self.meta {
+            document.append(name, meta);
+        }
+        append(&mut document, rest);
+        document.finish();
+    }
+}

@@ -1,0 +1,113 @@
+//! Buckets, columns and filters of buckets: what goes in comes out, and hostile bytes are errors.
+
+use pando_document::{Document, ObjectId, RawDocument, RawDocumentBuf, RawValue, Value, doc};
+
+use super::column;
+use super::{Series, bucket_filter};
+
+fn series() -> Series {
+    Series { time_field: "t".to_owned(), meta_field: Some("m".to_owned()), span_seconds: 3600 }
+}
+
+fn unpacked(bucket: &RawDocument) -> Vec<Document> {
+    let series = series();
+    let unpacked = series.unpack(bucket, None).unwrap();
+    let rows = (0..unpacked.len()).map(|at| {
+        let mut bytes = Vec::new();
+        unpacked.write(at, &mut bytes);
+        Document::from_raw(RawDocument::from_bytes(&bytes).unwrap()).unwrap()
+    });
+    rows.collect()
+}
+
+#[test]
+fn measurements_come_out_of_a_bucket_as_they_went_in() {
+    let rows: Vec<Document> = (0..300_i64)
+        .map(|at| {
+            let mut row = doc! { "t": (Value::DateTime(1_700_000_000_000 + at * 1_013)), "m": { "a": 1 } };
+            row.push("i", Value::Int32(at as i32 * 7 - 900));
+            row.push("l", Value::Int64(i64::MIN.wrapping_add(at * at)));
+            row.push("d", Value::Double(at as f64 / 10.0));
+            row.push("x", Value::Double((at as f64).sqrt()));
+            if at % 3 == 0 {
+                row.push("s", Value::from(format!("text {}", at % 5)));
+            }
+            let id = ObjectId::from_parts(at as u32, [7; 5], at as u32);
+            row.push("_id", RawValue::ObjectId(id).to_owned());
+            row.push("mixed", if at % 2 == 0 { Value::Int32(1) } else { Value::Null });
+            row
+        })
+        .collect();
+    let raw: Vec<RawDocumentBuf> = rows.iter().map(Document::to_raw).collect();
+    let series = series();
+    let id = series.bucket_id(series.window_of(1_700_000_000_000), ObjectId::from_parts(0, [1; 5], 2));
+    let bucket = series.pack(id, &raw).unwrap();
+    assert_eq!(unpacked(&bucket), rows);
+    let whole: usize = raw.iter().map(|row| row.as_bytes().len()).sum();
+    assert!(bucket.as_bytes().len() * 5 < whole * 2, "{} of {whole}", bucket.as_bytes().len());
+    let Ok(Some(RawValue::Document(control))) = bucket.get("control") else { panic!("a bucket has control") };
+    let Ok(Some(RawValue::Document(max))) = control.get("max") else { panic!("control has max") };
+    assert!(matches!(max.get("i"), Ok(Some(RawValue::Int32(1193)))));
+}
+
+#[test]
+fn columns_of_all_kinds_keep_their_values() {
+    let values = [
+        vec![Some(RawValue::Double(f64::NAN)), Some(RawValue::Double(-0.0)), None],
+        vec![Some(RawValue::Double(0.1)), Some(RawValue::Double(1e300))],
+        vec![Some(RawValue::Int64(i64::MAX)), Some(RawValue::Int64(i64::MIN)), Some(RawValue::Int64(0))],
+        vec![None, None],
+        ["a", "b", "a", "c", "a", "b"].map(|text| Some(RawValue::String(text))).to_vec(),
+        vec![Some(RawValue::Null); 9],
+        vec![Some(RawValue::String("a")), None, Some(RawValue::Boolean(true))],
+        vec![Some(RawValue::Int32(1)), Some(RawValue::Int64(1))],
+    ];
+    for values in values {
+        let bytes = column::encode(&values);
+        let decoded = column::decode(&bytes, values.len()).unwrap();
+        assert_eq!(format!("{decoded:?}"), format!("{values:?}"));
+        for cut in 0..bytes.len() {
+            // A cut column is an error or, at worst, other values: never a panic.
+            let _decoded = column::decode(&bytes[..cut], values.len());
+        }
+    }
+    for bytes in [
+        &[][..],
+        &[9],
+        &[1],
+        &[1, 7, 0],
+        &[2, 99, 0],
+        &[0x81, 0xFF],
+        &[1, 0x12, 1, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
+    ] {
+        assert!(column::decode(bytes, 1).is_err(), "{bytes:?}");
+    }
+}
+
+#[test]
+fn buckets_of_mongodb_without_compression_are_read() {
+    let bucket = doc! {
+        "control": { "version": 1 }, "meta": 5,
+        "data": { "t": { "0": (Value::DateTime(1)), "1": (Value::DateTime(2)) }, "v": { "1": "x" } }
+    };
+    let rows = unpacked(&bucket.to_raw());
+    let expected =
+        [doc! { "t": (Value::DateTime(1)), "m": 5 }, doc! { "t": (Value::DateTime(2)), "m": 5, "v": "x" }];
+    assert_eq!(rows, expected);
+    for damaged in [doc! {}, doc! { "control": {}, "data": 5 }, doc! { "control": {}, "data": { "t": 1 } }] {
+        assert!(series().unpack(&damaged.to_raw(), None).is_err());
+    }
+}
+
+#[test]
+fn a_filter_of_meta_and_time_becomes_one_of_buckets() {
+    let filter = |filter: Document| bucket_filter(&series(), &filter.to_raw()).unwrap();
+    assert_eq!(filter(doc! { "v": 1, "mm": 2, "t": { "$exists": true } }), None);
+    let of_meta =
+        filter(doc! { "$and": (Value::Array(vec![Value::Document(doc! { "m.a": { "$gt": 1 } })])) });
+    let expected = vec![Value::Document(doc! { "meta.a": { "$gt": 1 } })];
+    assert_eq!(of_meta, Some(doc! { "$and": (Value::Array(expected)) }.to_raw()));
+    let of_time = filter(doc! { "t": { "$gte": (Value::DateTime(7_200_000)) } }).unwrap();
+    let text = crate::shell_text::document_text(&of_time);
+    assert!(text.contains("control.max.t") && text.contains("00000e10"), "{text}");
+}
