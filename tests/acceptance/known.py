@@ -72,7 +72,6 @@ def _holds(name):
 
 
 NOT_YET = [
-    NotYet("time series come later", _of_collection("timeseries")),
     NotYet("clustered collections are what all collections are", _of_collection("clusteredIndex")),
     NotYet("TTL of collections comes later", _of_collection("expireAfterSeconds")),
     NotYet("wildcard indexes come later", _of_index("wildcardProjection")),

@@ -27,5 +27,6 @@ pub(crate) mod re_index;
 pub(crate) mod rename_collection;
 pub(crate) mod rotate_certificates;
 mod storage_engine_options;
+mod time_series_options;
 mod view_definition;
 mod wildcard_specification;

@@ -17,6 +17,7 @@ use pando_query::explain::{Display, PlanSummary, Purpose, displayed};
 use pando_query::expression::{EvaluationWatch, ParseScope};
 use pando_query::filter::Filter;
 use pando_query::plan::{Plan, point_lookup};
+use pando_query::time_series::BUCKETS_PREFIX;
 
 use crate::accounts::store;
 use crate::cursors::Cursors;
@@ -350,6 +351,12 @@ impl<'c> Context<'c> {
         }
         if namespace.is_system() {
             self.changes_accounts |= store::has(namespace.database(), namespace.collection());
+        }
+        if namespace.collection().starts_with(BUCKETS_PREFIX) {
+            return Err(CommandError::failed(
+                ErrorCode::CommandNotSupported,
+                format!("the buckets of a time series are written through the series, and not {namespace}"),
+            ));
         }
         Ok(namespace.check_writable()?)
     }

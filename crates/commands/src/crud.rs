@@ -31,6 +31,7 @@ mod statement_parts;
 mod steps;
 mod stored_document;
 mod tail_source;
+mod time_series;
 pub(crate) mod update;
 mod update_statement;
 mod view_read;

@@ -98,7 +98,7 @@
 //! error -> error_code
 //! leaves: arguments, chore_figures, cluster_clock, command_name, error, error_code, handled, host_facts
 //! leaves: certificate_rotation
-//! leaves: default_layout, identity
+//! leaves: default_layout, identity, open_buckets
 //! leaves: last_write, log_tail, operation_counters, persona, reply_wait, request, session_id, ttl_state
 //! leaves: wait_figures
 //! ```
@@ -139,6 +139,7 @@ mod intent_wait;
 mod last_write;
 mod legacy;
 mod log_tail;
+mod open_buckets;
 mod open_load;
 mod operation_counters;
 mod operations;

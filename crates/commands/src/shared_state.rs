@@ -25,6 +25,7 @@ use crate::fail_points::{FailPoints, TestCommands};
 use crate::held_snapshots::HeldSnapshots;
 use crate::host_facts::HostFacts;
 use crate::log_tail::LogTail;
+use crate::open_buckets::OpenBuckets;
 use crate::operation_counters::OperationCounters;
 use crate::operations::OperationTable;
 use crate::persona::PersonaOptions;
@@ -88,6 +89,8 @@ impl Default for QueryMemoryOptions {
 /// The state of one open store, shared by all its requests.
 pub(crate) struct SharedState {
     pub catalog: Catalog,
+    /// The buckets of time series that take more measurements.
+    pub open_buckets: OpenBuckets,
     pub cursors: Cursors,
     /// The sessions with transactions and retryable writes.
     pub sessions: Sessions,
@@ -162,6 +165,7 @@ impl SharedState {
         SharedState {
             catalog,
             cursors,
+            open_buckets: OpenBuckets::default(),
             sessions: Sessions::default(),
             held_snapshots: HeldSnapshots::default(),
             logged_snapshots: Mutex::default(),

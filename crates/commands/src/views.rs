@@ -16,6 +16,7 @@ use pando_catalog::{
 };
 use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
 use pando_query::QueryError;
+use pando_query::time_series::{Series, UNPACK_STAGE, bucket_filter};
 
 use crate::error::Failure;
 use crate::reader::HeldReader;
@@ -93,11 +94,36 @@ pub(crate) struct ResolvedView {
 }
 
 impl ResolvedView {
+    /// Of a time series: the stage that leaves out buckets in which no measurement matches the first stage
+    /// behind the unpacking.
+    fn bucket_filter(&self, pipeline: &RawArray) -> Result<Option<RawDocumentBuf>, CommandError> {
+        let mut stages =
+            self.stages.iter().map(|part| RawArray::from_document(part)).chain([pipeline]).flatten();
+        let mut argument_of_next = |wanted: &str| match stages.next() {
+            Some(Ok(RawValue::Document(stage))) => {
+                stage.get(wanted).ok().flatten().and_then(|argument| argument.as_document())
+            }
+            _ => None,
+        };
+        let Some(series) = argument_of_next(UNPACK_STAGE).and_then(Series::of) else { return Ok(None) };
+        let Some(filter) = argument_of_next("$match") else { return Ok(None) };
+        let Some(filter) = bucket_filter(&series, filter)? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        let mut stage = DocumentWriter::begin(&mut bytes);
+        stage.append_raw_document("$match", &filter);
+        stage.finish();
+        Ok(Some(RawDocumentBuf::from_vec(bytes)?))
+    }
+
     /// The stages of the view, and the given ones behind them, as an array.
     pub fn followed_by(&self, pipeline: &RawArray) -> Result<RawDocumentBuf, CommandError> {
         let mut bytes = Vec::new();
         let mut out = DocumentWriter::begin(&mut bytes);
         let mut at = 0;
+        if let Some(filter) = self.bucket_filter(pipeline)? {
+            out.append("0", RawValue::Document(&filter));
+            at = 1;
+        }
         for part in self.stages.iter().map(|part| RawArray::from_document(part)).chain([pipeline]) {
             for stage in part.iter() {
                 out.append(&at.to_string(), stage?);
@@ -158,6 +184,14 @@ pub(crate) fn not_a_collection(namespace: &impl std::fmt::Display) -> CommandErr
     CommandError::failed(
         ErrorCode::CommandNotSupportedOnView,
         format!("Namespace {namespace} is a view, not a collection"),
+    )
+}
+
+/// The error of commands that are not for time series.
+pub(crate) fn not_a_plain_collection(namespace: &impl std::fmt::Display) -> CommandError {
+    CommandError::failed(
+        ErrorCode::CommandNotSupportedOnView,
+        format!("Namespace {namespace} is a timeseries collection"),
     )
 }
 

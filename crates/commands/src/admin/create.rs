@@ -7,10 +7,11 @@ use pando_catalog::{Layout, Namespace};
 use pando_document::{Document, DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_query::shell_text::document_text;
 use pando_query::sort::SortFault;
+use pando_query::time_series::BUCKETS_PREFIX;
 
 use super::{
     capped_options, clustered_index, index_key_pattern, index_specification, storage_engine_options,
-    view_definition,
+    time_series_options, view_definition,
 };
 use crate::arguments::{Argument, Arguments, collection_name, missing};
 use crate::context::Context;
@@ -40,6 +41,17 @@ pub(crate) fn run(
         let view = View { on, pipeline: options.pipeline.unwrap_or_default() };
         view_definition::create(context, &namespace, &view)?;
         return Ok(());
+    }
+    if let Some(series) = &options.series {
+        return time_series_options::create(context, &namespace, series, &Document::from_raw(&kept)?);
+    }
+    if context.catalog().collection(context.database, name).is_none()
+        && context.view(name)?.is_some_and(|view| view.on.starts_with(BUCKETS_PREFIX))
+    {
+        return Err(CommandError::failed(
+            ErrorCode::NamespaceExists,
+            format!("A timeseries collection already exists. NS: {namespace}"),
+        ));
     }
     if context.catalog().collection(context.database, name).is_none() && context.view(name)?.is_some() {
         return Err(CommandError::failed(
@@ -81,6 +93,9 @@ pub(super) fn options_of_load(
     if kept.get("validator").is_some() {
         return Err(not_supported("validator"));
     }
+    if options.series.is_some() {
+        return Err(not_supported("timeseries"));
+    }
     if options.capped {
         return Err(CommandError::failed(
             ErrorCode::Location(16_999),
@@ -90,6 +105,21 @@ pub(super) fn options_of_load(
     let default_layout = context.shared.options.default_layout;
     Ok(Document::from_raw(&default_layout.complete(kept.to_raw()))?)
 }
+
+/// Options that do not go together with `timeseries`.
+const NOT_BESIDE_SERIES: [&str; 11] = [
+    "capped",
+    "autoIndexId",
+    "idIndex",
+    "validator",
+    "validationLevel",
+    "validationAction",
+    "viewOn",
+    "clusteredIndex",
+    "changeStreamPreAndPostImages",
+    "layout",
+    "primaryKey",
+];
 
 /// The options of a new collection.
 #[derive(Default)]
@@ -107,6 +137,10 @@ struct Options {
     expire_after_seconds: Option<i64>,
     /// `idIndex`.
     id_index: Option<RawDocumentBuf>,
+    /// `timeseries`.
+    series: Option<Document>,
+    /// Options that do not go together with `timeseries`.
+    beside_series: Vec<&'static str>,
     /// An option that is not carried out yet.
     not_yet: Option<String>,
     kept: Document,
@@ -116,6 +150,7 @@ struct Options {
 
 impl Options {
     fn take(&mut self, argument: &Argument<'_>) -> Result<(), CommandError> {
+        self.note_beside_series(argument);
         match argument.name {
             "capped" => self.capped = argument.lenient_boolean()? == Some(true),
             "size" => self.size = capped_options::size(argument)?,
@@ -170,18 +205,25 @@ impl Options {
             "temp" => {
                 return Err(invalid("the 'temp' field is an invalid option"));
             }
-            "timeseries" | "encryptedFields" if argument.document()?.is_none() => {}
+            "timeseries" => self.series = time_series_options::read(argument)?,
+            "encryptedFields" if argument.document()?.is_none() => {}
             "clusteredIndex" => {
                 if let Some(index) = clustered_index::normalise(argument)? {
                     self.kept.push(argument.name, Value::Document(index));
                 }
             }
-            "changeStreamPreAndPostImages" | "timeseries" | "encryptedFields" => {
+            "changeStreamPreAndPostImages" | "encryptedFields" => {
                 self.not_yet = Some(argument.name.to_owned())
             }
             _ => argument.refuse_unless_generic()?,
         }
         Ok(())
+    }
+
+    /// Notes an option that does not go together with `timeseries`.
+    fn note_beside_series(&mut self, argument: &Argument<'_>) {
+        let beside = NOT_BESIDE_SERIES.iter().find(|name| **name == argument.name && !argument.is_absent());
+        self.beside_series.extend(beside.filter(|_| !matches!(argument.value, RawValue::Boolean(false))));
     }
 
     fn take_primary_key(&mut self, argument: &Argument<'_>) -> Result<(), CommandError> {
@@ -263,6 +305,12 @@ impl Options {
                 ),
             ));
         }
+        if let Some(series) = &self.series {
+            if let Some(option) = self.beside_series.first() {
+                return Err(time_series_options::not_allowed(namespace, option));
+            }
+            time_series_options::check(namespace, series)?;
+        }
         if self.view_on.is_some() {
             return self.check_of_view();
         }
@@ -327,7 +375,7 @@ impl Options {
     fn check_expiry(&self) -> Result<(), CommandError> {
         let Some(seconds) = self.expire_after_seconds else { return Ok(()) };
         let reason = match seconds {
-            _ if self.kept.get("clusteredIndex").is_none() => {
+            _ if self.kept.get("clusteredIndex").is_none() && self.series.is_none() => {
                 "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified"
             }
             ..0 => "TTL index 'expireAfterSeconds' option cannot be less than 0",

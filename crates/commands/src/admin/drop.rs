@@ -2,6 +2,7 @@
 
 use pando_catalog::VIEWS_COLLECTION;
 use pando_document::{DocumentWriter, RawValue};
+use pando_query::time_series::BUCKETS_PREFIX;
 
 use super::view_definition;
 use crate::arguments::{collection_name, no_more};
@@ -34,9 +35,27 @@ pub(crate) fn run(
             format!("can't drop system collection {namespace}"),
         ));
     }
-    if !found && context.view(name)?.is_some() && view_definition::remove(context, &namespace)? {
+    let view = if found { None } else { context.view(name)? };
+    if view.is_some() && view_definition::remove(context, &namespace)? {
+        if let Some((buckets, _)) = context.series(name)?
+            && view.is_some_and(|view| view.on == buckets.namespace().collection())
+        {
+            let dropped = context.drop_collection(buckets.namespace())?;
+            reply.append(
+                "nIndexesWas",
+                RawValue::Int32(i32::try_from(dropped.indexes().len()).unwrap_or(i32::MAX)),
+            );
+        }
         reply.append("ns", RawValue::String(&namespace.to_string()));
         return Ok(());
+    }
+    let series = name.strip_prefix(BUCKETS_PREFIX);
+    if let Some(series) = series
+        && context.view(series)?.is_some_and(|view| view.on == name)
+    {
+        // A series goes with its buckets.
+        let series = context.namespace(series)?;
+        view_definition::remove(context, &series)?;
     }
     let dropped = context.drop_collection(&namespace)?;
     let indexes = i32::try_from(dropped.indexes().len() + 1).unwrap_or(i32::MAX);

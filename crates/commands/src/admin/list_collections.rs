@@ -3,7 +3,9 @@
 use pando_catalog::Collection;
 use pando_document::{DocumentWriter, RawBinary, RawDocument, RawValue};
 use pando_query::filter::Filter;
+use pando_query::time_series::BUCKETS_PREFIX;
 
+use super::time_series_options;
 use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::cursor_reply::{self, ListSource, NewCursor, cursor_batch_size};
@@ -62,7 +64,12 @@ pub(crate) fn run(
     }
     for (name, view) in context.views()? {
         let mut description = Vec::new();
-        describe_view(&name, &view, detail, &mut description);
+        match context.series(&name)? {
+            Some((buckets, _)) if view.on.starts_with(BUCKETS_PREFIX) => {
+                describe_series(&name, &buckets, detail, &mut description)?;
+            }
+            _ => describe_view(&name, &view, detail, &mut description),
+        }
         let wanted = match &filter {
             Some(filter) => filter.matches(RawDocument::from_bytes(&description)?)?,
             None => true,
@@ -92,6 +99,33 @@ fn describe_view(name: &str, view: &View, detail: Detail, out: &mut Vec<u8>) {
         info.finish();
     }
     description.finish();
+}
+
+/// A time series has the options of its buckets, but for that by which they lie by `_id`.
+fn describe_series(
+    name: &str,
+    buckets: &Collection,
+    detail: Detail,
+    out: &mut Vec<u8>,
+) -> Result<(), CommandError> {
+    let mut description = DocumentWriter::begin(out);
+    description.append_str("name", name);
+    description.append_str("type", "timeseries");
+    if detail == Detail::Everything {
+        let mut options = description.document("options");
+        for option in buckets.options().iter() {
+            let (name, value) = option?;
+            if time_series_options::is_given(name, value) {
+                options.append(name, value);
+            }
+        }
+        options.finish();
+        let mut info = description.document("info");
+        info.append_bool("readOnly", false);
+        info.finish();
+    }
+    description.finish();
+    Ok(())
 }
 
 fn describe(collection: &Collection, detail: Detail, out: &mut Vec<u8>) {

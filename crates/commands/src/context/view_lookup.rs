@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use pando_catalog::{Collection, Namespace, VIEWS_COLLECTION};
+use pando_document::RawValue;
+use pando_query::time_series::{BUCKETS_PREFIX, Series};
 
 use super::Context;
 use crate::CommandError;
-use crate::views::{ResolvedView, View, ViewReader, not_a_collection, views_of};
+use crate::views::{ResolvedView, View, ViewReader, not_a_collection, not_a_plain_collection, views_of};
 
 impl Context<'_> {
     /// Looks for views of a database as a statement reads it. `None`: it has none.
@@ -22,6 +24,17 @@ impl Context<'_> {
         let held = reader.hold()?;
         let (catalog, blocking) = (self.catalog(), self.blocking);
         look(ViewReader { catalog, held: &held, database, blocking })
+    }
+
+    /// The collection of buckets of the time series of this name, and the series.
+    pub fn series(&self, name: &str) -> Result<Option<(Arc<Collection>, Series)>, CommandError> {
+        let buckets = self.catalog().collection(self.database, &format!("{BUCKETS_PREFIX}{name}"));
+        let Some(buckets) = buckets else { return Ok(None) };
+        let series = match buckets.options().get("timeseries")? {
+            Some(RawValue::Document(options)) => Series::of(options),
+            _ => None,
+        };
+        Ok(series.map(|series| (buckets, series)))
     }
 
     /// The view of this name in the database of the request.
@@ -49,6 +62,7 @@ impl Context<'_> {
     /// Refuses a name that is one of a view.
     pub fn refuse_view(&self, namespace: &Namespace) -> Result<(), CommandError> {
         match self.with_views(namespace.database(), |views| views.find(namespace.collection()))? {
+            Some(view) if view.on.starts_with(BUCKETS_PREFIX) => Err(not_a_plain_collection(namespace)),
             Some(_) => Err(not_a_collection(namespace)),
             None => Ok(()),
         }

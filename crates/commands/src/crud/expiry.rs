@@ -10,10 +10,11 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Bytes, Collection, Namespace, WriteTransaction};
+use pando_catalog::{Bytes, Collection, ID_INDEX, Namespace, WriteTransaction};
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
 use pando_query::filter::Filter;
 use pando_query::plan::Hint;
+use pando_query::time_series::Series;
 
 use super::delete::delete_one;
 use super::selection::Selection;
@@ -59,9 +60,35 @@ impl<'i> Expiry<'i> {
     }
 }
 
+/// The time after which the buckets of a time series expire: when the last measurement has.
+struct SeriesExpiry {
+    series: Series,
+    seconds: i64,
+}
+
+impl SeriesExpiry {
+    fn of(collection: &Collection) -> Option<SeriesExpiry> {
+        let RawValue::Document(series) = collection.options().get("timeseries").ok()?? else { return None };
+        let seconds = collection.options().get("expireAfterSeconds").ok()??;
+        Some(SeriesExpiry { series: Series::of(series)?, seconds: whole(seconds) })
+    }
+
+    fn filter(&self, now_ms: i64) -> Document {
+        let last = now_ms.saturating_sub(self.seconds.saturating_mul(1000));
+        let mut filter = Document::new();
+        filter.push("_id", doc! { "$lte": (RawValue::ObjectId(self.series.last_id_at(last)).to_owned()) });
+        let latest = format!("control.max.{}", self.series.time_field);
+        filter.push(latest, doc! { "$lte": (Value::DateTime(last)) });
+        filter
+    }
+}
+
 /// The names of the indexes by which documents of a collection expire. The documents themselves are one, by
 /// their `_id`, where `clusteredIndex` stands beside `expireAfterSeconds`.
 pub(crate) fn expiring_indexes(collection: &Collection) -> Vec<String> {
+    if SeriesExpiry::of(collection).is_some() {
+        return vec![ID_INDEX.to_owned()];
+    }
     let all = collection.describe_indexes().into_iter();
     all.filter(|index| Expiry::of(&index.specification).is_some()).map(|index| index.name).collect()
 }
@@ -117,6 +144,9 @@ pub(crate) fn remove(
 
 /// The filter of the documents that have expired by an index, which may be gone or be another one by now.
 fn filter_by(collection: &Collection, index: &str, now_ms: i64) -> Option<RawDocumentBuf> {
+    if let Some(expiry) = SeriesExpiry::of(collection).filter(|_| index == ID_INDEX) {
+        return Some(expiry.filter(now_ms).to_raw());
+    }
     let described = collection.describe_indexes();
     let found = described.iter().find(|described| described.name == index)?;
     Some(Expiry::of(&found.specification)?.filter(now_ms).to_raw())

@@ -17,7 +17,7 @@ use pando_document::{DocumentWriter, RawDocument};
 use super::write_reply::{
     FailedWrite, Order, count, push_failed, tried, write_errors, write_retried, writes_into_view,
 };
-use super::{load_insert, stored_document};
+use super::{load_insert, stored_document, time_series};
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::error::{Failure, write_failure};
@@ -98,12 +98,22 @@ pub(super) fn insert_batch(
         Ok((inserted, failed))
     })
     .or_else(|error| {
+        if is_of_view(&error)
+            && let Some((_, series)) = context.series(namespace.collection())?
+        {
+            return time_series::insert_batch(context, namespace, &series, documents, order);
+        }
         let refused = writes_into_view(error, documents.len(), order)?;
         ends_session_transaction(context);
         Ok::<_, CommandError>((0, refused))
     })?;
     context.shared.operations.add(OperationKind::Insert, tried(documents.len(), order, &failed));
     Ok((inserted, failed))
+}
+
+/// Whether the name is not one of a collection.
+fn is_of_view(error: &CommandError) -> bool {
+    matches!(error, CommandError::Failed(failure) if failure.code == ErrorCode::CommandNotSupportedOnView)
 }
 
 /// Refuses batches that are empty or too long.

@@ -27,6 +27,9 @@ pub(crate) fn run(
         }
     }
     let namespace = context.namespace(name)?;
+    if let Some((buckets, _)) = context.series(name)? {
+        return write_series(context, &namespace.to_string(), &buckets, scale, reply);
+    }
     let found = context.no_view(&namespace)?;
     reply.append_str("ns", &namespace.to_string());
     match found {
@@ -40,6 +43,26 @@ pub(crate) fn run(
         None => write_nothing(scale, reply),
     }
     Ok(())
+}
+
+/// The figures of a time series: those of its buckets, and how many there are.
+fn write_series(
+    context: &Context<'_>,
+    namespace: &str,
+    buckets: &Collection,
+    scale: u64,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let size = CollectionSize::of(context, buckets)?;
+    reply.append_str("ns", namespace);
+    let mut series = reply.document("timeseries");
+    series.append_str("bucketsNs", buckets.full_name());
+    series.append("bucketCount", scaled(size.counts.documents, 1));
+    let average = size.counts.data_bytes.checked_div(size.counts.documents).unwrap_or(0);
+    series.append("avgBucketSize", scaled(average, 1));
+    series.finish();
+    write_size(&size, scale, reply);
+    write_trees(context, buckets, reply)
 }
 
 /// The engine's figures: of the documents under the engine's name, as MongoDB does, and of each index within

@@ -1,0 +1,289 @@
+//! Inserts into a time series: measurements become buckets of the collection `system.buckets.NAME`.
+//!
+//! # Steps of a batch
+//! 1. Measurements without a time are refused. The others are grouped by meta value and window.
+//! 2. A group becomes buckets of at most [`ROWS_MAX`] measurements. Where seven buckets of its tier are
+//!    remembered (a tier has eight times as many measurements as the one below), they are merged with it: an
+//!    insert of one measurement a time writes each about four times, and not each time the whole bucket.
+//!    When the next window of a meta value begins, the buckets that are left of the one before become one.
+//! 3. One commit writes the new buckets and removes the merged ones. So an acknowledged measurement is as
+//!    durable as any document.
+//!
+//! # Not here
+//! The form of a bucket (crate `query`, `time_series`), reads, which go through a view.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pando_catalog::{Collection, Namespace, WriteTransaction};
+use pando_document::{DocumentWriter, ObjectId, RawDocument, RawDocumentBuf, RawValue};
+use pando_query::time_series::{BUCKETS_PREFIX, Series};
+
+use super::write_reply::{FailedWrite, Order, push_failed};
+use crate::context::Context;
+use crate::error::{Failure, write_failure};
+use crate::open_buckets::{BucketRun, RunKey};
+use crate::{CommandError, ErrorCode, unit_of_work};
+
+/// The most measurements of a bucket, as in MongoDB.
+const ROWS_MAX: usize = 1000;
+/// The most bytes of the measurements of a bucket, unless it is one.
+const BYTES_MAX: usize = 125 * 1024;
+/// Buckets of one tier that are merged with the next of it.
+const RUNS_MERGED: usize = 7;
+/// A bucket with so many measurements takes no more.
+const ROWS_FULL: usize = 512;
+
+/// The measurements of a meta value and a window.
+type Groups = BTreeMap<(i64, Vec<u8>), Vec<RawDocumentBuf>>;
+
+/// Inserts measurements; gives the number of them, and those that failed.
+pub(super) fn insert_batch(
+    context: &mut Context<'_>,
+    namespace: &Namespace,
+    series: &Series,
+    documents: &[&RawDocument],
+    order: Order,
+) -> Result<(u64, Vec<FailedWrite>), CommandError> {
+    if context.open_transaction().is_some() {
+        return Err(CommandError::failed(
+            ErrorCode::OperationNotSupportedInTransaction,
+            format!(
+                "Cannot insert into a time-series collection in a multi-document transaction: {namespace}"
+            ),
+        ));
+    }
+    let buckets = context.namespace(&format!("{BUCKETS_PREFIX}{}", namespace.collection()))?;
+    let (inserted, failed, remembered) = unit_of_work::run(context, |context| {
+        let lease = context.lease(&buckets)?.ok_or_else(|| {
+            CommandError::failed(ErrorCode::NamespaceNotFound, format!("ns not found: {buckets}"))
+        })?;
+        let mut work = context.begin_work()?;
+        let (inserted, failed, groups) = grouped(context, series, documents, order)?;
+        let mut remembered = Vec::new();
+        for ((window, meta), rows) in groups {
+            let key = RunKey { collection: lease.uuid(), window, meta };
+            let mut runs = context.shared.open_buckets.runs(&key);
+            let writer = GroupWriter { context, series, collection: &lease, window };
+            if runs.is_empty() {
+                // The window before has ended, as a rule.
+                let before = RunKey { window: window - series.span_seconds, ..key.clone() };
+                let ended = context.shared.open_buckets.runs(&before);
+                if !ended.is_empty() {
+                    GroupWriter { window: before.window, ..writer }.end(work.writer(), ended)?;
+                    remembered.push((before, Vec::new()));
+                }
+            }
+            writer.write(work.writer(), rows, &mut runs)?;
+            remembered.push((key, runs));
+        }
+        context.commit_work(work)?;
+        Ok((inserted, failed, remembered))
+    })?;
+    for (key, runs) in remembered {
+        context.shared.open_buckets.remember(key, runs);
+    }
+    Ok((inserted, failed))
+}
+
+/// Checks the measurements, and groups those that are to be inserted.
+fn grouped(
+    context: &mut Context<'_>,
+    series: &Series,
+    documents: &[&RawDocument],
+    order: Order,
+) -> Result<(u64, Vec<FailedWrite>, Groups), CommandError> {
+    let (mut inserted, mut failed, mut groups) = (0, Vec::new(), Groups::new());
+    for (index, document) in documents.iter().enumerate() {
+        context.check()?;
+        if context.session_use.as_mut().is_some_and(|session| session.repeated(index).is_some()) {
+            inserted += 1;
+            continue;
+        }
+        let Some(time) = series.time_of(document)? else {
+            let failure = Failure::new(
+                ErrorCode::BadValue,
+                format!(
+                    "'{}' must be present and contain a valid BSON UTC datetime value",
+                    series.time_field
+                ),
+            );
+            push_failed(&mut failed, FailedWrite { index, failure });
+            if order == Order::Ordered {
+                break;
+            }
+            continue;
+        };
+        let mut meta = Vec::new();
+        if let Some(value) = series.meta_of(document)? {
+            let mut writer = DocumentWriter::begin(&mut meta);
+            writer.append("", normalised(value)?.as_ref().map_or(value, |whole| RawValue::Document(whole)));
+            writer.finish();
+        }
+        groups.entry((series.window_of(time), meta)).or_default().push((*document).to_owned());
+        inserted += 1;
+        if let Some(session) = &mut context.session_use {
+            session.executed(index, None);
+        }
+    }
+    Ok((inserted, failed, groups))
+}
+
+/// A meta document with its fields in the order of their names, so that it is one source in whatever order
+/// they come; `None` for a value that is no document.
+fn normalised(meta: RawValue<'_>) -> Result<Option<RawDocumentBuf>, CommandError> {
+    let RawValue::Document(meta) = meta else { return Ok(None) };
+    let mut fields = meta.iter().collect::<Result<Vec<_>, _>>()?;
+    fields.sort_by_key(|(name, _)| *name);
+    let mut bytes = Vec::new();
+    let mut writer = DocumentWriter::begin(&mut bytes);
+    for (name, value) in fields {
+        match normalised(value)? {
+            Some(inner) => writer.append_raw_document(name, &inner),
+            None => writer.append(name, value),
+        }
+    }
+    writer.finish();
+    Ok(Some(RawDocumentBuf::from_vec(bytes)?))
+}
+
+/// The writer of one group.
+#[derive(Clone, Copy)]
+struct GroupWriter<'w, 'c> {
+    context: &'w Context<'c>,
+    series: &'w Series,
+    collection: &'w Arc<Collection>,
+    window: i64,
+}
+
+impl GroupWriter<'_, '_> {
+    /// Merges the runs of a window that has ended into one bucket, where they fit.
+    fn end(&self, transaction: &mut WriteTransaction, runs: Vec<BucketRun>) -> Result<(), CommandError> {
+        let sum: usize = runs.iter().map(|run| run.rows).sum();
+        if runs.len() < 2 || sum > ROWS_MAX {
+            return Ok(());
+        }
+        let mut rows = Vec::new();
+        for run in runs {
+            self.take_bucket(transaction, run, &mut rows)?;
+        }
+        match rows.is_empty() {
+            true => Ok(()),
+            false => self.put_bucket(transaction, &rows).map(|_| ()),
+        }
+    }
+
+    /// Writes the buckets of a group, and merges runs.
+    fn write(
+        &self,
+        transaction: &mut WriteTransaction,
+        rows: Vec<RawDocumentBuf>,
+        runs: &mut Vec<BucketRun>,
+    ) -> Result<(), CommandError> {
+        let mut rows = rows.into_iter().peekable();
+        while rows.peek().is_some() {
+            self.context.check()?;
+            let (mut chunk, mut bytes) = (Vec::new(), 0);
+            while let Some(row) = rows.next_if(|row| {
+                chunk.is_empty() || (chunk.len() < ROWS_MAX && bytes + row.as_bytes().len() <= BYTES_MAX)
+            }) {
+                bytes += row.as_bytes().len();
+                chunk.push(row);
+            }
+            self.write_bucket(transaction, chunk, runs)?;
+        }
+        Ok(())
+    }
+
+    fn write_bucket(
+        &self,
+        transaction: &mut WriteTransaction,
+        mut rows: Vec<RawDocumentBuf>,
+        runs: &mut Vec<BucketRun>,
+    ) -> Result<(), CommandError> {
+        while let Some(first) = first_merged(runs, rows.len()) {
+            let mut older = Vec::new();
+            for run in runs.split_off(first) {
+                self.take_bucket(transaction, run, &mut older)?;
+            }
+            older.append(&mut rows);
+            rows = older;
+        }
+        let id = self.put_bucket(transaction, &rows)?;
+        if rows.len() < ROWS_FULL {
+            runs.push(BucketRun { id, rows: rows.len() });
+        }
+        Ok(())
+    }
+
+    /// Writes a bucket; gives its id.
+    fn put_bucket(
+        &self,
+        transaction: &mut WriteTransaction,
+        rows: &[RawDocumentBuf],
+    ) -> Result<ObjectId, CommandError> {
+        let id = self.series.bucket_id(self.window, self.context.shared.new_object_id());
+        let bucket = self.series.pack(id, rows)?;
+        let namespace = self.collection.namespace();
+        self.collection
+            .insert(transaction, &bucket, self.context.blocking)
+            .map_err(|error| write_failure(error, &namespace.to_string()))?;
+        Ok(id)
+    }
+
+    /// Removes a bucket, and takes its measurements. One that is gone has none.
+    fn take_bucket(
+        &self,
+        transaction: &mut WriteTransaction,
+        run: BucketRun,
+        rows: &mut Vec<RawDocumentBuf>,
+    ) -> Result<(), CommandError> {
+        let (collection, blocking) = (self.collection, self.context.blocking);
+        let id = collection.id_key(RawValue::ObjectId(run.id));
+        let Some(key) = collection.locate(&**transaction, &id, blocking)? else { return Ok(()) };
+        let Some(bytes) = collection.fetch(&**transaction, &key, blocking)? else { return Ok(()) };
+        let bucket = RawDocument::from_bytes(&bytes)?;
+        let unpacked = self.series.unpack(bucket, None)?;
+        for at in 0..unpacked.len() {
+            let mut row = Vec::new();
+            unpacked.write(at, &mut row);
+            rows.push(RawDocumentBuf::from_vec(row)?);
+        }
+        let namespace = collection.namespace();
+        collection
+            .remove(transaction, &key, bucket, blocking)
+            .map_err(|error| write_failure(error, &namespace.to_string()))
+    }
+}
+
+/// The first of the runs that are merged with a bucket of so many measurements; `None` where it stays alone.
+fn first_merged(runs: &[BucketRun], rows: usize) -> Option<usize> {
+    let tier = |rows: usize| rows.max(1).ilog(RUNS_MERGED + 1);
+    let same = runs.iter().rev().take_while(|run| tier(run.rows) == tier(rows)).take(RUNS_MERGED);
+    let (count, sum) = same.fold((0, rows), |(count, sum), run| (count + 1, sum + run.rows));
+    (count == RUNS_MERGED && sum <= ROWS_MAX).then(|| runs.len() - RUNS_MERGED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_measurements_end_in_full_buckets_and_are_written_few_times() {
+        let (mut runs, mut written, mut full) = (Vec::<BucketRun>::new(), 0, 0);
+        for _ in 0..4096 {
+            let mut rows = 1;
+            while let Some(first) = first_merged(&runs, rows) {
+                rows += runs.split_off(first).iter().map(|run| run.rows).sum::<usize>();
+            }
+            written += rows;
+            match rows >= ROWS_FULL {
+                true => full += 1,
+                false => runs.push(BucketRun { id: ObjectId::from_bytes([0; 12]), rows }),
+            }
+            assert!(runs.len() <= 3 * RUNS_MERGED);
+        }
+        assert!(full == 8 && written <= 4 * 4096, "{full} full ones, {written} rows written");
+        assert!(runs.is_empty());
+    }
+}

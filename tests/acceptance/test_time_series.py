@@ -1,0 +1,52 @@
+"""Time series: options and errors, and queries of measurements. The order of their other fields is the server's own."""
+
+import datetime
+import random
+
+import pytest
+
+from both import Order, Texts
+
+START = datetime.datetime(2026, 1, 1)
+
+
+def series(**fields):
+    return {"timeField": "t", **fields}
+
+
+@pytest.mark.parametrize("fields", [
+    *({"timeseries": given} for given in (
+        {}, {"timeField": 1}, series(), series(metaField="m"), series(metaField="t"), series(metaField="_id"), {"timeField": "a.b"}, series(metaField="a.b"),
+        series(metaField=1), series(granularity="seconds"), series(granularity="minutes"), series(granularity="hours"), series(granularity="days"),
+        series(granularity=1), series(bucketMaxSpanSeconds=3600), series(granularity="minutes", bucketMaxSpanSeconds=86400), series(bucketMaxSpanSeconds=100),
+        series(bucketMaxSpanSeconds=0), series(foo=1), "x", None)),
+    *({"timeseries": series(), **beside} for beside in (
+        {"expireAfterSeconds": 100}, {"expireAfterSeconds": -1}, {"expireAfterSeconds": 2**40}, {"expireAfterSeconds": "off"}, {"validator": {"a": 1}},
+        {"validationLevel": "off"}, {"viewOn": "x"}, {"idIndex": {"key": {"_id": 1}, "name": "_id_"}}, {"autoIndexId": True},
+        {"clusteredIndex": {"key": {"_id": 1}, "unique": True}}, {"capped": True, "size": 10}, {"capped": False}, {"size": 10}, {"pipeline": []})),
+], ids=repr)
+def test_creates(both, fields):
+    both.same({"create": "s", **fields}, texts=Texts.COMPARED)
+    both.same({"listCollections": 1, "filter": {"name": "s"}}, order=Order.FREE)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_queries(both, seed):
+    chance = random.Random(seed)
+    both.same({"create": "s", "timeseries": series(metaField="m", granularity=chance.choice(["seconds", "minutes"]))})
+    at = lambda: START + datetime.timedelta(seconds=chance.randint(0, 100_000))
+    rows = [{"_id": n, "t": at(), "m": chance.choice([1, "x", {"a": n % 3, "b": 1}, None]), "v": chance.choice([n, n / 7, f"text {n % 4}", None]), "w": n % 10}
+            for n in range(400)]
+    for begin in range(0, 400, 40):
+        both.same({"insert": "s", "documents": rows[begin:begin + 40]})
+    both.same({"insert": "s", "documents": [{"_id": 1000}, {"t": 5}], "ordered": False}, texts=Texts.COMPARED)
+    for filter_ in ({}, {"t": {"$gte": at()}}, {"t": {"$lt": at()}}, {"t": {"$gt": START, "$lte": at()}}, {"m": 1}, {"m.a": 2}, {"m": None}, {"m": {"a": 1, "b": 1}},
+                    {"v": {"$gt": 50}}, {"t": rows[3]["t"]}, {"t": {"$ne": rows[3]["t"]}}, {"$or": [{"m": "x"}, {"w": 3}]}, {"m": {"$exists": False}}, {"m": {"$type": "object"}},
+                    {"$and": [{"m.a": {"$in": [0, 1]}}, {"t": {"$gte": at()}}]}, {"t": {"$gt": 5}}, {"t": {"$in": [rows[5]["t"], rows[6]["t"]]}}):
+        project = {"$project": {"_id": 0, "a": "$_id", "b": "$t", "c": "$m", "d": "$v"}}
+        both.rows({"aggregate": "s", "pipeline": [{"$match": filter_}, project, {"$sort": {"a": 1}}]})
+        both.rows({"aggregate": "s", "pipeline": [{"$match": filter_}, {"$group": {"_id": "$m", "n": {"$sum": 1}, "max": {"$max": "$v"}}}]}, order=Order.FREE)
+        both.same({"count": "s", "query": filter_}, ignore=["ok"])
+        both.same({"distinct": "s", "key": "w", "query": filter_}, order=Order.FREE, ignore=["ok", "values"])
+    both.rows({"find": "s", "filter": {"w": 3}, "projection": {"_id": 1}, "sort": {"_id": 1}})
+    both.rows({"find": "s", "projection": {"t": 1}, "sort": {"_id": -1}, "limit": 5, "skip": 2})

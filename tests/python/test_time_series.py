@@ -1,0 +1,141 @@
+"""Time series: their options, measurements into buckets and out of them, filters, lists and expiry."""
+
+import datetime
+import random
+import re
+import time
+
+import pytest
+from pymongo.errors import BulkWriteError, OperationFailure, WriteError
+
+from server import Server
+
+START = datetime.datetime(2026, 1, 1)
+
+
+def at(seconds):
+    return START + datetime.timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def series(db):
+    return db.create_collection("s", timeseries={"timeField": "t", "metaField": "m"})
+
+
+def test_measurements_come_back_as_they_went_in(db, series):
+    chance = random.Random(1)
+    rows = [{"_id": n, "t": at(chance.randint(0, 20_000)), "m": {"a": n % 5, "b": "x"}, "v": chance.random(), "i": n, **({"s": f"text {n % 3}"} if n % 4 else {})}
+            for n in range(1500)]
+    for row in rows[:200]:
+        series.insert_one(row)
+    series.insert_many(rows[200:])
+    found = sorted(series.find(), key=lambda row: row["_id"])
+    assert found == rows and list(found[0])[:2] == ["t", "m"]
+    assert series.count_documents({}) == 1500 and db["system.buckets.s"].count_documents({}) < 200
+    for query in ({"t": {"$gte": at(5000), "$lt": at(9000)}}, {"m.a": 3}, {"m": {"a": 1, "b": "x"}}, {"t": rows[7]["t"]}, {"v": {"$gt": 0.5}, "m.a": {"$in": [1, 2]}},
+                  {"$and": [{"t": {"$gt": at(100)}}, {"i": {"$lt": 50}}]}, {"$or": [{"m.a": 1}, {"i": 7}]}, {"s": {"$exists": False}}, {"t": {"$not": {"$gt": at(100)}}}):
+        copy = db["plain"]
+        if not copy.count_documents({}):
+            copy.insert_many(rows)
+        key = lambda row: row["_id"]
+        assert sorted(series.find(query), key=key) == sorted(copy.find(query), key=key), query
+        assert series.count_documents(query) == copy.count_documents(query)
+    group = [{"$match": {"t": {"$gte": at(3000)}}}, {"$group": {"_id": "$m.a", "n": {"$sum": 1}, "least": {"$min": "$v"}}}, {"$sort": {"_id": 1}}]
+    assert list(series.aggregate(group)) == list(db.plain.aggregate(group))
+    assert series.distinct("s") == ["text 0", "text 1", "text 2"]
+    assert [row["i"] for row in series.find(sort=[("i", -1)], limit=2, skip=1)] == [1498, 1497]
+
+
+def test_a_filter_of_time_reads_few_buckets(db, series):
+    series.insert_many([{"t": at(3600 * n), "m": n % 2, "v": n} for n in range(500)])
+    plan = db.command({"explain": {"find": "s", "filter": {"t": {"$gte": at(3600 * 490)}}}, "verbosity": "executionStats"})
+    assert "control.max.t" in str(plan)
+    examined = [int(number) for number in re.findall(r"'totalDocsExamined': (\d+)", str(plan))]
+    assert examined and max(examined) <= 12
+    assert len(list(series.find({"t": {"$gte": at(3600 * 490)}}))) == 10
+
+
+def test_measurements_without_a_time_are_refused(db, series):
+    for row in ({"_id": 1}, {"t": 5}, {"t": None}, {"t": [START]}):
+        with pytest.raises(WriteError) as error:
+            series.insert_one(row)
+        assert error.value.code == 2
+    with pytest.raises(BulkWriteError) as error:
+        series.insert_many([{"t": START}, {"x": 1}, {"t": START}], ordered=False)
+    assert error.value.details["nInserted"] == 2
+    with pytest.raises(BulkWriteError) as error:
+        series.insert_many([{"t": START}, {"x": 1}, {"t": START}])
+    assert error.value.details["nInserted"] == 1 and series.count_documents({}) == 3
+    assert db.command("insert", "s", documents=[{"t": START, "q": None}])["n"] == 1
+    assert list(series.find({"q": None, "_id": {"$exists": False}})) == [{"t": START, "q": None}]
+    series.insert_many([{"_id": 7, "t": START}, {"_id": 7, "t": START}])
+    assert series.count_documents({"_id": 7}) == 2
+
+
+@pytest.mark.parametrize("fields,code", [
+    ({}, 40414), ({"timeField": 1}, 14), ({"timeField": "a.b"}, 72), ({"timeField": "t", "metaField": "t"}, 72), ({"timeField": "t", "metaField": "_id"}, 72),
+    ({"timeField": "t", "granularity": "days"}, 2), ({"timeField": "t", "bucketMaxSpanSeconds": 100}, 5510500), ({"timeField": "t", "foo": 1}, 40415),
+])
+def test_wrong_options_are_refused(db, fields, code):
+    with pytest.raises(OperationFailure) as error:
+        db.command("create", "n", timeseries=fields)
+    assert error.value.code == code
+
+
+def test_lists_and_figures(db, series):
+    series.insert_many([{"t": START, "m": 1, "v": n} for n in range(10)])
+    listed = {one["name"]: one for one in db.list_collections()}
+    options = {"timeField": "t", "metaField": "m", "granularity": "seconds", "bucketMaxSpanSeconds": 3600}
+    assert set(listed) == {"s", "system.buckets.s", "system.views"}
+    assert (listed["s"]["type"], listed["s"]["options"]) == ("timeseries", {"timeseries": options})
+    told = db.command("collStats", "s")
+    assert told["timeseries"]["bucketsNs"] == f"{db.name}.system.buckets.s" and told["timeseries"]["bucketCount"] == 1
+    for again in ({"timeseries": {"timeField": "t"}}, {}):
+        with pytest.raises(OperationFailure) as error:
+            db.command("create", "s", **again)
+        assert error.value.code == 48
+    for command in ({"update": "s", "updates": [{"q": {}, "u": {"$set": {"v": 1}}}]}, {"delete": "s", "deletes": [{"q": {}, "limit": 0}]}):
+        assert db.command(command)["writeErrors"][0]["code"] == 166
+    for command in ({"createIndexes": "s", "indexes": [{"key": {"t": 1}, "name": "t_1"}]}, {"convertToCapped": "s", "size": 1}, {"validate": "s"}):
+        with pytest.raises(OperationFailure) as error:
+            db.command(command)
+        assert error.value.code == 166
+    with pytest.raises(OperationFailure) as error:
+        db["system.buckets.s"].insert_one({"a": 1})
+    assert error.value.code == 115
+    db.drop_collection("s")
+    assert [name for name in db.list_collection_names() if name != "system.views"] == []
+    db.create_collection("s", timeseries={"timeField": "t"}).insert_one({"t": START})
+    db.drop_collection("system.buckets.s")
+    assert [name for name in db.list_collection_names() if name != "system.views"] == []
+
+
+def test_single_inserts_are_merged_and_survive_a_kill(tmp_path):
+    server = Server(tmp_path / "data").start()
+    with server.client() as client:
+        series = client.k.create_collection("s", timeseries={"timeField": "t", "metaField": "m"})
+        for n in range(600):
+            series.insert_one({"_id": n, "t": at(n), "m": "one"})
+        assert client.k["system.buckets.s"].count_documents({}) < 20
+    server.kill()
+    server.start()
+    with server.client() as client:
+        assert sorted(row["_id"] for row in client.k.s.find()) == list(range(600))
+        client.k.s.insert_one({"_id": 600, "t": at(600), "m": "one"})
+        assert client.k.s.count_documents({}) == 601
+    server.stop()
+
+
+def test_measurements_expire(client, db):
+    db.create_collection("e", timeseries={"timeField": "t"}, expireAfterSeconds=3600)
+    now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None, microsecond=0)
+    db.e.insert_many([{"_id": 1, "t": now - datetime.timedelta(days=2)}, {"_id": 2, "t": now}])
+    client.admin.command("setParameter", 1, ttlMonitorSleepSecs=1)
+    try:
+        for _ in range(100):
+            if [row["_id"] for row in db.e.find()] == [2]:
+                break
+            time.sleep(0.2)
+        assert [row["_id"] for row in db.e.find()] == [2]
+    finally:
+        client.admin.command("setParameter", 1, ttlMonitorSleepSecs=60)
