@@ -184,12 +184,20 @@ def test_spliced_messages_do_not_log_in(guarded):
 @pytest.mark.parametrize("first", [
     b"", b"n,,", b"n,,n=ada", b"y,,n=ada,r=abcdefgh", b"p=tls-unique,,n=ada,r=abcdefgh", b"n,a=root,n=ada,r=abcdefgh",
     b"n,,m=x,n=ada,r=abcdefgh", b"n,,n=a=da,r=abcdefgh", b"n,,n=a\0da,r=abcdefgh", b"n,,n=\xff,r=abcdefgh",
-    b"n,,n=ada,r=", b"n,,n=ada,r=\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", b"n,,n=" + b"a" * 100_000 + b",r=abcdefgh",
-    b"n,,n=ada,r=" + b"a" * 100_000,
+    b"n,,n=ada,r=", b"n,,n=ada,r=\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9",
 ])
 def test_a_first_message_that_is_none_is_refused(raw, first):
     assert raw.ask("admin", start(first))["code"] == 18
     assert raw.ask("admin", going_on(b"x"))["code"] == 17
+
+
+@pytest.mark.parametrize("first", [b"n,,n=" + b"a" * 100_000 + b",r=abcdefgh", b"n,,n=ada,r=" + b"a" * 100_000])
+def test_an_oversized_message_is_refused_and_ends_a_guarded_connection(guarded, server, first):
+    with Raw(server.port) as raw:
+        assert raw.ask("admin", start(first))["code"] == 18
+        assert raw.ask("admin", going_on(b"x"))["code"] == 17
+    with Raw(guarded.port) as raw, pytest.raises((AssertionError, OSError)):
+        raw.ask("admin", start(first))
 
 
 def test_names_that_look_alike_are_others(raw):

@@ -94,6 +94,16 @@ def test_a_write_to_the_collection_itself_takes_effect_as_well(guarded, admin):
         assert users_of(raw) == []
 
 
+def test_a_collection_that_is_renamed_takes_effect_as_well(guarded, admin):
+    admin.command("createRole", "mine", privileges=[], roles=["read"])
+    admin.command("createUser", "open", pwd="p", roles=["mine"])
+    with Raw(guarded.port) as raw:
+        roles = lambda: raw.command("admin", {"connectionStatus": 1})["authInfo"]["authenticatedUserRoles"]
+        assert log_in(raw, "admin", "open", "p")["done"] and len(roles()) == 2
+        admin.command("renameCollection", "admin.system.roles", to="admin.away")
+        assert roles() == []
+
+
 def test_a_user_that_is_dropped_during_his_login_is_not_logged_in(guarded, admin):
     admin.command("createUser", "short", pwd="p", roles=[])
     with Raw(guarded.port) as raw:

@@ -1,5 +1,6 @@
 //! The surroundings of one request: the state of the store, the connection, and whether the caller may block.
 
+mod account_changes;
 mod view_lookup;
 
 use std::cell::RefCell;
@@ -19,7 +20,6 @@ use pando_query::filter::Filter;
 use pando_query::plan::{Plan, point_lookup};
 use pando_query::time_series::BUCKETS_PREFIX;
 
-use crate::accounts::store;
 use crate::cursors::Cursors;
 use crate::error::Failure;
 use crate::generic_arguments::{ReadConcern, ReadLevel, WriteConcern};
@@ -349,9 +349,7 @@ impl<'c> Context<'c> {
                 format!("Cannot write to system collection {namespace} within a transaction."),
             ));
         }
-        if namespace.is_system() {
-            self.changes_accounts |= store::has(namespace.database(), namespace.collection());
-        }
+        self.note_target(namespace);
         if namespace.collection().starts_with(BUCKETS_PREFIX) {
             return Err(CommandError::failed(
                 ErrorCode::CommandNotSupported,
@@ -359,16 +357,6 @@ impl<'c> Context<'c> {
             ));
         }
         Ok(namespace.check_writable()?)
-    }
-
-    /// Notes that the request changes users or roles: all logins are made again.
-    pub fn note_account_change(&mut self) {
-        self.changes_accounts = true;
-    }
-
-    /// Whether the request may have changed users or roles.
-    pub fn changes_accounts(&self) -> bool {
-        self.changes_accounts
     }
 
     /// Begins a reader of the newest snapshot.

@@ -35,6 +35,8 @@ pub(crate) fn run(
     }
     check_writable("source", &from)?;
     check_writable("target", &to)?;
+    context.note_target(&from);
+    context.note_target(&to);
     if from.collection() == "system.users" || to.collection() == "system.users" {
         return Err(CommandError::failed(
             ErrorCode::IllegalOperation,
