@@ -61,10 +61,13 @@ pub(crate) fn fields_of(pattern: &RawDocument) -> Result<Vec<IndexField>, String
 
 /// The fields of a key pattern, at least one.
 fn fields_of_index(pattern: &RawDocument) -> Result<Vec<IndexField>, String> {
-    let mut fields = Vec::new();
+    let mut fields: Vec<IndexField> = Vec::new();
     for field in pattern.iter() {
         let (path, order) = field.map_err(|error| error.to_string())?;
+        let is_behind_term = fields.last().is_some_and(|field| field.kind == FieldKind::TextTerm);
         let (direction, kind) = match order {
+            RawValue::String("text") => (Direction::Ascending, FieldKind::TextTerm),
+            _ if is_behind_term => (Direction::Ascending, FieldKind::TextScore),
             RawValue::String("hashed") => (Direction::Ascending, FieldKind::Hashed),
             order if is_wildcard(path) => (direction_of(path, order)?, FieldKind::Wildcard),
             order => (direction_of(path, order)?, FieldKind::Value),

@@ -237,6 +237,21 @@ pub enum WriteError {
         /// The path of the field.
         path: String,
     },
+    /// The document names a language that a text index does not know, or something that is no name.
+    #[error("{}", match language {
+        Some(name) => format!("language override unsupported: {name}"),
+        None => "found language override field in document with non-string type".to_owned(),
+    })]
+    TextLanguage {
+        /// The name, if it is one.
+        language: Option<String>,
+    },
+    /// A text index cannot hold the document.
+    #[error("Field '{path}' of text index contains an array in document")]
+    ArrayBesideText {
+        /// The path of the field.
+        path: String,
+    },
     /// The keys of one document are too many.
     #[error("the keys of the document in index {index} take more than {bytes_max} bytes")]
     KeysTooLarge {

@@ -78,6 +78,10 @@ pub enum FieldKind {
     /// The path of such a field, where a description is about one path or a part of them. The value is the
     /// next field.
     WildcardPath,
+    /// A term of a text index.
+    TextTerm,
+    /// The score of that term.
+    TextScore,
 }
 
 /// The name of the wildcard, and the last component of the field of an index of all fields below another.
@@ -135,6 +139,11 @@ impl IndexDescription {
     /// Whether it is over the fields that documents happen to have, be it described as a whole or for a path.
     pub fn is_wildcard(&self) -> bool {
         self.fields.iter().any(|field| matches!(field.kind, FieldKind::Wildcard | FieldKind::WildcardPath))
+    }
+
+    /// Whether it is over the words of strings.
+    pub fn is_text(&self) -> bool {
+        self.fields.iter().any(|field| field.kind == FieldKind::TextTerm)
     }
 
     /// Where the path stands in a key, if the description is about paths of a wildcard index.

@@ -203,7 +203,11 @@ pub fn write_failure(error: WriteError, namespace: &str) -> CommandError {
         WriteError::ArrayBesideWildcard { .. } => {
             CommandError::failed(ErrorCode::Location(7_246_301), error.to_string())
         }
-        WriteError::KeysTooLarge { .. } => {
+        WriteError::TextLanguage { ref language } => {
+            let code = if language.is_some() { 17_262 } else { 17_261 };
+            CommandError::failed(ErrorCode::Location(code), error.to_string())
+        }
+        WriteError::KeysTooLarge { .. } | WriteError::ArrayBesideText { .. } => {
             CommandError::failed(ErrorCode::CannotBuildIndexKeys, error.to_string())
         }
         WriteError::ArrayInPrimaryKey { .. } | WriteError::PartialFilter { .. } => {

@@ -32,6 +32,7 @@ mod gathered_keys;
 mod key_ranges;
 mod row;
 mod source;
+mod text_source;
 
 pub use counters::{Counters, ExecutionFigures};
 pub use executor::{Executor, Revisits};

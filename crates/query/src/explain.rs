@@ -9,6 +9,7 @@
 mod executed;
 mod scan;
 mod summary;
+mod text;
 
 use pando_catalog::DeviceReads;
 use pando_document::{Document, RawDocument, RawValue, Value};
@@ -18,7 +19,7 @@ pub use self::summary::PlanSummary;
 use crate::execute::ExecutionFigures;
 use crate::filter::{FieldTest, Filter, Node, Operator, Test};
 use crate::memory::MEMORY_BYTES_MAX;
-use crate::plan::{Access, Coverage, Plan};
+use crate::plan::{Access, Coverage, Plan, Scores};
 use crate::sort::SortPattern;
 
 /// The stage that takes the number of all documents from the collection's counter.
@@ -199,7 +200,8 @@ pub fn winning_plan(plan: &Plan, projection: ExplainedProjection<'_>) -> Documen
     if let Some(limit) = plan.sort_limit() {
         sort.push("limitAmount", number(limit));
     }
-    sort.push("type", "simple");
+    let has_score = matches!(&plan.access, Access::Text(search) if search.scores == Scores::Wanted);
+    sort.push("type", if has_score { "default" } else { "simple" });
     let (stage, _) = access(plan);
     if plan.limit.is_none() && projection.keeps(pattern) {
         return skip(plan, around(sort, projected(plan, projection, stage)));
@@ -304,6 +306,7 @@ fn access(plan: &Plan) -> (Document, bool) {
             }
             Coverage::Document => fetch(plan, scan::index_scan(scan)),
         },
+        Access::Text(search) => text::search(plan, search),
         Access::Union(scans) => {
             let mut union = named("OR");
             let scans = scans.iter().map(|scan| Value::Document(scan::index_scan(scan)));

@@ -43,8 +43,8 @@ pub(crate) use self::fold::FAILED_TO_FOLD;
 pub use self::frame::Frame;
 pub(crate) use self::integer::{narrowed, truncated};
 pub(crate) use self::operator::interval_of;
-pub(crate) use self::operator::is_known;
 pub(crate) use self::operator::{PercentileArguments, TimeUnit};
+pub(crate) use self::operator::{is_known, parse_meta};
 pub(crate) use self::scope::{Conditions, check_user_name};
 pub use self::scope::{Optimisation, ParseScope};
 pub use self::watch::EvaluationWatch;
@@ -89,6 +89,11 @@ impl Expression {
             other => Node::Constant(Literal::new(other)),
         };
         Ok(Expression { node })
+    }
+
+    /// The value at a path of the root.
+    pub(crate) fn of_path(path: FieldPath) -> Expression {
+        Expression { node: Node::Path(path) }
     }
 
     /// An expression that is always this value.

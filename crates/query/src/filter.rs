@@ -22,7 +22,7 @@
 //!
 //! # Not here
 //! Projections that look like filters (`$elemMatch` in a projection parses its condition by
-//! [`Filter::parse`]), geometry, text.
+//! [`Filter::parse`]), geometry.
 
 mod all;
 mod bits;
@@ -43,6 +43,7 @@ mod regex;
 mod schema;
 mod size;
 mod subject;
+mod text;
 mod to_document;
 mod type_set;
 
@@ -56,6 +57,8 @@ pub use in_list::InList;
 pub use modulo::Modulo;
 pub use node::{FieldTest, Node, Test};
 pub use schema::Schema;
+pub use text::TextTest;
+pub(crate) use text::{index_required as text_index_required, is_in as has_text};
 pub use type_set::TypeSet;
 
 use pando_document::{Document, RawDocument, RawDocumentBuf};
@@ -73,6 +76,21 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// The explained form of the filter without its search for words.
+    pub(crate) fn without_search(&self) -> Document {
+        let rest = match &self.root {
+            Node::Text(_) => Vec::new(),
+            Node::And(nodes) => nodes.iter().filter(|node| !matches!(node, Node::Text(_))).cloned().collect(),
+            single => vec![single.clone()],
+        };
+        Filter::all_of(rest).to_document()
+    }
+
+    /// Whether it has a search for words.
+    pub fn has_text(&self) -> bool {
+        self.root.has_search()
+    }
+
     /// Parses a filter document. `scope` knows the variables that `$expr` may use.
     ///
     /// # Errors

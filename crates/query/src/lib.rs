@@ -19,14 +19,14 @@
 //! ```arrows
 //! update -> array_sort, expression, filter, memory, pipeline
 //! explain -> execute, filter, memory, plan, sort
-//! pipeline -> expression, filter, memory, projection, sort, time_series
-//! execute -> filter, memory, plan, sort
-//! plan -> filter, partial_index, regular_expression, sort, wildcard_index
-//! partial_index -> expression, filter, wildcard_index
-//! projection -> expression, filter
-//! filter -> expression, regular_expression
-//! sort -> expression, memory
-//! expression -> array_sort, date, memory, regular_expression
+//! pipeline -> expression, filter, memory, plan, projection, sort, text_index, time_series
+//! execute -> filter, memory, plan, sort, text_index
+//! plan -> filter, partial_index, regular_expression, sort, text_index, wildcard_index
+//! partial_index -> expression, filter, text_index, wildcard_index
+//! projection -> expression, filter, text_index
+//! filter -> expression, regular_expression, text_index
+//! sort -> expression, memory, text_index
+//! expression -> array_sort, date, memory, regular_expression, text_index
 //! needs -> path
 //! path -> error, field_tables
 //! merged_fields -> literal
@@ -67,6 +67,7 @@ pub mod projection;
 pub mod regular_expression;
 pub mod shell_text;
 pub mod sort;
+pub mod text_index;
 pub mod time_series;
 pub mod update;
 mod value_set;

@@ -20,6 +20,7 @@ use crate::expression::ParseScope;
 use crate::filter::{Filter, Node, Test};
 use crate::hashed_index::HashedKeys;
 use crate::shell_text::document_text;
+use crate::text_index::TextKeys;
 use crate::wildcard_index::WildcardKeys;
 use crate::{ErrorCode, QueryError};
 
@@ -98,7 +99,9 @@ fn check_node(node: &Node) -> Result<(), String> {
         Node::Field(field) => {
             matches!(field.test, Test::Comparison(_) | Test::In(_) | Test::Exists | Test::Type(_))
         }
-        Node::Nor(_) | Node::Not(_) | Node::Expression(_) | Node::Schema(_) | Node::Never => false,
+        Node::Nor(_) | Node::Not(_) | Node::Expression(_) | Node::Schema(_) | Node::Text(_) | Node::Never => {
+            false
+        }
     };
     if is_permitted {
         return Ok(());
@@ -150,7 +153,7 @@ pub fn filter_of(specification: &RawDocument) -> Option<Result<Filter, QueryErro
     }
 }
 
-/// The kinds of index of the store: ordinary, hashed, wildcard and partial ones.
+/// The kinds of index of the store: ordinary, hashed, wildcard, text and partial ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IndexKinds;
 
@@ -177,6 +180,10 @@ impl IndexFactory for IndexKinds {
         let description = IndexDescription::from_specification(specification)?;
         let generator: Option<Arc<dyn KeyGenerator>> = match WildcardKeys::of(&description) {
             Some(keys) => Some(Arc::new(keys?)),
+            None if description.is_text() => {
+                let keys = TextKeys::of(&description).ok_or("the index is no text index")?;
+                Some(Arc::new(keys?))
+            }
             None if description.hashed_field().is_some() => Some(Arc::new(HashedKeys::new(&description))),
             None => None,
         };

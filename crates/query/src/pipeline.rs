@@ -28,6 +28,7 @@ mod accumulator;
 mod fault;
 mod measured;
 mod optimiser;
+mod scores;
 mod searches_shown;
 mod stage;
 
@@ -44,9 +45,10 @@ use self::measured::Measured;
 use self::stage::{Definition, Stage};
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
-use crate::filter::Filter;
+use crate::filter::{Filter, has_text};
 use crate::memory::StageMemory;
 use crate::needs::Needs;
+use crate::plan::Scores;
 
 /// Most stages of one pipeline, as in MongoDB.
 const STAGES_MAX: usize = 1000;
@@ -180,6 +182,8 @@ pub type Take<'t> = &'t mut dyn FnMut(&RawDocument) -> Result<(), QueryError>;
 #[derive(Clone, Debug, Default)]
 pub struct Pipeline {
     stages: Vec<ParsedStage>,
+    /// Whether its stages look at the scores of the search that it begins with.
+    scores: Scores,
 }
 
 #[derive(Clone, Debug)]
@@ -248,6 +252,23 @@ pub struct PipelineRun {
 impl Pipeline {
     /// Parses the stages.
     pub fn parse(stages: &RawArray, scope: &ParseScope) -> Result<Pipeline, QueryError> {
+        match scores::of(stages, scope)? {
+            Scores::Unneeded => Pipeline::parse_stages(stages, scope),
+            Scores::Wanted => {
+                let mut pipeline = Pipeline::parse_stages(stages, &scope.with_scores())?;
+                pipeline.stages.push(scores::removal()?);
+                pipeline.scores = Scores::Wanted;
+                Ok(pipeline)
+            }
+        }
+    }
+
+    /// Whether documents need the scores of a search.
+    pub fn scores(&self) -> Scores {
+        self.scores
+    }
+
+    fn parse_stages(stages: &RawArray, scope: &ParseScope) -> Result<Pipeline, QueryError> {
         let mut pipeline = Pipeline::default();
         for element in stages.iter() {
             let RawValue::Document(text) = element? else {
@@ -277,7 +298,7 @@ impl Pipeline {
                 "Pipeline length must be no longer than {STAGES_MAX} stages"
             )));
         }
-        Ok(Pipeline { stages: optimiser::optimised(pipeline.stages, scope)? })
+        Ok(Pipeline { stages: optimiser::optimised(pipeline.stages, scope)?, scores: Scores::Unneeded })
     }
 
     fn push(
@@ -287,6 +308,7 @@ impl Pipeline {
         argument: RawValue<'_>,
         scope: &ParseScope,
     ) -> Result<(), QueryError> {
+        scores::check_place(name, argument, self.stages.len())?;
         let is_misplaced = FIRST_ONLY.contains(&name) && !self.stages.is_empty();
         let misplaced = || {
             PipelineFault::StageNotFirst
@@ -312,6 +334,13 @@ impl Pipeline {
         self.stages.is_empty()
     }
 
+    /// The pipeline behind the search that it begins with, which has been answered with its filter.
+    pub(crate) fn behind_search(&self) -> Option<Pipeline> {
+        let first = self.stages.first()?.argument_document()?;
+        let is_search = self.stages[0].name() == "$match" && has_text(&first);
+        is_search.then(|| Pipeline { stages: self.stages[1..].to_vec(), scores: self.scores })
+    }
+
     /// Whether it reads no collection: it begins with `$documents`.
     pub fn makes_documents(&self) -> bool {
         self.stages.first().is_some_and(|stage| stage.name() == "$documents")
@@ -325,8 +354,12 @@ impl Pipeline {
     /// The stages in the order in which they are carried out, for `explain`; with the figures of a run of
     /// them that was measured.
     pub fn explain(&self, run: Option<&PipelineRun>) -> Vec<Document> {
-        let mut shown: Vec<Document> =
-            self.stages.iter().map(|stage| stage.definition.shown(&stage.text)).collect();
+        let mut shown: Vec<Document> = self
+            .stages
+            .iter()
+            .filter(|stage| !stage.name().is_empty())
+            .map(|stage| stage.definition.shown(&stage.text))
+            .collect();
         if let Some(run) = run {
             shown.iter_mut().zip(&run.stages).for_each(|(shown, stage)| stage.explain(shown));
         }
@@ -353,7 +386,13 @@ impl Pipeline {
                 _ => limit = Some(limit.map_or(count, |limit| limit.min(count))),
             }
         }
-        Pushdown { filter: all_of(&filters), sort, skip, limit, rest: Pipeline { stages: stages.collect() } }
+        Pushdown {
+            filter: all_of(&filters),
+            sort,
+            skip,
+            limit,
+            rest: Pipeline { stages: stages.collect(), scores: self.scores },
+        }
     }
 
     /// The fields that the stages look at. Of a pipeline without stages that is everything: its documents are

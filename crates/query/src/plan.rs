@@ -17,7 +17,7 @@
 //! 3. Each index that narrows the search, or gives the order of the sort, is a candidate, as is the
 //!    collection itself. The cheapest by [`cost`] wins.
 //! 4. If none narrows but an `$or` has an index for each branch, the union of those scans wins.
-//! 5. `hint`, `min` and `max` leave no choice ([`forced`]).
+//! 5. `hint`, `min` and `max` leave no choice ([`forced`]), nor does a search for words ([`text`]).
 //!
 //! # Invariants
 //! - A plan finds every document that matches, and none twice.
@@ -43,9 +43,12 @@ mod predicates;
 mod primary_point;
 mod returned_key;
 mod specification;
+mod text;
 mod union;
 mod usable_index;
 pub(crate) mod wildcard;
+
+use std::sync::Arc;
 
 use pando_catalog::{Collection, IndexDescription, Layout, SnapshotTimestamp, Truncation};
 use pando_keyorder::Direction;
@@ -54,13 +57,15 @@ pub use fault::PlanFault;
 pub use interval::{Cut, Interval, Intervals, Side};
 pub use point_lookup::{plan_by_id, point_lookup};
 pub use returned_key::ReturnedKey;
-pub use specification::{Consumer, FindSpecification, Hint, ProjectionNeeds};
+pub use specification::{Consumer, FindSpecification, Hint, ProjectionNeeds, Scores};
+pub(crate) use text::score_not_available;
 
 use self::usable_index::UsableIndex;
 use crate::QueryError;
 use crate::filter::Filter;
 use crate::literal::Literal;
 use crate::sort::{Sort, SortPattern};
+use crate::text_index::TextSearch;
 
 /// How a find is carried out.
 #[derive(Clone, Debug)]
@@ -92,6 +97,8 @@ pub enum Access {
     Index(IndexAccess),
     /// The entries of several scans, each document once.
     Union(Vec<IndexAccess>),
+    /// A search for words.
+    Text(Box<TextAccess>),
 }
 
 /// Which way a scan goes through keys.
@@ -136,6 +143,21 @@ pub struct IndexAccess {
     pub bounds: ScanBounds,
     /// Which way.
     pub direction: ScanDirection,
+}
+
+/// A search for words in a text index.
+#[derive(Clone, Debug)]
+pub struct TextAccess {
+    /// The index, as it was when planned.
+    pub index: IndexDescription,
+    /// By field, in the field's direction; all terms.
+    pub bounds: Vec<Intervals>,
+    /// The search.
+    pub search: Arc<TextSearch>,
+    /// Whether documents get their scores.
+    pub scores: Scores,
+    /// The scans of the other branches of an `$or`.
+    pub others: Vec<IndexAccess>,
 }
 
 /// Which entries of an index a scan is about.
@@ -197,6 +219,9 @@ impl Plan {
 /// # Errors
 /// A hint that fits no index; `min` and `max` that do not fit the hint.
 pub fn plan(find: &FindSpecification<'_>, indexes: &[IndexDescription]) -> Result<Plan, QueryError> {
+    if let Some(plan) = text::plan(find, indexes)? {
+        return Ok(plan);
+    }
     if let Some(plan) = forced::plan(find, indexes)? {
         return Ok(plan);
     }
@@ -206,7 +231,8 @@ pub fn plan(find: &FindSpecification<'_>, indexes: &[IndexDescription]) -> Resul
     let nodes = predicates::conjunction(find.filter);
     let predicates = predicates::of_conjunction(nodes);
     let indexes = wildcard::described(indexes, nodes);
-    let usable: Vec<UsableIndex<'_>> = indexes.iter().filter_map(UsableIndex::of).collect();
+    let ordered = indexes.iter().filter(|index| !index.is_text());
+    let usable: Vec<UsableIndex<'_>> = ordered.filter_map(UsableIndex::of).collect();
     let mut candidates: Vec<candidate::Candidate> = usable
         .iter()
         .filter(|index| index.has_all_matches(nodes, &predicates))

@@ -28,6 +28,7 @@ use self::tree::{Child, Computed, Fallback, Fields};
 use crate::error::QueryError;
 use crate::expression::{Evaluated, FAILED_TO_FOLD, FieldPath, Frame, ParseScope};
 use crate::needs::Needs;
+use crate::text_index::SCORE_FIELD;
 
 /// A parsed projection.
 #[derive(Clone, Debug)]
@@ -129,6 +130,13 @@ impl Projection {
         }
         writer.finish();
         parse::parse(&RawDocumentBuf::from_vec(bytes)?, Flavour::Stage, &ParseScope::default())
+    }
+
+    /// The removal of the score of a search.
+    pub fn without_score() -> Projection {
+        let mut tree = Fields::default();
+        tree.prepend(SCORE_FIELD, Child::Drop);
+        Projection::new(tree, Fallback::Keep, Finish::default())
     }
 
     /// Whether a projection names a positional path at its top, before it is parsed.

@@ -15,7 +15,7 @@ use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc
 use pando_query::explain::{ExplainedProjection, winning_plan};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
-use pando_query::plan::{Consumer, FindSpecification, Hint, ProjectionNeeds, plan};
+use pando_query::plan::{Consumer, FindSpecification, Hint, ProjectionNeeds, Scores, plan};
 use pando_query::projection::Projection;
 use pando_query::shell_text::document_text;
 use pando_query::sort::Sort;
@@ -75,6 +75,7 @@ fn planned(find: &RawDocument, indexes: &[IndexDescription]) -> Result<Document,
         consumer: Consumer::Documents,
         skip: number("skip").unwrap_or(0),
         limit: number("limit"),
+        scores: Scores::Unneeded,
         hint: hint.as_ref(),
         min: document(find, "min"),
         max: document(find, "max"),

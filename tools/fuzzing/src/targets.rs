@@ -15,6 +15,7 @@ pub mod pipeline;
 pub mod projection;
 pub mod sasl_messages;
 pub mod schema;
+pub mod text_search;
 pub mod update;
 pub mod wire_message;
 
@@ -79,6 +80,11 @@ pub const ALL: &[Target] = &[
         examples: sasl_messages::examples,
     },
     Target { name: "schema", run: |bytes| grown(bytes, schema::run), examples: schema::examples },
+    Target {
+        name: "text_search",
+        run: |bytes| grown(bytes, text_search::run),
+        examples: text_search::examples,
+    },
     Target { name: "update", run: |bytes| grown(bytes, update::run), examples: update::examples },
     Target { name: "wire_message", run: |bytes| wire_message::run(bytes), examples: wire_message::examples },
 ];

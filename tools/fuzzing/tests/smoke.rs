@@ -71,6 +71,7 @@ smoke! {
     projection: 5_000,
     sasl_messages: 5_000,
     schema: 5_000,
+    text_search: 2_000,
     update: 5_000,
     wire_message: 5_000,
 }

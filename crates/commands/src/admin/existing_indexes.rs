@@ -8,6 +8,7 @@
 use pando_document::{RawDocument, RawDocumentBuf, RawValue};
 
 use pando_query::partial_index::{self, PARTIAL_FILTER};
+use pando_query::text_index::specification::is_text;
 use pando_query::wildcard_index::{WILDCARD_PROJECTION, WildcardPaths};
 
 use super::index_key_pattern;
@@ -44,7 +45,18 @@ pub(super) fn is_among(have: &[RawDocumentBuf], wanted: &RawDocument) -> Result<
         };
     }
     match have.iter().find(|existing| same_signature(existing, wanted)) {
-        None => Ok(false),
+        None => match have.iter().find(|existing| is_text(key_and_name(existing).0)) {
+            Some(existing) if is_text(wanted_key) => {
+                let name = key_and_name(existing).1;
+                Err(CommandError::failed(
+                    ErrorCode::CannotCreateIndex,
+                    format!(
+                        "only one text index per collection allowed, found existing text index \"{name}\""
+                    ),
+                ))
+            }
+            _ => Ok(false),
+        },
         Some(existing) if same_options(existing, wanted) => {
             let name = key_and_name(existing).1;
             Err(CommandError::failed(

@@ -3,11 +3,13 @@
 use pando_catalog::{WILDCARD, is_wildcard};
 use pando_document::{Number, RawDocument, RawValue};
 
+use pando_query::text_index::specification::TEXT;
+
 use super::wildcard_specification;
 use crate::ErrorCode;
 
 /// Kinds of index of MongoDB that are not carried out yet.
-const NOT_YET: [&str; 3] = ["text", "2d", "2dsphere"];
+const NOT_YET: [&str; 2] = ["2d", "2dsphere"];
 /// All kinds of index that MongoDB names.
 const KINDS: [&str; 4] = ["text", "2d", "2dsphere", "hashed"];
 /// The direction of a field of which an index has the hash.
@@ -29,6 +31,7 @@ pub(super) fn check(key: &RawDocument) -> Result<(), (ErrorCode, String)> {
             (true, RawValue::String(kind)) if !kind.is_empty() && !KINDS.contains(&kind) => {
                 return refused(&format!("Unknown index plugin '{kind}'"));
             }
+            (true, RawValue::String(TEXT)) if path == WILDCARD => {}
             (true, RawValue::String(_)) | (false, _) => check_path(path)?,
             (true, _) => match path.strip_suffix(WILDCARD).and_then(|above| above.strip_suffix('.')) {
                 Some("") => return refused("Index keys cannot contain an empty field."),
@@ -40,7 +43,13 @@ pub(super) fn check(key: &RawDocument) -> Result<(), (ErrorCode, String)> {
             RawValue::String("") => {
                 return refused("Values in the index key pattern cannot be empty strings");
             }
-            RawValue::String(HASHED) => {}
+            RawValue::String(kind @ (HASHED | TEXT)) => {
+                let is_other =
+                    |order: RawValue<'_>| matches!(order, RawValue::String(other) if other != kind);
+                if key.iter().any(|field| field.is_ok_and(|(_, order)| is_other(order))) {
+                    return refused("Can't use more than one index plugin for a single index.");
+                }
+            }
             RawValue::String(kind) if NOT_YET.contains(&kind) => return not_yet(kind),
             RawValue::String(kind) => return refused(&format!("Unknown index plugin '{kind}'")),
             value => match Number::from_value(value) {

@@ -14,6 +14,8 @@
 use pando_document::{Document, Number, RawDocument, RawValue, Value};
 use pando_query::partial_index::{self, PARTIAL_FILTER};
 use pando_query::shell_text::{document_text, value_text};
+use pando_query::text_index::TextRefusal;
+use pando_query::text_index::specification as text_index;
 use pando_query::wildcard_index::WILDCARD_PROJECTION;
 
 use super::wildcard_specification::{Shown, WildcardRefusal};
@@ -22,8 +24,9 @@ use crate::arguments::whole;
 use crate::{CommandError, ErrorCode};
 
 /// Options that say something about other kinds of index, and nothing about this one: kept as they are.
-const WITHOUT_MEANING: [&str; 4] =
-    ["default_language", "language_override", "textIndexVersion", "2dsphereIndexVersion"];
+const WITHOUT_MEANING: [&str; 1] = ["2dsphereIndexVersion"];
+/// The same of text indexes, which have them all.
+const OF_TEXT: [&str; 3] = ["default_language", "language_override", "textIndexVersion"];
 /// The same, but MongoDB does not list them either.
 const UNLISTED: [&str; 4] = ["bits", "min", "max", "bucketSize"];
 /// Options that are not carried out yet.
@@ -163,6 +166,7 @@ impl Reading<'_> {
             let reason = format!("the index option '{option}' is not supported yet");
             return Err((ErrorCode::CommandNotSupported, reason).into());
         }
+        let key = if self.is_text() { self.take_text(&key, &mut kept)? } else { key };
         let short = std::mem::take(&mut kept.short);
         storage_engine_options::add(&mut kept.in_order(key, name), &short, self.engine).map_err(of_command)
     }
@@ -208,17 +212,11 @@ impl Reading<'_> {
             ("collation" | PARTIAL_FILTER, other) => {
                 return Err(wrong_type(name, "an object", other));
             }
-            ("weights", RawValue::String(_) | RawValue::Document(_) | RawValue::Array(_)) => {
-                let given = document_text(self.given);
-                let reason = format!(
-                    "Invalid index specification {given}; the field 'weights' can only be specified with text indexes"
-                );
-                return Err((ErrorCode::CannotCreateIndex, reason).into());
-            }
-            ("weights", other) => return Err(wrong_type(name, "an object", other)),
+            ("weights", value) => self.check_weights(value)?,
             // Checked together with the key.
             (WILDCARD_PROJECTION, value) => kept.others.push(name, value.to_owned()),
             ("expireAfterSeconds", value) => kept.expiry = Some(kept_expiry(value)),
+            _ if OF_TEXT.contains(&name) => self.take_text_option(name, value, kept)?,
             _ if NOT_YET.contains(&name) => kept.not_yet = Some(name.to_owned()),
             _ if UNLISTED.contains(&name) => {}
             _ if WITHOUT_MEANING.contains(&name) => kept.others.push(name, value.to_owned()),
@@ -232,6 +230,61 @@ impl Reading<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Checks the form of weights; which there can be is checked together with the key.
+    fn check_weights(&self, value: RawValue<'_>) -> Result<(), Refusal> {
+        match value {
+            RawValue::String(_) | RawValue::Document(_) | RawValue::Array(_) if self.is_text() => Ok(()),
+            RawValue::String(_) | RawValue::Document(_) | RawValue::Array(_) => {
+                let given = document_text(self.given);
+                let reason = format!(
+                    "Invalid index specification {given}; the field 'weights' can only be specified with text indexes"
+                );
+                Err((ErrorCode::CannotCreateIndex, reason).into())
+            }
+            other => Err(wrong_type("weights", "an object", other)),
+        }
+    }
+
+    /// Checks an option of text indexes. Other indexes keep it as it is.
+    fn take_text_option(&self, name: &str, value: RawValue<'_>, kept: &mut Kept) -> Result<(), Refusal> {
+        match name {
+            "textIndexVersion" if !value.is_number() => Err(wrong_type(name, "a number", value)),
+            "default_language" | "language_override" if value.as_str().is_none() => {
+                Err(wrong_type(name, "a string", value))
+            }
+            _ => {
+                if !self.is_text() {
+                    kept.others.push(name, value.to_owned());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes the options of a text index; gives the key pattern in its kept form.
+    fn take_text(
+        &self,
+        key: &RawDocument,
+        kept: &mut Kept,
+    ) -> Result<pando_document::RawDocumentBuf, Refusal> {
+        let with_version = |reason: String| {
+            Refusal::from((ErrorCode::CannotCreateIndex, reason)).quoting(Quoting::WithVersion)
+        };
+        let (key, options) = text_index::kept_form(self.given, key).map_err(|refusal| match refusal {
+            TextRefusal::Cannot(reason) => with_version(reason),
+            TextRefusal::NotYet(reason) => (ErrorCode::CommandNotSupported, reason).into(),
+        })?;
+        for (name, value) in options.iter() {
+            kept.others.push(name, value.clone());
+        }
+        Ok(key.to_raw())
+    }
+
+    /// Whether the key pattern is that of a text index.
+    fn is_text(&self) -> bool {
+        matches!(self.given.get("key"), Ok(Some(RawValue::Document(key))) if text_index::is_text(key))
     }
 
     fn version(&self, value: RawValue<'_>) -> Result<i32, Refusal> {
@@ -545,7 +598,7 @@ mod tests {
         assert_eq!(code_of(&doc! { "key": { "_id": 1 }, "name": "_id_", "unique": true }), 197);
         assert_eq!(code_of(&doc! { "key": { "x": 1 }, "name": "x", "expireAfterSeconds": -1 }), 67);
         assert_eq!(code_of(&doc! { "key": { "x": 1, "y": 1 }, "name": "x", "expireAfterSeconds": 5 }), 67);
-        assert_eq!(code_of(&doc! { "key": { "x": "text" }, "name": "x" }), 115);
+        assert_eq!(code_of(&doc! { "key": { "x": "2dsphere" }, "name": "x" }), 115);
         assert!(
             normalise(
                 &doc! { "key": { "x": 1 }, "name": "x", "bogus": 1 }.to_raw(),

@@ -234,6 +234,7 @@ impl PlannedPipeline {
             },
             skip,
             limit,
+            scores: rest.scores(),
             hint: hint.as_ref(),
             ..FindSpecification::matching(&filter)
         };

@@ -63,6 +63,12 @@ pub(crate) fn run(
             snapshot = Some(reader.snapshot()?);
             Box::new(FindSource::new(context, collection, reader, parsed, &memory)?)
         }
+        None if parsed.filter.has_text() => {
+            return Err(CommandError::failed(
+                ErrorCode::IndexNotFound,
+                format!("text index required for $text query (no such collection '{namespace}')"),
+            ));
+        }
         None => {
             context.note(|notes| notes.plan = PlanSummary::Nothing);
             Box::new(cursor_reply::ListSource::new(Vec::new()))
@@ -197,7 +203,9 @@ impl FindSource {
         let one_at_most = matches!(plan.access, Access::Id(_)).then_some(1);
         let metadata = RowMetadata::new(&parsed.metadata, collection.layout(), &parsed.sort, Some(&plan))?;
         let executor = Executor::new(collection, plan, memory, Revisits::Impossible)?;
-        let ParsedFind { projection, filter, limit, .. } = parsed;
+        let ParsedFind { projection, filter, limit, sort, .. } = parsed;
+        // Documents that are sorted by a score have it.
+        let projection = projection.or_else(|| sort.has_score().then(Projection::without_score));
         let left = limit.or(one_at_most);
         Ok(FindSource { reader, executor, projection, metadata, filter, left, sorting })
     }

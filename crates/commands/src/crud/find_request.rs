@@ -6,7 +6,7 @@ use pando_query::explain::{Choice, Display, ExplainedProjection, Purpose};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::memory::DiskUse;
-use pando_query::plan::{FindSpecification, Hint, ProjectionNeeds};
+use pando_query::plan::{FindSpecification, Hint, ProjectionNeeds, Scores};
 use pando_query::projection::Projection;
 use pando_query::sort::Sort;
 
@@ -181,6 +181,7 @@ impl<'a> ParsedFind<'a> {
             true => Filter::parse(request.filter, &scope.beside_positional())?,
             false => Filter::parse(request.filter, &scope)?,
         };
+        let scope = if filter.has_text() { scope.with_scores() } else { scope };
         let mut metadata = request.metadata.clone();
         let without_metadata = match request.projection {
             Some(projection) => metadata.take_fields(projection)?,
@@ -227,10 +228,20 @@ impl<'a> ParsedFind<'a> {
             },
             skip: self.skip,
             limit: self.limit,
+            scores: self.scores(),
             hint: self.hint.as_ref(),
             min: self.min,
             max: self.max,
             ..FindSpecification::matching(&self.filter)
+        }
+    }
+
+    /// Whether it looks at the scores of a search.
+    fn scores(&self) -> Scores {
+        // Any projection may ask for the score, and gets it; without one nobody sees it.
+        match (self.filter.has_text() && self.projection.is_some()) || self.sort.has_score() {
+            true => Scores::Wanted,
+            false => Scores::Unneeded,
         }
     }
 

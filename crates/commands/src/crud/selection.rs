@@ -9,7 +9,7 @@ use pando_query::explain::{Choice, Display, ExplainedProjection, Purpose};
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::plan::{
-    Access, Consumer, FindSpecification, Hint, Plan, ProjectionNeeds, plan_at, plan_by_id,
+    Access, Consumer, FindSpecification, Hint, Plan, ProjectionNeeds, Scores, plan_at, plan_by_id,
 };
 use pando_query::projection::Projection;
 use pando_query::sort::Sort;
@@ -54,6 +54,7 @@ impl Selection {
             sort: &self.sort,
             hint: self.hint.as_ref(),
             limit: self.limit,
+            scores: if self.sort.has_score() { Scores::Wanted } else { Scores::Unneeded },
             ..FindSpecification::matching(&self.filter)
         }
     }

@@ -118,6 +118,7 @@ impl Executor {
                 access.gives_duplicates() || (revisits == Revisits::Prevented && !access.index.is_primary())
             }
             Access::Union(_) => true,
+            Access::Text(access) => !access.others.is_empty(),
         };
         let sort_limit = plan.sort_limit();
         let skipping = match plan.skips_before_fetching() {
@@ -133,7 +134,7 @@ impl Executor {
             phase: Phase::Filling,
         });
         Ok(Executor {
-            source: Source::new(&collection, plan.access, plan.coverage)?,
+            source: Source::new(&collection, plan.access, plan.coverage, &memory.account)?,
             collection,
             residual: plan.residual,
             seen: repeats.then(|| KeySet::new(&memory.account)),
@@ -492,7 +493,7 @@ impl Executor {
             {
                 continue;
             }
-            self.fetched = Some(document);
+            self.fetched = Some(self.source.scored(document)?);
             return Ok(true);
         }
     }

@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use pando_catalog::{
-    BlockingMode, Collection, Direction, DocumentScan, EntryContents, ErrorKind, IdKey, Index, IndexScan,
-    KeyRange, Operation, PRIMARY_KEY_BYTES_MAX, PrimaryKey, StorageError, Transaction, Truncation,
-    index_entry,
+    BlockingMode, Bytes, Collection, Direction, DocumentScan, EntryContents, ErrorKind, IdKey, Index,
+    IndexScan, KeyRange, Operation, PRIMARY_KEY_BYTES_MAX, PrimaryKey, QueryAccount, StorageError,
+    Transaction, Truncation, index_entry,
 };
 
 use pando_document::RawDocument;
@@ -15,6 +15,7 @@ use super::Counters;
 use super::Row;
 use super::entry_document::EntryDocument;
 use super::key_ranges::KeyRanges;
+use super::text_source::TextSource;
 use crate::QueryError;
 use crate::filter::Filter;
 use crate::plan::{Access, Coverage, IndexAccess, Nulls, ScanBounds, ScanDirection};
@@ -50,6 +51,8 @@ pub(super) enum Source {
     Entries(Entries),
     /// One scan after the other; the last comes first.
     Several(Vec<Source>),
+    /// A search for words.
+    Text(Box<TextSource>),
 }
 
 /// Documents to look up.
@@ -143,8 +146,14 @@ impl Source {
     ///
     /// # Errors
     /// The index is gone since the plan was made.
-    pub fn new(collection: &Collection, access: Access, coverage: Coverage) -> Result<Source, QueryError> {
+    pub fn new(
+        collection: &Collection,
+        access: Access,
+        coverage: Coverage,
+        account: &QueryAccount,
+    ) -> Result<Source, QueryError> {
         Ok(match access {
+            Access::Text(access) => Source::Text(Box::new(TextSource::new(collection, *access, account)?)),
             Access::Nothing => Source::Points(Points::Id(None)),
             Access::Id(id) => Source::Points(Points::Id(Some(collection.id_key(id.raw())))),
             Access::Collection(direction) => {
@@ -161,7 +170,7 @@ impl Source {
         })
     }
 
-    fn of_index(
+    pub fn of_index(
         collection: &Collection,
         access: IndexAccess,
         coverage: Coverage,
@@ -231,6 +240,7 @@ impl Source {
             Source::Points(points) => points.step(surroundings, found),
             Source::Documents(documents) => documents.step(surroundings),
             Source::Entries(entries) => entries.step(surroundings, found),
+            Source::Text(text) => text.step(surroundings, found),
             Source::Several(sources) => {
                 let Some(current) = sources.last_mut() else { return Ok(Step::End) };
                 match current.step(surroundings, found)? {
@@ -251,6 +261,7 @@ impl Source {
         match self {
             Source::Documents(documents) => documents.scan.as_ref()?.current(),
             Source::Several(sources) => sources.last()?.scanned(),
+            Source::Text(text) => text.scanned(),
             Source::Points(_) | Source::Entries(_) => None,
         }
     }
@@ -259,7 +270,15 @@ impl Source {
     pub fn fetches_entries(&self) -> bool {
         match self {
             Source::Entries(entries) => matches!(entries.coverage, EntryCoverage::Fetched),
-            Source::Points(_) | Source::Documents(_) | Source::Several(_) => false,
+            Source::Points(_) | Source::Documents(_) | Source::Several(_) | Source::Text(_) => false,
+        }
+    }
+
+    /// The document that was fetched for the last step, with the score of a search where that is wanted.
+    pub fn scored(&self, document: Bytes) -> Result<Bytes, QueryError> {
+        match self {
+            Source::Text(text) => text.scored(document),
+            _ => Ok(document),
         }
     }
 
@@ -267,7 +286,9 @@ impl Source {
     pub fn sweep(&mut self, sweep: Sweep<'_>, take: &mut TakeRow<'_>) -> Result<ControlFlow<()>, QueryError> {
         match self {
             Source::Documents(documents) => documents.sweep(sweep, take),
-            Source::Points(_) | Source::Entries(_) | Source::Several(_) => Ok(ControlFlow::Continue(())),
+            Source::Points(_) | Source::Entries(_) | Source::Several(_) | Source::Text(_) => {
+                Ok(ControlFlow::Continue(()))
+            }
         }
     }
 
@@ -276,7 +297,7 @@ impl Source {
         match self {
             Source::Documents(documents) => documents.pass_run(surroundings),
             Source::Entries(entries) => entries.pass_run(surroundings),
-            Source::Points(_) | Source::Several(_) => 0,
+            Source::Points(_) | Source::Several(_) | Source::Text(_) => 0,
         }
     }
 }
@@ -301,7 +322,7 @@ pub(super) struct Surroundings<'s> {
 }
 
 impl Surroundings<'_> {
-    fn count_keys(&self, keys: u64) {
+    pub fn count_keys(&self, keys: u64) {
         let mut counters = self.counters.get();
         counters.keys_examined += keys;
         self.counters.set(counters);

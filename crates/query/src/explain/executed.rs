@@ -79,7 +79,9 @@ impl Walk<'_> {
                 }
             }
             "DELETE" => shown.push("nWouldDelete", number(given)),
-            "FETCH" | "COLLSCAN" => shown.push("docsExamined", number(counters.documents_examined)),
+            "FETCH" | "COLLSCAN" | "TEXT_OR" => {
+                shown.push("docsExamined", number(counters.documents_examined))
+            }
             "IXSCAN" | "COUNT_SCAN" | "DISTINCT_SCAN" => {
                 shown.push("keysExamined", number(counters.keys_examined));
             }

@@ -39,6 +39,13 @@ impl PlanSummary {
                 let counts = purpose == Purpose::Count && count_scan(plan).is_some();
                 PlanSummary::Indexes(scan_text(if counts { "COUNT_SCAN" } else { "IXSCAN" }, scan))
             }
+            Access::Text(search) => {
+                let pattern = match search.index.specification.get("key") {
+                    Ok(Some(RawValue::Document(pattern))) => document_text(pattern),
+                    _ => String::new(),
+                };
+                PlanSummary::Indexes(format!("IXSCAN {pattern}"))
+            }
             Access::Union(scans) => {
                 let texts: Vec<String> = scans.iter().map(|scan| scan_text("IXSCAN", scan)).collect();
                 PlanSummary::Indexes(texts.join(", "))

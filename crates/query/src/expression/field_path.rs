@@ -54,6 +54,11 @@ impl FieldPath {
         Ok(FieldPath { names })
     }
 
+    /// The path of a field of the server's own, whose name a user could not write.
+    pub(crate) fn of_name(name: &str) -> FieldPath {
+        FieldPath { names: vec![name.to_owned()] }
+    }
+
     /// The first name.
     pub fn first(&self) -> &str {
         &self.names[0]

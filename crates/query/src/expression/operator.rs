@@ -85,6 +85,7 @@ use crate::error::{ErrorCode, QueryError};
 
 pub(crate) use self::date::Unit as TimeUnit;
 pub(crate) use self::interval::interval_of;
+pub(crate) use self::meta::parse as parse_meta;
 pub(crate) use self::percentile::PercentileArguments;
 pub(in crate::expression) use self::regex_match::with_compiled_pattern;
 

@@ -30,6 +30,7 @@ pub struct ParseScope {
     dice: Option<Dice>,
     /// `None` on a server without a cluster.
     cluster_time: Option<Timestamp>,
+    scores: Scores,
     /// Pipelines around this one, in which it stands as a part of a stage.
     outer_pipelines: usize,
     optimisation: Optimisation,
@@ -57,6 +58,14 @@ pub(crate) enum Conditions {
     OfUpsert,
     /// Filters beside a positional projection, which asks for the element that matched.
     BesidePositional,
+}
+
+/// Whether documents come with the scores of a search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Scores {
+    Given,
+    #[default]
+    None,
 }
 
 /// Whether what needs no document is computed at once.
@@ -237,6 +246,23 @@ impl ParseScope {
     /// Whether expressions are folded.
     pub(super) fn folding(&self) -> Folding {
         self.folding
+    }
+
+    /// The same scope for documents that come with the scores of a search, in
+    /// [their field](crate::text_index::SCORE_FIELD).
+    #[must_use]
+    pub fn with_scores(&self) -> ParseScope {
+        ParseScope { scores: Scores::Given, ..self.clone() }
+    }
+
+    /// Whether documents come with the scores of a search.
+    pub(crate) fn has_scores(&self) -> bool {
+        self.scores == Scores::Given
+    }
+
+    /// Whether it is that of a pipeline within a stage.
+    pub(crate) fn is_within_stage(&self) -> bool {
+        self.outer_pipelines > 0
     }
 
     /// Milliseconds since 1970 UTC.

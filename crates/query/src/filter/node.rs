@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pando_document::RawValue;
 
 use super::subject::Subject;
-use super::{BitsTest, Comparison, ElementTest, InList, Modulo, Schema, TypeSet};
+use super::{BitsTest, Comparison, ElementTest, InList, Modulo, Schema, TextTest, TypeSet};
 use crate::QueryError;
 use crate::expression::Expression;
 use crate::needs::Needs;
@@ -29,6 +29,8 @@ pub enum Node {
     Expression(Arc<Expression>),
     /// `$jsonSchema`.
     Schema(Arc<Schema>),
+    /// `$text`.
+    Text(Arc<TextTest>),
     /// No document matches (`$alwaysFalse`, `$all: []`).
     Never,
 }
@@ -97,7 +99,7 @@ impl Node {
             Node::Not(node) => node.add_needs(needs),
             Node::Field(field) => needs.add(field.path.as_str()),
             Node::Expression(expression) => expression.add_needs(needs),
-            Node::Schema(_) => needs.add_everything(),
+            Node::Schema(_) | Node::Text(_) => needs.add_everything(),
             Node::Never => {}
         }
     }
@@ -109,7 +111,16 @@ impl Node {
             Node::Field(FieldTest { test: Test::Comparison(_), .. }) => true,
             Node::Field(FieldTest { test: Test::In(list), .. }) => list.regexes().is_empty(),
             Node::Field(_) | Node::Nor(_) | Node::Not(_) => false,
-            Node::Expression(_) | Node::Schema(_) | Node::Never => false,
+            Node::Expression(_) | Node::Schema(_) | Node::Text(_) | Node::Never => false,
+        }
+    }
+
+    /// Whether it has a search for words.
+    pub(crate) fn has_search(&self) -> bool {
+        match self {
+            Node::Text(_) => true,
+            Node::And(nodes) | Node::Or(nodes) => nodes.iter().any(Node::has_search),
+            _ => false,
         }
     }
 
@@ -153,6 +164,7 @@ impl Node {
             Node::Not(node) => Ok(!node.matches(subject, &mut None)?),
             Node::Expression(expression) => super::expression::holds(expression, subject.document()),
             Node::Schema(schema) => schema.is_kept(RawValue::Document(subject.document())),
+            Node::Text(test) => test.matches(subject.document()),
             Node::Never => Ok(false),
         }
     }
@@ -186,7 +198,7 @@ impl Node {
                 Ok(true)
             }
             Node::Not(node) => Ok(!node.matches_value(value)?),
-            Node::Expression(_) | Node::Schema(_) | Node::Never => Ok(false),
+            Node::Expression(_) | Node::Schema(_) | Node::Text(_) | Node::Never => Ok(false),
         }
     }
 }

@@ -16,7 +16,7 @@ use super::bits::{self, BitsWanted};
 use super::comparison::{self, Operator, is_operator_document};
 use super::{
     FilterFault, Node, all, elem_match, exists, expression, in_list, logical, modulo, number_argument, regex,
-    schema, size, type_set,
+    schema, size, text, type_set,
 };
 use crate::QueryError;
 use crate::expression::ParseScope;
@@ -86,7 +86,9 @@ impl Context<'_> {
 /// Parses a whole filter.
 pub(super) fn filter(document: &RawDocument, scope: &ParseScope) -> Result<Node, QueryError> {
     let paths = PathPool::default();
-    tree(document, Context { scope, place: Place::Document, depth: 0, paths: &paths })
+    let root = tree(document, Context { scope, place: Place::Document, depth: 0, paths: &paths })?;
+    text::check(&root)?;
+    Ok(root)
 }
 
 /// Parses a filter or a part of one.
@@ -127,7 +129,11 @@ fn top_level(
             return Err(QueryError::not_implemented("$where"));
         }
         "jsonSchema" => nodes.push(Node::Schema(Arc::new(schema::parse(value, context)?))),
-        "text" | "sampleRate" => {
+        "text" => {
+            require_top_level(context, "$text")?;
+            nodes.push(text::parse(value)?);
+        }
+        "sampleRate" => {
             return Err(QueryError::not_implemented(&format!("${operator}")));
         }
         _ => {

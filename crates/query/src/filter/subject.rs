@@ -42,13 +42,15 @@ fn uses_up(node: &Node, left: &mut usize) -> bool {
     match node {
         Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().any(|node| uses_up(node, left)),
         Node::Not(node) => uses_up(node, left),
-        Node::Field(_) | Node::Expression(_) | Node::Schema(_) | Node::Never => match left.checked_sub(1) {
-            Some(fewer) => {
-                *left = fewer;
-                false
+        Node::Field(_) | Node::Expression(_) | Node::Schema(_) | Node::Text(_) | Node::Never => {
+            match left.checked_sub(1) {
+                Some(fewer) => {
+                    *left = fewer;
+                    false
+                }
+                None => true,
             }
-            None => true,
-        },
+        }
     }
 }
 

@@ -24,6 +24,7 @@ pub(super) fn of_node(node: &Node) -> Document {
         // Expressions keep no text of their own.
         Node::Expression(_) => single("$expr", Document::new()),
         Node::Schema(schema) => single("$jsonSchema", Document::from_raw(schema.text()).unwrap_or_default()),
+        Node::Text(test) => test.shown(),
         Node::Never => single("$alwaysFalse", Value::Int32(1)),
     }
 }
@@ -67,7 +68,12 @@ fn operators(nodes: &[Node]) -> Document {
                     document.push(name, value.clone());
                 }
             }
-            Node::Or(_) | Node::Nor(_) | Node::Expression(_) | Node::Schema(_) | Node::Never => {}
+            Node::Or(_)
+            | Node::Nor(_)
+            | Node::Expression(_)
+            | Node::Schema(_)
+            | Node::Text(_)
+            | Node::Never => {}
         }
     }
     document

@@ -5,6 +5,8 @@ use crate::error::faults;
 faults! {
     /// Why a pipeline does not parse or cannot go on.
     PipelineFault {
+        /// A search stands behind other stages.
+        SearchNotFirst = 17_313,
         /// A stage that there is not.
         UnknownStage = 40_324,
         /// A stage that is not an object with exactly one field.

@@ -215,7 +215,7 @@ pub(super) fn parse(
         "$addFields" | "$set" => project::parse_add_fields(name, argument, scope)?,
         "$unset" => project::parse_unset(argument)?,
         "$group" => group::parse(argument, scope)?,
-        "$sort" => sort::parse(argument)?,
+        "$sort" => sort::parse(argument, scope)?,
         "$limit" => limit::parse(argument)?,
         "$skip" => skip::parse(argument)?,
         "$count" => count::parse(argument)?,
@@ -264,6 +264,11 @@ pub(super) fn parse(
         }
     };
     Ok(vec![definition])
+}
+
+/// The stage of a projection that nobody wrote.
+pub(super) fn of_projection(projection: crate::projection::Projection) -> Arc<dyn Definition> {
+    project::of(projection)
 }
 
 /// Refuses the stages that write in a pipeline within a stage.

@@ -43,6 +43,10 @@ pub(super) fn plan(
             if index.is_wildcard() {
                 return through_wildcard(find, index, bounded_by_keys).map(Some);
             }
+            if index.is_text() {
+                let reason = "a text index serves no query without $text";
+                return Err(planner_error(ErrorCode::NoQueryExecutionPlans, reason));
+            }
             let mut plan = through(find, index);
             if bounded_by_keys {
                 bound_by_keys(find, index, &mut plan)?;

@@ -98,7 +98,7 @@ fn reads_only(node: &Node, has: &impl Fn(&str) -> bool) -> bool {
         Node::Field(FieldTest { path, test }) => {
             has(path.as_str()) && !matches!(test, Test::Element(ElementTest::Document(_)))
         }
-        Node::Expression(_) | Node::Schema(_) => false,
+        Node::Expression(_) | Node::Schema(_) | Node::Text(_) => false,
         Node::Never => true,
     }
 }

@@ -38,13 +38,16 @@ fn of_node(query: &Node, wanted: &Node) -> bool {
         Node::Never => true,
         Node::And(parts) => of_conjunction(parts, wanted),
         Node::Or(branches) => branches.iter().all(|branch| of_node(branch, wanted)),
-        Node::Field(_) | Node::Not(_) | Node::Nor(_) | Node::Expression(_) | Node::Schema(_) => {
-            match wanted {
-                Node::Or(branches) => branches.iter().any(|branch| of_node(query, branch)),
-                Node::Field(wanted) => of_field(query, wanted),
-                _ => false,
-            }
-        }
+        Node::Field(_)
+        | Node::Not(_)
+        | Node::Nor(_)
+        | Node::Expression(_)
+        | Node::Schema(_)
+        | Node::Text(_) => match wanted {
+            Node::Or(branches) => branches.iter().any(|branch| of_node(query, branch)),
+            Node::Field(wanted) => of_field(query, wanted),
+            _ => false,
+        },
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) fn of_index(index: &IndexDescription, predicates: &[Predicate<'_>]) -
     let mut bounds = IndexBounds::unbounded(index);
     let mut bounded: Vec<BoundedField> = Vec::new();
     for (at, field) in index.fields.iter().enumerate() {
-        if field.kind == FieldKind::WildcardPath {
+        if !matches!(field.kind, FieldKind::Value | FieldKind::Hashed) {
             continue;
         }
         let of_field: Vec<&Predicate<'_>> =

@@ -2,7 +2,7 @@
 
 use pando_document::{RawDocument, RawValue};
 
-use super::{Access, Coverage, FindSpecification, Plan, candidate};
+use super::{Access, Coverage, FindSpecification, Plan, Scores, candidate};
 use crate::filter::{Node, Operator, Test};
 use crate::sort::Sort;
 
@@ -37,10 +37,15 @@ pub fn plan_by_id(find: &FindSpecification<'_>) -> Option<Plan> {
         || find.min.is_some()
         || find.max.is_some()
         || matches!(find.sort, Sort::Natural(_))
+        || find.scores == Scores::Wanted
     {
         return None;
     }
     let nodes = super::predicates::conjunction(find.filter);
+    // A search for words needs its index.
+    if nodes.iter().any(|node| matches!(node, Node::Text(_) | Node::Or(_)) && node.has_search()) {
+        return None;
+    }
     let (at, literal) = nodes.iter().enumerate().find_map(|(at, node)| match node {
         Node::Field(field) if field.path.as_str() == "_id" => match &field.test {
             Test::Comparison(comparison) if comparison.operator == Operator::Equal => {

@@ -84,7 +84,12 @@ pub(super) fn of_conjunction(nodes: &[Node]) -> Vec<Predicate<'_>> {
                     add(at, field, Sense::Unwanted, &mut predicates);
                 }
             }
-            Node::And(_) | Node::Or(_) | Node::Expression(_) | Node::Schema(_) | Node::Never => {}
+            Node::And(_)
+            | Node::Or(_)
+            | Node::Expression(_)
+            | Node::Schema(_)
+            | Node::Text(_)
+            | Node::Never => {}
         }
     }
     predicates

@@ -20,10 +20,11 @@ pub struct ReturnedKey {
 }
 
 impl ReturnedKey {
-    /// The keys of an access; `None` where it goes through no index, or through one of hashes.
+    /// The keys of an access; `None` where it goes through no index, or through one whose keys
+    /// are no values of fields.
     pub fn of(access: &Access) -> Option<ReturnedKey> {
         match access {
-            Access::Nothing | Access::Collection(_) => None,
+            Access::Nothing | Access::Collection(_) | Access::Text(_) => None,
             Access::Id(_) => {
                 let id = IndexField {
                     path: "_id".to_owned(),
@@ -39,7 +40,7 @@ impl ReturnedKey {
 
     fn of_index(access: &IndexAccess) -> Option<ReturnedKey> {
         let IndexAccess { index, bounds, direction } = access;
-        if index.hashed_field().is_some() {
+        if index.hashed_field().is_some() || index.is_wildcard() {
             return None;
         }
         let (fields, bounds) = (index.fields.clone(), Some(bounds.clone()));

@@ -22,6 +22,8 @@ pub struct FindSpecification<'a> {
     pub skip: u64,
     /// How many are wanted at most; `None` for all.
     pub limit: Option<u64>,
+    /// Whether documents get the scores of a search.
+    pub scores: Scores,
     /// Which index to take.
     pub hint: Option<&'a Hint>,
     /// The least index key, inclusive.
@@ -40,6 +42,7 @@ impl<'a> FindSpecification<'a> {
             consumer: Consumer::Documents,
             skip: 0,
             limit: None,
+            scores: Scores::Unneeded,
             hint: None,
             min: None,
             max: None,
@@ -55,6 +58,16 @@ impl<'a> FindSpecification<'a> {
     pub(super) fn sort_pattern(&self) -> Option<&'a SortPattern> {
         self.sort.pattern()
     }
+}
+
+/// The use of the scores of a search for words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scores {
+    /// Each document has its score in a field of its own, [`SCORE_FIELD`](crate::text_index::SCORE_FIELD).
+    Wanted,
+    /// Nobody looks at them.
+    #[default]
+    Unneeded,
 }
 
 /// Which fields a projection reads.

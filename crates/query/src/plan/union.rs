@@ -57,29 +57,40 @@ fn scans_of(
     let mut found = 0.0;
     let mut scans = Vec::with_capacity(branches.len());
     for branch in branches {
-        let nodes = match branch {
-            Node::And(nodes) => nodes.as_slice(),
-            single => std::slice::from_ref(single),
-        };
-        let predicates = predicates::of_conjunction(nodes);
-        let best = indexes
-            .iter()
-            .filter(|index| index.has_all_of(whole) || index.has_all_of(nodes))
-            .map(|index| index.description)
-            .filter(|index| index_bounds::has_all_matches(index, &predicates))
-            .map(|index| (index, index_bounds::of_index(index, &predicates)))
-            .filter(|(_, bounds)| bounds.narrows())
-            .map(|(index, bounds)| {
-                let work = Work::of_bounds(index, &bounds.fields);
-                Narrowing { index, bounds, work }
-            })
-            .min_by(|a, b| a.work.found.total_cmp(&b.work.found))?;
-        found += best.work.found;
-        scans.push(IndexAccess {
-            index: best.index.clone(),
-            bounds: ScanBounds::Fields(best.bounds.fields),
-            direction: ScanDirection::Forward,
-        });
+        let (access, of_branch) = scan_of_branch(whole, branch, indexes)?;
+        found += of_branch;
+        scans.push(access);
     }
     Some((scans, found))
+}
+
+/// The best scan for one branch, and the documents that it is thought to find.
+pub(super) fn scan_of_branch(
+    whole: &[Node],
+    branch: &Node,
+    indexes: &[UsableIndex<'_>],
+) -> Option<(IndexAccess, f64)> {
+    let nodes = match branch {
+        Node::And(nodes) => nodes.as_slice(),
+        single => std::slice::from_ref(single),
+    };
+    let predicates = predicates::of_conjunction(nodes);
+    let best = indexes
+        .iter()
+        .filter(|index| index.has_all_of(whole) || index.has_all_of(nodes))
+        .map(|index| index.description)
+        .filter(|index| index_bounds::has_all_matches(index, &predicates))
+        .map(|index| (index, index_bounds::of_index(index, &predicates)))
+        .filter(|(_, bounds)| bounds.narrows())
+        .map(|(index, bounds)| {
+            let work = Work::of_bounds(index, &bounds.fields);
+            Narrowing { index, bounds, work }
+        })
+        .min_by(|a, b| a.work.found.total_cmp(&b.work.found))?;
+    let access = IndexAccess {
+        index: best.index.clone(),
+        bounds: ScanBounds::Fields(best.bounds.fields),
+        direction: ScanDirection::Forward,
+    };
+    Some((access, best.work.found))
 }

@@ -18,6 +18,7 @@ use crate::error::{ErrorCode, QueryError};
 use crate::expression::{self, Expression, FieldPath, ParseScope};
 use crate::filter::Filter;
 use crate::shell_text;
+use crate::text_index::SCORE_FIELD;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -44,6 +45,7 @@ struct Parser<'s> {
     finish: Finish,
     has_element_match: bool,
     has_positional: bool,
+    has_meta: bool,
     /// The name of the field that is parsed, as it is written.
     name: String,
 }
@@ -66,6 +68,7 @@ pub(super) fn parse(
         finish: Finish::default(),
         has_element_match: false,
         has_positional: false,
+        has_meta: false,
         name: String::new(),
     };
     for element in specification.iter() {
@@ -204,12 +207,20 @@ impl Parser<'_> {
                 ErrorCode::InvalidPipelineOperator,
                 "Cannot use $elemMatch in this context",
             )),
-            ("$meta", Flavour::Find) => meta(argument),
+            ("$meta", Flavour::Find) => self.meta(path, argument),
             _ if !expression::is_known(operator) => {
                 Err(ProjectionFault::UnknownOperator.error(format!("Unknown expression {operator}")))
             }
             _ => self.compute(path, RawValue::Document(whole)),
         }
+    }
+
+    /// A score beside the fields: it goes with an inclusion and with an exclusion, and decides neither.
+    fn meta(&mut self, path: &str, argument: RawValue<'_>) -> Result<(), QueryError> {
+        let parsed = FieldPath::parse(path)?;
+        let expression = expression::parse_meta(argument, self.scope)?;
+        self.has_meta = true;
+        self.insert(&parsed, Child::Computed(Computed::Expression(expression)))
     }
 
     fn slice(&mut self, path: &str, argument: RawValue<'_>, whole: &RawDocument) -> Result<(), QueryError> {
@@ -295,6 +306,10 @@ impl Parser<'_> {
             IdRule::Included => Kind::Inclusion,
             _ if is_empty || !self.finish.is_empty() => Kind::Exclusion,
             _ if self.has_element_match => Kind::Inclusion,
+            // In a stage it includes, in a find all fields stay.
+            IdRule::Unsaid | IdRule::InTree if self.has_meta && self.flavour == Flavour::Find => {
+                Kind::Exclusion
+            }
             IdRule::Excluded => Kind::Exclusion,
             _ => Kind::Inclusion,
         });
@@ -310,6 +325,14 @@ impl Parser<'_> {
                 self.tree.prepend("_id", Child::Drop);
             }
             _ => {}
+        }
+        if self.scope.has_scores() {
+            // The stages of a pipeline hand the score on, the documents of a find show it by name only.
+            match (self.flavour, kind) {
+                (Flavour::Stage, Kind::Inclusion) => self.tree.prepend(SCORE_FIELD, Child::Keep),
+                (Flavour::Find, Kind::Exclusion) => self.tree.prepend(SCORE_FIELD, Child::Drop),
+                _ => {}
+            }
         }
         Projection::new(self.tree, fallback, self.finish)
     }
@@ -372,21 +395,5 @@ fn slice_cut(argument: RawValue<'_>) -> Result<Option<Cut>, QueryError> {
             Ok((limit > 0).then_some(Cut::Window(skip, limit)))
         }
         number => Ok(as_count(number).map(Cut::Limit)),
-    }
-}
-
-fn meta(argument: RawValue<'_>) -> Result<(), QueryError> {
-    match argument {
-        RawValue::String(
-            name @ ("textScore" | "searchScore" | "searchHighlights" | "geoNearDistance" | "geoNearPoint"),
-        ) => Err(ProjectionFault::MetaNotAvailable
-            .error(format!("query requires {name} metadata, but it is not available"))),
-        RawValue::String(name @ ("recordId" | "indexKey" | "sortKey" | "randVal")) => {
-            Err(QueryError::not_implemented(&format!("$meta: \"{name}\"")))
-        }
-        other => Err(ProjectionFault::UnknownMeta.error(format!(
-            "Unsupported argument to $meta: {}",
-            other.as_str().map_or_else(|| shell_text::value_text(other), str::to_owned)
-        ))),
     }
 }

@@ -7,6 +7,7 @@ use super::fault::SortFault;
 use crate::expression::FieldPath;
 use crate::path::Path;
 use crate::shell_text::{document_text, value_text};
+use crate::text_index::SCORE_FIELD;
 use crate::{ErrorCode, QueryError};
 
 /// Most parts of a pattern.
@@ -66,6 +67,11 @@ impl Sort {
         }
     }
 
+    /// Whether it asks for the scores of a search.
+    pub fn has_score(&self) -> bool {
+        self.pattern().is_some_and(SortPattern::has_score)
+    }
+
     /// The pattern, where there is one.
     pub fn pattern(&self) -> Option<&SortPattern> {
         match self {
@@ -99,6 +105,11 @@ impl SortPattern {
             if parts.len() == PARTS_MAX {
                 return Err(SortFault::TooWide.error("too many compound keys"));
             }
+            if is_score(value)? {
+                FieldPath::parse(name)?;
+                parts.push(SortPart { path: Path::new(SCORE_FIELD), direction: Direction::Descending });
+                continue;
+            }
             let direction = direction(name, value)?;
             // Sorts are stricter about paths than filters are, as expressions are.
             FieldPath::parse(name)?;
@@ -113,10 +124,21 @@ impl SortPattern {
         &self.parts
     }
 
+    /// Whether it asks for the scores of a search.
+    pub fn has_score(&self) -> bool {
+        self.parts.iter().any(|part| part.path.as_str() == SCORE_FIELD)
+    }
+
     /// The pattern as `explain` shows it.
     pub fn to_document(&self) -> RawDocumentBuf {
         let mut document = Document::new();
-        for part in &self.parts {
+        for (at, part) in self.parts.iter().enumerate() {
+            if part.path.as_str() == SCORE_FIELD {
+                let mut meta = Document::new();
+                meta.push("$meta", "textScore");
+                document.push(format!("$computed{at}"), meta);
+                continue;
+            }
             let sign = match part.direction {
                 Direction::Ascending => 1,
                 Direction::Descending => -1,
@@ -164,6 +186,18 @@ fn is_random(value: RawValue<'_>) -> bool {
     matches!((fields.next(), fields.next()), (Some(Ok(("$meta", RawValue::String("randVal")))), None))
 }
 
+/// Whether a direction is `{$meta: "textScore"}`.
+fn is_score(direction: RawValue<'_>) -> Result<bool, QueryError> {
+    let RawValue::Document(meta) = direction else { return Ok(false) };
+    if meta.get("$meta")?.and_then(|what| what.as_str()) != Some("textScore") {
+        return Ok(false);
+    }
+    if meta.iter().count() > 1 {
+        return Err(QueryError::failed_to_parse("Cannot have additional keys in a $meta sort specification"));
+    }
+    Ok(true)
+}
+
 fn meta_direction(meta: &RawDocument) -> Result<Direction, QueryError> {
     let Some(what) = meta.get("$meta")? else {
         return Err(SortFault::NotMeta.error("$meta is the only expression supported by $sort right now"));
@@ -179,7 +213,6 @@ fn meta_direction(meta: &RawDocument) -> Result<Direction, QueryError> {
             .error(format!("query requires {data} metadata, but it is not available")))
     };
     match what {
-        RawValue::String("textScore") => missing("text score"),
         RawValue::String("geoNearDistance") => missing("$geoNear distance"),
         RawValue::String("randVal") => missing("random value"),
         RawValue::String("searchScore") => {

@@ -18,7 +18,7 @@ use pando_query::pipeline::{
     Flow, ForeignAccess, ForeignPath, Pipeline, PipelineRun, RunOptions, RunSink, Searches, Sink, Source,
     Take,
 };
-use pando_query::plan::{Access, FindSpecification, Plan, plan};
+use pando_query::plan::{Access, FindSpecification, Plan, Scores, plan};
 
 use super::{AggregateRequest, PlannedPipeline};
 use crate::CommandError;
@@ -280,7 +280,9 @@ impl Source for CollectionSource<'_> {
             return self.find_in_view(collection, filter, take);
         };
         let collection = Arc::clone(&searched.collection);
-        let plan = plan(&FindSpecification::matching(filter), &searched.indexes)?;
+        let scores = if filter.has_text() { Scores::Wanted } else { Scores::Unneeded };
+        let specification = FindSpecification { scores, ..FindSpecification::matching(filter) };
+        let plan = plan(&specification, &searched.indexes)?;
         let memory = StageMemory::new(self.account.clone(), DiskUse::Allowed);
         let mut searches = self.searches.as_ref().map(|_| search_of(&plan));
         let mut executor = Executor::new(collection, plan, &memory, Revisits::Impossible)?;
@@ -414,6 +416,10 @@ fn search_of(plan: &Plan) -> Searches {
         Access::Id(_) => search.indexes.extend([ID_INDEX.to_owned()]),
         Access::Collection(_) => search.collection_scans = 1,
         Access::Index(scan) => search.indexes.extend([scan.index.name.clone()]),
+        Access::Text(found) => {
+            let others = found.others.iter().map(|scan| scan.index.name.clone());
+            search.indexes.extend(std::iter::once(found.index.name.clone()).chain(others));
+        }
         Access::Union(scans) => search.indexes.extend(scans.iter().map(|scan| scan.index.name.clone())),
     }
     search

@@ -1,13 +1,14 @@
-//! `$meta`: a figure about a document that is none of its fields. Pando's documents have none: no score of a
-//! search, no distance of a geometry. MongoDB refuses those that a stage in front must make, and the others
-//! are missing.
+//! `$meta`: a figure about a document that is none of its fields, such as the score of a search. MongoDB
+//! refuses those that a stage in front must make, and the others are missing.
 
 use pando_document::RawValue;
 
+use super::super::field_path::FieldPath;
 use super::{Expression, ExpressionFault, Node, ParseScope, QueryError};
 use crate::shell_text;
+use crate::text_index::SCORE_FIELD;
 
-pub(super) fn parse(argument: RawValue<'_>, _: &ParseScope) -> Result<Expression, QueryError> {
+pub(crate) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
     let RawValue::String(name) = argument else {
         return Err(ExpressionFault::MetaNotString.error(format!(
             "$meta only supports string arguments, found {}",
@@ -15,6 +16,9 @@ pub(super) fn parse(argument: RawValue<'_>, _: &ParseScope) -> Result<Expression
         )));
     };
     let not_available = match name {
+        "textScore" if scope.has_scores() => {
+            return Ok(Expression::of_path(FieldPath::of_name(SCORE_FIELD)));
+        }
         "textScore" => "text score",
         "geoNearDistance" => "$geoNear distance",
         "geoNearPoint" => "$geoNear point",

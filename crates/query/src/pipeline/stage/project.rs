@@ -75,7 +75,11 @@ pub(super) fn parse_unset(argument: RawValue<'_>) -> Result<Arc<dyn Definition>,
 }
 
 fn definition(projection: Projection) -> Result<Arc<dyn Definition>, QueryError> {
-    Ok(Arc::new(Project { projection: Arc::new(projection) }))
+    Ok(of(projection))
+}
+
+pub(super) fn of(projection: Projection) -> Arc<dyn Definition> {
+    Arc::new(Project { projection: Arc::new(projection) })
 }
 
 impl Definition for Project {

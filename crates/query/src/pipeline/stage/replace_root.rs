@@ -11,13 +11,17 @@ use crate::error::{ErrorCode, QueryError};
 use crate::expression::{Expression, ParseScope};
 use crate::pipeline::PipelineFault;
 use crate::pipeline::optimiser::{self, Nulls};
+use crate::plan::Scores;
 use crate::shell_text;
+use crate::text_index::{SCORE_FIELD, with_score};
 
 #[derive(Clone, Debug)]
 struct ReplaceRoot {
     new_root: Arc<Expression>,
     /// How messages name the expression.
     role: &'static str,
+    /// Whether the new document has the score of the old one.
+    scores: Scores,
 }
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dyn Definition>, QueryError> {
@@ -57,7 +61,8 @@ fn definition(
     role: &'static str,
     scope: &ParseScope,
 ) -> Result<Arc<dyn Definition>, QueryError> {
-    Ok(Arc::new(ReplaceRoot { new_root: Arc::new(Expression::of_pipeline(new_root, scope)?), role }))
+    let scores = if scope.has_scores() { Scores::Wanted } else { Scores::Unneeded };
+    Ok(Arc::new(ReplaceRoot { new_root: Arc::new(Expression::of_pipeline(new_root, scope)?), role, scores }))
 }
 
 impl Definition for ReplaceRoot {
@@ -110,7 +115,10 @@ impl ReplaceRoot {
     ) -> Result<Flow, QueryError> {
         let value = self.new_root.evaluate(root)?;
         match value.raw() {
-            Some(RawValue::Document(document)) => sink(document),
+            Some(RawValue::Document(document)) => match (self.scores, root.get(SCORE_FIELD)?) {
+                (Scores::Wanted, Some(RawValue::Double(score))) => sink(&with_score(document, score)?),
+                _ => sink(document),
+            },
             other => Err(PipelineFault::NewRootNotObject.error(format!(
                 "{} must evaluate to an object, but resulting value was: {}. Type of resulting value: '{}'. Input \
                  document: {}",

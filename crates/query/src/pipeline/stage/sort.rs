@@ -8,10 +8,11 @@ use pando_document::{Document, RawDocument, RawValue, Value};
 
 use super::{Definition, Flow, Memory, RunOptions, Source, Stage};
 use crate::error::QueryError;
-use crate::expression::FieldPath;
+use crate::expression::{FieldPath, ParseScope};
 use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
 use crate::pipeline::measured::long;
+use crate::plan::score_not_available;
 use crate::shell_text;
 use crate::sort::{DocumentSorter, SortFault, SortPattern};
 
@@ -33,7 +34,7 @@ enum Phase {
     Giving,
 }
 
-pub(super) fn parse(argument: RawValue<'_>) -> Result<Arc<dyn Definition>, QueryError> {
+pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dyn Definition>, QueryError> {
     let RawValue::Document(pattern) = argument else {
         return Err(PipelineFault::SortNotObject.error("the $sort key specification must be an object"));
     };
@@ -50,7 +51,11 @@ pub(super) fn parse(argument: RawValue<'_>) -> Result<Arc<dyn Definition>, Query
             )));
         }
     }
-    Ok(Arc::new(Sort::by(SortPattern::parse(pattern)?)))
+    let pattern = SortPattern::parse(pattern)?;
+    if pattern.has_score() && !scope.has_scores() {
+        return Err(score_not_available());
+    }
+    Ok(Arc::new(Sort::by(pattern)))
 }
 
 impl Sort {

@@ -202,7 +202,7 @@ impl Run {
         let parsed = Parsed { pipeline, scope: &scope };
         let mut documents = self.documents_for(specification, root, parsed, input)?;
         let mut documents = Fetched { documents: &mut documents, others: input };
-        let mut stages = pipeline.start(&self.options);
+        let mut stages = pipeline.behind_search().as_ref().unwrap_or(pipeline).start(&self.options);
         // Documents that the pipeline makes itself are looked at behind it.
         let belonging = match pipeline.makes_documents() {
             true => Some(Filter::parse(&specification.filter_for(root, RawDocument::empty())?, &scope)?),

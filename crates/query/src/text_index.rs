@@ -1,0 +1,54 @@
+//! Text indexes: the words of documents with their scores, and searches for words.
+//!
+//! # Parts
+//! - [`specification`]: the fields with their weights, and the language.
+//! - `strings`: the strings of a document that an index has, each with its language and weight.
+//! - `tokenizer`: the words of a string; `language` has stop words and stemmers, `folding` case and
+//!   diacritics.
+//! - `scores`: the terms of a document with their scores. `keys`: the keys that stand for them.
+//! - [`search`]: a search, and whether a document passes it.
+//!
+//! # Score (measured on MongoDB 6.0)
+//! Of a term in one string: `weight * frequency * (0.5 * count / words + 0.5) * boost`.
+//! - `count` is how often the term stands there, `words` the number of words that are no stop words.
+//! - `frequency` is 1 + 1/2 + 1/4 + …, a summand for each occurrence.
+//! - `boost` is 1.1 if the string is the term and nothing else, in whatever case; else 1.
+//!
+//! The scores of all strings of a document add up, and so do those of all terms of a search.
+//!
+//! # Not here
+//! Which query may search (`plan::text`), and the search in the entries (`execute::text_source`).
+
+mod folding;
+mod keys;
+mod language;
+mod phrase;
+mod scores;
+pub mod search;
+pub mod specification;
+mod strings;
+mod tokenizer;
+
+use pando_document::{DocumentError, DocumentWriter, RawDocument, RawDocumentBuf, RawValue};
+
+pub(crate) use self::keys::TextKeys;
+pub use self::language::Language;
+pub use self::search::{SearchArguments, TextSearch};
+pub use self::specification::{TextRefusal, TextSpecification};
+pub use self::tokenizer::Sensitivity;
+
+/// The field of a document in memory that has its score. No document of a collection is found by that name:
+/// paths of queries cannot begin with `$`.
+pub const SCORE_FIELD: &str = "$textScore";
+
+/// A document with its score.
+pub(crate) fn with_score(document: &RawDocument, score: f64) -> Result<RawDocumentBuf, DocumentError> {
+    let bytes = document.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len() + SCORE_FIELD.len() + 10);
+    let mut writer = DocumentWriter::begin(&mut out);
+    // A length stands before the fields, and a zero behind them.
+    writer.append_raw_fields(&bytes[4..bytes.len() - 1]);
+    writer.append(SCORE_FIELD, RawValue::Double(score));
+    writer.finish();
+    RawDocumentBuf::from_vec(out)
+}
