@@ -33,10 +33,10 @@ class Oracle:
         self._run("start", "--wiredTigerCacheSizeGB", "0.5")
         return self
 
-    def start_guarded(self):
+    def start_guarded(self, *flags):
         """The same for users only; the first one may be made without a login."""
         self._install()
-        self._run("start", "--wiredTigerCacheSizeGB", "0.5", "--auth")
+        self._run("start", "--wiredTigerCacheSizeGB", "0.5", "--auth", *flags)
         return self
 
     def start_replica_set(self):

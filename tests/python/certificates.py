@@ -12,11 +12,11 @@ from cryptography.x509.oid import NameOID
 DAY = datetime.timedelta(days=1)
 
 
-def _name(text):
-    """A subject such as `O=org,CN=app`, in the order of the certificate."""
+def _name(subject):
+    """A subject such as `O=org,CN=app`, or its parts, in the order of the certificate."""
     known = {"CN": NameOID.COMMON_NAME, "OU": NameOID.ORGANIZATIONAL_UNIT_NAME, "O": NameOID.ORGANIZATION_NAME, "C": NameOID.COUNTRY_NAME,
              "L": NameOID.LOCALITY_NAME, "ST": NameOID.STATE_OR_PROVINCE_NAME}
-    parts = (part.split("=", 1) for part in text.split(","))
+    parts = (part.split("=", 1) for part in subject.split(",")) if isinstance(subject, str) else subject
     return x509.Name([x509.NameAttribute(known[kind], value) for kind, value in parts])
 
 

@@ -1,5 +1,6 @@
 //! Passwords, users, roles and rights, without a store and without messages.
 //!
+//! - [`scram_client`]: the client's side of SCRAM.
 //! - [`scram`]: the server's side of SCRAM-SHA-1 and SCRAM-SHA-256, and the credentials that are stored.
 //! - [`Privilege`]: actions ([`Action`]) on a resource ([`Resource`]).
 //! - [`Role`]: privileges, and roles that are inherited. [`built_in_roles`] has those that are always there;
@@ -22,6 +23,7 @@ mod privilege;
 mod resource;
 pub mod role;
 pub mod scram;
+pub mod scram_client;
 
 pub use action::Action;
 pub use action_set::ActionSet;

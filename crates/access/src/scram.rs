@@ -66,6 +66,9 @@ impl std::fmt::Debug for Credential {
 }
 
 impl Mechanism {
+    /// All, in the order in which clients prefer them.
+    pub const ALL: [Mechanism; 2] = [Mechanism::ScramSha256, Mechanism::ScramSha1];
+
     /// The name on the wire.
     pub fn name(self) -> &'static str {
         match self {
@@ -119,14 +122,25 @@ impl Mechanism {
         }
     }
 
-    fn hmac(self, key: &[u8], data: &[u8]) -> Vec<u8> {
+    /// The key that all others are derived from.
+    pub(crate) fn salted(self, secret: &str, salt: &[u8], rounds: u32) -> Vec<u8> {
+        // As long as a hash.
+        let mut salted = self.hash(&[]);
+        match self {
+            Mechanism::ScramSha1 => pbkdf2_hmac::<Sha1>(secret.as_bytes(), salt, rounds, &mut salted),
+            Mechanism::ScramSha256 => pbkdf2_hmac::<Sha256>(secret.as_bytes(), salt, rounds, &mut salted),
+        }
+        salted
+    }
+
+    pub(crate) fn hmac(self, key: &[u8], data: &[u8]) -> Vec<u8> {
         match self {
             Mechanism::ScramSha1 => mac_of::<Hmac<Sha1>>(key, data),
             Mechanism::ScramSha256 => mac_of::<Hmac<Sha256>>(key, data),
         }
     }
 
-    fn hash(self, data: &[u8]) -> Vec<u8> {
+    pub(crate) fn hash(self, data: &[u8]) -> Vec<u8> {
         match self {
             Mechanism::ScramSha1 => Sha1::digest(data).to_vec(),
             Mechanism::ScramSha256 => Sha256::digest(data).to_vec(),
@@ -143,11 +157,7 @@ fn mac_of<M: KeyInit + Mac>(key: &[u8], data: &[u8]) -> Vec<u8> {
 impl Credential {
     /// The keys of a secret ([`Mechanism::secret`]).
     pub fn derive(mechanism: Mechanism, secret: &str, salt: &[u8], rounds: u32) -> Credential {
-        let mut salted = mechanism.hash(&[]);
-        match mechanism {
-            Mechanism::ScramSha1 => pbkdf2_hmac::<Sha1>(secret.as_bytes(), salt, rounds, &mut salted),
-            Mechanism::ScramSha256 => pbkdf2_hmac::<Sha256>(secret.as_bytes(), salt, rounds, &mut salted),
-        }
+        let salted = mechanism.salted(secret, salt, rounds);
         let stored_key = mechanism.hash(&mechanism.hmac(&salted, b"Client Key"));
         let server_key = mechanism.hmac(&salted, b"Server Key");
         Credential { mechanism, rounds, salt: salt.to_vec(), stored_key, server_key }
@@ -366,5 +376,17 @@ mod tests {
     #[test]
     fn a_name_may_have_commas_and_equal_signs() {
         assert_eq!(ClientFirst::read(b"n,,n=a=2Cb=3Dc,r=x").unwrap().user, "a,b=c");
+    }
+
+    #[test]
+    fn the_prepared_password_depends_on_the_mechanism() {
+        let secret = |mechanism: Mechanism, password| mechanism.secret("user", password);
+        assert_eq!(
+            secret(Mechanism::ScramSha1, "pencil").as_deref(),
+            Ok("1c33006ec1ffd90f9cadcbcc0e118200"),
+            "the MD5 of user:mongo:pencil"
+        );
+        assert_eq!(secret(Mechanism::ScramSha256, "\u{2168}").as_deref(), Ok("IX"), "as SASLprep has it");
+        assert_eq!(secret(Mechanism::ScramSha256, "a\u{7}"), Err(ScramFault::Password));
     }
 }

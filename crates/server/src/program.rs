@@ -1,5 +1,6 @@
 //! The command line of the program, with one file for each subcommand.
 
+mod audit_command;
 mod backup_command;
 mod completions_command;
 mod copy_command;
@@ -8,6 +9,7 @@ mod failure;
 mod field_arguments;
 mod import_command;
 mod import_report;
+mod login_arguments;
 mod options_page;
 mod output;
 mod serve_command;
@@ -78,6 +80,7 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn std::error::Error>
         Some(("backup", matches)) => backup_command::run_backup(matches),
         Some(("restore", matches)) => backup_command::run_restore(matches),
         Some(("user", matches)) => user_command::run(matches),
+        Some(("audit", matches)) => audit_command::run(matches),
         Some(("verify", matches)) => verify_command::run(matches),
         Some(("completions", matches)) => completions_command::run_completions(&command_line(), matches),
         Some(("man", matches)) => completions_command::run_man(command_line(), matches),
@@ -101,6 +104,7 @@ fn command_line() -> Command {
         .subcommand(backup_command::restore())
         .subcommand(user_command::command())
         .subcommand(verify_command::command())
+        .subcommand(audit_command::command())
         .subcommand(completions_command::completions())
         .subcommand(completions_command::man())
         .subcommand(options_page::command())

@@ -24,6 +24,7 @@ mod null_server;
 mod reply;
 mod schedule;
 mod script;
+mod server_stream;
 mod session;
 mod session_id;
 mod tally;
@@ -43,11 +44,11 @@ pub(crate) use embedded::{
     EmbeddedClient, EmbeddedSession, EmbeddedStore, Record, SCHEME as EMBEDDED_SCHEME,
 };
 pub(crate) use login::Login;
-pub(crate) use login::scram::Mechanism;
 pub(crate) use null_server::NullServer;
 pub(crate) use reply::{Outcome, outcome_of};
 pub(crate) use schedule::{Pace, Spacing};
 pub(crate) use script::{Judgement, Next, Script};
+pub(crate) use server_stream::TlsOf;
 pub(crate) use session::Session;
 pub(crate) use session_id::session_id;
 #[cfg(test)]

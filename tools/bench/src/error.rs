@@ -34,6 +34,8 @@ pub enum BenchError {
         "{address} refused the login: {message} (code {code}); check user and password (percent-encoded) in the URI"
     )]
     LoginRefused { address: String, code: u16, message: String },
+    #[error(transparent)]
+    Tls(#[from] pando_tls::TlsError),
     #[error("the embedded engine: {0}")]
     Embedded(#[from] pandodb::Error),
     #[error("a connection to the server broke")]

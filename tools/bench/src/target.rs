@@ -3,7 +3,7 @@
 pub mod uri;
 
 use crate::client::Address;
-use crate::client::Session;
+use crate::client::{Session, TlsOf};
 use crate::error::BenchError;
 use pando_document::{Document, doc};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -21,10 +21,20 @@ pub struct Target {
 impl Target {
     /// The server of a URI: see [`uri`].
     pub fn parse(uri: &str) -> Result<Target, BenchError> {
-        let ParsedUri { host, login } = ParsedUri::parse(uri)?;
+        let ParsedUri { host, login, tls } = ParsedUri::parse(uri)?;
         let address = match host {
             Host::Socket(path) => Address::unix(path),
-            Host::Name(host) => Address::from(resolve(&host)?),
+            Host::Name(host) => {
+                let address = Address::from(resolve(&host)?);
+                match tls {
+                    Some(settings) => {
+                        let name = host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
+                        let name = name.map_or(host.as_str(), |(name, _)| name).to_owned();
+                        address.with_tls(TlsOf { config: settings.load()?, host: name })
+                    }
+                    None => address,
+                }
+            }
         };
         Ok(Target::at(match login {
             Some(login) => address.with_login(login),

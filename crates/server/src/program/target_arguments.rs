@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches};
 
 use super::failure::UsageError;
+use super::login_arguments;
 use crate::transfer::TargetChoice;
 
 /// The server of a command that names none.
@@ -38,6 +39,7 @@ pub(super) fn target_arguments() -> Vec<Arg> {
     ];
     arguments.extend(arguments_without_effect());
     arguments.extend(arguments_not_yet_supported());
+    arguments.extend(login_arguments::login_arguments());
     arguments
 }
 
@@ -77,30 +79,15 @@ fn arguments_without_effect() -> Vec<Arg> {
 }
 
 /// Flags of MongoDB's tools that cannot be ignored, because they would do less than the user believes.
-const NOT_YET: [(&str, &str); 12] = [
-    ("username", "users and passwords are not supported yet"),
-    ("password", "users and passwords are not supported yet"),
-    ("authenticationDatabase", "users and passwords are not supported yet"),
-    ("authenticationMechanism", "users and passwords are not supported yet"),
-    ("ssl", "TLS is not supported yet"),
-    ("tls", "TLS is not supported yet"),
-    ("sslCAFile", "TLS is not supported yet"),
-    ("sslPEMKeyFile", "TLS is not supported yet"),
-    ("tlsCAFile", "TLS is not supported yet"),
-    ("tlsCertificateKeyFile", "TLS is not supported yet"),
+const NOT_YET: [(&str, &str); 2] = [
     ("legacy", "the Extended JSON of version 1 is not read or written; leave the flag out"),
     ("useArrayIndexFields", "numbers in names of columns make documents, not arrays; leave the flag out"),
 ];
 
 fn arguments_not_yet_supported() -> impl Iterator<Item = Arg> {
-    NOT_YET.iter().map(|(name, _)| {
-        let argument = Arg::new(*name).long(*name).hide(true).num_args(0..=1).default_missing_value("true");
-        match *name {
-            "username" => argument.short('u'),
-            "password" => argument.short('p'),
-            _ => argument,
-        }
-    })
+    NOT_YET
+        .iter()
+        .map(|(name, _)| Arg::new(*name).long(*name).hide(true).num_args(0..=1).default_missing_value("true"))
 }
 
 /// The store that was chosen; the server of this machine if none was.
@@ -110,15 +97,18 @@ pub(super) fn target_or_default(matches: &ArgMatches) -> Result<TargetChoice, Us
         return Err(UsageError::new(format!("--{name}: {reason}")));
     }
     let text = |name| matches.get_one::<String>(name).map(String::as_str);
-    if text("uri").is_some() || text("data").is_some() {
+    if text("data").is_some() {
         return target_of(matches);
+    }
+    if let Some(uri) = text("uri") {
+        return Ok(TargetChoice::Uri(login_arguments::completed(uri, matches)?));
     }
     let port = matches.get_one::<u16>("port").copied();
     let uri = match (text("host"), port) {
         (None, None) => URI_DEFAULT.to_owned(),
         (host, port) => address_uri(host.unwrap_or("127.0.0.1"), port),
     };
-    Ok(TargetChoice::Uri(uri))
+    Ok(TargetChoice::Uri(login_arguments::completed(&uri, matches)?))
 }
 
 /// The connection string of a host, which may have its port.

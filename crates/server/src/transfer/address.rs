@@ -1,8 +1,6 @@
-//! The address in `--uri`: one server, over TCP or through its unix socket.
+//! The address of one server, over TCP or through its unix socket.
 
 use std::path::PathBuf;
-
-use super::error::TransferError;
 
 /// The port of a connection string without one.
 const PORT_DEFAULT: u16 = 27017;
@@ -17,36 +15,34 @@ pub(super) enum ServerAddress {
 }
 
 impl ServerAddress {
-    /// Reads `mongodb://host:port/…?…`. Database and options are not used, since the command names its
-    /// collection. Users, TLS and several hosts are refused rather than ignored.
-    pub(super) fn parse(uri: &str) -> Result<ServerAddress, TransferError> {
-        let refuse = |reason| TransferError::Uri { uri: without_password(uri), reason };
-        let rest = uri.strip_prefix("mongodb://").ok_or_else(|| refuse("it begins otherwise"))?;
-        let (authority, tail) = rest.split_once(['/', '?']).unwrap_or((rest, ""));
-        if authority.contains('@') {
-            return Err(refuse("users and passwords are not supported yet"));
+    /// Reads the host of a connection string, with its port if it has one.
+    pub(super) fn parse(host: &str) -> Result<ServerAddress, &'static str> {
+        if host.contains(',') {
+            return Err("name one host");
         }
-        if authority.contains(',') {
-            return Err(refuse("name one host"));
+        if host.is_empty() {
+            return Err("it names no host");
         }
-        if tail.contains("tls=true") || tail.contains("ssl=true") {
-            return Err(refuse("TLS is not supported yet"));
-        }
-        if authority.is_empty() {
-            return Err(refuse("it names no host"));
-        }
-        if authority.contains('%') {
-            let path = unescape(authority).ok_or_else(|| refuse("its escapes are not valid"))?;
+        if host.contains('%') {
+            let path = unescape(host).ok_or("its escapes are not valid")?;
             return Ok(ServerAddress::Unix(PathBuf::from(path)));
         }
-        let has_port = authority.rsplit_once(':').is_some_and(|(host, port)| {
-            !port.is_empty() && port.parse::<u16>().is_ok() && (!host.contains(':') || host.ends_with(']'))
+        let has_port = host.rsplit_once(':').is_some_and(|(name, port)| {
+            !port.is_empty() && port.parse::<u16>().is_ok() && (!name.contains(':') || name.ends_with(']'))
         });
-        let needs_port = !authority.contains(':') || authority.ends_with(']');
+        let needs_port = !host.contains(':') || host.ends_with(']');
         match (has_port, needs_port) {
-            (true, _) => Ok(ServerAddress::Tcp(authority.to_owned())),
-            (false, true) => Ok(ServerAddress::Tcp(format!("{authority}:{PORT_DEFAULT}"))),
-            (false, false) => Err(refuse("its port is not a number, or its IPv6 address has no brackets")),
+            (true, _) => Ok(ServerAddress::Tcp(host.to_owned())),
+            (false, true) => Ok(ServerAddress::Tcp(format!("{host}:{PORT_DEFAULT}"))),
+            (false, false) => Err("its port is not a number, or its IPv6 address has no brackets"),
+        }
+    }
+
+    /// The name that the certificate of the server has to have.
+    pub(super) fn host(&self) -> &str {
+        match self {
+            ServerAddress::Tcp(place) => place.rsplit_once(':').map_or(place, |(host, _)| host),
+            ServerAddress::Unix(_) => "localhost",
         }
     }
 }

@@ -127,6 +127,30 @@ pub enum TransferError {
         /// The error of the system.
         source: io::Error,
     },
+    /// TLS cannot be set up on this side.
+    #[error(transparent)]
+    Tls(#[from] pando_tls::TlsError),
+    /// The TLS handshake failed.
+    #[error(
+        "the TLS handshake with {place} failed; name the certificate of its issuer with tlsCAFile, and your own with \
+         tlsCertificateKeyFile if it asks for one"
+    )]
+    Handshake {
+        /// The address.
+        place: String,
+        /// The fault.
+        source: io::Error,
+    },
+    /// The login was refused.
+    #[error("the login by {mechanism} with authSource {source} failed: {cause}", source = source_database)]
+    Login {
+        /// The mechanism.
+        mechanism: &'static str,
+        /// The database that was asked for the user.
+        source_database: String,
+        /// The fault.
+        cause: String,
+    },
     /// The connection broke.
     #[error("the connection to the server broke; look at the server's log")]
     Connection(#[source] io::Error),

@@ -3,12 +3,15 @@
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bson::{Document, RawDocumentBuf};
+use pando_tls::{ClientConnection, StreamOwned, client_session};
 use pando_wire::{Body, FrameBuffer, Message, MsgFlags, OpMsgWriter};
 
 use super::address::ServerAddress;
+use super::connection_string::ConnectionString;
 use super::error::TransferError;
 use super::interrupt::Interrupt;
 use super::target::{Beside, Target};
@@ -17,6 +20,9 @@ use super::target::{Beside, Target};
 const LOOK_PERIOD: Duration = Duration::from_millis(200);
 /// How long a reply may take after the user has asked to stop.
 const REPLY_GRACE: Duration = Duration::from_secs(5);
+
+/// How long a TLS handshake may take.
+const HANDSHAKE_TIME: Duration = Duration::from_secs(20);
 
 /// A connection.
 pub(super) struct RemoteTarget {
@@ -31,27 +37,35 @@ trait Stream: Read + Write + Send {}
 impl<S: Read + Write + Send> Stream for S {}
 
 impl RemoteTarget {
-    pub(super) fn connect(
-        address: &ServerAddress,
+    /// Connects, begins TLS and logs in, as the connection string says.
+    pub(super) fn open(
+        server: &ConnectionString,
         interrupt: Interrupt,
     ) -> Result<RemoteTarget, TransferError> {
-        let stream: Box<dyn Stream> = match address {
-            ServerAddress::Tcp(place) => {
-                let failed = |source| TransferError::Connect { place: place.clone(), source };
-                let stream = TcpStream::connect(place).map_err(failed)?;
-                stream.set_nodelay(true).map_err(failed)?;
-                stream.set_read_timeout(Some(LOOK_PERIOD)).map_err(failed)?;
-                Box::new(stream)
+        let stream: Box<dyn Stream> = match (&server.address, &server.tls) {
+            (ServerAddress::Tcp(place), Some(settings)) => {
+                let mut session = client_session(settings.load()?, server.address.host())?;
+                let mut socket = tcp(place)?;
+                shake_hands(&mut session, &mut socket, place)?;
+                Box::new(StreamOwned::new(session, socket))
             }
-            ServerAddress::Unix(path) => {
-                let failed = |source| TransferError::Connect { place: path.display().to_string(), source };
-                let stream = UnixStream::connect(path).map_err(failed)?;
-                stream.set_read_timeout(Some(LOOK_PERIOD)).map_err(failed)?;
-                Box::new(stream)
-            }
+            (ServerAddress::Tcp(place), None) => Box::new(tcp(place)?),
+            (ServerAddress::Unix(path), _) => Box::new(unix(path)?),
         };
-        let (input, output) = (FrameBuffer::new(), Vec::new());
-        Ok(RemoteTarget { stream, input, output, last_request_id: 0, interrupt })
+        let mut target = RemoteTarget::over(stream, interrupt);
+        if let Some(login) = &server.login {
+            login.perform(&mut target)?;
+        }
+        Ok(target)
+    }
+
+    /// Connects to the unix socket of a server, without a login.
+    pub(super) fn through_socket(path: &Path, interrupt: Interrupt) -> Result<RemoteTarget, TransferError> {
+        Ok(RemoteTarget::over(Box::new(unix(path)?), interrupt))
+    }
+
+    fn over(stream: Box<dyn Stream>, interrupt: Interrupt) -> RemoteTarget {
+        RemoteTarget { stream, input: FrameBuffer::new(), output: Vec::new(), last_request_id: 0, interrupt }
     }
 
     fn reply(&mut self) -> Result<RawDocumentBuf, TransferError> {
@@ -80,6 +94,38 @@ impl RemoteTarget {
             }
         }
     }
+}
+
+fn tcp(place: &str) -> Result<TcpStream, TransferError> {
+    let failed = |source| TransferError::Connect { place: place.to_owned(), source };
+    let stream = TcpStream::connect(place).map_err(failed)?;
+    stream.set_nodelay(true).map_err(failed)?;
+    stream.set_read_timeout(Some(LOOK_PERIOD)).map_err(failed)?;
+    Ok(stream)
+}
+
+fn unix(path: &Path) -> Result<UnixStream, TransferError> {
+    let failed = |source| TransferError::Connect { place: path.display().to_string(), source };
+    let stream = UnixStream::connect(path).map_err(failed)?;
+    stream.set_read_timeout(Some(LOOK_PERIOD)).map_err(failed)?;
+    Ok(stream)
+}
+
+/// Completes a TLS handshake, so that its fault is told as such.
+fn shake_hands(
+    session: &mut ClientConnection,
+    socket: &mut TcpStream,
+    place: &str,
+) -> Result<(), TransferError> {
+    let give_up_at = Instant::now() + HANDSHAKE_TIME;
+    while session.is_handshaking() {
+        match session.complete_io(socket) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < give_up_at => {}
+            Err(source) => return Err(TransferError::Handshake { place: place.to_owned(), source }),
+        }
+    }
+    Ok(())
 }
 
 impl Target for RemoteTarget {

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use bson::{Bson, Document, RawDocumentBuf};
 use pandodb::{EngineName, MissingStore, SOCKET_NAME};
 
-use super::address::{ServerAddress, without_password};
+use super::address::without_password;
+use super::connection_string::ConnectionString;
 use super::embedded_target::EmbeddedTarget;
 use super::error::TransferError;
 use super::interrupt::Interrupt;
@@ -37,8 +38,8 @@ impl TargetChoice {
     ) -> Result<Box<dyn Target>, TransferError> {
         match self {
             TargetChoice::Uri(uri) => {
-                let address = ServerAddress::parse(uri)?;
-                Ok(Box::new(RemoteTarget::connect(&address, interrupt.clone())?))
+                let server = ConnectionString::parse(uri)?;
+                Ok(Box::new(RemoteTarget::open(&server, interrupt.clone())?))
             }
             TargetChoice::Data(folder) => Ok(Box::new(EmbeddedTarget::open(folder, missing_store, None)?)),
         }
@@ -62,9 +63,9 @@ impl TargetChoice {
     /// server's socket in the folder.
     pub(super) fn open_to_read(&self, interrupt: &Interrupt) -> Result<Box<dyn Target>, TransferError> {
         if let TargetChoice::Data(folder) = self {
-            let socket = ServerAddress::Unix(folder.join(SOCKET_NAME));
+            let socket = folder.join(SOCKET_NAME);
             // A socket that nobody listens on is left over from a server that was killed.
-            if let Ok(server) = RemoteTarget::connect(&socket, interrupt.clone()) {
+            if let Ok(server) = RemoteTarget::through_socket(&socket, interrupt.clone()) {
                 return Ok(Box::new(server));
             }
         }

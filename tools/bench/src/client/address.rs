@@ -7,9 +7,9 @@
 //! as much as a cached point query itself; a unix socket leaves that out, as an application beside its server
 //! would.
 
+use super::server_stream::{ServerStream, TlsOf};
 use super::{EmbeddedStore, Login};
 use pando_measuring::counters::ProcessId;
-use socket2::Socket;
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -27,6 +27,7 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 pub struct Address {
     place: Place,
     login: Option<Arc<Login>>,
+    tls: Option<Arc<TlsOf>>,
 }
 
 /// Where a server listens.
@@ -53,6 +54,10 @@ impl Address {
         Address { login: Some(Arc::new(login)), ..self }
     }
 
+    pub(crate) fn with_tls(self, tls: TlsOf) -> Address {
+        Address { tls: Some(Arc::new(tls)), ..self }
+    }
+
     /// Where it is.
     pub fn place(&self) -> &Place {
         &self.place
@@ -73,14 +78,20 @@ impl Address {
     }
 
     /// A blocking stream to the server.
-    pub fn connect(&self) -> io::Result<Socket> {
+    pub fn connect(&self) -> io::Result<ServerStream> {
         match &self.place {
             Place::Tcp(address) => {
                 let stream = TcpStream::connect_timeout(address, CONNECT_WITHIN)?;
                 stream.set_nodelay(true)?;
-                Ok(stream.into())
+                match &self.tls {
+                    Some(tls) => tls.shake_hands(stream.into(), CONNECT_WITHIN),
+                    None => Ok(ServerStream::Plain(stream.into())),
+                }
             }
-            Place::Unix(path) => UnixStream::connect(path).map(|stream| OwnedFd::from(stream).into()),
+            Place::Unix(path) => {
+                let stream = UnixStream::connect(path)?;
+                Ok(ServerStream::Plain(OwnedFd::from(stream).into()))
+            }
             Place::Embedded(_) => {
                 Err(io::Error::new(io::ErrorKind::Unsupported, "an engine in this process has no socket"))
             }
@@ -90,7 +101,7 @@ impl Address {
 
 impl From<Place> for Address {
     fn from(place: Place) -> Address {
-        Address { place, login: None }
+        Address { place, login: None, tls: None }
     }
 }
 

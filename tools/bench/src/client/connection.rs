@@ -11,17 +11,17 @@
 //!   stays in the CPU's cache, and judged there.
 
 use super::script::{Judgement, Next, Note, Turn};
+use super::server_stream::ServerStream;
 use super::{Script, Session, reply};
 use crate::client::Address;
 use crate::error::BenchError;
 use pando_wire::frame_length;
-use socket2::Socket;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Instant;
 
 pub struct Connection {
-    stream: Socket,
+    stream: ServerStream,
     script: Box<dyn Script>,
     request: Vec<u8>,
     written: usize,
@@ -60,7 +60,7 @@ pub struct Reply {
 impl Connection {
     pub fn open(address: impl Into<Address>, script: Box<dyn Script>) -> Result<Connection, BenchError> {
         let stream = Session::open(address)?.into_stream().ok_or(BenchError::Closed)?;
-        stream.set_nonblocking(true).map_err(BenchError::Connection)?;
+        stream.set_nonblocking().map_err(BenchError::Connection)?;
         let now = Instant::now();
         Ok(Connection {
             stream,
@@ -132,7 +132,10 @@ impl Connection {
                 Err(error) => return Err(BenchError::Connection(error)),
             }
         }
-        Ok(())
+        match self.stream.flush() {
+            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(BenchError::Connection(error)),
+            _ => Ok(()),
+        }
     }
 
     /// Reads once into `buffer`; gives the reply if it is whole now.
@@ -154,8 +157,8 @@ impl Connection {
                 let frame = std::mem::take(&mut self.partial);
                 return self.judge(&frame).map(Some);
             }
-            // A buffer that was not filled has emptied the socket.
-            if count < buffer.len() {
+            // A buffer that was not filled has emptied the socket, if its bytes are those of the socket.
+            if count < buffer.len() && !self.stream.is_encrypted() {
                 return Ok(None);
             }
         }

@@ -5,12 +5,11 @@
 //! User and password are in no message, no file and no `Debug` of this tool: what may be shown of a login is
 //! the mechanism and the database that knows the user.
 
-pub mod scram;
-
 use super::Session;
 use crate::error::BenchError;
+use pando_access::scram::Mechanism;
+use pando_access::scram_client::{Exchange, Keys, ServerFault};
 use pando_document::{Binary, Document, Value, doc};
-use scram::{Exchange, Keys, Mechanism, ScramFault};
 use std::fmt;
 
 /// Bytes of a nonce.
@@ -53,10 +52,9 @@ impl Login {
             source_database: self.source.clone(),
             cause,
         };
-        let fault = |fault: ScramFault| refused(format!("the server is not what it should be: {fault}"));
-        let secret = mechanism
-            .secret(&self.user, &self.password)
-            .ok_or_else(|| refused("the password has characters that SCRAM does not take".to_owned()))?;
+        let fault = |fault: ServerFault| refused(format!("the server is not what it should be: {fault}"));
+        let secret =
+            mechanism.secret(&self.user, &self.password).map_err(|fault| refused(fault.to_string()))?;
         let mut exchange = Exchange::new(mechanism, &self.user, secret, nonce()?);
         let start = doc! {
             "saslStart": 1,
@@ -83,7 +81,7 @@ impl Login {
             }
             reply = ask(session, go_on(binary(String::new())))?;
         }
-        Err(fault(ScramFault::Form))
+        Err(fault(ServerFault::Form))
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::EmbeddedSession;
 use super::reply::{Outcome, body_of_reply, outcome_of};
+use super::server_stream::ServerStream;
 use crate::client::{Address, Place};
 use crate::error::BenchError;
 use pando_document::{Document, RawDocument, doc};
 use pando_wire::{FrameBuffer, MsgFlags, OpMsgWriter};
-use socket2::Socket;
 use std::io::{ErrorKind, Write};
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ enum Link {
 
 #[derive(Debug)]
 struct Wire {
-    stream: Socket,
+    stream: ServerStream,
     input: FrameBuffer,
 }
 
@@ -116,7 +116,7 @@ impl Session {
     }
 
     /// The socket, for a client that goes on without blocking; nothing if the engine is in this process.
-    pub fn into_stream(self) -> Option<Socket> {
+    pub fn into_stream(self) -> Option<ServerStream> {
         match self.link {
             Link::Socket(socket) => Some(socket.stream),
             Link::Embedded(_) => None,
@@ -129,6 +129,7 @@ impl Wire {
     /// measured.
     fn exchange(&mut self, request: &[u8]) -> Result<Vec<u8>, BenchError> {
         self.stream.write_all(request).map_err(BenchError::Connection)?;
+        self.stream.flush().map_err(BenchError::Connection)?;
         loop {
             if let Some(frame) = self.input.next_frame()? {
                 return Ok(frame.to_vec());

@@ -9,7 +9,6 @@ use crate::target::Target;
 use crate::workload::Workload;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
-use socket2::Socket;
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
@@ -52,10 +51,10 @@ pub fn check(effort: Effort) -> Result<Answer, BenchError> {
 fn bare_loop(address: SocketAddr, request: &[u8], effort: Effort) -> Result<f64, BenchError> {
     let resource = no_resource("an epoll instance");
     let mut poll = Poll::new().map_err(resource)?;
-    let mut streams: Vec<Socket> = Vec::new();
+    let mut streams = Vec::new();
     for place in 0..effort.clients as usize {
         let mut stream = Session::open(address)?.into_stream().ok_or(BenchError::Closed)?;
-        stream.set_nonblocking(true).map_err(BenchError::Connection)?;
+        stream.set_nonblocking().map_err(BenchError::Connection)?;
         let file = stream.as_raw_fd();
         poll.registry().register(&mut SourceFd(&file), Token(place), Interest::READABLE).map_err(resource)?;
         stream.write_all(request).map_err(BenchError::Connection)?;

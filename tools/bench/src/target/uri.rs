@@ -1,12 +1,14 @@
-//! `mongodb://[USER:PASSWORD@]HOST[:PORT][/[DATABASE]][?authSource=DB&authMechanism=NAME]`, as MongoDB's
-//! drivers read it.
+//! `mongodb://[USER:PASSWORD@]HOST[:PORT][/[DATABASE]][?authSource=DB&authMechanism=NAME&tls=true]`, as
+//! MongoDB's drivers read it.
 //!
-//! One host: what is measured is one server. The options are those of a login; what is sent stands in the
-//! workload. User, password and database are percent-encoded, a unix socket is its path with `%2F` for each
-//! slash.
+//! One host: what is measured is one server. The options are those of a login and of TLS; what is sent stands
+//! in the workload. User, password and database are percent-encoded, a unix socket is its path with `%2F` for
+//! each slash.
 
-use crate::client::{Login, Mechanism};
+use crate::client::Login;
 use crate::error::BenchError;
+use pando_access::scram::Mechanism;
+use pando_tls::{ClientSettings, Verification};
 use std::path::PathBuf;
 
 /// The beginning of targets of MongoDB's protocol.
@@ -19,6 +21,8 @@ pub(crate) struct ParsedUri {
     /// The host, with its port if it has one.
     pub host: Host,
     pub login: Option<Login>,
+    /// Nothing without TLS.
+    pub tls: Option<ClientSettings>,
 }
 
 /// Where the server is.
@@ -53,7 +57,8 @@ impl ParsedUri {
         if host.is_empty() {
             return Err("it names no host");
         }
-        let (source, mechanism) = read_options(options)?;
+        let Options { source, mechanism, is_tls, settings } = Options::read(options)?;
+        let tls = is_tls.then_some(settings);
         let Some(user) = user else {
             if !database.is_empty() {
                 return Err("it names a database, which is --database here");
@@ -61,7 +66,7 @@ impl ParsedUri {
             if source.is_some() || mechanism.is_some() {
                 return Err("it says how to log in, but not as whom");
             }
-            return Ok(ParsedUri { host: Host::of(host), login: None });
+            return Ok(ParsedUri { host: Host::of(host), login: None, tls });
         };
         let (user, password) = user.split_once(':').ok_or("it names a user without a password")?;
         if [user, password].iter().any(|part| part.contains([':', '/', '@', '[', ']'])) {
@@ -73,7 +78,8 @@ impl ParsedUri {
         }
         let database = Some(decoded(database)?).filter(|database| !database.is_empty());
         let source = source.or(database).unwrap_or_else(|| DEFAULT_SOURCE.to_owned());
-        Ok(ParsedUri { host: Host::of(host), login: Some(Login::new(user, password, source, mechanism)) })
+        let login = Some(Login::new(user, password, source, mechanism));
+        Ok(ParsedUri { host: Host::of(host), login, tls })
     }
 }
 
@@ -84,22 +90,46 @@ impl Host {
     }
 }
 
-fn read_options(options: &str) -> Result<(Option<String>, Option<Mechanism>), &'static str> {
-    let (mut source, mut mechanism) = (None, None);
-    for option in options.split('&').filter(|option| !option.is_empty()) {
-        let (name, value) = option.split_once('=').ok_or("one of its options has no value")?;
-        if name.eq_ignore_ascii_case("authSource") {
-            source = Some(decoded(value)?).filter(|source| !source.is_empty());
-        } else if name.eq_ignore_ascii_case("authMechanism") {
-            let found = Mechanism::of_name(value);
-            mechanism = Some(
-                found.ok_or("its authMechanism is none that this tool has: SCRAM-SHA-256, SCRAM-SHA-1")?,
-            );
-        } else {
-            return Err("it has other options than authSource and authMechanism");
+/// The options of a login and of TLS.
+#[derive(Default)]
+struct Options {
+    source: Option<String>,
+    mechanism: Option<Mechanism>,
+    is_tls: bool,
+    settings: ClientSettings,
+}
+
+impl Options {
+    fn read(options: &str) -> Result<Options, &'static str> {
+        let mut read = Options::default();
+        for option in options.split('&').filter(|option| !option.is_empty()) {
+            let (name, value) = option.split_once('=').ok_or("one of its options has no value")?;
+            let value = decoded(value)?;
+            match name.to_ascii_lowercase().as_str() {
+                "authsource" => read.source = Some(value).filter(|source| !source.is_empty()),
+                "authmechanism" => {
+                    let found = Mechanism::of_name(&value);
+                    read.mechanism =
+                        Some(found.ok_or(
+                            "its authMechanism is none that this tool has: SCRAM-SHA-256, SCRAM-SHA-1",
+                        )?);
+                }
+                "tls" | "ssl" => read.is_tls = value == "true",
+                "tlscafile" => read.settings.issuers = Some(PathBuf::from(value)),
+                "tlscertificatekeyfile" => read.settings.certificate_key = Some(PathBuf::from(value)),
+                "tlsinsecure" | "tlsallowinvalidcertificates" if value == "true" => {
+                    read.settings.verification = Verification::Off;
+                }
+                "tlsinsecure" | "tlsallowinvalidcertificates" => {}
+                _ => {
+                    return Err(
+                        "it has options that are neither of a login (authSource, authMechanism) nor of TLS",
+                    );
+                }
+            }
         }
+        Ok(read)
     }
-    Ok((source, mechanism))
 }
 
 fn decoded(text: &str) -> Result<String, &'static str> {
@@ -167,7 +197,7 @@ mod tests {
             ("mongodb://u:sec@ret@h", "percent-encoded"),
             ("mongodb://u:sec:ret@h", "percent-encoded"),
             ("mongodb://u:secret@h/?authMechanism=PLAIN", "SCRAM-SHA-256"),
-            ("mongodb://u:secret@h/?w=2", "other options"),
+            ("mongodb://u:secret@h/?w=2", "neither of a login"),
             ("mongodb://u:secret@h/?authSource", "no value"),
             ("mongodb://h/?authSource=secret", "not as whom"),
             ("mongodb://h/d", "--database"),

@@ -1,0 +1,151 @@
+//! The arguments of a login and of TLS, in the spelling of MongoDB's tools. They become parts of the
+//! connection string.
+//!
+//! A password comes from a file, because others on the machine can read a command line.
+
+use std::io::{IsTerminal, Read};
+
+use clap::{Arg, ArgAction, ArgMatches};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::failure::UsageError;
+
+/// Characters that stay as they are in a connection string.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Arguments with a value, and the option of the connection string that each becomes.
+const VALUES: [(&str, &str); 6] = [
+    ("authenticationDatabase", "authSource"),
+    ("authenticationMechanism", "authMechanism"),
+    ("tlsCAFile", "tlsCAFile"),
+    ("tlsCertificateKeyFile", "tlsCertificateKeyFile"),
+    ("sslCAFile", "tlsCAFile"),
+    ("sslPEMKeyFile", "tlsCertificateKeyFile"),
+];
+/// Switches, and the option of the connection string that each becomes.
+const SWITCHES: [(&str, &str); 6] = [
+    ("tls", "tls"),
+    ("ssl", "tls"),
+    ("tlsInsecure", "tlsInsecure"),
+    ("tlsAllowInvalidCertificates", "tlsInsecure"),
+    ("sslAllowInvalidCertificates", "tlsInsecure"),
+    ("tlsAllowInvalidHostnames", "tlsAllowInvalidHostnames"),
+];
+/// A file of passwords is longer than this by mistake.
+const PASSWORD_BYTES_MAX: u64 = 64 * 1024;
+
+pub(super) fn login_arguments() -> Vec<Arg> {
+    let mut arguments = vec![
+        Arg::new("username").long("username").short('u').value_name("USER").help("The user who logs in"),
+        Arg::new("password-file")
+            .long("password-file")
+            .value_name("FILE")
+            .help("A file with the user's password on its first line; - is standard input"),
+        // Taken so that the refusal can say what to do.
+        Arg::new("password").long("password").short('p').hide(true).num_args(0..=1).default_missing_value(""),
+    ];
+    arguments.extend(VALUES.map(|(name, _)| Arg::new(name).long(name).value_name("VALUE").hide(true)));
+    arguments
+        .extend(SWITCHES.map(|(name, _)| Arg::new(name).long(name).hide(true).action(ArgAction::SetTrue)));
+    arguments
+}
+
+/// The connection string with the login and the TLS of the other arguments.
+pub(super) fn completed(uri: &str, matches: &ArgMatches) -> Result<String, UsageError> {
+    let text = |name| matches.get_one::<String>(name).map(String::as_str);
+    if text("password").is_some() {
+        return Err(UsageError::new(
+            "--password: others on this machine can read a command line; name a file with --password-file, or - for standard input",
+        ));
+    }
+    let password = text("password-file").map(read_password).transpose()?;
+    let mut whole = match uri.split_once("://") {
+        Some((scheme, rest)) => {
+            let (login, place) =
+                rest.split_once('@').map_or((None, rest), |(login, place)| (Some(login), place));
+            let user = text("username").map(encoded).or(login.map(str::to_owned));
+            match (user, password) {
+                (None, None) => uri.to_owned(),
+                (None, Some(_)) => {
+                    return Err(UsageError::new("--password-file needs a user: name one with --username"));
+                }
+                (Some(user), None) => format!("{scheme}://{user}@{place}"),
+                (Some(user), Some(password)) => {
+                    let user = user.split(':').next().unwrap_or_default().to_owned();
+                    format!("{scheme}://{user}:{}@{place}", encoded(&password))
+                }
+            }
+        }
+        None => uri.to_owned(),
+    };
+    let values = VALUES.iter().filter_map(|(name, option)| Some((*option, encoded(text(name)?))));
+    let switches = SWITCHES
+        .iter()
+        .filter(|(name, _)| matches.get_flag(name))
+        .map(|(_, option)| (*option, "true".to_owned()));
+    for (option, value) in values.chain(switches) {
+        if !whole.contains('?') {
+            let has_path = whole.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
+            whole.push_str(if has_path { "?" } else { "/?" });
+        } else {
+            whole.push('&');
+        }
+        whole.push_str(&format!("{option}={value}"));
+    }
+    Ok(whole)
+}
+
+fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, ENCODED).to_string()
+}
+
+/// The first line of a file, or of standard input.
+fn read_password(file: &str) -> Result<String, UsageError> {
+    let mut content = String::new();
+    let read = match file {
+        "-" if std::io::stdin().is_terminal() => {
+            return Err(UsageError::new("--password-file -: write the password into a pipe, or name a file"));
+        }
+        "-" => std::io::stdin().lock().take(PASSWORD_BYTES_MAX).read_to_string(&mut content),
+        path => std::fs::File::open(path)
+            .and_then(|file| file.take(PASSWORD_BYTES_MAX).read_to_string(&mut content)),
+    };
+    read.map_err(|error| UsageError::new(format!("--password-file: cannot read {file}: {error}")))?;
+    match content.lines().next() {
+        Some(password) if !password.is_empty() => Ok(password.to_owned()),
+        _ => Err(UsageError::new(format!("--password-file: the first line of {file} is empty"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Command;
+
+    use super::*;
+
+    fn of(uri: &str, arguments: &[&str]) -> Result<String, String> {
+        let command = Command::new("x").args(login_arguments());
+        let matches = command.try_get_matches_from([&["x"], arguments].concat()).unwrap();
+        completed(uri, &matches).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn arguments_become_parts_of_the_connection_string() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "p@ss:w/rd\nmore").unwrap();
+        let path = file.path().to_str().unwrap();
+        assert_eq!(of("mongodb://h:1", &[]).unwrap(), "mongodb://h:1");
+        assert_eq!(
+            of("mongodb://h:1", &["-u", "a@b", "--password-file", path, "--tls", "--tlsCAFile", "/c a.pem"])
+                .unwrap(),
+            "mongodb://a%40b:p%40ss%3Aw%2Frd@h:1/?tlsCAFile=%2Fc%20a.pem&tls=true"
+        );
+        assert_eq!(
+            of("mongodb://ada@h/db?w=1", &["--password-file", path, "--authenticationDatabase", "admin"])
+                .unwrap(),
+            "mongodb://ada:p%40ss%3Aw%2Frd@h/db?w=1&authSource=admin"
+        );
+        assert!(of("mongodb://h", &["--password-file", path]).unwrap_err().contains("--username"));
+        assert!(of("mongodb://h", &["-u", "a", "-p", "secret"]).unwrap_err().contains("--password-file"));
+    }
+}
