@@ -214,7 +214,7 @@ def test_a_thousand_half_open_handshakes_are_ended_and_others_are_served(start, 
         for _ in range(20):
             asked = time.monotonic()
             assert client.test.things.insert_one({}).acknowledged
-            assert time.monotonic() - asked < 2
+            assert time.monotonic() - asked < 10
         assert resident_bytes(server) - before < 64 << 20
         for attacker in attackers:
             attacker.settimeout(20)

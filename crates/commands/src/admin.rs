@@ -22,6 +22,7 @@ pub(crate) mod list_collections;
 pub(crate) mod list_databases;
 pub(crate) mod list_indexes;
 pub(crate) mod load;
+pub(crate) mod log_rotate;
 pub(crate) mod pando_backup;
 pub(crate) mod re_index;
 pub(crate) mod rename_collection;

@@ -1,5 +1,6 @@
 //! The entry of the crate: a request goes in, a reply document comes out.
 
+mod audit_calls;
 mod cluster_times;
 
 mod connection_end;
@@ -195,6 +196,7 @@ impl Commands {
                 reply.truncate(start);
                 let failure = interrupted_or(*failure, record.operation(), drop_text);
                 self.write_failure(reply, &failure);
+                self.audit_refusal(connection, request, &failure);
                 aftermath.failure = Some(failure);
             }
         }
@@ -337,6 +339,7 @@ impl Commands {
         }
         let mut writer = DocumentWriter::begin(reply);
         let outcome = self.carry_out(command, &mut context, request, &mut writer);
+        self.audit_end(context.connection, request, &outcome);
         let session_use = context.session_use.take();
         // The client hears of a failed statement only when the statements that committed before it are
         // durable.

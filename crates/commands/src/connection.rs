@@ -5,13 +5,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pando_access::RoleName;
 use pando_catalog::{CommitReceipt, Operation, QueryMemory, Reservation};
-use pando_document::RawDocumentBuf;
+use pando_document::{RawDocumentBuf, Value, doc};
 use pando_environment::{Clock, Monotonic};
 
 use crate::Request;
 use crate::access::{Conversation, Login};
 use crate::accounts::Ends;
+use crate::audit::Parties;
 use crate::connection_transaction::ConnectionTransaction;
 use crate::intent_wait::StatementWait;
 use crate::last_write::LastWrite;
@@ -180,6 +182,18 @@ impl ConnectionState {
     #[must_use]
     pub fn through(self, local_address: Option<String>) -> ConnectionState {
         ConnectionState { local_address, ..self }
+    }
+
+    /// Its ends, its user and the roles of that, as the audit trail shows them.
+    pub(crate) fn audit_parties(&self) -> Parties {
+        let (mut users, mut roles) = (Vec::new(), Vec::new());
+        if let Some(login) = &self.login {
+            let user = &login.user;
+            users.push(Value::Document(doc! { "user": &*user.name, "db": &*user.database }));
+            let role = |role: &RoleName| Value::Document(doc! { "role": &*role.name, "db": &*role.database });
+            roles.extend(login.granted.roles.iter().map(role));
+        }
+        Parties::new(self.local_address.as_deref(), &self.peer, users, roles)
     }
 
     /// Its TLS handshake is complete. The client has shown a certificate with this subject, or none.

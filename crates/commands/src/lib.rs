@@ -39,6 +39,10 @@
 //! Between the modules of this folder; `cargo xtask layers` refuses any other.
 //!
 //! ```arrows
+//! connection -> audit
+//! shared_state -> audit
+//! context -> audit
+//! commands -> audit
 //! commands -> clock_store, connection, connection_transaction, context, default_concerns, departures
 //! commands -> durability_wait, fail_points, generic_arguments, housekeeping, write_gate
 //! handled -> reply_wait
@@ -108,6 +112,7 @@ mod access;
 mod accounts;
 mod admin;
 pub mod arguments;
+mod audit;
 mod certificate_rotation;
 mod chore_figures;
 mod clock_store;
@@ -173,6 +178,7 @@ mod wait_figures;
 mod write_gate;
 
 pub use access::AccessControl;
+pub use audit::{AuditLog, AuditTrail};
 pub use certificate_rotation::CertificateRotation;
 pub use commands::Commands;
 pub use connection::{ClientWatch, ConnectionState, StreamState};

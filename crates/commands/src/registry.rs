@@ -221,6 +221,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("listCommands", diagnostic::list_commands::run),
     on_admin("listDatabases", admin::list_databases::run),
     any("listIndexes", admin::list_indexes::run),
+    on_admin("logRotate", admin::log_rotate::run),
     any("logout", session::logout::run),
     on_admin("pandoBackup", admin::pando_backup::run),
     on_admin("pandoVerify", diagnostic::pando_verify::run),

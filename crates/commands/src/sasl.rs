@@ -7,6 +7,8 @@
 //!   (`access/failed_logins.rs`).
 //! - The reason of a failure is in the log and never in the reply.
 
+pub(crate) mod by_certificate;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pando_access::UserName;
@@ -149,7 +151,7 @@ impl<'a> Start<'a> {
         };
         let first = match ClientFirst::read(&self.payload.bytes) {
             Ok(first) => first,
-            Err(fault) => return Err(refused(context, None, &fault)),
+            Err(fault) => return Err(refused(context, None, self.mechanism, &fault)),
         };
         let user = UserName::new(first.user.as_str(), database);
         // Both for every name, so that the time does not tell whether there is such a user.
@@ -159,7 +161,10 @@ impl<'a> Start<'a> {
             None => decoy,
             Some(record) => match record.credential(mechanism) {
                 Some(credential) => credential.clone(),
-                None => return Err(refused(context, Some(&user), &"the user has no such credential")),
+                None => {
+                    let reason = "the user has no such credential";
+                    return Err(refused(context, Some(&user), self.mechanism, &reason));
+                }
             },
         };
         let nonce = server_nonce(context);
@@ -200,8 +205,9 @@ pub(crate) fn go_on(context: &mut Context<'_>, payload: &Payload) -> Result<Outc
     let Some(conversation) = context.connection.take_conversation() else { return Err(no_conversation()) };
     delay_reply(context);
     let user = conversation.user().clone();
+    let mechanism = conversation.mechanism().name();
     match conversation.go_on(&payload.bytes) {
-        Err(fault) => Err(refused(context, Some(&user), &fault)),
+        Err(fault) => Err(refused(context, Some(&user), mechanism, &fault)),
         Ok(Answer::More(reply, conversation)) => {
             context.connection.hold_conversation(Some(conversation));
             Ok(payload.answered(reply, Stage::UnderWay))
@@ -220,6 +226,34 @@ pub(crate) fn no_conversation() -> CommandError {
 
 /// Logs the user of a proved credential in.
 fn log_in(context: &mut Context<'_>, user: &UserName, credential: &Credential) -> Result<(), CommandError> {
+    check_one_user(context, user)?;
+    let generation = context.shared.access.generation();
+    let ends = context.connection.ends();
+    let mechanism = credential.mechanism.name();
+    match Login::of_credential(context.catalog(), user, credential, ends, generation)? {
+        Err(fault) => Err(refused(context, Some(user), mechanism, &fault)),
+        Ok(login) => {
+            accept(context, login, mechanism);
+            Ok(())
+        }
+    }
+}
+
+/// Notes a login that has succeeded.
+fn accept(context: &mut Context<'_>, login: Login, mechanism: &str) {
+    tracing::debug!(
+        user = %shown_name(&login.user),
+        mechanism,
+        "logged in {}",
+        context.connection.peer()
+    );
+    let user = login.user.clone();
+    context.connection.set_login(Some(login));
+    context.audit_login(Some(&user), mechanism, 0);
+}
+
+/// Refuses a second user on a connection.
+fn check_one_user(context: &Context<'_>, user: &UserName) -> Result<(), CommandError> {
     if let Some(before) = context.connection.login()
         && before.user != *user
     {
@@ -242,21 +276,7 @@ fn log_in(context: &mut Context<'_>, user: &UserName, credential: &Credential) -
         };
         return Err(CommandError::failed(ErrorCode::Location(code), sentence));
     }
-    let generation = context.shared.access.generation();
-    let ends = context.connection.ends();
-    match Login::of_credential(context.catalog(), user, credential, ends, generation)? {
-        Err(fault) => Err(refused(context, Some(user), &fault)),
-        Ok(login) => {
-            tracing::debug!(
-                user = %shown_name(user),
-                mechanism = credential.mechanism.name(),
-                "logged in {}",
-                context.connection.peer()
-            );
-            context.connection.set_login(Some(login));
-            Ok(())
-        }
-    }
+    Ok(())
 }
 
 /// Has the reply wait for as long as the failures from its address say.
@@ -272,8 +292,10 @@ fn delay_reply(context: &mut Context<'_>) {
 fn refused(
     context: &mut Context<'_>,
     user: Option<&UserName>,
+    mechanism: &str,
     reason: &dyn std::fmt::Display,
 ) -> CommandError {
+    context.audit_login(user, mechanism, ErrorCode::AuthenticationFailed.code());
     let now = context.shared.environment.clock().monotonic();
     let client = context.connection.ends().client;
     if let Some(moment) = context.shared.access.failed_logins.note(client, now) {
@@ -353,8 +375,16 @@ pub(crate) fn write_speculative(
             ErrorCode::BadValue,
             "hello.speculativeAuthenticate must be a non-empty Object".to_owned(),
         ),
-        // There is no login by certificate.
-        Some(("authenticate", _)) => Ok(()),
+        Some(("authenticate", _)) => match by_certificate::log_in_within_hello(context, asked_document) {
+            Ok(Some(user)) => {
+                let mut answer = reply.document("speculativeAuthenticate");
+                by_certificate::write(&user, &mut answer);
+                answer.finish();
+                Ok(())
+            }
+            Ok(None) | Err(CommandError::Failed(_)) => Ok(()),
+            Err(error) => Err(error),
+        },
         Some(("saslStart", _)) => {
             let begun = Start::read(asked_document, Place::Hello).and_then(|start| match start.database {
                 None => Err(authentication_failed()),

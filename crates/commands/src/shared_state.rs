@@ -13,6 +13,7 @@ use pando_query::expression::Dice;
 use parking_lot::Mutex;
 
 use crate::access::{AccessControl, AccessState};
+use crate::audit::{AuditStamp, AuditTrail};
 use crate::certificate_rotation::CertificateRotation;
 use crate::chore_figures::HousekeepingFigures;
 use crate::cluster_clock::ClusterClock;
@@ -65,6 +66,8 @@ pub struct CommandsOptions {
     pub default_layout: DefaultLayout,
     /// Whether clients have to log in.
     pub access_control: AccessControl,
+    /// The audit trail, if there is one.
+    pub audit: Option<AuditTrail>,
     /// The certificates of TLS, if the process has some.
     pub certificates: Option<Arc<dyn CertificateRotation>>,
 }
@@ -210,6 +213,11 @@ impl SharedState {
         bytes[6] = (bytes[6] & 0x0F) | 0x40;
         bytes[8] = (bytes[8] & 0x3F) | 0x80;
         bytes
+    }
+
+    /// The moment and the identity of an event of the audit trail.
+    pub fn audit_stamp(&self) -> AuditStamp {
+        AuditStamp { now_ms: self.now_ms(), uuid: self.new_uuid() }
     }
 
     /// Milliseconds since 1970.

@@ -15,10 +15,11 @@
 //! ```arrows
 //! program -> configuration, serve, transfer
 //! serve -> configuration, network
-//! leaves: amounts, error_text, version
+//! leaves: amounts, audit_file, error_text, version
 //! ```
 
 mod amounts;
+mod audit_file;
 pub mod configuration;
 mod error_text;
 pub mod network;

@@ -8,6 +8,7 @@
 //! 5. Stop: close the listeners, answer the short requests under way and interrupt the long ones, close the
 //!    store. A second signal ends the process at once, and no acknowledged write is lost.
 
+mod audit;
 mod banner;
 mod command_handler;
 mod file_limit;
@@ -16,6 +17,7 @@ mod legacy_operation;
 mod listening;
 mod log_tail_layer;
 mod logging;
+mod privileges;
 mod shutdown_signal;
 mod store_watch;
 mod transport;
@@ -31,7 +33,7 @@ pub use listening::ListenRefused;
 use listening::listen;
 use log_tail_layer::{ThreadName, line_of_now};
 use pando_commands::{
-    AccessControl, CertificateRotation, LogLine, LogSeverity, LogTail, MONGODB_VERSION, Persona,
+    AccessControl, AuditTrail, CertificateRotation, LogLine, LogSeverity, LogTail, MONGODB_VERSION, Persona,
 };
 use pando_environment::Environment;
 use pandodb::{
@@ -41,6 +43,7 @@ use pandodb::{
 use shutdown_signal::ShutdownSignal;
 use store_watch::StoreWatch;
 use tracing::{error, info, warn};
+use transport::Certificates;
 
 use crate::amounts::{count_text, time_text};
 use crate::configuration::{ByteSize, Configuration, OpenToOthers};
@@ -63,6 +66,31 @@ pub enum ServeError {
         mode: &'static str,
         /// The fault, with the way to mend it.
         source: pando_tls::TlsError,
+    },
+    /// The file of the audit trail cannot be opened.
+    #[error(
+        "cannot open {} for the audit trail; choose a file that this user may write with --audit-path",
+        path.display()
+    )]
+    AuditFile {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        source: std::io::Error,
+    },
+    /// The filter of the audit trail is no query.
+    #[error("--audit-filter is no query in JSON ({cause}); write names in double quotes")]
+    AuditFilter {
+        /// The fault.
+        cause: String,
+    },
+    /// The process cannot become another user.
+    #[error("cannot become the user {name} of --user")]
+    User {
+        /// The name.
+        name: String,
+        /// The error of the system.
+        source: std::io::Error,
     },
     /// TLS has no certificate.
     #[error(
@@ -119,13 +147,12 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     }
     let begun = Instant::now();
     file_limit::raise();
+    let tls = restrict_process(configuration)?;
     // Before the folder is made, and before the socket is in it.
     let found = look_into_folder(configuration)?;
     if configuration.engine != EngineName::Memory {
         prepare_folder(&configuration.data)?;
     }
-    let tls = transport::load_tls(configuration)?;
-    transport::limit_core_dumps(configuration);
     let listeners = listen(configuration, &transport::security(configuration, tls.as_ref()))?;
     let endpoints: Vec<String> = listeners.iter().map(|listener| listener.endpoint()).collect();
     let signal = ShutdownSignal::watch(tls.clone()).map_err(ServeError::Start)?;
@@ -134,8 +161,9 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     if configuration.access_control == AccessControl::Off {
         warn_of_open_access(&log_tail);
     }
+    let trail = audit::open(configuration)?;
     let rotation = tls.map(|tls| tls as Arc<dyn CertificateRotation>);
-    let commands = open_store(configuration, &endpoints, log_tail, rotation)?;
+    let commands = open_store(configuration, &endpoints, log_tail, rotation, trail)?;
     log_recovery(&commands, opening.elapsed());
     if found == FolderState::Vacant && configuration.engine != EngineName::Memory {
         info!("made a new store in {}", configuration.data.display());
@@ -172,6 +200,7 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     banner::print(configuration, &endpoints, found);
     signal.wait();
     info!(connections = network.connections(), "stopping");
+    handler.commands().audit_shutdown();
     handler.commands().release_replies();
     drop(watch);
     network.stop(configuration.stop_grace, || handler.commands().interrupt_all());
@@ -201,6 +230,16 @@ fn limits(configuration: &Configuration) -> Limits {
             reading: configuration.transport.write_timeout,
         },
     }
+}
+
+/// Reads the keys of TLS and gives up the rights that the server does not need.
+fn restrict_process(configuration: &Configuration) -> Result<Option<Arc<Certificates>>, ServeError> {
+    privileges::restrict_files();
+    // Root reads the keys; the folder, its files and its socket are those of the user that it becomes.
+    let tls = transport::load_tls(configuration)?;
+    privileges::become_user(configuration)?;
+    transport::limit_core_dumps(configuration);
+    Ok(tls)
 }
 
 /// Tells of a replay of the log, which only a server that was not stopped cleanly leaves to the next start.
@@ -270,6 +309,7 @@ fn open_store(
     endpoints: &[String],
     log_tail: Arc<LogTail>,
     certificates: Option<Arc<dyn CertificateRotation>>,
+    audit: Option<AuditTrail>,
 ) -> Result<Commands, ServeError> {
     let engine_options = EngineOptions {
         cache_bytes: configuration.cache.bytes(),
@@ -286,6 +326,7 @@ fn open_store(
         connections_max: configuration.max_connections,
         log_tail,
         certificates,
+        audit,
         ..CommandsOptions::default()
     };
     let query_memory = configuration.query_memory.map(ByteSize::bytes);

@@ -6,7 +6,7 @@
 //! 3. The client sends an empty message, unless it has agreed to skip that.
 
 use pando_access::UserName;
-use pando_access::scram::{ClientFirst, Credential, Exchange, ScramFault};
+use pando_access::scram::{ClientFirst, Credential, Exchange, Mechanism, ScramFault};
 
 /// Whether the last exchange, which is empty, takes place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +59,14 @@ impl Conversation {
     /// The user that the client has named.
     pub fn user(&self) -> &UserName {
         &self.user
+    }
+
+    /// The mechanism.
+    pub fn mechanism(&self) -> Mechanism {
+        match &self.step {
+            Step::Proof(exchange) => exchange.credential().mechanism,
+            Step::Empty(credential) => credential.mechanism,
+        }
     }
 
     /// Answers a further message.

@@ -53,6 +53,18 @@ impl Login {
         Login::of_record(catalog, &record, ends, generation)
     }
 
+    /// Logs in the user whose name is the subject of a certificate that TLS has verified; `None` if there is
+    /// no such user. Blocks.
+    pub fn of_certificate(
+        catalog: &Catalog,
+        user: &UserName,
+        ends: Ends,
+        generation: u64,
+    ) -> Result<Result<Option<Login>, LoginFault>, CommandError> {
+        let Some(record) = store::user(catalog, user)? else { return Ok(Ok(None)) };
+        Ok(Login::of_record(catalog, &record, ends, generation)?.map(Some))
+    }
+
     /// The same login after users or roles have changed. Blocks.
     pub fn renewed(
         &self,

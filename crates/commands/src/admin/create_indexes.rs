@@ -96,6 +96,7 @@ fn create_in_transaction(
     }
     if !is_there {
         context.create_collection(namespace, RawDocumentBuf::new())?;
+        context.audit_creation(namespace);
     }
     let Some(open) = context.open_transaction() else { return Ok(0) };
     let mut held = open.lock()?;

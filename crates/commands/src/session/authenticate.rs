@@ -1,30 +1,35 @@
-//! `authenticate`: the login by a certificate, or by a mechanism from before SCRAM. This server has neither.
+//! `authenticate`: the login by a certificate. The mechanisms from before SCRAM are refused.
 
 use pando_document::DocumentWriter;
 
 use crate::arguments::{Arguments, missing};
 use crate::context::Context;
-use crate::sasl::authentication_failed;
+use crate::sasl::by_certificate;
 use crate::{CommandError, ErrorCode, Request};
 
-/// Refuses the login.
+/// Logs the user of the certificate in.
 pub(crate) fn run(
-    _context: &mut Context<'_>,
+    context: &mut Context<'_>,
     request: &Request<'_>,
-    _reply: &mut DocumentWriter<'_>,
+    reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    let mut mechanism = None;
+    let (mut mechanism, mut user) = (None, None);
     for argument in Arguments::of_command("authenticate", request.body) {
         let argument = argument?;
         match argument.name {
             "mechanism" => mechanism = argument.string()?,
-            "user" => drop(argument.string()?),
+            "user" => user = argument.string()?,
             _ => argument.refuse_unless_generic()?,
         }
     }
     let mechanism = mechanism.ok_or_else(|| missing("authenticate", "mechanism"))?;
     match mechanism {
-        "MONGODB-X509" => Err(authentication_failed()),
+        by_certificate::MECHANISM => {
+            let database = context.database;
+            let user = by_certificate::log_in(context, database, user)?;
+            by_certificate::write(&user, reply);
+            Ok(())
+        }
         "SCRAM-SHA-1" | "SCRAM-SHA-256" => {
             Err(CommandError::failed(ErrorCode::BadValue, format!("Unsupported mechanism: {mechanism}")))
         }

@@ -93,6 +93,7 @@ error_codes! {
     PathNotViable = 28, "PathNotViable";
     RoleNotFound = 31, "RoleNotFound";
     CannotBackfillArray = 34, "CannotBackfillArray";
+    FileRenameFailed = 37, "FileRenameFailed";
     ConflictingUpdateOperators = 40, "ConflictingUpdateOperators";
     CursorNotFound = 43, "CursorNotFound";
     NamespaceExists = 48, "NamespaceExists";

@@ -176,6 +176,37 @@ pub const FAMILIAR_SWITCHES: &[FamiliarSwitch] = &[
             as_option(configuration, "tls-minimum-version", minimum)
         },
     },
+    FamiliarSwitch {
+        name: "auditDestination",
+        value: "PLACE",
+        option: Some("audit-destination"),
+        help: "`--audit-destination`, which knows `file`.",
+        apply: |configuration, text| as_option(configuration, "audit-destination", text),
+    },
+    FamiliarSwitch {
+        name: "auditPath",
+        value: "FILE",
+        option: Some("audit-path"),
+        help: "`--audit-path`.",
+        apply: |configuration, text| as_option(configuration, "audit-path", text),
+    },
+    FamiliarSwitch {
+        name: "auditFilter",
+        value: "QUERY",
+        option: Some("audit-filter"),
+        help: "`--audit-filter`.",
+        apply: |configuration, text| as_option(configuration, "audit-filter", text),
+    },
+    FamiliarSwitch {
+        name: "auditFormat",
+        value: "FORMAT",
+        option: None,
+        help: "Nothing for `JSON`, which is the one format.",
+        apply: |_, text| match text {
+            "JSON" => Ok("nothing: the audit trail is JSON".to_owned()),
+            _ => Err(ValueError::Choice { choices: &["JSON"] }),
+        },
+    },
 ];
 
 /// Sets the option of another name to the same text.

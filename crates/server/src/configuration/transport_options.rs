@@ -66,6 +66,23 @@ pub struct Transport {
     pub requests_per_second: Option<u32>,
     /// Whether a crash leaves an image of the memory.
     pub core_dumps: CoreDumps,
+    /// The file of the audit trail.
+    pub audit: Audit,
+    /// The user that the server becomes.
+    pub user: Option<String>,
+}
+
+/// The audit trail.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// Whether there is one.
+    pub is_on: bool,
+    /// Its file; `None` is `audit.json` in the data folder.
+    pub path: Option<PathBuf>,
+    /// The events that are kept, a query in Extended JSON; empty for all.
+    pub filter: String,
+    /// Whether its lines are chained.
+    pub is_chained: bool,
 }
 
 const MODES: [&str; 4] = ["disabled", "allowTLS", "preferTLS", "requireTLS"];
@@ -194,6 +211,60 @@ pub(super) const TRANSPORT_OPTIONS: &[OptionEntry] = &[
                 "off" => CoreDumps::Off,
                 _ => return Err(ValueError::Choice { choices: &["auto", "on", "off"] }),
             };
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "audit-destination",
+        shape: Shape::Value("none|file"),
+        default: "none",
+        help: "Where the audit trail goes: 'file' writes one JSON object a line about logins, refusals, users, collections and indexes.",
+        apply: |configuration, text| {
+            configuration.transport.audit.is_on = match text {
+                "none" => false,
+                "file" => true,
+                _ => return Err(ValueError::Choice { choices: &["none", "file"] }),
+            };
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "audit-path",
+        shape: Shape::Value("FILE"),
+        default: "auto",
+        help: "File of the audit trail; 'auto' is audit.json in the data folder. logRotate begins a new one.",
+        apply: |configuration, text| {
+            configuration.transport.audit.path = if text == "auto" { None } else { Some(path(text)?) };
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "audit-filter",
+        shape: Shape::Value("QUERY"),
+        default: "{}",
+        help: "Events of the audit trail that are kept, as a query, such as { atype: { $in: [\"authenticate\", \"createUser\"] } } with all names in quotes.",
+        apply: |configuration, text| {
+            text.clone_into(&mut configuration.transport.audit.filter);
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "audit-chain",
+        shape: Shape::Switch,
+        default: "false",
+        help: "Chain the lines of the audit trail by SHA-256, so that `pando audit verify FILE` finds lines that were changed or left out.",
+        apply: |configuration, text| {
+            configuration.transport.audit.is_chained = switch(text)?;
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "user",
+        shape: Shape::Value("NAME"),
+        default: "none",
+        help: "User that a server started by root becomes once it has read the keys of TLS; the data folder has to be that user's.",
+        apply: |configuration, text| {
+            configuration.transport.user = if text == "none" { None } else { Some(text.to_owned()) };
             Ok(())
         },
     },

@@ -215,7 +215,7 @@ fn half_open_connections_and_handshakes_end_in_time_and_others_are_served_meanwh
     while Instant::now() < until {
         let asked = Instant::now();
         served.ask(1, &document("echo", 1));
-        assert!(asked.elapsed() < Duration::from_millis(500), "the others are served");
+        assert!(asked.elapsed() < Duration::from_secs(5), "the others are served");
     }
     for client in &mut silent {
         client.expect_closed();

@@ -1,0 +1,238 @@
+//! The file of the audit trail: one JSON object a line, appended, for the eyes of its owner only (mode 0600).
+//!
+//! # Chain
+//! With a chain each line ends in `"chain"`: the SHA-256 of the chain of the line before and of the line
+//! without its own. A line that is changed, left out or moved breaks it ([`verify`]). The first line of a
+//! file that follows another one continues the chain of that one. Lines that are cut off at the end are seen
+//! only by those who know the last chain, which [`verify`] tells.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pando_commands::AuditLog;
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+use tracing::error;
+
+/// The mode of the file.
+const MODE: u32 = 0o600;
+/// The field of the chain, as it stands at the end of a line.
+const FIELD: &str = ",\"chain\":\"";
+/// Hexadecimal digits of a chain.
+const DIGITS: usize = 64;
+
+/// Whether lines are chained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chaining {
+    /// Yes.
+    On,
+    /// No.
+    Off,
+}
+
+/// The open file.
+#[derive(Debug)]
+pub(crate) struct AuditFile {
+    path: PathBuf,
+    chaining: Chaining,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    file: File,
+    /// The chain of the last line.
+    last: String,
+}
+
+impl AuditFile {
+    /// Opens a file to append to it; makes it if it is missing. A chain goes on where it ended.
+    pub(crate) fn open(path: &Path, chaining: Chaining) -> io::Result<AuditFile> {
+        let last = match File::open(path) {
+            Ok(file) if chaining == Chaining::On => last_chain(file)?,
+            _ => String::new(),
+        };
+        let state = State { file: open_to_append(path)?, last };
+        Ok(AuditFile { path: path.to_owned(), chaining, state: Mutex::new(state) })
+    }
+}
+
+fn open_to_append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(MODE).open(path)
+}
+
+impl AuditLog for AuditFile {
+    fn append(&self, line: &str) {
+        let mut state = self.state.lock();
+        let mut whole = line.to_owned();
+        if self.chaining == Chaining::On {
+            let chain = chain_of(&state.last, line);
+            whole = chained(line, &chain);
+            state.last = chain;
+        }
+        whole.push('\n');
+        // One write, so that no other process comes between the parts of a line.
+        if let Err(error) = state.file.write_all(whole.as_bytes()) {
+            error!(
+                "an event of the audit trail is lost: cannot write to {} ({error}); make room or mend the disk, and compare with \
+                 the log of this time",
+                self.path.display()
+            );
+        }
+    }
+
+    fn rotate(&self) -> Result<(), String> {
+        let mut state = self.state.lock();
+        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let mut kept = self.path.clone().into_os_string();
+        kept.push(format!(".{seconds}"));
+        let failed = |error: io::Error| format!("cannot rotate {}: {error}", self.path.display());
+        std::fs::rename(&self.path, &kept).map_err(failed)?;
+        state.file = open_to_append(&self.path).map_err(failed)?;
+        Ok(())
+    }
+}
+
+/// The line with its chain.
+fn chained(line: &str, chain: &str) -> String {
+    let open = line.strip_suffix('}').unwrap_or(line);
+    format!("{open}{FIELD}{chain}\"}}")
+}
+
+/// A line without its chain, and that.
+fn unchained(line: &str) -> Option<(String, &str)> {
+    let rest = line.strip_suffix("\"}")?;
+    let at = rest.len().checked_sub(DIGITS)?;
+    let (before, chain) = (rest.get(..at)?, rest.get(at..)?);
+    Some((format!("{}}}", before.strip_suffix(FIELD)?), chain))
+}
+
+fn chain_of(previous: &str, line: &str) -> String {
+    let digest = Sha256::new().chain_update(previous).chain_update(line).finalize();
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn last_chain(file: File) -> io::Result<String> {
+    let mut last = String::new();
+    for line in BufReader::new(file).lines() {
+        if let Some((_, chain)) = unchained(&line?) {
+            chain.clone_into(&mut last);
+        }
+    }
+    Ok(last)
+}
+
+/// A sound file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Verified {
+    pub(crate) lines: u64,
+    /// The chain of the last line.
+    pub(crate) last: String,
+}
+
+/// Why a file is not sound.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditFault {
+    /// The file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// A line has no chain.
+    #[error("line {line} of {} has no chain; the file was written without --audit-chain, or changed there", path.display())]
+    NoChain {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+    },
+    /// A line does not follow the one before.
+    #[error(
+        "line {line} of {} does not follow the line before it; one of the two was changed, left out or moved, or --previous names \
+         the chain of another file",
+        path.display()
+    )]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+    },
+}
+
+/// Checks the chain of a file. `previous` is the last chain of the file before it; without one the file is
+/// the first of its chain.
+pub(crate) fn verify(path: &Path, previous: Option<&str>) -> Result<Verified, AuditFault> {
+    let failed = |source| AuditFault::Read { path: path.to_owned(), source };
+    let mut last = previous.unwrap_or_default().to_owned();
+    let mut lines = 0;
+    for line in BufReader::new(File::open(path).map_err(failed)?).lines() {
+        let text = line.map_err(failed)?;
+        lines += 1;
+        let (bare, chain) =
+            unchained(&text).ok_or_else(|| AuditFault::NoChain { path: path.to_owned(), line: lines })?;
+        if chain_of(&last, &bare) != chain {
+            return Err(AuditFault::Broken { path: path.to_owned(), line: lines });
+        }
+        chain.clone_into(&mut last);
+    }
+    Ok(Verified { lines, last })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_chain_goes_on_after_a_restart_and_a_change_breaks_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.json");
+        for round in 0..2 {
+            let file = AuditFile::open(&path, Chaining::On).unwrap();
+            for number in 0..5 {
+                file.append(&format!("{{\"round\":{round},\"number\":{number}}}"));
+            }
+        }
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let sound = verify(&path, None).unwrap();
+        assert_eq!(sound.lines, 10);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let without = |left_out: usize| {
+            let kept = lines.iter().enumerate().filter(|(at, _)| *at != left_out);
+            kept.map(|(_, line)| format!("{line}\n")).collect::<String>()
+        };
+        for (changed, line) in [
+            (text.replacen("\"number\":3", "\"number\":4", 1), 4),
+            (without(2), 3),
+            (without(0), 1),
+            (text.replacen(lines[6], "{\"a\":1}", 1), 7),
+        ] {
+            std::fs::write(&path, changed).unwrap();
+            let told = verify(&path, None).unwrap_err().to_string();
+            assert!(told.starts_with(&format!("line {line} ")), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_new_file_continues_the_chain_of_the_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.json");
+        let file = AuditFile::open(&path, Chaining::On).unwrap();
+        file.append("{\"a\":1}");
+        let first = verify(&path, None).unwrap();
+        file.rotate().unwrap();
+        file.append("{\"a\":2}");
+        assert!(verify(&path, None).is_err(), "it is not the beginning");
+        assert_eq!(verify(&path, Some(&first.last)).unwrap().lines, 1);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+}

@@ -1,0 +1,39 @@
+//! `pando audit verify`: checks the chain of an audit trail.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Arg, ArgMatches, Command};
+
+use super::target_arguments::required;
+use crate::audit_file::verify;
+
+pub(super) fn command() -> Command {
+    Command::new("audit")
+        .about("Check an audit trail")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(
+            Command::new("verify")
+                .about("Check that no line of a chained audit trail was changed, left out or moved")
+                .arg(Arg::new("file").value_name("FILE").required(true).help("The file of --audit-path"))
+                .arg(
+                    Arg::new("previous")
+                        .long("previous")
+                        .value_name("CHAIN")
+                        .help("The last chain of the file before, for a file that logRotate has begun"),
+                ),
+        )
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
+    let Some(("verify", matches)) = matches.subcommand() else {
+        unreachable!("clap lets no other subcommand through")
+    };
+    let file = PathBuf::from(required(matches, "file"));
+    let verified = verify(&file, matches.get_one::<String>("previous").map(String::as_str))?;
+    println!("{} is sound: {} lines, the last with the chain", file.display(), verified.lines);
+    println!("{}", verified.last);
+    Ok(ExitCode::SUCCESS)
+}

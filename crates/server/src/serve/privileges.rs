@@ -1,0 +1,62 @@
+//! The rights of the process: root becomes another user, and files are for that user only.
+
+use std::ffi::CString;
+use std::io;
+
+use tracing::{info, warn};
+
+use super::ServeError;
+use crate::configuration::Configuration;
+
+/// Files and folders that the process makes are for its user only, whatever the umask of its parent.
+pub(super) fn restrict_files() {
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+}
+
+/// Becomes the user that `--user` names. Called once the keys are read, and before the process has threads of
+/// its own.
+pub(super) fn become_user(configuration: &Configuration) -> Result<(), ServeError> {
+    let is_root = rustix::process::geteuid().is_root();
+    let Some(name) = &configuration.transport.user else {
+        if is_root {
+            warn!(
+                "the server runs as root, so that a flaw in it is a flaw of the whole machine; start it as another user, or name \
+                 one with --user"
+            );
+        }
+        return Ok(());
+    };
+    let refused = |source| ServeError::User { name: name.clone(), source };
+    if !is_root {
+        return Err(refused(io::Error::other("only root can become another user; leave --user out")));
+    }
+    set_user(name).map_err(refused)?;
+    info!("the server goes on as user {name}");
+    Ok(())
+}
+
+/// Sets groups, group and user of the whole process.
+fn set_user(name: &str) -> io::Result<()> {
+    let c_name = CString::new(name).map_err(io::Error::other)?;
+    // SAFETY: the name is a text with a final zero, and the result is read before any other call that could
+    // change it, on the only thread.
+    let entry = unsafe { libc::getpwnam(c_name.as_ptr()).as_ref() };
+    let entry = entry.ok_or_else(|| io::Error::other("there is no such user on this machine"))?;
+    let (user, group) = (entry.pw_uid, entry.pw_gid);
+    if user == 0 {
+        return Err(io::Error::other("it is root again; name a user without privileges"));
+    }
+    // SAFETY: three calls without pointers but the name. Order matters: groups cannot be set any more once
+    // the user is set. The process is single-threaded, and libc would carry them to every thread anyhow.
+    let done = unsafe {
+        libc::initgroups(c_name.as_ptr(), group) == 0 && libc::setgid(group) == 0 && libc::setuid(user) == 0
+    };
+    if !done {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a call without pointers.
+    if unsafe { libc::setuid(0) } == 0 {
+        return Err(io::Error::other("the system lets the process become root again"));
+    }
+    Ok(())
+}

@@ -1,0 +1,129 @@
+"""The audit trail: its events in MongoDB's schema, its filter, its chain, and new files."""
+
+import json
+import stat
+import subprocess
+
+import pytest
+from pymongo.errors import OperationFailure
+
+from server import PANDO, Server
+
+
+@pytest.fixture
+def start(tmp_path):
+    started = []
+
+    def start(*arguments, engine="memory"):
+        server = Server(tmp_path / f"store{len(started)}", "--audit-destination", "file", "--audit-path", str(tmp_path / "audit.json"), *arguments,
+                        engine=engine).start()
+        started.append(server)
+        return server
+
+    yield start
+    for server in started:
+        if server.is_running():
+            assert server.terminate() == 0, server.log()
+        assert "panic" not in server.whole_log()
+
+
+def events(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def told(path):
+    """Each event as its kind, its parameters and its result."""
+    return [(event["atype"], event["param"], event["result"]) for event in events(path)]
+
+
+def test_changes_of_collections_and_indexes_are_events_and_reads_are_none(start, tmp_path):
+    path = tmp_path / "audit.json"
+    server = start()
+    with server.client() as client:
+        db = client.shop
+        db.orders.insert_one({"_id": 1})
+        db.orders.find_one({})
+        db.create_collection("made")
+        db.made.create_index("a")
+        db.fresh.create_index("b")
+        db.made.drop_index("a_1")
+        db.made.rename("renamed")
+        db.renamed.drop()
+        with pytest.raises(OperationFailure):
+            db.create_collection("orders", check_exists=False)
+        client.admin.command("setParameter", 1, ttlMonitorSleepSecs=30)
+        client.drop_database("shop")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert server.terminate() == 0
+
+    def index(ns, name):
+        return ("createIndex", {"ns": ns, "indexName": f"{name}_1", "indexSpec": {"name": f"{name}_1", "key": {name: 1}},
+                                "indexBuildState": "IndexBuildSucceeded"}, 0)
+
+    assert told(path) == [
+        ("createCollection", {"ns": "shop.orders"}, 0),
+        ("createCollection", {"ns": "shop.made"}, 0),
+        index("shop.made", "a"),
+        ("createCollection", {"ns": "shop.fresh"}, 0),
+        index("shop.fresh", "b"),
+        ("dropIndex", {"ns": "shop.made", "indexName": "a_1"}, 0),
+        ("renameCollection", {"old": "shop.made", "new": "shop.renamed"}, 0),
+        ("dropCollection", {"ns": "shop.renamed"}, 0),
+        ("createCollection", {"ns": "shop.orders"}, 48),
+        ("setParameter", {"ttlMonitorSleepSecs": 30}, 0),
+        ("dropDatabase", {"ns": "shop"}, 0),
+        ("shutdown", {}, 0),
+    ]
+    first = events(path)[0]
+    assert set(first) == {"atype", "ts", "uuid", "local", "remote", "users", "roles", "param", "result"}
+    assert first["remote"]["ip"] == "127.0.0.1" and first["local"] == {"ip": "127.0.0.1", "port": server.port}
+    assert first["ts"]["$date"].endswith("Z") and first["users"] == []
+
+
+def test_a_filter_keeps_what_it_matches(start, tmp_path):
+    server = start("--audit-filter", '{"atype": {"$in": ["dropCollection"]}, "param.ns": {"$regex": "^shop"}}')
+    with server.client() as client:
+        client.shop.a.insert_one({})
+        client.shop.a.drop()
+        client.other.a.insert_one({})
+        client.other.a.drop()
+    assert told(tmp_path / "audit.json") == [("dropCollection", {"ns": "shop.a"}, 0)]
+    for faulty in ("{atype", '{"$nothing": 1}'):
+        ended = subprocess.run([PANDO, "serve", "--engine", "memory", "--listen", "127.0.0.1:0", "--auditDestination", "file", "--auditPath",
+                                str(tmp_path / "other.json"), "--auditFilter", faulty], capture_output=True, text=True, timeout=30)
+        assert ended.returncode == 1 and "--audit-filter is no query" in ended.stderr, ended.stderr
+
+
+def verify(*arguments):
+    ended = subprocess.run([PANDO, "audit", "verify", *map(str, arguments)], capture_output=True, text=True, timeout=30)
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+def test_a_chain_goes_over_restarts_and_new_files_and_shows_a_change(start, tmp_path):
+    path = tmp_path / "audit.json"
+    for _ in range(2):
+        server = start("--audit-chain")
+        with server.client() as client:
+            client.shop.create_collection("a")
+        assert server.terminate() == 0
+    code, said = verify(path)
+    assert code == 0 and "4 lines" in said, said
+    server = start("--audit-chain")
+    with server.client() as client:
+        assert client.admin.command("logRotate")["ok"] == 1
+        assert client.admin.command("logRotate", "audit")["ok"] == 1
+        with pytest.raises(OperationFailure) as refused:
+            client.admin.command("logRotate", "other")
+        assert refused.value.code == 4
+    old = sorted(tmp_path.glob("audit.json.*"))
+    assert len(old) == 2
+    code, said = verify(old[0])
+    assert code == 0, said
+    code, said = verify(old[1], "--previous", said.split()[-1])
+    assert code == 0, said
+    code, said = verify(path, "--previous", said.split()[-1])
+    assert code == 0, said
+    lines = old[0].read_text().splitlines()
+    old[0].write_text("\n".join([lines[0], lines[1].replace("shop", "shed"), *lines[2:]]).replace('"shutdown"', '"started"', 1) + "\n")
+    code, said = verify(old[0])
+    assert code == 1 and "does not follow" in said, said
