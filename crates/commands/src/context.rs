@@ -1,18 +1,18 @@
 //! The surroundings of one request: the state of the store, the connection, and whether the caller may block.
 
 mod account_changes;
+mod audit_calls;
 mod view_lookup;
 
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use pando_access::UserName;
 use pando_catalog::{
     Begin, BlockingMode, Caller, Catalog, CatalogError, Collection, CommitReceipt, Durability, Interruption,
     Lease, Namespace, Operation, QueryAccount, StorageError, Transaction, WriteTransaction,
 };
-use pando_document::{Document, RawDocument, RawDocumentBuf, Timestamp, doc};
+use pando_document::{Document, RawDocument, RawDocumentBuf, Timestamp};
 use pando_environment::Monotonic;
 use pando_query::QueryError;
 use pando_query::explain::{Display, PlanSummary, Purpose, displayed};
@@ -21,7 +21,6 @@ use pando_query::filter::Filter;
 use pando_query::plan::{Plan, point_lookup};
 use pando_query::time_series::BUCKETS_PREFIX;
 
-use crate::audit::AuditEvent;
 use crate::cursors::Cursors;
 use crate::error::Failure;
 use crate::generic_arguments::{ReadConcern, ReadLevel, WriteConcern};
@@ -451,25 +450,6 @@ impl<'c> Context<'c> {
                 Err(CatalogError::CollectionExists { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
-        }
-    }
-
-    /// Tells the audit trail of a login, or of one that has failed with this code.
-    pub fn audit_login(&self, user: Option<&UserName>, mechanism: &str, result: i32) {
-        if let Some(trail) = &self.shared.options.audit {
-            let (name, database) = user.map_or(("", ""), |user| (&*user.name, &*user.database));
-            let param = doc! { "user": name, "db": database, "mechanism": mechanism };
-            let event = AuditEvent { kind: "authenticate", param, result };
-            trail.record(self.connection.audit_parties(), self.shared.audit_stamp(), &event);
-        }
-    }
-
-    /// Tells the audit trail of a collection that a statement has created on its way.
-    pub fn audit_creation(&self, namespace: &Namespace) {
-        if let Some(trail) = &self.shared.options.audit {
-            let param = doc! { "ns": namespace.to_string() };
-            let event = AuditEvent { kind: "createCollection", param, result: 0 };
-            trail.record(self.connection.audit_parties(), self.shared.audit_stamp(), &event);
         }
     }
 

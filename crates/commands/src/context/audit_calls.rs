@@ -1,0 +1,30 @@
+//! The calls of the audit trail within a request: logins, and collections that a statement creates on its
+//! way.
+
+use pando_access::UserName;
+use pando_catalog::Namespace;
+use pando_document::doc;
+
+use super::Context;
+use crate::audit::AuditEvent;
+
+impl Context<'_> {
+    /// Tells the audit trail of a login, or of one that has failed with this code.
+    pub fn audit_login(&self, user: Option<&UserName>, mechanism: &str, result: i32) {
+        if let Some(trail) = &self.shared.options.audit {
+            let (name, database) = user.map_or(("", ""), |user| (&*user.name, &*user.database));
+            let param = doc! { "user": name, "db": database, "mechanism": mechanism };
+            let event = AuditEvent { kind: "authenticate", param, result };
+            trail.record(self.connection.audit_parties(), self.shared.audit_stamp(), &event);
+        }
+    }
+
+    /// Tells the audit trail of a collection that a statement has created on its way.
+    pub fn audit_creation(&self, namespace: &Namespace) {
+        if let Some(trail) = &self.shared.options.audit {
+            let param = doc! { "ns": namespace.to_string() };
+            let event = AuditEvent { kind: "createCollection", param, result: 0 };
+            trail.record(self.connection.audit_parties(), self.shared.audit_stamp(), &event);
+        }
+    }
+}
