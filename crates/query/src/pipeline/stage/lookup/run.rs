@@ -202,7 +202,10 @@ impl Run {
         let parsed = Parsed { pipeline, scope: &scope };
         let mut documents = self.documents_for(specification, root, parsed, input)?;
         let mut documents = Fetched { documents: &mut documents, others: input };
-        let mut stages = pipeline.behind_search().as_ref().unwrap_or(pipeline).start(&self.options);
+        // A search has been answered with the filter by which the documents were found, if that had it.
+        let is_answered = specification.parsed.is_some() || !matches!(self.strategy, Strategy::Hash(_));
+        let behind_search = if is_answered { pipeline.behind_search() } else { None };
+        let mut stages = behind_search.as_ref().unwrap_or(pipeline).start(&self.options);
         // Documents that the pipeline makes itself are looked at behind it.
         let belonging = match pipeline.makes_documents() {
             true => Some(Filter::parse(&specification.filter_for(root, RawDocument::empty())?, &scope)?),
