@@ -32,7 +32,7 @@ pub enum AccessControl {
     /// No: every client may do everything. A login works, and gives no right that others do not have.
     #[default]
     Off,
-    /// Yes: the roles of its user say what a client may do.
+    /// Yes, before it may do more than get to know the server.
     On,
 }
 
