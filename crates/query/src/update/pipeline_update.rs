@@ -9,7 +9,7 @@ use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf};
 use super::Applied;
 use super::replacement::with_own_id_first;
 use crate::error::{ErrorCode, QueryError};
-use crate::expression::ParseScope;
+use crate::expression::{Optimisation, ParseScope};
 use crate::filter::Filter;
 use crate::memory::{DiskUse, StageMemory};
 use crate::pipeline::{Pipeline, RunOptions, Source, Take};
@@ -28,7 +28,8 @@ struct One {
 
 impl PipelineUpdate {
     pub(super) fn parse(stages: &RawArray, scope: &ParseScope) -> Result<PipelineUpdate, QueryError> {
-        let pipeline = Pipeline::parse(stages, &scope.as_written())?;
+        // The optimiser would take away a stage that has no effect, and that is to be refused.
+        let pipeline = Pipeline::parse(stages, &scope.as_written().optimised(Optimisation::Off))?;
         for stage in pipeline.stages() {
             if let Some(field) = stage.iter().next() {
                 let (name, _) = field?;

@@ -71,10 +71,10 @@ pub(in crate::pipeline) fn with_root_check(
     let mut clauses = writer.array("$or");
     clauses.push_document(filter);
     let is_array = super::single("$type", RawValue::String("array"))?;
-    clauses.push_document(&*super::single(root, RawValue::Document(&is_array))?);
+    clauses.push_document(&super::single(root, RawValue::Document(&is_array))?);
     let is_document = super::single("$type", RawValue::String("object"))?;
     let is_other = super::single("$not", RawValue::Document(&is_document))?;
-    clauses.push_document(&*super::single(root, RawValue::Document(&is_other))?);
+    clauses.push_document(&super::single(root, RawValue::Document(&is_other))?);
     clauses.finish();
     writer.finish();
     Ok(RawDocumentBuf::from_vec(bytes)?)

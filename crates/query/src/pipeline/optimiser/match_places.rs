@@ -111,7 +111,7 @@ fn union_with_part(
         Some((_, name)) => writer.append("coll", name),
         None => {}
     }
-    list.push_document(&*super::single("$match", RawValue::Document(part))?);
+    list.push_document(&super::single("$match", RawValue::Document(part))?);
     list.finish();
     let stages = RawDocumentBuf::from_vec(stages)?;
     writer.append("pipeline", RawValue::Array(RawArray::from_document(&stages)));
