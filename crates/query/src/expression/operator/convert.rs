@@ -112,14 +112,15 @@ struct Target {
     /// Of binary data.
     subtype: u8,
     format: Option<Format>,
-    order: ByteOrder,
+    /// Of a number's bytes. Without it numbers and binary data are not converted, as before MongoDB 8.1.
+    order: Option<ByteOrder>,
     /// Of numbers as text; `None` for ten, fractions included.
     base: Option<u32>,
 }
 
 impl Target {
     fn of(element_type: ElementType) -> Target {
-        Target { element_type, subtype: 0, format: None, order: ByteOrder::Little, base: None }
+        Target { element_type, subtype: 0, format: None, order: None, base: None }
     }
 }
 
@@ -164,8 +165,8 @@ fn with_writing<'a>(
     if call.has(5) {
         let order = call.argument(5, frame)?;
         if !order.is_nullish() {
-            target.order =
-                order.as_str().and_then(ByteOrder::of).ok_or_else(|| wrong("byteOrder", &order))?;
+            let known = order.as_str().and_then(ByteOrder::of);
+            target.order = Some(known.ok_or_else(|| wrong("byteOrder", &order))?);
         }
     }
     if call.has(6) {
@@ -244,10 +245,13 @@ fn convert<'a>(value: Evaluated<'a>, to: &Target) -> Result<Evaluated<'a>, Query
         return Ok(value);
     }
     let raw = value.raw_or_null();
-    if let (ElementType::Int32 | ElementType::Int64 | ElementType::Double, RawValue::Binary(bytes)) =
-        (target, raw)
+    if let (
+        ElementType::Int32 | ElementType::Int64 | ElementType::Double,
+        RawValue::Binary(bytes),
+        Some(order),
+    ) = (target, raw, to.order)
     {
-        return binary::to_number(bytes, target, to.order).map(Evaluated::owned);
+        return binary::to_number(bytes, target, order).map(Evaluated::owned);
     }
     let converted = match target {
         ElementType::Binary => return binary::to_binary(raw, to.subtype, to.format, to.order),

@@ -61,10 +61,10 @@ pub(super) fn to_binary(
     value: RawValue<'_>,
     subtype: u8,
     format: Option<Format>,
-    order: ByteOrder,
+    order: Option<ByteOrder>,
 ) -> Result<Evaluated<'static>, QueryError> {
-    let bytes = match value {
-        RawValue::String(text) => {
+    let bytes = match (value, order) {
+        (RawValue::String(text), _) => {
             let Some(format) = format else {
                 return Err(failure(
                     "Format must be specified when converting from 'string' to 'binData'".to_owned(),
@@ -72,17 +72,17 @@ pub(super) fn to_binary(
             };
             bytes_of_text(text, format, subtype)?
         }
-        RawValue::Int32(number) => in_order(number.to_le_bytes().to_vec(), order),
-        RawValue::Int64(number) => in_order(number.to_le_bytes().to_vec(), order),
-        RawValue::Double(number) => in_order(number.to_le_bytes().to_vec(), order),
-        RawValue::Binary(binary) if binary.subtype == subtype => binary.bytes.to_vec(),
-        RawValue::Binary(binary) => {
+        (RawValue::Int32(number), Some(order)) => in_order(number.to_le_bytes().to_vec(), order),
+        (RawValue::Int64(number), Some(order)) => in_order(number.to_le_bytes().to_vec(), order),
+        (RawValue::Double(number), Some(order)) => in_order(number.to_le_bytes().to_vec(), order),
+        (RawValue::Binary(binary), _) if binary.subtype == subtype => binary.bytes.to_vec(),
+        (RawValue::Binary(binary), _) => {
             return Err(failure(format!(
                 "Conversions between different binData subtypes are not supported: from {} to {subtype}",
                 binary.subtype
             )));
         }
-        other => return Err(unsupported(other, ElementType::Binary)),
+        (other, _) => return Err(unsupported(other, ElementType::Binary)),
     };
     Ok(Evaluated::owned(RawValue::Binary(RawBinary { subtype, bytes: &bytes })))
 }
@@ -227,7 +227,7 @@ mod tests {
     fn numbers_come_back_from_their_bytes() {
         for order in [ByteOrder::Little, ByteOrder::Big] {
             for number in [RawValue::Int32(-5), RawValue::Int64(1 << 40), RawValue::Double(2.5)] {
-                let binary = to_binary(number, 0, None, order).expect("numbers have bytes");
+                let binary = to_binary(number, 0, None, Some(order)).expect("numbers have bytes");
                 let Some(RawValue::Binary(binary)) = binary.raw() else { panic!("no binary data") };
                 let back = to_number(binary, number.element_type(), order).expect("as many bytes");
                 assert_eq!(back.to_owned(), number.to_owned());
