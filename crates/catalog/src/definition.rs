@@ -69,6 +69,8 @@ fn fields_of_index(pattern: &RawDocument) -> Result<Vec<IndexField>, String> {
             RawValue::String("text") => (Direction::Ascending, FieldKind::TextTerm),
             _ if is_behind_term => (Direction::Ascending, FieldKind::TextScore),
             RawValue::String("hashed") => (Direction::Ascending, FieldKind::Hashed),
+            RawValue::String("2dsphere") => (Direction::Ascending, FieldKind::Sphere),
+            RawValue::String("2d") => (Direction::Ascending, FieldKind::Plane),
             order if is_wildcard(path) => (direction_of(path, order)?, FieldKind::Wildcard),
             order => (direction_of(path, order)?, FieldKind::Value),
         };

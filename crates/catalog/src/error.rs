@@ -193,6 +193,21 @@ impl std::fmt::Display for BuildEnd {
     }
 }
 
+/// Why an index of geometries cannot hold a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GeometryFault {
+    /// A value is no geometry on the sphere.
+    NotOnSphere,
+    /// A value is no pair of numbers.
+    NoPair,
+    /// A value has one coordinate only.
+    OneCoordinate,
+    /// An element of a list of pairs is no pair.
+    NoListOfPairs,
+    /// A point lies outside of the index's bounds.
+    OutOfBounds,
+}
+
 /// Why a document could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
@@ -259,6 +274,14 @@ pub enum WriteError {
         index: String,
         /// The limit.
         bytes_max: usize,
+    },
+    /// An index of geometries cannot hold the document.
+    #[error("{reason}")]
+    Geometry {
+        /// The kind of fault.
+        fault: GeometryFault,
+        /// The document and the fault.
+        reason: String,
     },
     /// The filter of a partial index gives no answer for the document.
     #[error("the filter of the partial index {index} fails: {reason}")]

@@ -82,6 +82,17 @@ pub enum FieldKind {
     TextTerm,
     /// The score of that term.
     TextScore,
+    /// The numbers of the cells on the sphere that hold its geometry.
+    Sphere,
+    /// The hash of the place of its point in a grid of the plane.
+    Plane,
+}
+
+impl FieldKind {
+    /// Whether the part stands for a geometry.
+    pub fn is_geometry(self) -> bool {
+        matches!(self, FieldKind::Sphere | FieldKind::Plane)
+    }
 }
 
 /// The name of the wildcard, and the last component of the field of an index of all fields below another.
@@ -149,6 +160,11 @@ impl IndexDescription {
     /// Where the path stands in a key, if the description is about paths of a wildcard index.
     pub fn wildcard_path(&self) -> Option<usize> {
         self.fields.iter().position(|field| field.kind == FieldKind::WildcardPath)
+    }
+
+    /// Whether it is an index of geometries. Such an index has only documents that have one.
+    pub fn is_of_geometries(&self) -> bool {
+        self.fields.iter().any(|field| field.kind.is_geometry())
     }
 
     /// Whether any field has met an array.

@@ -135,7 +135,7 @@ pub use collection_activity::{
     ActivityKind, CollectionActivity, KindFigures, LatencyClass, LatencyFigures, LatencyHistogram,
 };
 pub use counters::CollectionCounts;
-pub use error::{BuildEnd, CatalogError, NameError, WriteError};
+pub use error::{BuildEnd, CatalogError, GeometryFault, NameError, WriteError};
 pub use id_lookup::IdKey;
 pub use index::Index;
 pub use index_build::IndexBuildTurn;

@@ -15,6 +15,7 @@ pub(crate) mod drop_database;
 pub(crate) mod drop_indexes;
 mod existing_indexes;
 pub(crate) mod fsync;
+mod geo_specification;
 mod index_key_pattern;
 mod index_specification;
 pub(crate) mod kill_op;

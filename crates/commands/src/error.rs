@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{CatalogError, Contested, ErrorKind, NameError, StorageError, WriteError};
+use pando_catalog::{CatalogError, Contested, ErrorKind, GeometryFault, NameError, StorageError, WriteError};
 use pando_document::{Document, DocumentError, DocumentWriter, RawDocument, RawDocumentBuf, RawValue};
 use pando_environment::MissedRead;
 use pando_query::QueryError;
@@ -210,6 +210,7 @@ pub fn write_failure(error: WriteError, namespace: &str) -> CommandError {
         WriteError::KeysTooLarge { .. } | WriteError::ArrayBesideText { .. } => {
             CommandError::failed(ErrorCode::CannotBuildIndexKeys, error.to_string())
         }
+        WriteError::Geometry { fault, reason } => CommandError::failed(geometry_code(fault), reason),
         WriteError::ArrayInPrimaryKey { .. } | WriteError::PartialFilter { .. } => {
             CommandError::failed(ErrorCode::BadValue, error.to_string())
         }
@@ -222,6 +223,17 @@ pub fn write_failure(error: WriteError, namespace: &str) -> CommandError {
         }
         WriteError::Interrupted(interruption) => QueryError::from(interruption).into(),
         WriteError::Storage(error) => error.into(),
+    }
+}
+
+/// MongoDB's code of a document that an index of geometries cannot hold.
+fn geometry_code(fault: GeometryFault) -> ErrorCode {
+    match fault {
+        GeometryFault::NotOnSphere => ErrorCode::Location(16_755),
+        GeometryFault::NoPair => ErrorCode::Location(13_026),
+        GeometryFault::OneCoordinate => ErrorCode::Location(13_068),
+        GeometryFault::NoListOfPairs => ErrorCode::Location(16_804),
+        GeometryFault::OutOfBounds => ErrorCode::Location(13_027),
     }
 }
 

@@ -30,6 +30,7 @@ mod entry_document;
 mod executor;
 mod gathered_keys;
 mod key_ranges;
+mod near_search;
 mod row;
 mod source;
 mod text_source;

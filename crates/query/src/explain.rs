@@ -307,6 +307,14 @@ fn access(plan: &Plan) -> (Document, bool) {
             Coverage::Document => fetch(plan, scan::index_scan(scan)),
         },
         Access::Text(search) => text::search(plan, search),
+        Access::Near(near) => match &plan.residual {
+            None => (scan::near_search(near), false),
+            Some(_) => {
+                let mut stage = named("FETCH");
+                push_filter(&mut stage, plan);
+                (around(stage, scan::near_search(near)), false)
+            }
+        },
         Access::Union(scans) => {
             let mut union = named("OR");
             let scans = scans.iter().map(|scan| Value::Document(scan::index_scan(scan)));

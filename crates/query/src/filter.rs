@@ -22,7 +22,7 @@
 //!
 //! # Not here
 //! Projections that look like filters (`$elemMatch` in a projection parses its condition by
-//! [`Filter::parse`]), geometry.
+//! [`Filter::parse`]).
 
 mod all;
 mod bits;
@@ -32,10 +32,12 @@ mod exists;
 mod expression;
 mod failure;
 mod fault;
+mod geo;
 mod in_list;
 mod leaf_table;
 mod logical;
 mod modulo;
+mod near;
 mod node;
 mod number_argument;
 mod parse;
@@ -53,8 +55,10 @@ pub use comparison::{Comparison, Operator};
 pub use elem_match::ElementTest;
 pub use failure::failure_details;
 pub use fault::FilterFault;
+pub use geo::{GeoRelation, GeoTest};
 pub use in_list::InList;
 pub use modulo::Modulo;
+pub use near::NearTest;
 pub use node::{FieldTest, Node, Test};
 pub use schema::Schema;
 pub use text::TextTest;
@@ -67,6 +71,7 @@ use self::subject::{Subject, TestCount};
 use crate::QueryError;
 use crate::expression::ParseScope;
 use crate::needs::Needs;
+use crate::path::Path;
 
 /// A parsed filter.
 #[derive(Clone, Debug)]
@@ -96,7 +101,38 @@ impl Filter {
     /// # Errors
     /// In MongoDB's words; mostly [`BadValue`](crate::ErrorCode::BadValue).
     pub fn parse(document: &RawDocument, scope: &ParseScope) -> Result<Filter, QueryError> {
-        parse::filter(document, scope).map(Filter::new)
+        let (root, nears) = parse::filter(document, scope)?;
+        if nears > 0 {
+            let reason = "$geoNear, $near, and $nearSphere are not allowed in this context";
+            return Err(FilterFault::NearOutOfPlace.error(reason));
+        }
+        Ok(Filter::new(root))
+    }
+
+    /// Parses the filter of a request that finds documents by a plan: it may have one `$near`.
+    ///
+    /// # Errors
+    /// As for [`parse`](Filter::parse).
+    pub fn parse_for_plan(document: &RawDocument, scope: &ParseScope) -> Result<Filter, QueryError> {
+        let (root, nears) = parse::filter(document, scope)?;
+        let filter = Filter::new(root);
+        match (nears, filter.near()) {
+            (0, _) | (1, Some(_)) => Ok(filter),
+            (1, None) => Err(QueryError::bad_value("geo $near must be top-level expr")),
+            _ => Err(QueryError::bad_value("Too many geoNear expressions")),
+        }
+    }
+
+    /// The `$near` among the parts that must all hold, and its path.
+    pub fn near(&self) -> Option<(&Path, &NearTest)> {
+        let nodes = match &self.root {
+            Node::And(nodes) => nodes.as_slice(),
+            single => std::slice::from_ref(single),
+        };
+        nodes.iter().find_map(|node| match node {
+            Node::Field(FieldTest { path, test: Test::Near(near) }) => Some((path, near)),
+            _ => None,
+        })
     }
 
     fn new(root: Node) -> Filter {

@@ -18,13 +18,14 @@
 //!
 //! ```arrows
 //! update -> array_sort, expression, filter, memory, pipeline
-//! explain -> execute, filter, memory, plan, sort
+//! explain -> execute, filter, geo_index, memory, plan, sort
 //! pipeline -> expression, filter, memory, plan, projection, sort, text_index, time_series
-//! execute -> filter, memory, plan, sort, text_index
-//! plan -> filter, partial_index, regular_expression, sort, text_index, wildcard_index
-//! partial_index -> expression, filter, text_index, wildcard_index
+//! execute -> filter, geo_index, geometry, memory, plan, sort, text_index
+//! plan -> filter, geo_index, geometry, partial_index, regular_expression, sort, text_index, wildcard_index
+//! partial_index -> expression, filter, geo_index, text_index, wildcard_index
 //! projection -> expression, filter, text_index
-//! filter -> expression, regular_expression, text_index
+//! filter -> expression, geometry, regular_expression, text_index
+//! geo_index -> geometry
 //! sort -> expression, memory, text_index
 //! expression -> array_sort, date, memory, regular_expression, text_index
 //! needs -> path
@@ -53,6 +54,8 @@ pub mod explain;
 pub mod expression;
 mod field_tables;
 pub mod filter;
+pub mod geo_index;
+pub mod geometry;
 pub mod hashed_index;
 mod identity;
 pub mod literal;

@@ -1,8 +1,8 @@
 //! Partial indexes: the filters that an index may have, and the predicate that keeps it up.
 //!
 //! # Rules (observed on MongoDB 6.0)
-//! - Comparisons, `$in`, `$exists: true`, `$type`, `$and`, `$or` and `$all` are permitted. Negations and all
-//!   others are not.
+//! - Comparisons, `$in`, `$exists: true`, `$type`, geometry, `$and`, `$or` and `$all` are permitted.
+//!   Negations and all others are not.
 //! - Conjunctions and disjunctions nest up to [`DEPTH_MAX`] deep. A filter of one part counts as that part.
 //!
 //! # Not here
@@ -18,6 +18,7 @@ use pando_document::{Document, RawDocument, RawValue, Value, compare_documents};
 
 use crate::expression::ParseScope;
 use crate::filter::{Filter, Node, Test};
+use crate::geo_index::{GeoCells, GeoKeys};
 use crate::hashed_index::HashedKeys;
 use crate::shell_text::document_text;
 use crate::text_index::TextKeys;
@@ -97,7 +98,10 @@ fn check_node(node: &Node) -> Result<(), String> {
     let is_permitted = match node {
         Node::And(parts) | Node::Or(parts) => return parts.iter().try_for_each(check_node),
         Node::Field(field) => {
-            matches!(field.test, Test::Comparison(_) | Test::In(_) | Test::Exists | Test::Type(_))
+            matches!(
+                field.test,
+                Test::Comparison(_) | Test::In(_) | Test::Exists | Test::Type(_) | Test::Geo(_)
+            )
         }
         Node::Nor(_) | Node::Not(_) | Node::Expression(_) | Node::Schema(_) | Node::Text(_) | Node::Never => {
             false
@@ -153,7 +157,7 @@ pub fn filter_of(specification: &RawDocument) -> Option<Result<Filter, QueryErro
     }
 }
 
-/// The kinds of index of the store: ordinary, hashed, wildcard, text and partial ones.
+/// The kinds of index of the store: ordinary, hashed, wildcard, text and partial ones, and geometry.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IndexKinds;
 
@@ -178,8 +182,10 @@ impl IndexPredicate for PartialPredicate {
 impl IndexFactory for IndexKinds {
     fn define(&self, specification: &RawDocument) -> Result<IndexDefinition, String> {
         let description = IndexDescription::from_specification(specification)?;
+        let cells = GeoCells::of_specification(specification)?;
         let generator: Option<Arc<dyn KeyGenerator>> = match WildcardKeys::of(&description) {
             Some(keys) => Some(Arc::new(keys?)),
+            None if let Some(cells) = cells => Some(Arc::new(GeoKeys::new(&description, cells))),
             None if description.is_text() => {
                 let keys = TextKeys::of(&description).ok_or("the index is no text index")?;
                 Some(Arc::new(keys?))

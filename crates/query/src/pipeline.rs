@@ -42,6 +42,7 @@ use pando_environment::Clock;
 pub use self::fault::PipelineFault;
 
 use self::measured::Measured;
+pub use self::stage::GeoNearSpecification;
 use self::stage::{Definition, Stage};
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
@@ -196,6 +197,8 @@ struct ParsedStage {
 /// The front of a pipeline that a plan takes over, in this order: filter, sort, skip, limit.
 #[derive(Clone, Debug)]
 pub struct Pushdown {
+    /// The `$geoNear` in front, which takes the place of the filter.
+    pub near: Option<GeoNearSpecification>,
     /// The filter; an empty document if there is none.
     pub filter: RawDocumentBuf,
     /// The sort pattern.
@@ -323,6 +326,11 @@ impl Pipeline {
         if is_misplaced {
             return Err(misplaced());
         }
+        if name == "$geoNear" && !self.stages.is_empty() {
+            return Err(PipelineFault::GeoNearNotFirst.error(
+                "$geoNear was not the first stage in the pipeline after optimization. Is optimization disabled or inhibited?",
+            ));
+        }
         for definition in definitions {
             self.stages.push(ParsedStage { text: text.to_owned(), definition });
         }
@@ -369,8 +377,13 @@ impl Pipeline {
     /// Takes off the front what a plan can do.
     pub fn split_pushdown(self) -> Pushdown {
         let mut stages = self.stages.into_iter().peekable();
+        let near = stages.next_if(|stage| stage.name() == "$geoNear").and_then(|stage| {
+            let argument = stage.argument_document()?;
+            GeoNearSpecification::parse(RawValue::Document(&argument)).ok()
+        });
         let mut filters = Vec::new();
-        while let Some(stage) = stages.next_if(|stage| stage.name() == "$match") {
+        // The filter of a search is its own; a `$match` may ask about the distance.
+        while let Some(stage) = stages.next_if(|stage| near.is_none() && stage.name() == "$match") {
             filters.push(stage.text);
         }
         let sort =
@@ -387,6 +400,7 @@ impl Pipeline {
             }
         }
         Pushdown {
+            near,
             filter: all_of(&filters),
             sort,
             skip,

@@ -34,9 +34,11 @@ mod cost;
 mod fault;
 mod forced;
 mod from_index;
+mod geo_bounds;
 mod implication;
 mod index_bounds;
 pub mod interval;
+mod near;
 mod point_lookup;
 mod predicate_bounds;
 mod predicates;
@@ -55,11 +57,13 @@ use pando_keyorder::Direction;
 
 pub use fault::PlanFault;
 pub use interval::{Cut, Interval, Intervals, Side};
+pub use near::{NearAccess, NearOutput};
 pub use point_lookup::{plan_by_id, point_lookup};
 pub use returned_key::ReturnedKey;
 pub use specification::{Consumer, FindSpecification, Hint, ProjectionNeeds, Scores};
 pub(crate) use text::score_not_available;
 
+pub(crate) use self::near::ring_bounds;
 use self::usable_index::UsableIndex;
 use crate::QueryError;
 use crate::filter::Filter;
@@ -99,6 +103,8 @@ pub enum Access {
     Union(Vec<IndexAccess>),
     /// A search for words.
     Text(Box<TextAccess>),
+    /// Documents in the order of their distances from a point.
+    Near(Box<NearAccess>),
 }
 
 /// Which way a scan goes through keys.
@@ -219,6 +225,9 @@ impl Plan {
 /// # Errors
 /// A hint that fits no index; `min` and `max` that do not fit the hint.
 pub fn plan(find: &FindSpecification<'_>, indexes: &[IndexDescription]) -> Result<Plan, QueryError> {
+    if let Some((path, near)) = find.filter.near() {
+        return near::plan(find, path, near, indexes);
+    }
     if let Some(plan) = text::plan(find, indexes)? {
         return Ok(plan);
     }

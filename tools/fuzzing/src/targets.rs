@@ -8,6 +8,7 @@ pub mod dates;
 pub mod document_validate;
 pub mod extended_json;
 pub mod filter;
+pub mod geometry;
 pub mod keyorder_decode;
 pub mod keyorder_order;
 pub mod patterns;
@@ -61,6 +62,7 @@ pub const ALL: &[Target] = &[
         examples: extended_json::examples,
     },
     Target { name: "filter", run: |bytes| grown(bytes, filter::run), examples: filter::examples },
+    Target { name: "geometry", run: |bytes| grown(bytes, geometry::run), examples: geometry::examples },
     Target {
         name: "keyorder_decode",
         run: |bytes| keyorder_decode::run(bytes),

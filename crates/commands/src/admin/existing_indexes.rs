@@ -11,6 +11,7 @@ use pando_query::partial_index::{self, PARTIAL_FILTER};
 use pando_query::text_index::specification::is_text;
 use pando_query::wildcard_index::{WILDCARD_PROJECTION, WildcardPaths};
 
+use super::geo_specification::SPHERE_VERSION;
 use super::index_key_pattern;
 use super::index_specification::shown;
 use crate::{CommandError, ErrorCode};
@@ -112,7 +113,7 @@ fn same_options(a: &RawDocument, b: &RawDocument) -> bool {
         let mut options: Vec<_> = specification
             .iter()
             .filter_map(|field| field.ok())
-            .filter(|(name, _)| !NO_OPTIONS.contains(name))
+            .filter(|(name, _)| !NO_OPTIONS.contains(name) && *name != SPHERE_VERSION)
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
         options.sort_by(|left, right| left.0.cmp(&right.0));

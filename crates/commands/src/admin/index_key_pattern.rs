@@ -8,8 +8,8 @@ use pando_query::text_index::specification::TEXT;
 use super::wildcard_specification;
 use crate::ErrorCode;
 
-/// Kinds of index of MongoDB that are not carried out yet.
-const NOT_YET: [&str; 2] = ["2d", "2dsphere"];
+/// Kinds of index of geometries.
+const GEOMETRIES: [&str; 2] = ["2d", "2dsphere"];
 /// All kinds of index that MongoDB names.
 const KINDS: [&str; 4] = ["text", "2d", "2dsphere", "hashed"];
 /// The direction of a field of which an index has the hash.
@@ -20,8 +20,6 @@ pub(super) const FIELDS_MAX: usize = 32;
 /// Checks that a key pattern names fields and directions. An error is a code and a reason.
 pub(super) fn check(key: &RawDocument) -> Result<(), (ErrorCode, String)> {
     let refused = |reason: &str| Err((ErrorCode::CannotCreateIndex, reason.to_owned()));
-    let not_yet =
-        |what: &str| Err((ErrorCode::CommandNotSupported, format!("{what} indexes are not supported yet")));
     if key.is_empty() {
         return refused("Index keys cannot be empty.");
     }
@@ -50,7 +48,10 @@ pub(super) fn check(key: &RawDocument) -> Result<(), (ErrorCode, String)> {
                     return refused("Can't use more than one index plugin for a single index.");
                 }
             }
-            RawValue::String(kind) if NOT_YET.contains(&kind) => return not_yet(kind),
+            RawValue::String(kind) if GEOMETRIES.contains(&kind) => {}
+            RawValue::String("geoHaystack") => {
+                return refused("GeoHaystack indexes cannot be created in version 5.0 and above");
+            }
             RawValue::String(kind) => return refused(&format!("Unknown index plugin '{kind}'")),
             value => match Number::from_value(value) {
                 Some(number) if number.is_nan() => {

@@ -18,17 +18,14 @@ use pando_query::text_index::TextRefusal;
 use pando_query::text_index::specification as text_index;
 use pando_query::wildcard_index::WILDCARD_PROJECTION;
 
-use super::wildcard_specification::{Shown, WildcardRefusal};
-use super::{index_key_pattern, storage_engine_options, wildcard_specification};
+use super::geo_specification::GeoRefusal;
+use super::wildcard_specification::WildcardRefusal;
+use super::{geo_specification, index_key_pattern, storage_engine_options, wildcard_specification};
 use crate::arguments::whole;
 use crate::{CommandError, ErrorCode};
 
-/// Options that say something about other kinds of index, and nothing about this one: kept as they are.
-const WITHOUT_MEANING: [&str; 1] = ["2dsphereIndexVersion"];
-/// The same of text indexes, which have them all.
+/// Options of text indexes; other kinds keep them as they are.
 const OF_TEXT: [&str; 3] = ["default_language", "language_override", "textIndexVersion"];
-/// The same, but MongoDB does not list them either.
-const UNLISTED: [&str; 4] = ["bits", "min", "max", "bucketSize"];
 /// Options that are not carried out yet.
 const NOT_YET: [&str; 3] = ["prepareUnique", "clustered", "columnstoreProjection"];
 /// The only fields of the specification of the index on `_id`.
@@ -72,8 +69,19 @@ impl From<(ErrorCode, String)> for Refusal {
 impl From<WildcardRefusal> for Refusal {
     fn from(refusal: WildcardRefusal) -> Refusal {
         let quoting = match refusal.shown {
-            Shown::Given => Quoting::Given,
-            Shown::WithVersion => Quoting::WithVersion,
+            wildcard_specification::Shown::Given => Quoting::Given,
+            wildcard_specification::Shown::WithVersion => Quoting::WithVersion,
+        };
+        Refusal { code: refusal.code, reason: refusal.reason, quoting }
+    }
+}
+
+impl From<GeoRefusal> for Refusal {
+    fn from(refusal: GeoRefusal) -> Refusal {
+        let quoting = match refusal.shown {
+            geo_specification::Shown::Given => Quoting::Given,
+            geo_specification::Shown::WithVersion => Quoting::WithVersion,
+            geo_specification::Shown::Nothing => Quoting::Nothing,
         };
         Refusal { code: refusal.code, reason: refusal.reason, quoting }
     }
@@ -159,6 +167,10 @@ impl Reading<'_> {
             self.check_as_id_index(&key)?;
         }
         wildcard_specification::check(self.given, &key)?;
+        geo_specification::check_kinds(&key)?;
+        for (option, value) in geo_specification::kept(self.given, &key)?.iter() {
+            kept.others.push(option, value.clone());
+        }
         self.check_expiry(&key)?;
         check_partial(&kept)?;
         check_hashed(&key, &kept)?;
@@ -218,8 +230,7 @@ impl Reading<'_> {
             ("expireAfterSeconds", value) => kept.expiry = Some(kept_expiry(value)),
             _ if OF_TEXT.contains(&name) => self.take_text_option(name, value, kept)?,
             _ if NOT_YET.contains(&name) => kept.not_yet = Some(name.to_owned()),
-            _ if UNLISTED.contains(&name) => {}
-            _ if WITHOUT_MEANING.contains(&name) => kept.others.push(name, value.to_owned()),
+            _ if geo_specification::is_option(name) => geo_specification::check_type(name, value)?,
             _ if self.unknown == UnknownOptions::LeftOut => {}
             _ => {
                 let given = document_text(self.given);

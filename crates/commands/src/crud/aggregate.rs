@@ -4,6 +4,7 @@
 //! 1. All stages are parsed. The leading filter, sort, skip and limit are taken off the front and planned.
 //! 2. The rest draws documents through its stages; the cursor owns the run, the executor and the transaction.
 
+mod geo_near;
 mod source;
 
 use std::sync::Arc;
@@ -212,8 +213,11 @@ impl PlannedPipeline {
         collection: &Collection,
         snapshot: SnapshotTimestamp,
     ) -> Result<PlannedPipeline, CommandError> {
-        let Pushdown { filter, sort, skip, limit, rest } = pipeline.split_pushdown();
-        let filter = Filter::parse(&filter, scope)?;
+        let Pushdown { near, filter, sort, skip, limit, rest } = pipeline.split_pushdown();
+        let filter = match &near {
+            Some(near) => geo_near::filter(near, collection, snapshot, scope)?,
+            None => Filter::parse(&filter, scope)?,
+        };
         let sort = sort.as_deref().map_or(Ok(Sort::Unordered), Sort::parse)?;
         let hint = request.hint.map_or(Ok(None), Hint::parse)?;
         let needs = rest.needs();
@@ -238,7 +242,10 @@ impl PlannedPipeline {
             hint: hint.as_ref(),
             ..FindSpecification::matching(&filter)
         };
-        let plan = plan_at(&specification, collection, snapshot)?;
+        let mut plan = plan_at(&specification, collection, snapshot)?;
+        if let Some(near) = near {
+            geo_near::give_distances(near, &mut plan);
+        }
         Ok(PlannedPipeline { filter, plan, rest })
     }
 

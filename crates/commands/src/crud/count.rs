@@ -40,7 +40,7 @@ pub(crate) fn run(
         }
     }
     let namespace = context.readable(name)?;
-    let filter = Filter::parse(query, &context.reading_scope())?;
+    let filter = Filter::parse_for_plan(query, &context.reading_scope())?;
     let reader = context.reader()?;
     let reach = limit.map(|limit| limit.saturating_add(skip));
     let collection = context.collection(namespace.collection())?;

@@ -87,7 +87,7 @@ pub(super) fn delete_batch(
         let lease = context.lease(namespace).map_err(|error| capped_removal(error, namespace))?;
         let Some(lease) = lease else {
             for part in parts {
-                Filter::parse(part.query, scope)?;
+                Filter::parse_for_plan(part.query, scope)?;
             }
             return Ok(());
         };
@@ -194,7 +194,7 @@ impl Statement for DeleteParts<'_> {
             Reach::One => Some(1),
             Reach::Many => None,
         };
-        let selection = Selection::new(Filter::parse(self.query, scope)?, None, self.hint, limit)?;
+        let selection = Selection::new(Filter::parse_for_plan(self.query, scope)?, None, self.hint, limit)?;
         let keys = selection::keys(&selection, collection, &**transaction, context, documents_max(context))?;
         let Some(keys) = keys else { return Ok(StatementRun::TooLarge(Box::new(selection))) };
         let mut outcome = DeleteOutcome::default();

@@ -44,7 +44,7 @@ pub(crate) fn run(
     }
     let path = Path::new(key);
     let namespace = context.readable(name)?;
-    let filter = Filter::parse(query, &context.reading_scope())?;
+    let filter = Filter::parse_for_plan(query, &context.reading_scope())?;
     let snapshot = context.reader()?;
     let held = snapshot.hold()?;
     let account = context.query_account();

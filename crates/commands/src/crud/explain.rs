@@ -349,7 +349,7 @@ fn explained_search(
     scope: &ParseScope,
     collection: Option<&Arc<Collection>>,
 ) -> Result<Explained, CommandError> {
-    let filter = Filter::parse(sought.filter, scope)?;
+    let filter = Filter::parse_for_plan(sought.filter, scope)?;
     let hint = sought.hint.map_or(Ok(None), Hint::parse)?;
     let sort = Sort::parse(sought.sort.unwrap_or(RawDocument::empty()))?;
     let values: Vec<String> = sought.values.iter().map(|path| (*path).to_owned()).collect();

@@ -208,7 +208,7 @@ impl<'a> Parts<'a> {
     }
 
     fn selection(&self, scope: &ParseScope) -> Result<Selection, CommandError> {
-        Selection::new(Filter::parse(self.query, scope)?, self.sort, self.hint, Some(1))
+        Selection::new(Filter::parse_for_plan(self.query, scope)?, self.sort, self.hint, Some(1))
     }
 
     /// Checks a request whose collection does not exist.
@@ -298,7 +298,7 @@ fn write_reply(
         (None, _) => reply.append_null("value"),
         (Some(document), None) => reply.append_raw_document("value", document),
         (Some(document), Some(projection)) => {
-            let filter = Filter::parse(parts.query, scope)?;
+            let filter = Filter::parse_for_plan(parts.query, scope)?;
             let projection = Projection::parse(projection, scope)?;
             let mut projected = Vec::new();
             selection::project(&projection, &filter, document, &mut projected)?;

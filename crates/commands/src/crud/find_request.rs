@@ -178,8 +178,8 @@ impl<'a> ParsedFind<'a> {
     pub fn parse(request: &FindRequest<'a>, scope: &ParseScope) -> Result<ParsedFind<'a>, CommandError> {
         let scope = scope.with_let(request.variables)?;
         let filter = match request.projection.is_some_and(Projection::is_positional) {
-            true => Filter::parse(request.filter, &scope.beside_positional())?,
-            false => Filter::parse(request.filter, &scope)?,
+            true => Filter::parse_for_plan(request.filter, &scope.beside_positional())?,
+            false => Filter::parse_for_plan(request.filter, &scope)?,
         };
         let scope = if filter.has_text() { scope.with_scores() } else { scope };
         let mut metadata = request.metadata.clone();

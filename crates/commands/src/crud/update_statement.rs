@@ -127,8 +127,8 @@ impl<'a> UpdateStatement<'a> {
             ));
         }
         let filter = match parts.upsert {
-            Upsert::Yes => Filter::parse(parts.query, &scope.of_upsert())?,
-            Upsert::No => Filter::parse(parts.query, scope)?,
+            Upsert::Yes => Filter::parse_for_plan(parts.query, &scope.of_upsert())?,
+            Upsert::No => Filter::parse_for_plan(parts.query, scope)?,
         };
         let limit = match parts.reach {
             Reach::One => Some(1),

@@ -119,6 +119,7 @@ impl Executor {
             }
             Access::Union(_) => true,
             Access::Text(access) => !access.others.is_empty(),
+            Access::Near(_) => revisits == Revisits::Prevented,
         };
         let sort_limit = plan.sort_limit();
         let skipping = match plan.skips_before_fetching() {
@@ -206,6 +207,7 @@ impl Executor {
             self.sort.is_some() || self.limit.is_some() || self.seen.is_some() || self.fetched.is_some();
         if matches!(outcome, Ok(true)) && !is_alone {
             let surroundings = Surroundings {
+                operation: caller.operation,
                 collection: &self.collection,
                 transaction,
                 blocking: caller.blocking,
@@ -442,6 +444,7 @@ impl Executor {
                 self.pending = Pending::Fetch;
             }
             let surroundings = Surroundings {
+                operation: caller.operation,
                 collection: &self.collection,
                 transaction,
                 blocking: caller.blocking,

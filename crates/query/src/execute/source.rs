@@ -15,6 +15,7 @@ use super::Counters;
 use super::Row;
 use super::entry_document::EntryDocument;
 use super::key_ranges::KeyRanges;
+use super::near_search::NearSearch;
 use super::text_source::TextSource;
 use crate::QueryError;
 use crate::filter::Filter;
@@ -53,6 +54,8 @@ pub(super) enum Source {
     Several(Vec<Source>),
     /// A search for words.
     Text(Box<TextSource>),
+    /// Documents in the order of their distances.
+    Near(Box<NearSearch>),
 }
 
 /// Documents to look up.
@@ -161,6 +164,7 @@ impl Source {
                 let scan = collection.scan_documents(KeyRange::all(), direction);
                 Source::Documents(Documents::new(None, Some(scan), direction, coverage))
             }
+            Access::Near(access) => Source::Near(Box::new(NearSearch::new(*access, account))),
             Access::Index(access) => Source::of_index(collection, access, coverage)?,
             Access::Union(accesses) => {
                 let sources = accesses.into_iter().rev();
@@ -241,6 +245,7 @@ impl Source {
             Source::Documents(documents) => documents.step(surroundings),
             Source::Entries(entries) => entries.step(surroundings, found),
             Source::Text(text) => text.step(surroundings, found),
+            Source::Near(near) => near.step(surroundings, found),
             Source::Several(sources) => {
                 let Some(current) = sources.last_mut() else { return Ok(Step::End) };
                 match current.step(surroundings, found)? {
@@ -262,7 +267,7 @@ impl Source {
             Source::Documents(documents) => documents.scan.as_ref()?.current(),
             Source::Several(sources) => sources.last()?.scanned(),
             Source::Text(text) => text.scanned(),
-            Source::Points(_) | Source::Entries(_) => None,
+            Source::Points(_) | Source::Entries(_) | Source::Near(_) => None,
         }
     }
 
@@ -270,7 +275,11 @@ impl Source {
     pub fn fetches_entries(&self) -> bool {
         match self {
             Source::Entries(entries) => matches!(entries.coverage, EntryCoverage::Fetched),
-            Source::Points(_) | Source::Documents(_) | Source::Several(_) | Source::Text(_) => false,
+            Source::Points(_)
+            | Source::Documents(_)
+            | Source::Several(_)
+            | Source::Text(_)
+            | Source::Near(_) => false,
         }
     }
 
@@ -286,9 +295,11 @@ impl Source {
     pub fn sweep(&mut self, sweep: Sweep<'_>, take: &mut TakeRow<'_>) -> Result<ControlFlow<()>, QueryError> {
         match self {
             Source::Documents(documents) => documents.sweep(sweep, take),
-            Source::Points(_) | Source::Entries(_) | Source::Several(_) | Source::Text(_) => {
-                Ok(ControlFlow::Continue(()))
-            }
+            Source::Points(_)
+            | Source::Entries(_)
+            | Source::Several(_)
+            | Source::Text(_)
+            | Source::Near(_) => Ok(ControlFlow::Continue(())),
         }
     }
 
@@ -297,7 +308,7 @@ impl Source {
         match self {
             Source::Documents(documents) => documents.pass_run(surroundings),
             Source::Entries(entries) => entries.pass_run(surroundings),
-            Source::Points(_) | Source::Several(_) | Source::Text(_) => 0,
+            Source::Points(_) | Source::Several(_) | Source::Text(_) | Source::Near(_) => 0,
         }
     }
 }
@@ -313,7 +324,9 @@ pub(super) struct Sweep<'s> {
 }
 
 /// The surroundings of a step.
+#[derive(Clone, Copy)]
 pub(super) struct Surroundings<'s> {
+    pub operation: &'s Operation,
     pub collection: &'s Collection,
     pub transaction: &'s dyn Transaction,
     pub blocking: BlockingMode,

@@ -8,9 +8,10 @@ use pando_document::{Document, RawValue, Value};
 use pando_keyorder::Direction;
 
 use super::{named, owned};
+use crate::geo_index::GeoCells;
 use crate::plan::interval::{self, Interval, Intervals, Side};
 use crate::plan::wildcard::shown_pattern;
-use crate::plan::{IndexAccess, ScanBounds, ScanDirection};
+use crate::plan::{IndexAccess, NearAccess, ScanBounds, ScanDirection};
 use crate::shell_text::owned_value_text;
 
 pub(super) fn id_point(id: RawValue<'_>) -> Document {
@@ -61,6 +62,25 @@ fn entry_scan(name: &str, scan: &IndexAccess) -> Document {
         }
     }
     stage.push("indexBounds", bounds);
+    stage
+}
+
+/// The name of the stage of a search in the order of distances.
+pub(super) fn near_name(near: &NearAccess) -> &'static str {
+    match near.cells {
+        GeoCells::Sphere(_) => "GEO_NEAR_2DSPHERE",
+        GeoCells::Plane(_) => "GEO_NEAR_2D",
+    }
+}
+
+/// A search in the order of distances. Its scans are made as it goes on.
+pub(super) fn near_search(near: &NearAccess) -> Document {
+    let mut stage = named(near_name(near));
+    if let Ok(Some(RawValue::Document(pattern))) = near.index.specification.get("key") {
+        stage.push("keyPattern", owned(pattern));
+    }
+    stage.push("indexName", near.index.name.as_str());
+    stage.push("indexVersion", Value::Int32(2));
     stage
 }
 

@@ -1,8 +1,10 @@
 //! The summary of a plan in a few words, as lists of operations and the log of slow requests show it:
 //! `IDHACK`, `COLLSCAN`, `IXSCAN { a: 1 }`, `COUNT_SCAN { a: 1 }`.
 
+use pando_catalog::IndexDescription;
 use pando_document::{RawDocument, RawValue};
 
+use super::scan::near_name;
 use super::{FAST_COUNT, Purpose, count_scan};
 use crate::plan::wildcard::shown_pattern;
 use crate::plan::{Access, Coverage, IndexAccess, Plan};
@@ -46,6 +48,7 @@ impl PlanSummary {
                 };
                 PlanSummary::Indexes(format!("IXSCAN {pattern}"))
             }
+            Access::Near(near) => PlanSummary::Indexes(index_text(near_name(near), &near.index)),
             Access::Union(scans) => {
                 let texts: Vec<String> = scans.iter().map(|scan| scan_text("IXSCAN", scan)).collect();
                 PlanSummary::Indexes(texts.join(", "))
@@ -70,7 +73,11 @@ fn scan_text(stage: &str, scan: &IndexAccess) -> String {
     if let Some(pattern) = shown_pattern(&scan.index) {
         return format!("{stage} {}", document_text(&pattern.to_raw()));
     }
-    let pattern = match scan.index.specification.get("key") {
+    index_text(stage, &scan.index)
+}
+
+fn index_text(stage: &str, index: &IndexDescription) -> String {
+    let pattern = match index.specification.get("key") {
         Ok(Some(RawValue::Document(pattern))) => pattern,
         _ => RawDocument::empty(),
     };

@@ -54,7 +54,8 @@ impl<'d> LeafTable<'d> {
         match test {
             Test::Comparison(_) | Test::Exists | Test::Type(_) => true,
             Test::In(list) => list.regexes().is_empty(),
-            Test::Regex(_) | Test::Modulo(_) | Test::Size(_) | Test::Bits(_) | Test::Element(_) => false,
+            Test::Regex(_) | Test::Modulo(_) | Test::Size(_) | Test::Bits(_) => false,
+            Test::Element(_) | Test::Geo(_) | Test::Near(_) => false,
         }
     }
 
@@ -104,7 +105,13 @@ impl<'d> LeafTable<'d> {
             Test::Type(types) => {
                 first_of(self.types.iter().filter(|(kind, _)| types.contains(*kind)).map(|(_, place)| *place))
             }
-            Test::Regex(_) | Test::Modulo(_) | Test::Size(_) | Test::Bits(_) | Test::Element(_) => {
+            Test::Regex(_)
+            | Test::Modulo(_)
+            | Test::Size(_)
+            | Test::Bits(_)
+            | Test::Element(_)
+            | Test::Geo(_)
+            | Test::Near(_) => {
                 unreachable!("the table is not asked about these")
             }
         }

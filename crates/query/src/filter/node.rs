@@ -5,7 +5,9 @@ use std::sync::Arc;
 use pando_document::RawValue;
 
 use super::subject::Subject;
-use super::{BitsTest, Comparison, ElementTest, InList, Modulo, Schema, TextTest, TypeSet};
+use super::{
+    BitsTest, Comparison, ElementTest, GeoTest, InList, Modulo, NearTest, Schema, TextTest, TypeSet,
+};
 use crate::QueryError;
 use crate::expression::Expression;
 use crate::needs::Needs;
@@ -65,6 +67,10 @@ pub enum Test {
     Bits(BitsTest),
     /// `$elemMatch`.
     Element(ElementTest),
+    /// `$geoWithin`, `$geoIntersects`.
+    Geo(GeoTest),
+    /// `$near` and its kin.
+    Near(NearTest),
 }
 
 impl Node {
@@ -214,7 +220,9 @@ impl Test {
             | Test::Exists
             | Test::Type(_)
             | Test::Modulo(_)
-            | Test::Bits(_) => Leaves::Unwound,
+            | Test::Bits(_)
+            | Test::Geo(_)
+            | Test::Near(_) => Leaves::Unwound,
         }
     }
 
@@ -234,6 +242,9 @@ impl Test {
             Test::Size(size) => super::size::holds(*size, value)?,
             Test::Bits(bits) => value.is_some_and(|value| bits.holds(value)),
             Test::Element(test) => test.holds(value, element)?,
+            Test::Geo(test) => test.holds(value),
+            // The plan gives the documents that are near.
+            Test::Near(_) => true,
         })
     }
 }

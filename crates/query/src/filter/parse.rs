@@ -6,7 +6,7 @@
 //!
 //! Nesting is bounded by [`DEPTH_MAX`], so that neither parsing nor matching can exhaust the stack.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use pando_document::{RawDocument, RawValue};
 use super::bits::{self, BitsWanted};
 use super::comparison::{self, Operator, is_operator_document};
 use super::{
-    FilterFault, Node, all, elem_match, exists, expression, in_list, logical, modulo, number_argument, regex,
-    schema, size, text, type_set,
+    FilterFault, GeoRelation, Node, all, elem_match, exists, expression, geo, in_list, logical, modulo, near,
+    number_argument, regex, schema, size, text, type_set,
 };
 use crate::QueryError;
 use crate::expression::ParseScope;
@@ -46,10 +46,13 @@ pub(super) struct Context<'s> {
 /// Names that a path may have, as in MongoDB.
 const PATH_NAMES_MAX: usize = 180;
 
-/// The paths of one filter, each once: tests of one path share it, and are known by that.
+/// The paths of one filter, each once: tests of one path share it, and are known by that. Counts `$near`,
+/// too.
 #[derive(Default)]
 struct PathPool {
     paths: RefCell<HashSet<Path>>,
+    /// The number of `$near` and its kin.
+    nears: Cell<usize>,
 }
 
 impl PathPool {
@@ -83,12 +86,12 @@ impl Context<'_> {
     }
 }
 
-/// Parses a whole filter.
-pub(super) fn filter(document: &RawDocument, scope: &ParseScope) -> Result<Node, QueryError> {
+/// Parses a whole filter. Gives besides how many `$near` and the like it has.
+pub(super) fn filter(document: &RawDocument, scope: &ParseScope) -> Result<(Node, usize), QueryError> {
     let paths = PathPool::default();
     let root = tree(document, Context { scope, place: Place::Document, depth: 0, paths: &paths })?;
     text::check(&root)?;
-    Ok(root)
+    Ok((root, paths.nears.get()))
 }
 
 /// Parses a filter or a part of one.
@@ -185,6 +188,11 @@ pub(super) fn operators(
     document: &RawDocument,
     context: Context<'_>,
 ) -> Result<Vec<Node>, QueryError> {
+    if geo::is_near(document) {
+        context.paths.nears.set(context.paths.nears.get() + 1);
+        return Ok(vec![near::parse(path, document)?]);
+    }
+    geo::refuse_siblings(document)?;
     let mut nodes = Vec::new();
     let mut regex_seen = false;
     for field in document {
@@ -228,9 +236,8 @@ fn operator(
         "$bitsAllClear" => bits::parse(path, name, BitsWanted::AllClear, argument),
         "$bitsAnyClear" => bits::parse(path, name, BitsWanted::AnyClear, argument),
         "$where" => Err(QueryError::bad_value("$where cannot be applied to a field")),
-        "$near" | "$nearSphere" | "$geoNear" | "$geoWithin" | "$geoIntersects" | "$within" => {
-            Err(QueryError::not_implemented(name))
-        }
+        "$geoWithin" | "$within" => geo::parse(path, GeoRelation::Within, argument),
+        "$geoIntersects" => geo::parse(path, GeoRelation::Intersects, argument),
         _ => Err(QueryError::bad_value(format!("unknown operator: {name}"))),
     }
 }

@@ -129,6 +129,8 @@ fn of_test(test: &Test) -> Document {
             single("$elemMatch", operators(std::slice::from_ref(&**node)))
         }
         Test::Element(ElementTest::Document(node)) => single("$elemMatch", of_node(node)),
+        Test::Geo(test) => test.to_document(),
+        Test::Near(test) => test.to_document(),
     }
 }
 

@@ -9,6 +9,24 @@ faults! {
         SearchNotFirst = 17_313,
         /// A stage that there is not.
         UnknownStage = 40_324,
+        /// `$geoNear` whose argument is no object.
+        GeoNearNotObject = 10_065,
+        /// `$geoNear` without `distanceField`.
+        GeoNearDistanceField = 16_606,
+        /// `includeLocs` of `$geoNear` that is no string.
+        GeoNearPlaceField = 16_607,
+        /// `$geoNear` behind another stage.
+        GeoNearNotFirst = 40_603,
+        /// `$geoNear` with `start`.
+        GeoNearStart = 50_856,
+        /// `$geoNear` with `num`.
+        GeoNearNum = 50_857,
+        /// `$geoNear` with `limit`.
+        GeoNearLimit = 50_858,
+        /// `$geoNear` without `near`.
+        GeoNearWithoutNear = 5_860_400,
+        /// `near` of `$geoNear` that is no object and no array.
+        GeoNearPoint = 5_860_401,
         /// A stage that is not an object with exactly one field.
         StageNotOneField = 40_323,
         /// `$match` whose argument is no object.

@@ -11,6 +11,7 @@ mod documents;
 mod facet;
 mod fetched;
 mod fill;
+mod geo_near;
 mod graph_lookup;
 mod group;
 mod limit;
@@ -27,6 +28,8 @@ mod sort_by_count;
 mod union_with;
 mod unpack_bucket;
 mod unwind;
+
+pub use geo_near::GeoNearSpecification;
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -175,7 +178,7 @@ fn pulled(stage: &mut dyn Stage, input: &mut dyn Source) -> Result<Option<Bytes>
 }
 
 /// Stages that MongoDB has and this server does not yet.
-const NOT_YET: [&str; 3] = ["$changeStream", "$changeStreamSplitLargeEvent", "$geoNear"];
+const NOT_YET: [&str; 2] = ["$changeStream", "$changeStreamSplitLargeEvent"];
 /// Stages that only a service of MongoDB Atlas has.
 const OF_ATLAS: [&str; 6] =
     ["$search", "$searchMeta", "$vectorSearch", "$listSearchIndexes", "$rankFusion", "$scoreFusion"];
@@ -228,6 +231,7 @@ pub(super) fn parse(
         "$setWindowFields" => set_window_fields::parse(argument, scope)?,
         "$densify" => densify::parse(argument)?,
         "$unionWith" => union_with::parse(argument, scope)?,
+        "$geoNear" => geo_near::parse(argument)?,
         "$documents" => documents::parse(argument, scope)?,
         "$graphLookup" => graph_lookup::parse(argument, scope)?,
         "$redact" => redact::parse(argument, scope)?,

@@ -43,6 +43,12 @@ fn share_of_paths(intervals: &Intervals) -> f64 {
     if intervals.list().len() == 1 { 1.0 } else { SEVERAL }
 }
 
+/// Which share of the documents has a geometry in a covering.
+fn share_of_cells(intervals: &Intervals) -> f64 {
+    const REGION: f64 = 0.1;
+    if intervals.is_all() { 1.0 } else { REGION }
+}
+
 fn share_of_one(interval: &Interval) -> f64 {
     const POINT: f64 = 0.002;
     const TWO_SIDED: f64 = 0.05;
@@ -86,6 +92,7 @@ impl Work {
         for (field, intervals) in index.fields.iter().zip(bounds) {
             let share = match field.kind {
                 FieldKind::WildcardPath => share_of_paths(intervals),
+                FieldKind::Sphere | FieldKind::Plane => share_of_cells(intervals),
                 _ => share(intervals),
             };
             if narrowing {

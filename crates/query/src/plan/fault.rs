@@ -13,6 +13,8 @@ faults! {
         ScoreNotAvailable = 40_218,
         /// `min` is not below `max`.
         MinNotBelowMax = 51_175,
+        /// The point of `$near` lies outside of the bounds of a `2d` index.
+        NearOutOfBounds = 16_433,
         /// `min` and `max` name different fields.
         MinMaxDiffer = 51_176,
     }

@@ -61,7 +61,10 @@ fn planner_error(kind: ErrorCode, message: &str) -> QueryError {
 }
 
 /// The index that a hint names.
-fn hinted<'i>(hint: &Hint, indexes: &'i [IndexDescription]) -> Result<&'i IndexDescription, QueryError> {
+pub(super) fn hinted<'i>(
+    hint: &Hint,
+    indexes: &'i [IndexDescription],
+) -> Result<&'i IndexDescription, QueryError> {
     let is_visible = |index: &IndexDescription| index.hidden == Visibility::Visible;
     let fits = |index: &&IndexDescription| match hint {
         Hint::OfServer(name) => index.name == *name,

@@ -80,6 +80,7 @@ fn of_test(test: &Test, wanted: &Test) -> bool {
             list.regexes().is_empty() && list.values().iter().all(|value| wanted.holds(Some(value.raw())))
         }
         (Test::In(list), Test::In(wanted)) => is_part_of(list, wanted),
+        (Test::Geo(geo), Test::Geo(wanted)) => geo.is_same(wanted),
         (Test::Type(types), Test::Type(wanted)) => types.iter().all(|kind| wanted.contains(kind)),
         _ => false,
     }

@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, HashSet};
 use pando_catalog::{FieldKind, IndexDescription, Multikey, Sparseness, Truncation};
 use pando_document::RawValue;
 
+use super::geo_bounds;
 use super::interval::Intervals;
 use super::predicate_bounds::{self, Arrays, Bounds, Tightness};
 use super::predicates::{Predicate, Sense};
@@ -55,7 +56,9 @@ pub(super) fn of_index(index: &IndexDescription, predicates: &[Predicate<'_>]) -
         }
         let of_field: Vec<&Predicate<'_>> =
             predicates.iter().filter(|predicate| predicate.path.is(&field.path)).collect();
-        let chosen = if field.kind == FieldKind::Hashed {
+        let chosen = if field.kind.is_geometry() {
+            geo_bounds::of_field(index, &of_field).map(|intervals| (intervals, None))
+        } else if field.kind == FieldKind::Hashed {
             of_hashes(&of_field).map(|intervals| (intervals, None))
         } else if index.multikey[at].has_arrays() {
             let shared: Vec<(usize, BoundedField)> = bounded
@@ -118,6 +121,9 @@ fn of_hashes(predicates: &[&Predicate<'_>]) -> Option<Intervals> {
 pub(super) fn has_all_matches(index: &IndexDescription, predicates: &[Predicate<'_>]) -> bool {
     if let Some(at) = index.wildcard_path() {
         return wildcard::has_all_matches(index, at, predicates);
+    }
+    if index.is_of_geometries() {
+        return geo_bounds::has_all_matches(index, predicates);
     }
     index.sparse == Sparseness::Dense
         || predicates.iter().any(|predicate| {

@@ -55,6 +55,9 @@ pub fn plan_by_id(find: &FindSpecification<'_>) -> Option<Plan> {
         },
         _ => None,
     })?;
+    if find.filter.near().is_some() {
+        return None;
+    }
     let residual: Vec<&Node> =
         nodes.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, node)| node).collect();
     Some(Plan {

@@ -63,7 +63,12 @@ pub(super) fn of_test(test: &Test) -> Option<Bounds> {
         Test::Type(types) => of_types(*types),
         Test::Modulo(_) => Some(Bounds::inexact(bracket(CanonicalType::Number))),
         Test::Element(ElementTest::Value(node)) => of_element(node),
-        Test::Size(_) | Test::Bits(_) | Test::Element(ElementTest::Document(_)) => None,
+        // Of geometries an index of their own kind has bounds (`geo_bounds`).
+        Test::Size(_)
+        | Test::Bits(_)
+        | Test::Element(ElementTest::Document(_))
+        | Test::Geo(_)
+        | Test::Near(_) => None,
     }
 }
 
@@ -102,7 +107,9 @@ pub(super) fn implies_existence(test: &Test) -> bool {
         | Test::Modulo(_)
         | Test::Size(_)
         | Test::Bits(_)
-        | Test::Element(_) => true,
+        | Test::Element(_)
+        | Test::Geo(_)
+        | Test::Near(_) => true,
     }
 }
 
@@ -242,5 +249,6 @@ fn of_element_test(test: &Test) -> Option<Intervals> {
         },
         Test::In(_) | Test::Regex(_) | Test::Modulo(_) => of_test(test).map(|bounds| bounds.intervals),
         Test::Exists | Test::Type(_) | Test::Size(_) | Test::Bits(_) | Test::Element(_) => None,
+        Test::Geo(_) | Test::Near(_) => None,
     }
 }

@@ -24,7 +24,7 @@ impl ReturnedKey {
     /// are no values of fields.
     pub fn of(access: &Access) -> Option<ReturnedKey> {
         match access {
-            Access::Nothing | Access::Collection(_) | Access::Text(_) => None,
+            Access::Nothing | Access::Collection(_) | Access::Text(_) | Access::Near(_) => None,
             Access::Id(_) => {
                 let id = IndexField {
                     path: "_id".to_owned(),
@@ -40,7 +40,7 @@ impl ReturnedKey {
 
     fn of_index(access: &IndexAccess) -> Option<ReturnedKey> {
         let IndexAccess { index, bounds, direction } = access;
-        if index.hashed_field().is_some() || index.is_wildcard() {
+        if index.hashed_field().is_some() || index.is_wildcard() || index.is_of_geometries() {
             return None;
         }
         let (fields, bounds) = (index.fields.clone(), Some(bounds.clone()));

@@ -415,6 +415,7 @@ fn search_of(plan: &Plan) -> Searches {
         Access::Nothing => {}
         Access::Id(_) => search.indexes.extend([ID_INDEX.to_owned()]),
         Access::Collection(_) => search.collection_scans = 1,
+        Access::Near(near) => search.indexes.extend([near.index.name.clone()]),
         Access::Index(scan) => search.indexes.extend([scan.index.name.clone()]),
         Access::Text(found) => {
             let others = found.others.iter().map(|scan| scan.index.name.clone());
