@@ -53,6 +53,7 @@ use self::call::Call;
 use crate::error::QueryError;
 use crate::literal::Literal;
 use crate::needs::Needs;
+use crate::text_index::SCORE_FIELD;
 
 /// A parsed expression.
 #[derive(Clone, Debug)]
@@ -117,7 +118,8 @@ impl Expression {
     /// The path of the root that this is, if it is one.
     pub fn as_field_path(&self) -> Option<&FieldPath> {
         match &self.node {
-            Node::Path(path) => Some(path),
+            // No filter can name the score of a search, so nobody may put its path in the place of a field.
+            Node::Path(path) if path.first() != SCORE_FIELD => Some(path),
             _ => None,
         }
     }
