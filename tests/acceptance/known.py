@@ -78,7 +78,6 @@ NOT_YET = [
     NotYet("wildcard indexes come later",
            lambda request: any("$**" in spec.get("key", {}) for spec in request.get("indexes", ()) if isinstance(spec, dict))),
     NotYet("text and geo indexes come later", _of_index_kind("text", "2d", "2dsphere")),
-    NotYet("collation comes later", _holds("collation")),
     NotYet("documents have no record ids, their keys are their ids", lambda request: "showRecordId" in request),
     NotYet("geo queries come later", _holds("$near")),
     NotYet("transactions come with a replica set, which MongoDB is not here", _holds("autocommit")),

@@ -290,7 +290,7 @@ impl BulkLoad {
         }
         let engine = &**catalog.engine();
         let documents = self.documents.len();
-        let writing = Destination::Documents(collection.primary_tree());
+        let writing = Destination::Documents(collection.primary_tree(), collection.text_order());
         write_tree(engine, writing, &mut self.documents, operation)?;
         let mut surpluses = Vec::with_capacity(self.indexes.len());
         for load in &mut self.indexes {
@@ -324,7 +324,7 @@ fn write_tree(
         return Ok(());
     }
     let (step_sorting, step_writing) = match destination {
-        Destination::Documents(_) => ("load: sorting documents", "load: writing documents"),
+        Destination::Documents(..) => ("load: sorting documents", "load: writing documents"),
         Destination::Index(_) => ("load: sorting index entries", "load: writing index entries"),
     };
     let step = operation.begin_step(step_sorting, total);

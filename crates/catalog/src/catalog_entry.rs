@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! key    "c/" + database + "." + collection
-//! value  { v: 1 to 3, uuid: BinData(4), tree: "collection-1", options: {…}, idTruncated: bool,
+//! value  { v: 1 to 4, uuid: BinData(4), tree: "collection-1", options: {…}, idTruncated: bool,
 //!          indexes: [ { spec: { v: 2, key: {…}, name: … , unique?: true, sparse?: true, hidden?: true },
 //!                       tree: "index-2", multikey: [bool, …], multikeyComponents: [i64, …],
 //!                       truncated: bool } ] }
@@ -14,12 +14,14 @@
 //! Version 2 is that of an entry with a layout in which `_id` is not the primary key, or with a clustering
 //! index: a program that knows version 1 alone would read them wrong, and refuses the entry instead. Every
 //! other entry has version 1. In such a layout the first of `indexes` is that on `_id`. Version 3 is that of
-//! a capped collection, whose limits an older program would pass over.
+//! a capped collection, whose limits an older program would pass over. Version 4 is that of an entry with a
+//! collation: a program that does not know it would take sort keys for strings.
 //!
 //! `multikey` says of each field whether it met an array, and `multikeyComponents` at which components of the
 //! path (a bit for each, see [`Multikey`]). An older program writes and reads only the first. Without the
 //! second, a field that met an array may have met one at any component.
 
+use pando_collation::TextOrder;
 use pando_document::{Document, RawArray, RawDocument, RawDocumentBuf, RawValue, Value};
 
 use crate::collection::Collection;
@@ -31,10 +33,12 @@ use crate::multikey::Multikey;
 
 /// Version of an entry whose documents lie by `_id` and in no index.
 const VERSION_PLAIN: i32 = 1;
-/// Version of every other entry that is not one of a capped collection.
+/// Version of an entry in another layout, or with a clustering index.
 const VERSION_OF_LAYOUTS: i32 = 2;
 /// Version of the entry of a capped collection.
 const VERSION_OF_CAPPED: i32 = 3;
+/// Version of an entry with a collation, of the collection or of an index.
+const VERSION_OF_COLLATIONS: i32 = 4;
 
 /// The name of the tree that holds the entries.
 pub const CATALOG_TREE: &str = "catalog";
@@ -57,6 +61,7 @@ pub(crate) struct Entry {
     pub tree: String,
     pub options: RawDocumentBuf,
     pub layout: Layout,
+    pub text_order: TextOrder,
     pub id_truncated: Truncation,
     pub indexes: Vec<(IndexDefinition, String)>,
 }
@@ -100,7 +105,10 @@ pub(crate) fn encode(
 
 fn version_of(collection: &Collection) -> i32 {
     let has_copies = collection.indexes().iter().any(|index| index.contents() == EntryContents::Copy);
+    let has_collations = !collection.text_order().is_simple()
+        || collection.indexes().iter().any(|index| !index.text_order().is_simple());
     match (collection.capped_limits(), collection.layout().is_by_id() && !has_copies) {
+        _ if has_collations => VERSION_OF_COLLATIONS,
         (Some(_), _) => VERSION_OF_CAPPED,
         (None, true) => VERSION_PLAIN,
         (None, false) => VERSION_OF_LAYOUTS,
@@ -135,10 +143,10 @@ fn read(bytes: &[u8], factory: &dyn IndexFactory) -> Result<Entry, String> {
     let options = document(entry, "options")?;
     let layout = match field(entry, "v")? {
         RawValue::Int32(VERSION_PLAIN) => Layout::Clustered,
-        RawValue::Int32(VERSION_OF_LAYOUTS | VERSION_OF_CAPPED) => Layout::of_options(options)?,
+        RawValue::Int32(VERSION_OF_LAYOUTS..=VERSION_OF_COLLATIONS) => Layout::of_options(options)?,
         other => {
             return Err(format!(
-                "it has version {other:?}, and this program reads versions {VERSION_PLAIN} to {VERSION_OF_CAPPED}"
+                "it has version {other:?}, and this program reads versions {VERSION_PLAIN} to {VERSION_OF_COLLATIONS}"
             ));
         }
     };
@@ -168,6 +176,7 @@ fn read(bytes: &[u8], factory: &dyn IndexFactory) -> Result<Entry, String> {
         tree: string(entry, "tree")?.to_owned(),
         options: options.to_owned(),
         layout,
+        text_order: TextOrder::of_stored(options)?,
         id_truncated: truncation(entry, "idTruncated")?,
         indexes,
     })

@@ -10,6 +10,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use pando_collation::TextOrder;
 use pando_document::{RawDocument, RawDocumentBuf};
 use pando_storage::{
     BlockingMode, Bytes, QueryMemory, SharedEngine, SnapshotTimestamp, StorageError, Transaction, TreeId,
@@ -79,6 +80,8 @@ pub(crate) struct Parts {
     pub uuid: [u8; 16],
     pub options: RawDocumentBuf,
     pub layout: Layout,
+    /// The order of strings that its options name, in primary keys and where a request names none.
+    pub text_order: TextOrder,
     /// Of a heap; shared with later descriptions.
     pub record_ids: Arc<RecordIds>,
     /// Of a capped collection; shared with later descriptions.
@@ -115,6 +118,7 @@ impl Parts {
             uuid: [0; 16],
             options: RawDocumentBuf::new(),
             layout: Layout::Clustered,
+            text_order: TextOrder::SIMPLE,
             record_ids: Arc::default(),
             capped: None,
             primary,
@@ -231,6 +235,12 @@ impl Collection {
         if let Some(state) = &self.parts.capped {
             state.when_changed(seen, signal);
         }
+    }
+
+    /// The order of strings in primary keys, and where a request names none.
+    #[inline]
+    pub fn text_order(&self) -> &TextOrder {
+        &self.parts.text_order
     }
 
     /// See [`Parts::record_ids`].
@@ -405,8 +415,8 @@ impl Collection {
 /// The index that the documents themselves are, as long as no key was cut.
 fn primary_index_of(parts: &Parts) -> Option<IndexDescription> {
     let specification = match clustered_name(&parts.options) {
-        Some(name) => clustered_specification(&parts.options, name),
-        None => parts.layout.primary_specification()?,
+        Some(name) => clustered_specification(&parts.options, name, &parts.text_order),
+        None => parts.layout.primary_specification(&parts.text_order)?,
     };
     let description = definition_of(&specification).expect("the catalog's own specification is right");
     let contents = EntryContents::Document;

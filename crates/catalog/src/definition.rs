@@ -3,6 +3,7 @@
 //! `commands` checks a request's specification and answers in MongoDB's words. This parser reads such a
 //! checked specification, and the specifications in the catalog tree.
 
+use pando_collation::TextOrder;
 use pando_document::{Number, RawDocument, RawValue};
 use pando_keyorder::Direction;
 
@@ -46,6 +47,7 @@ pub(crate) fn definition_of(specification: &RawDocument) -> Result<IndexDescript
         truncated: Truncation::Whole,
         hidden,
         contents,
+        text_order: TextOrder::of_stored(specification)?,
         specification: specification.to_owned(),
     })
 }

@@ -1,5 +1,6 @@
 //! The key of a document in the primary tree, by the layout of its collection.
 
+use pando_collation::TextOrder;
 use pando_document::RawDocument;
 use pando_storage::{Begin, BlockingMode, Cursor, Direction, KeyRange, StorageError};
 
@@ -19,8 +20,11 @@ impl Collection {
         blocking: BlockingMode,
     ) -> Result<PrimaryKey, WriteError> {
         match self.layout() {
-            Layout::Clustered => Ok(PrimaryKey::of(document.get("_id")?.ok_or(WriteError::NoId)?)),
-            Layout::Fields(fields) => of_fields(fields, document),
+            Layout::Clustered => {
+                let id = document.get("_id")?.ok_or(WriteError::NoId)?;
+                Ok(PrimaryKey::in_order(id, self.text_order()))
+            }
+            Layout::Fields(fields) => of_fields(fields, self.text_order(), document),
             Layout::Heap => {
                 let record = self.record_ids().next(|| self.last_key(blocking))?;
                 Ok(PrimaryKey::of_record(record))
@@ -33,16 +37,21 @@ impl Collection {
         match self.layout() {
             // A replacement has the same `_id`.
             Layout::Clustered | Layout::Heap => Ok(None),
-            Layout::Fields(fields) => Ok(Some(of_fields(fields, new)?).filter(|new| new.as_bytes() != key)),
+            Layout::Fields(fields) => {
+                let own = of_fields(fields, self.text_order(), new)?;
+                Ok(Some(own).filter(|new| new.as_bytes() != key))
+            }
         }
     }
 
     /// Whether a document may lie under a key.
     pub(crate) fn is_key_of(&self, key: &[u8], document: &RawDocument) -> bool {
         match (self.layout(), document.get("_id")) {
-            (Layout::Clustered, Ok(Some(id))) => PrimaryKey::of(id).as_bytes() == key,
+            (Layout::Clustered, Ok(Some(id))) => {
+                PrimaryKey::in_order(id, self.text_order()).as_bytes() == key
+            }
             (Layout::Fields(fields), Ok(Some(_))) => {
-                of_fields(fields, document).is_ok_and(|own| own.as_bytes() == key)
+                of_fields(fields, self.text_order(), document).is_ok_and(|own| own.as_bytes() == key)
             }
             (Layout::Heap, Ok(Some(_))) => record_id_of(key).is_some(),
             (_, Ok(None) | Err(_)) => false,
@@ -61,8 +70,12 @@ impl Collection {
 }
 
 /// The key of a document by fields of the user's choice. A missing field counts as null.
-fn of_fields(fields: &[IndexField], document: &RawDocument) -> Result<PrimaryKey, WriteError> {
-    let derived = index_keys::derive(fields, Sparseness::Dense, document)?;
+fn of_fields(
+    fields: &[IndexField],
+    order: &TextOrder,
+    document: &RawDocument,
+) -> Result<PrimaryKey, WriteError> {
+    let derived = index_keys::derive(fields, Sparseness::Dense, order, document)?;
     let array = derived.multikey.iter().position(|multikey| multikey.has_arrays());
     if let Some(at) = array {
         return Err(WriteError::ArrayInPrimaryKey { path: fields[at].path.clone() });

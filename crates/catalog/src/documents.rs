@@ -23,7 +23,9 @@
 
 mod capping;
 
+use pando_collation::TextOrder;
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value};
+use pando_keyorder::{Direction, TypeBits};
 use pando_storage::{BlockingMode, Transaction};
 
 use crate::building::BuildingIndex;
@@ -70,7 +72,7 @@ impl Collection {
         if self.layout().is_by_id()
             && transaction.get(self.primary_tree(), key.as_bytes(), blocking)?.is_some()
         {
-            return Err(duplicate_id(id));
+            return Err(duplicate_id(id, self.text_order()));
         }
         if key.is_cut() && !self.is_primary_truncated() {
             self.log_primary_truncated()?;
@@ -280,18 +282,31 @@ pub(crate) fn damaged(index: &Index, reason: &str) -> WriteError {
 }
 
 /// The error of an `_id` that is there already.
-pub(crate) fn duplicate_id(id: RawValue<'_>) -> WriteError {
+pub(crate) fn duplicate_id(id: RawValue<'_>, order: &TextOrder) -> WriteError {
     let mut key = Document::new();
-    key.push("_id", id.to_owned());
+    if order.is_simple() {
+        key.push("_id", id.to_owned());
+    } else {
+        let mut bytes = Vec::new();
+        order.encode(id, Direction::Ascending, &mut bytes, &mut TypeBits::new());
+        let shown = order.decode(&bytes, &[], &[Direction::Ascending]).unwrap_or_default();
+        shown.into_iter().for_each(|value| key.push("_id", value));
+    }
     let mut pattern = Document::new();
     pattern.push("_id", Value::Int32(1));
-    WriteError::DuplicateKey { index: "_id_".to_owned(), key_pattern: pattern.to_raw(), key: key.to_raw() }
+    WriteError::DuplicateKey {
+        index: "_id_".to_owned(),
+        key_pattern: pattern.to_raw(),
+        key: key.to_raw(),
+        collation: order.document().cloned(),
+    }
 }
 
 /// Names the fields and values of a key that is there already.
 pub(crate) fn duplicate_key(index: &Index, entry_key: &IndexKey) -> WriteError {
-    let values = pando_keyorder::decode(&entry_key.fields, &entry_key.type_bits, index.directions())
-        .unwrap_or_default();
+    let order = index.text_order();
+    let values =
+        order.decode(&entry_key.fields, &entry_key.type_bits, index.directions()).unwrap_or_default();
     let mut key = Document::new();
     for (field, value) in index.fields().iter().zip(values) {
         // `undefined` stands in keys for an empty array and is shown as MongoDB shows it.
@@ -301,5 +316,10 @@ pub(crate) fn duplicate_key(index: &Index, entry_key: &IndexKey) -> WriteError {
         Ok(Some(RawValue::Document(pattern))) => pattern.to_owned(),
         _ => RawDocumentBuf::new(),
     };
-    WriteError::DuplicateKey { index: index.name().to_owned(), key_pattern: pattern, key: key.to_raw() }
+    WriteError::DuplicateKey {
+        index: index.name().to_owned(),
+        key_pattern: pattern,
+        key: key.to_raw(),
+        collation: order.document().cloned(),
+    }
 }

@@ -218,8 +218,11 @@ pub enum WriteError {
         index: String,
         /// Its key pattern.
         key_pattern: RawDocumentBuf,
-        /// The offending key, by field.
+        /// The offending key, by field. In the place of a string under a collation stand the hexadecimal
+        /// digits of its sort key.
         key: RawDocumentBuf,
+        /// The collation of the index; `None` for the simple one.
+        collation: Option<RawDocumentBuf>,
     },
     /// Two fields of one compound index are arrays.
     #[error("cannot index parallel arrays [{second}] [{first}]")]

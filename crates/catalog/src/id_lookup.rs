@@ -24,11 +24,11 @@ impl Collection {
     /// The key by which the document with this `_id` is found.
     pub fn id_key(&self, id: RawValue<'_>) -> IdKey {
         if self.layout().is_by_id() {
-            return IdKey { bytes: PrimaryKey::of(id).into_bytes(), index: None };
+            return IdKey { bytes: PrimaryKey::in_order(id, self.text_order()).into_bytes(), index: None };
         }
         let index = self.id_index().expect("the catalog opens no such collection without an index on _id");
         let mut bytes = Vec::with_capacity(24);
-        pando_keyorder::encode(id, Direction::Ascending, &mut bytes, &mut TypeBits::new());
+        self.text_order().encode(id, Direction::Ascending, &mut bytes, &mut TypeBits::new());
         cut(&mut bytes, FIELD_BYTES_MAX);
         IdKey { bytes, index: Some(index.tree()) }
     }

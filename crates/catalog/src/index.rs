@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use pando_collation::TextOrder;
 use pando_document::{RawDocument, RawDocumentBuf};
 use pando_keyorder::Direction;
 use pando_storage::{CommitTimestamp, SnapshotTimestamp, TreeId};
@@ -87,6 +88,11 @@ impl Index {
     /// The keys of a document.
     pub(crate) fn keys_of(&self, document: &RawDocument) -> Result<GeneratedKeys, WriteError> {
         self.methods.keys_of(document)
+    }
+
+    /// The order of strings in its keys.
+    pub fn text_order(&self) -> &TextOrder {
+        &self.definition.text_order
     }
 
     /// Whether keys are unique.

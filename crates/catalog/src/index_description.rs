@@ -3,6 +3,7 @@
 //! A *flag* records a fact about the documents that plans must know: a path met an array ([`Multikey`]), or a
 //! key was too long and was cut (*truncated*). Flags are raised and never taken back.
 
+use pando_collation::TextOrder;
 use pando_document::RawDocumentBuf;
 use pando_keyorder::Direction;
 
@@ -122,6 +123,8 @@ pub struct IndexDescription {
     pub hidden: Visibility,
     /// The contents of its entries.
     pub contents: EntryContents,
+    /// The order of strings in its keys.
+    pub text_order: TextOrder,
     /// The specification as `listIndexes` shows it.
     pub specification: RawDocumentBuf,
 }

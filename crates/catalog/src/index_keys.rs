@@ -14,6 +14,7 @@
 //! - The keys are sorted, and each stands once.
 //! - A document has at least one key, unless the index is sparse and the document has none of its fields.
 
+use pando_collation::TextOrder;
 use pando_document::{RawDocument, RawValue, Value};
 use pando_keyorder::{Direction, TypeBits};
 
@@ -56,12 +57,17 @@ pub struct OrdinaryKeys {
     fields: Vec<IndexField>,
     sparseness: Sparseness,
     directions: Vec<Direction>,
+    text_order: TextOrder,
 }
 
 impl OrdinaryKeys {
-    pub(crate) fn new(fields: Vec<IndexField>, sparseness: Sparseness) -> OrdinaryKeys {
+    pub(crate) fn new(
+        fields: Vec<IndexField>,
+        sparseness: Sparseness,
+        text_order: TextOrder,
+    ) -> OrdinaryKeys {
         let directions = fields.iter().map(|field| field.direction).collect();
-        OrdinaryKeys { fields, sparseness, directions }
+        OrdinaryKeys { fields, sparseness, directions, text_order }
     }
 
     pub(crate) fn fields(&self) -> &[IndexField] {
@@ -72,27 +78,32 @@ impl OrdinaryKeys {
         self.sparseness
     }
 
+    pub(crate) fn text_order(&self) -> &TextOrder {
+        &self.text_order
+    }
+
     pub(crate) fn directions(&self) -> &[Direction] {
         &self.directions
     }
 }
 
-/// The keys of `document` in an index over `fields`.
+/// The keys of `document` in an index over `fields`, with strings in this order.
 pub(crate) fn derive(
     fields: &[IndexField],
     sparseness: Sparseness,
+    order: &TextOrder,
     document: &RawDocument,
 ) -> Result<GeneratedKeys, WriteError> {
     let mut keys = Vec::with_capacity(1);
     if let Some(ends) = ends_without_arrays(fields, document)? {
-        keys.extend(key_of(fields, sparseness, &ends));
+        keys.extend(key_of(fields, sparseness, order, &ends));
         return Ok(GeneratedKeys { keys, multikey: Vec::new() });
     }
     let mut multikey = vec![Multikey::NO; fields.len()];
     let paths: Vec<&str> = fields.iter().map(|field| field.path.as_str()).collect();
     let mut meet = |at: usize, component: usize| multikey[at] = multikey[at].union(Multikey::at(component));
     expand::<WriteError>(document, &paths, &mut meet, &mut |ends| {
-        keys.extend(key_of(fields, sparseness, ends));
+        keys.extend(key_of(fields, sparseness, order, ends));
         Ok(())
     })?;
     keys.sort_unstable();
@@ -115,19 +126,23 @@ pub struct KeyValues {
 ///
 /// # Errors
 /// Two fields are arrays, or a path is ambiguous.
-pub fn key_values(fields: &[IndexField], document: &RawDocument) -> Result<Vec<KeyValues>, WriteError> {
+pub fn key_values(
+    fields: &[IndexField],
+    order: &TextOrder,
+    document: &RawDocument,
+) -> Result<Vec<KeyValues>, WriteError> {
     let directions: Vec<Direction> = fields.iter().map(|field| field.direction).collect();
     let damaged = |error: pando_keyorder::DecodeError| WriteError::DamagedEntry {
         index: "of this document".to_owned(),
         reason: error.to_string(),
     };
     let values_of = |key: IndexKey| {
-        let values = pando_keyorder::decode(&key.fields, &key.type_bits, &directions).map_err(damaged)?;
+        let values = order.decode(&key.fields, &key.type_bits, &directions).map_err(damaged)?;
         let ends = (1..=directions.len())
             .map(|parts| pando_keyorder::parts_length(&key.fields, &directions[..parts]).map_err(damaged));
         Ok(KeyValues { ends: ends.collect::<Result<_, WriteError>>()?, bytes: key.fields, values })
     };
-    derive(fields, Sparseness::Dense, document)?.keys.into_iter().map(values_of).collect()
+    derive(fields, Sparseness::Dense, order, document)?.keys.into_iter().map(values_of).collect()
 }
 
 /// The one combination of a document in which no path meets an array.
@@ -146,7 +161,12 @@ fn ends_without_arrays<'d>(
 }
 
 /// The key of one combination; none where a sparse index has none.
-fn key_of(fields: &[IndexField], sparseness: Sparseness, ends: &[End<'_>]) -> Option<IndexKey> {
+fn key_of(
+    fields: &[IndexField],
+    sparseness: Sparseness,
+    order: &TextOrder,
+    ends: &[End<'_>],
+) -> Option<IndexKey> {
     if sparseness == Sparseness::Sparse && ends.iter().all(|end| matches!(end, End::Missing)) {
         return None;
     }
@@ -161,7 +181,7 @@ fn key_of(fields: &[IndexField], sparseness: Sparseness, ends: &[End<'_>]) -> Op
             }
             End::Missing => RawValue::Null,
         };
-        pando_keyorder::encode(value, field.direction, &mut key, &mut type_bits);
+        order.encode(value, field.direction, &mut key, &mut type_bits);
     }
     Some(IndexKey { fields: key, type_bits: type_bits.as_bytes().to_vec() })
 }

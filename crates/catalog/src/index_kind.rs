@@ -109,14 +109,18 @@ impl IndexFactory for OrdinaryIndexes {
                 field.path
             ));
         }
-        let generator = Arc::new(OrdinaryKeys::new(description.fields.clone(), description.sparse));
+        let generator = Arc::new(OrdinaryKeys::new(
+            description.fields.clone(),
+            description.sparse,
+            description.text_order.clone(),
+        ));
         Ok(IndexDefinition { description, methods: IndexMethods { predicate: None, generator } })
     }
 }
 
 impl KeyGenerator for OrdinaryKeys {
     fn keys(&self, document: &RawDocument) -> Result<GeneratedKeys, WriteError> {
-        index_keys::derive(self.fields(), self.sparseness(), document)
+        index_keys::derive(self.fields(), self.sparseness(), self.text_order(), document)
     }
 
     fn directions(&self) -> &[Direction] {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use pando_collation::TextOrder;
 use pando_document::{Binary, Document, Value};
 use pando_keyorder::Direction;
 use pando_storage::TreeId;
@@ -23,6 +24,7 @@ struct Owner {
     /// None of the documents of a heap, whose keys are record ids.
     paths: Vec<String>,
     directions: Vec<Direction>,
+    order: TextOrder,
 }
 
 /// A key as people read it.
@@ -53,6 +55,7 @@ impl KeyOwners {
                             })
                             .collect(),
                         directions: index.directions().to_vec(),
+                        order: index.text_order().clone(),
                     };
                     found.owners.insert(index.tree(), owner);
                 }
@@ -69,8 +72,9 @@ impl KeyOwners {
             }
             Layout::Heap => (Vec::new(), Vec::new()),
         };
+        let order = collection.text_order().clone();
         let name = collection.layout().documents_name().trim_start_matches('$');
-        let owner = Owner { index: format!("{}.${name}", collection.full_name()), paths, directions };
+        let owner = Owner { index: format!("{}.${name}", collection.full_name()), paths, directions, order };
         self.owners.insert(collection.primary_tree(), owner);
     }
 
@@ -97,7 +101,7 @@ impl Owner {
             return Some(document);
         }
         let length = pando_keyorder::parts_length(key, &self.directions).ok()?;
-        let values = pando_keyorder::decode(&key[..length], &[], &self.directions).ok()?;
+        let values = self.order.decode(&key[..length], &[], &self.directions).ok()?;
         let mut document = Document::new();
         for (path, value) in self.paths.iter().zip(values) {
             document.push(path, value);

@@ -15,6 +15,7 @@
 
 use std::sync::Arc;
 
+use pando_collation::TextOrder;
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
 use pando_keyorder::Direction;
 
@@ -102,19 +103,20 @@ impl Layout {
     }
 
     /// The specification of the index that the documents are; `None` for a heap.
-    pub(crate) fn primary_specification(&self) -> Option<RawDocumentBuf> {
+    pub(crate) fn primary_specification(&self, order: &TextOrder) -> Option<RawDocumentBuf> {
         match self {
-            Layout::Clustered => Some(id_specification()),
+            Layout::Clustered => Some(id_specification(order)),
             Layout::Fields(fields) => {
                 let mut key = Document::new();
                 for field in fields.iter() {
                     let order = if field.direction == Direction::Ascending { 1 } else { -1 };
                     key.push(field.path.as_str(), Value::Int32(order));
                 }
-                let specification = doc! {
+                let mut specification = doc! {
                     "v": 2, "key": (Value::Document(key)), "name": PRIMARY_KEY_INDEX,
                     "unique": true, "clustering": true,
                 };
+                push_collation(&mut specification, order);
                 Some(specification.to_raw())
             }
             Layout::Heap => None,
@@ -122,13 +124,21 @@ impl Layout {
     }
 
     /// The specification of the secondary index on `_id`; `None` where `_id` is the key of a document.
-    pub(crate) fn id_index_specification(&self) -> Option<RawDocumentBuf> {
-        (!self.is_by_id()).then(id_specification)
+    pub(crate) fn id_index_specification(&self, order: &TextOrder) -> Option<RawDocumentBuf> {
+        (!self.is_by_id()).then(|| id_specification(order))
     }
 }
 
-fn id_specification() -> RawDocumentBuf {
-    doc! { "v": 2, "key": { "_id": 1 }, "name": ID_INDEX }.to_raw()
+fn id_specification(order: &TextOrder) -> RawDocumentBuf {
+    let mut specification = doc! { "v": 2, "key": { "_id": 1 }, "name": ID_INDEX };
+    push_collation(&mut specification, order);
+    specification.to_raw()
+}
+
+fn push_collation(specification: &mut Document, order: &TextOrder) {
+    if let Some(collation) = order.document() {
+        specification.push("collation", Value::from(RawValue::Document(collation)));
+    }
 }
 
 /// The name that MongoDB's option `clusteredIndex` gives the documents; `None` without the option.
@@ -139,8 +149,13 @@ pub(crate) fn clustered_name(options: &RawDocument) -> Option<&str> {
 }
 
 /// The specification of the index that the documents of such a collection are.
-pub(crate) fn clustered_specification(options: &RawDocument, name: &str) -> RawDocumentBuf {
+pub(crate) fn clustered_specification(
+    options: &RawDocument,
+    name: &str,
+    order: &TextOrder,
+) -> RawDocumentBuf {
     let mut specification = doc! { "v": 2, "key": { "_id": 1 }, "name": name, "unique": true };
+    push_collation(&mut specification, order);
     if let Some(seconds) =
         options.get("expireAfterSeconds").ok().flatten().and_then(|value| value.as_i64_exact())
     {

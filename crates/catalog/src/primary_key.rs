@@ -6,6 +6,7 @@
 //! whole. Cut keys with the same first bytes lose their order. The collection records that a key was cut
 //! ([`Truncation::Truncated`](crate::Truncation) of `_id_`), so that plans check and sort again.
 
+use pando_collation::TextOrder;
 use pando_document::RawValue;
 use pando_keyorder::{Direction, TypeBits};
 
@@ -25,12 +26,18 @@ impl PrimaryKey {
     /// Bytes of a cut key that are the key's own first bytes; the hash follows.
     pub const CUT_PREFIX_BYTES: usize = PRIMARY_KEY_BYTES_MAX - HASH_BYTES;
 
-    /// The key of an `_id`.
+    /// The key of an `_id`, in a collection without a collation.
     pub fn of(id: RawValue<'_>) -> PrimaryKey {
+        PrimaryKey::in_order(id, &TextOrder::SIMPLE)
+    }
+
+    /// The key of an `_id`, with strings in this order.
+    #[inline]
+    pub fn in_order(id: RawValue<'_>, order: &TextOrder) -> PrimaryKey {
         let mut bytes = Vec::with_capacity(24);
         // The document itself holds the exact `_id`, so what the key loses need not be kept.
         let mut type_bits = TypeBits::new();
-        pando_keyorder::encode(id, Direction::Ascending, &mut bytes, &mut type_bits);
+        order.encode(id, Direction::Ascending, &mut bytes, &mut type_bits);
         PrimaryKey::of_bytes(bytes)
     }
 

@@ -1,6 +1,7 @@
 //! Sorted entries on their way from a sorter into a new tree: those of an index, in the form of the finished
 //! index, or the documents of a collection. A duplicate of a unique key ends them with an error.
 
+use pando_collation::TextOrder;
 use pando_document::{RawDocument, RawValue};
 use pando_storage::{Engine, ErrorKind, LoadDurability, SortedEntries, Sorter, StorageError, TreeId};
 
@@ -15,8 +16,9 @@ pub(crate) const CHECK_EVERY: u64 = 256;
 /// The tree that entries are for.
 #[derive(Clone, Copy)]
 pub(crate) enum Destination<'d> {
-    /// The primary tree of a collection: primary keys and documents.
-    Documents(TreeId),
+    /// The primary tree of a collection: primary keys and documents. The order is that of strings in the
+    /// keys.
+    Documents(TreeId, &'d TextOrder),
     /// The tree of an index: entries under construction.
     Index(&'d Index),
 }
@@ -24,7 +26,7 @@ pub(crate) enum Destination<'d> {
 impl Destination<'_> {
     fn tree(&self) -> TreeId {
         match self {
-            Destination::Documents(tree) => *tree,
+            Destination::Documents(tree, _) => *tree,
             Destination::Index(index) => index.tree(),
         }
     }
@@ -82,9 +84,9 @@ impl<'e> Entries<'e> {
         self.key.clear();
         self.value.clear();
         match self.destination {
-            Destination::Documents(_) => {
+            Destination::Documents(_, order) => {
                 if self.last_key.as_deref() == Some(key) {
-                    return Err(id_twice(value).into());
+                    return Err(id_twice(value, order).into());
                 }
                 self.key.extend_from_slice(key);
                 self.value.extend_from_slice(value);
@@ -105,10 +107,10 @@ impl<'e> Entries<'e> {
 }
 
 /// The error of a document whose `_id` another one has.
-fn id_twice(document: &[u8]) -> WriteError {
+fn id_twice(document: &[u8], order: &TextOrder) -> WriteError {
     let id = RawDocument::from_bytes(document).and_then(|document| document.get("_id"));
     match id {
-        Ok(id) => duplicate_id(id.unwrap_or(RawValue::Null)),
+        Ok(id) => duplicate_id(id.unwrap_or(RawValue::Null), order),
         Err(error) => error.into(),
     }
 }

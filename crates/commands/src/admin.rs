@@ -16,6 +16,7 @@ pub(crate) mod drop_indexes;
 mod existing_indexes;
 pub(crate) mod fsync;
 mod geo_specification;
+mod index_collation;
 mod index_key_pattern;
 mod index_specification;
 pub(crate) mod kill_op;

@@ -4,7 +4,6 @@ pub(crate) mod aggregate;
 pub(crate) mod bulk_write;
 mod bulk_write_results;
 mod coll_stats_stage;
-pub(crate) mod collation;
 pub(crate) mod count;
 mod current_op_stage;
 pub(crate) mod delete;

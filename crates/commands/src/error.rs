@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use pando_catalog::{CatalogError, Contested, ErrorKind, GeometryFault, NameError, StorageError, WriteError};
-use pando_document::{Document, DocumentError, DocumentWriter, RawDocument, RawDocumentBuf, RawValue};
+use pando_document::{Document, DocumentError, DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_environment::MissedRead;
 use pando_query::QueryError;
 use pando_query::sort::SortFault;
@@ -187,9 +187,10 @@ impl From<QueryError> for CommandError {
 /// The error of a document that could not be written to the collection `namespace`.
 pub fn write_failure(error: WriteError, namespace: &str) -> CommandError {
     match error {
-        WriteError::DuplicateKey { index, key_pattern, key } => {
-            duplicate_key(namespace, &index, key_pattern, key).into()
-        }
+        WriteError::DuplicateKey { index, key_pattern, key, collation } => match collation {
+            None => duplicate_key(namespace, &index, key_pattern, key).into(),
+            Some(collation) => duplicate_sort_key(namespace, &index, key_pattern, &key, &collation).into(),
+        },
         WriteError::ParallelArrays { first, second } => CommandError::failed(
             ErrorCode::CannotIndexParallelArrays,
             format!("cannot index parallel arrays [{second}] [{first}]"),
@@ -248,6 +249,37 @@ fn duplicate_key(namespace: &str, index: &str, pattern: RawDocumentBuf, key: Raw
     failure
 }
 
-fn owned(document: &RawDocument) -> pando_document::Value {
-    pando_document::RawValue::Document(document).to_owned()
+/// The same where strings are sort keys: hexadecimal digits stand for them.
+fn duplicate_sort_key(
+    namespace: &str,
+    index: &str,
+    pattern: RawDocumentBuf,
+    key: &RawDocument,
+    collation: &RawDocument,
+) -> Failure {
+    let (mut shown, mut is_hexadecimal) = (Document::new(), Vec::new());
+    for (name, value) in key.iter().filter_map(|field| field.ok()) {
+        is_hexadecimal.push(Value::Boolean(matches!(value, RawValue::String(_))));
+        match value {
+            RawValue::String(digits) => shown.push(name, format!("0x{digits}")),
+            other => shown.push(name, other.to_owned()),
+        }
+    }
+    let text = pando_query::shell_text::document_text;
+    let (rules, shown) = (text(collation), text(&shown.to_raw()));
+    let mut failure = Failure::new(
+        ErrorCode::DuplicateKey,
+        format!(
+            "E11000 duplicate key error collection: {namespace} index: {index} collation: {rules} dup key: {shown}"
+        ),
+    );
+    failure.details.push("keyPattern", owned(&pattern));
+    failure.details.push("keyValue", owned(key));
+    failure.details.push("hexEncoded", Value::Array(is_hexadecimal));
+    failure.details.push("collation", owned(collation));
+    failure
+}
+
+fn owned(document: &RawDocument) -> Value {
+    RawValue::Document(document).to_owned()
 }

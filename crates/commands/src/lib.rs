@@ -100,8 +100,9 @@
 //! request -> arguments, error, error_code
 //! arguments -> error, error_code
 //! error -> error_code
+//! collation -> error, error_code
 //! leaves: arguments, chore_figures, cluster_clock, command_name, error, error_code, handled, host_facts
-//! leaves: certificate_rotation
+//! leaves: certificate_rotation, collation
 //! leaves: default_layout, identity, open_buckets
 //! leaves: last_write, log_tail, operation_counters, persona, reply_wait, request, session_id, ttl_state
 //! leaves: wait_figures
@@ -117,6 +118,7 @@ mod certificate_rotation;
 mod chore_figures;
 mod clock_store;
 mod cluster_clock;
+mod collation;
 mod command_name;
 mod commands;
 mod connection;

@@ -14,10 +14,12 @@ use pando_catalog::{
     BlockingMode, Catalog, Collection, Direction, KeyRange, Operation, StorageError, Transaction,
     VIEWS_COLLECTION, view_definition,
 };
+use pando_collation::TextOrder;
 use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
 use pando_query::QueryError;
 use pando_query::time_series::{Series, UNPACK_STAGE, bucket_filter};
 
+use crate::collation::parse as parse_collation;
 use crate::error::Failure;
 use crate::reader::HeldReader;
 use crate::{CommandError, ErrorCode};
@@ -32,6 +34,8 @@ pub(crate) struct View {
     pub on: String,
     /// An array of stages.
     pub pipeline: RawDocumentBuf,
+    /// The order of strings.
+    pub order: TextOrder,
 }
 
 impl View {
@@ -48,7 +52,11 @@ impl View {
                 "Invalid view definition: expected the string 'viewOn' and the array 'pipeline'",
             ));
         };
-        Ok(View { on: on.to_owned(), pipeline: pipeline.as_document().to_owned() })
+        let order = match definition.get("collation")? {
+            Some(RawValue::Document(collation)) => parse_collation(collation, "collation")?,
+            _ => TextOrder::SIMPLE,
+        };
+        Ok(View { on: on.to_owned(), pipeline: pipeline.as_document().to_owned(), order })
     }
 
     /// The document of `system.views`.
@@ -65,6 +73,23 @@ impl View {
     pub fn write_options(&self, out: &mut DocumentWriter<'_>) {
         out.append_str("viewOn", &self.on);
         out.append("pipeline", RawValue::Array(RawArray::from_document(&self.pipeline)));
+        if let Some(collation) = self.order.document() {
+            out.append("collation", RawValue::Document(collation));
+        }
+    }
+
+    /// The order of strings of a read for which this one is given.
+    ///
+    /// # Errors
+    /// It is not that of the view.
+    pub fn order(&self, given: Option<&TextOrder>) -> Result<TextOrder, CommandError> {
+        match given {
+            Some(given) if *given != self.order => Err(CommandError::failed(
+                ErrorCode::OptionNotSupportedOnView,
+                "Cannot override a view's default collation",
+            )),
+            _ => Ok(self.order.clone()),
+        }
     }
 }
 
@@ -91,6 +116,8 @@ pub(crate) fn views_of(
 pub(crate) struct ResolvedView {
     pub collection: String,
     stages: Vec<RawDocumentBuf>,
+    /// The order of strings.
+    pub order: TextOrder,
 }
 
 impl ResolvedView {
@@ -156,10 +183,10 @@ impl ViewReader<'_> {
 
     /// The collection below the view of this name; `None` if there is no such view.
     pub fn resolve(&self, name: &str) -> Result<Option<ResolvedView>, CommandError> {
-        let Some(View { on, pipeline }) = self.find(name)? else { return Ok(None) };
+        let Some(View { on, pipeline, order }) = self.find(name)? else { return Ok(None) };
         let (mut below, mut stages) = (on, vec![pipeline]);
         while self.held.collection(self.catalog, self.database, &below)?.is_none()
-            && let Some(View { on, pipeline }) = self.find(&below)?
+            && let Some(View { on, pipeline, .. }) = self.find(&below)?
         {
             stages.insert(0, pipeline);
             if stages.len() >= DEPTH_MAX {
@@ -167,8 +194,16 @@ impl ViewReader<'_> {
             }
             below = on;
         }
-        Ok(Some(ResolvedView { collection: below, stages }))
+        Ok(Some(ResolvedView { collection: below, stages, order }))
     }
+}
+
+/// The error of a view within a pipeline that compares strings in another order.
+pub(crate) fn other_collation(name: &str) -> CommandError {
+    CommandError::failed(
+        ErrorCode::OptionNotSupportedOnView,
+        format!("View {name} has a collation which conflicts with the collation of the pipeline"),
+    )
 }
 
 /// The error of views over too many views.

@@ -14,7 +14,36 @@ use crate::{DecodeError, Direction, lead_byte};
 /// # Errors
 /// Bytes that [`encode`](crate::encode()) does not write, or type bits that do not go with them.
 pub fn decode(key: &[u8], type_bits: &[u8], directions: &[Direction]) -> Result<Vec<Value>, DecodeError> {
-    let mut decoder = Decoder { reader: Reader::new(key), bits: TypeBitsReader::new(type_bits) };
+    decode_texts(key, type_bits, directions, Texts::OwnBytes)
+}
+
+/// As [`decode`], of a key of [`encode_by`](crate::encode_by()): in the place of strings and symbols stand
+/// the hexadecimal digits of the bytes that stand for them.
+///
+/// # Errors
+/// As for [`decode`].
+pub fn decode_sort_keys(
+    key: &[u8],
+    type_bits: &[u8],
+    directions: &[Direction],
+) -> Result<Vec<Value>, DecodeError> {
+    decode_texts(key, type_bits, directions, Texts::SortKeys)
+}
+
+/// The bytes of strings in a key.
+#[derive(Clone, Copy)]
+enum Texts {
+    OwnBytes,
+    SortKeys,
+}
+
+fn decode_texts(
+    key: &[u8],
+    type_bits: &[u8],
+    directions: &[Direction],
+    texts: Texts,
+) -> Result<Vec<Value>, DecodeError> {
+    let mut decoder = Decoder { reader: Reader::new(key), bits: TypeBitsReader::new(type_bits), texts };
     let mut values = Vec::with_capacity(directions.len());
     for direction in directions {
         decoder.reader.set_direction(*direction);
@@ -29,6 +58,7 @@ pub fn decode(key: &[u8], type_bits: &[u8], directions: &[Direction]) -> Result<
 struct Decoder<'a> {
     reader: Reader<'a>,
     bits: TypeBitsReader<'a>,
+    texts: Texts,
 }
 
 impl Decoder<'_> {
@@ -46,8 +76,8 @@ impl Decoder<'_> {
                 let number = read_number(lead, &mut self.reader)?;
                 number_value(&number, &mut self.bits, self.reader.offset())?
             }
-            lead_byte::STRING if self.bits.bit() => Value::Symbol(self.reader.text()?),
-            lead_byte::STRING => Value::String(self.reader.text()?),
+            lead_byte::STRING if self.bits.bit() => Value::Symbol(self.compared_text()?),
+            lead_byte::STRING => Value::String(self.compared_text()?),
             lead_byte::DOCUMENT => Value::Document(self.fields(depth)?),
             lead_byte::ARRAY => Value::Array(self.values(depth)?),
             lead_byte::BINARY => {
@@ -80,6 +110,16 @@ impl Decoder<'_> {
                 return Err(DecodeError::UnknownLeadByte { lead_byte, offset: self.reader.offset() - 1 });
             }
         })
+    }
+
+    fn compared_text(&mut self) -> Result<String, DecodeError> {
+        match self.texts {
+            Texts::OwnBytes => self.reader.text(),
+            Texts::SortKeys => {
+                let bytes = self.reader.text_bytes()?;
+                Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+            }
+        }
     }
 
     fn db_pointer(&mut self) -> Result<Value, DecodeError> {

@@ -19,8 +19,47 @@ pub fn encode<'a>(
     out: &mut Vec<u8>,
     type_bits: &mut TypeBits,
 ) {
+    encode_by(&OwnBytes, value, direction, out, type_bits);
+}
+
+/// The bytes that stand for strings and symbols where strings compare by other rules than by their bytes. The
+/// order of the bytes under `memcmp` is that of the strings, and they are equal where the strings are.
+pub trait TextKeys {
+    /// Appends the bytes of a text.
+    fn append(&self, text: &str, out: &mut Vec<u8>);
+
+    /// Whether the bytes of a text are its own.
+    fn are_own_bytes(&self) -> bool {
+        false
+    }
+}
+
+/// The bytes of a text itself.
+struct OwnBytes;
+
+impl TextKeys for OwnBytes {
+    fn append(&self, text: &str, out: &mut Vec<u8>) {
+        out.extend_from_slice(text.as_bytes());
+    }
+
+    #[inline]
+    fn are_own_bytes(&self) -> bool {
+        true
+    }
+}
+
+/// As [`encode`], with these keys in the place of strings and symbols. Such a part cannot be decoded where it
+/// has strings; its length can be told.
+#[inline]
+pub fn encode_by<'a>(
+    texts: &impl TextKeys,
+    value: impl Into<ValueRef<'a>>,
+    direction: Direction,
+    out: &mut Vec<u8>,
+    type_bits: &mut TypeBits,
+) {
     let start = out.len();
-    let mut encoder = Encoder { out, bits: type_bits };
+    let mut encoder = Encoder { out, bits: type_bits, texts };
     encoder.part(value.into());
     if direction == Direction::Descending {
         invert(&mut out[start..]);
@@ -33,12 +72,13 @@ fn invert(bytes: &mut [u8]) {
     }
 }
 
-struct Encoder<'o> {
+struct Encoder<'o, T> {
     out: &'o mut Vec<u8>,
     bits: &'o mut TypeBits,
+    texts: &'o T,
 }
 
-impl Encoder<'_> {
+impl<T: TextKeys> Encoder<'_, T> {
     /// Lead byte and payload.
     #[inline]
     fn part(&mut self, value: ValueRef<'_>) {
@@ -79,11 +119,11 @@ impl Encoder<'_> {
             RawValue::Decimal128(number) => self.decimal(number),
             RawValue::String(text) => {
                 self.bits.push_zero();
-                self.text(text);
+                self.compared_text(text);
             }
             RawValue::Symbol(text) => {
                 self.bits.push(1, 1);
-                self.text(text);
+                self.compared_text(text);
             }
             RawValue::Document(document) => self.raw_fields(document),
             RawValue::Array(array) => {
@@ -141,6 +181,18 @@ impl Encoder<'_> {
         for value in values {
             self.part(ValueRef::from(value));
         }
+        self.out.push(lead_byte::END);
+    }
+
+    /// A string or a symbol.
+    #[inline]
+    fn compared_text(&mut self, text: &str) {
+        if self.texts.are_own_bytes() {
+            return self.text(text);
+        }
+        let mut key = Vec::with_capacity(2 * text.len() + 8);
+        self.texts.append(text, &mut key);
+        self.escaped(&key);
         self.out.push(lead_byte::END);
     }
 

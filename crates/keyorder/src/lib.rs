@@ -44,7 +44,8 @@
 //! | code with scope | B8 | text, fields, 00 |
 //! | MaxKey | F0 | |
 //!
-//! - *text*: UTF-8 with 00 written as 01 01 and 01 as 01 02, then 00.
+//! - *text*: UTF-8 with 00 written as 01 01 and 01 as 01 02, then 00. Under a collation the sort key of a
+//!   string or symbol stands there, written in the same way ([`encode_by`]).
 //! - *length*: one byte up to FE; else FF and four bytes.
 //! - *field*: the bracket (the lead byte; 20 for any number, 88 for either boolean), the name, 00, then the
 //!   payload; of numbers and booleans the whole part, since their lead byte says more than the bracket.
@@ -113,8 +114,8 @@ mod skip;
 mod type_bits;
 
 pub use bounds::{bracket_lead_bytes, encode_empty_array};
-pub use decode::decode;
-pub use encode::encode;
+pub use decode::{decode, decode_sort_keys};
+pub use encode::{TextKeys, encode, encode_by};
 pub use error::DecodeError;
 pub use skip::parts_length;
 pub use type_bits::TypeBits;

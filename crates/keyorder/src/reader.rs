@@ -103,11 +103,17 @@ impl<'a> Reader<'a> {
     }
 
     pub fn text(&mut self) -> Result<String, DecodeError> {
+        let bytes = self.text_bytes()?;
+        String::from_utf8(bytes).map_err(|_| DecodeError::InvalidUtf8 { offset: self.offset })
+    }
+
+    /// The bytes that stand for a string.
+    pub fn text_bytes(&mut self) -> Result<Vec<u8>, DecodeError> {
         let mut bytes = self.until_end()?;
         if bytes.contains(&lead_byte::ESCAPE) {
             bytes = unescaped(&bytes).ok_or_else(|| self.impossible())?;
         }
-        String::from_utf8(bytes).map_err(|_| DecodeError::InvalidUtf8 { offset: self.offset })
+        Ok(bytes)
     }
 }
 

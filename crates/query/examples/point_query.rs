@@ -13,6 +13,7 @@ use pando_catalog::{
     Begin, BlockingMode, Caller, Catalog, Collection, Durability, Namespace, Operation, SharedEngine,
     Transaction,
 };
+use pando_collation::TextOrder;
 use pando_document::{RawDocument, RawDocumentBuf, doc};
 use pando_environment::Environment;
 use pando_memory::MemoryEngine;
@@ -62,7 +63,7 @@ fn main() -> Result<(), Failure> {
     })?;
     measure("parsed, planned by _id, projected", |at| {
         let filter = Filter::parse(&filters[at], &ParseScope::default())?;
-        let made = plan_by_id(&FindSpecification::matching(&filter)).ok_or("a point")?;
+        let made = plan_by_id(&FindSpecification::matching(&filter), &TextOrder::SIMPLE).ok_or("a point")?;
         let collection = Arc::clone(&collection);
         let executor = Executor::new(
             collection,

@@ -5,7 +5,8 @@
 
 use std::cmp::Ordering;
 
-use pando_document::{RawValue, compare_values};
+use pando_collation::TextOrder;
+use pando_document::RawValue;
 
 use crate::error::{ErrorCode, QueryError};
 use crate::field_tables::{FieldSource, FieldTables};
@@ -24,16 +25,17 @@ enum Direction {
 pub(crate) struct ArraySort {
     /// Paths cut at their dots; one empty path means the element itself.
     parts: Vec<(Vec<String>, Direction)>,
+    order: TextOrder,
 }
 
 impl ArraySort {
-    pub(crate) fn parse(value: RawValue<'_>) -> Result<ArraySort, QueryError> {
+    pub(crate) fn parse(value: RawValue<'_>, order: &TextOrder) -> Result<ArraySort, QueryError> {
         let pattern = match value {
             RawValue::Document(pattern) => pattern,
             number if number.is_number() => {
                 let direction = direction_of(number)
                     .ok_or_else(|| bad_value("The $sort element value must be either 1 or -1".to_owned()))?;
-                return Ok(ArraySort { parts: vec![(Vec::new(), direction)] });
+                return Ok(ArraySort { parts: vec![(Vec::new(), direction)], order: order.clone() });
             }
             _ => {
                 return Err(bad_value(
@@ -50,7 +52,7 @@ impl ArraySort {
         if parts.is_empty() {
             return Err(bad_value("The sort pattern is empty when it should be a set of fields.".to_owned()));
         }
-        Ok(ArraySort { parts })
+        Ok(ArraySort { parts, order: order.clone() })
     }
 
     /// Sorts stably.
@@ -102,7 +104,7 @@ impl ArraySort {
 
     fn compare<'v>(&self, a: RawValue<'v>, b: RawValue<'v>, fields: &FieldTables<'v>) -> Ordering {
         for (path, direction) in &self.parts {
-            let order = compare_values(value_at(a, path, fields), value_at(b, path, fields));
+            let order = self.order.compare(value_at(a, path, fields), value_at(b, path, fields));
             let order = match direction {
                 Direction::Ascending => order,
                 Direction::Descending => order.reverse(),
@@ -160,7 +162,7 @@ mod tests {
     #[test]
     fn a_sort_in_pieces_gives_the_same_order_and_ends_at_a_failed_check() {
         let pattern = doc! { "p": { "n": 1 } }.to_raw();
-        let sort = ArraySort::parse(pattern.get("p").unwrap().unwrap()).unwrap();
+        let sort = ArraySort::parse(pattern.get("p").unwrap().unwrap(), &TextOrder::SIMPLE).unwrap();
         for count in [0, 1, PIECE_ELEMENTS, PIECE_ELEMENTS + 1, 5 * PIECE_ELEMENTS + 3] {
             let count = i32::try_from(count).unwrap();
             let documents: Vec<_> =

@@ -12,6 +12,7 @@ mod summary;
 mod text;
 
 use pando_catalog::DeviceReads;
+use pando_collation::TextOrder;
 use pando_document::{Document, RawDocument, RawValue, Value};
 
 pub use self::executed::{Effect, executed};
@@ -92,11 +93,20 @@ pub enum Answer {
 }
 
 /// The `queryPlanner` section.
-pub fn query_planner(namespace: &str, filter: &Filter, plan: &Plan, display: Display<'_>) -> Document {
+pub fn query_planner(
+    namespace: &str,
+    filter: &Filter,
+    plan: &Plan,
+    display: Display<'_>,
+    order: &TextOrder,
+) -> Document {
     let mut section = Document::new();
     section.push("namespace", namespace);
     section.push("indexFilterSet", false);
     section.push("parsedQuery", filter.to_document());
+    if let Some(collation) = order.document() {
+        section.push("collation", RawValue::Document(collation).to_owned());
+    }
     section.push("maxIndexedOrSolutionsReached", false);
     section.push("maxIndexedAndSolutionsReached", false);
     section.push("maxScansToExplodeReached", false);

@@ -171,12 +171,15 @@ impl Expression {
         Expression { node: Node::Call(Box::new(call)) }
     }
 
-    /// The same expression; if it is a call, this watch may end its evaluation.
-    fn watched_by(self, watch: Option<&EvaluationWatch>) -> Expression {
-        match (self.node, watch) {
-            (Node::Call(call), Some(watch)) => Expression::from_call(call.watched_by(watch)),
-            (node, _) => Expression { node },
-        }
+    /// The same expression; if it is a call, the scope's watch may end its evaluation, and it compares
+    /// strings in the scope's order.
+    fn within(self, scope: &ParseScope) -> Expression {
+        let Node::Call(call) = self.node else { return self };
+        let call = if scope.text_order().is_simple() { *call } else { call.collated_by(scope.text_order()) };
+        Expression::from_call(match scope.watch() {
+            Some(watch) => call.watched_by(watch),
+            None => call,
+        })
     }
 }
 

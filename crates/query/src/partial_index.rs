@@ -14,6 +14,7 @@ use pando_catalog::index_kind::{
     IndexDefinition, IndexFactory, IndexMethods, IndexPredicate, KeyGenerator, OrdinaryIndexes,
 };
 use pando_catalog::{IndexDescription, WriteError};
+use pando_collation::TextOrder;
 use pando_document::{Document, RawDocument, RawValue, Value, compare_documents};
 
 use crate::expression::ParseScope;
@@ -37,13 +38,13 @@ const NOT_IN_THIS_CONTEXT: [(&str, ErrorCode); 4] = [
     ("$text", ErrorCode::BadValue),
 ];
 
-/// Parses the filter of an index.
+/// Parses the filter of an index with this order of strings.
 ///
 /// # Errors
 /// It does not parse, or has an operator that needs more than a document.
-pub fn parse(filter: &RawDocument) -> Result<Filter, QueryError> {
+pub fn parse(filter: &RawDocument, order: &TextOrder) -> Result<Filter, QueryError> {
     refuse_context(filter, 0)?;
-    Filter::parse(filter, &ParseScope::at(0))
+    Filter::parse(filter, &ParseScope::at(0).collated_by(order))
 }
 
 fn refuse_context(filter: &RawDocument, depth: usize) -> Result<(), QueryError> {
@@ -116,7 +117,7 @@ fn check_node(node: &Node) -> Result<(), String> {
 
 /// Whether two filters are the same, in whatever order and spelling.
 pub fn same(a: &RawDocument, b: &RawDocument) -> bool {
-    match (parse(a), parse(b)) {
+    match (parse(a, &TextOrder::SIMPLE), parse(b, &TextOrder::SIMPLE)) {
         (Ok(a), Ok(b)) => {
             compare_documents(&in_order(a.to_document()).to_raw(), &in_order(b.to_document()).to_raw())
                 .is_eq()
@@ -148,10 +149,10 @@ fn in_order(filter: Document) -> Document {
 }
 
 /// The filter of an index, from its specification; `None` for an index of all documents.
-pub fn filter_of(specification: &RawDocument) -> Option<Result<Filter, QueryError>> {
+pub fn filter_of(specification: &RawDocument, order: &TextOrder) -> Option<Result<Filter, QueryError>> {
     match specification.get(PARTIAL_FILTER) {
         Ok(None) => None,
-        Ok(Some(RawValue::Document(filter))) => Some(parse(filter)),
+        Ok(Some(RawValue::Document(filter))) => Some(parse(filter, order)),
         Ok(Some(_)) => Some(Err(QueryError::bad_value(format!("{PARTIAL_FILTER} is no document")))),
         Err(error) => Some(Err(error.into())),
     }
@@ -182,6 +183,10 @@ impl IndexPredicate for PartialPredicate {
 impl IndexFactory for IndexKinds {
     fn define(&self, specification: &RawDocument) -> Result<IndexDefinition, String> {
         let description = IndexDescription::from_specification(specification)?;
+        let is_special = description.is_wildcard() || description.hashed_field().is_some();
+        if is_special && !description.text_order.is_simple() {
+            return Err("an index with a wildcard or a hash has no collation".to_owned());
+        }
         let cells = GeoCells::of_specification(specification)?;
         let generator: Option<Arc<dyn KeyGenerator>> = match WildcardKeys::of(&description) {
             Some(keys) => Some(Arc::new(keys?)),
@@ -199,7 +204,7 @@ impl IndexFactory for IndexKinds {
             }
             None => OrdinaryIndexes.define(specification)?,
         };
-        if let Some(filter) = filter_of(specification) {
+        if let Some(filter) = filter_of(specification, &description.text_order) {
             let filter = filter.map_err(|error| error.to_string())?;
             methods.predicate = Some(Arc::new(PartialPredicate { index: description.name.clone(), filter }));
         }
@@ -215,7 +220,7 @@ mod tests {
 
     fn refusal(filter: &Document) -> Option<String> {
         let given = filter.to_raw();
-        check(&parse(&given).unwrap(), &given).err()
+        check(&parse(&given, &TextOrder::SIMPLE).unwrap(), &given).err()
     }
 
     fn list(documents: Vec<Document>) -> Value {
@@ -251,8 +256,8 @@ mod tests {
     #[test]
     fn operators_that_need_more_than_a_document_do_not_parse() {
         let inner = doc! { "$expr": true };
-        assert!(parse(&doc! { "$or": (list(vec![inner])) }.to_raw()).is_err());
-        assert!(parse(&doc! { "$where": "1" }.to_raw()).is_err());
+        assert!(parse(&doc! { "$or": (list(vec![inner])) }.to_raw(), &TextOrder::SIMPLE).is_err());
+        assert!(parse(&doc! { "$where": "1" }.to_raw(), &TextOrder::SIMPLE).is_err());
     }
 
     #[test]

@@ -53,6 +53,7 @@ pub(crate) mod wildcard;
 use std::sync::Arc;
 
 use pando_catalog::{Collection, IndexDescription, Layout, SnapshotTimestamp, Truncation};
+use pando_collation::TextOrder;
 use pando_keyorder::Direction;
 
 pub use fault::PlanFault;
@@ -234,7 +235,8 @@ pub fn plan(find: &FindSpecification<'_>, indexes: &[IndexDescription]) -> Resul
     if let Some(plan) = forced::plan(find, indexes)? {
         return Ok(plan);
     }
-    if let Some(plan) = primary_point::plan(find, indexes).or_else(|| plan_by_id(find)) {
+    if let Some(plan) = primary_point::plan(find, indexes).or_else(|| plan_by_id(find, order_of_ids(indexes)))
+    {
         return Ok(plan);
     }
     let nodes = predicates::conjunction(find.filter);
@@ -261,6 +263,13 @@ pub fn plan(find: &FindSpecification<'_>, indexes: &[IndexDescription]) -> Resul
     Ok(best.expect("the collection itself is always a candidate").plan)
 }
 
+/// The order of strings in the keys of `_id`: that of its index.
+fn order_of_ids(indexes: &[IndexDescription]) -> &TextOrder {
+    let of_id =
+        indexes.iter().find(|index| matches!(index.fields.as_slice(), [field] if field.path == "_id"));
+    of_id.map_or(&TextOrder::SIMPLE, |index| &index.text_order)
+}
+
 /// Plans a find against the indexes of a collection that a snapshot may use. A search by `_id` needs no
 /// description of them.
 ///
@@ -273,7 +282,7 @@ pub fn plan_at(
 ) -> Result<Plan, QueryError> {
     // A primary key of several fields may have a better plan.
     let by_id = match collection.layout() {
-        Layout::Clustered | Layout::Heap => plan_by_id(find),
+        Layout::Clustered | Layout::Heap => plan_by_id(find, collection.text_order()),
         Layout::Fields(_) => None,
     };
     match by_id {

@@ -5,8 +5,9 @@
 
 use std::collections::HashSet;
 
-use pando_document::{RawValue, compare_values};
-use pando_keyorder::{Direction, TypeBits, encode};
+use pando_collation::TextOrder;
+use pando_document::RawValue;
+use pando_keyorder::{Direction, TypeBits};
 
 /// So many values are found faster by comparison than by their key bytes.
 pub(crate) const FEW_VALUES: usize = 16;
@@ -18,12 +19,18 @@ pub(crate) struct ValueSet<'v> {
     few: Vec<RawValue<'v>>,
     /// Their key bytes, once they are more.
     keys: HashSet<Vec<u8>>,
+    order: TextOrder,
 }
 
 impl<'v> ValueSet<'v> {
+    /// An empty set, in which strings are equal as this order has it.
+    pub(crate) fn new(order: &TextOrder) -> ValueSet<'v> {
+        ValueSet { order: order.clone(), ..ValueSet::default() }
+    }
+
     /// The set of these values.
-    pub(crate) fn of(values: impl IntoIterator<Item = RawValue<'v>>) -> ValueSet<'v> {
-        let mut set = ValueSet::default();
+    pub(crate) fn of(values: impl IntoIterator<Item = RawValue<'v>>, order: &TextOrder) -> ValueSet<'v> {
+        let mut set = ValueSet::new(order);
         for value in values {
             set.insert(value);
         }
@@ -33,23 +40,23 @@ impl<'v> ValueSet<'v> {
     /// Adds a value; false if one that is equal was there.
     pub(crate) fn insert(&mut self, value: RawValue<'v>) -> bool {
         if self.keys.is_empty() {
-            if self.few.iter().any(|known| compare_values(*known, value).is_eq()) {
+            if self.few.iter().any(|known| self.order.is_equal(*known, value)) {
                 return false;
             }
             if self.few.len() < FEW_VALUES {
                 self.few.push(value);
                 return true;
             }
-            self.keys.extend(self.few.drain(..).map(key_of));
+            self.keys.extend(self.few.drain(..).map(|value| key_of(value, &self.order)));
         }
-        self.keys.insert(key_of(value))
+        self.keys.insert(key_of(value, &self.order))
     }
 }
 
 /// The bytes that stand for a value and all that are equal to it.
-fn key_of(value: RawValue<'_>) -> Vec<u8> {
+fn key_of(value: RawValue<'_>, order: &TextOrder) -> Vec<u8> {
     let mut key = Vec::with_capacity(16);
-    encode(value, Direction::Ascending, &mut key, &mut TypeBits::new());
+    order.encode(value, Direction::Ascending, &mut key, &mut TypeBits::new());
     key
 }
 
@@ -60,7 +67,7 @@ mod tests {
     #[test]
     fn equal_numbers_of_all_types_are_one_value_in_small_sets_and_in_large_ones() {
         for count in [3, 1000] {
-            let mut set = ValueSet::of((0..count).map(RawValue::Int32));
+            let mut set = ValueSet::of((0..count).map(RawValue::Int32), &TextOrder::SIMPLE);
             assert!(!set.insert(RawValue::Double(2.0)));
             assert!(!set.insert(RawValue::Int64(1)));
             assert!(set.insert(RawValue::Double(1.5)));

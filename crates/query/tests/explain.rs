@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use pando_catalog::{EntryContents, IndexDescription, Multikey};
+use pando_collation::TextOrder;
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
 use pando_query::explain::{ExplainedProjection, winning_plan};
 use pando_query::expression::ParseScope;
@@ -58,11 +59,13 @@ fn document<'d>(find: &'d RawDocument, name: &str) -> Option<&'d RawDocument> {
 
 /// The winning plan of a find, or the error.
 fn planned(find: &RawDocument, indexes: &[IndexDescription]) -> Result<Document, String> {
-    let scope = ParseScope::default();
+    let order = document(find, "collation")
+        .map_or(TextOrder::SIMPLE, |collation| TextOrder::parse(collation, "collation").unwrap());
+    let scope = ParseScope::default().collated_by(&order);
     let empty = RawDocumentBuf::new();
     let shown = |error: pando_query::QueryError| error.to_string();
     let filter = Filter::parse(document(find, "filter").unwrap_or(&empty), &scope).map_err(shown)?;
-    let sort = Sort::parse(document(find, "sort").unwrap_or(&empty)).map_err(shown)?;
+    let sort = Sort::parse(document(find, "sort").unwrap_or(&empty)).map_err(shown)?.collated_by(&order);
     let hint = field(find, "hint").map(Hint::parse).transpose().map_err(shown)?.flatten();
     let projection = document(find, "projection");
     let paths =
@@ -79,6 +82,7 @@ fn planned(find: &RawDocument, indexes: &[IndexDescription]) -> Result<Document,
         hint: hint.as_ref(),
         min: document(find, "min"),
         max: document(find, "max"),
+        order: &order,
     };
     let plan = plan(&specification, indexes).map_err(shown)?;
     let shown = match projection {
@@ -90,7 +94,8 @@ fn planned(find: &RawDocument, indexes: &[IndexDescription]) -> Result<Document,
 
 /// A plan without what every plan repeats.
 fn pruned(stage: &Document) -> Document {
-    const NOISE: [&str; 8] = [
+    const NOISE: [&str; 9] = [
+        "collation",
         "keyPattern",
         "multiKeyPaths",
         "isUnique",

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pando_catalog::{Begin, BlockingMode, Caller, Operation};
+use pando_collation::TextOrder;
 use pando_document::{Document, RawDocumentBuf, Value, doc};
 use pando_environment::SeededRandom;
 use pando_keyorder::Direction;
@@ -235,13 +236,29 @@ fn value(chance: &SeededRandom) -> Value {
     match chance.below(12) {
         0 => Value::Null,
         1 => Value::Double(chance.below(8) as f64 / 2.0),
-        2 => Value::from(["", "a", "b", "ab"][chance.below(4) as usize]),
+        2 => Value::from(["", "a", "b", "ab", "A", "B", "á"][chance.below(7) as usize]),
         3 => Value::Array(vec![]),
         4 => Value::Array((0..1 + chance.below(3)).map(|_| Value::Int32(chance.below(6) as i32)).collect()),
         5 => Value::Boolean(chance.below(2) == 0),
         6 => Value::from("x".repeat(1 + chance.below(2500) as usize)),
         _ => Value::Int32(chance.below(6) as i32),
     }
+}
+
+/// Without case.
+fn folded() -> TextOrder {
+    text_order(doc! { "locale": "en", "strength": 2 })
+}
+
+fn text_order(specification: Document) -> TextOrder {
+    TextOrder::parse(&specification.to_raw(), "collation").unwrap()
+}
+
+fn collated(mut index: Document, order: &TextOrder) -> Document {
+    let collation = order.document().unwrap();
+    index.insert("name", format!("{} {collation:?}", index.get("name").and_then(Value::as_str).unwrap()));
+    index.push("collation", Document::from_raw(collation).unwrap());
+    index
 }
 
 /// A field with arrays now and then; two fields of one index must not both have them.
@@ -358,6 +375,10 @@ fn random_filters_and_sorts_over_random_documents_give_the_same_by_every_plan() 
             index(doc! { "t.u": 1, "t.v": -1 }, &[]),
             index(doc! { "t.v": 1 }, &["sparse"]),
             index(doc! { "b": 1, "t.u": 1 }, &[]),
+            collated(index(doc! { "b": -1, "a": 1 }, &[]), &folded()),
+            collated(index(doc! { "a": 1, "c": -1 }, &[]), &folded()),
+            collated(index(doc! { "t.v": 1, "t.u": 1 }, &["sparse"]), &folded()),
+            collated(index(doc! { "c": 1, "b": 1 }, &[]), &text_order(doc! { "locale": "sv" })),
         ],
     );
 }
@@ -375,18 +396,25 @@ fn random_filters_give_the_same_by_wildcard_indexes() {
 fn check_random(seeds: std::ops::RangeInclusive<u64>, indexes: &[Document]) {
     for seed in seeds {
         let chance = SeededRandom::new(seed);
+        // Two thirds of the seeds ask without a collation.
+        let order = match chance.below(6) {
+            0 => folded(),
+            1 => text_order(doc! { "locale": "fr_CA", "numericOrdering": true }),
+            _ => TextOrder::SIMPLE,
+        };
         let documents: Vec<_> = (0..60).map(|id| random_document(&chance, id)).collect();
         let stores = Store::of_all_layouts(&doc! { "c": 1, "b": -1, "_id": 1 }, &documents, indexes);
         for _ in 0..40 {
             let text = random_filter(&chance, 0);
-            let filter = Filter::parse(&text.to_raw(), &ParseScope::default()).unwrap();
+            let scope = ParseScope::default().collated_by(&order);
+            let filter = Filter::parse(&text.to_raw(), &scope).unwrap();
             let matching: Vec<&RawDocumentBuf> =
                 documents.iter().filter(|document| filter.matches(document).unwrap()).collect();
             let ids: Vec<i64> = matching.iter().map(|document| id_of(document)).collect();
-            let context = format!("seed {seed}: {text:?}");
+            let context = format!("seed {seed}, {order:?}: {text:?}");
             stores.iter().for_each(|store| check(store, &filter, &Sort::Unordered, &ids, &context));
             let pattern = random_sort(&chance);
-            let sort = Sort::parse(&pattern.to_raw()).unwrap();
+            let sort = Sort::parse(&pattern.to_raw()).unwrap().collated_by(&order);
             let mut keyed: Vec<(Vec<u8>, i64)> = matching
                 .iter()
                 .map(|document| {

@@ -4,6 +4,7 @@
 pub mod betree_blocks;
 pub mod betree_replay;
 pub mod catalog_entry;
+pub mod collation;
 pub mod dates;
 pub mod document_validate;
 pub mod extended_json;
@@ -50,6 +51,7 @@ pub const ALL: &[Target] = &[
         run: |bytes| catalog_entry::run(bytes),
         examples: catalog_entry::examples,
     },
+    Target { name: "collation", run: |bytes| grown(bytes, collation::run), examples: collation::examples },
     Target { name: "dates", run: |bytes| grown(bytes, dates::run), examples: dates::examples },
     Target {
         name: "document_validate",

@@ -60,6 +60,7 @@ smoke! {
     betree_blocks: 20_000,
     betree_replay: 300,
     catalog_entry: 20_000,
+    collation: 2_000,
     dates: 5_000,
     document_validate: 20_000,
     extended_json: 20_000,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use pando_collation::TextOrder;
 use pando_document::RawDocumentBuf;
 use pando_storage::TreeOptions;
 
@@ -27,15 +28,17 @@ impl Catalog {
     ) -> Result<Parts, CatalogError> {
         let layout = Layout::of_options(&options);
         let layout = layout.map_err(|reason| CatalogError::CollectionOptions { reason })?;
+        let text_order = TextOrder::of_stored(&options);
+        let text_order = text_order.map_err(|reason| CatalogError::CollectionOptions { reason })?;
         let settings = tree_options(&options, self.store.engine.name())?;
         let mut indexes = Vec::new();
-        if let Some(specification) = layout.id_index_specification() {
+        if let Some(specification) = layout.id_index_specification(&text_order) {
             indexes.push(self.new_index_with(self.describe_index(&specification)?, &settings)?);
         }
         let primary = self.store.create_tree("collection", &settings)?;
         let record_ids = Arc::new(RecordIds::of_new_collection());
         let of_tree = Parts::of_tree(namespace.clone(), primary);
-        let parts = Parts { uuid, options, layout, record_ids, indexes, ..of_tree };
+        let parts = Parts { uuid, options, layout, text_order, record_ids, indexes, ..of_tree };
         parts.counters_kept.store(true, Ordering::Release);
         Ok(parts)
     }

@@ -61,9 +61,9 @@ fn parts_of(
         indexes.push(Arc::new(Index::new(definition, find(tree_name)?)));
     }
     let primary_truncated = Arc::new(AtomicBool::new(entry.id_truncated == Truncation::Truncated));
-    let Entry { uuid, options, layout, .. } = entry;
+    let Entry { uuid, options, layout, text_order, .. } = entry;
     let of_tree = Parts::of_tree(namespace.clone(), find(entry.tree)?);
-    Ok(Parts { uuid, options, layout, primary_truncated, indexes, ..of_tree })
+    Ok(Parts { uuid, options, layout, text_order, primary_truncated, indexes, ..of_tree })
 }
 
 /// Drops trees that a crash has left between their creation and their entry, or between

@@ -20,7 +20,7 @@ fn fields(paths: &[&str]) -> Vec<IndexField> {
 /// The key bytes of tuples of values, so that a test names the values that it expects.
 fn expect(paths: &[&str], document: Document, wanted: &[Vec<Value>]) {
     let raw = document.to_raw();
-    let derived = derive(&fields(paths), Sparseness::Dense, &raw).unwrap();
+    let derived = derive(&fields(paths), Sparseness::Dense, &TextOrder::SIMPLE, &raw).unwrap();
     let mut keys: Vec<Vec<u8>> = wanted
         .iter()
         .map(|tuple| {
@@ -52,9 +52,9 @@ fn an_array_gives_one_key_for_each_different_element() {
 #[test]
 fn an_empty_array_sorts_before_null() {
     let raw = doc! { "x": Value::Array(vec![]) }.to_raw();
-    let empty = derive(&fields(&["x"]), Sparseness::Dense, &raw).unwrap().keys;
+    let empty = derive(&fields(&["x"]), Sparseness::Dense, &TextOrder::SIMPLE, &raw).unwrap().keys;
     let raw = doc! { "x": Value::Null }.to_raw();
-    let null = derive(&fields(&["x"]), Sparseness::Dense, &raw).unwrap().keys;
+    let null = derive(&fields(&["x"]), Sparseness::Dense, &TextOrder::SIMPLE, &raw).unwrap().keys;
     assert!(empty[0].fields < null[0].fields);
     expect(&["x.y"], doc! { "x": Value::Array(vec![]) }, &[vec![Value::Null]]);
 }
@@ -80,7 +80,7 @@ fn two_paths_through_one_array_go_through_it_together() {
 #[test]
 fn two_different_arrays_are_refused() {
     let raw = doc! { "a": [1], "b": [2] }.to_raw();
-    let refused = derive(&fields(&["a", "b"]), Sparseness::Dense, &raw);
+    let refused = derive(&fields(&["a", "b"]), Sparseness::Dense, &TextOrder::SIMPLE, &raw);
     assert!(matches!(refused, Err(WriteError::ParallelArrays { .. })));
 }
 
@@ -93,9 +93,14 @@ fn a_position_in_a_path_takes_that_element_only() {
 #[test]
 fn a_sparse_index_leaves_out_documents_with_none_of_its_fields() {
     let raw = doc! { "z": 1 }.to_raw();
-    assert!(derive(&fields(&["x", "y"]), Sparseness::Sparse, &raw).unwrap().keys.is_empty());
+    assert!(
+        derive(&fields(&["x", "y"]), Sparseness::Sparse, &TextOrder::SIMPLE, &raw).unwrap().keys.is_empty()
+    );
     let raw = doc! { "y": 1 }.to_raw();
-    assert_eq!(derive(&fields(&["x", "y"]), Sparseness::Sparse, &raw).unwrap().keys.len(), 1);
+    assert_eq!(
+        derive(&fields(&["x", "y"]), Sparseness::Sparse, &TextOrder::SIMPLE, &raw).unwrap().keys.len(),
+        1
+    );
 }
 
 #[test]
@@ -116,13 +121,13 @@ fn an_index_into_an_array_stands_beside_each_element_of_the_same_array() {
 #[test]
 fn a_number_that_is_an_index_and_a_field_is_refused() {
     let raw = doc! { "a": [doc! { "0": 1 }] }.to_raw();
-    let refused = derive(&fields(&["a.0"]), Sparseness::Dense, &raw);
+    let refused = derive(&fields(&["a.0"]), Sparseness::Dense, &TextOrder::SIMPLE, &raw);
     assert!(matches!(refused, Err(WriteError::AmbiguousField(_))));
 }
 
 /// The array paths of each field, as MongoDB shows them in `multiKeyPaths`.
 fn array_paths(paths: &[&str], document: Document) -> Vec<Vec<String>> {
-    let derived = derive(&fields(paths), Sparseness::Dense, &document.to_raw()).unwrap();
+    let derived = derive(&fields(paths), Sparseness::Dense, &TextOrder::SIMPLE, &document.to_raw()).unwrap();
     let multikey =
         if derived.multikey.is_empty() { vec![Multikey::NO; paths.len()] } else { derived.multikey };
     let of_path = |(path, flags): (&&str, Multikey)| flags.array_paths(path).map(str::to_owned).collect();

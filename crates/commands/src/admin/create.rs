@@ -4,6 +4,7 @@
 //! its validator is worse than none. Options that MongoDB refuses are refused in its words.
 
 use pando_catalog::{Layout, Namespace};
+use pando_collation::TextOrder;
 use pando_document::{Document, DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_query::shell_text::document_text;
 use pando_query::sort::SortFault;
@@ -13,7 +14,8 @@ use super::{
     capped_options, clustered_index, index_key_pattern, index_specification, storage_engine_options,
     time_series_options, view_definition,
 };
-use crate::arguments::{Argument, Arguments, collection_name, missing};
+use crate::arguments::{Argument, Arguments, collection_name};
+use crate::collation::parse as parse_collation;
 use crate::context::Context;
 use crate::validation;
 use crate::views::View;
@@ -38,11 +40,18 @@ pub(crate) fn run(
     let kept = options.check(&namespace.to_string())?;
     let kept = kept.to_raw();
     if let Some(on) = options.view_on {
-        let view = View { on, pipeline: options.pipeline.unwrap_or_default() };
+        let order = options.collation.unwrap_or_default();
+        let view = View { on, pipeline: options.pipeline.unwrap_or_default(), order };
         view_definition::create(context, &namespace, &view)?;
         return Ok(());
     }
     if let Some(series) = &options.series {
+        if options.collation.is_some_and(|order| !order.is_simple()) {
+            return Err(CommandError::failed(
+                ErrorCode::CommandNotSupported,
+                "a time series collection has no collation other than simple",
+            ));
+        }
         return time_series_options::create(context, &namespace, series, &Document::from_raw(&kept)?);
     }
     if context.catalog().collection(context.database, name).is_none()
@@ -141,6 +150,7 @@ struct Options {
     series: Option<Document>,
     /// Options that do not go together with `timeseries`.
     beside_series: Vec<&'static str>,
+    collation: Option<TextOrder>,
     /// An option that is not carried out yet.
     not_yet: Option<String>,
     kept: Document,
@@ -279,11 +289,11 @@ impl Options {
 
     fn take_collation(&mut self, argument: &Argument<'_>) -> Result<(), CommandError> {
         let Some(collation) = argument.document()? else { return Ok(()) };
-        match collation.get("locale")? {
-            None if collation.is_empty() => return Err(missing("create.collation", "locale")),
-            Some(RawValue::String("simple")) => {}
-            _ => self.not_yet = Some(argument.name.to_owned()),
+        let order = parse_collation(&with_defaults(collation)?, "create.collation")?;
+        if let Some(completed) = order.document() {
+            self.kept.push(argument.name, RawValue::Document(completed).to_owned());
         }
+        self.collation = Some(order);
         Ok(())
     }
 
@@ -320,6 +330,7 @@ impl Options {
         if let Some(option) = self.not_yet.as_deref() {
             return Err(not_supported(option));
         }
+        self.check_collation_of_ids()?;
         let is_clustered = self.kept.get("clusteredIndex").is_some();
         if is_clustered && self.capped {
             return Err(CommandError::failed(
@@ -351,6 +362,22 @@ impl Options {
         storage_engine_options::add(&mut kept, &self.short, self.engine)
     }
 
+    /// The index on `_id` has the collation of its collection.
+    fn check_collation_of_ids(&self) -> Result<(), CommandError> {
+        let Some(RawValue::Document(given)) =
+            self.id_index.as_deref().map(|index| index.get("collation")).transpose()?.flatten()
+        else {
+            return Ok(());
+        };
+        if parse_collation(given, "collation")? == self.collation.clone().unwrap_or_default() {
+            return Ok(());
+        }
+        Err(CommandError::failed(
+            ErrorCode::BadValue,
+            "'idIndex' must have the same collation as the collection.",
+        ))
+    }
+
     /// The other options of a view mean nothing, and some are refused.
     fn check_of_view(&self) -> Result<Document, CommandError> {
         if let Some(index) = &self.id_index {
@@ -366,10 +393,7 @@ impl Options {
             ));
         }
         self.check_expiry()?;
-        match self.not_yet.as_deref().filter(|option| *option == "collation") {
-            Some(option) => Err(not_supported(option)),
-            None => Ok(Document::new()),
-        }
+        Ok(Document::new())
     }
 
     fn check_expiry(&self) -> Result<(), CommandError> {
@@ -386,6 +410,23 @@ impl Options {
         };
         Err(invalid(reason))
     }
+}
+
+/// A collation with the defaults that `create` has, whatever the habits of the locale. As in MongoDB,
+/// `backwards` is left to the locale.
+fn with_defaults(collation: &RawDocument) -> Result<RawDocumentBuf, CommandError> {
+    let mut completed = Document::from_raw(collation)?;
+    let defaults = [
+        ("caseFirst", Value::from("off")),
+        ("alternate", Value::from("non-ignorable")),
+        ("normalization", Value::Boolean(false)),
+    ];
+    for (name, default) in defaults {
+        if matches!(collation.get(name)?, None | Some(RawValue::Null | RawValue::Undefined)) {
+            completed.insert(name, default);
+        }
+    }
+    Ok(completed.to_raw())
 }
 
 /// Whether documents are to be kept as they were before and after each change.

@@ -8,11 +8,13 @@
 //!    missing.
 
 use pando_catalog::{CatalogError, IndexDescription, Namespace};
+use pando_collation::TextOrder;
 use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_query::shell_text::document_text;
 
 use super::commit_quorum::CommitQuorum;
 use super::existing_indexes::{is_among, key_and_name};
+use super::index_collation;
 use super::index_key_pattern;
 use super::index_specification::{UnknownOptions, normalise};
 use super::storage_engine_options::note_of_passed_over;
@@ -40,6 +42,8 @@ pub(crate) fn run(
     if found.is_none() {
         context.refuse_view(&namespace)?;
     }
+    let order = found.as_ref().map_or(&TextOrder::SIMPLE, |collection| collection.text_order());
+    let wanted = index_collation::taken_over(wanted, order)?;
     let have: Vec<RawDocumentBuf> = match &found {
         Some(collection) => {
             collection.describe_indexes().into_iter().map(|index| index.specification).collect()
@@ -112,15 +116,17 @@ fn create_in_transaction(
     ))
 }
 
-/// The indexes of a collection that is loaded, without the one on `_id`.
+/// The indexes of a collection with this order of strings that is loaded, without the one on `_id`.
 pub(super) fn descriptions_of_load(
     context: &Context<'_>,
     namespace: &Namespace,
     given: &[&RawDocument],
+    order: &TextOrder,
 ) -> Result<Vec<IndexDescription>, CommandError> {
     let engine = context.catalog().engine().name();
     let wanted = given.iter().map(|given| Ok(normalise(given, UnknownOptions::Refused, engine)?.to_raw()));
     let wanted: Vec<RawDocumentBuf> = wanted.collect::<Result<_, CommandError>>()?;
+    let wanted = index_collation::taken_over(wanted, order)?;
     let have = [id_index()];
     let new = not_there_yet(&have, &wanted)?;
     let build = Build { namespace, collection: None, number: String::new() };

@@ -1,9 +1,10 @@
 //! The comparison of a wanted index with the existing ones: it exists already, conflicts with one, or is new.
 //!
 //! Two indexes may have the same key if one of them is unique and the other is not, one sparse and the other
-//! not, or if their partial filters or wildcard projections differ: these options make the *signature* of an
-//! index, together with its key. Each signature has one index. A request for it with the same name and
-//! options finds that it exists. Whether an index is hidden, and how it was built, makes no difference.
+//! not, or if their partial filters, wildcard projections or collations differ: these options make the
+//! *signature* of an index, together with its key. Each signature has one index. A request for it with the
+//! same name and options finds that it exists. Whether an index is hidden, and how it was built, makes no
+//! difference.
 
 use pando_document::{RawDocument, RawDocumentBuf, RawValue};
 
@@ -13,12 +14,22 @@ use pando_query::wildcard_index::{WILDCARD_PROJECTION, WildcardPaths};
 
 use super::geo_specification::SPHERE_VERSION;
 use super::index_key_pattern;
-use super::index_specification::shown;
+use super::index_specification::{COLLATION, shown};
 use crate::{CommandError, ErrorCode};
 
 /// Fields of a specification that are no options of its index, or make its signature.
-const NO_OPTIONS: [&str; 9] =
-    ["v", "key", "name", "unique", "sparse", "hidden", "background", PARTIAL_FILTER, WILDCARD_PROJECTION];
+const NO_OPTIONS: [&str; 10] = [
+    "v",
+    "key",
+    "name",
+    "unique",
+    "sparse",
+    "hidden",
+    "background",
+    PARTIAL_FILTER,
+    WILDCARD_PROJECTION,
+    COLLATION,
+];
 
 /// Whether an index like `wanted` is among `have`. An error if one of these conflicts with it. All are
 /// normalised.
@@ -88,6 +99,7 @@ fn same_signature(a: &RawDocument, b: &RawDocument) -> bool {
         && flag(a, "sparse") == flag(b, "sparse")
         && same_documents(a, b)
         && same_fields(a, b)
+        && collation_of(a) == collation_of(b)
 }
 
 /// Whether both have the same fields of their wildcards, if they have such.
@@ -95,6 +107,14 @@ fn same_fields(a: &RawDocument, b: &RawDocument) -> bool {
     match (a.get(WILDCARD_PROJECTION), b.get(WILDCARD_PROJECTION)) {
         (Ok(None), Ok(None)) => true,
         _ => WildcardPaths::of_specification(a) == WildcardPaths::of_specification(b),
+    }
+}
+
+/// The completed collation; `None` of the simple one.
+fn collation_of(specification: &RawDocument) -> Option<&RawDocument> {
+    match specification.get(COLLATION) {
+        Ok(Some(RawValue::Document(collation))) => Some(collation),
+        _ => None,
     }
 }
 

@@ -11,6 +11,7 @@
 //! Options and kinds of index that Pando does not carry out yet are refused: an index that silently means
 //! something else is worse than none.
 
+use pando_collation::TextOrder;
 use pando_document::{Document, Number, RawDocument, RawValue, Value};
 use pando_query::partial_index::{self, PARTIAL_FILTER};
 use pando_query::shell_text::{document_text, value_text};
@@ -22,8 +23,11 @@ use super::geo_specification::GeoRefusal;
 use super::wildcard_specification::WildcardRefusal;
 use super::{geo_specification, index_key_pattern, storage_engine_options, wildcard_specification};
 use crate::arguments::whole;
+use crate::collation::parse as parse_collation;
 use crate::{CommandError, ErrorCode};
 
+/// The option of an index that says how its strings compare.
+pub(super) const COLLATION: &str = "collation";
 /// Options of text indexes; other kinds keep them as they are.
 const OF_TEXT: [&str; 3] = ["default_language", "language_override", "textIndexVersion"];
 /// Options that are not carried out yet.
@@ -417,6 +421,8 @@ struct Kept {
     partial: Option<pando_document::RawDocumentBuf>,
     /// Why an index cannot have that filter.
     refused_filter: Option<String>,
+    /// The completed collation.
+    collation: Option<pando_document::RawDocumentBuf>,
     /// TokuMX's option: entries hold the documents.
     clustering: bool,
     others: Document,
@@ -439,6 +445,7 @@ impl Default for Kept {
             expiry: None,
             partial: None,
             refused_filter: None,
+            collation: None,
             clustering: false,
             others: Document::new(),
             short: Document::new(),
@@ -477,6 +484,9 @@ impl Kept {
         for (option, value) in self.others.iter() {
             document.push(option, value.clone());
         }
+        if let Some(collation) = &self.collation {
+            document.push(COLLATION, RawValue::Document(collation).to_owned());
+        }
         document
     }
 }
@@ -505,7 +515,8 @@ fn check_hashed(key: &RawDocument, kept: &Kept) -> Result<(), Refusal> {
 
 /// Takes the filter of a partial index. Whether an index can have it is told together with the name.
 fn take_filter(filter: &RawDocument, kept: &mut Kept) -> Result<(), Refusal> {
-    let parsed = partial_index::parse(filter).map_err(|error| of_command(error.into()))?;
+    let parsed =
+        partial_index::parse(filter, &TextOrder::SIMPLE).map_err(|error| of_command(error.into()))?;
     kept.refused_filter = partial_index::check(&parsed, filter).err();
     kept.partial = Some(filter.to_owned());
     Ok(())
@@ -525,20 +536,13 @@ fn check_partial(kept: &Kept) -> Result<(), Refusal> {
     }
 }
 
-/// The simple collation is what an index has without one; the others are not carried out yet.
+/// Takes the collation. The simple one is kept as well: it overrides that of the collection.
 fn take_collation(collation: &RawDocument, kept: &mut Kept) -> Result<(), Refusal> {
-    match collation.get("locale") {
-        Ok(Some(RawValue::String("simple"))) => Ok(()),
-        Ok(None) => {
-            let unknown = collation.iter().find_map(|field| field.ok()).map_or("", |(name, _)| name);
-            let reason = format!("BSON field 'collation.{unknown}' is an unknown field.");
-            Err(Refusal::from((ErrorCode::IdlUnknownField, reason)).quoting(Quoting::Nothing))
-        }
-        _ => {
-            kept.not_yet = Some("collation".to_owned());
-            Ok(())
-        }
-    }
+    let order = parse_collation(collation, "collation");
+    let order = order.map_err(|error| of_command(error).quoting(Quoting::Nothing))?;
+    let simple = pando_document::doc! { "locale": "simple" }.to_raw();
+    kept.collation = Some(order.document().cloned().unwrap_or(simple));
+    Ok(())
 }
 
 /// The refusal of an option that other commands have, too.

@@ -10,10 +10,12 @@
 //! A `commitLoad` that fails has ended the load.
 
 use pando_catalog::{CatalogError, LoadedCollection};
-use pando_document::DocumentWriter;
+use pando_collation::TextOrder;
+use pando_document::{DocumentWriter, RawValue};
 
 use super::{create, create_indexes};
 use crate::arguments::{Arguments, missing, no_more};
+use crate::collation::parse as parse_collation;
 use crate::context::Context;
 use crate::error::write_failure;
 use crate::open_load::OpenLoad;
@@ -47,11 +49,15 @@ pub(crate) fn run_begin(
     let namespace = context.writable(name)?;
     note_namespace(context, &namespace.to_string());
     let options = create::options_of_load(context, &namespace, options)?;
-    let descriptions = create_indexes::descriptions_of_load(context, &namespace, &indexes)?;
+    let options = options.to_raw();
+    let order = match options.get("collation")? {
+        Some(RawValue::Document(collation)) => parse_collation(collation, "collation")?,
+        _ => TextOrder::SIMPLE,
+    };
+    let descriptions = create_indexes::descriptions_of_load(context, &namespace, &indexes, &order)?;
     context.require_may_block()?;
     let uuid = context.shared.new_uuid();
-    let load =
-        OpenLoad::new(context.catalog().begin_load(&namespace, options.to_raw(), uuid, descriptions)?);
+    let load = OpenLoad::new(context.catalog().begin_load(&namespace, options, uuid, descriptions)?);
     if let Some(open) = context.open_transaction() {
         open.hold_load(load.clone());
     }

@@ -5,6 +5,7 @@
 //! `create` removes.
 
 use pando_catalog::{CatalogError, Namespace};
+use pando_collation::TextOrder;
 use pando_document::{Document, RawValue, Value, doc};
 use pando_query::time_series::{BUCKETS_PREFIX, UNPACK_STAGE};
 
@@ -135,7 +136,8 @@ pub(super) fn create(
     let mut stage = Document::new();
     stage.push(UNPACK_STAGE, unpack_argument(series));
     let pipeline: Document = [("0".to_owned(), Value::Document(stage))].into_iter().collect();
-    let view = View { on: buckets.collection().to_owned(), pipeline: pipeline.to_raw() };
+    let view =
+        View { on: buckets.collection().to_owned(), pipeline: pipeline.to_raw(), order: TextOrder::SIMPLE };
     let created = view_definition::create(context, namespace, &view);
     if created.is_err() {
         context.drop_collection(&buckets)?;

@@ -2,12 +2,13 @@
 //!
 //! # Steps of the check
 //! 1. The name below is one of a collection, and every stage parses. No stage writes.
-//! 2. The views that the definition refers to, by `viewOn` or within a stage, are followed. The new view is
-//!    none of them, and no chain of views is longer than [`DEPTH_MAX`].
+//! 2. The views that the definition refers to, by `viewOn` or within a stage, are followed. They have its
+//!    collation. The new view is none of them, and no chain of views is longer than [`DEPTH_MAX`].
 
 use std::collections::HashMap;
 
 use pando_catalog::{CatalogError, Namespace, ViewChange};
+use pando_collation::TextOrder;
 use pando_document::{RawArray, RawDocument, RawValue};
 use pando_query::pipeline::Pipeline;
 
@@ -87,14 +88,15 @@ fn check(context: &Context<'_>, namespace: &Namespace, view: &View) -> Result<()
             format!("invalid name for 'viewOn': {}", view.on),
         ));
     }
-    check_stages(context, namespace, RawArray::from_document(&view.pipeline))?;
-    let mut graph = Graph { context, namespace, heights: HashMap::new() };
+    check_stages(context, namespace, view)?;
+    let mut graph = Graph { context, namespace, order: &view.order, heights: HashMap::new() };
     let mut path = vec![namespace.collection().to_owned()];
     let height = graph.height(&references(view)?, &mut path)?;
     if height > DEPTH_MAX { Err(too_deep()) } else { Ok(()) }
 }
 
-fn check_stages(context: &Context<'_>, namespace: &Namespace, stages: &RawArray) -> Result<(), CommandError> {
+fn check_stages(context: &Context<'_>, namespace: &Namespace, view: &View) -> Result<(), CommandError> {
+    let stages = RawArray::from_document(&view.pipeline);
     let invalid = |code, reason: &str| {
         CommandError::failed(code, format!("Invalid pipeline for view {namespace} :: caused by :: {reason}"))
     };
@@ -126,7 +128,7 @@ fn check_stages(context: &Context<'_>, namespace: &Namespace, stages: &RawArray)
         Some("$collStats" | "$indexStats" | "$planCacheStats") => return Ok(()),
         _ => {}
     }
-    match Pipeline::parse(stages, &context.parse_scope()) {
+    match Pipeline::parse(stages, &context.parse_scope().collated_by(&view.order)) {
         Ok(_) => Ok(()),
         Err(error) => Err(match CommandError::from(error) {
             CommandError::Failed(failure) if failure.message.starts_with("Unrecognized pipeline stage") => {
@@ -179,6 +181,8 @@ struct Graph<'a> {
     context: &'a Context<'a>,
     /// The view that is defined.
     namespace: &'a Namespace,
+    /// Its order of strings, which all views have that it refers to.
+    order: &'a TextOrder,
     /// Views that were followed, with the length of their longest chains.
     heights: HashMap<String, usize>,
 }
@@ -200,6 +204,7 @@ impl Graph<'_> {
                 None => {
                     let height = match self.view(name)? {
                         Some(view) => {
+                            self.check_collation(name, &view)?;
                             path.push(name.clone());
                             let height = self.height(&self::references(&view)?, path)?;
                             path.pop();
@@ -214,6 +219,17 @@ impl Graph<'_> {
             highest = highest.max(height);
         }
         Ok(highest + 1)
+    }
+
+    fn check_collation(&self, name: &str, view: &View) -> Result<(), CommandError> {
+        if view.order == *self.order {
+            return Ok(());
+        }
+        let database = self.namespace.database();
+        Err(CommandError::failed(
+            ErrorCode::OptionNotSupportedOnView,
+            format!("View {} has conflicting collation with view {database}.{name}", self.namespace),
+        ))
     }
 
     fn view(&self, name: &str) -> Result<Option<View>, CommandError> {

@@ -23,12 +23,12 @@ use pando_query::sort::Sort;
 use self::source::{AggregateSource, Input};
 pub(super) use self::source::{MeasuredPipeline, Subject, measure};
 use super::coll_stats_stage::{self, first_stage};
-use super::collation::refuse_collation;
 use super::current_op_stage::{self, COLLECTIONLESS, has_current_op};
 use super::given_stages;
 use super::list_sessions_stage;
 use super::write_stage::{self, SplitPipeline};
 use crate::arguments::{Arguments, missing};
+use crate::collation::CollationChoice;
 use crate::context::Context;
 use crate::cursor_reply::{self, NewCursor, cursor_batch_size};
 use crate::generic_arguments::{ReadLevel, unsupported_read_concern};
@@ -42,6 +42,7 @@ pub(crate) struct AggregateRequest<'a> {
     pub pipeline: &'a RawArray,
     pub hint: Option<RawValue<'a>>,
     pub variables: &'a RawDocument,
+    pub collation: CollationChoice<'a>,
     pub batch_size: Option<u64>,
     pub disk_use: DiskUse,
 }
@@ -54,6 +55,7 @@ impl<'a> AggregateRequest<'a> {
             pipeline,
             hint: None,
             variables: RawDocument::empty(),
+            collation: CollationChoice::Inherited,
             batch_size: None,
             disk_use: DiskUse::Allowed,
         }
@@ -77,7 +79,7 @@ impl<'a> AggregateRequest<'a> {
                 "hint" => request.hint = Some(argument.value),
                 "let" => request.variables = argument.document()?.unwrap_or(request.variables),
                 "allowDiskUse" if !argument.flag()? => request.disk_use = DiskUse::Forbidden,
-                "collation" => refuse_collation(argument.document()?)?,
+                "collation" => request.collation = CollationChoice::of(argument.document()?),
                 "bypassDocumentValidation" => {
                     argument.lenient_boolean()?;
                 }
@@ -219,6 +221,7 @@ impl PlannedPipeline {
             None => Filter::parse(&filter, scope)?,
         };
         let sort = sort.as_deref().map_or(Ok(Sort::Unordered), Sort::parse)?;
+        let sort = sort.collated_by(scope.text_order());
         let hint = request.hint.map_or(Ok(None), Hint::parse)?;
         let needs = rest.needs();
         let paths: Option<Vec<String>> = match &needs {
@@ -278,7 +281,8 @@ pub(crate) fn run(
     let aggregate = AggregateRequest::read(request.body, CursorField::Required)?;
     context.read_validation(request.body)?;
     let namespace = context.namespace(aggregate.collection)?;
-    let scope = context.parse_scope().with_let(aggregate.variables)?;
+    let scope = collated_scope(context, aggregate.collection, aggregate.collation, context.parse_scope())?;
+    let scope = scope.with_let(aggregate.variables)?;
     let split = write_stage::split(context.database, aggregate.pipeline, &scope)?;
     if let Some(SplitPipeline { rest, stage }) = split {
         let pipeline = RawArray::from_document(&rest);
@@ -307,7 +311,9 @@ pub(super) fn open(
     let namespace = context.namespace(aggregate.collection)?;
     let account = context.query_account();
     let watch = EvaluationWatch::of(context.record.operation());
-    let scope = context.watched_scope(&watch).with_let(aggregate.variables)?;
+    let scope = context.watched_scope(&watch);
+    let scope = collated_scope(context, aggregate.collection, aggregate.collation, scope)?;
+    let scope = scope.with_let(aggregate.variables)?;
     let source = source_of(context, aggregate, &scope, &account)?;
     let cursor = NewCursor {
         watch: Some(watch),
@@ -317,6 +323,30 @@ pub(super) fn open(
         ..NewCursor::new(command, namespace.to_string(), Box::new(source), account)
     };
     cursor_reply::open(context, cursor, reply)
+}
+
+/// The scope of a read of a collection or view, with the collation that it has.
+pub(super) fn collated_scope(
+    context: &Context<'_>,
+    name: &str,
+    collation: CollationChoice<'_>,
+    scope: ParseScope,
+) -> Result<ParseScope, CommandError> {
+    let given = collation.given()?;
+    if name == COLLECTIONLESS {
+        return Ok(scope.collated_by(&given.unwrap_or_default()));
+    }
+    let of_name = match context.collection(name)? {
+        Some(collection) => match given {
+            None => collection.text_order().clone(),
+            Some(given) => given,
+        },
+        None => match context.view(name)? {
+            Some(view) => view.order(given.as_ref())?,
+            None => given.unwrap_or_default(),
+        },
+    };
+    Ok(scope.collated_by(&of_name))
 }
 
 /// Stages that a transaction may not have.
@@ -439,7 +469,8 @@ fn source_of_collection(
         }
     };
     let (shared, database) = (Arc::clone(context.shared), context.database.to_owned());
-    Ok(AggregateSource { shared, database, reader, input, run, account: account.clone() })
+    let order = scope.text_order().clone();
+    Ok(AggregateSource { shared, database, reader, input, run, account: account.clone(), order })
 }
 
 /// Refuses `$documents` over a collection.

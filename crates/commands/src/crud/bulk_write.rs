@@ -14,7 +14,6 @@ use pando_document::{DocumentWriter, RawDocument, RawValue};
 use pando_query::expression::ParseScope;
 
 use super::bulk_write_results::{Found, Results};
-use super::collation::refuse_collation;
 use super::delete::{DeleteParts, delete_batch};
 use super::insert::{check_batch_length, ends_session_transaction, ends_transaction, insert_batch};
 use super::statement_parts::{array_of_documents, check_stages, checked_hint, checked_modification};
@@ -22,6 +21,7 @@ use super::update::update_batch;
 use super::update_statement::{Reach, UpdateParts, Upsert};
 use super::write_reply::{FailedWrite, Order, write_retried};
 use crate::arguments::{Argument, Arguments, missing};
+use crate::collation::CollationChoice;
 use crate::context::Context;
 use crate::cursor_reply::{self, ListSource, NewCursor, cursor_batch_size};
 use crate::{CommandError, ErrorCode, Request};
@@ -197,7 +197,7 @@ fn read_update(operation: &RawDocument) -> Result<Operation<'_>, CommandError> {
             "multi" if argument.boolean()? == Some(true) => parts.reach = Reach::Many,
             "upsert" if argument.boolean()? == Some(true) => parts.upsert = Upsert::Yes,
             "multi" | "upsert" => {}
-            "collation" => refuse_collation(argument.document()?)?,
+            "collation" => parts.collation = CollationChoice::of(argument.document()?),
             "upsertSupplied" => {
                 argument.boolean()?;
             }
@@ -212,6 +212,7 @@ fn read_update(operation: &RawDocument) -> Result<Operation<'_>, CommandError> {
 
 fn read_delete(operation: &RawDocument) -> Result<Operation<'_>, CommandError> {
     let (mut query, mut reach, mut hint) = (None, Reach::One, None);
+    let mut collation = CollationChoice::Inherited;
     for argument in Arguments::inside("BulkWriteDeleteOp", operation) {
         let argument = argument?;
         match argument.name {
@@ -220,12 +221,12 @@ fn read_delete(operation: &RawDocument) -> Result<Operation<'_>, CommandError> {
             "hint" => hint = Some(checked_hint(argument.value)?),
             "multi" if argument.boolean()? == Some(true) => reach = Reach::Many,
             "multi" => {}
-            "collation" => refuse_collation(argument.document()?)?,
+            "collation" => collation = CollationChoice::of(argument.document()?),
             _ => return Err(argument.unknown()),
         }
     }
     let query = query.ok_or_else(|| missing("BulkWriteDeleteOp", "filter"))?;
-    Ok(Operation::Delete(DeleteParts { query, reach, hint }))
+    Ok(Operation::Delete(DeleteParts { query, reach, hint, collation }))
 }
 
 /// Carries out run after run.

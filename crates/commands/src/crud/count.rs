@@ -8,11 +8,11 @@ use pando_query::filter::Filter;
 use pando_query::shell_text::value_text;
 
 use super::aggregate::AggregateRequest;
-use super::collation::refuse_collation;
 use super::selection::{self, Selection};
 use super::view_read::{self, Stages};
 use super::write_reply::count;
 use crate::arguments::{Arguments, collection_name_or};
+use crate::collation::CollationChoice;
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -27,6 +27,7 @@ pub(crate) fn run(
     let mut hint = None;
     let mut limit = None;
     let mut skip = 0;
+    let mut collation = CollationChoice::Inherited;
     for argument in Arguments::of_command("count", request.body) {
         let argument = argument?;
         match argument.name {
@@ -34,16 +35,17 @@ pub(crate) fn run(
             "limit" => limit = Some(limit_of(argument.value)?).filter(|limit| *limit > 0),
             "skip" => skip = argument.natural()?.unwrap_or(0),
             "hint" => hint = Some(argument.value),
-            "collation" => refuse_collation(argument.document()?)?,
+            "collation" => collation = CollationChoice::of(argument.document()?),
             "fields" | "fromMongos" => {}
             _ => argument.refuse_unless_generic()?,
         }
     }
     let namespace = context.readable(name)?;
-    let filter = Filter::parse_for_plan(query, &context.reading_scope())?;
     let reader = context.reader()?;
     let reach = limit.map(|limit| limit.saturating_add(skip));
     let collection = context.collection(namespace.collection())?;
+    let scope = context.reading_scope();
+    let filter = Filter::parse_for_plan(query, &*collation.scope_in(&scope, collection.as_deref())?)?;
     if collection.is_none() && context.view(name)?.is_some() {
         drop(reader);
         let mut stages = Stages::default();
@@ -52,7 +54,7 @@ pub(crate) fn run(
         stages.push("$count", "count");
         let stages = stages.to_array();
         let stages = RawArray::from_document(&stages);
-        let request = AggregateRequest { hint, ..AggregateRequest::of(name, stages) };
+        let request = AggregateRequest { hint, collation, ..AggregateRequest::of(name, stages) };
         reply.append("n", count(view_read::count(context, &request)?));
         return Ok(());
     }

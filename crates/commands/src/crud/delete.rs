@@ -8,7 +8,6 @@ use pando_document::{DocumentWriter, Number, RawDocument, RawDocumentBuf, RawVal
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 
-use super::collation::refuse_collation;
 use super::insert::{check_batch_length, ends_session_transaction};
 use super::selection::{self, Selection};
 use super::statement_batch::{BatchOutcome, Effect, Statement, StatementBatch, StatementRun};
@@ -19,6 +18,7 @@ use super::write_reply::{
     Order, capped_removal, count, tried, write_errors, write_retried, writes_into_view,
 };
 use crate::arguments::{Arguments, collection_name, missing};
+use crate::collation::CollationChoice;
 use crate::context::Context;
 use crate::error::write_failure;
 use crate::operation_counters::OperationKind;
@@ -31,6 +31,7 @@ pub(super) struct DeleteParts<'a> {
     pub query: &'a RawDocument,
     pub reach: Reach,
     pub hint: Option<RawValue<'a>>,
+    pub collation: CollationChoice<'a>,
 }
 
 /// Deletes.
@@ -87,7 +88,7 @@ pub(super) fn delete_batch(
         let lease = context.lease(namespace).map_err(|error| capped_removal(error, namespace))?;
         let Some(lease) = lease else {
             for part in parts {
-                Filter::parse_for_plan(part.query, scope)?;
+                Filter::parse_for_plan(part.query, &*part.collation.scope_in(scope, None)?)?;
             }
             return Ok(());
         };
@@ -115,13 +116,14 @@ impl DeleteParts<'_> {
 
 fn parse_parts(delete: &RawDocument) -> Result<DeleteParts<'_>, CommandError> {
     let (mut query, mut reach, mut hint) = (None, None, None);
+    let mut collation = CollationChoice::Inherited;
     for argument in Arguments::inside("delete.deletes", delete) {
         let argument = argument?;
         match argument.name {
             "q" => query = argument.document()?,
             "limit" => reach = Some(reach_of(argument.value)?),
             "hint" => hint = Some(checked_hint(argument.value)?),
-            "collation" => refuse_collation(argument.document()?)?,
+            "collation" => collation = CollationChoice::of(argument.document()?),
             "sampleId" => {}
             _ => return Err(argument.unknown()),
         }
@@ -130,6 +132,7 @@ fn parse_parts(delete: &RawDocument) -> Result<DeleteParts<'_>, CommandError> {
         query: query.ok_or_else(|| missing("delete.deletes", "q"))?,
         reach: reach.ok_or_else(|| missing("delete.deletes", "limit"))?,
         hint,
+        collation,
     })
 }
 
@@ -194,7 +197,8 @@ impl Statement for DeleteParts<'_> {
             Reach::One => Some(1),
             Reach::Many => None,
         };
-        let selection = Selection::new(Filter::parse_for_plan(self.query, scope)?, None, self.hint, limit)?;
+        let scope = self.collation.scope_in(scope, Some(collection))?;
+        let selection = Selection::new(Filter::parse_for_plan(self.query, &scope)?, None, self.hint, limit)?;
         let keys = selection::keys(&selection, collection, &**transaction, context, documents_max(context))?;
         let Some(keys) = keys else { return Ok(StatementRun::TooLarge(Box::new(selection))) };
         let mut outcome = DeleteOutcome::default();

@@ -2,16 +2,18 @@
 
 mod values;
 
+use std::borrow::Cow;
+
 use pando_document::{DocumentWriter, RawArray, RawDocument, RawValue};
 use pando_query::filter::Filter;
 use pando_query::path::Path;
 
 use self::values::Values;
-use super::aggregate::AggregateRequest;
-use super::collation::refuse_collation;
+use super::aggregate::{self, AggregateRequest};
 use super::selection::{self, Reader, Selection};
 use super::view_read::{self, Stages};
 use crate::arguments::{Arguments, collection_name_or, missing};
+use crate::collation::CollationChoice;
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -25,13 +27,14 @@ pub(crate) fn run(
     let mut query = RawDocument::empty();
     let mut key = None;
     let mut hint = None;
+    let mut collation = CollationChoice::Inherited;
     for argument in Arguments::of_command("distinct", request.body) {
         let argument = argument?;
         match argument.name {
             "key" => key = argument.string()?,
             "query" => query = argument.document()?.unwrap_or(query),
             "hint" => hint = Some(argument.value),
-            "collation" => refuse_collation(argument.document()?)?,
+            "collation" => collation = CollationChoice::of(argument.document()?),
             _ => argument.refuse_unless_generic()?,
         }
     }
@@ -44,23 +47,28 @@ pub(crate) fn run(
     }
     let path = Path::new(key);
     let namespace = context.readable(name)?;
-    let filter = Filter::parse_for_plan(query, &context.reading_scope())?;
     let snapshot = context.reader()?;
     let held = snapshot.hold()?;
     let account = context.query_account();
-    let mut values = Values::new(&account);
     let check = || {
         account.report(context.operation);
         context.check()
     };
     let found = held.collection(context.catalog(), namespace.database(), namespace.collection())?;
     drop(held);
+    let scope = context.reading_scope();
+    let scope = match found.is_none() {
+        true => Cow::Owned(aggregate::collated_scope(context, name, collation, scope)?),
+        false => collation.scope_in(&scope, found.as_deref())?,
+    };
+    let filter = Filter::parse_for_plan(query, &scope)?;
+    let mut values = Values::new(&account, scope.text_order());
     if found.is_none() && context.view(name)?.is_some() {
         let mut stages = Stages::default();
         stages.push_match(query)?;
         let stages = stages.to_array();
         let stages = RawArray::from_document(&stages);
-        let request = AggregateRequest { hint, ..AggregateRequest::of(name, stages) };
+        let request = AggregateRequest { hint, collation, ..AggregateRequest::of(name, stages) };
         view_read::for_each(context, &request, |document| {
             values.add_leaves(document, &path, &mut || check())
         })?;

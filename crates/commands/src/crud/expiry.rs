@@ -11,6 +11,7 @@
 use std::sync::Arc;
 
 use pando_catalog::{Bytes, Collection, ID_INDEX, Namespace, WriteTransaction};
+use pando_collation::TextOrder;
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
 use pando_query::filter::Filter;
 use pando_query::plan::Hint;
@@ -123,7 +124,9 @@ pub(crate) fn remove(
 ) -> Result<(), CommandError> {
     let Some(lease) = context.lease(namespace)? else { return Ok(()) };
     let Some(filter) = filter_by(&lease, index, context.shared.now_ms()) else { return Ok(()) };
-    let parsed = Filter::parse(&filter, &context.parse_scope())?;
+    // The filter of a partial index compares as the index does.
+    let order = lease.index(index).map_or(&TextOrder::SIMPLE, |index| index.text_order());
+    let parsed = Filter::parse(&filter, &context.parse_scope().collated_by(order))?;
     let selection = Selection::by_index(parsed, Hint::OfServer(index.to_owned()), REMOVAL_DOCUMENTS_MAX);
     let collection: &Arc<Collection> = &lease;
     let change = |context: &Context<'_>,

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use pando_catalog::{Collection, SnapshotTimestamp};
+use pando_collation::TextOrder;
 use pando_document::{Document, DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_query::execute::{ExecutionFigures, Executor, Revisits};
 use pando_query::explain::{
@@ -21,11 +22,12 @@ use pando_query::sort::Sort;
 
 use super::aggregate::{
     AggregateRequest, CursorField, MeasuredPipeline, PlannedPipeline, Subject, check_documents,
-    collection_of, measure,
+    collated_scope, collection_of, measure,
 };
 use super::find_request::{FindRequest, ParsedFind};
 use super::{view_read, write_stage};
 use crate::arguments::{Argument, Arguments, collection_name_or, missing};
+use crate::collation::CollationChoice;
 use crate::context::Context;
 use crate::identity::MONGODB_VERSION;
 use crate::reader::Reader;
@@ -87,6 +89,8 @@ struct Explained {
     /// The skip and limit of the execution, where the plan as it is shown does not have them.
     reach: (u64, Option<u64>),
     answer: Answer,
+    /// The order of strings.
+    order: TextOrder,
 }
 
 /// How a projection is shown.
@@ -124,6 +128,13 @@ pub(crate) fn explain(
         if !READS.contains(&name) {
             return Err(not_a_collection(&namespace));
         }
+        let given = CollationChoice::of(collation_in(command)?).given()?;
+        if given.is_some_and(|given| given != view.order) {
+            return Err(CommandError::failed(
+                ErrorCode::OptionNotSupportedOnView,
+                "Cannot override a view's default collation",
+            ));
+        }
         let below = view_read::as_aggregate(&view, name, command)?;
         return explain(context, &below, verbosity, reply);
     }
@@ -138,7 +149,8 @@ pub(crate) fn explain(
     let display = Display { projection, purpose: explained.purpose, choice: explained.choice };
     let (filter, plan) = (&explained.filter, &explained.plan);
     let mut sections = Document::new();
-    sections.push("queryPlanner", query_planner(&namespace.to_string(), filter, plan, display));
+    sections
+        .push("queryPlanner", query_planner(&namespace.to_string(), filter, plan, display, &explained.order));
     let mut stages = Vec::new();
     if verbosity == "queryPlanner" {
         stages = explained.stages.explain(None);
@@ -194,6 +206,7 @@ fn explained(
     };
     let variables = command.get("let")?.and_then(|variables| variables.as_document());
     let scope = context.parse_scope().with_let(variables.unwrap_or(RawDocument::empty()))?;
+    let scope = sought.collation.scope_in(&scope, collection.map(Arc::as_ref))?;
     explained_search(&sought, &scope, collection)
 }
 
@@ -207,10 +220,11 @@ struct Sought<'c> {
     purpose: Purpose,
     reach: (u64, Option<u64>),
     answer: Answer,
+    collation: CollationChoice<'c>,
 }
 
 impl<'c> Sought<'c> {
-    /// All documents; the hint stands in `options`.
+    /// All documents; hint and collation stand in `options`.
     fn of(options: &'c RawDocument, purpose: Purpose) -> Result<Sought<'c>, CommandError> {
         Ok(Sought {
             filter: RawDocument::empty(),
@@ -220,8 +234,13 @@ impl<'c> Sought<'c> {
             purpose,
             reach: (0, None),
             answer: Answer::Documents,
+            collation: CollationChoice::of(collation_in(options)?),
         })
     }
+}
+
+fn collation_in(options: &RawDocument) -> Result<Option<&RawDocument>, CommandError> {
+    Ok(options.get("collation")?.and_then(|collation| collation.as_document()))
 }
 
 fn filter_in<'c>(command: &'c RawDocument, name: &str) -> Result<&'c RawDocument, CommandError> {
@@ -285,7 +304,9 @@ fn explained_find(
     collection: Option<&Arc<Collection>>,
 ) -> Result<Explained, CommandError> {
     let request = FindRequest::read(command)?;
-    let parsed = ParsedFind::parse(&request, &context.parse_scope())?;
+    let scope = context.parse_scope();
+    let scope = request.collation.scope_in(&scope, collection.map(Arc::as_ref))?;
+    let parsed = ParsedFind::parse(&request, &scope)?;
     let plan = plan_for(&parsed.specification(), collection)?;
     let Display { projection, choice, .. } = parsed.display();
     let projection = match projection {
@@ -294,7 +315,8 @@ fn explained_find(
         ExplainedProjection::General(written) => Some((written.to_owned(), Shape::General)),
     };
     let disk_use = request.disk_use;
-    Ok(Explained { projection, choice, disk_use, ..Explained::of(parsed.filter, plan) })
+    let order = parsed.order;
+    Ok(Explained { projection, choice, disk_use, order, ..Explained::of(parsed.filter, plan) })
 }
 
 fn explained_aggregate(
@@ -303,7 +325,9 @@ fn explained_aggregate(
     collection: Option<&Arc<Collection>>,
 ) -> Result<Explained, CommandError> {
     let request = AggregateRequest::read(command, CursorField::Optional)?;
-    let scope = context.parse_scope().with_let(request.variables)?;
+    let scope = collated_scope(context, request.collection, request.collation, context.parse_scope())?;
+    let scope = scope.with_let(request.variables)?;
+    let order = scope.text_order().clone();
     let split = write_stage::split(context.database, request.pipeline, &scope)?;
     let stages = split.as_ref().map_or(request.pipeline, |split| RawArray::from_document(&split.rest));
     let pipeline = Pipeline::parse(stages, &scope)?;
@@ -318,12 +342,13 @@ fn explained_aggregate(
             let projection = projection_of(&planned.rest.needs());
             let stages = planned.rest;
             let plain = Explained::of(planned.filter, planned.plan);
-            Ok(Explained { stages, write_stage, disk_use, projection, choice, ..plain })
+            Ok(Explained { stages, write_stage, disk_use, projection, choice, order, ..plain })
         }
         None => Ok(Explained {
             stages: pipeline,
             write_stage,
             disk_use,
+            order,
             ..Explained::of(Filter::everything(), no_documents())
         }),
     }
@@ -351,7 +376,7 @@ fn explained_search(
 ) -> Result<Explained, CommandError> {
     let filter = Filter::parse_for_plan(sought.filter, scope)?;
     let hint = sought.hint.map_or(Ok(None), Hint::parse)?;
-    let sort = Sort::parse(sought.sort.unwrap_or(RawDocument::empty()))?;
+    let sort = Sort::parse(sought.sort.unwrap_or(RawDocument::empty()))?.collated_by(scope.text_order());
     let values: Vec<String> = sought.values.iter().map(|path| (*path).to_owned()).collect();
     let (needs, consumer) = match (sought.purpose, sought.values) {
         (Purpose::Count, _) => (ProjectionNeeds::Nothing, Consumer::Groups),
@@ -371,6 +396,7 @@ fn explained_search(
         choice: choice_of(sought.hint),
         reach: sought.reach,
         answer: sought.answer,
+        order: scope.text_order().clone(),
         ..Explained::of(filter, plan)
     })
 }
@@ -393,6 +419,7 @@ impl Explained {
             choice: Choice::Free,
             reach: (0, None),
             answer: Answer::Documents,
+            order: TextOrder::SIMPLE,
         }
     }
 
@@ -425,7 +452,7 @@ fn execute(
     let (figures, stages) = match subject {
         subject if !explained.stages.is_empty() => {
             let MeasuredPipeline { figures, run } =
-                measure(context, &held, subject, &explained.stages, &memory)?;
+                measure(context, &held, subject, &explained.stages, &explained.order, &memory)?;
             (figures, Some(run))
         }
         Some(Subject { collection, plan }) => {

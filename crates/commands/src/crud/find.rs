@@ -23,6 +23,7 @@ use super::row_metadata::RowMetadata;
 use super::selection::project;
 use super::tail_source::TailSource;
 use super::view_read;
+use crate::collation::CollationChoice;
 use crate::context::Context;
 use crate::cursor_reply::{self, FIRST_BATCH_DEFAULT, NewCursor};
 use crate::cursors::{BatchPlace, CursorSource};
@@ -52,7 +53,9 @@ pub(crate) fn run(
         return view_read::find(context, request, &find, reply);
     }
     let watch = EvaluationWatch::in_mode(context.record.operation(), context.blocking);
-    let parsed = ParsedFind::parse(&find, &context.watched_scope(&watch))?;
+    let scope = context.watched_scope(&watch);
+    let scope = find.collation.scope_in(&scope, found.as_deref())?;
+    let parsed = ParsedFind::parse(&find, &scope)?;
     let memory = StageMemory::new(context.query_account(), find.disk_use);
     let mut snapshot = None;
     let source: Box<dyn CursorSource> = match found {
@@ -106,7 +109,8 @@ fn tail_source(
     };
     check_read_concern(context, &collection)?;
     context.note(|notes| notes.plan = PlanSummary::Collection);
-    let metadata = RowMetadata::new(&parsed.metadata, collection.layout(), &parsed.sort, None)?;
+    let metadata =
+        RowMetadata::new(&parsed.metadata, collection.layout(), (&parsed.sort, &parsed.order), None)?;
     Ok(Box::new(TailSource::new(context.shared, collection, tailing, parsed, metadata)))
 }
 
@@ -130,7 +134,8 @@ fn point_lookup_id<'a>(find: &FindRequest<'a>) -> Option<RawValue<'a>> {
         && find.batch_size.unwrap_or(FIRST_BATCH_DEFAULT) > 0
         && find.sort.is_none()
         && find.tailing.is_none()
-        && find.metadata.is_empty();
+        && find.metadata.is_empty()
+        && matches!(find.collation, CollationChoice::Inherited);
     if plain { point_lookup(find.filter) } else { None }
 }
 
@@ -147,8 +152,9 @@ fn find_point(
     // Parsed first, so that a wrong projection is refused even if there is no document.
     let projection = match find.projection {
         Some(projection) => {
-            let scope = context.parse_scope().with_let(find.variables)?;
-            Some(Projection::parse(projection, &scope)?)
+            let scope = context.parse_scope();
+            let scope = find.collation.scope_in(&scope, Some(&collection))?;
+            Some(Projection::parse(projection, &scope.with_let(find.variables)?)?)
         }
         None => None,
     };
@@ -201,7 +207,12 @@ impl FindSource {
         context.note_stages(&parsed.filter, &plan, parsed.display());
         let sorting = if plan.sort.is_some() { Sorting::InMemory } else { Sorting::ByAccess };
         let one_at_most = matches!(plan.access, Access::Id(_)).then_some(1);
-        let metadata = RowMetadata::new(&parsed.metadata, collection.layout(), &parsed.sort, Some(&plan))?;
+        let metadata = RowMetadata::new(
+            &parsed.metadata,
+            collection.layout(),
+            (&parsed.sort, &parsed.order),
+            Some(&plan),
+        )?;
         let executor = Executor::new(collection, plan, memory, Revisits::Impossible)?;
         let ParsedFind { projection, filter, limit, sort, .. } = parsed;
         // Documents that are sorted by a score have it.

@@ -1,5 +1,6 @@
 //! `findAndModify`: changes or removes one document and answers its old or its new form.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use pando_catalog::{Collection, WriteTransaction};
@@ -8,12 +9,12 @@ use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::projection::Projection;
 
-use super::collation::refuse_collation;
 use super::insert::ends_transaction;
 use super::selection::{self, Selection};
 use super::statement_parts::{array_of_documents, checked_hint, checked_modification};
 use super::update_statement::{Reach, UpdateParts, UpdateStatement, Upsert};
 use crate::arguments::{Arguments, collection_name};
+use crate::collation::CollationChoice;
 use crate::context::Context;
 use crate::error::write_failure;
 use crate::sessions::write_record::Image;
@@ -44,6 +45,7 @@ struct Parts<'a> {
     change: Change<'a>,
     answer: Answer,
     upsert: Upsert,
+    collation: CollationChoice<'a>,
 }
 
 /// The effect.
@@ -73,6 +75,7 @@ pub(crate) fn run(
         // As durable as the client wants it now.
         let work = context.begin_work()?;
         context.commit_work(work)?;
+        let scope = parts.collation.scope_in(&scope, context.collection(name)?.as_deref())?;
         write_reply(reply, &parts, &outcome, &scope)?;
         reply.append_i32("retriedStmtId", context.retried_statement());
         return Ok(());
@@ -82,11 +85,12 @@ pub(crate) fn run(
             Some(lease) => lease,
             None if parts.upsert == Upsert::Yes => context.lease_or_create(&namespace)?,
             None => {
-                parts.check_alone(&scope)?;
+                parts.check_alone(&*parts.collation.scope_in(&scope, None)?)?;
                 return Ok(Outcome::default());
             }
         };
         let mut work = context.begin_work()?;
+        let scope = parts.collation.scope_in(&scope, Some(&lease))?;
         let outcome = modify(context, &lease, work.writer(), &parts, &scope)?;
         remember(context, &parts, &outcome);
         context.commit_work(work)?;
@@ -100,6 +104,11 @@ pub(crate) fn run(
             notes.upserted = Some(u64::from(outcome.upserted.is_some()));
         }
     });
+    // A projection of the element that matched asks the filter again.
+    let scope = match parts.projection {
+        Some(_) => parts.collation.scope_in(&scope, context.collection(name)?.as_deref())?,
+        None => Cow::Borrowed(&scope),
+    };
     write_reply(reply, &parts, &outcome, &scope)
 }
 
@@ -143,6 +152,7 @@ fn parse(body: &RawDocument) -> Result<Parts<'_>, CommandError> {
         change: Change::Remove,
         answer: Answer::Before,
         upsert: Upsert::No,
+        collation: CollationChoice::Inherited,
     };
     let mut remove = false;
     let mut update = None;
@@ -163,7 +173,7 @@ fn parse(body: &RawDocument) -> Result<Parts<'_>, CommandError> {
             "bypassDocumentValidation" => {
                 argument.lenient_boolean()?;
             }
-            "collation" => refuse_collation(argument.document()?)?,
+            "collation" => parts.collation = CollationChoice::of(argument.document()?),
             _ => argument.refuse_unless_generic()?,
         }
     }
@@ -203,12 +213,14 @@ impl<'a> Parts<'a> {
             hint: self.hint,
             reach: Reach::One,
             upsert: self.upsert,
+            collation: self.collation,
         };
         UpdateStatement::parse(parts, scope)
     }
 
     fn selection(&self, scope: &ParseScope) -> Result<Selection, CommandError> {
-        Selection::new(Filter::parse_for_plan(self.query, scope)?, self.sort, self.hint, Some(1))
+        let sort = self.sort.map(|sort| (sort, scope.text_order()));
+        Selection::new(Filter::parse_for_plan(self.query, scope)?, sort, self.hint, Some(1))
     }
 
     /// Checks a request whose collection does not exist.

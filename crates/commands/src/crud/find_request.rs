@@ -1,5 +1,6 @@
 //! The fields of `find`, read and parsed.
 
+use pando_collation::TextOrder;
 use pando_document::{RawDocument, RawValue};
 use pando_keyorder::Direction;
 use pando_query::explain::{Choice, Display, ExplainedProjection, Purpose};
@@ -10,9 +11,9 @@ use pando_query::plan::{FindSpecification, Hint, ProjectionNeeds, Scores};
 use pando_query::projection::Projection;
 use pando_query::sort::Sort;
 
-use super::collation::refuse_collation;
 use super::row_metadata::WantedMetadata;
 use crate::arguments::{Argument, Arguments, collection_name};
+use crate::collation::CollationChoice;
 use crate::cursor_facts::Expiry;
 use crate::cursor_reply::Keeping;
 use crate::cursors::Tailing;
@@ -28,6 +29,7 @@ pub(crate) struct FindRequest<'a> {
     pub min: Option<&'a RawDocument>,
     pub max: Option<&'a RawDocument>,
     pub variables: &'a RawDocument,
+    pub collation: CollationChoice<'a>,
     pub skip: u64,
     pub limit: Option<u64>,
     pub batch_size: Option<u64>,
@@ -56,6 +58,7 @@ impl<'a> FindRequest<'a> {
             min: None,
             max: None,
             variables: RawDocument::empty(),
+            collation: CollationChoice::Inherited,
             skip: 0,
             limit: None,
             batch_size: None,
@@ -120,7 +123,7 @@ impl<'a> FindRequest<'a> {
             "allowDiskUse" => {
                 self.disk_use = if argument.flag()? { DiskUse::Allowed } else { DiskUse::Forbidden };
             }
-            "collation" => refuse_collation(Some(argument.object()?))?,
+            "collation" => self.collation = CollationChoice::of(Some(argument.object()?)),
             "tailable" => follows.tailable = argument.flag()?,
             "awaitData" => follows.awaits_data = argument.flag()?,
             "returnKey" => self.metadata.returns_key = argument.flag()?,
@@ -162,6 +165,8 @@ pub(crate) struct ParsedFind<'a> {
     pub filter: Filter,
     pub sort: Sort,
     pub projection: Option<Projection>,
+    /// The order of strings.
+    pub order: TextOrder,
     hint: Option<Hint>,
     needed_paths: Option<Vec<String>>,
     pub metadata: WantedMetadata,
@@ -195,7 +200,8 @@ impl<'a> ParsedFind<'a> {
         let needed_paths = projection.as_ref().filter(|_| metadata.is_empty());
         Ok(ParsedFind {
             filter,
-            sort: request.sort.map_or(Ok(Sort::Unordered), Sort::parse)?,
+            sort: request.sort.map_or(Ok(Sort::Unordered), Sort::parse)?.collated_by(scope.text_order()),
+            order: scope.text_order().clone(),
             needed_paths: needed_paths.and_then(Projection::needed_paths),
             metadata,
             projection,
@@ -232,6 +238,7 @@ impl<'a> ParsedFind<'a> {
             hint: self.hint.as_ref(),
             min: self.min,
             max: self.max,
+            order: &self.order,
             ..FindSpecification::matching(&self.filter)
         }
     }

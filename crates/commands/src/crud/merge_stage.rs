@@ -15,6 +15,7 @@
 mod writer;
 
 use pando_catalog::{ID_INDEX, IndexDescription, Namespace, Uniqueness};
+use pando_collation::TextOrder;
 use pando_document::{Document, RawArray, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_query::expression::{Expression, FieldPath, ParseScope};
 
@@ -131,14 +132,15 @@ impl Merge {
     }
 
     /// Refuses a target without an index by which the fields of `on` are unique.
-    fn check_unique(&self, context: &Context<'_>) -> Result<(), CommandError> {
+    fn check_unique(&self, context: &Context<'_>, order: &TextOrder) -> Result<(), CommandError> {
+        let found = context.catalog().collection(self.target.database(), self.target.collection());
         if self.on == ["_id"] {
             return Ok(());
         }
-        let found = context.catalog().collection(self.target.database(), self.target.collection());
         let is_unique = |index: &IndexDescription| {
             (index.unique == Uniqueness::Unique || index.name == ID_INDEX)
                 && index.specification.get("partialFilterExpression").is_ok_and(|filter| filter.is_none())
+                && index.text_order == *order
                 && index.fields.len() == self.on.len()
                 && index.fields.iter().all(|field| self.on.contains(&field.path))
         };

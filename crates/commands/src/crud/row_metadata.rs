@@ -9,6 +9,7 @@
 //! | random value | none: no stage of a find gives one |
 
 use pando_catalog::{FieldKind, IndexField, Layout};
+use pando_collation::TextOrder;
 use pando_document::{Document, RawBinary, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_query::expression::ParseScope;
 use pando_query::plan::{Plan, ReturnedKey};
@@ -79,6 +80,7 @@ pub(super) struct RowMetadata {
     is_heap: bool,
     index_key: Option<ReturnedKey>,
     sort_fields: Vec<IndexField>,
+    order: TextOrder,
 }
 
 impl RowMetadata {
@@ -86,7 +88,7 @@ impl RowMetadata {
     pub fn new(
         wanted: &WantedMetadata,
         layout: &Layout,
-        sort: &Sort,
+        (sort, order): (&Sort, &TextOrder),
         plan: Option<&Plan>,
     ) -> Result<Option<RowMetadata>, CommandError> {
         if wanted.is_empty() {
@@ -109,7 +111,13 @@ impl RowMetadata {
         }
         let index_key = plan.and_then(|plan| ReturnedKey::of(&plan.access));
         let is_heap = *layout == Layout::Heap;
-        Ok(Some(RowMetadata { wanted: wanted.clone(), is_heap, index_key, sort_fields }))
+        Ok(Some(RowMetadata {
+            wanted: wanted.clone(),
+            is_heap,
+            index_key,
+            sort_fields,
+            order: order.clone(),
+        }))
     }
 
     /// Appends a document with its metadata. `projected` is the document as the projection leaves it.
@@ -146,7 +154,7 @@ impl RowMetadata {
             Metadata::RecordId => Some(self.record_id(key)),
             Metadata::IndexKey => self.index_key.is_some().then_some(self.key_of(document)?).map(Value::from),
             Metadata::SortKey => {
-                let keys = ReturnedKey::sort_key(&self.sort_fields, document)?;
+                let keys = ReturnedKey::sort_key(&self.sort_fields, &self.order, document)?;
                 Some(Value::Array(keys))
             }
             Metadata::RandomValue => None,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pando_catalog::{Caller, Collection, IdKey, SnapshotTimestamp, Transaction};
+use pando_collation::TextOrder;
 use pando_document::{RawDocument, RawValue};
 use pando_query::execute::{Executor, Revisits};
 use pando_query::explain::{Choice, Display, ExplainedProjection, Purpose};
@@ -26,15 +27,15 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Parses sort and hint.
+    /// Parses sort and hint. A sort comes with the order of its strings.
     pub fn new(
         filter: Filter,
-        sort: Option<&RawDocument>,
+        sort: Option<(&RawDocument, &TextOrder)>,
         hint: Option<RawValue<'_>>,
         limit: Option<u64>,
     ) -> Result<Selection, CommandError> {
         let sort = match sort {
-            Some(sort) => Sort::parse(sort)?,
+            Some((sort, order)) => Sort::parse(sort)?.collated_by(order),
             None => Sort::Unordered,
         };
         let hint = match hint {
@@ -62,7 +63,7 @@ impl Selection {
     /// The key by which the only document that can match is found, where the filter asks for nothing else.
     /// Notes the plan.
     fn only_id(&self, context: &Context<'_>, collection: &Collection) -> Option<IdKey> {
-        let plan = plan_by_id(&self.specification())?;
+        let plan = plan_by_id(&self.specification(), collection.text_order())?;
         let Plan { access: Access::Id(id), residual: None, .. } = &plan else { return None };
         context.note_plan(&plan, Purpose::Find);
         context.note_stages(&self.filter, &plan, display_of(Purpose::Find));

@@ -7,13 +7,13 @@ use pando_catalog::{Collection, Namespace, WriteTransaction};
 use pando_document::{DocumentWriter, RawDocument, RawValue, Value};
 use pando_query::expression::ParseScope;
 
-use super::collation::refuse_collation;
 use super::insert::{check_batch_length, ends_session_transaction};
 use super::statement_batch::{BatchOutcome, Effect, Statement, StatementBatch, StatementRun};
 use super::statement_parts::{array_of_documents, check_stages, checked_hint, checked_modification};
 use super::update_statement::{Reach, UpdateOutcome, UpdateParts, UpdateStatement, Upsert};
 use super::write_reply::{FailedWrite, Order, count, tried, write_errors, write_retried, writes_into_view};
 use crate::arguments::{Arguments, collection_name, missing};
+use crate::collation::CollationChoice;
 use crate::context::Context;
 use crate::operation_counters::OperationKind;
 use crate::{CommandError, ErrorCode, Request, unit_of_work};
@@ -106,7 +106,7 @@ fn parse_parts(update: &RawDocument) -> Result<UpdateParts<'_>, CommandError> {
             "multi" if argument.boolean()? == Some(true) => parts.reach = Reach::Many,
             "upsert" if argument.boolean()? == Some(true) => parts.upsert = Upsert::Yes,
             "multi" | "upsert" => {}
-            "collation" => refuse_collation(argument.document()?)?,
+            "collation" => parts.collation = CollationChoice::of(argument.document()?),
             "upsertSupplied" => {
                 argument.boolean()?;
             }
@@ -129,7 +129,11 @@ fn check_without_collection(
 ) -> Result<BatchOutcome<UpdateOutcome>, CommandError> {
     let mut batch = BatchOutcome::default();
     for (index, part) in parts.iter().enumerate() {
-        match UpdateStatement::parse(part.clone(), scope) {
+        match part
+            .collation
+            .scope_in(scope, None)
+            .and_then(|scope| UpdateStatement::parse(part.clone(), &scope))
+        {
             Ok(_) => batch.succeed(index, UpdateOutcome::default()),
             Err(error @ CommandError::WouldBlock(_)) => return Err(error),
             Err(CommandError::Failed(failure)) => {
@@ -161,7 +165,8 @@ impl<'a> Statement for UpdateParts<'a> {
                 "Cannot use (or request) retryable writes with multi=true",
             ));
         }
-        let statement = UpdateStatement::parse(self.clone(), scope)?;
+        let scope = self.collation.scope_in(scope, Some(collection))?;
+        let statement = UpdateStatement::parse(self.clone(), &scope)?;
         Ok(match statement.run(context, collection, transaction)? {
             Some(outcome) => StatementRun::Done(outcome),
             None => StatementRun::TooLarge(Box::new(statement)),

@@ -20,6 +20,7 @@ use pando_query::update::{Applied, ApplyKind, Update, UpdateContext};
 use super::selection::{self, Selection};
 use super::steps::{Meter, Written, documents_max, in_steps};
 use super::stored_document;
+use crate::collation::CollationChoice;
 use crate::context::Context;
 use crate::error::write_failure;
 use crate::operations::statement_of;
@@ -66,6 +67,8 @@ pub(super) struct UpdateParts<'a> {
     pub hint: Option<RawValue<'a>>,
     pub reach: Reach,
     pub upsert: Upsert,
+    /// The scope that the parts are parsed in has it already.
+    pub collation: CollationChoice<'a>,
 }
 
 impl UpdateParts<'_> {
@@ -80,6 +83,7 @@ impl UpdateParts<'_> {
             hint: None,
             reach: Reach::One,
             upsert: Upsert::No,
+            collation: CollationChoice::Inherited,
         }
     }
 
@@ -134,7 +138,8 @@ impl<'a> UpdateStatement<'a> {
             Reach::One => Some(1),
             Reach::Many => None,
         };
-        let selection = Selection::new(filter, parts.sort, parts.hint, limit)?;
+        let selection =
+            Selection::new(filter, parts.sort.map(|sort| (sort, scope.text_order())), parts.hint, limit)?;
         let (query, upsert, validator) = (parts.query, parts.upsert, OnceCell::new());
         Ok(UpdateStatement { query, selection, update, upsert, validator })
     }

@@ -2,7 +2,7 @@
 //!
 //! Options that a pipeline cannot carry out are refused in MongoDB's words.
 
-use pando_document::{Document, DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue, Value};
+use pando_document::{Document, DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue, Value, doc};
 use pando_query::expression::{EvaluationWatch, ParseScope};
 
 use super::aggregate::{self, AggregateRequest};
@@ -114,6 +114,7 @@ pub(super) fn find(
     let aggregate = AggregateRequest {
         hint: find.hint.or(find.sort.and_then(natural_order)),
         variables: find.variables,
+        collation: find.collation,
         batch_size: find.batch_size,
         disk_use: find.disk_use,
         ..AggregateRequest::of(find.collection, RawArray::from_document(&stages))
@@ -136,7 +137,9 @@ pub(super) fn for_each(
     context.require_may_block()?;
     let account = context.query_account();
     let watch = EvaluationWatch::of(context.record.operation());
-    let scope: ParseScope = context.watched_scope(&watch).with_let(request.variables)?;
+    let scope: ParseScope = context.watched_scope(&watch);
+    let scope = aggregate::collated_scope(context, request.collection, request.collation, scope)?;
+    let scope = scope.with_let(request.variables)?;
     let mut source = aggregate::source_of(context, request, &scope, &account)?;
     let mut document = Vec::new();
     while source.next(context.caller(), &mut document)? {
@@ -177,6 +180,11 @@ pub(super) fn as_aggregate(
     out.append_str("aggregate", &view.collection);
     out.append("pipeline", RawValue::Array(RawArray::from_document(&pipeline)));
     out.document("cursor").finish();
+    // The collection below may have a collation of its own.
+    match view.order.document() {
+        Some(collation) => out.append("collation", RawValue::Document(collation)),
+        None => out.append("collation", RawValue::Document(&doc! { "locale": "simple" }.to_raw())),
+    }
     for field in ["hint", "let", "allowDiskUse"] {
         if let Some(value) = command.get(field)? {
             out.append(field, value);

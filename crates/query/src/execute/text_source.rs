@@ -13,6 +13,7 @@ use pando_catalog::{
     Bytes, Collection, Direction, ErrorKind, FieldKind, Index, IndexDescription, IndexScan, QueryAccount,
     Reservation, StorageError, Truncation, index_entry,
 };
+use pando_collation::TextOrder;
 use pando_document::{RawDocument, RawValue, Value};
 
 use super::key_ranges::KeyRanges;
@@ -131,7 +132,7 @@ impl TextSource {
             return;
         };
         let mut bounds = self.bounds.clone();
-        bounds[self.term_at] = Intervals::point(RawValue::String(&term));
+        bounds[self.term_at] = Intervals::point(RawValue::String(&term), &TextOrder::SIMPLE);
         let whole_bytes = match self.description.truncated {
             Truncation::Whole => None,
             Truncation::Truncated => Some(index_entry::CUT_PREFIX_BYTES),

@@ -4,6 +4,7 @@
 //! Bounds are decoded from key bytes, so a number is shown as the commonest type that has its value.
 
 use pando_catalog::{ID_INDEX, IndexDescription, Sparseness, Uniqueness};
+use pando_collation::TextOrder;
 use pando_document::{Document, RawValue, Value};
 use pando_keyorder::Direction;
 
@@ -53,7 +54,9 @@ fn entry_scan(name: &str, scan: &IndexAccess) -> Document {
             let mut texts: Vec<Value> = intervals
                 .list()
                 .iter()
-                .map(|interval| Value::String(interval_text(interval, field.direction, scan.direction)))
+                .map(|interval| {
+                    Value::String(interval_text(interval, field.direction, scan.direction, &index.text_order))
+                })
                 .collect();
             if scan.direction == ScanDirection::Backward {
                 texts.reverse();
@@ -91,6 +94,9 @@ fn push_index(stage: &mut Document, index: &IndexDescription) {
         stage.push("keyPattern", owned(pattern));
     }
     stage.push("indexName", index.name.as_str());
+    if let Some(collation) = index.text_order.document() {
+        stage.push("collation", owned(collation));
+    }
     stage.push("isMultiKey", index.is_multikey());
     let mut paths = Document::new();
     for (field, multikey) in index.fields.iter().zip(&index.multikey) {
@@ -116,7 +122,8 @@ pub(super) fn count_scan(scan: &IndexAccess) -> Option<Document> {
     let (mut start, mut end) = (Document::new(), Document::new());
     let mut bounds = Document::new();
     for (field, interval) in scan.index.fields.iter().zip(&intervals) {
-        let value = |cut| interval::value_of(cut, field.direction).unwrap_or(Value::Null);
+        let value =
+            |cut| interval::value_of(cut, field.direction, &scan.index.text_order).unwrap_or(Value::Null);
         start.push(field.path.as_str(), value(&interval.lower));
         end.push(field.path.as_str(), value(&interval.upper));
     }
@@ -147,9 +154,18 @@ fn side_by_side(fields: &[Intervals]) -> Option<Vec<Interval>> {
 }
 
 /// An interval as it is met by the scan: `[5, inf.0]`, `("b", "a"]`.
-fn interval_text(interval: &Interval, direction: Direction, scan: ScanDirection) -> String {
-    let text = |cut: &interval::Cut| {
-        interval::value_of(cut, direction).map_or("?".to_owned(), |value| owned_value_text(&value))
+fn interval_text(
+    interval: &Interval,
+    direction: Direction,
+    scan: ScanDirection,
+    order: &TextOrder,
+) -> String {
+    let text = |cut: &interval::Cut| match interval::value_of(cut, direction, order) {
+        Some(Value::String(digits)) if !order.is_simple() && !digits.is_empty() => {
+            format!("CollationKey(0x{digits})")
+        }
+        Some(value) => owned_value_text(&value),
+        None => "?".to_owned(),
     };
     let has_lower = interval.lower.side == Side::Before;
     let has_upper = interval.upper.side == Side::After;

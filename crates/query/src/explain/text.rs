@@ -34,7 +34,10 @@ fn text_match(search: &TextAccess) -> Document {
         if field.kind == FieldKind::TextTerm {
             break;
         }
-        let value = bounds.list().first().and_then(|point| interval::value_of(&point.lower, field.direction));
+        let value = bounds
+            .list()
+            .first()
+            .and_then(|point| interval::value_of(&point.lower, field.direction, &search.index.text_order));
         prefix.push(field.path.as_str(), value.unwrap_or(Value::Null));
     }
     stage.push("indexPrefix", prefix);

@@ -15,8 +15,9 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use pando_collation::TextOrder;
 use pando_document::{RawArray, RawValue};
-use pando_keyorder::{Direction, TypeBits, encode};
+use pando_keyorder::{Direction, TypeBits};
 
 use crate::error::QueryError;
 
@@ -65,23 +66,24 @@ impl ArrayTable {
         elements.into_iter().flatten().map(|element| Ok(element?.1))
     }
 
-    /// The first place of a value; `array` is the one that the table is of.
-    pub(super) fn place_of(&self, array: &RawArray, value: RawValue<'_>) -> Option<usize> {
+    /// The first place of a value; `array` is the one that the table is of, and `order` is the same at each
+    /// call.
+    pub(super) fn place_of(&self, array: &RawArray, value: RawValue<'_>, order: &TextOrder) -> Option<usize> {
         let places = self.places.get_or_init(|| {
             let mut places = HashMap::with_capacity(self.offsets.len());
             for (place, element) in array.iter().flatten().enumerate() {
-                places.entry(key_of(element)).or_insert(place);
+                places.entry(key_of(element, order)).or_insert(place);
             }
             places
         });
-        places.get(&key_of(value)).copied()
+        places.get(&key_of(value, order)).copied()
     }
 }
 
 /// The bytes that stand for a value and all that are equal to it.
-fn key_of(value: RawValue<'_>) -> Vec<u8> {
+fn key_of(value: RawValue<'_>, order: &TextOrder) -> Vec<u8> {
     let mut key = Vec::with_capacity(16);
-    encode(value, Direction::Ascending, &mut key, &mut TypeBits::new());
+    order.encode(value, Direction::Ascending, &mut key, &mut TypeBits::new());
     key
 }
 

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use pando_collation::TextOrder;
 use pando_document::RawValue;
 
 use super::array_table::{ArrayTable, TableOnDemand};
@@ -53,6 +54,7 @@ pub(super) struct Call {
     watch: Option<EvaluationWatch>,
     /// Of `$rand`.
     dice: Option<Dice>,
+    order: TextOrder,
 }
 
 impl Call {
@@ -68,12 +70,32 @@ impl Call {
         first_slot: usize,
     ) -> Call {
         let table = TableOnDemand::default();
-        Call { definition, arguments, first_slot, pattern: None, table, watch: None, dice: None }
+        Call {
+            definition,
+            arguments,
+            first_slot,
+            pattern: None,
+            table,
+            watch: None,
+            dice: None,
+            order: TextOrder::SIMPLE,
+        }
     }
 
     /// The same call, whose evaluation this watch may end.
     pub(super) fn watched_by(self, watch: &EvaluationWatch) -> Call {
         Call { watch: Some(watch.clone()), ..self }
+    }
+
+    /// The same call, in which strings compare in this order.
+    pub(super) fn collated_by(self, order: &TextOrder) -> Call {
+        Call { order: order.clone(), ..self }
+    }
+
+    /// The order of strings.
+    #[inline]
+    pub(super) fn text_order(&self) -> &TextOrder {
+        &self.order
     }
 
     /// The same call with a compiled pattern.
@@ -223,6 +245,7 @@ impl Call {
             table: TableOnDemand::default(),
             watch: self.watch.clone(),
             dice: self.dice.clone(),
+            order: self.order.clone(),
         }
     }
 

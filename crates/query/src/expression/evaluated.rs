@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use pando_collation::TextOrder;
 use pando_document::{
     ArrayWriter, DocumentWriter, ElementType, Number, RawArray, RawDocument, RawDocumentBuf, RawValue, Value,
-    compare_values,
 };
 
 use super::array_table::{ArrayTable, TableOnDemand};
@@ -159,9 +159,9 @@ impl<'a> Evaluated<'a> {
     }
 
     /// MongoDB's order of all values; missing is below everything but itself and undefined keys.
-    pub fn compare(&self, other: &Evaluated<'_>) -> Ordering {
+    pub fn compare(&self, other: &Evaluated<'_>, order: &TextOrder) -> Ordering {
         match (self.raw(), other.raw()) {
-            (Some(a), Some(b)) => compare_values(a, b),
+            (Some(a), Some(b)) => order.compare(a, b),
             (None, None | Some(RawValue::Undefined)) | (Some(RawValue::Undefined), None) => Ordering::Equal,
             // MinKey alone is below what is missing.
             (None, Some(RawValue::MinKey)) => Ordering::Greater,

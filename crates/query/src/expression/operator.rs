@@ -106,7 +106,7 @@ pub(super) fn parse(
     argument: RawValue<'_>,
     scope: &ParseScope,
 ) -> Result<Expression, QueryError> {
-    Ok(parse_unwatched(name, argument, scope)?.watched_by(scope.watch()))
+    Ok(parse_unwatched(name, argument, scope)?.within(scope))
 }
 
 fn parse_unwatched(name: &str, argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use pando_collation::TextOrder;
 use pando_document::{RawDocument, Timestamp};
 
 use super::dice::Dice;
@@ -31,6 +32,8 @@ pub struct ParseScope {
     /// `None` on a server without a cluster.
     cluster_time: Option<Timestamp>,
     scores: Scores,
+    /// The order of strings in comparisons.
+    text_order: TextOrder,
     /// Pipelines around this one, in which it stands as a part of a stage.
     outer_pipelines: usize,
     optimisation: Optimisation,
@@ -134,6 +137,17 @@ impl ParseScope {
     /// The time of the cluster.
     pub(super) fn cluster_time(&self) -> Option<Timestamp> {
         self.cluster_time
+    }
+
+    /// The same scope, in which strings compare in this order.
+    #[must_use]
+    pub fn collated_by(self, text_order: &TextOrder) -> ParseScope {
+        ParseScope { text_order: text_order.clone(), ..self }
+    }
+
+    /// The order of strings in comparisons.
+    pub fn text_order(&self) -> &TextOrder {
+        &self.text_order
     }
 
     /// The watch of evaluations.

@@ -24,7 +24,7 @@ pub(super) fn parse(path: &Path, argument: RawValue<'_>, context: Context<'_>) -
             (false, RawValue::Document(document)) if is_operator_document(document)? => {
                 return Err(QueryError::bad_value("no $ expressions in $all"));
             }
-            (false, value) => comparison::parse_equality(path, value)?,
+            (false, value) => comparison::parse_equality(path, value, context.scope.text_order())?,
         });
     }
     Ok(Node::all_of(nodes))

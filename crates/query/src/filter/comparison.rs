@@ -7,7 +7,8 @@
 
 use std::cmp::Ordering;
 
-use pando_document::{RawDocument, RawValue, canonical_type, compare_values};
+use pando_collation::TextOrder;
+use pando_document::{RawDocument, RawValue, canonical_type};
 
 use super::{Node, Test};
 use crate::QueryError;
@@ -37,10 +38,17 @@ pub struct Comparison {
     pub operator: Operator,
     /// With what.
     pub literal: Literal,
+    /// The order of strings.
+    pub order: TextOrder,
 }
 
 /// Parses a comparison operator's argument.
-pub(super) fn parse(path: &Path, operator: Operator, argument: RawValue<'_>) -> Result<Node, QueryError> {
+pub(super) fn parse(
+    path: &Path,
+    operator: Operator,
+    argument: RawValue<'_>,
+    order: &TextOrder,
+) -> Result<Node, QueryError> {
     match argument {
         RawValue::Undefined => return Err(QueryError::bad_value("cannot compare to undefined")),
         RawValue::Regex(_) if operator != Operator::Equal => {
@@ -49,26 +57,35 @@ pub(super) fn parse(path: &Path, operator: Operator, argument: RawValue<'_>) -> 
         }
         _ => {}
     }
-    Ok(Node::field(path, Test::Comparison(Comparison { operator, literal: Literal::new(argument) })))
+    let comparison = Comparison { operator, literal: Literal::new(argument), order: order.clone() };
+    Ok(Node::field(path, Test::Comparison(comparison)))
 }
 
 /// Parses `$ne`.
-pub(super) fn parse_not_equal(path: &Path, argument: RawValue<'_>) -> Result<Node, QueryError> {
+pub(super) fn parse_not_equal(
+    path: &Path,
+    argument: RawValue<'_>,
+    order: &TextOrder,
+) -> Result<Node, QueryError> {
     if matches!(argument, RawValue::Regex(_)) {
         return Err(QueryError::bad_value("Can't have regex as arg to $ne."));
     }
-    parse(path, Operator::Equal, argument).map(Node::negated)
+    parse(path, Operator::Equal, argument, order).map(Node::negated)
 }
 
 /// Parses `{ path: value }`, where the value is no document of operators: equality, or a regular expression
 /// to match.
-pub(super) fn parse_equality(path: &Path, value: RawValue<'_>) -> Result<Node, QueryError> {
+pub(super) fn parse_equality(
+    path: &Path,
+    value: RawValue<'_>,
+    order: &TextOrder,
+) -> Result<Node, QueryError> {
     match value {
         RawValue::Regex(regex) => {
             let test = RegularExpression::new(regex.pattern, regex.options)?;
             Ok(Node::field(path, Test::Regex(test)))
         }
-        value => parse(path, Operator::Equal, value),
+        value => parse(path, Operator::Equal, value, order),
     }
 }
 
@@ -87,7 +104,7 @@ impl Comparison {
                 _ => false,
             };
         }
-        let ordering = compare_values(value, literal);
+        let ordering = self.order.compare(value, literal);
         if is_nan(literal) || is_nan(value) {
             return ordering.is_eq() && !matches!(self.operator, Operator::Less | Operator::Greater);
         }

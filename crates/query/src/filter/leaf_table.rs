@@ -13,7 +13,8 @@
 
 use std::cmp::Ordering;
 
-use pando_document::{CanonicalType, ElementType, RawValue, canonical_type, compare_values};
+use pando_collation::TextOrder;
+use pando_document::{CanonicalType, ElementType, RawValue, canonical_type};
 
 use super::comparison::is_nan;
 use super::{Comparison, InList, Operator, Test};
@@ -46,9 +47,20 @@ pub(super) struct LeafTable<'d> {
     entries: Vec<Entry<'d>>,
     /// The first leaf of each type.
     types: Vec<(ElementType, Place)>,
+    /// The order of strings, which all tests of a filter share.
+    order: TextOrder,
 }
 
 impl<'d> LeafTable<'d> {
+    /// The order of strings by which a test compares; `None` where it compares nothing.
+    pub(super) fn order_of(test: &Test) -> Option<&TextOrder> {
+        match test {
+            Test::Comparison(comparison) => Some(&comparison.order),
+            Test::In(list) => Some(list.order()),
+            _ => None,
+        }
+    }
+
     /// Whether the table knows the answer of a test.
     pub(super) fn can_answer(test: &Test) -> bool {
         match test {
@@ -60,8 +72,8 @@ impl<'d> LeafTable<'d> {
     }
 
     /// The table of all leaves of a path, which come in the order of the walk.
-    pub(super) fn of(leaves: &[Leaf<'d>]) -> LeafTable<'d> {
-        let mut table = LeafTable::default();
+    pub(super) fn of(leaves: &[Leaf<'d>], text_order: &TextOrder) -> LeafTable<'d> {
+        let mut table = LeafTable { order: text_order.clone(), ..LeafTable::default() };
         for (order, leaf) in leaves.iter().enumerate() {
             let place = Place { order, index: leaf.outermost_index };
             if let Some(value) = leaf.value
@@ -76,8 +88,8 @@ impl<'d> LeafTable<'d> {
             table.entries.push(Entry { value, place, up_to: place, from: place });
         }
         // The sort is stable and the first of equal ones stays: that is the one of the walk.
-        table.entries.sort_by(|a, b| compare_values(a.value, b.value));
-        table.entries.dedup_by(|later, first| compare_values(later.value, first.value).is_eq());
+        table.entries.sort_by(|a, b| text_order.compare(a.value, b.value));
+        table.entries.dedup_by(|later, first| text_order.is_equal(later.value, first.value));
         for at in 1..table.entries.len() {
             let before = table.entries[at - 1];
             let entry = &mut table.entries[at];
@@ -117,8 +129,13 @@ impl<'d> LeafTable<'d> {
         }
     }
 
+    /// Whether its strings are in this order.
+    pub(super) fn has_order(&self, order: &TextOrder) -> bool {
+        self.order == *order
+    }
+
     fn equal_to(&self, value: RawValue<'_>) -> Option<Place> {
-        let at = self.entries.binary_search_by(|entry| compare_values(entry.value, value)).ok()?;
+        let at = self.entries.binary_search_by(|entry| self.order.compare(entry.value, value)).ok()?;
         Some(self.entries[at].place)
     }
 
@@ -129,7 +146,7 @@ impl<'d> LeafTable<'d> {
         first_of(self.entries.iter().filter(|entry| list.has(entry.value)).map(|entry| entry.place))
     }
 
-    fn first_that_compares(&self, Comparison { operator, literal }: &Comparison) -> Option<Place> {
+    fn first_that_compares(&self, Comparison { operator, literal, .. }: &Comparison) -> Option<Place> {
         let literal = literal.raw();
         if *operator == Operator::Equal {
             return self.equal_to(literal);
@@ -142,7 +159,7 @@ impl<'d> LeafTable<'d> {
         let is_inside =
             |entry: &&Entry<'d>| bracket(entry.value) == bracket_of_literal && !is_nan(entry.value);
         let below = |limit: fn(Ordering) -> bool| {
-            self.entries.partition_point(|entry| limit(compare_values(entry.value, literal)))
+            self.entries.partition_point(|entry| limit(self.order.compare(entry.value, literal)))
         };
         let inside = match operator {
             Operator::Equal => unreachable!("answered above"),

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use pando_collation::TextOrder;
 use pando_document::RawValue;
 
 use super::parse::{self, Context};
@@ -41,7 +42,7 @@ struct Alternatives {
 
 /// The disjunction of some nodes. Equalities and patterns of one path become an `$in`, as in MongoDB: a
 /// lookup answers all of them, and one scan of an index finds them.
-pub(super) fn any_of(nodes: Vec<Node>) -> Node {
+pub(super) fn any_of(nodes: Vec<Node>, order: &TextOrder) -> Node {
     let mut counts: HashMap<Path, usize> = HashMap::new();
     for node in &nodes {
         if let Some(path) = listable_path(node) {
@@ -69,7 +70,7 @@ pub(super) fn any_of(nodes: Vec<Node>) -> Node {
         }
     }
     for Alternatives { path, values, patterns } in lists {
-        branches.push(Node::field(&path, Test::In(InList::new(values, patterns))));
+        branches.push(Node::field(&path, Test::In(InList::new(values, patterns, order))));
     }
     if branches.len() == 1 { branches.swap_remove(0) } else { Node::Or(branches) }
 }

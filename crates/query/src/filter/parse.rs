@@ -115,7 +115,8 @@ fn top_level(
 ) -> Result<(), QueryError> {
     match operator {
         "and" => nodes.push(Node::all_of(logical::parse_list("$and", value, context)?)),
-        "or" => nodes.push(logical::any_of(logical::parse_list("$or", value, context)?)),
+        "or" => nodes
+            .push(logical::any_of(logical::parse_list("$or", value, context)?, context.scope.text_order())),
         "nor" => nodes.push(Node::Nor(logical::parse_list("$nor", value, context)?)),
         "comment" => {}
         "expr" => {
@@ -176,7 +177,7 @@ fn field_condition(
         RawValue::Document(document) if is_operator_document(document)? => {
             nodes.extend(operators(path, document, context)?);
         }
-        value => nodes.push(comparison::parse_equality(path, value)?),
+        value => nodes.push(comparison::parse_equality(path, value, context.scope.text_order())?),
     }
     Ok(())
 }
@@ -215,15 +216,16 @@ fn operator(
     argument: RawValue<'_>,
     context: Context<'_>,
 ) -> Result<Node, QueryError> {
+    let order = context.scope.text_order();
     match name {
-        "$eq" => comparison::parse(path, Operator::Equal, argument),
-        "$gt" => comparison::parse(path, Operator::Greater, argument),
-        "$gte" => comparison::parse(path, Operator::GreaterOrEqual, argument),
-        "$lt" => comparison::parse(path, Operator::Less, argument),
-        "$lte" => comparison::parse(path, Operator::LessOrEqual, argument),
-        "$ne" => comparison::parse_not_equal(path, argument),
-        "$in" => in_list::parse(path, argument),
-        "$nin" => in_list::parse_not_in(path, argument),
+        "$eq" => comparison::parse(path, Operator::Equal, argument, order),
+        "$gt" => comparison::parse(path, Operator::Greater, argument, order),
+        "$gte" => comparison::parse(path, Operator::GreaterOrEqual, argument, order),
+        "$lt" => comparison::parse(path, Operator::Less, argument, order),
+        "$lte" => comparison::parse(path, Operator::LessOrEqual, argument, order),
+        "$ne" => comparison::parse_not_equal(path, argument, order),
+        "$in" => in_list::parse(path, argument, order),
+        "$nin" => in_list::parse_not_in(path, argument, order),
         "$not" => logical::parse_not(path, argument, context),
         "$exists" => Ok(exists::parse(path, argument)),
         "$type" => type_set::parse(path, argument),

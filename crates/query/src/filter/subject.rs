@@ -14,7 +14,7 @@ use super::leaf_table::LeafTable;
 use super::{FieldTest, Node, Test};
 use crate::QueryError;
 use crate::field_tables::FieldTables;
-use crate::path::{Leaf, Leaves, Path};
+use crate::path::{Leaf, Leaves};
 
 /// A filter of more tests uses tables, and so does a path with more tests.
 pub(super) const FEW_TESTS: usize = 16;
@@ -105,7 +105,7 @@ impl<'d> Subject<'d> {
         let FieldTest { path, test } = field;
         if let Some(tables) = &self.tables
             && LeafTable::can_answer(test)
-            && let Some(leaves) = self.leaves(tables, path)?
+            && let Some(leaves) = self.leaves(tables, field)?
         {
             let found = leaves.first_that_meets(test);
             if let Some(index) = found.and_then(|found| found.index) {
@@ -141,11 +141,18 @@ impl<'d> Subject<'d> {
     }
 
     /// The table of a path's leaves, once it was walked often.
-    fn leaves(&self, tables: &Tables<'d>, path: &'d Path) -> Result<Option<Rc<LeafTable<'d>>>, QueryError> {
+    fn leaves(
+        &self,
+        tables: &Tables<'d>,
+        FieldTest { path, test }: &'d FieldTest,
+    ) -> Result<Option<Rc<LeafTable<'d>>>, QueryError> {
         let mut by_path = tables.leaves.borrow_mut();
         let leaves = by_path.entry(path.as_str().as_ptr()).or_insert(PathLeaves::Awaited(0));
         match leaves {
-            PathLeaves::Made(table) => Ok(Some(Rc::clone(table))),
+            PathLeaves::Made(table) => {
+                let is_fit = LeafTable::order_of(test).is_none_or(|order| table.has_order(order));
+                Ok(is_fit.then(|| Rc::clone(table)))
+            }
             PathLeaves::Awaited(walks) if *walks < FEW_TESTS => {
                 *walks += 1;
                 Ok(None)
@@ -156,7 +163,8 @@ impl<'d> Subject<'d> {
                     all.push(leaf);
                     Ok(false)
                 })?;
-                let table = Rc::new(LeafTable::of(&all));
+                let order = LeafTable::order_of(test).cloned().unwrap_or_default();
+                let table = Rc::new(LeafTable::of(&all, &order));
                 *leaves = PathLeaves::Made(Rc::clone(&table));
                 Ok(Some(table))
             }

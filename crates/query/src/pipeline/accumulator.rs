@@ -5,6 +5,7 @@ mod top;
 
 use std::sync::Arc;
 
+use pando_collation::TextOrder;
 use pando_document::{RawBinary, RawDocument, RawValue};
 
 use super::PipelineFault;
@@ -65,11 +66,20 @@ pub(crate) struct AccumulatorCall {
     order: Option<Arc<SortPattern>>,
     /// The ranks of `$percentile`.
     ranks: Arc<[f64]>,
+    /// The order of strings.
+    text_order: TextOrder,
 }
 
 impl AccumulatorCall {
     fn new(kind: Kind, argument: Expression) -> AccumulatorCall {
-        AccumulatorCall { kind, argument, n: None, order: None, ranks: Arc::default() }
+        AccumulatorCall {
+            kind,
+            argument,
+            n: None,
+            order: None,
+            ranks: Arc::default(),
+            text_order: TextOrder::SIMPLE,
+        }
     }
 
     /// Parses `{$name: argument}` of a `$group`.
@@ -97,6 +107,15 @@ impl AccumulatorCall {
 
     /// Parses an accumulator that groups and windows have; `None` for other names.
     pub(crate) fn parse_known(
+        name: &str,
+        argument: RawValue<'_>,
+        scope: &ParseScope,
+    ) -> Option<Result<AccumulatorCall, QueryError>> {
+        let call = AccumulatorCall::parse_kind(name, argument, scope)?;
+        Some(call.map(|call| AccumulatorCall { text_order: scope.text_order().clone(), ..call }))
+    }
+
+    fn parse_kind(
         name: &str,
         argument: RawValue<'_>,
         scope: &ParseScope,
@@ -206,22 +225,22 @@ impl AccumulatorCall {
         Ok(match self.kind {
             Kind::Sum => Box::new(Sum::default()),
             Kind::Avg => Box::new(Avg::default()),
-            Kind::Min => Box::new(Extreme::new(Wanted::Least)),
-            Kind::Max => Box::new(Extreme::new(Wanted::Greatest)),
+            Kind::Min => Box::new(Extreme::new(Wanted::Least, &self.text_order)),
+            Kind::Max => Box::new(Extreme::new(Wanted::Greatest, &self.text_order)),
             Kind::First => Box::new(First::default()),
             Kind::Last => Box::new(Last::default()),
             Kind::Push => Box::new(Push::default()),
-            Kind::AddToSet => Box::new(AddToSet::default()),
+            Kind::AddToSet => Box::new(AddToSet::new(&self.text_order)),
             Kind::ConcatArrays => Box::new(EachElement::concatenated()),
-            Kind::SetUnion => Box::new(EachElement::united()),
+            Kind::SetUnion => Box::new(EachElement::united(&self.text_order)),
             Kind::Count => Box::new(Count::default()),
             Kind::MergeObjects => Box::new(MergeObjects::default()),
             Kind::StdDev(deviation) => Box::new(StdDev::new(deviation)),
             Kind::Percentiles(shape) => Box::new(Percentiles::new(&self.ranks, shape)),
             Kind::FirstN => Box::new(FirstN::new(n)),
             Kind::LastN => Box::new(LastN::new(n)),
-            Kind::MinN => Box::new(ExtremeN::new(Wanted::Least, n)),
-            Kind::MaxN => Box::new(ExtremeN::new(Wanted::Greatest, n)),
+            Kind::MinN => Box::new(ExtremeN::new(Wanted::Least, n, &self.text_order)),
+            Kind::MaxN => Box::new(ExtremeN::new(Wanted::Greatest, n, &self.text_order)),
             Kind::Top(end, shape) => Box::new(Top::new(end, shape, n)),
             Kind::Covariance(deviation) => Box::new(Covariance::new(deviation)),
             Kind::Integral { unit_millis } => Box::new(Integral::new(unit_millis)),

@@ -229,7 +229,7 @@ pub(super) fn parse(
         "$sample" => sample::parse(argument)?,
         "$lookup" => lookup::parse(argument, scope)?,
         "$setWindowFields" => set_window_fields::parse(argument, scope)?,
-        "$densify" => densify::parse(argument)?,
+        "$densify" => densify::parse(argument, scope)?,
         "$unionWith" => union_with::parse(argument, scope)?,
         "$geoNear" => geo_near::parse(argument)?,
         "$documents" => documents::parse(argument, scope)?,

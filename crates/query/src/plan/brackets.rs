@@ -1,7 +1,11 @@
 //! The ends of each bracket of types: ranges never leave the bracket of their literal.
+//!
+//! An empty string, document or array has the same key bytes in every order of strings, for none of it is
+//! there to compare. The empty string is the least one in each.
 
 use std::sync::LazyLock;
 
+use pando_collation::TextOrder;
 use pando_document::{
     CanonicalType, ObjectId, RawArray, RawBinary, RawDbPointer, RawDocument, RawJavaScriptWithScope,
     RawRegex, RawValue, Timestamp,
@@ -12,22 +16,25 @@ use super::interval::Cut;
 /// The cut before the least value of a bracket. Of numbers that is -∞: NaN stands
 /// below, and no range holds it.
 pub(super) fn lower(bracket: CanonicalType) -> Cut {
-    Cut::before(least(bracket))
+    Cut::before(least(bracket), &TextOrder::SIMPLE)
 }
 
 /// The cut after the greatest value of a bracket.
 pub(super) fn upper(bracket: CanonicalType) -> Cut {
     match bracket {
         CanonicalType::MinKey | CanonicalType::Undefined | CanonicalType::Null | CanonicalType::MaxKey => {
-            Cut::after(least(bracket))
+            Cut::after(least(bracket), &TextOrder::SIMPLE)
         }
-        CanonicalType::Number => Cut::after(RawValue::Double(f64::INFINITY)),
-        CanonicalType::ObjectId => Cut::after(RawValue::ObjectId(ObjectId::from_bytes([0xFF; 12]))),
-        CanonicalType::Boolean => Cut::after(RawValue::Boolean(true)),
-        CanonicalType::DateTime => Cut::after(RawValue::DateTime(i64::MAX)),
-        CanonicalType::Timestamp => {
-            Cut::after(RawValue::Timestamp(Timestamp { time: u32::MAX, increment: u32::MAX }))
+        CanonicalType::Number => Cut::after(RawValue::Double(f64::INFINITY), &TextOrder::SIMPLE),
+        CanonicalType::ObjectId => {
+            Cut::after(RawValue::ObjectId(ObjectId::from_bytes([0xFF; 12])), &TextOrder::SIMPLE)
         }
+        CanonicalType::Boolean => Cut::after(RawValue::Boolean(true), &TextOrder::SIMPLE),
+        CanonicalType::DateTime => Cut::after(RawValue::DateTime(i64::MAX), &TextOrder::SIMPLE),
+        CanonicalType::Timestamp => Cut::after(
+            RawValue::Timestamp(Timestamp { time: u32::MAX, increment: u32::MAX }),
+            &TextOrder::SIMPLE,
+        ),
         // These have no greatest value: the least of the next bracket ends them.
         CanonicalType::String => lower(CanonicalType::Document),
         CanonicalType::Document => lower(CanonicalType::Array),

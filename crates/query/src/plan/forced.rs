@@ -1,8 +1,9 @@
 //! Plans that leave no choice: `hint`, `min` and `max`.
 
 use pando_catalog::{IndexDescription, Visibility};
+use pando_collation::TextOrder;
 use pando_document::{RawDocument, RawValue};
-use pando_keyorder::{TypeBits, encode};
+use pando_keyorder::TypeBits;
 
 use super::fault::PlanFault;
 use super::usable_index::UsableIndex;
@@ -72,7 +73,15 @@ pub(super) fn hinted<'i>(
         Hint::Pattern(pattern) => is_visible(index) && has_pattern(index, pattern),
         Hint::Natural(_) => false,
     };
-    indexes.iter().find(fits).ok_or_else(|| {
+    let mut fitting = indexes.iter().filter(fits);
+    let found = fitting.next();
+    if fitting.next().is_some() {
+        return Err(planner_error(
+            ErrorCode::IndexNotFound,
+            "Hint matched multiple indexes, must hint by index name",
+        ));
+    }
+    found.ok_or_else(|| {
         planner_error(ErrorCode::BadValue, "hint provided does not correspond to an existing index")
     })
 }
@@ -133,8 +142,8 @@ fn bound_by_keys(
     {
         return Err(PlanFault::MinMaxDiffer.error("min and max must have the same field names"));
     }
-    let min = find.min.map(|min| key_of(min, index)).transpose()?.flatten();
-    let max = find.max.map(|max| key_of(max, index)).transpose()?.flatten();
+    let min = find.min.map(|min| key_of(min, find.order, index)).transpose()?.flatten();
+    let max = find.max.map(|max| key_of(max, find.order, index)).transpose()?.flatten();
     if let (Some(min), Some(max)) = (&min, &max)
         && min >= max
     {
@@ -164,7 +173,11 @@ fn same_names(min: &RawDocument, max: &RawDocument) -> Result<bool, QueryError> 
 }
 
 /// The field bytes of a key that names all fields of the index in their order; `None` for an empty one.
-fn key_of(key: &RawDocument, index: &IndexDescription) -> Result<Option<Vec<u8>>, QueryError> {
+fn key_of(
+    key: &RawDocument,
+    order: &TextOrder,
+    index: &IndexDescription,
+) -> Result<Option<Vec<u8>>, QueryError> {
     if key.is_empty() {
         return Ok(None);
     }
@@ -173,7 +186,10 @@ fn key_of(key: &RawDocument, index: &IndexDescription) -> Result<Option<Vec<u8>>
     for part in key {
         let (name, value) = part?;
         let field = fields.next().filter(|field| field.path == name).ok_or_else(does_not_fit)?;
-        encode(value, field.direction, &mut bytes, &mut TypeBits::new());
+        if !index.text_order.agrees_on(order, value) {
+            return Err(does_not_fit());
+        }
+        index.text_order.encode(value, field.direction, &mut bytes, &mut TypeBits::new());
     }
     if fields.next().is_some() { Err(does_not_fit()) } else { Ok(Some(bytes)) }
 }

@@ -1,10 +1,12 @@
 //! Two gains of an index besides its bounds: the order of a sort, and entries that stand for documents.
 
 use pando_catalog::{FieldKind, IndexDescription, Truncation};
+use pando_document::CanonicalType;
+use pando_keyorder::Direction;
 
-use super::ScanDirection;
 use super::interval::Intervals;
 use super::specification::ProjectionNeeds;
+use super::{ScanDirection, brackets};
 use crate::filter::{ElementTest, FieldTest, Node, Test};
 use crate::sort::SortPattern;
 
@@ -12,7 +14,8 @@ use crate::sort::SortPattern;
 ///
 /// A field with a single value does not matter for the order. The others of the pattern must be the index's
 /// next ones, all in the index's directions or all against them. A field with arrays gives the right order
-/// only if no array field is bounded: the key by which a document sorts might be out of bounds.
+/// only if no array field is bounded: the key by which a document sorts might be out of bounds. An index with
+/// another order of strings than the pattern's gives the order of a field only if its bounds hold no strings.
 pub(super) fn sort_direction(
     pattern: &SortPattern,
     index: &IndexDescription,
@@ -43,6 +46,10 @@ pub(super) fn sort_direction(
         if at == index.fields.len() || !of_part(at) || (index.multikey[at].has_arrays() && bounded_array) {
             return None;
         }
+        let is_same_order = index.text_order == *pattern.text_order();
+        if !is_same_order && may_have_text(&bounds[at], index.fields[at].direction) {
+            return None;
+        }
         let this = match index.fields[at].direction == part.direction {
             true => ScanDirection::Forward,
             false => ScanDirection::Backward,
@@ -54,6 +61,13 @@ pub(super) fn sort_direction(
         at += 1;
     }
     Some(direction.unwrap_or(ScanDirection::Forward))
+}
+
+/// Whether values within bounds may have strings in them.
+fn may_have_text(bounds: &Intervals, direction: Direction) -> bool {
+    let texts =
+        Intervals::between(brackets::lower(CanonicalType::String), brackets::lower(CanonicalType::Binary));
+    !texts.directed(direction).intersection(bounds).is_empty()
 }
 
 /// Whether every entry within bounds has the same value here, though documents have others besides.
@@ -75,6 +89,11 @@ pub(super) fn covers(
         ProjectionNeeds::Nothing => &[],
     };
     if index.truncated == Truncation::Truncated {
+        return false;
+    }
+    // Sort keys do not tell their strings.
+    let asks_nothing = paths.is_empty() && residual.is_empty() && sort.is_none();
+    if !asks_nothing && !index.text_order.is_simple() {
         return false;
     }
     // An entry has one element of each array, and all of a field that met none.

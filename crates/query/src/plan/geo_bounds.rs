@@ -6,6 +6,7 @@
 //!   fields: a document without geometry has no key.
 
 use pando_catalog::{IndexDescription, IndexField};
+use pando_collation::TextOrder;
 use pando_document::RawValue;
 
 use super::interval::{Cut, Intervals};
@@ -55,6 +56,9 @@ fn ranges_of(cells: &GeoCells, predicate: &Predicate<'_>) -> Option<Vec<(i64, i6
 /// Ranges of geometry parts, both ends included, as intervals.
 pub(crate) fn intervals_of(ranges: &[(i64, i64)]) -> Intervals {
     Intervals::union_of(ranges.iter().map(|(first, last)| {
-        Intervals::between(Cut::before(RawValue::Int64(*first)), Cut::after(RawValue::Int64(*last)))
+        Intervals::between(
+            Cut::before(RawValue::Int64(*first), &TextOrder::SIMPLE),
+            Cut::after(RawValue::Int64(*last), &TextOrder::SIMPLE),
+        )
     }))
 }

@@ -8,11 +8,12 @@
 //! - A conjunction implies what one of its parts does. A disjunction implies what all of its branches do.
 //! - A test implies another of the same path if every leaf that passes the one passes the other. Both tests
 //!   look at the same leaves of a document.
+//! - Two orders of strings imply nothing of each other.
 //! - A test that no missing field passes implies that the field exists.
 
 use std::cmp::Ordering;
 
-use pando_document::{CanonicalType, RawValue, canonical_type, compare_values};
+use pando_document::{CanonicalType, RawValue, canonical_type};
 
 use super::predicate_bounds;
 use crate::filter::{Comparison, FieldTest, InList, Node, Operator, Test, is_nan};
@@ -74,10 +75,15 @@ fn of_test(test: &Test, wanted: &Test) -> bool {
         (_, Test::Exists) => predicate_bounds::implies_existence(test),
         (Test::Comparison(comparison), Test::Comparison(wanted)) => of_comparison(comparison, wanted),
         (Test::Comparison(comparison), Test::In(wanted)) => {
-            comparison.operator == Operator::Equal && wanted.has(as_compared(comparison.literal.raw()))
+            comparison.operator == Operator::Equal
+                && wanted.order().agrees_on(&comparison.order, comparison.literal.raw())
+                && wanted.has(as_compared(comparison.literal.raw()))
         }
         (Test::In(list), Test::Comparison(wanted)) => {
-            list.regexes().is_empty() && list.values().iter().all(|value| wanted.holds(Some(value.raw())))
+            list.regexes().is_empty()
+                && list.values().iter().all(|value| {
+                    wanted.order.agrees_on(list.order(), value.raw()) && wanted.holds(Some(value.raw()))
+                })
         }
         (Test::In(list), Test::In(wanted)) => is_part_of(list, wanted),
         (Test::Geo(geo), Test::Geo(wanted)) => geo.is_same(wanted),
@@ -95,22 +101,27 @@ fn as_compared(value: RawValue<'_>) -> RawValue<'_> {
 }
 
 fn is_part_of(list: &InList, wanted: &InList) -> bool {
-    list.values().iter().all(|value| wanted.has(as_compared(value.raw())))
-        && list.regexes().iter().all(|regex| {
-            let is_same = |other: &RegularExpression| {
-                (other.pattern(), other.options()) == (regex.pattern(), regex.options())
-            };
-            wanted.regexes().iter().any(is_same)
-        })
+    list.values().iter().all(|value| {
+        wanted.order().agrees_on(list.order(), value.raw()) && wanted.has(as_compared(value.raw()))
+    }) && list.regexes().iter().all(|regex| {
+        let is_same = |other: &RegularExpression| {
+            (other.pattern(), other.options()) == (regex.pattern(), regex.options())
+        };
+        wanted.regexes().iter().any(is_same)
+    })
 }
 
 fn of_comparison(comparison: &Comparison, wanted: &Comparison) -> bool {
     let (have, limit) = (comparison.literal.raw(), wanted.literal.raw());
+    let order = &wanted.order;
+    if !order.agrees_on(&comparison.order, have) || !order.agrees_on(&comparison.order, limit) {
+        return false;
+    }
     if comparison.operator == Operator::Equal {
         // Each leaf that passes is equal to the literal, or missing where that is null.
         return wanted.holds(Some(have));
     }
-    let ordering = compare_values(have, limit);
+    let ordering = order.compare(have, limit);
     if comparison.operator == wanted.operator && ordering.is_eq() {
         return true;
     }

@@ -14,6 +14,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use pando_catalog::{FieldKind, IndexDescription, Multikey, Sparseness, Truncation};
+use pando_collation::TextOrder;
 use pando_document::RawValue;
 
 use super::geo_bounds;
@@ -59,7 +60,7 @@ pub(super) fn of_index(index: &IndexDescription, predicates: &[Predicate<'_>]) -
         let chosen = if field.kind.is_geometry() {
             geo_bounds::of_field(index, &of_field).map(|intervals| (intervals, None))
         } else if field.kind == FieldKind::Hashed {
-            of_hashes(&of_field).map(|intervals| (intervals, None))
+            of_hashes(&of_field, &index.text_order).map(|intervals| (intervals, None))
         } else if index.multikey[at].has_arrays() {
             let shared: Vec<(usize, BoundedField)> = bounded
                 .iter()
@@ -68,9 +69,9 @@ pub(super) fn of_index(index: &IndexDescription, predicates: &[Predicate<'_>]) -
             let of_field = of_field
                 .into_iter()
                 .filter(|predicate| sees_all_leaves(index, predicate) && may_bound(predicate, &shared));
-            single(of_field, index.multikey[at], &mut bounds.settled)
+            single(of_field, index.multikey[at], &index.text_order, &mut bounds.settled)
         } else {
-            meeting(&of_field, &mut bounds.settled).map(|intervals| (intervals, None))
+            meeting(&of_field, &index.text_order, &mut bounds.settled).map(|intervals| (intervals, None))
         };
         if let Some((intervals, element)) = chosen {
             if !intervals.is_all() {
@@ -91,14 +92,17 @@ pub(super) fn of_index(index: &IndexDescription, predicates: &[Predicate<'_>]) -
 
 /// The hashes that documents may have which pass all tests of a field without arrays. They settle none: other
 /// values have the same hashes.
-fn of_hashes(predicates: &[&Predicate<'_>]) -> Option<Intervals> {
-    let of_literals = |literals: &mut dyn Iterator<Item = RawValue<'_>>| {
+fn of_hashes(predicates: &[&Predicate<'_>], order: &TextOrder) -> Option<Intervals> {
+    let of_literals = |literals: &mut dyn Iterator<Item = RawValue<'_>>, compared: &TextOrder| {
         let mut points = Vec::new();
         for literal in literals {
-            points.push(Intervals::point(RawValue::Int64(hash_of_literal(literal)?)));
+            if !order.agrees_on(compared, literal) {
+                return None;
+            }
+            points.push(Intervals::point(RawValue::Int64(hash_of_literal(literal)?), order));
             if matches!(literal, RawValue::Null) {
                 // It is equal to undefined as well.
-                points.push(Intervals::point(RawValue::Int64(hash_of(RawValue::Undefined).ok()?)));
+                points.push(Intervals::point(RawValue::Int64(hash_of(RawValue::Undefined).ok()?), order));
             }
         }
         Some(Intervals::union_of(points))
@@ -107,10 +111,10 @@ fn of_hashes(predicates: &[&Predicate<'_>]) -> Option<Intervals> {
         predicates.iter().filter(|predicate| predicate.sense == Sense::Wanted && !predicate.part_of_element);
     let sets = wanted.filter_map(|predicate| match predicate.test {
         Test::Comparison(comparison) if comparison.operator == Operator::Equal => {
-            of_literals(&mut std::iter::once(comparison.literal.raw()))
+            of_literals(&mut std::iter::once(comparison.literal.raw()), &comparison.order)
         }
         Test::In(list) if list.regexes().is_empty() => {
-            of_literals(&mut list.values().iter().map(|value| value.raw()))
+            of_literals(&mut list.values().iter().map(|value| value.raw()), list.order())
         }
         _ => None,
     });
@@ -141,18 +145,22 @@ fn sees_all_leaves(index: &IndexDescription, predicate: &Predicate<'_>) -> bool 
         || predicate_bounds::implies_existence(predicate.test)
 }
 
-fn bounds_of(predicate: &Predicate<'_>, arrays: Arrays) -> Option<Bounds> {
+fn bounds_of(predicate: &Predicate<'_>, arrays: Arrays, order: &TextOrder) -> Option<Bounds> {
     match predicate.sense {
-        Sense::Wanted => predicate_bounds::of_test(predicate.test),
-        Sense::Unwanted => predicate_bounds::of_negation(predicate.test, arrays),
+        Sense::Wanted => predicate_bounds::of_test(predicate.test, order),
+        Sense::Unwanted => predicate_bounds::of_negation(predicate.test, arrays, order),
     }
 }
 
 /// All tests of a field without arrays at once.
-fn meeting(predicates: &[&Predicate<'_>], settled: &mut HashSet<usize>) -> Option<Intervals> {
+fn meeting(
+    predicates: &[&Predicate<'_>],
+    order: &TextOrder,
+    settled: &mut HashSet<usize>,
+) -> Option<Intervals> {
     let mut sets = Vec::with_capacity(predicates.len());
     for predicate in predicates {
-        let Some(bounds) = bounds_of(predicate, Arrays::None) else { continue };
+        let Some(bounds) = bounds_of(predicate, Arrays::None, order) else { continue };
         if bounds.tightness == Tightness::Exact && !predicate.part_of_element {
             settled.insert(predicate.node);
         }
@@ -191,12 +199,13 @@ fn may_bound(predicate: &Predicate<'_>, shared: &[(usize, BoundedField)]) -> boo
 fn single<'p, 'f: 'p>(
     predicates: impl Iterator<Item = &'p Predicate<'f>>,
     multikey: Multikey,
+    order: &TextOrder,
     settled: &mut HashSet<usize>,
 ) -> Option<(Intervals, Option<usize>)> {
     let mut choices: Vec<Choice> = Vec::new();
     let mut elements: BTreeMap<usize, Vec<Intervals>> = BTreeMap::new();
     for predicate in predicates {
-        let Some(bounds) = bounds_of(predicate, Arrays::Met) else { continue };
+        let Some(bounds) = bounds_of(predicate, Arrays::Met, order) else { continue };
         let node = predicate.node;
         if !predicate.part_of_element {
             let is_exact = bounds.tightness == Tightness::Exact && predicate.sense == Sense::Wanted;

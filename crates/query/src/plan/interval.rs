@@ -8,8 +8,9 @@
 //!
 //! Sets are made and combined in ascending order; [`Intervals::directed`] turns them for a descending field.
 
+use pando_collation::TextOrder;
 use pando_document::{RawValue, Value};
-use pando_keyorder::{Direction, TypeBits, encode};
+use pando_keyorder::{Direction, TypeBits};
 
 /// Which side of a value's bytes a cut is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,14 +31,14 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// The place just before a value.
-    pub fn before(value: RawValue<'_>) -> Cut {
-        Cut { bytes: encoded(value), side: Side::Before }
+    /// The place just before a value, in an index with this order of strings.
+    pub fn before(value: RawValue<'_>, order: &TextOrder) -> Cut {
+        Cut { bytes: encoded(value, order), side: Side::Before }
     }
 
-    /// The place just after a value.
-    pub fn after(value: RawValue<'_>) -> Cut {
-        Cut { bytes: encoded(value), side: Side::After }
+    /// The place just after a value, in an index with this order of strings.
+    pub fn after(value: RawValue<'_>, order: &TextOrder) -> Cut {
+        Cut { bytes: encoded(value, order), side: Side::After }
     }
 
     fn inverted(self) -> Cut {
@@ -49,9 +50,9 @@ impl Cut {
     }
 }
 
-fn encoded(value: RawValue<'_>) -> Vec<u8> {
+fn encoded(value: RawValue<'_>, order: &TextOrder) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(16);
-    encode(value, Direction::Ascending, &mut bytes, &mut TypeBits::new());
+    order.encode(value, Direction::Ascending, &mut bytes, &mut TypeBits::new());
     bytes
 }
 
@@ -66,8 +67,8 @@ pub struct Interval {
 
 impl Interval {
     /// One value.
-    pub fn point(value: RawValue<'_>) -> Interval {
-        let bytes = encoded(value);
+    pub fn point(value: RawValue<'_>, order: &TextOrder) -> Interval {
+        let bytes = encoded(value, order);
         Interval {
             lower: Cut { bytes: bytes.clone(), side: Side::Before },
             upper: Cut { bytes, side: Side::After },
@@ -112,12 +113,15 @@ impl Intervals {
 
     /// Every value, MinKey and MaxKey included.
     pub fn all() -> Intervals {
-        Intervals::between(Cut::before(RawValue::MinKey), Cut::after(RawValue::MaxKey))
+        Intervals::between(
+            Cut::before(RawValue::MinKey, &TextOrder::SIMPLE),
+            Cut::after(RawValue::MaxKey, &TextOrder::SIMPLE),
+        )
     }
 
     /// One value.
-    pub fn point(value: RawValue<'_>) -> Intervals {
-        Intervals { list: vec![Interval::point(value)] }
+    pub fn point(value: RawValue<'_>, order: &TextOrder) -> Intervals {
+        Intervals { list: vec![Interval::point(value, order)] }
     }
 
     /// The values between two cuts; none if the upper cut is not behind the lower.
@@ -216,14 +220,14 @@ impl Intervals {
     #[must_use]
     pub fn complement(self) -> Intervals {
         let mut list = Vec::with_capacity(self.list.len() + 1);
-        let mut from = Cut::before(RawValue::MinKey);
+        let mut from = Cut::before(RawValue::MinKey, &TextOrder::SIMPLE);
         for interval in self.list {
             if from < interval.lower {
                 list.push(Interval { lower: from, upper: interval.lower });
             }
             from = interval.upper;
         }
-        let end = Cut::after(RawValue::MaxKey);
+        let end = Cut::after(RawValue::MaxKey, &TextOrder::SIMPLE);
         if from < end {
             list.push(Interval { lower: from, upper: end });
         }
@@ -248,6 +252,6 @@ impl Intervals {
 
 /// The value that a cut in the order of a field is at, as far as its bytes tell: number types are the
 /// commonest ones.
-pub(crate) fn value_of(cut: &Cut, direction: Direction) -> Option<Value> {
-    pando_keyorder::decode(&cut.bytes, &[], &[direction]).ok()?.into_iter().next()
+pub(crate) fn value_of(cut: &Cut, direction: Direction, order: &TextOrder) -> Option<Value> {
+    order.decode(&cut.bytes, &[], &[direction]).ok()?.into_iter().next()
 }

@@ -1,5 +1,6 @@
 //! The lookup of one document by its `_id`: the plan of most requests, found without planning.
 
+use pando_collation::TextOrder;
 use pando_document::{RawDocument, RawValue};
 
 use super::{Access, Coverage, FindSpecification, Plan, Scores, candidate};
@@ -9,8 +10,8 @@ use crate::sort::Sort;
 /// The `_id` of a filter that is `{ _id: value }` and nothing else, with a value that
 /// is looked up by its key.
 ///
-/// Such a find needs no parsed filter, no plan and no executor: the caller fetches the document by its
-/// `_id`.
+/// The filter compares strings as the collection does. Such a find needs no parsed filter, no plan and no
+/// executor: the caller fetches the document by its `_id`.
 pub fn point_lookup(filter: &RawDocument) -> Option<RawValue<'_>> {
     let mut fields = filter.iter();
     let Some(Ok(("_id", value))) = fields.next() else { return None };
@@ -31,8 +32,8 @@ fn is_key(value: RawValue<'_>) -> bool {
 }
 
 /// The plan of a filter that wants `_id` to be equal to a plain value, among other things, and of a request
-/// that forces no other: no index needs to be known for it.
-pub fn plan_by_id(find: &FindSpecification<'_>) -> Option<Plan> {
+/// that forces no other: no index needs to be known for it. `order` is that of strings in the keys of `_id`.
+pub fn plan_by_id(find: &FindSpecification<'_>, order: &TextOrder) -> Option<Plan> {
     if find.hint.is_some()
         || find.min.is_some()
         || find.max.is_some()
@@ -49,7 +50,9 @@ pub fn plan_by_id(find: &FindSpecification<'_>) -> Option<Plan> {
     let (at, literal) = nodes.iter().enumerate().find_map(|(at, node)| match node {
         Node::Field(field) if field.path.as_str() == "_id" => match &field.test {
             Test::Comparison(comparison) if comparison.operator == Operator::Equal => {
-                is_key(comparison.literal.raw()).then_some((at, &comparison.literal))
+                let literal = comparison.literal.raw();
+                (is_key(literal) && order.agrees_on(&comparison.order, literal))
+                    .then_some((at, &comparison.literal))
             }
             _ => None,
         },

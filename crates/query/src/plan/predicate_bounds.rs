@@ -9,13 +9,16 @@
 //!   tests that tell null from missing, or look at an array as a whole, are never exact.
 //! - A comparison with an array literal finds the array where it stands as a value, and by its first element
 //!   where it is the field's value.
+//! - An index with another order of strings than a comparison has bounds for it only if its literal has none.
+//!   The brackets of types are the same in all orders.
 //! - On a field that has met arrays, a negation's bounds hold every document that passes, and others.
 
+use pando_collation::TextOrder;
 use pando_document::{CanonicalType, ElementType, RawArray, RawValue, canonical_type};
 
 use super::brackets;
 use super::interval::{Cut, Intervals};
-use crate::filter::{Comparison, ElementTest, InList, Node, Operator, Test, TypeSet};
+use crate::filter::{ElementTest, InList, Node, Operator, Test, TypeSet};
 use crate::regular_expression::RegularExpression;
 
 /// Whether the field of a test has met arrays.
@@ -53,16 +56,22 @@ impl Bounds {
     }
 }
 
-/// The bounds of a test; `None` where it says nothing about keys.
-pub(super) fn of_test(test: &Test) -> Option<Bounds> {
+/// The bounds of a test in an index with this order of strings; `None` where it says nothing about keys, as a
+/// comparison with a string in another order does.
+pub(super) fn of_test(test: &Test, order: &TextOrder) -> Option<Bounds> {
     match test {
-        Test::Comparison(comparison) => Some(of_comparison(comparison)),
-        Test::In(list) => Some(of_list(list)),
-        Test::Regex(regex) => Some(of_regex(regex)),
+        Test::Comparison(comparison) => order
+            .agrees_on(&comparison.order, comparison.literal.raw())
+            .then(|| of_comparison(comparison.operator, comparison.literal.raw(), order)),
+        Test::In(list) => {
+            let agrees = list.values().iter().all(|value| order.agrees_on(list.order(), value.raw()));
+            agrees.then(|| of_list(list, order))
+        }
+        Test::Regex(regex) => Some(of_regex(regex, order)),
         Test::Exists => Some(Bounds::inexact(Intervals::all())),
         Test::Type(types) => of_types(*types),
         Test::Modulo(_) => Some(Bounds::inexact(bracket(CanonicalType::Number))),
-        Test::Element(ElementTest::Value(node)) => of_element(node),
+        Test::Element(ElementTest::Value(node)) => of_element(node, order),
         // Of geometries an index of their own kind has bounds (`geo_bounds`).
         Test::Size(_)
         | Test::Bits(_)
@@ -73,7 +82,7 @@ pub(super) fn of_test(test: &Test) -> Option<Bounds> {
 }
 
 /// The bounds of a negated test on a field that has met arrays or not.
-pub(super) fn of_negation(test: &Test, arrays: Arrays) -> Option<Bounds> {
+pub(super) fn of_negation(test: &Test, arrays: Arrays, order: &TextOrder) -> Option<Bounds> {
     let literal_is_plain = |value: RawValue<'_>| !matches!(value, RawValue::Null | RawValue::Array(_));
     match test {
         Test::Comparison(comparison) if literal_is_plain(comparison.literal.raw()) => {}
@@ -82,14 +91,14 @@ pub(super) fn of_negation(test: &Test, arrays: Arrays) -> Option<Bounds> {
                 && list.values().iter().all(|value| literal_is_plain(value.raw())) => {}
         // With arrays, null also stands for a path that leads through an empty one, which is not null.
         Test::Comparison(comparison) if matches!(comparison.literal.raw(), RawValue::Null) => {
-            let kept = of_comparison(comparison).intervals.complement();
+            let kept = of_comparison(comparison.operator, RawValue::Null, order).intervals.complement();
             return (arrays == Arrays::None).then_some(Bounds::inexact(kept));
         }
         // Missing fields are null in the index.
-        Test::Exists => return Some(Bounds::inexact(Intervals::point(RawValue::Null))),
+        Test::Exists => return Some(Bounds::inexact(Intervals::point(RawValue::Null, order))),
         _ => return None,
     }
-    let bounds = of_test(test)?;
+    let bounds = of_test(test, order)?;
     (bounds.tightness == Tightness::Exact).then(|| Bounds::exact(bounds.intervals.complement()))
 }
 
@@ -116,65 +125,66 @@ pub(super) fn implies_existence(test: &Test) -> bool {
 fn bracket(canonical: CanonicalType) -> Intervals {
     // Unlike a range, the whole bracket has NaN in it.
     let lower = match canonical {
-        CanonicalType::Number => Cut::before(RawValue::Double(f64::NAN)),
+        CanonicalType::Number => Cut::before(RawValue::Double(f64::NAN), &TextOrder::SIMPLE),
         canonical => brackets::lower(canonical),
     };
     Intervals::between(lower, brackets::upper(canonical))
 }
 
-fn of_comparison(comparison: &Comparison) -> Bounds {
-    let literal = comparison.literal.raw();
-    match (literal, comparison.operator) {
+fn of_comparison(operator: Operator, literal: RawValue<'_>, order: &TextOrder) -> Bounds {
+    match (literal, operator) {
         (RawValue::Null, Operator::Greater | Operator::Less) => Bounds::exact(Intervals::none()),
         (RawValue::Null, _) => {
-            let points = Intervals::point(RawValue::Undefined).union(Intervals::point(RawValue::Null));
+            let points =
+                Intervals::point(RawValue::Undefined, order).union(Intervals::point(RawValue::Null, order));
             Bounds::inexact(points)
         }
-        (RawValue::Array(array), Operator::Equal) => of_array(array, literal),
+        (RawValue::Array(array), Operator::Equal) => of_array(array, literal, order),
         // Any element may be the one that makes the array greater.
         (RawValue::Array(_), _) => Bounds::inexact(Intervals::all()),
-        (literal, Operator::Equal) => Bounds::exact(Intervals::point(literal)),
+        (literal, Operator::Equal) => Bounds::exact(Intervals::point(literal, order)),
         (literal, operator) if crate::filter::is_nan(literal) => match operator {
-            Operator::GreaterOrEqual | Operator::LessOrEqual => Bounds::exact(Intervals::point(literal)),
+            Operator::GreaterOrEqual | Operator::LessOrEqual => {
+                Bounds::exact(Intervals::point(literal, order))
+            }
             Operator::Equal | Operator::Greater | Operator::Less => Bounds::exact(Intervals::none()),
         },
-        (literal, operator) => Bounds::exact(of_range(literal, operator)),
+        (literal, operator) => Bounds::exact(of_range(literal, operator, order)),
     }
 }
 
-fn of_range(literal: RawValue<'_>, operator: Operator) -> Intervals {
+fn of_range(literal: RawValue<'_>, operator: Operator, order: &TextOrder) -> Intervals {
     let canonical = canonical_type(literal.element_type());
     // MinKey and MaxKey compare with values of every bracket.
     let (least, greatest) = match canonical {
         CanonicalType::MinKey | CanonicalType::MaxKey => {
-            (Cut::before(RawValue::MinKey), Cut::after(RawValue::MaxKey))
+            (Cut::before(RawValue::MinKey, order), Cut::after(RawValue::MaxKey, order))
         }
         canonical => (brackets::lower(canonical), brackets::upper(canonical)),
     };
     match operator {
-        Operator::Equal => Intervals::point(literal),
-        Operator::Greater => Intervals::between(Cut::after(literal), greatest),
-        Operator::GreaterOrEqual => Intervals::between(Cut::before(literal), greatest),
-        Operator::Less => Intervals::between(least, Cut::before(literal)),
-        Operator::LessOrEqual => Intervals::between(least, Cut::after(literal)),
+        Operator::Equal => Intervals::point(literal, order),
+        Operator::Greater => Intervals::between(Cut::after(literal, order), greatest),
+        Operator::GreaterOrEqual => Intervals::between(Cut::before(literal, order), greatest),
+        Operator::Less => Intervals::between(least, Cut::before(literal, order)),
+        Operator::LessOrEqual => Intervals::between(least, Cut::after(literal, order)),
     }
 }
 
 /// An array is found by its first element, or as it stands where it is itself an element.
-fn of_array(array: &RawArray, literal: RawValue<'_>) -> Bounds {
+fn of_array(array: &RawArray, literal: RawValue<'_>, order: &TextOrder) -> Bounds {
     let first = match array.iter().next() {
         Some(Ok(first)) => first,
         Some(Err(_)) | None => RawValue::Undefined,
     };
-    Bounds::inexact(Intervals::point(first).union(Intervals::point(literal)))
+    Bounds::inexact(Intervals::point(first, order).union(Intervals::point(literal, order)))
 }
 
-fn of_list(list: &InList) -> Bounds {
+fn of_list(list: &InList, order: &TextOrder) -> Bounds {
     let mut tightness = Tightness::Exact;
     let mut sets = Vec::with_capacity(list.values().len());
     for value in list.values() {
-        let comparison = Comparison { operator: Operator::Equal, literal: value.clone() };
-        let bounds = of_comparison(&comparison);
+        let bounds = of_comparison(Operator::Equal, value.raw(), order);
         if bounds.tightness == Tightness::Inexact {
             tightness = Tightness::Inexact;
         }
@@ -182,25 +192,26 @@ fn of_list(list: &InList) -> Bounds {
     }
     for regex in list.regexes() {
         tightness = Tightness::Inexact;
-        sets.push(of_regex(regex).intervals);
+        sets.push(of_regex(regex, order).intervals);
     }
     Bounds { intervals: Intervals::union_of(sets), tightness }
 }
 
-fn of_regex(regex: &RegularExpression) -> Bounds {
-    let strings = match regex.literal_prefix() {
+fn of_regex(regex: &RegularExpression, order: &TextOrder) -> Bounds {
+    // A sort key does not begin with that of a prefix.
+    let strings = match regex.literal_prefix().filter(|_| order.is_simple()) {
         Some(prefix) => {
             let upper = match successor(&prefix) {
-                Some(next) => Cut::before(RawValue::String(&next)),
+                Some(next) => Cut::before(RawValue::String(&next), order),
                 None => brackets::upper(CanonicalType::String),
             };
-            Intervals::between(Cut::before(RawValue::String(&prefix)), upper)
+            Intervals::between(Cut::before(RawValue::String(&prefix), order), upper)
         }
         None => bracket(CanonicalType::String),
     };
     let itself =
         RawValue::Regex(pando_document::RawRegex { pattern: regex.pattern(), options: regex.options() });
-    Bounds::inexact(strings.union(Intervals::point(itself)))
+    Bounds::inexact(strings.union(Intervals::point(itself, order)))
 }
 
 /// The least string that is greater than all that begin with a prefix.
@@ -228,26 +239,28 @@ fn of_types(types: TypeSet) -> Option<Bounds> {
 }
 
 /// `$elemMatch` on values: one element meets all, so the bounds of its tests meet.
-fn of_element(node: &Node) -> Option<Bounds> {
+fn of_element(node: &Node, order: &TextOrder) -> Option<Bounds> {
     let nodes = match node {
         Node::And(nodes) => nodes.as_slice(),
         single => std::slice::from_ref(single),
     };
     let sets = nodes.iter().filter_map(|node| match node {
         // An element that is itself an array is compared whole, and stands whole in the index.
-        Node::Field(field) => of_element_test(&field.test),
+        Node::Field(field) => of_element_test(&field.test, order),
         _ => None,
     });
     Intervals::intersection_of(sets).map(Bounds::inexact)
 }
 
-fn of_element_test(test: &Test) -> Option<Intervals> {
+fn of_element_test(test: &Test, order: &TextOrder) -> Option<Intervals> {
     match test {
         Test::Comparison(comparison) => match comparison.literal.raw() {
-            literal @ RawValue::Array(_) => Some(of_range(literal, comparison.operator)),
-            _ => Some(of_comparison(comparison).intervals),
+            literal @ RawValue::Array(_) => order
+                .agrees_on(&comparison.order, literal)
+                .then(|| of_range(literal, comparison.operator, order)),
+            _ => of_test(test, order).map(|bounds| bounds.intervals),
         },
-        Test::In(_) | Test::Regex(_) | Test::Modulo(_) => of_test(test).map(|bounds| bounds.intervals),
+        Test::In(_) | Test::Regex(_) | Test::Modulo(_) => of_test(test, order).map(|bounds| bounds.intervals),
         Test::Exists | Test::Type(_) | Test::Size(_) | Test::Bits(_) | Test::Element(_) => None,
         Test::Geo(_) | Test::Near(_) => None,
     }

@@ -5,6 +5,7 @@
 
 use pando_catalog::index_keys::{KeyValues, key_values};
 use pando_catalog::{FieldKind, IndexField, WriteError};
+use pando_collation::TextOrder;
 use pando_document::{Document, RawDocument, Value};
 use pando_keyorder::Direction;
 
@@ -15,6 +16,7 @@ use crate::QueryError;
 #[derive(Clone, Debug)]
 pub struct ReturnedKey {
     fields: Vec<IndexField>,
+    order: TextOrder,
     bounds: Option<ScanBounds>,
     direction: ScanDirection,
 }
@@ -31,7 +33,12 @@ impl ReturnedKey {
                     direction: Direction::Ascending,
                     kind: FieldKind::Value,
                 };
-                Some(ReturnedKey { fields: vec![id], bounds: None, direction: ScanDirection::Forward })
+                Some(ReturnedKey {
+                    fields: vec![id],
+                    order: TextOrder::SIMPLE,
+                    bounds: None,
+                    direction: ScanDirection::Forward,
+                })
             }
             Access::Index(access) => ReturnedKey::of_index(access),
             Access::Union(accesses) => ReturnedKey::of_index(accesses.first()?),
@@ -44,12 +51,12 @@ impl ReturnedKey {
             return None;
         }
         let (fields, bounds) = (index.fields.clone(), Some(bounds.clone()));
-        Some(ReturnedKey { fields, bounds, direction: *direction })
+        Some(ReturnedKey { fields, order: index.text_order.clone(), bounds, direction: *direction })
     }
 
     /// The key of a document, by field.
     pub fn of_document(&self, document: &RawDocument) -> Result<Document, QueryError> {
-        let mut keys = key_values(&self.fields, document).map_err(fault)?;
+        let mut keys = key_values(&self.fields, &self.order, document).map_err(fault)?;
         if self.direction == ScanDirection::Backward {
             keys.reverse();
         }
@@ -76,8 +83,12 @@ impl ReturnedKey {
     }
 
     /// The values by which a document is sorted: of an array, the one that decides.
-    pub fn sort_key(fields: &[IndexField], document: &RawDocument) -> Result<Vec<Value>, QueryError> {
-        let keys = key_values(fields, document).map_err(fault)?;
+    pub fn sort_key(
+        fields: &[IndexField],
+        order: &TextOrder,
+        document: &RawDocument,
+    ) -> Result<Vec<Value>, QueryError> {
+        let keys = key_values(fields, order, document).map_err(fault)?;
         Ok(keys.into_iter().next().map(|key| key.values).unwrap_or_default())
     }
 }

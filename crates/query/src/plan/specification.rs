@@ -1,5 +1,6 @@
 //! The input of the planner: a find as plain data.
 
+use pando_collation::TextOrder;
 use pando_document::{RawDocument, RawDocumentBuf, RawValue};
 use pando_keyorder::Direction;
 
@@ -30,6 +31,8 @@ pub struct FindSpecification<'a> {
     pub min: Option<&'a RawDocument>,
     /// The greatest index key, exclusive.
     pub max: Option<&'a RawDocument>,
+    /// The order of strings in `min` and `max`.
+    pub order: &'a TextOrder,
 }
 
 impl<'a> FindSpecification<'a> {
@@ -46,6 +49,7 @@ impl<'a> FindSpecification<'a> {
             hint: None,
             min: None,
             max: None,
+            order: &TextOrder::SIMPLE,
         }
     }
 

@@ -16,18 +16,15 @@ pub(super) struct UsableIndex<'i> {
 }
 
 impl<'i> UsableIndex<'i> {
-    /// The index, unless it is hidden or in another order of strings.
+    /// The index, unless it is hidden.
     pub fn of(description: &'i IndexDescription) -> Option<UsableIndex<'i>> {
         let specification = &description.specification;
         // A wildcard index is described for the paths of a filter.
         let is_whole = description.is_wildcard() && description.wildcard_path().is_none();
-        if is_whole
-            || description.hidden == Visibility::Hidden
-            || !matches!(specification.get("collation"), Ok(None))
-        {
+        if is_whole || description.hidden == Visibility::Hidden {
             return None;
         }
-        let partial = partial_index::filter_of(specification).transpose().ok()?;
+        let partial = partial_index::filter_of(specification, &description.text_order).transpose().ok()?;
         Some(UsableIndex { description, partial })
     }
 

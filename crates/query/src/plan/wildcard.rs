@@ -18,6 +18,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use pando_catalog::{FieldKind, IndexDescription, IndexField, Multikey, Truncation, WILDCARD, is_wildcard};
+use pando_collation::TextOrder;
 use pando_document::{CanonicalType, RawDocument, RawValue};
 use pando_keyorder::Direction;
 
@@ -162,7 +163,7 @@ pub(super) fn bound_path(
     if field.path == WILDCARD {
         return;
     }
-    let mut paths = Intervals::point(RawValue::String(&field.path));
+    let mut paths = Intervals::point(RawValue::String(&field.path), &TextOrder::SIMPLE);
     if let Some(documents) = documents_within(index, at, &bounds.fields) {
         for predicate in predicates.iter().filter(|predicate| predicate.path.is(&field.path)) {
             bounds.settled.remove(&predicate.node);
@@ -170,8 +171,8 @@ pub(super) fn bound_path(
         if documents == Documents::Any {
             let (first, last) = (format!("{}.", field.path), format!("{}/", field.path));
             let below = Intervals::between(
-                Cut::before(RawValue::String(&first)),
-                Cut::before(RawValue::String(&last)),
+                Cut::before(RawValue::String(&first), &TextOrder::SIMPLE),
+                Cut::before(RawValue::String(&last), &TextOrder::SIMPLE),
             );
             paths = paths.union(below);
             bounds.fields[at + 1] = Intervals::all().directed(field.direction);
@@ -204,7 +205,8 @@ fn documents_within(index: &IndexDescription, at: usize, bounds: &[Intervals]) -
         brackets::upper(CanonicalType::Document),
     );
     let within = bounds[at + 1].clone().intersection(&all.directed(direction));
-    let empty = Intervals::point(RawValue::Document(RawDocument::empty())).directed(direction);
+    let empty =
+        Intervals::point(RawValue::Document(RawDocument::empty()), &TextOrder::SIMPLE).directed(direction);
     match within {
         none if none.is_empty() => None,
         point if point == empty => Some(Documents::Empty),

@@ -16,8 +16,9 @@
 //! 2. Else the arrays are gone through, each combination giving a whole key; the least one stays.
 
 use pando_catalog::expansion::{End, ExpansionError, end_without_arrays, expand};
+use pando_collation::TextOrder;
 use pando_document::{RawDocument, RawValue};
-use pando_keyorder::{TypeBits, encode, encode_empty_array};
+use pando_keyorder::{TypeBits, encode_empty_array};
 
 use super::SortPart;
 use super::fault::SortFault;
@@ -26,6 +27,7 @@ use crate::error::QueryError;
 /// Appends the sort key of a document.
 pub(super) fn append(
     parts: &[SortPart],
+    order: &TextOrder,
     document: &RawDocument,
     out: &mut Vec<u8>,
 ) -> Result<(), QueryError> {
@@ -35,28 +37,33 @@ pub(super) fn append(
         && part.path.as_str() == "_id"
     {
         let end = document.get("_id")?.map_or(End::Missing, End::Value);
-        encode_part(end, part, out, &mut type_bits);
+        encode_part(order, end, part, out, &mut type_bits);
         return Ok(());
     }
     for part in parts {
         let Some(end) = end_without_arrays(document, part.path.as_str())? else {
             out.truncate(start);
-            return append_least(parts, document, out);
+            return append_least(parts, order, document, out);
         };
-        encode_part(end, part, out, &mut type_bits);
+        encode_part(order, end, part, out, &mut type_bits);
     }
     Ok(())
 }
 
 /// Appends the least key of a document with arrays.
-fn append_least(parts: &[SortPart], document: &RawDocument, out: &mut Vec<u8>) -> Result<(), QueryError> {
+fn append_least(
+    parts: &[SortPart],
+    order: &TextOrder,
+    document: &RawDocument,
+    out: &mut Vec<u8>,
+) -> Result<(), QueryError> {
     let paths: Vec<&str> = parts.iter().map(|part| part.path.as_str()).collect();
     let mut least: Option<Vec<u8>> = None;
     expand::<QueryError>(document, &paths, &mut |_, _| {}, &mut |ends| {
         let mut key = Vec::with_capacity(32);
         let mut type_bits = TypeBits::new();
         for (end, part) in ends.iter().zip(parts) {
-            encode_part(*end, part, &mut key, &mut type_bits);
+            encode_part(order, *end, part, &mut key, &mut type_bits);
         }
         if least.as_ref().is_none_or(|have| key < *have) {
             least = Some(key);
@@ -67,10 +74,17 @@ fn append_least(parts: &[SortPart], document: &RawDocument, out: &mut Vec<u8>) -
     Ok(())
 }
 
-fn encode_part(end: End<'_>, part: &SortPart, out: &mut Vec<u8>, type_bits: &mut TypeBits) {
+#[inline]
+fn encode_part(
+    order: &TextOrder,
+    end: End<'_>,
+    part: &SortPart,
+    out: &mut Vec<u8>,
+    type_bits: &mut TypeBits,
+) {
     match end {
-        End::Value(value) => encode(value, part.direction, out, type_bits),
-        End::Missing => encode(RawValue::Null, part.direction, out, type_bits),
+        End::Value(value) => order.encode(value, part.direction, out, type_bits),
+        End::Missing => order.encode(RawValue::Null, part.direction, out, type_bits),
         End::EmptyArray => encode_empty_array(part.direction, out),
     }
 }

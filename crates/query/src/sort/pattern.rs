@@ -1,5 +1,6 @@
 //! The sort pattern, parsed.
 
+use pando_collation::TextOrder;
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_keyorder::Direction;
 
@@ -28,6 +29,7 @@ pub enum Sort {
 #[derive(Clone, Debug)]
 pub struct SortPattern {
     parts: Vec<SortPart>,
+    order: TextOrder,
 }
 
 /// One path with its direction.
@@ -70,6 +72,15 @@ impl Sort {
     /// Whether it asks for the scores of a search.
     pub fn has_score(&self) -> bool {
         self.pattern().is_some_and(SortPattern::has_score)
+    }
+
+    /// The same sort, in which strings compare in this order.
+    #[must_use]
+    pub fn collated_by(self, order: &TextOrder) -> Sort {
+        match self {
+            Sort::By(pattern) => Sort::By(pattern.collated_by(order)),
+            Sort::Unordered | Sort::Natural(_) => self,
+        }
     }
 
     /// The pattern, where there is one.
@@ -116,7 +127,18 @@ impl SortPattern {
             parts.push(SortPart { path: Path::new(name), direction });
         }
         assert!(!parts.is_empty(), "callers keep empty sort patterns away");
-        Ok(SortPattern { parts })
+        Ok(SortPattern { parts, order: TextOrder::SIMPLE })
+    }
+
+    /// The same pattern, in which strings compare in this order.
+    #[must_use]
+    pub fn collated_by(self, order: &TextOrder) -> SortPattern {
+        SortPattern { order: order.clone(), ..self }
+    }
+
+    /// The order of strings.
+    pub fn text_order(&self) -> &TextOrder {
+        &self.order
     }
 
     /// The paths with their directions.
@@ -153,7 +175,7 @@ impl SortPattern {
     /// # Errors
     /// Two paths of the pattern go through two arrays; malformed documents.
     pub fn append_key(&self, document: &RawDocument, out: &mut Vec<u8>) -> Result<(), QueryError> {
-        super::key::append(&self.parts, document, out)
+        super::key::append(&self.parts, &self.order, document, out)
     }
 }
 

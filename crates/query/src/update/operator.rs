@@ -109,19 +109,20 @@ pub(in crate::update) fn parse(
     }
     // A path that is none is reported before an argument that is none.
     let steps = UpdatePath::parse(path)?;
+    let order = scope.text_order();
     let parsed: Box<dyn Operator> = match operator {
         "$set" => set::parse(argument),
         "$unset" => unset::parse(),
         "$setOnInsert" => set_on_insert::parse(argument),
         "$inc" => arithmetic::parse(arithmetic::Arithmetic::Add, path, argument)?,
         "$mul" => arithmetic::parse(arithmetic::Arithmetic::Multiply, path, argument)?,
-        "$min" => select::parse(select::Selection::Least, argument),
-        "$max" => select::parse(select::Selection::Greatest, argument),
+        "$min" => select::parse(select::Selection::Least, argument, order),
+        "$max" => select::parse(select::Selection::Greatest, argument, order),
         "$currentDate" => current_date::parse(argument)?,
-        "$push" => push::parse(argument)?,
+        "$push" => push::parse(argument, order)?,
         "$pull" => pull::parse(argument, scope)?,
-        "$pullAll" => pull_all::parse(argument)?,
-        "$addToSet" => add_to_set::parse(argument)?,
+        "$pullAll" => pull_all::parse(argument, order)?,
+        "$addToSet" => add_to_set::parse(argument, order)?,
         "$pop" => pop::parse(path, argument)?,
         "$bit" => bit::parse(argument)?,
         _ => return Err(unknown(operator)),

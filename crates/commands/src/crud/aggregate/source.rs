@@ -7,6 +7,7 @@ use pando_catalog::{
     BlockingMode, Bytes, Caller, Collection, FieldKind, ID_INDEX, IndexDescription, Operation, QueryAccount,
     Sparseness, Transaction, VIEWS_COLLECTION, Visibility,
 };
+use pando_collation::TextOrder;
 use pando_document::{DOCUMENT_BYTES_MAX, RawArray, RawDocument};
 use pando_query::QueryError;
 use pando_query::execute::{ExecutionFigures, Executor, Revisits};
@@ -28,7 +29,7 @@ use crate::cursors::CursorSource;
 use crate::error::memory_fault;
 use crate::reader::{HeldReader, Reader};
 use crate::shared_state::SharedState;
-use crate::views::{DEPTH_MAX, ViewReader, as_query_error, too_deep};
+use crate::views::{DEPTH_MAX, ViewReader, as_query_error, other_collation, too_deep};
 
 /// The input of the first stage.
 pub(super) enum Input {
@@ -67,6 +68,8 @@ pub(in crate::crud) struct AggregateSource {
     pub(super) input: Input,
     pub run: PipelineRun,
     pub account: QueryAccount,
+    /// The order of strings.
+    pub order: TextOrder,
 }
 
 impl CursorSource for AggregateSource {
@@ -87,6 +90,7 @@ impl CursorSource for AggregateSource {
             searched: None,
             searches: None,
             views_above: 0,
+            order: &self.order,
         };
         let start = out.len();
         let next = self.run.for_each(&mut source, &mut |next, _| {
@@ -141,6 +145,7 @@ pub(crate) fn measure(
     reader: &HeldReader<'_>,
     subject: Option<Subject>,
     rest: &Pipeline,
+    order: &TextOrder,
     memory: &StageMemory,
 ) -> Result<MeasuredPipeline, CommandError> {
     let environment = &context.shared.environment;
@@ -165,6 +170,7 @@ pub(crate) fn measure(
         searched: None,
         searches: Some(Searches::default()),
         views_above: 0,
+        order,
     };
     let outcome = run.for_each(&mut source, &mut |_, _| Ok(Flow::More));
     memory.account.report(context.operation);
@@ -192,6 +198,8 @@ struct CollectionSource<'s> {
     searches: Option<Searches>,
     /// The views whose pipelines are carried out around this one.
     views_above: usize,
+    /// The order of strings.
+    order: &'s TextOrder,
 }
 
 /// Another collection, with the descriptions of its indexes. A call sees one snapshot, and the descriptions
@@ -356,6 +364,9 @@ impl CollectionSource<'_> {
             blocking: self.caller.blocking,
         };
         let Some(view) = views.resolve(name).map_err(as_query_error)? else { return Ok(()) };
+        if view.order != *self.order {
+            return Err(as_query_error(other_collation(name)));
+        }
         if self.views_above == DEPTH_MAX {
             return Err(as_query_error(too_deep()));
         }
@@ -364,7 +375,7 @@ impl CollectionSource<'_> {
         // The optimiser moves the filter before the stages of the view where it can.
         let pushed = filter.to_match_stages();
         let stages = view.followed_by(RawArray::from_document(&pushed)).map_err(as_query_error)?;
-        let scope = ParseScope::at(self.shared.now_ms()).with_dice(&self.shared.dice);
+        let scope = ParseScope::at(self.shared.now_ms()).with_dice(&self.shared.dice).collated_by(self.order);
         let pipeline = Pipeline::parse(RawArray::from_document(&stages), &scope)?;
         let memory = StageMemory::new(self.account.clone(), DiskUse::Allowed);
         let (mut input, rest) = match collection {

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use pando_catalog::{QueryAccount, Reservation, Sorter};
+use pando_collation::TextOrder;
 use pando_document::{ArrayWriter, DocumentWriter, RawDocument, RawValue};
 use pando_keyorder::{Direction, TypeBits};
 use pando_query::path::{Leaves, Path};
@@ -40,10 +41,11 @@ pub(super) struct Values {
     key: Vec<u8>,
     /// Values since the last check: one document may have a million.
     unchecked: u32,
+    order: TextOrder,
 }
 
 impl Values {
-    pub fn new(account: &QueryAccount) -> Values {
+    pub fn new(account: &QueryAccount, order: &TextOrder) -> Values {
         Values {
             table: HashMap::new(),
             table_bytes: 0,
@@ -52,6 +54,7 @@ impl Values {
             keys_bytes: 0,
             key: Vec::new(),
             unchecked: 0,
+            order: order.clone(),
         }
     }
 
@@ -85,7 +88,7 @@ impl Values {
             check()?;
         }
         self.key.clear();
-        pando_keyorder::encode(value, Direction::Ascending, &mut self.key, &mut TypeBits::new());
+        self.order.encode(value, Direction::Ascending, &mut self.key, &mut TypeBits::new());
         if self.table.contains_key(self.key.as_slice()) {
             return Ok(());
         }

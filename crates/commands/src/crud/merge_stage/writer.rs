@@ -4,6 +4,7 @@ use pando_document::{Document, DocumentWriter, RawArray, RawDocument, RawDocumen
 use pando_query::expression::{FieldPath, ParseScope};
 
 use super::{Merge, WhenMatched, WhenNotMatched, fault};
+use crate::collation::CollationChoice;
 use crate::context::Context;
 use crate::crud::insert::insert_batch;
 use crate::crud::update::update_batch;
@@ -40,7 +41,7 @@ impl<'m> MergeWriter<'m> {
         merge: &'m Merge,
         scope: &'m ParseScope,
     ) -> Result<MergeWriter<'m>, CommandError> {
-        merge.check_unique(context)?;
+        merge.check_unique(context, scope.text_order())?;
         let on = merge.on.iter().map(|path| Ok((path.as_str(), FieldPath::parse(path)?)));
         let on = on.collect::<Result<_, CommandError>>()?;
         Ok(MergeWriter { merge, scope, on, batch: Vec::new(), batch_bytes: 0 })
@@ -168,6 +169,11 @@ impl<'m> MergeWriter<'m> {
             (WhenNotMatched::Insert, None) => Upsert::Yes,
             _ => Upsert::No,
         };
+        // As in MongoDB, the simple collation gives way to that of the target.
+        let collation = match self.scope.text_order().is_simple() {
+            true => CollationChoice::Inherited,
+            false => CollationChoice::OfScope,
+        };
         let parts: Vec<_> = batch
             .iter()
             .map(|statement| UpdateParts {
@@ -177,6 +183,7 @@ impl<'m> MergeWriter<'m> {
                 }),
                 constants: statement.constants.as_deref(),
                 upsert,
+                collation,
                 ..UpdateParts::empty()
             })
             .collect();

@@ -6,8 +6,9 @@
 
 use std::collections::HashSet;
 
+use pando_collation::TextOrder;
 use pando_document::{ArrayWriter, RawValue};
-use pando_keyorder::{Direction, TypeBits, encode};
+use pando_keyorder::{Direction, TypeBits};
 
 use super::super::Evaluated;
 use super::{Accumulator, bytes_of, for_saved, give_all, push_kept, save_all, unused_bytes};
@@ -26,13 +27,21 @@ pub(crate) struct AddToSet {
     known: HashSet<Vec<u8>>,
     values: Vec<Literal>,
     bytes: usize,
+    order: TextOrder,
+}
+
+impl AddToSet {
+    /// An empty set, in which strings are equal as this order has it.
+    pub(crate) fn new(order: &TextOrder) -> AddToSet {
+        AddToSet { order: order.clone(), ..AddToSet::default() }
+    }
 }
 
 impl Accumulator for AddToSet {
     fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError> {
         let Some(raw) = value.raw() else { return Ok(()) };
         let mut key = Vec::new();
-        encode(raw, Direction::Ascending, &mut key, &mut TypeBits::new());
+        self.order.encode(raw, Direction::Ascending, &mut key, &mut TypeBits::new());
         let key_bytes = key.len();
         if self.known.insert(key) {
             self.bytes += bytes_of(value) + key_bytes + KEY_BYTES + size_of::<Literal>();

@@ -1,6 +1,7 @@
 //! `$concatArrays` and `$setUnion`: the elements of all arrays go one by one to another accumulator, which
 //! keeps all of them or the distinct ones; a missing value is left out.
 
+use pando_collation::TextOrder;
 use pando_document::{ArrayWriter, RawValue};
 
 use super::super::Evaluated;
@@ -20,8 +21,8 @@ impl EachElement<Push> {
 }
 
 impl EachElement<AddToSet> {
-    pub fn united() -> EachElement<AddToSet> {
-        EachElement { operator: "$setUnion", elements: AddToSet::default() }
+    pub fn united(order: &TextOrder) -> EachElement<AddToSet> {
+        EachElement { operator: "$setUnion", elements: AddToSet::new(order) }
     }
 }
 

@@ -3,7 +3,8 @@
 
 use std::cmp::Ordering;
 
-use pando_document::{ArrayWriter, RawValue, compare_values};
+use pando_collation::TextOrder;
+use pando_document::{ArrayWriter, RawValue};
 
 use super::super::Evaluated;
 use super::{Accumulator, bytes_of, for_saved, give, keep, save_all};
@@ -32,11 +33,12 @@ pub(crate) struct Extreme {
     wanted: Wanted,
     best: Option<Literal>,
     bytes: usize,
+    order: TextOrder,
 }
 
 impl Extreme {
-    pub(crate) fn new(wanted: Wanted) -> Extreme {
-        Extreme { wanted, best: None, bytes: 0 }
+    pub(crate) fn new(wanted: Wanted, order: &TextOrder) -> Extreme {
+        Extreme { wanted, best: None, bytes: 0, order: order.clone() }
     }
 }
 
@@ -47,7 +49,7 @@ impl Accumulator for Extreme {
         }
         let is_better = match &self.best {
             None => true,
-            Some(best) => compare_values(value.raw_or_null(), best.raw()) == self.wanted.better(),
+            Some(best) => self.order.compare(value.raw_or_null(), best.raw()) == self.wanted.better(),
         };
         if is_better {
             self.bytes = bytes_of(value);

@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use pando_document::{ArrayWriter, RawValue, compare_values};
+use pando_collation::TextOrder;
+use pando_document::{ArrayWriter, RawValue};
 
 use super::super::Evaluated;
 use super::extreme::Wanted;
@@ -20,6 +21,7 @@ pub(crate) struct ExtremeN {
     /// Values that were taken so far.
     taken: u64,
     bytes: usize,
+    order: TextOrder,
 }
 
 /// A value among the best. A greater one is worse: by its value, then by its age.
@@ -31,11 +33,12 @@ struct Kept {
     /// How many values were taken before it.
     age: u64,
     bytes: usize,
+    order: TextOrder,
 }
 
 impl Ord for Kept {
     fn cmp(&self, other: &Kept) -> Ordering {
-        let order = compare_values(self.value.raw(), other.value.raw());
+        let order = self.order.compare(self.value.raw(), other.value.raw());
         let worse = if self.better == Ordering::Less { order } else { order.reverse() };
         worse.then(self.age.cmp(&other.age))
     }
@@ -56,8 +59,8 @@ impl PartialEq for Kept {
 impl Eq for Kept {}
 
 impl ExtremeN {
-    pub(crate) fn new(wanted: Wanted, n: usize) -> ExtremeN {
-        ExtremeN { wanted, n, best: BinaryHeap::new(), taken: 0, bytes: 0 }
+    pub(crate) fn new(wanted: Wanted, n: usize, order: &TextOrder) -> ExtremeN {
+        ExtremeN { wanted, n, best: BinaryHeap::new(), taken: 0, bytes: 0, order: order.clone() }
     }
 
     /// The best first.
@@ -80,7 +83,7 @@ impl Accumulator for ExtremeN {
             let is_better = self
                 .best
                 .peek()
-                .is_some_and(|worst| compare_values(value.raw_or_null(), worst.value.raw()) == better);
+                .is_some_and(|worst| self.order.compare(value.raw_or_null(), worst.value.raw()) == better);
             if !is_better {
                 return Ok(());
             }
@@ -88,7 +91,8 @@ impl Accumulator for ExtremeN {
         }
         let bytes = bytes_of(value) + size_of::<Kept>();
         self.bytes += bytes;
-        self.best.push(Kept { value: keep(value), better, age: self.taken, bytes });
+        let order = self.order.clone();
+        self.best.push(Kept { value: keep(value), better, age: self.taken, bytes, order });
         Ok(())
     }
 

@@ -1,9 +1,7 @@
 //! The accumulators as expressions. `$sum`, `$avg`, `$min`, `$max`, `$stdDevPop`, `$stdDevSamp` take a list,
 //! or the elements of one array. `$firstN`, `$lastN`, `$minN`, `$maxN` take an array.
 
-use std::cmp::Ordering;
-
-use pando_document::{RawValue, compare_values};
+use pando_document::RawValue;
 
 use super::named::Names;
 use super::text::refuse_beyond_long;
@@ -20,12 +18,12 @@ pub(super) static AVG: Definition =
 pub(super) static MIN: Definition = Definition {
     name: "$min",
     arity: Arity::Any,
-    run: |call, frame| run(call, frame, &mut Extreme::new(Wanted::Least)),
+    run: |call, frame| run(call, frame, &mut Extreme::new(Wanted::Least, call.text_order())),
 };
 pub(super) static MAX: Definition = Definition {
     name: "$max",
     arity: Arity::Any,
-    run: |call, frame| run(call, frame, &mut Extreme::new(Wanted::Greatest)),
+    run: |call, frame| run(call, frame, &mut Extreme::new(Wanted::Greatest, call.text_order())),
 };
 pub(super) static STD_DEV_POP: Definition = Definition {
     name: "$stdDevPop",
@@ -99,23 +97,24 @@ fn run_last_n<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>
 }
 
 fn run_min_n<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
-    run_n(call, frame, |elements, _| sort(elements, compare_values))
+    run_n(call, frame, |elements, _| {
+        elements.retain(|element| !element.is_null());
+        elements.sort_by(|a, b| call.text_order().compare(*a, *b));
+    })
 }
 
 fn run_max_n<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
-    run_n(call, frame, |elements, _| sort(elements, |a, b| compare_values(b, a)))
-}
-
-fn sort(elements: &mut Vec<RawValue<'_>>, order: fn(RawValue<'_>, RawValue<'_>) -> Ordering) {
-    elements.retain(|element| !element.is_null());
-    elements.sort_by(|a, b| order(*a, *b));
+    run_n(call, frame, |elements, _| {
+        elements.retain(|element| !element.is_null());
+        elements.sort_by(|a, b| call.text_order().compare(*b, *a));
+    })
 }
 
 /// `choose` brings the wanted elements to the front.
 fn run_n<'a>(
     call: &'a Call,
     frame: &mut Frame<'a>,
-    choose: fn(&mut Vec<RawValue<'_>>, usize),
+    choose: impl Fn(&mut Vec<RawValue<'_>>, usize),
 ) -> Result<Evaluated<'a>, QueryError> {
     let n = count(&call.argument(0, frame)?)?;
     let input = call.argument(1, frame)?;

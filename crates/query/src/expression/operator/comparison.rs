@@ -40,5 +40,5 @@ fn run_cmp<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Q
 fn order<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Ordering, QueryError> {
     let left = call.argument(0, frame)?;
     let right = call.argument(1, frame)?;
-    Ok(left.compare(&right))
+    Ok(left.compare(&right, call.text_order()))
 }

@@ -1,9 +1,5 @@
 //! `$in`: whether an array has an element.
 
-use std::cmp::Ordering;
-
-use pando_document::compare_values;
-
 use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError};
 
 pub(super) static IN: Definition = Definition { name: "$in", arity: Arity::Exactly(2), run };
@@ -17,10 +13,10 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
     };
     let Some(sought) = sought.raw() else { return Ok(Evaluated::boolean(false)) };
     if let Some(table) = table {
-        return Ok(Evaluated::boolean(table.place_of(array, sought).is_some()));
+        return Ok(Evaluated::boolean(table.place_of(array, sought, call.text_order()).is_some()));
     }
     for element in array.iter() {
-        if compare_values(sought, element?) == Ordering::Equal {
+        if call.text_order().is_equal(sought, element?) {
             return Ok(Evaluated::boolean(true));
         }
     }

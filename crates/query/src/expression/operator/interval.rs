@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use pando_document::{RawValue, compare_values};
+use pando_collation::TextOrder;
+use pando_document::RawValue;
 
 use super::super::Expression;
 use super::super::call::{Arity, Call, Definition};
@@ -19,10 +20,11 @@ pub(crate) fn interval_of(
     value: Expression,
     boundaries: Vec<Literal>,
     default: Option<Literal>,
+    order: &TextOrder,
 ) -> Expression {
     let mut arguments = vec![Some(value), default.map(|default| Expression::constant(default.raw()))];
     arguments.extend(boundaries.iter().map(|boundary| Some(Expression::constant(boundary.raw()))));
-    Expression::from_call(Call::named(&INTERVAL, arguments))
+    Expression::from_call(Call::named(&INTERVAL, arguments).collated_by(order))
 }
 
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
@@ -31,7 +33,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
         // The boundaries ascend. Those up to the value stand before the others.
         let is_reached = |index: usize| {
             let boundary = call.expression(index).and_then(Expression::as_constant).unwrap_or(RawValue::Null);
-            compare_values(value, boundary) != Ordering::Less
+            call.text_order().compare(value, boundary) != Ordering::Less
         };
         let (mut reached, mut beyond) = (1, call.len());
         while beyond - reached > 1 {

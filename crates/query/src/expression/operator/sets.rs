@@ -3,9 +3,8 @@
 //! Elements are equal as comparison has it: 1 and 1.0 are one. Union and intersection come sorted, a
 //! difference in the order of its first array.
 
-use std::cmp::Ordering;
-
-use pando_document::{RawValue, compare_values};
+use pando_collation::TextOrder;
+use pando_document::RawValue;
 
 use super::{
     Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, QueryError, array_of,
@@ -31,19 +30,20 @@ pub(super) static ALL_ELEMENTS_TRUE: Definition =
     Definition { name: "$allElementsTrue", arity: Arity::Exactly(1), run: run_all };
 
 /// Distinct elements in order.
-struct Set<'v> {
+struct Set<'v, 'o> {
     sorted: Vec<RawValue<'v>>,
+    order: &'o TextOrder,
 }
 
-impl<'v> Set<'v> {
-    fn new(mut elements: Vec<RawValue<'v>>) -> Set<'v> {
-        elements.sort_by(|a, b| compare_values(*a, *b));
-        elements.dedup_by(|a, b| compare_values(*a, *b) == Ordering::Equal);
-        Set { sorted: elements }
+impl<'v, 'o> Set<'v, 'o> {
+    fn new(mut elements: Vec<RawValue<'v>>, order: &'o TextOrder) -> Set<'v, 'o> {
+        elements.sort_by(|a, b| order.compare(*a, *b));
+        elements.dedup_by(|later, first| order.is_equal(*later, *first));
+        Set { sorted: elements, order }
     }
 
     fn contains(&self, value: RawValue<'_>) -> bool {
-        self.sorted.binary_search_by(|known| compare_values(*known, value)).is_ok()
+        self.sorted.binary_search_by(|known| self.order.compare(*known, value)).is_ok()
     }
 }
 
@@ -86,7 +86,7 @@ fn run_union<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>,
             all.push(element?);
         }
     }
-    write(&Set::new(all).sorted)
+    write(&Set::new(all, call.text_order()).sorted)
 }
 
 /// Of equal elements the smaller set's is given.
@@ -97,11 +97,12 @@ fn run_intersection<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluat
         if value.is_nullish() {
             return Ok(Evaluated::NULL);
         }
-        let set = Set::new(elements_of(&value, intersection_of_no_array)?);
+        let set = Set::new(elements_of(&value, intersection_of_no_array)?, call.text_order());
         let next = match &common {
             None => write(&set.sorted)?,
             Some(common) => {
-                let common = Set { sorted: elements_of(common, intersection_of_no_array)? };
+                let common =
+                    Set { sorted: elements_of(common, intersection_of_no_array)?, order: call.text_order() };
                 let (mut kept, other) =
                     if common.sorted.len() > set.sorted.len() { (set, common) } else { (common, set) };
                 kept.sorted.retain(|element| other.contains(*element));
@@ -128,12 +129,13 @@ fn run_difference<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated
             "both operands of $setDifference must be arrays. First argument is of type: {found}"
         ))
     })?;
-    let without = Set::new(elements_of(&right, |found| {
+    let without = elements_of(&right, |found| {
         ExpressionFault::SetDifferenceSecondNotArray.error(format!(
             "both operands of $setDifference must be arrays. Second argument is of type: {found}"
         ))
-    })?);
-    let mut met = ValueSet::default();
+    })?;
+    let without = Set::new(without, call.text_order());
+    let mut met = ValueSet::new(call.text_order());
     let kept: Vec<RawValue<'_>> =
         elements.into_iter().filter(|element| !without.contains(*element) && met.insert(*element)).collect();
     write(&kept)
@@ -142,10 +144,11 @@ fn run_difference<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated
 /// Stops at the first set that differs: later arguments are not even evaluated.
 fn run_equals<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
     let first = call.argument(0, frame)?;
-    let first = Set::new(elements_of(&first, |found| equality_of_no_array(0, found))?);
+    let first = Set::new(elements_of(&first, |found| equality_of_no_array(0, found))?, call.text_order());
     for index in 1..call.len() {
         let value = call.argument(index, frame)?;
-        let set = Set::new(elements_of(&value, |found| equality_of_no_array(index, found))?);
+        let set =
+            Set::new(elements_of(&value, |found| equality_of_no_array(index, found))?, call.text_order());
         let is_equal = first.sorted.len() == set.sorted.len()
             && first.sorted.iter().all(|element| set.contains(*element));
         if !is_equal {
@@ -176,11 +179,12 @@ fn run_is_subset<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<
             "both operands of $setIsSubset must be arrays. First argument is of type: {found}"
         ))
     })?;
-    let whole = Set::new(elements_of(&right, |found| {
+    let whole = elements_of(&right, |found| {
         ExpressionFault::SetIsSubsetSecondNotArray.error(format!(
             "both operands of $setIsSubset must be arrays. Second argument is of type: {found}"
         ))
-    })?);
+    })?;
+    let whole = Set::new(whole, call.text_order());
     Ok(Evaluated::boolean(elements.iter().all(|element| whole.contains(*element))))
 }
 

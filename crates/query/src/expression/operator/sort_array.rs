@@ -1,5 +1,6 @@
 //! `$sortArray`: the elements of an array in order, whole (`1`, `-1`) or by fields.
 
+use pando_collation::TextOrder;
 use pando_document::RawValue;
 
 use super::named::Names;
@@ -27,18 +28,18 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expres
     let [Some(input), Some(pattern)] = values.as_slice() else {
         unreachable!("required arguments were checked")
     };
-    parse_pattern(*pattern)?;
+    parse_pattern(*pattern, scope.text_order())?;
     let arguments = vec![Some(Expression::parse(*input, scope)?), Some(Expression::constant(*pattern))];
     Ok(Expression::from_call(Call::named(&SORT_ARRAY, arguments)))
 }
 
-fn parse_pattern(pattern: RawValue<'_>) -> Result<ArraySort, QueryError> {
+fn parse_pattern(pattern: RawValue<'_>, order: &TextOrder) -> Result<ArraySort, QueryError> {
     let fault = match pattern {
         RawValue::Document(_) => ExpressionFault::SortArrayBadPattern,
         number if number.is_number() => ExpressionFault::SortArrayBadDirection,
         _ => ExpressionFault::SortArrayBadSortBy,
     };
-    ArraySort::parse(pattern).map_err(|error| fault.error(error.message()))
+    ArraySort::parse(pattern, order).map_err(|error| fault.error(error.message()))
 }
 
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
@@ -53,7 +54,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
         )));
     };
     let pattern = call.argument(1, frame)?;
-    let sort = parse_pattern(pattern.raw_or_null())?;
+    let sort = parse_pattern(pattern.raw_or_null(), call.text_order())?;
     let mut elements = array.iter().collect::<Result<Vec<_>, _>>()?;
     sort.sort_checked(&mut elements, &mut || call.check())?;
     array_of(|writer| {

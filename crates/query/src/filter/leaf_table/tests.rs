@@ -1,5 +1,6 @@
 //! The table answers as a walk does.
 
+use pando_collation::TextOrder;
 use pando_document::{Decimal128, Value, doc};
 
 use super::*;
@@ -44,7 +45,7 @@ fn every_test_finds_the_leaf_that_a_walk_finds_first() {
             Ok(false)
         })
         .expect("a sound document");
-        let table = LeafTable::of(&leaves);
+        let table = LeafTable::of(&leaves, &TextOrder::SIMPLE);
         for test in tests(&values) {
             let by_walk =
                 leaves.iter().position(|leaf| test.holds(leaf.value, &mut None).expect("no pattern"));

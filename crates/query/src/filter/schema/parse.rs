@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use pando_collation::TextOrder;
 use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Value, compare};
 
 use super::super::number_argument::{self, NumberFault};
@@ -179,8 +180,9 @@ impl<'a> Parser<'a, '_> {
             Some(RawValue::Boolean(is_exclusive)) => is_exclusive,
             Some(_) => return Err(mismatch(exclusive, "must be a boolean")),
         };
-        let comparison =
-            Comparison { operator: operators[usize::from(is_exclusive)], literal: Literal::new(value) };
+        let operator = operators[usize::from(is_exclusive)];
+        // It is a number, so any order is the same.
+        let comparison = Comparison { operator, literal: Literal::new(value), order: TextOrder::SIMPLE };
         let names = [name, exclusive];
         self.push(&names[..1 + usize::from(is_exclusive)], Keyword::Bound(comparison));
         Ok(())

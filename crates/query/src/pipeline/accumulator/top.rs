@@ -30,7 +30,7 @@ pub(super) fn parse(
         match option? {
             ("n", value) if shape == Shape::Array => n = Some(Expression::of_pipeline(value, scope)?),
             ("output", value) => output = Some(Expression::of_pipeline(value, scope)?),
-            ("sortBy", value) => order = Some(parse_order(value)?),
+            ("sortBy", value) => order = Some(parse_order(value, scope)?),
             (other, _) => {
                 return Err(ExpressionFault::TopUnknownArgument
                     .error(format!("Unknown argument to {name} '{other}'")));
@@ -46,12 +46,13 @@ pub(super) fn parse(
     Ok(AccumulatorCall { n, order, ..AccumulatorCall::new(Kind::Top(end, shape), output) })
 }
 
-fn parse_order(value: RawValue<'_>) -> Result<Option<Arc<SortPattern>>, QueryError> {
+fn parse_order(value: RawValue<'_>, scope: &ParseScope) -> Result<Option<Arc<SortPattern>>, QueryError> {
     let RawValue::Document(pattern) = value else {
         return Err(ExpressionFault::ExpectedObject.error("invalid parameter: expected an object (sortBy)"));
     };
     if pattern.is_empty() {
         return Ok(None);
     }
-    SortPattern::parse(pattern).map(|pattern| Some(Arc::new(pattern)))
+    let pattern = SortPattern::parse(pattern)?.collated_by(scope.text_order());
+    Ok(Some(Arc::new(pattern)))
 }

@@ -4,7 +4,8 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use pando_document::{RawArray, RawDocument, RawValue, canonical_type, compare_values, doc};
+use pando_collation::TextOrder;
+use pando_document::{RawArray, RawDocument, RawValue, canonical_type, doc};
 
 use super::{Definition, group, sort};
 use crate::error::QueryError;
@@ -38,10 +39,11 @@ pub(super) fn parse(
         return Err(PipelineFault::BucketIncomplete
             .error("$bucket requires 'groupBy' and 'boundaries' to be specified."));
     };
-    check_default(options.default.as_ref(), &boundaries)?;
+    check_default(options.default.as_ref(), &boundaries, scope.text_order())?;
     let fields = options.output.unwrap_or_else(|| vec![("count".to_owned(), AccumulatorCall::counting())]);
-    let group = group::by(interval_of(group_by, boundaries, options.default), fields);
-    let pattern = SortPattern::parse(&doc! { "_id": 1 }.to_raw())?;
+    let group =
+        group::by(interval_of(group_by, boundaries, options.default, scope.text_order()), fields, scope);
+    let pattern = SortPattern::parse(&doc! { "_id": 1 }.to_raw())?.collated_by(scope.text_order());
     Ok(vec![Arc::new(group), Arc::new(sort::Sort::by(pattern))])
 }
 
@@ -136,7 +138,7 @@ fn parse_boundaries(boundaries: &RawArray, scope: &ParseScope) -> Result<Vec<Lit
                 upper.element_type().alias()
             )));
         }
-        if compare_values(lower, upper) != Ordering::Less {
+        if scope.text_order().compare(lower, upper) != Ordering::Less {
             return Err(PipelineFault::BucketUnsortedBoundaries.error(format!(
                 "The 'boundaries' option to $bucket must be sorted, but elements {index} and {} are not in ascending order \
                  ({} is not less than {}).",
@@ -149,10 +151,14 @@ fn parse_boundaries(boundaries: &RawArray, scope: &ParseScope) -> Result<Vec<Lit
     Ok(parsed)
 }
 
-fn check_default(default: Option<&Literal>, boundaries: &[Literal]) -> Result<(), QueryError> {
+fn check_default(
+    default: Option<&Literal>,
+    boundaries: &[Literal],
+    order: &TextOrder,
+) -> Result<(), QueryError> {
     let (Some(default), [lowest, .., highest]) = (default, boundaries) else { return Ok(()) };
-    let is_outside = compare_values(default.raw(), lowest.raw()) == Ordering::Less
-        || compare_values(default.raw(), highest.raw()) != Ordering::Less;
+    let is_outside = order.compare(default.raw(), lowest.raw()) == Ordering::Less
+        || order.compare(default.raw(), highest.raw()) != Ordering::Less;
     if is_outside {
         return Ok(());
     }

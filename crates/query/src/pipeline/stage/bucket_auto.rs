@@ -14,8 +14,9 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use pando_catalog::{Bytes, Reservation};
+use pando_collation::TextOrder;
 use pando_document::{DocumentWriter, Number, RawDocument, RawValue, compare_values};
-use pando_keyorder::{Direction, TypeBits, encode};
+use pando_keyorder::{Direction, TypeBits};
 
 use self::granularity::{Granularity, Towards};
 use super::{Definition, Flow, Memory, RunOptions, Source, Stage, group};
@@ -41,6 +42,7 @@ struct Specification {
     buckets: u64,
     granularity: Option<Granularity>,
     fields: Vec<(String, AccumulatorCall)>,
+    order: TextOrder,
 }
 
 struct Run {
@@ -108,7 +110,8 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
     if fields.is_empty() {
         fields.push(("count".to_owned(), AccumulatorCall::counting()));
     }
-    let specification = Arc::new(Specification { group_by, buckets, granularity, fields });
+    let specification =
+        Arc::new(Specification { group_by, buckets, granularity, fields, order: scope.text_order().clone() });
     Ok(Arc::new(BucketAuto { specification }))
 }
 
@@ -202,7 +205,7 @@ impl Specification {
             check_number(number)?;
         }
         let (mut key, mut pair) = (Vec::new(), Vec::with_capacity(document.as_bytes().len() + 32));
-        encode(value.raw_or_null(), Direction::Ascending, &mut key, &mut TypeBits::new());
+        self.order.encode(value.raw_or_null(), Direction::Ascending, &mut key, &mut TypeBits::new());
         let mut writer = DocumentWriter::begin(&mut pair);
         writer.append("v", value.raw_or_null());
         writer.append("d", RawValue::Document(document));
@@ -304,9 +307,7 @@ impl Run {
             Some(granularity) => self.rounded(granularity, &mut bucket, check)?,
             None => {
                 let last = bucket.last.clone();
-                self.take_while(&mut bucket, check, |value| {
-                    compare_values(value, last.raw()) == Ordering::Equal
-                })?;
+                self.take_while(&mut bucket, check, |value| specification.order.is_equal(value, last.raw()))?;
                 let max = self.next.as_ref().map_or(&bucket.last, |next| &next.value).clone();
                 (bucket.first.clone(), max)
             }

@@ -20,12 +20,12 @@ use std::sync::Arc;
 
 use pando_catalog::{Bytes, Reservation};
 use pando_document::{Number, Overflow, RawDocument, RawValue, compare_values};
-use pando_keyorder::{Direction, TypeBits, encode};
+use pando_keyorder::{Direction, TypeBits};
 
 use self::arguments::{Bounds, Densify};
 use super::{Definition, Flow, Memory, RunOptions, Source, Stage};
 use crate::error::QueryError;
-use crate::expression::Evaluated;
+use crate::expression::{Evaluated, ParseScope};
 use crate::memory::hold_value;
 use crate::pipeline::PipelineFault;
 use crate::sort::{Check, Sorter};
@@ -33,8 +33,8 @@ use crate::sort::{Check, Sorter};
 /// Most documents that a stage makes, as MongoDB's `internalQueryMaxAllowedDensifyDocs`.
 const MADE_MAX: u64 = 500_000;
 
-pub(super) fn parse(argument: RawValue<'_>) -> Result<Arc<dyn Definition>, QueryError> {
-    Ok(Arc::new(Definite(Arc::new(Densify::parse(argument)?))))
+pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dyn Definition>, QueryError> {
+    Ok(Arc::new(Definite(Arc::new(Densify::parse(argument, scope)?))))
 }
 
 /// A parsed `$densify`.
@@ -133,7 +133,7 @@ impl Densify {
             let value = path.evaluate(document)?;
             // A missing value makes another partition than null does.
             let value = value.raw().unwrap_or(RawValue::Undefined);
-            encode(value, Direction::Ascending, &mut key, &mut TypeBits::new());
+            self.order.text_order().encode(value, Direction::Ascending, &mut key, &mut TypeBits::new());
         }
         Ok(key)
     }

@@ -15,10 +15,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use pando_catalog::{Bytes, Reservation};
+use pando_collation::TextOrder;
 use pando_document::{
     ArrayWriter, Document, DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue,
 };
-use pando_keyorder::{Direction, TypeBits, encode};
+use pando_keyorder::{Direction, TypeBits};
 
 use super::lookup::{KEPT_BYTES, with_array};
 use super::{Definition, Memory, RunOptions, Searches, Source, Stage, document_in};
@@ -199,9 +200,9 @@ struct Walk<'w> {
     held_bytes: usize,
 }
 
-fn key_of(value: RawValue<'_>) -> Box<[u8]> {
+fn key_of(value: RawValue<'_>, order: &TextOrder) -> Box<[u8]> {
     let mut key = Vec::new();
-    encode(value, Direction::Ascending, &mut key, &mut TypeBits::new());
+    order.encode(value, Direction::Ascending, &mut key, &mut TypeBits::new());
     key.into_boxed_slice()
 }
 
@@ -212,7 +213,7 @@ impl Walk<'_> {
         if matches!(value, RawValue::Regex(_) | RawValue::Undefined) {
             return Ok(());
         }
-        let key = key_of(value);
+        let key = key_of(value, self.specification.scope.text_order());
         if self.searched.contains(&key) {
             return Ok(());
         }
@@ -301,6 +302,7 @@ impl Walk<'_> {
     /// Appends all documents that are reached.
     fn run(&mut self, array: &mut ArrayWriter<'_>, input: &mut dyn Source) -> Result<(), QueryError> {
         let specification = self.specification;
+        let order = specification.scope.text_order();
         let mut depth: u64 = 0;
         while !self.frontier.is_empty() && specification.depth_max.is_none_or(|most| depth <= most) {
             input.check()?;
@@ -313,7 +315,7 @@ impl Walk<'_> {
                 None => None,
             };
             input.find_in(&specification.from, &filter, &mut |document| {
-                let key = key_of(document.get("_id")?.unwrap_or(RawValue::Null));
+                let key = key_of(document.get("_id")?.unwrap_or(RawValue::Null), order);
                 if self.found.contains(&key) {
                     return Ok(());
                 }

@@ -17,8 +17,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
+use pando_collation::TextOrder;
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, doc};
-use pando_keyorder::{Direction, TypeBits, encode};
+use pando_keyorder::{Direction, TypeBits};
 
 use self::table::Table;
 use super::{Definition, FilterInFront, Memory, RunOptions, Source, Stage};
@@ -43,6 +44,8 @@ pub(super) struct Group {
 struct Specification {
     id: GroupId,
     fields: Vec<(String, AccumulatorCall)>,
+    /// The order of strings, which says which keys are equal.
+    order: TextOrder,
 }
 
 #[derive(Debug)]
@@ -83,24 +86,25 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
         .into_iter()
         .map(|(name, call): (String, AccumulatorCall)| Ok((name, call.folded_in(folded)?)))
         .collect::<Result<_, QueryError>>()?;
-    Ok(Arc::new(of(id, fields)))
+    Ok(Arc::new(of(id, fields, scope.text_order())))
 }
 
 /// The group that counts the documents of each value of an expression, as `count`.
 pub(super) fn counting(id: RawValue<'_>, scope: &ParseScope) -> Result<Group, QueryError> {
     let equivalent = doc! { "$group": { "_id": (id.to_owned()), "count": { "$sum": 1 } } }.to_raw();
     let id = GroupId::Expression(Expression::of_pipeline(id, scope)?);
-    let group = of(id, vec![("count".to_owned(), AccumulatorCall::counting())]);
+    let group = of(id, vec![("count".to_owned(), AccumulatorCall::counting())], scope.text_order());
     Ok(Group { equivalent: Some(equivalent), ..group })
 }
 
 /// A group by an expression that is parsed already.
-pub(super) fn by(id: Expression, fields: Vec<(String, AccumulatorCall)>) -> Group {
-    of(GroupId::Expression(id), fields)
+pub(super) fn by(id: Expression, fields: Vec<(String, AccumulatorCall)>, scope: &ParseScope) -> Group {
+    of(GroupId::Expression(id), fields, scope.text_order())
 }
 
-fn of(id: GroupId, fields: Vec<(String, AccumulatorCall)>) -> Group {
-    Group { specification: Arc::new(Specification { id, fields }), equivalent: None }
+fn of(id: GroupId, fields: Vec<(String, AccumulatorCall)>, order: &TextOrder) -> Group {
+    let specification = Specification { id, fields, order: order.clone() };
+    Group { specification: Arc::new(specification), equivalent: None }
 }
 
 fn parse_id(value: RawValue<'_>, scope: &ParseScope) -> Result<GroupId, QueryError> {
@@ -180,8 +184,14 @@ impl GroupId {
     }
 
     /// The value on one document; appends the bytes that tell its group from others to `key`.
-    fn evaluate<'a>(&'a self, frame: &mut Frame<'a>, key: &mut Vec<u8>) -> Result<Evaluated<'a>, QueryError> {
-        let mut append = |value: RawValue<'_>| encode(value, Direction::Ascending, key, &mut TypeBits::new());
+    fn evaluate<'a>(
+        &'a self,
+        frame: &mut Frame<'a>,
+        order: &TextOrder,
+        key: &mut Vec<u8>,
+    ) -> Result<Evaluated<'a>, QueryError> {
+        let mut append =
+            |value: RawValue<'_>| order.encode(value, Direction::Ascending, key, &mut TypeBits::new());
         match self {
             GroupId::Expression(expression) => {
                 let value = expression.run(frame)?;

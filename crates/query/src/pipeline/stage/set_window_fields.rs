@@ -18,8 +18,9 @@ mod windowed;
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
+use pando_collation::TextOrder;
 use pando_document::{RawDocument, RawValue};
-use pando_keyorder::{Direction, TypeBits, encode};
+use pando_keyorder::{Direction, TypeBits};
 
 use self::bounds::SortField;
 use self::function::Function;
@@ -42,6 +43,8 @@ struct SetWindowFields {
 #[derive(Debug)]
 struct Specification {
     partition: Option<Expression>,
+    /// The order of strings, which says which partitions are equal.
+    text_order: TextOrder,
     order: Option<SortPattern>,
     functions: Vec<Function>,
     /// Puts the values of the functions into a document.
@@ -92,8 +95,9 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
     };
     let partition = partition.map(|partition| parse_partition(partition, scope)).transpose()?;
     let Output { functions, order, output } = parse_output(output, order, scope)?;
+    let text_order = scope.text_order().clone();
     Ok(Arc::new(SetWindowFields {
-        specification: Arc::new(Specification { partition, order, functions, output }),
+        specification: Arc::new(Specification { partition, text_order, order, functions, output }),
     }))
 }
 
@@ -131,6 +135,7 @@ fn parse_output(
     scope: &ParseScope,
 ) -> Result<Output, QueryError> {
     let order = sort_by.filter(|order| !order.is_empty()).map(SortPattern::parse).transpose()?;
+    let order = order.map(|order| order.collated_by(scope.text_order()));
     let parts = order.as_ref().map_or(&[][..], SortPattern::parts);
     let single = match parts {
         [part] => Some(FieldPath::parse(part.path.as_str())?),
@@ -169,7 +174,7 @@ impl Specification {
         if value.as_array().is_some() {
             return Err(partition_is_array());
         }
-        encode(value.raw_or_null(), Direction::Ascending, key, &mut TypeBits::new());
+        self.text_order.encode(value.raw_or_null(), Direction::Ascending, key, &mut TypeBits::new());
         Ok(())
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
             )));
         }
     }
-    let pattern = SortPattern::parse(pattern)?;
+    let pattern = SortPattern::parse(pattern)?.collated_by(scope.text_order());
     if pattern.has_score() && !scope.has_scores() {
         return Err(score_not_available());
     }

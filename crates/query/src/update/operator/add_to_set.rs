@@ -1,7 +1,8 @@
 //! `$addToSet`: values that the array does not hold yet are appended. Equality is that of comparison: 3 is
 //! 3.0, and the order of fields counts.
 
-use pando_document::{RawValue, compare_values};
+use pando_collation::TextOrder;
+use pando_document::RawValue;
 
 use super::pop::collect;
 use super::push::parse_each;
@@ -16,9 +17,10 @@ use crate::value_set::{FEW_VALUES, ValueSet};
 #[derive(Debug)]
 struct AddToSet {
     values: Vec<Literal>,
+    order: TextOrder,
 }
 
-pub(super) fn parse(argument: RawValue<'_>) -> Result<Box<dyn Operator>, QueryError> {
+pub(super) fn parse(argument: RawValue<'_>, order: &TextOrder) -> Result<Box<dyn Operator>, QueryError> {
     let mut values = vec![Literal::new(argument)];
     if let RawValue::Document(clauses) = argument
         && let Some(first) = clauses.iter().next()
@@ -38,7 +40,7 @@ pub(super) fn parse(argument: RawValue<'_>) -> Result<Box<dyn Operator>, QueryEr
         }
         values = parse_each(each)?;
     }
-    Ok(Box::new(AddToSet { values }))
+    Ok(Box::new(AddToSet { values, order: order.clone() }))
 }
 
 impl AddToSet {
@@ -48,12 +50,12 @@ impl AddToSet {
         let values = self.values.iter().map(Literal::raw);
         if self.values.len() <= FEW_VALUES {
             for value in values {
-                if !elements.iter().any(|known| compare_values(*known, value).is_eq()) {
+                if !elements.iter().any(|known| self.order.is_equal(*known, value)) {
                     elements.push(value);
                 }
             }
         } else {
-            let mut known = ValueSet::of(elements.iter().copied());
+            let mut known = ValueSet::of(elements.iter().copied(), &self.order);
             elements.extend(values.filter(|value| known.insert(*value)));
         }
         elements.len() > before

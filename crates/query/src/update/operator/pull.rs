@@ -5,9 +5,8 @@
 //! - an object of operators, `{$gt: 5}`, or a regular expression: a test of the element itself;
 //! - any other value: elements that equal it.
 
-use std::cmp::Ordering;
-
-use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue, compare_values};
+use pando_collation::TextOrder;
+use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue};
 
 use super::pop::collect;
 use super::{Effect, OnBlockedPath, Operator, Surroundings, bad_value};
@@ -47,7 +46,7 @@ const VALUE_OPERATORS: [&str; 17] = [
 enum Pull {
     Document(Filter),
     Value(ValueMatch),
-    Equal(Literal),
+    Equal(Literal, TextOrder),
 }
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Box<dyn Operator>, QueryError> {
@@ -57,7 +56,7 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Box<dy
         }
         RawValue::Document(condition) => Pull::Document(Filter::parse(condition, scope)?),
         RawValue::Regex(_) => Pull::Value(value_match(argument, scope)?),
-        other => Pull::Equal(Literal::new(other)),
+        other => Pull::Equal(Literal::new(other), scope.text_order().clone()),
     }))
 }
 
@@ -88,7 +87,7 @@ impl Pull {
                 _ => Ok(false),
             },
             Pull::Value(condition) => condition.accepts(element),
-            Pull::Equal(value) => Ok(compare_values(value.raw(), element) == Ordering::Equal),
+            Pull::Equal(value, order) => Ok(order.is_equal(value.raw(), element)),
         }
     }
 }

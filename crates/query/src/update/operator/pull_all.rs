@@ -1,6 +1,7 @@
 //! `$pullAll`: every element that equals one of the given values goes.
 
-use pando_document::{RawValue, compare_values};
+use pando_collation::TextOrder;
+use pando_document::RawValue;
 
 use super::pull::cull;
 use super::push::parse_each;
@@ -13,9 +14,10 @@ use crate::update::trail::Trail;
 struct PullAll {
     /// Sorted in the order of values.
     values: Vec<Literal>,
+    order: TextOrder,
 }
 
-pub(super) fn parse(argument: RawValue<'_>) -> Result<Box<dyn Operator>, QueryError> {
+pub(super) fn parse(argument: RawValue<'_>, order: &TextOrder) -> Result<Box<dyn Operator>, QueryError> {
     let RawValue::Array(values) = argument else {
         return Err(bad_value(format!(
             "$pullAll requires an array argument but was given a {}",
@@ -23,8 +25,8 @@ pub(super) fn parse(argument: RawValue<'_>) -> Result<Box<dyn Operator>, QueryEr
         )));
     };
     let mut values = parse_each(values)?;
-    values.sort_by(|a, b| compare_values(a.raw(), b.raw()));
-    Ok(Box::new(PullAll { values }))
+    values.sort_by(|a, b| order.compare(a.raw(), b.raw()));
+    Ok(Box::new(PullAll { values, order: order.clone() }))
 }
 
 impl Operator for PullAll {
@@ -35,7 +37,7 @@ impl Operator for PullAll {
         _: &Trail<'_>,
     ) -> Result<Effect<'v>, QueryError> {
         cull(old, |element| {
-            Ok(self.values.binary_search_by(|value| compare_values(value.raw(), element)).is_ok())
+            Ok(self.values.binary_search_by(|value| self.order.compare(value.raw(), element)).is_ok())
         })
     }
 

@@ -7,6 +7,7 @@
 //!
 //! A missing array is made. No values, no sort and nothing to cut is no change.
 
+use pando_collation::TextOrder;
 use pando_document::{RawArray, RawDocument, RawValue};
 
 use super::pop::collect;
@@ -25,16 +26,16 @@ struct Push {
     slice: Option<i64>,
 }
 
-pub(super) fn parse(argument: RawValue<'_>) -> Result<Box<dyn Operator>, QueryError> {
+pub(super) fn parse(argument: RawValue<'_>, order: &TextOrder) -> Result<Box<dyn Operator>, QueryError> {
     if let RawValue::Document(clauses) = argument
         && let Some(each) = clauses.get("$each")?
     {
-        return Ok(Box::new(parse_clauses(each, clauses)?));
+        return Ok(Box::new(parse_clauses(each, clauses, order)?));
     }
     Ok(Box::new(Push { values: vec![Literal::new(argument)], position: None, sort: None, slice: None }))
 }
 
-fn parse_clauses(each: RawValue<'_>, clauses: &RawDocument) -> Result<Push, QueryError> {
+fn parse_clauses(each: RawValue<'_>, clauses: &RawDocument, order: &TextOrder) -> Result<Push, QueryError> {
     let RawValue::Array(each) = each else {
         return Err(bad_value(format!(
             "The argument to $each in $push must be an array but it was of type: {}",
@@ -48,7 +49,7 @@ fn parse_clauses(each: RawValue<'_>, clauses: &RawDocument) -> Result<Push, Quer
             "$each" => {}
             "$position" => push.position = Some(parse_position(value)?),
             "$slice" => push.slice = Some(parse_slice(value)?),
-            "$sort" => push.sort = Some(ArraySort::parse(value)?),
+            "$sort" => push.sort = Some(ArraySort::parse(value, order)?),
             _ => return Err(bad_value(format!("Unrecognized clause in $push: {name}"))),
         }
     }

@@ -3,7 +3,8 @@
 
 use std::cmp::Ordering;
 
-use pando_document::{RawValue, compare_values};
+use pando_collation::TextOrder;
+use pando_document::RawValue;
 
 use super::{Effect, Operator, Surroundings};
 use crate::error::QueryError;
@@ -21,10 +22,11 @@ pub(super) enum Selection {
 struct Select {
     selection: Selection,
     value: Literal,
+    order: TextOrder,
 }
 
-pub(super) fn parse(selection: Selection, argument: RawValue<'_>) -> Box<dyn Operator> {
-    Box::new(Select { selection, value: Literal::new(argument) })
+pub(super) fn parse(selection: Selection, argument: RawValue<'_>, order: &TextOrder) -> Box<dyn Operator> {
+    Box::new(Select { selection, value: Literal::new(argument), order: order.clone() })
 }
 
 impl Operator for Select {
@@ -39,7 +41,7 @@ impl Operator for Select {
             Selection::Least => Ordering::Less,
             Selection::Greatest => Ordering::Greater,
         };
-        Ok(if compare_values(new, old) == wanted { Effect::Put(new) } else { Effect::Keep })
+        Ok(if self.order.compare(new, old) == wanted { Effect::Put(new) } else { Effect::Keep })
     }
 
     fn create<'v>(&'v self, _: &Surroundings<'v>, _: &Trail<'_>) -> Result<Effect<'v>, QueryError> {

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use pando_document::{DocumentWriter, Number, RawDocument, RawDocumentBuf, RawValue, compare_values};
 
 use crate::error::{ErrorCode, QueryError};
-use crate::expression::{FieldPath, TimeUnit};
+use crate::expression::{FieldPath, ParseScope, TimeUnit};
 use crate::pipeline::PipelineFault;
 use crate::projection::Projection;
 use crate::sort::SortPattern;
@@ -58,7 +58,7 @@ fn required<T>(value: Option<T>, path: &str) -> Result<T, QueryError> {
 }
 
 impl Densify {
-    pub(super) fn parse(argument: RawValue<'_>) -> Result<Densify, QueryError> {
+    pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Densify, QueryError> {
         let RawValue::Document(specification) = argument else {
             return Err(QueryError::failed_to_parse(format!(
                 "The $densify stage specification must be an object, found {}",
@@ -84,7 +84,7 @@ impl Densify {
         let mut paths: Vec<&str> = texts.iter().map(String::as_str).collect();
         paths.push(field);
         Ok(Densify {
-            order: SortPattern::parse(&ascending(field)?)?,
+            order: SortPattern::parse(&ascending(field)?)?.collated_by(scope.text_order()),
             field: path,
             step: range.step,
             unit: range.unit,

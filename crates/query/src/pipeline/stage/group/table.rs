@@ -83,7 +83,7 @@ impl Table {
         let Table { specification, groups, key, bytes, .. } = self;
         key.clear();
         let mut frame = Frame::new(root);
-        let id = specification.id.evaluate(&mut frame, key)?;
+        let id = specification.id.evaluate(&mut frame, &specification.order, key)?;
         let group = match groups.keys.find(key) {
             Some(group) => group,
             None => groups.add(key, id.raw_or_null(), specification, bytes)?,

@@ -128,6 +128,10 @@ impl Run {
         if self.joined == 0 || !matches!(self.strategy, Strategy::Search) {
             return Ok(());
         }
+        // The table's keys are the bytes of values: strings that only a collation holds equal differ in it.
+        if !specification.scope.text_order().is_simple() {
+            return Ok(());
+        }
         // Documents that the pipeline makes itself stand in no collection.
         if specification.parsed.as_ref().is_some_and(Pipeline::makes_documents)
             || specification.from.is_empty()

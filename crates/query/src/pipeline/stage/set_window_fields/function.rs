@@ -1,5 +1,6 @@
 //! The functions of windows: their parsing, and what each computes.
 
+use pando_collation::TextOrder;
 use pando_document::{DocumentWriter, Number, RawArray, RawDocument, RawDocumentBuf, RawValue};
 
 use super::bounds::{Bounds, SortField, parse_unit};
@@ -17,7 +18,7 @@ pub(super) enum Function {
     Accumulate(AccumulatorCall, Bounds),
     Derivative(Derivative),
     MinMaxScaler(Box<MinMaxScaler>),
-    Rank(RankKind, FieldPath),
+    Rank(RankKind, FieldPath, TextOrder),
     Shift { output: Expression, by: i64, default: RawDocumentBuf },
     ExpMovingAvg { input: Expression, alpha: Number },
     LinearFill { input: Expression, along: FieldPath },
@@ -175,7 +176,7 @@ impl<'p> Parts<'p> {
             return Err(PipelineFault::RankNotEmpty.error("(None) must be specified with '{}' as the value"));
         }
         match self.sort.single {
-            Some(path) => Ok(Function::Rank(kind, path.clone())),
+            Some(path) => Ok(Function::Rank(kind, path.clone(), self.scope.text_order().clone())),
             None => Err(PipelineFault::RankWithoutSort.error(format!(
                 "{} must be specified with a top level sortBy expression with exactly one element",
                 self.name

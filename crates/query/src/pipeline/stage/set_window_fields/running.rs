@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use pando_collation::TextOrder;
 use pando_document::{
     Decimal128, DoubleDigits, Number, Overflow, RawDocument, RawDocumentBuf, RawValue, compare_values,
 };
@@ -44,6 +45,7 @@ pub(super) struct Ranking {
     rank: i64,
     /// The sort value of the document; `None` of a missing one.
     value: Option<Literal>,
+    order: TextOrder,
 }
 
 /// An exponential moving average. It is a decimal within, so that it rounds as MongoDB's does.
@@ -81,9 +83,9 @@ impl Running {
                 greatest: Windowed::new(&scaler.greatest, &scaler.bounds),
                 scaler: scaler.clone(),
             })),
-            Function::Rank(kind, path) => {
-                let path = path.clone();
-                Running::Rank(Ranking { kind: *kind, path, documents: 0, rank: 0, value: None })
+            Function::Rank(kind, path, order) => {
+                let (path, order) = (path.clone(), order.clone());
+                Running::Rank(Ranking { kind: *kind, path, documents: 0, rank: 0, value: None, order })
             }
             Function::Shift { output, by, default } => {
                 Running::Shift { output: output.clone(), by: *by, default: default.clone(), at: 0 }
@@ -186,7 +188,7 @@ impl Ranking {
         let value = sort_value(&self.path, root)?;
         self.documents += 1;
         let known = self.value.as_ref().map_or(Evaluated::Missing, |value| Evaluated::Raw(value.raw()));
-        let is_new = self.documents == 1 || known.compare(&value) != Ordering::Equal;
+        let is_new = self.documents == 1 || known.compare(&value, &self.order) != Ordering::Equal;
         if is_new {
             self.rank = match self.kind {
                 RankKind::DenseRank => self.rank + 1,
