@@ -100,6 +100,8 @@ def test_a_collection_that_is_renamed_takes_effect_as_well(guarded, admin):
     with Raw(guarded.port) as raw:
         roles = lambda: raw.command("admin", {"connectionStatus": 1})["authInfo"]["authenticatedUserRoles"]
         assert log_in(raw, "admin", "open", "p")["done"] and len(roles()) == 2
+        # The role root has no right to it.
+        admin.command("grantRolesToUser", "ada", roles=["__system"])
         admin.command("renameCollection", "admin.system.roles", to="admin.away")
         assert roles() == []
 

@@ -7,6 +7,7 @@
 //! | target | covered by |
 //! |---|---|
 //! | the cluster | `Any`, `Cluster` |
+//! | all normal databases | `Any`, `Normal` |
 //! | a database | `Any`, `Database`; `Normal` unless it is `local` or `config` |
 //! | a collection | `Any`, `CollectionName`, `Collection`; if it is no system collection, as its database |
 //! | `system.buckets.x` | as a system collection, and the `Buckets` of its database and of `x` |
@@ -24,6 +25,8 @@ const BUCKETS_PREFIX: &str = "system.buckets.";
 pub enum Target<'a> {
     /// The whole deployment.
     Cluster,
+    /// All normal databases: for changes that may reach into any of them.
+    Normal,
     /// A database.
     Database(&'a str),
     /// A collection, which may or may not be there.
@@ -162,6 +165,7 @@ impl Authority {
         let allows = |actions: &ActionSet| actions.contains(action);
         match target {
             Target::Cluster => allows(&self.cluster) || allows(&self.any),
+            Target::Normal => allows(&self.normal) || allows(&self.any),
             Target::Database(database) => self.covering_database(database).any(allows),
             Target::Collection { database, collection } => {
                 // By far the most common answer first.
@@ -188,6 +192,7 @@ impl Authority {
         let mut add = |actions: &ActionSet| all.insert_all(actions);
         match target {
             Target::Cluster => add(&self.cluster),
+            Target::Normal => add(&self.normal),
             Target::Database(database) => self.covering_database(database).for_each(add),
             Target::Collection { database, collection } => {
                 self.covering_collection(database, collection).for_each(add);
@@ -279,6 +284,9 @@ mod tests {
         assert!(reader.allows(Action::DbStats, Target::Database("admin")));
         assert!(reader.allows(Action::Find, collection("x", "system.buckets.c")));
         assert!(reader.allows(Action::ListDatabases, Target::Cluster));
+        assert!(
+            reader.allows(Action::Find, Target::Normal) && !reader.allows(Action::Insert, Target::Normal)
+        );
         let of_local = of_roles(&[("readWrite", "local")]);
         assert!(of_local.allows(Action::Insert, collection("local", "c")));
         assert!(!of_local.allows(Action::Insert, collection("local", "replset.minvalid")));

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use sha2::{Digest, Sha256};
+
 /// The name of a user.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UserName {
@@ -25,6 +27,12 @@ impl UserName {
     pub fn new(name: impl Into<String>, database: impl Into<String>) -> UserName {
         UserName { database: database.into(), name: name.into() }
     }
+
+    /// The digest by which the sessions of the user are told from those of others: SHA-256 of
+    /// `name@database`, as in MongoDB.
+    pub fn digest(&self) -> [u8; 32] {
+        Sha256::digest(self.to_string()).into()
+    }
 }
 
 impl RoleName {
@@ -43,5 +51,16 @@ impl fmt::Display for UserName {
 impl fmt::Display for RoleName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}", self.name, self.database)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_of_a_user_is_that_of_mongodb() {
+        let digest = UserName::new("p7", "admin").digest();
+        assert_eq!(digest[..8], [0xe7, 0xf0, 0xc7, 0x53, 0x92, 0xd9, 0x51, 0x2b]);
     }
 }

@@ -17,14 +17,17 @@ mod login;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pando_access::scram::Decoys;
+use pando_access::{Action, Target};
 use pando_catalog::{BlockingMode, Catalog};
+use pando_document::RawDocument;
 use parking_lot::Mutex;
 
 pub(crate) use self::conversation::{Answer, Conversation, Exchanges};
 use self::failed_logins::FailedLogins;
 pub(crate) use self::login::Login;
-use crate::CommandError;
 use crate::accounts::{Ends, store};
+use crate::session_id::{SessionId, SessionOwner};
+use crate::{CommandError, ErrorCode};
 
 /// Whether a client has to log in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,7 +35,7 @@ pub enum AccessControl {
     /// No: every client may do everything. A login works, and gives no right that others do not have.
     #[default]
     Off,
-    /// Yes, before it may do more than get to know the server.
+    /// Yes: the roles of its user say what a client may do.
     On,
 }
 
@@ -108,6 +111,55 @@ impl AccessState {
             Some(login) => Ok(Standing::User(login)),
             None if ends().is_this_machine() && self.is_vacant(catalog, blocking)? => Ok(Standing::First),
             None => Ok(Standing::Stranger),
+        }
+    }
+
+    /// The owner of the sessions of a client. Without access control all of them belong to nobody.
+    #[inline]
+    pub fn session_owner(&self, login: Option<&Login>) -> SessionOwner {
+        match login {
+            Some(login) if self.is_on() => login.session_owner,
+            _ => SessionOwner::NOBODY,
+        }
+    }
+
+    /// A session whose document names an owner. Without access control the name has no effect.
+    ///
+    /// # Errors
+    /// The owner is another user, and the client may not act for others.
+    pub fn session_of_named_owner(
+        &self,
+        login: Option<&Login>,
+        session: SessionId,
+        named: SessionOwner,
+    ) -> Result<SessionId, CommandError> {
+        match login {
+            Some(login) if self.is_on() && named != login.session_owner => {
+                match login.authority.allows(Action::Impersonate, Target::Cluster) {
+                    true => Ok(session.of_owner(named)),
+                    false => Err(CommandError::failed(
+                        ErrorCode::Unauthorized,
+                        "Unauthorized to set user digest in LogicalSessionId",
+                    )),
+                }
+            }
+            _ => Ok(session),
+        }
+    }
+
+    /// The session that a document in the body of a request identifies.
+    ///
+    /// # Errors
+    /// As for [`session_of_named_owner`](AccessState::session_of_named_owner).
+    pub fn session_in(
+        &self,
+        login: Option<&Login>,
+        document: &RawDocument,
+    ) -> Result<Option<SessionId>, CommandError> {
+        let Some(session) = SessionId::of(document, self.session_owner(login)) else { return Ok(None) };
+        match SessionOwner::named(document) {
+            Some(named) => self.session_of_named_owner(login, session, named).map(Some),
+            None => Ok(Some(session)),
         }
     }
 

@@ -1,12 +1,12 @@
 //! The entry of the crate: a request goes in, a reply document comes out.
 
 mod audit_calls;
+mod authorization;
 mod cluster_times;
 
 mod connection_end;
 mod fail_point_effect;
 mod load_rules;
-mod login_gate;
 mod login_renewal;
 mod session_turn;
 mod suspended_request;
@@ -36,7 +36,7 @@ use crate::default_concerns::DefaultConcerns;
 use crate::durability_wait::DurabilityWait;
 use crate::error::{CommandError, Failure};
 use crate::fail_points::FailCommand;
-use crate::generic_arguments::{ClusterTimes, GenericArguments, Participation, TransactionSupport};
+use crate::generic_arguments::{ClusterTimes, Participation, TransactionSupport};
 use crate::handled::Handled;
 use crate::housekeeping::{self, Housekeeper};
 use crate::last_write::asks_last_write;
@@ -169,6 +169,7 @@ impl Commands {
         if let Some(wait) = connection.wait_mut().as_mut().filter(|_| may_block) {
             wait.end_list();
         }
+        let owner = self.shared.access.session_owner(connection.login());
         let _charge = may_block.then(|| record.operation().device().charge_thread());
         let outcome = self.run(connection, request, attempt, reply, &mut aftermath);
         // A request that did not get as far as to be listed is not listed here either.
@@ -181,7 +182,7 @@ impl Commands {
                 if let Some(wait) = aftermath.suspended {
                     record.operation().forget_work();
                     connection.expect_attempt(began);
-                    let waits = || RunningRequest::of_waiting(request.body, began);
+                    let waits = || RunningRequest::of_waiting(request.body, owner, began);
                     let ends_with_client = aftermath.wants_answer;
                     let listed = || RunningRequest { ends_with_client, ..ended.unwrap_or_else(waits) };
                     return Handled::Again(self.suspended(connection, &record, wait, listed));
@@ -209,7 +210,7 @@ impl Commands {
         if let Some(PendingCommit { receipt, .. }) = aftermath.pending {
             connection.note_commit(receipt);
         }
-        let listed = || ended.unwrap_or_else(|| RunningRequest::of_waiting(request.body, began));
+        let listed = || ended.unwrap_or_else(|| RunningRequest::of_waiting(request.body, owner, began));
         self.handled(&aftermath, &record, listed)
     }
 
@@ -303,21 +304,18 @@ impl Commands {
         reply: &mut Vec<u8>,
         aftermath: &mut Aftermath<'r>,
     ) -> Result<(), CommandError> {
+        aftermath.command = registry::position_of(request);
+        self.authorize(connection, request, aftermath.command, attempt.blocking)?;
         if let Some(find) = connection.take_suspended(request) {
             aftermath.notes = RequestNotes::of_point_lookup();
-            aftermath.command = registry::position("find");
             aftermath.place = find_place(request);
             let returned = self.resume(connection, request, find, attempt, reply)?;
             aftermath.notes.returned = Some(returned);
             return Ok(());
         }
-        if let Ok((name, _)) = request.command() {
-            aftermath.command = registry::position(name);
-            if !connection.has_worked() && !matches!(name, "hello" | "isMaster" | "ismaster") {
-                connection.note_work();
-            }
+        if !connection.has_worked() && !is_greeting(request) {
+            connection.note_work();
         }
-        self.renew_login(connection, attempt)?;
         self.meet_fail_point(request, attempt, aftermath)?;
         let admitted = self.admit(request, aftermath.command, attempt, connection)?;
         let Admitted { command, value, addressed, session_use } = admitted;
@@ -376,7 +374,7 @@ impl Commands {
         connection: &ConnectionState,
     ) -> Result<Admitted<'r>, CommandError> {
         let bound = connection.transaction();
-        let mut generic = GenericArguments::read(request)?;
+        let mut generic = self.read_generic_arguments(request, connection)?;
         generic.cluster_times =
             self.shared.cluster_clock.as_ref().map_or(ClusterTimes::Unknown, |_| ClusterTimes::Known);
         generic.default_concern = self.shared.default_concerns.load().concern;
@@ -388,7 +386,6 @@ impl Commands {
         if command.scope == Scope::Admin && database != "admin" && !ends_bound {
             return Err(only_on_admin(command.name));
         }
-        self.check_login(command, connection, database, attempt)?;
         check_database(database)?;
         let time_limit = generic.time_limit().filter(|_| command.generic.time_limit.bounds_work());
         let statement_ids = generic.transaction.statement_ids;
@@ -449,7 +446,8 @@ impl Commands {
         if attempt.blocking == BlockingMode::MayBlock {
             let database = find.lookup().collection.namespace().database();
             let session = request.body.get("lsid").ok().flatten().and_then(|lsid| lsid.as_document());
-            let session = session.and_then(SessionId::of);
+            let owner = self.shared.access.session_owner(connection.login());
+            let session = session.and_then(|session| SessionId::of(session, owner));
             let facts = RequestFacts { database, session, began: attempt.began, wants_answer: true };
             let listed = RunningRequest { plan: PlanSummary::Id, ..RunningRequest::of(request.body, facts) };
             self.shared.running.list(attempt.record, listed);
@@ -559,6 +557,11 @@ fn decline(
         record.operation().device().add(reads);
     }
     Handled::WouldBlock(missed)
+}
+
+/// Whether a request only asks what the server is, or nothing at all.
+fn is_greeting(request: &Request<'_>) -> bool {
+    request.command().map_or(true, |(name, _)| matches!(name, "hello" | "isMaster" | "ismaster"))
 }
 
 /// The database of a find, and the collection that it names.

@@ -401,7 +401,16 @@ impl ConnectionState {
 
     /// Changes the user that has logged in.
     pub(crate) fn set_login(&mut self, login: Option<Login>) {
+        if login.is_none() {
+            // They belong to the user.
+            self.forget_transaction();
+            self.suspended = None;
+            self.wait = None;
+        }
         self.login = login.map(Box::new);
+        if let Some(entered) = &self.entered {
+            entered.record().set_user(self.login.as_ref().map(|login| Arc::new(login.user.clone())));
+        }
     }
 
     /// Keeps a login under way. One before it is over.

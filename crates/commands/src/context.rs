@@ -1,5 +1,6 @@
 //! The surroundings of one request: the state of the store, the connection, and whether the caller may block.
 
+mod access_limits;
 mod account_changes;
 mod audit_calls;
 mod view_lookup;

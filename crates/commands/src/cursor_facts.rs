@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use pando_access::{Action, Authority, Target, UserName};
 use pando_catalog::{SnapshotTimestamp, WaitSignal};
 use pando_document::{Document, RawDocumentBuf, Timestamp};
 use pando_query::explain::PlanSummary;
@@ -19,6 +20,16 @@ pub(crate) enum Expiry {
     Never,
 }
 
+/// The opening of a cursor under access control.
+#[derive(Debug)]
+pub(crate) struct CursorOpening {
+    pub user: UserName,
+    /// The generation of users and roles at that moment.
+    pub generation: u64,
+    /// The whole command, whose rights the user needs as long as the cursor is open.
+    pub command: RawDocumentBuf,
+}
+
 /// The facts of a cursor. Only its figures change.
 #[derive(Debug)]
 pub(crate) struct CursorFacts {
@@ -31,6 +42,8 @@ pub(crate) struct CursorFacts {
     pub read_time: Option<Timestamp>,
     /// The snapshot that it reads.
     pub snapshot: Option<SnapshotTimestamp>,
+    /// The user that has opened it, where there is access control.
+    pub opening: Option<CursorOpening>,
     /// The address of the client that has opened it.
     pub client: String,
     /// A copy of the command that has opened the cursor.
@@ -79,6 +92,7 @@ impl CursorFacts {
             transaction: None,
             read_time: None,
             snapshot: None,
+            opening: None,
             client: String::new(),
             command: RawDocumentBuf::new(),
             plan: PlanSummary::None,
@@ -115,6 +129,20 @@ impl CursorFacts {
         if let Some(signal) = waiting {
             signal.fire();
         }
+    }
+
+    /// Whether a user has opened it.
+    pub fn is_of(&self, user: &UserName) -> bool {
+        self.opening.as_ref().is_some_and(|opening| opening.user == *user)
+    }
+
+    /// Whether a user may kill it.
+    pub fn is_killable_by(&self, user: &UserName, authority: &Authority) -> bool {
+        let (database, collection) = self.namespace.split_once('.').unwrap_or((&self.namespace, ""));
+        let target = Target::Collection { database, collection };
+        self.is_of(user)
+            || authority.allows(Action::KillAnyCursor, Target::Cluster)
+            || authority.allows(Action::KillAnyCursor, target)
     }
 
     pub fn figures(&self) -> CursorFigures {

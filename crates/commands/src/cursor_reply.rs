@@ -14,7 +14,7 @@ use pando_query::expression::EvaluationWatch;
 use crate::CommandError;
 use crate::arguments::Arguments;
 use crate::context::Context;
-use crate::cursor_facts::{CursorFacts, Expiry};
+use crate::cursor_facts::{CursorFacts, CursorOpening, Expiry};
 use crate::cursors::{BatchMemory, BatchPlace, CursorSource, OpenCursor, Supply};
 use crate::operations::command_copy;
 
@@ -245,6 +245,11 @@ pub(crate) fn open(
             facts.session = context.session;
             facts.read_time = read_time;
             facts.snapshot = snapshot;
+            facts.opening = context.limiting_login().map(|login| CursorOpening {
+                user: login.user.clone(),
+                generation: login.generation,
+                command: command.to_owned(),
+            });
             facts.client = context.record.peer().to_owned();
             if let Some(open) = context.open_transaction() {
                 facts.transaction = Some(open.number);

@@ -263,6 +263,11 @@ impl Cursors {
         Some(self.slots.lock().get(&id)?.facts()?.figures().returned)
     }
 
+    /// The facts of a cursor; `None` where there is no such cursor.
+    pub fn facts(&self, id: i64) -> Option<Arc<CursorFacts>> {
+        self.slots.lock().get(&id)?.facts().cloned()
+    }
+
     /// Takes a cursor out for a `getMore` of this connection.
     pub fn take(&self, id: i64, user: &Arc<ConnectionRecord>) -> Result<OpenCursor, CommandError> {
         let mut slots = self.slots.lock();

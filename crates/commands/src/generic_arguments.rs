@@ -25,7 +25,7 @@ use pando_document::{RawBinary, RawDocument, RawValue};
 
 use crate::arguments::{unknown_field, whole, wrong_type};
 use crate::error::Failure;
-use crate::session_id::SessionId;
+use crate::session_id::{SessionId, SessionOwner};
 use crate::{CommandError, ErrorCode, Request};
 
 /// Which levels of read concern a command takes.
@@ -101,6 +101,8 @@ pub(crate) struct GenericArguments<'a> {
     pub database: &'a str,
     /// The session, if it has one.
     pub session: Option<SessionId>,
+    /// The owner that its session names, if that is not its user.
+    pub named_owner: Option<SessionOwner>,
     /// Whether a read concern may name a time of the cluster clock.
     pub cluster_times: ClusterTimes,
     /// The write concern of a request that names none.
@@ -123,13 +125,14 @@ pub(crate) struct CheckedArguments {
 }
 
 impl<'a> GenericArguments<'a> {
-    /// Reads them. A fault in one of them is reported by [`GenericArguments::check`], after the command was
-    /// found. A missing database is reported at once.
-    pub fn read(request: &Request<'a>) -> Result<GenericArguments<'a>, CommandError> {
+    /// Reads them; sessions belong to `owner`. A fault in one of them is reported by
+    /// [`GenericArguments::check`], after the command was found. A missing database is reported at once.
+    pub fn read(request: &Request<'a>, owner: SessionOwner) -> Result<GenericArguments<'a>, CommandError> {
         let mut database = None;
         let mut generic = GenericArguments {
             database: "",
             session: None,
+            named_owner: None,
             cluster_times: ClusterTimes::Unknown,
             default_concern: WriteConcern::DEFAULT,
             time_limit: None,
@@ -151,7 +154,10 @@ impl<'a> GenericArguments<'a> {
                 "writeConcern" => generic.write_concern = Some(value),
                 "lsid" => {
                     generic.note(check_session(value));
-                    generic.session = value.as_document().and_then(SessionId::of);
+                    let session = value.as_document();
+                    generic.session = session.and_then(|session| SessionId::of(session, owner));
+                    generic.named_owner =
+                        session.and_then(SessionOwner::named).filter(|named| *named != owner);
                 }
                 "txnNumber" | "autocommit" | "startTransaction" | "stmtId" | "stmtIds" => {
                     let taken = generic.transaction.take(name, value);

@@ -308,10 +308,21 @@ impl Commands {
         }
     }
 
-    /// Closes cursors, as OP_KILL_CURSORS asks. Those that do not exist are left out without a word.
-    pub fn kill_cursors(&self, cursors: impl Iterator<Item = i64>) {
+    /// Closes cursors, as OP_KILL_CURSORS asks. Those that do not exist are left out without a
+    /// word, and so are those that the client may not kill.
+    pub fn kill_cursors(&self, connection: &ConnectionState, cursors: impl Iterator<Item = i64>) {
+        let login = connection.login();
         for id in cursors {
-            self.shared.cursors.kill(id);
+            let is_allowed = !self.shared.access.is_on()
+                || self
+                    .shared
+                    .cursors
+                    .facts(id)
+                    .zip(login)
+                    .is_some_and(|(facts, login)| facts.is_killable_by(&login.user, &login.authority));
+            if is_allowed {
+                self.shared.cursors.kill(id);
+            }
         }
     }
 }

@@ -49,21 +49,22 @@
 //! commands -> held_snapshots, operations, profiler, registry, reply_timers, request_notes
 //! commands -> open_load, sessions, shared_state, suspended_find
 //! commands -> server_counters, system_profile, ttl_monitor
-//! registry -> admin, context, crud, diagnostic, generic_arguments, session, users
+//! registry -> admin, context, crud, diagnostic, generic_arguments, rights, session, users
 //! crud -> generic_arguments, validation, write_gate
 //! crud -> connection, context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup
-//! crud -> open_load, reader, request_notes, sessions, shared_state, suspended_find, tail_wait, unit_of_work
+//! crud -> open_load, reader, request_notes, rights, sessions, shared_state, suspended_find, tail_wait
+//! crud -> unit_of_work
 //! crud -> views
 //! admin -> context, cursor_reply, default_concerns, fail_points, generic_arguments, open_load
-//! admin -> sessions, system_profile, validation, views
+//! admin -> rights, sessions, system_profile, validation, views
 //! default_concerns -> generic_arguments
 //! diagnostic -> connection, context, fail_points, generic_arguments, operations, profiler, server_counters
 //! diagnostic -> cursor_reply, sasl, sessions, snapshot_watch, system_profile, topology_version, validation
-//! session -> connection, connection_transaction, context, generic_arguments, sasl, sessions
+//! session -> accounts, connection, connection_transaction, context, generic_arguments, sasl, sessions
 //! sasl -> access, accounts, context
 //! users -> accounts, context, unit_of_work
 //! access -> accounts
-//! commands -> access
+//! commands -> access, rights
 //! shared_state -> access
 //! durability_wait -> operations
 //! intent_wait -> operations, shared_state
@@ -71,7 +72,7 @@
 //! ttl_monitor -> connection, context, crud, generic_arguments, shared_state, write_gate
 //! unit_of_work -> connection, context, intent_wait, shared_state
 //! cursor_reply -> context, cursor_facts, cursors, operations
-//! context -> accounts, connection, cursors, generic_arguments, intent_wait, operations, reader
+//! context -> access, accounts, connection, cursors, generic_arguments, intent_wait, operations, reader
 //! context -> request_notes
 //! context -> sessions, tail_wait, views
 //! context -> held_snapshots, shared_state, system_profile
@@ -101,6 +102,7 @@
 //! arguments -> error, error_code
 //! error -> error_code
 //! collation -> error, error_code
+//! session_id -> identity
 //! leaves: arguments, chore_figures, cluster_clock, command_name, error, error_code, handled, host_facts
 //! leaves: certificate_rotation, collation
 //! leaves: default_layout, identity, open_buckets
@@ -159,6 +161,7 @@ mod reply_timers;
 mod reply_wait;
 mod request;
 mod request_notes;
+mod rights;
 mod sasl;
 mod server_counters;
 mod session;

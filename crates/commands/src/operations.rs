@@ -29,6 +29,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 
+use pando_access::UserName;
 use pando_catalog::{Interruption, Operation, OperationWait};
 use parking_lot::Mutex;
 
@@ -208,6 +209,11 @@ impl OperationTable {
     /// Interrupts the request of this number; false where there is none.
     pub fn kill(&self, number: i32) -> bool {
         self.interrupt(Interruption::Killed, |request| request.number == number) > 0
+    }
+
+    /// Whether the request of this number is one of this user.
+    pub fn is_of(&self, number: i32, user: &UserName) -> bool {
+        self.records().iter().any(|record| record.is_of(number, user))
     }
 
     /// Interrupts the requests of the sessions that are wanted, but for that of this record.

@@ -1,5 +1,6 @@
 //! The table of commands: one row each, sorted by name, aliases included.
 
+use pando_access::Action;
 use pando_catalog::ActivityKind;
 
 use crate::command_name::{CommandName, Scope};
@@ -8,12 +9,15 @@ use crate::generic_arguments::{
     GenericSupport, ReadConcernSupport, ReadConcernWords, TimeLimit, TransactionSupport, WriteConcernSupport,
 };
 use crate::operation_counters::OperationKind;
-use crate::{CommandError, ErrorCode, admin, crud, diagnostic, session, users};
+use crate::rights::Access;
+use crate::{CommandError, ErrorCode, Request, admin, crud, diagnostic, rights, session, users};
 
 /// A command.
 pub(crate) struct CommandRow {
     pub name: &'static str,
     pub scope: Scope,
+    /// The rights that a request needs.
+    pub access: Access,
     pub run: Run,
     pub generic: GenericSupport,
     /// The counter of a request; `None` where the command counts itself.
@@ -79,10 +83,11 @@ impl CommandRow {
     }
 }
 
-const fn any(name: &'static str, run: Run) -> CommandRow {
+const fn any(name: &'static str, access: Access, run: Run) -> CommandRow {
     CommandRow {
         name,
         scope: Scope::Any,
+        access,
         run,
         generic: GenericSupport {
             reads: ReadConcernSupport::Local,
@@ -97,170 +102,257 @@ const fn any(name: &'static str, run: Run) -> CommandRow {
     }
 }
 
-const fn on_admin(name: &'static str, run: Run) -> CommandRow {
-    CommandRow { scope: Scope::Admin, ..any(name, run) }
+const fn on_admin(name: &'static str, access: Access, run: Run) -> CommandRow {
+    CommandRow { scope: Scope::Admin, ..any(name, access, run) }
 }
 
 /// All commands, sorted by name in byte order.
 pub(crate) static COMMANDS: &[CommandRow] = &[
-    on_admin("_mergeAuthzCollections", users::merge_authz_collections::run).writes(),
-    any("abortLoad", admin::load::run_abort).transactions(TransactionSupport::Statement),
-    on_admin("abortTransaction", session::transactions::run_abort)
+    on_admin(
+        "_mergeAuthzCollections",
+        Access::Request(rights::accounts::merge),
+        users::merge_authz_collections::run,
+    )
+    .writes(),
+    any("abortLoad", Access::LoggedIn, admin::load::run_abort).transactions(TransactionSupport::Statement),
+    on_admin("abortTransaction", Access::LoggedIn, session::transactions::run_abort)
         .writes_nothing()
         .transactions(TransactionSupport::End),
-    any("aggregate", crud::aggregate::run)
+    any("aggregate", Access::Request(rights::aggregate), crud::aggregate::run)
         .reads(ReadConcernSupport::All)
         .own_read_words()
         .writes_nothing()
         .time_limit(TimeLimit::Natural)
         .transactions(TransactionSupport::Statement)
         .active(ActivityKind::ReadCommand),
-    any("authenticate", session::authenticate::run),
-    any("beginLoad", admin::load::run_begin).writes().transactions(TransactionSupport::Statement),
-    any("beginTransaction", session::begin_transaction::run),
-    any("buildInfo", diagnostic::build_info::run).transactions(TransactionSupport::WithoutSession),
-    any("buildinfo", diagnostic::build_info::run).transactions(TransactionSupport::WithoutSession),
-    on_admin("bulkWrite", crud::bulk_write::run)
+    any("authenticate", Access::Anyone, session::authenticate::run),
+    any("beginLoad", Access::Request(rights::begin_load), admin::load::run_begin)
+        .writes()
+        .transactions(TransactionSupport::Statement),
+    any("beginTransaction", Access::LoggedIn, session::begin_transaction::run),
+    any("buildInfo", Access::Anyone, diagnostic::build_info::run)
+        .transactions(TransactionSupport::WithoutSession),
+    any("buildinfo", Access::Anyone, diagnostic::build_info::run)
+        .transactions(TransactionSupport::WithoutSession),
+    on_admin("bulkWrite", Access::Request(rights::bulk_write), crud::bulk_write::run)
         .writes()
         .transactions(TransactionSupport::RetryableWrite)
         .counts_itself()
         .active(ActivityKind::WriteCommand),
-    on_admin("checkpoint", admin::fsync::run_checkpoint),
-    any("cloneCollectionAsCapped", admin::capped_copy::run_clone).writes(),
-    any("collMod", admin::coll_mod::run).writes(),
-    any("collStats", diagnostic::coll_stats::run),
-    any("collstats", diagnostic::coll_stats::run),
-    any("commitLoad", admin::load::run_commit).writes().transactions(TransactionSupport::Statement),
-    on_admin("commitTransaction", session::transactions::run_commit)
+    on_admin("checkpoint", Access::Cluster(Action::Fsync), admin::fsync::run_checkpoint),
+    any("cloneCollectionAsCapped", Access::Request(rights::clone_as_capped), admin::capped_copy::run_clone)
+        .writes(),
+    any("collMod", Access::Request(rights::change_collection), admin::coll_mod::run).writes(),
+    any("collStats", Access::Collection(Action::CollStats), diagnostic::coll_stats::run),
+    any("collstats", Access::Collection(Action::CollStats), diagnostic::coll_stats::run),
+    any("commitLoad", Access::LoggedIn, admin::load::run_commit)
+        .writes()
+        .transactions(TransactionSupport::Statement),
+    on_admin("commitTransaction", Access::LoggedIn, session::transactions::run_commit)
         .writes()
         .transactions(TransactionSupport::End),
-    any("compact", admin::compact::run),
-    on_admin("configureFailPoint", admin::configure_fail_point::run),
-    any("connectionStatus", diagnostic::connection_status::run),
-    any("convertToCapped", admin::capped_copy::run_convert).writes(),
-    any("count", crud::count::run).reads(ReadConcernSupport::NoSnapshot).active(ActivityKind::ReadCommand),
-    any("create", admin::create::run).writes().transactions(TransactionSupport::Statement),
-    any("createIndexes", admin::create_indexes::run).writes().transactions(TransactionSupport::Statement),
-    any("createRole", users::create_role::run).writes(),
-    any("createUser", users::create_user::run).writes(),
-    on_admin("currentOp", diagnostic::current_op::run),
-    any("dataSize", diagnostic::data_size::run),
-    any("datasize", diagnostic::data_size::run),
-    any("dbHash", diagnostic::db_hash::run),
-    any("dbStats", diagnostic::db_stats::run),
-    any("dbhash", diagnostic::db_hash::run),
-    any("dbstats", diagnostic::db_stats::run),
-    any("delete", crud::delete::run)
+    any("compact", Access::Collection(Action::Compact), admin::compact::run),
+    on_admin("configureFailPoint", Access::Cluster(Action::SetParameter), admin::configure_fail_point::run),
+    any("connectionStatus", Access::Anyone, diagnostic::connection_status::run),
+    any("convertToCapped", Access::Collection(Action::ConvertToCapped), admin::capped_copy::run_convert)
+        .writes(),
+    any("count", Access::Collection(Action::Find), crud::count::run)
+        .reads(ReadConcernSupport::NoSnapshot)
+        .active(ActivityKind::ReadCommand),
+    any("create", Access::Request(rights::create), admin::create::run)
+        .writes()
+        .transactions(TransactionSupport::Statement),
+    any("createIndexes", Access::Collection(Action::CreateIndex), admin::create_indexes::run)
+        .writes()
+        .transactions(TransactionSupport::Statement),
+    any("createRole", Access::Request(rights::accounts::create_role), users::create_role::run).writes(),
+    any("createUser", Access::Request(rights::accounts::create_user), users::create_user::run).writes(),
+    on_admin("currentOp", Access::Request(rights::current_op), diagnostic::current_op::run),
+    any("dataSize", Access::Request(rights::data_size), diagnostic::data_size::run),
+    any("datasize", Access::Request(rights::data_size), diagnostic::data_size::run),
+    any("dbHash", Access::Database(Action::DbHash), diagnostic::db_hash::run),
+    any("dbStats", Access::Database(Action::DbStats), diagnostic::db_stats::run),
+    any("dbhash", Access::Database(Action::DbHash), diagnostic::db_hash::run),
+    any("dbstats", Access::Database(Action::DbStats), diagnostic::db_stats::run),
+    any("delete", Access::Request(rights::delete), crud::delete::run)
         .writes()
         .transactions(TransactionSupport::RetryableWrite)
         .counts_itself()
         .active(ActivityKind::Remove),
-    any("deleteIndexes", admin::drop_indexes::run).writes(),
-    any("distinct", crud::distinct::run)
+    any("deleteIndexes", Access::Collection(Action::DropIndex), admin::drop_indexes::run).writes(),
+    any("distinct", Access::Collection(Action::Find), crud::distinct::run)
         .reads(ReadConcernSupport::All)
         .transactions(TransactionSupport::Statement)
         .active(ActivityKind::ReadCommand),
-    any("drop", admin::drop::run).writes(),
-    any("dropAllRolesFromDatabase", users::drop_all_roles::run).writes(),
-    any("dropAllUsersFromDatabase", users::drop_all_users::run).writes(),
-    any("dropDatabase", admin::drop_database::run).writes(),
-    any("dropIndexes", admin::drop_indexes::run).writes(),
-    any("dropRole", users::drop_role::run).writes(),
-    any("dropUser", users::drop_user::run).writes(),
-    any("endSessions", session::end_sessions::run),
-    on_admin("engineStatus", diagnostic::engine_status::run),
-    any("explain", crud::explain::run),
-    any("find", crud::find::run)
+    any("drop", Access::Collection(Action::DropCollection), admin::drop::run).writes(),
+    any("dropAllRolesFromDatabase", Access::Database(Action::DropRole), users::drop_all_roles::run).writes(),
+    any("dropAllUsersFromDatabase", Access::Database(Action::DropUser), users::drop_all_users::run).writes(),
+    any("dropDatabase", Access::Database(Action::DropDatabase), admin::drop_database::run).writes(),
+    any("dropIndexes", Access::Collection(Action::DropIndex), admin::drop_indexes::run).writes(),
+    any("dropRole", Access::Database(Action::DropRole), users::drop_role::run).writes(),
+    any("dropUser", Access::Database(Action::DropUser), users::drop_user::run).writes(),
+    any("endSessions", Access::LoggedIn, session::end_sessions::run),
+    on_admin("engineStatus", Access::Cluster(Action::ServerStatus), diagnostic::engine_status::run),
+    any("explain", Access::Explained, crud::explain::run),
+    any("find", Access::Collection(Action::Find), crud::find::run)
         .reads(ReadConcernSupport::All)
         .transactions(TransactionSupport::Statement)
         .counted(OperationKind::Query)
         .active(ActivityKind::Query),
-    any("findAndModify", crud::find_and_modify::run)
+    any("findAndModify", Access::Request(rights::find_and_modify), crud::find_and_modify::run)
         .writes()
         .transactions(TransactionSupport::RetryableWrite)
         .active(ActivityKind::WriteCommand),
-    any("findandmodify", crud::find_and_modify::run)
+    any("findandmodify", Access::Request(rights::find_and_modify), crud::find_and_modify::run)
         .writes()
         .transactions(TransactionSupport::RetryableWrite)
         .active(ActivityKind::WriteCommand),
-    on_admin("fsync", admin::fsync::run),
-    on_admin("fsyncUnlock", admin::fsync::run_unlock),
-    on_admin("getCmdLineOpts", diagnostic::get_cmd_line_opts::run),
-    on_admin("getDefaultRWConcern", admin::default_rw_concern::run_get),
-    on_admin("getDiagnosticData", diagnostic::get_diagnostic_data::run),
-    any("getLastError", diagnostic::get_last_error::run),
-    on_admin("getLog", diagnostic::get_log::run),
-    any("getMore", crud::get_more::run)
+    on_admin("fsync", Access::Cluster(Action::Fsync), admin::fsync::run),
+    on_admin("fsyncUnlock", Access::Cluster(Action::Unlock), admin::fsync::run_unlock),
+    on_admin("getCmdLineOpts", Access::Cluster(Action::GetCmdLineOpts), diagnostic::get_cmd_line_opts::run),
+    on_admin(
+        "getDefaultRWConcern",
+        Access::Cluster(Action::GetDefaultRwConcern),
+        admin::default_rw_concern::run_get,
+    ),
+    on_admin(
+        "getDiagnosticData",
+        Access::Request(rights::diagnostic_data),
+        diagnostic::get_diagnostic_data::run,
+    ),
+    any("getLastError", Access::Anyone, diagnostic::get_last_error::run),
+    on_admin("getLog", Access::Cluster(Action::GetLog), diagnostic::get_log::run),
+    any("getMore", Access::LoggedIn, crud::get_more::run)
         .reads(ReadConcernSupport::All)
         .time_limit(TimeLimit::Number)
         .transactions(TransactionSupport::Statement)
         .counted(OperationKind::GetMore)
         .active(ActivityKind::GetMore),
-    on_admin("getParameter", diagnostic::get_parameter::run),
-    any("getlasterror", diagnostic::get_last_error::run),
-    any("getnonce", diagnostic::get_nonce::run),
-    any("grantPrivilegesToRole", users::role_privileges::run_grant).writes(),
-    any("grantRolesToRole", users::role_roles::run_grant).writes(),
-    any("grantRolesToUser", users::user_roles::run_grant).writes(),
-    any("hello", diagnostic::hello::run_hello).transactions(TransactionSupport::WithoutSession),
-    any("hostInfo", diagnostic::host_info::run),
-    any("insert", crud::insert::run)
+    on_admin("getParameter", Access::Cluster(Action::GetParameter), diagnostic::get_parameter::run),
+    any("getlasterror", Access::Anyone, diagnostic::get_last_error::run),
+    any("getnonce", Access::Anyone, diagnostic::get_nonce::run),
+    any(
+        "grantPrivilegesToRole",
+        Access::Request(rights::accounts::grant_privileges),
+        users::role_privileges::run_grant,
+    )
+    .writes(),
+    any("grantRolesToRole", Access::Request(rights::accounts::grant_roles), users::role_roles::run_grant)
+        .writes(),
+    any("grantRolesToUser", Access::Request(rights::accounts::grant_roles), users::user_roles::run_grant)
+        .writes(),
+    any("hello", Access::Anyone, diagnostic::hello::run_hello)
+        .transactions(TransactionSupport::WithoutSession),
+    any("hostInfo", Access::Cluster(Action::HostInfo), diagnostic::host_info::run),
+    any("insert", Access::Request(rights::insert), crud::insert::run)
         .writes()
         .transactions(TransactionSupport::RetryableWrite)
         .counts_itself()
         .active(ActivityKind::Insert),
-    any("invalidateUserCache", users::invalidate_user_cache::run),
-    any("isMaster", diagnostic::hello::run_is_master).transactions(TransactionSupport::WithoutSession),
-    any("ismaster", diagnostic::hello::run_is_master).transactions(TransactionSupport::WithoutSession),
-    any("killAllSessions", session::kill_sessions::run_all),
-    any("killAllSessionsByPattern", session::kill_sessions::run_by_pattern),
-    any("killCursors", crud::kill_cursors::run).transactions(TransactionSupport::LaterStatement),
-    on_admin("killOp", admin::kill_op::run),
-    any("killSessions", session::kill_sessions::run),
-    any("listCollections", admin::list_collections::run),
-    any("listCommands", diagnostic::list_commands::run),
-    on_admin("listDatabases", admin::list_databases::run),
-    any("listIndexes", admin::list_indexes::run),
-    on_admin("logRotate", admin::log_rotate::run),
-    any("logout", session::logout::run),
-    on_admin("pandoBackup", admin::pando_backup::run),
-    on_admin("pandoVerify", diagnostic::pando_verify::run),
-    any("ping", diagnostic::ping::run).transactions(TransactionSupport::WithoutSession),
-    any("profile", diagnostic::profile::run),
-    any("reIndex", admin::re_index::run).writes(),
-    any("refreshSessions", session::end_sessions::run_refresh),
-    on_admin("renameCollection", admin::rename_collection::run).writes(),
-    on_admin("replSetGetConfig", diagnostic::replica_set::run_configuration),
-    on_admin("replSetGetStatus", diagnostic::replica_set::run_status),
-    any("resetError", diagnostic::get_last_error::run_reset),
-    any("reseterror", diagnostic::get_last_error::run_reset),
-    any("revokePrivilegesFromRole", users::role_privileges::run_revoke).writes(),
-    any("revokeRolesFromRole", users::role_roles::run_revoke).writes(),
-    any("revokeRolesFromUser", users::user_roles::run_revoke).writes(),
-    any("rolesInfo", users::roles_info::run),
-    any("rollbackTransaction", session::begin_transaction::run_rollback)
+    any(
+        "invalidateUserCache",
+        Access::Cluster(Action::InvalidateUserCache),
+        users::invalidate_user_cache::run,
+    ),
+    any("isMaster", Access::Anyone, diagnostic::hello::run_is_master)
+        .transactions(TransactionSupport::WithoutSession),
+    any("ismaster", Access::Anyone, diagnostic::hello::run_is_master)
+        .transactions(TransactionSupport::WithoutSession),
+    any("killAllSessions", Access::Cluster(Action::KillAnySession), session::kill_sessions::run_all),
+    any(
+        "killAllSessionsByPattern",
+        Access::Request(rights::kill_sessions_by_pattern),
+        session::kill_sessions::run_by_pattern,
+    ),
+    any("killCursors", Access::LoggedIn, crud::kill_cursors::run)
+        .transactions(TransactionSupport::LaterStatement),
+    on_admin("killOp", Access::LoggedIn, admin::kill_op::run),
+    any("killSessions", Access::LoggedIn, session::kill_sessions::run),
+    any("listCollections", Access::Request(rights::list_collections), admin::list_collections::run),
+    any("listCommands", Access::Anyone, diagnostic::list_commands::run),
+    on_admin("listDatabases", Access::Request(rights::list_databases), admin::list_databases::run),
+    any("listIndexes", Access::Collection(Action::ListIndexes), admin::list_indexes::run),
+    on_admin("logRotate", Access::Cluster(Action::LogRotate), admin::log_rotate::run),
+    any("logout", Access::LoggedIn, session::logout::run),
+    on_admin("pandoBackup", Access::Request(rights::backup), admin::pando_backup::run),
+    on_admin("pandoVerify", Access::Request(rights::verify), diagnostic::pando_verify::run),
+    any("ping", Access::Anyone, diagnostic::ping::run).transactions(TransactionSupport::WithoutSession),
+    any("profile", Access::Request(rights::profile), diagnostic::profile::run),
+    any("reIndex", Access::Collection(Action::ReIndex), admin::re_index::run).writes(),
+    any("refreshSessions", Access::LoggedIn, session::end_sessions::run_refresh),
+    on_admin("renameCollection", Access::Request(rights::rename_collection), admin::rename_collection::run)
+        .writes(),
+    on_admin(
+        "replSetGetConfig",
+        Access::Cluster(Action::ReplSetGetConfig),
+        diagnostic::replica_set::run_configuration,
+    ),
+    on_admin(
+        "replSetGetStatus",
+        Access::Cluster(Action::ReplSetGetStatus),
+        diagnostic::replica_set::run_status,
+    ),
+    any("resetError", Access::LoggedIn, diagnostic::get_last_error::run_reset),
+    any("reseterror", Access::LoggedIn, diagnostic::get_last_error::run_reset),
+    any(
+        "revokePrivilegesFromRole",
+        Access::Request(rights::accounts::revoke_privileges),
+        users::role_privileges::run_revoke,
+    )
+    .writes(),
+    any(
+        "revokeRolesFromRole",
+        Access::Request(rights::accounts::revoke_roles),
+        users::role_roles::run_revoke,
+    )
+    .writes(),
+    any(
+        "revokeRolesFromUser",
+        Access::Request(rights::accounts::revoke_roles),
+        users::user_roles::run_revoke,
+    )
+    .writes(),
+    any("rolesInfo", Access::Request(rights::accounts::roles_info), users::roles_info::run),
+    any("rollbackTransaction", Access::LoggedIn, session::begin_transaction::run_rollback)
         .transactions(TransactionSupport::End),
-    on_admin("rotateCertificates", admin::rotate_certificates::run),
-    any("saslContinue", session::sasl_continue::run),
-    any("saslStart", session::sasl_start::run),
-    any("serverStatus", diagnostic::server_status::run),
-    any("setClientLockTimeout", session::set_client_lock_timeout::run),
-    on_admin("setDefaultRWConcern", admin::default_rw_concern::run_set).writes(),
-    on_admin("setParameter", diagnostic::set_parameter::run),
-    any("showLiveTransactions", diagnostic::transaction_locks::run_transactions),
-    any("showPendingLockRequests", diagnostic::transaction_locks::run_requests),
-    any("startSession", session::start_session::run),
-    on_admin("top", diagnostic::top::run),
-    any("update", crud::update::run)
+    on_admin(
+        "rotateCertificates",
+        Access::Cluster(Action::RotateCertificates),
+        admin::rotate_certificates::run,
+    ),
+    any("saslContinue", Access::Anyone, session::sasl_continue::run),
+    any("saslStart", Access::Anyone, session::sasl_start::run),
+    any("serverStatus", Access::Cluster(Action::ServerStatus), diagnostic::server_status::run),
+    any("setClientLockTimeout", Access::LoggedIn, session::set_client_lock_timeout::run),
+    on_admin(
+        "setDefaultRWConcern",
+        Access::Cluster(Action::SetDefaultRwConcern),
+        admin::default_rw_concern::run_set,
+    )
+    .writes(),
+    on_admin("setParameter", Access::Cluster(Action::SetParameter), diagnostic::set_parameter::run),
+    any(
+        "showLiveTransactions",
+        Access::Cluster(Action::Inprog),
+        diagnostic::transaction_locks::run_transactions,
+    ),
+    any(
+        "showPendingLockRequests",
+        Access::Cluster(Action::Inprog),
+        diagnostic::transaction_locks::run_requests,
+    ),
+    any("startSession", Access::LoggedIn, session::start_session::run),
+    on_admin("top", Access::Cluster(Action::Top), diagnostic::top::run),
+    any("update", Access::Request(rights::update), crud::update::run)
         .writes()
         .transactions(TransactionSupport::RetryableWrite)
         .counts_itself()
         .active(ActivityKind::Update),
-    any("updateRole", users::update_role::run).writes(),
-    any("updateUser", users::update_user::run).writes(),
-    any("usersInfo", users::users_info::run),
-    any("validate", diagnostic::validate::run),
-    any("whatsmyuri", diagnostic::whatsmyuri::run),
+    any("updateRole", Access::Request(rights::accounts::update_role), users::update_role::run).writes(),
+    any("updateUser", Access::Request(rights::accounts::update_user), users::update_user::run).writes(),
+    any("usersInfo", Access::Request(rights::accounts::users_info), users::users_info::run),
+    any("validate", Access::Collection(Action::Validate), diagnostic::validate::run),
+    any("whatsmyuri", Access::Anyone, diagnostic::whatsmyuri::run),
 ];
 
 /// The command of this name.
@@ -272,6 +364,11 @@ pub(crate) fn find(name: &str) -> Option<&'static CommandRow> {
 /// The place of the command of this name among all of them.
 pub(crate) fn position(name: &str) -> Option<usize> {
     COMMANDS.binary_search_by(|row| row.name.cmp(name)).ok()
+}
+
+/// The place of the command of a request among all of them.
+pub(crate) fn position_of(request: &Request<'_>) -> Option<usize> {
+    position(request.command().ok()?.0)
 }
 
 /// The error for a name that is none of them.
@@ -289,8 +386,8 @@ mod tests {
     use pando_document::{Document, RawDocumentBuf, RawValue, doc};
 
     use super::*;
-    use crate::Request;
     use crate::generic_arguments::{CheckedArguments, GenericArguments};
+    use crate::session_id::SessionOwner;
 
     #[test]
     fn the_rows_are_sorted_so_that_a_name_is_found_by_halving() {
@@ -308,7 +405,7 @@ mod tests {
     fn checked(body: &Document, command: &str) -> Result<CheckedArguments, CommandError> {
         let body = body.to_raw();
         let row = find(command).expect("the command is there");
-        GenericArguments::read(&Request::of(&body))?.check(row.name, "c", &row.generic)
+        GenericArguments::read(&Request::of(&body), SessionOwner::NOBODY)?.check(row.name, "c", &row.generic)
     }
 
     #[test]
@@ -321,7 +418,7 @@ mod tests {
             }
             writer.finish();
             let body = RawDocumentBuf::from_vec(bytes).unwrap();
-            let generic = GenericArguments::read(&Request::of(&body)).unwrap();
+            let generic = GenericArguments::read(&Request::of(&body), SessionOwner::NOBODY).unwrap();
             assert_eq!(code_of(generic.check("find", "c", &find("find").unwrap().generic)), 40_413, "{name}");
         }
         assert!(checked(&doc! { "find": "c", "a": 1, "aa": 1, "ba": 1, "$db": "d" }, "find").is_ok());

@@ -357,7 +357,7 @@ pub(crate) fn remove_records(
         let record = RawDocument::from_bytes(record)?;
         let is_old = matches!(record.get("lastWriteDate")?, Some(RawValue::DateTime(at)) if at < since_ms);
         let Some(id) = record.get("_id")?.and_then(|id| id.as_document()) else { continue };
-        if is_old && !SessionId::of(id).is_some_and(is_used) {
+        if is_old && !SessionId::recorded(id).is_some_and(is_used) {
             old.push(id.to_owned());
         }
         if old.len() == RECORDS_PER_RUN {

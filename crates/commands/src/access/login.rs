@@ -8,6 +8,7 @@ use pando_catalog::Catalog;
 
 use crate::CommandError;
 use crate::accounts::{Ends, Restriction, UserRecord, resolve_roles, store};
+use crate::session_id::SessionOwner;
 
 /// A user that has logged in.
 #[derive(Clone, Debug)]
@@ -18,8 +19,9 @@ pub(crate) struct Login {
     /// His roles, those that they inherit, and the privileges of all.
     pub granted: ResolvedRoles,
     /// The same privileges, for the check of a request.
-    #[allow(dead_code, reason = "the check of rights reads it")]
     pub authority: Arc<Authority>,
+    /// The owner of his sessions.
+    pub session_owner: SessionOwner,
     /// The generation of users and roles that it was made from.
     pub generation: u64,
 }
@@ -92,6 +94,8 @@ impl Login {
         }
         let granted = resolved.granted;
         let authority = Arc::new(Authority::new(&granted.privileges));
-        Ok(Ok(Login { user: record.name.clone(), id: record.id, granted, authority, generation }))
+        let user = record.name.clone();
+        let session_owner = SessionOwner::of_digest(user.digest());
+        Ok(Ok(Login { user, id: record.id, granted, authority, session_owner, generation }))
     }
 }

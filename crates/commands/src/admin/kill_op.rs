@@ -1,9 +1,11 @@
 //! `killOp`: interrupts an operation by its number. An operation that is not there is no error.
 
+use pando_access::{Action, Target};
 use pando_document::{DocumentWriter, Number, RawValue};
 use pando_query::shell_text::value_text;
 
 use crate::context::Context;
+use crate::rights::not_authorized;
 use crate::{CommandError, ErrorCode, Request};
 
 /// Interrupts the operation.
@@ -17,6 +19,12 @@ pub(crate) fn run(
         return Err(CommandError::failed(ErrorCode::NoSuchKey, "Missing expected field \"op\""));
     };
     let number = operation_number(number)?;
+    if let Some(login) = context.limiting_login()
+        && !login.authority.allows(Action::KillOp, Target::Cluster)
+        && !context.shared.running.is_of(number, &login.user)
+    {
+        return Err(not_authorized(request, context.database));
+    }
     reply.append_str("info", "attempting to kill op");
     context.shared.running.kill(number);
     Ok(())

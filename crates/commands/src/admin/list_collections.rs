@@ -1,5 +1,6 @@
 //! `listCollections`: the collections of a database, with their options.
 
+use pando_access::Target;
 use pando_catalog::Collection;
 use pando_document::{DocumentWriter, RawBinary, RawDocument, RawValue};
 use pando_query::filter::Filter;
@@ -28,6 +29,7 @@ pub(crate) fn run(
     let mut filter = None;
     let mut detail = Detail::Everything;
     let mut batch_size = None;
+    let mut authorized_only = false;
     for argument in Arguments::of_command("listCollections", request.body) {
         let argument = argument?;
         match argument.name {
@@ -43,26 +45,31 @@ pub(crate) fn run(
                     batch_size = cursor_batch_size("listCollections.cursor", cursor)?;
                 }
             }
-            "authorizedCollections" => {
-                argument.boolean()?;
-            }
+            "authorizedCollections" => authorized_only = argument.boolean()? == Some(true),
             _ => argument.refuse_unless_generic()?,
         }
     }
     let mut descriptions = Vec::new();
+    let limit = context.limiting_login().filter(|_| authorized_only);
+    let is_visible = |collection: &str| {
+        let target = Target::Collection { database: context.database, collection };
+        limit.is_none_or(|login| login.authority.allows_any_action(target))
+    };
     for collection in context.catalog().collections(context.database) {
         context.check()?;
+        if !is_visible(collection.namespace().collection()) {
+            continue;
+        }
         let mut description = Vec::new();
         describe(&collection, detail, &mut description);
-        let wanted = match &filter {
-            Some(filter) => filter.matches(RawDocument::from_bytes(&description)?)?,
-            None => true,
-        };
-        if wanted {
+        if is_wanted(filter.as_ref(), &description)? {
             descriptions.push(description);
         }
     }
     for (name, view) in context.views()? {
+        if !is_visible(&name) {
+            continue;
+        }
         let mut description = Vec::new();
         match context.series(&name)? {
             Some((buckets, _)) if view.on.starts_with(BUCKETS_PREFIX) => {
@@ -70,11 +77,7 @@ pub(crate) fn run(
             }
             _ => describe_view(&name, &view, detail, &mut description),
         }
-        let wanted = match &filter {
-            Some(filter) => filter.matches(RawDocument::from_bytes(&description)?)?,
-            None => true,
-        };
-        if wanted {
+        if is_wanted(filter.as_ref(), &description)? {
             descriptions.push(description);
         }
     }
@@ -84,6 +87,13 @@ pub(crate) fn run(
     let cursor =
         NewCursor { first_batch, ..NewCursor::new(request.body, namespace, source, context.query_account()) };
     cursor_reply::open(context, cursor, reply)
+}
+
+fn is_wanted(filter: Option<&Filter>, description: &[u8]) -> Result<bool, CommandError> {
+    match filter {
+        Some(filter) => Ok(filter.matches(RawDocument::from_bytes(description)?)?),
+        None => Ok(true),
+    }
 }
 
 fn describe_view(name: &str, view: &View, detail: Detail, out: &mut Vec<u8>) {

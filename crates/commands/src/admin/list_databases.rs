@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use pando_access::{Action, Target};
 use pando_catalog::StorageSize;
 use pando_document::{DocumentWriter, RawDocument};
 use pando_query::filter::Filter;
@@ -25,6 +26,7 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     let mut filter = None;
     let mut detail = Detail::Everything;
+    let mut authorized_only = None;
     for argument in Arguments::of_command("listDatabases", request.body) {
         let argument = argument?;
         match argument.name {
@@ -35,12 +37,16 @@ pub(crate) fn run(
             }
             "nameOnly" if argument.lenient_boolean()? == Some(true) => detail = Detail::NameOnly,
             "nameOnly" => {}
-            "authorizedDatabases" => {
-                argument.boolean()?;
-            }
+            "authorizedDatabases" => authorized_only = argument.boolean()?,
             _ => argument.refuse_unless_generic()?,
         }
     }
+    // All of them are for those with the right to see them, unless they ask for less.
+    let sees_all = match authorized_only {
+        Some(authorized_only) => !authorized_only,
+        None => context.may(Action::ListDatabases, Target::Cluster),
+    };
+    let limit = context.limiting_login().filter(|_| !sees_all);
     let mut total: i64 = 0;
     let mut list = reply.array("databases");
     let mut bytes_of = match detail {
@@ -49,6 +55,9 @@ pub(crate) fn run(
     };
     for database in context.catalog().databases() {
         context.check()?;
+        if limit.is_some_and(|login| !login.authority.reaches_database(&database)) {
+            continue;
+        }
         let bytes = bytes_of.remove(&database).unwrap_or(0);
         let mut description = Vec::new();
         describe(&database, bytes, detail, &mut description);

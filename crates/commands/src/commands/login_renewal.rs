@@ -1,7 +1,6 @@
 //! The renewal of a login after users or roles have changed.
 
 use super::Commands;
-use crate::context::Attempt;
 use crate::{BlockingMode, CommandError, ConnectionState};
 
 impl Commands {
@@ -11,11 +10,11 @@ impl Commands {
     pub(super) fn renew_login(
         &self,
         connection: &mut ConnectionState,
-        attempt: Attempt<'_>,
+        blocking: BlockingMode,
     ) -> Result<(), CommandError> {
         match connection.login() {
             Some(login) if login.generation != self.shared.access.generation() => {
-                self.make_login_again(connection, attempt)
+                self.make_login_again(connection, blocking)
             }
             _ => Ok(()),
         }
@@ -25,9 +24,9 @@ impl Commands {
     fn make_login_again(
         &self,
         connection: &mut ConnectionState,
-        attempt: Attempt<'_>,
+        blocking: BlockingMode,
     ) -> Result<(), CommandError> {
-        if attempt.blocking == BlockingMode::CachedOnly {
+        if blocking == BlockingMode::CachedOnly {
             return Err(CommandError::WouldBlock(None));
         }
         // Before the documents: a change that comes in between is seen by the next request.

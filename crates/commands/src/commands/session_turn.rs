@@ -9,12 +9,12 @@ use pando_query::QueryError;
 use super::{Commands, load_rules};
 use crate::connection_transaction::{ConnectionTransaction, Isolation, JoiningCommand};
 use crate::context::Attempt;
-use crate::generic_arguments::{Participation, ReadConcern, Start, TransactionSupport};
+use crate::generic_arguments::{GenericArguments, Participation, ReadConcern, Start, TransactionSupport};
 use crate::operations::ConnectionRecord;
 use crate::session_id::SessionId;
 use crate::sessions::labels::{self, Labelled};
 use crate::sessions::{Begun, EndOfRequest, Entry, OpenTransaction, SessionUse};
-use crate::{CommandError, ConnectionState};
+use crate::{CommandError, ConnectionState, Request};
 
 /// The part of a request in a transaction, and its session: those of the connection's transaction, where the
 /// request joins that. Refuses a request that cannot come while the connection has a load open.
@@ -55,6 +55,20 @@ pub(super) fn check_begun(session: &SessionUse, record: &ConnectionRecord) -> Re
 }
 
 impl Commands {
+    /// Reads the fields that every command may have. Its session belongs to the client's user.
+    pub(super) fn read_generic_arguments<'r>(
+        &self,
+        request: &Request<'r>,
+        connection: &ConnectionState,
+    ) -> Result<GenericArguments<'r>, CommandError> {
+        let (access, login) = (&self.shared.access, connection.login());
+        let mut generic = GenericArguments::read(request, access.session_owner(login))?;
+        if let (Some(named), Some(session)) = (generic.named_owner, &mut generic.session) {
+            *session = access.session_of_named_owner(login, *session, named)?;
+        }
+        Ok(generic)
+    }
+
     /// Takes the session of a request, and begins or finds its transaction.
     #[inline(never)]
     pub(super) fn enter_session(

@@ -1,14 +1,15 @@
 //! The stage `$currentOp`: one document about each operation instead of documents of a collection. It stands
 //! first in a pipeline on `{aggregate: 1}` of the database `admin`.
 //!
-//! There are no users yet, so `allUsers` changes nothing. `idleSessions` are those with an open transaction.
+//! With access control it shows the operations of the own user, unless `allUsers` is true. `idleSessions` are
+//! those with an open transaction.
 
 use pando_catalog::Bytes;
 use pando_document::{RawArray, RawDocument, RawDocumentBuf, RawValue};
 
 use super::coll_stats_stage::{first_stage, stages_behind_first};
 use crate::context::Context;
-use crate::diagnostic::current_op::WantedOperations;
+use crate::diagnostic::current_op::{UsersOfOperations, WantedOperations};
 use crate::{CommandError, ErrorCode};
 
 /// The collection in the place of none.
@@ -96,7 +97,7 @@ fn misplaced() -> CommandError {
 
 /// Reads the fields of the stage.
 fn read(argument: &RawDocument) -> Result<WantedOperations, CommandError> {
-    let mut wanted = WantedOperations::default();
+    let mut wanted = WantedOperations { of_users: UsersOfOperations::Own, ..WantedOperations::default() };
     for field in argument.iter() {
         let (name, value) = field?;
         match name {
@@ -106,7 +107,11 @@ fn read(argument: &RawDocument) -> Result<WantedOperations, CommandError> {
             "truncateOps" | "backtrace" => {
                 flag(name, value, ErrorCode::FailedToParse)?;
             }
-            "allUsers" | "localOps" => {
+            "allUsers" => {
+                let all_users = flag(name, value, ErrorCode::TypeMismatch)?;
+                wanted.of_users = if all_users { UsersOfOperations::All } else { UsersOfOperations::Own };
+            }
+            "localOps" => {
                 flag(name, value, ErrorCode::TypeMismatch)?;
             }
             _ => {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pando_access::{Action, Target};
 use pando_catalog::Interruption;
 use pando_document::{DocumentWriter, RawValue};
 use pando_query::QueryError;
@@ -13,7 +14,6 @@ use crate::context::{Context, Suspension};
 use crate::cursor_reply::{self, BatchEnd, CursorPlace};
 use crate::cursors::{BatchPlace, OpenCursor, Tailing};
 use crate::error::Failure;
-use crate::identity::uuid_text;
 use crate::request_notes::ProfiledExecution;
 use crate::session_id::SessionId;
 use crate::tail_wait::TailWait;
@@ -80,6 +80,9 @@ fn check_request(
             ),
         ));
     }
+    if let Some(failure) = wrong_user(context, cursor) {
+        return Err(failure);
+    }
     if let Some(failure) = wrong_session(context, cursor) {
         return Err(failure);
     }
@@ -97,15 +100,39 @@ fn awaits(cursor: &OpenCursor) -> bool {
     cursor.supply.source.tail().is_some_and(|tail| tail.tailing == Tailing::Waits)
 }
 
+/// The failure of a request whose client may not use the cursor: it is of another user, or of a session that
+/// is not the request's.
+fn wrong_user(context: &Context<'_>, cursor: &OpenCursor) -> Option<Failure> {
+    let login = context.limiting_login()?;
+    let facts = &cursor.facts;
+    let id = facts.figures().id;
+    if !facts.is_of(&login.user) {
+        let sentence = format!("cursor id {id} was not created by the authenticated user");
+        return Some(Failure::new(ErrorCode::Unauthorized, sentence));
+    }
+    if facts.session == context.session {
+        return None;
+    }
+    if login.authority.allows(Action::Impersonate, Target::Cluster) {
+        return None;
+    }
+    let shown =
+        |session: Option<SessionId>| session.map_or_else(|| "none".to_owned(), |session| session.text());
+    let sentence = format!(
+        "Cursor session id ({}) is not the same as the operation context's session id ({})",
+        shown(facts.session),
+        shown(context.session)
+    );
+    Some(Failure::new(ErrorCode::Unauthorized, sentence))
+}
+
 /// The failure of a request whose session or transaction is not that of the cursor. A cursor that was opened
 /// without a session serves requests without one.
 fn wrong_session(context: &Context<'_>, cursor: &OpenCursor) -> Option<Failure> {
     let facts = &cursor.facts;
     let wanted = context.open_transaction().map(|open| open.number);
     let id = facts.figures().id;
-    let shown = |session: SessionId| {
-        format!("{} - {} -  - ", uuid_text(session.bytes()), SessionId::USER_DIGEST_TEXT)
-    };
+    let shown = |session: SessionId| session.text();
     let (code, reason) = match (facts.session, context.session) {
         (None, Some(session)) => {
             (50_736, format!("which was not created in a session, in session {}", shown(session)))

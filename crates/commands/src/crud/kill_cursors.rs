@@ -4,6 +4,7 @@ use pando_document::{DocumentWriter, RawValue};
 
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
+use crate::rights::not_authorized;
 use crate::{CommandError, Request};
 
 /// Closes the cursors that the request names.
@@ -22,6 +23,10 @@ pub(crate) fn run(
         }
     }
     let cursors = cursors.ok_or_else(|| missing("killCursors", "cursors"))?;
+    // None of them is killed if one is another user's.
+    if cursors.iter().any(|id| !may_kill(context, *id)) {
+        return Err(not_authorized(request, context.database));
+    }
     let mut killed = Vec::new();
     let mut not_found = Vec::new();
     for id in cursors {
@@ -44,4 +49,12 @@ pub(crate) fn run(
         list.finish();
     }
     Ok(())
+}
+
+/// Whether the client may kill a cursor: its own, or with the right to kill those of others. One that is not
+/// there is no matter of rights.
+fn may_kill(context: &Context<'_>, id: i64) -> bool {
+    let Some(login) = context.limiting_login() else { return true };
+    let Some(facts) = context.cursors().facts(id) else { return true };
+    facts.is_killable_by(&login.user, &login.authority)
 }

@@ -2,6 +2,7 @@
 //!
 //! Fields of the command beside `$all`, `$ownOps` and `$truncateOps` are a filter over the documents.
 
+use pando_access::UserName;
 use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf};
 use pando_query::filter::Filter;
 
@@ -25,8 +26,9 @@ pub(crate) fn run(
     for field in request.body.iter().skip(1) {
         match field? {
             ("$all", value) => wanted.idle_connections = value.to_bool(),
-            // There are no users yet, so all operations are the client's own.
-            ("$ownOps" | "$truncateOps", _) => {}
+            ("$ownOps", value) if value.to_bool() => wanted.of_users = UsersOfOperations::Own,
+            ("$ownOps", _) => wanted.of_users = UsersOfOperations::All,
+            ("$truncateOps", _) => {}
             (name, _) if is_generic(name) => {}
             (name, value) => filter.append(name, value),
         }
@@ -50,6 +52,7 @@ pub(crate) fn run(
 /// Which connections, cursors and sessions are listed beside the operations under way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WantedOperations {
+    pub of_users: UsersOfOperations,
     pub idle_connections: bool,
     pub idle_cursors: bool,
     /// Sessions with an open transaction.
@@ -58,8 +61,21 @@ pub(crate) struct WantedOperations {
 
 impl Default for WantedOperations {
     fn default() -> WantedOperations {
-        WantedOperations { idle_connections: false, idle_cursors: false, idle_sessions: true }
+        WantedOperations {
+            of_users: UsersOfOperations::All,
+            idle_connections: false,
+            idle_cursors: false,
+            idle_sessions: true,
+        }
     }
+}
+
+/// The users whose operations are listed. Without access control there is no difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UsersOfOperations {
+    All,
+    /// The client's own user.
+    Own,
 }
 
 impl WantedOperations {
@@ -72,20 +88,27 @@ impl WantedOperations {
             now_ms: shared.now_ms(),
         };
         let connections = shared.running.connections();
+        let own = context.limiting_login().filter(|_| self.of_users == UsersOfOperations::Own);
+        let is_own = |user: Option<&UserName>| own.is_none_or(|login| user == Some(&login.user));
         let wanted = connections
             .iter()
+            .filter(|connection| is_own(connection.user.as_deref()))
             .filter(|connection| self.idle_connections || connection.running.is_some())
             .map(|connection| connection_document(connection, &surroundings));
         let mut documents: Vec<RawDocumentBuf> = wanted.collect();
         if self.idle_cursors {
-            let idle = shared.cursors.idle();
+            let mut idle = shared.cursors.idle();
+            idle.retain(|cursor| own.is_none_or(|login| cursor.is_of(&login.user)));
             documents.extend(idle.iter().map(|cursor| cursor_document(cursor, &surroundings)));
         }
         if self.idle_sessions {
             let lifetime = shared.sessions.lifetime();
             let mut idle = shared.sessions.idle();
             let waiting = shared.running.waiting_sessions();
-            idle.retain(|open| !waiting.contains(&open.session));
+            idle.retain(|open| {
+                let is_own = own.is_none_or(|login| open.session.owner() == login.session_owner);
+                is_own && !waiting.contains(&open.session)
+            });
             documents.extend(idle.iter().map(|open| session_document(open, lifetime, &surroundings)));
         }
         documents

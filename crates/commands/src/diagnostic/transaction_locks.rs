@@ -115,7 +115,7 @@ fn live_transactions(context: &Context<'_>, intents: &Intents) -> Vec<Document> 
         document.push("txnid", number(id));
         if let Some(open) = sessions.get(&id) {
             let mut session = Document::new();
-            let bytes = open.session.bytes().to_vec();
+            let bytes = open.session.number().to_vec();
             session.push("id", Value::Binary(Binary { subtype: 4, bytes }));
             document.push("lsid", Value::Document(session));
             document.push("txnNumber", Value::Int64(open.number));

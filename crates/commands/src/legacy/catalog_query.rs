@@ -4,6 +4,7 @@
 //! The documents are made of the catalog and come in one batch, as the catalog is small. Filter, order,
 //! projection, skip and limit work as for any collection.
 
+use pando_access::{Action, Target};
 use pando_catalog::Collection;
 use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue};
 use pando_query::expression::ParseScope;
@@ -28,6 +29,9 @@ pub(super) fn run_indexes(
     query: &LegacyQuery<'_>,
     out: &mut Vec<u8>,
 ) -> Result<Reply, WouldBlock> {
+    if let Some(refused) = refused(exchange, Action::ListIndexes, database, out)? {
+        return Ok(refused);
+    }
     let mut descriptions = Vec::new();
     for collection in exchange.commands.shared.catalog.collections(database) {
         for index in collection.describe_indexes() {
@@ -50,6 +54,9 @@ pub(super) fn run_namespaces(
     query: &LegacyQuery<'_>,
     out: &mut Vec<u8>,
 ) -> Result<Reply, WouldBlock> {
+    if let Some(refused) = refused(exchange, Action::ListCollections, database, out)? {
+        return Ok(refused);
+    }
     let mut descriptions = Vec::new();
     let collections = exchange.commands.shared.catalog.collections(database);
     if !collections.is_empty() {
@@ -59,6 +66,24 @@ pub(super) fn run_namespaces(
         describe_namespaces(&collection, &mut descriptions);
     }
     Ok(answer(exchange, descriptions, query, out))
+}
+
+/// The reply to a client that may not do this with the database.
+fn refused(
+    exchange: &mut Exchange<'_>,
+    action: Action,
+    database: &str,
+    out: &mut Vec<u8>,
+) -> Result<Option<Reply>, WouldBlock> {
+    let Exchange { commands, connection, blocking, .. } = exchange;
+    match commands.authorize_action(connection, action, Target::Database(database), *blocking) {
+        Ok(()) => Ok(None),
+        Err(CommandError::WouldBlock(missed)) => Err(WouldBlock::Device(missed)),
+        Err(CommandError::Failed(failure)) => {
+            let failure = WriteFailure { code: failure.code.code(), message: failure.message };
+            Ok(Some(write_query_failure(&failure, out).into()))
+        }
+    }
 }
 
 fn describe_namespaces(collection: &Collection, descriptions: &mut Vec<Vec<u8>>) {

@@ -144,7 +144,7 @@ fn rewrite_as_result(exchange: &mut Exchange<'_>, answer: &mut Answer) {
         writer.append_f64("ok", 1.0);
         writer.finish();
     } else {
-        exchange.commands.kill_cursors(std::iter::once(id));
+        exchange.commands.kill_cursors(exchange.connection, std::iter::once(id));
         let sentence = "aggregation result exceeds maximum document size (16MB)";
         let failure = Failure::new(ErrorCode::Location(16_389), sentence);
         exchange.commands.write_failure(&mut rewritten, &failure);

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use pando_access::UserName;
 use pando_catalog::{Interruption, Operation, OperationWait};
 use pando_document::{RawDocument, RawDocumentBuf};
 use pando_environment::Monotonic;
@@ -65,6 +66,8 @@ pub(crate) struct ListedTransaction {
 
 #[derive(Debug, Default)]
 struct State {
+    /// The user that has logged in.
+    user: Option<Arc<UserName>>,
     running: Option<RunningRequest>,
     is_client_gone: bool,
 }
@@ -87,6 +90,8 @@ pub(crate) struct ConnectionRecord {
 pub(crate) struct ListedConnection {
     pub record: Arc<ConnectionRecord>,
     pub running: Option<RunningRequest>,
+    /// The user that has logged in.
+    pub user: Option<Arc<UserName>>,
 }
 
 impl ConnectionRecord {
@@ -220,7 +225,29 @@ impl ConnectionRecord {
     }
 
     pub(super) fn listed(self: &Arc<ConnectionRecord>) -> ListedConnection {
-        ListedConnection { record: Arc::clone(self), running: self.state.lock().running.clone() }
+        let state = self.state.lock();
+        ListedConnection {
+            record: Arc::clone(self),
+            running: state.running.clone(),
+            user: state.user.clone(),
+        }
+    }
+
+    /// Changes the user that has logged in.
+    pub fn set_user(&self, user: Option<Arc<UserName>>) {
+        self.state.lock().user = user;
+    }
+
+    /// The user that has logged in.
+    pub fn user(&self) -> Option<Arc<UserName>> {
+        self.state.lock().user.clone()
+    }
+
+    /// Whether a request of this number is listed, and the user is this one.
+    pub(super) fn is_of(&self, number: i32, user: &UserName) -> bool {
+        let state = self.state.lock();
+        let is_listed = state.running.as_ref().is_some_and(|request| request.number == number);
+        is_listed && state.user.as_deref() == Some(user)
     }
 
     pub(super) fn is_busy(&self) -> bool {

@@ -5,7 +5,7 @@ use pando_environment::Monotonic;
 use pando_query::explain::PlanSummary;
 
 use super::{RunningRequest, command_copy};
-use crate::session_id::SessionId;
+use crate::session_id::{SessionId, SessionOwner};
 
 /// The kind that lists show, by command; `command` for all others.
 const KINDS: &[(&str, &str)] = &[
@@ -67,10 +67,10 @@ impl RunningRequest {
 
 impl RunningRequest {
     /// A request that was answered from the cache, and whose reply waits.
-    pub fn of_waiting(body: &RawDocument, began: Monotonic) -> RunningRequest {
+    pub fn of_waiting(body: &RawDocument, owner: SessionOwner, began: Monotonic) -> RunningRequest {
         let database = body.get("$db").ok().flatten().and_then(|database| database.as_str());
         let session = body.get("lsid").ok().flatten().and_then(|lsid| lsid.as_document());
-        let session = session.and_then(SessionId::of);
+        let session = session.and_then(|session| SessionId::of(session, owner));
         let facts = RequestFacts { database: database.unwrap_or(""), session, began, wants_answer: true };
         RunningRequest::of(body, facts)
     }

@@ -50,6 +50,14 @@ pub(crate) fn connection_document(
     }
     out.append_bool("active", connection.running.is_some());
     out.append_str("currentOpTime", &iso_text(surroundings.now_ms).replace('Z', "+00:00"));
+    if let (Some(user), Some(_)) = (&connection.user, &connection.running) {
+        let mut users = out.array("effectiveUsers");
+        let mut one = users.document();
+        one.append_str("user", &user.name);
+        one.append_str("db", &user.database);
+        one.finish();
+        users.finish();
+    }
     out.append_bool("threaded", true);
     if let Some(running) = &connection.running {
         write_request(connection, running, surroundings, &mut out);

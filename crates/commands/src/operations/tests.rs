@@ -4,6 +4,7 @@ use pando_document::{Binary, Value, doc};
 use pando_environment::Monotonic;
 
 use super::*;
+use crate::session_id::SessionOwner;
 
 fn entered(table: &Arc<OperationTable>, id: i64) -> Entered {
     let operation = Arc::new(Operation::default());
@@ -73,7 +74,7 @@ fn a_request_that_waits_for_a_key_ends_at_once_with_its_client_or_its_transactio
     let begin = |id| table.enter(id, "test", &Arc::new(Operation::new(clock)));
     let wait = |connection: &Entered| {
         connection.record().operation().begin();
-        let request = RunningRequest::of_waiting(&body, Monotonic::default());
+        let request = RunningRequest::of_waiting(&body, SessionOwner::NOBODY, Monotonic::default());
         table.list_wait(connection.record(), request, OperationWait::Intent)
     };
     let (gone, other) = (begin(1), begin(2));
@@ -136,7 +137,7 @@ fn a_request_that_waits_for_the_log_is_listed_until_then_and_does_not_end_the_ne
     let body = doc! { "insert": "c", "$db": "shop" }.to_raw();
     let waiting = table.list_wait(
         record,
-        RunningRequest::of_waiting(&body, Monotonic::default()),
+        RunningRequest::of_waiting(&body, SessionOwner::NOBODY, Monotonic::default()),
         OperationWait::GroupCommit,
     );
     let listed = record.listed().running.expect("it is listed");

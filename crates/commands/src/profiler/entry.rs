@@ -85,8 +85,16 @@ impl ObservedRequest<'_> {
         if let Some(application) = self.record.application() {
             out.append_str("appName", application);
         }
-        out.array("allUsers").finish();
-        out.append_str("user", "");
+        let user = self.record.user();
+        let mut users = out.array("allUsers");
+        if let Some(user) = &user {
+            let mut one = users.document();
+            one.append_str("user", &user.name);
+            one.append_str("db", &user.database);
+            one.finish();
+        }
+        users.finish();
+        out.append_str("user", &user.map(|user| user.to_string()).unwrap_or_default());
         out.finish();
         RawDocumentBuf::from_vec(bytes).unwrap_or_default()
     }

@@ -15,7 +15,7 @@ pub(crate) fn run(
     request: &Request<'_>,
     _reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    let sessions = read("endSessions", request)?;
+    let sessions = read(context, "endSessions", request)?;
     if !sessions.is_empty() {
         context.shared.sessions.end_transactions(|session, _| sessions.contains(&session));
         context.cursors().kill_sessions(|session| sessions.contains(&session));
@@ -29,20 +29,24 @@ pub(crate) fn run_refresh(
     request: &Request<'_>,
     _reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    for session in read("refreshSessions", request)? {
+    for session in read(context, "refreshSessions", request)? {
         context.cursors().touch_session(session, || context.shared.now_ms());
     }
     Ok(())
 }
 
-fn read(command: &'static str, request: &Request<'_>) -> Result<Vec<SessionId>, CommandError> {
+fn read(
+    context: &Context<'_>,
+    command: &'static str,
+    request: &Request<'_>,
+) -> Result<Vec<SessionId>, CommandError> {
     let mut read = Vec::new();
     let sessions = Argument::of_value(command, command, request.command()?.1).array()?;
     for (at, session) in sessions.iter().enumerate() {
         match session? {
             RawValue::Document(session) => {
                 check_session_id(&format!("{command}.{command}FromClient"), session)?;
-                read.extend(SessionId::of(session));
+                read.extend(context.named_session(session)?);
             }
             RawValue::Null | RawValue::Undefined => {}
             other => {

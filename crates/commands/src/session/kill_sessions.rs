@@ -1,15 +1,17 @@
 //! `killSessions`, `killAllSessions` and `killAllSessionsByPattern`: end the operations, the transactions and
 //! the cursors of sessions.
 //!
-//! There are no users yet: every session belongs to the same nameless one, and a pattern for another user
-//! matches none.
+//! With access control a session belongs to a user. `killSessions` without names then kills those of the own
+//! user only. A pattern of users or roles matches no session.
 
+use pando_access::UserName;
 use pando_document::{DocumentWriter, RawBinary, RawDocument, RawValue};
 
+use crate::accounts::store;
 use crate::arguments::{Argument, missing, unknown_field, wrong_type};
 use crate::context::Context;
 use crate::generic_arguments::check_session_id;
-use crate::session_id::SessionId;
+use crate::session_id::{SessionId, SessionOwner};
 use crate::{CommandError, ErrorCode, Request};
 
 /// `killSessions`: the named ones; all if none is named.
@@ -22,9 +24,13 @@ pub(crate) fn run(
     let mut wanted = Vec::new();
     for session in documents("KillSessionsCmd", "killSessions", request)? {
         check_session_id(place, session)?;
-        wanted.extend(SessionId::of(session));
+        wanted.extend(context.named_session(session)?);
     }
-    kill(context, |session| wanted.is_empty() || wanted.contains(&session));
+    let own = context.session_owner();
+    kill(context, |session| match wanted.is_empty() {
+        true => session.owner() == own,
+        false => wanted.contains(&session),
+    });
     Ok(())
 }
 
@@ -35,14 +41,20 @@ pub(crate) fn run_all(
     _reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     let place = "KillAllSessionsCmd.killAllSessions";
-    if let Some(user) = documents("KillAllSessionsCmd", "killAllSessions", request)?.first() {
+    let mut owners = Vec::new();
+    for user in documents("KillAllSessionsCmd", "killAllSessions", request)? {
         let (name, database) = user_of(place, user)?;
-        return Err(CommandError::failed(
-            ErrorCode::UserNotFound,
-            format!("Could not find user \"{name}\" for db \"{database}\""),
-        ));
+        context.require_may_block()?;
+        let user = UserName::new(name, database);
+        if store::user(context.catalog(), &user)?.is_none() {
+            return Err(CommandError::failed(
+                ErrorCode::UserNotFound,
+                format!("Could not find user \"{name}\" for db \"{database}\""),
+            ));
+        }
+        owners.push(SessionOwner::of_digest(user.digest()));
     }
-    kill(context, |_| true);
+    kill(context, |session| owners.is_empty() || owners.contains(&session.owner()));
     Ok(())
 }
 
@@ -93,8 +105,10 @@ fn user_of<'a>(place: &str, user: &'a RawDocument) -> Result<(&'a str, &'a str),
 enum Pattern {
     /// All sessions.
     All,
-    /// No session here: those of other users.
+    /// No session.
     None,
+    /// Those of one user.
+    Of(SessionOwner),
     /// One session.
     One(SessionId),
 }
@@ -109,15 +123,16 @@ impl Pattern {
                     let place = format!("{place}.lsid");
                     check_session_id(&place, session)?;
                     let digest = session.get("uid")?.ok_or_else(|| missing(&place, "uid"))?;
-                    read = SessionId::of(session)
-                        .filter(|_| is_of_user(digest))
-                        .map_or(Pattern::None, Pattern::One);
+                    let owner = owner_of(digest);
+                    let session = owner.and_then(|owner| SessionId::of(session, owner));
+                    read = session.map_or(Pattern::None, Pattern::One);
                 }
                 ("lsid", other) => {
                     return Err(wrong_type(&format!("{place}.lsid"), other, "type 'object'"));
                 }
-                ("uid", digest @ RawValue::Binary(_)) if is_of_user(digest) => {}
-                ("uid", RawValue::Binary(_)) => read = Pattern::None,
+                ("uid", digest @ RawValue::Binary(_)) => {
+                    read = owner_of(digest).map_or(Pattern::None, Pattern::Of);
+                }
                 ("uid", other) => {
                     return Err(wrong_type(&format!("{place}.uid"), other, "type 'binData'"));
                 }
@@ -136,11 +151,15 @@ impl Pattern {
         match self {
             Pattern::All => true,
             Pattern::None => false,
+            Pattern::Of(owner) => session.owner() == owner,
             Pattern::One(wanted) => wanted == session,
         }
     }
 }
 
-fn is_of_user(digest: RawValue<'_>) -> bool {
-    matches!(digest, RawValue::Binary(RawBinary { bytes, .. }) if SessionId::is_of_user(bytes))
+fn owner_of(digest: RawValue<'_>) -> Option<SessionOwner> {
+    match digest {
+        RawValue::Binary(RawBinary { bytes, .. }) => SessionOwner::of_bytes(bytes),
+        _ => None,
+    }
 }

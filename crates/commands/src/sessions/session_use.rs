@@ -11,8 +11,6 @@ use super::write_record::{self, Image, Recorded, WriteRecord};
 use super::{Progress, Session, Stage, TransactionFigures};
 use crate::error::Failure;
 use crate::generic_arguments::{Participation, Start, StatementIds, TransactionSupport};
-use crate::identity::uuid_text;
-use crate::session_id::SessionId;
 use crate::{CommandError, ErrorCode};
 
 /// See the module's head. Dropping it puts the session back, and ends a transaction that was not left.
@@ -185,7 +183,7 @@ impl SessionUse {
 
     fn too_old(&self, number: i64, wanted: Wanted) -> CommandError {
         let session = self.session.id;
-        let shown = format!("{} - {} -  - ", uuid_text(session.bytes()), SessionId::USER_DIGEST_TEXT);
+        let shown = session.text();
         let newest = self.progress.number;
         let is_write = matches!(self.progress.stage, Stage::Write(_));
         let message = match (wanted, is_write) {

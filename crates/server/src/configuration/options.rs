@@ -156,7 +156,7 @@ pub(super) const OPTIONS: &[OptionEntry] = &[
         name: "auth",
         shape: Shape::Switch,
         default: "false",
-        help: "Access control: clients have to log in. While there are no users, a client on this machine may create the first one; 'pando user add' does so without a server.",
+        help: "Access control: clients have to log in, and the roles of their user say what they may do. While there are no users, a client on this machine may create the first one; 'pando user add' does so without a server.",
         apply: |configuration, text| {
             configuration.access_control = if switch(text)? { AccessControl::On } else { AccessControl::Off };
             Ok(())

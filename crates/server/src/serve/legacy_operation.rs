@@ -17,7 +17,7 @@ pub(super) fn handle(
     blocking: BlockingMode,
     reply: &mut Vec<u8>,
 ) -> LegacyAnswer {
-    let Some(operation) = operation_of(request, commands) else {
+    let Some(operation) = operation_of(request, commands, connection) else {
         return LegacyAnswer { handled: Handled::Reply, fields: ReplyFields::ONE_DOCUMENT };
     };
     let outcome = commands.handle_legacy(connection, &operation, blocking, reply);
@@ -25,7 +25,11 @@ pub(super) fn handle(
 }
 
 /// The operation; `None` where it is done already.
-fn operation_of<'a>(request: &LegacyRequest<'a>, commands: &Commands) -> Option<LegacyOperation<'a>> {
+fn operation_of<'a>(
+    request: &LegacyRequest<'a>,
+    commands: &Commands,
+    connection: &ConnectionState,
+) -> Option<LegacyOperation<'a>> {
     Some(match request {
         LegacyRequest::Query(query) => LegacyOperation::Query(LegacyQuery {
             namespace: query.namespace,
@@ -46,7 +50,7 @@ fn operation_of<'a>(request: &LegacyRequest<'a>, commands: &Commands) -> Option<
             cursor_id: more.cursor_id,
         }),
         LegacyRequest::KillCursors(kill) => {
-            commands.kill_cursors(kill.cursors());
+            commands.kill_cursors(connection, kill.cursors());
             return None;
         }
         LegacyRequest::Insert(insert) => LegacyOperation::Insert(LegacyInsert {
