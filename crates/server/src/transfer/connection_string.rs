@@ -111,15 +111,13 @@ impl Options {
                 "tls" | "ssl" => options.is_tls = truth(&value)?,
                 "tlscafile" => options.settings.issuers = Some(PathBuf::from(value)),
                 "tlscertificatekeyfile" => options.settings.certificate_key = Some(PathBuf::from(value)),
-                "tlsinsecure" | "tlsallowinvalidcertificates" => {
-                    if truth(&value)? {
-                        options.settings.verification = Verification::Off;
-                    }
+                "tlsinsecure" | "tlsallowinvalidcertificates" if truth(&value)? => {
+                    options.settings.verification = Verification::Off;
                 }
-                "tlsallowinvalidhostnames" => {
-                    if truth(&value)? && options.settings.verification == Verification::Full {
-                        options.settings.verification = Verification::AnyHostName;
-                    }
+                "tlsallowinvalidhostnames"
+                    if truth(&value)? && options.settings.verification == Verification::Full =>
+                {
+                    options.settings.verification = Verification::AnyHostName;
                 }
                 "tlscertificatekeyfilepassword" => {
                     return Err(
