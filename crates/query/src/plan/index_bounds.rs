@@ -52,7 +52,8 @@ pub(super) fn of_index(index: &IndexDescription, predicates: &[Predicate<'_>]) -
     let mut bounds = IndexBounds::unbounded(index);
     let mut bounded: Vec<BoundedField> = Vec::new();
     for (at, field) in index.fields.iter().enumerate() {
-        if !matches!(field.kind, FieldKind::Value | FieldKind::Hashed) {
+        // The others are bounded as a whole, behind this loop or by a search of their own.
+        if !matches!(field.kind, FieldKind::Value | FieldKind::Hashed) && !field.kind.is_geometry() {
             continue;
         }
         let of_field: Vec<&Predicate<'_>> =
