@@ -65,6 +65,7 @@ smoke! {
     document_validate: 20_000,
     extended_json: 20_000,
     filter: 5_000,
+    geometry: 5_000,
     keyorder_decode: 20_000,
     keyorder_order: 5_000,
     patterns: 2_000,
