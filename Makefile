@@ -145,6 +145,21 @@ test-engines: $(PYTHON) $(ENGINE_LIBRARIES) ## The conformance suite and PyMongo
 	cargo build --package pando-server --features "$(addprefix pando-server/engine-,$(NATIVE_ENGINES))"
 	ENGINES="$$engines" PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q $(SIDE_BY_SIDE) tests/python
 
+# A real placement driver and storage nodes that speak TiKV's protocol, both from the Go module proxy.
+TIKV_CLUSTER := PROGRAMS="$(CACHE)/tikv" FOLDER="$(TARGET)/tikv-cluster" bash tests/tikv/cluster.sh
+.PHONY: test-tikv
+test-tikv: $(PYTHON) ## The conformance suite and PyMongo's tests over a TiKV cluster of three nodes, with failures (needs Go)
+	@$(CC_CHECK)
+	$(TIKV_CLUSTER) build
+	$(TIKV_CLUSTER) stop
+	rm -rf "$(TARGET)/tikv-cluster"
+	trap '$(TIKV_CLUSTER) stop' EXIT
+	$(TIKV_CLUSTER) start
+	export PANDO_TIKV_PD=127.0.0.1:32379
+	cargo test --quiet --package pando-tikv -- --test-threads 4
+	cargo build --package pando-server --features pando-server/engine-tikv
+	PROGRAMS="$(CACHE)/tikv" FOLDER="$(TARGET)/tikv-cluster" ENGINES=tikv PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q tests/python/test_engines.py tests/tikv
+
 .PHONY: test-mysql
 test-mysql: ## The benchmark lab against a real MariaDB with InnoDB and MyRocks, which the tests start
 	@for program in mariadbd mariadb-install-db; do command -v $$program >/dev/null || { echo "there is no $$program: install mariadb-server and mariadb-plugin-rocksdb"; exit 1; }; done

@@ -4,6 +4,7 @@ The server chooses the port itself (port 0) and announces it. A port that a test
 connection, before the server takes it.
 """
 
+import hashlib
 import os
 import pathlib
 import re
@@ -25,12 +26,20 @@ def free_port():
         return listener.getsockname()[1]
 
 
+def flags_of_engine(engine, folder):
+    """The flags that an engine cannot do without: a store in the cluster of `make test-tikv`, named after the folder."""
+    if engine != "tikv":
+        return []
+    keyspace = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+    return ["--pd", os.environ["PANDO_TIKV_PD"], "--keyspace", keyspace]
+
+
 class Server:
     """One server process. `kill` is SIGKILL; `stop` and `terminate` are SIGTERM and wait for a clean end."""
 
     def __init__(self, folder, *arguments, engine="betree"):
         self.folder = pathlib.Path(folder)
-        self.arguments = arguments
+        self.arguments = [*flags_of_engine(engine, folder), *arguments]
         self.engine = engine
         # The command line in front of its arguments.
         self.program = [PANDO]

@@ -28,6 +28,9 @@ pub enum EngineName {
     /// WiredTiger.
     #[cfg(feature = "engine-wiredtiger")]
     WiredTiger,
+    /// A TiKV cluster.
+    #[cfg(feature = "engine-tikv")]
+    Tikv,
 }
 
 impl EngineName {
@@ -41,6 +44,8 @@ impl EngineName {
         EngineName::Rocksdb,
         #[cfg(feature = "engine-wiredtiger")]
         EngineName::WiredTiger,
+        #[cfg(feature = "engine-tikv")]
+        EngineName::Tikv,
     ];
 
     /// The name as configuration spells it.
@@ -54,6 +59,8 @@ impl EngineName {
             EngineName::Rocksdb => "rocksdb",
             #[cfg(feature = "engine-wiredtiger")]
             EngineName::WiredTiger => "wiredtiger",
+            #[cfg(feature = "engine-tikv")]
+            EngineName::Tikv => "tikv",
         }
     }
 }
@@ -163,6 +170,12 @@ pub(crate) fn open_engine(
             wiredtiger.cache_bytes = options.cache_bytes;
             let wiredtiger = wiredtiger.with_entries(&options.named)?;
             Ok(Arc::new(pando_wiredtiger::WiredTigerEngine::open(environment, folder, wiredtiger)?))
+        }
+        #[cfg(feature = "engine-tikv")]
+        EngineName::Tikv => {
+            // The cache is in the cluster's nodes.
+            let options = pando_tikv::TikvOptions::default().with_entries(&options.named)?;
+            Ok(Arc::new(pando_tikv::TikvEngine::open(environment, folder, options)?))
         }
     }
 }

@@ -89,7 +89,7 @@ pub enum FolderError {
 }
 
 /// Files that tell where a foreign folder comes from.
-const OWNERS: [(&str, &str); 14] = [
+const OWNERS: [(&str, &str); 15] = [
     ("WiredTiger", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
     ("WiredTiger.wt", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
     ("mongod.lock", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
@@ -103,6 +103,7 @@ const OWNERS: [(&str, &str); 14] = [
     ("data.mdb", ", the data file of LMDB (open a store of Pando with --engine lmdb)"),
     ("rocksdb", ", the folder of the engine rocksdb (open the store with --engine rocksdb)"),
     ("wiredtiger", ", the folder of the engine wiredtiger (open the store with --engine wiredtiger)"),
+    ("tikv-store", ", the file of the engine tikv (open the store with --engine tikv)"),
     ("dump.rdb", ", a file of Redis"),
 ];
 /// Names that say nothing of an owner: the lock and the socket of a server, sorted files of queries and
@@ -128,6 +129,9 @@ impl EngineName {
             // A folder, so that no file of MongoDB is taken for it.
             #[cfg(feature = "engine-wiredtiger")]
             EngineName::WiredTiger => Some("wiredtiger"),
+            // It names the store in the cluster.
+            #[cfg(feature = "engine-tikv")]
+            EngineName::Tikv => Some("tikv-store"),
         }
     }
 }

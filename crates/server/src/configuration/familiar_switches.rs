@@ -55,6 +55,20 @@ pub const FAMILIAR_SWITCHES: &[FamiliarSwitch] = &[
         apply: cache,
     },
     FamiliarSwitch {
+        name: "pd",
+        value: "ADDRESSES",
+        option: None,
+        help: "`--engine-option pd=ADDRESSES`: the placement drivers of the engine `tikv`, as TiKV's own tools name them.",
+        apply: |configuration, text| Ok(set_engine_option(configuration, "pd", text)),
+    },
+    FamiliarSwitch {
+        name: "keyspace",
+        value: "NAME",
+        option: None,
+        help: "`--engine-option keyspace=NAME`: the store within the cluster of the engine `tikv`.",
+        apply: |configuration, text| Ok(set_engine_option(configuration, "keyspace", text)),
+    },
+    FamiliarSwitch {
         name: "syncdelay",
         value: "SECONDS",
         option: None,

@@ -1,0 +1,192 @@
+//! The engine as the contract has it.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use pando_environment::{Environment, Task};
+use pando_storage::{
+    Begin, CachedReads, Capabilities, CommitReceipt, ConflictTime, Durability, DurabilityWaker, Engine,
+    Estimate, History, Intents, Isolation, LiveTransaction, Merging, Mode, Persistence, RangeDeletes,
+    ReadClaiming, ReadClaims, SnapshotTimestamp, Statistics, StorageError, Transaction, TransactionId,
+    TreeDescription, TreeId, TreeOptions,
+};
+use parking_lot::{Mutex, RwLock};
+
+use crate::cluster::Cluster;
+use crate::failure::{environment_failed, invalid};
+use crate::layout::Keyspace;
+use crate::options::TikvOptions;
+use crate::store::{Store, Writing};
+use crate::transaction::TikvSnapshot;
+use crate::upkeep::{LeaseRenewal, Upkeep};
+use crate::{lease, opening};
+
+/// A store in a TiKV cluster.
+pub struct TikvEngine {
+    // Dropped first: after that no step of them runs any more.
+    tasks: Mutex<Vec<Task>>,
+    store: Arc<Store>,
+}
+
+impl TikvEngine {
+    /// Opens the store of a keyspace. The folder keeps what this server needs on its own machine.
+    pub fn open(
+        environment: &Environment,
+        folder: &Path,
+        options: TikvOptions,
+    ) -> Result<TikvEngine, StorageError> {
+        let failed = |error| environment_failed("cannot open the store", error);
+        environment.files().create_dir(folder).map_err(failed)?;
+        let lock = environment.files().lock(folder).map_err(failed)?;
+        let cluster = Cluster::connect(&options)?;
+        let server = opening::server_of(environment, folder, &options.keyspace)?;
+        let keyspace = Keyspace::new(&options.keyspace);
+        let clock = Arc::clone(environment.clock());
+        lease::acquire(&cluster, &keyspace, server, &options.keyspace, clock.as_ref())?;
+        let renewed_at = clock.monotonic();
+        opening::check_format(&cluster, &keyspace)?;
+        let trees = opening::read_trees(&cluster, &keyspace)?;
+        let now = cluster.timestamp()?;
+        let store = Arc::new(Store {
+            cluster,
+            keyspace,
+            options,
+            server,
+            live: Mutex::default(),
+            trees: RwLock::new(trees),
+            ddl: Mutex::new(()),
+            merge_gate: RwLock::new(()),
+            counted_merges: Mutex::new(HashMap::new()),
+            intents: Intents::new(),
+            read_claims: ReadClaims::default(),
+            newest: AtomicU64::new(now),
+            numbers: AtomicU64::new(now),
+            renewed_at: Mutex::new(renewed_at),
+            failure: OnceLock::new(),
+            is_closed: AtomicBool::new(false),
+            clock,
+            _lock: lock,
+        });
+        store.intents.set_oldest_snapshot(SnapshotTimestamp::new(now));
+        let (mut upkeep, mut renewal) = (Upkeep::new(&store), LeaseRenewal { store: Arc::clone(&store) });
+        let upkeep = environment.spawner().spawn("tikv-upkeep", Box::new(move || upkeep.step()));
+        let renewal = environment.spawner().spawn("tikv-lease", Box::new(move || renewal.step()));
+        let failed = |error| environment_failed("cannot start a thread of the engine", error);
+        Ok(TikvEngine { tasks: Mutex::new(vec![upkeep.map_err(failed)?, renewal.map_err(failed)?]), store })
+    }
+}
+
+impl Engine for TikvEngine {
+    fn name(&self) -> &'static str {
+        "tikv"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            conflicts: ConflictTime::AtUpdate,
+            history: History::WhileHeld,
+            durable: Persistence::Durable,
+            cached_reads: CachedReads::NotTold,
+            merges: Merging::Blind,
+            range_deletes: RangeDeletes::Emulated,
+            read_claims: ReadClaiming::Ranges,
+        }
+    }
+
+    fn create_tree(&self, name: &str, options: &TreeOptions) -> Result<TreeId, StorageError> {
+        if let Some((option, _)) = options.entries.first() {
+            return Err(invalid(format!("the engine `tikv` has no option `{option}` for a tree")));
+        }
+        self.store.create_tree(name)
+    }
+
+    /// Quick: the entries are removed in the background.
+    fn drop_tree(&self, tree: TreeId) -> Result<(), StorageError> {
+        self.store.drop_tree(tree)
+    }
+
+    fn list_trees(&self) -> Result<Vec<TreeDescription>, StorageError> {
+        self.store.check_open()?;
+        Ok(self.store.trees.read().list())
+    }
+
+    /// Asks the placement driver for a timestamp.
+    fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError> {
+        begin.check(self.name(), ReadClaiming::Ranges)?;
+        let is_serializable = begin.isolation == Isolation::Serializable;
+        let entering = is_serializable.then(|| self.store.read_claims.enter());
+        let writing = match begin.mode {
+            Mode::Write => Writing::Yes,
+            Mode::Read => Writing::No,
+        };
+        let begun = self.store.begin(begin.at, writing)?;
+        let owner = TransactionId::new(begun.entered.number);
+        let reads = entering.map(|entering| entering.begin(owner, SnapshotTimestamp::new(begun.snapshot)));
+        Ok(Box::new(TikvSnapshot::begin(Arc::clone(&self.store), begun, begin.mode).claiming(reads)))
+    }
+
+    fn intents(&self) -> Option<&Intents> {
+        Some(&self.store.intents)
+    }
+
+    /// A commit is on the devices of most replicas when the cluster answers.
+    fn when_durable(&self, _: CommitReceipt, _: Durability, waker: DurabilityWaker) {
+        waker(Ok(()));
+    }
+
+    fn wait_durable(&self, _: CommitReceipt, _: Durability) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    /// The cluster makes its own checkpoints.
+    fn checkpoint(&self) -> Result<(), StorageError> {
+        self.store.check_open()
+    }
+
+    fn tree_estimate(&self, tree: TreeId) -> Result<Estimate, StorageError> {
+        self.store.check_open()?;
+        self.store.trees.read().get(tree).map(|tree| tree.figures.estimate())
+    }
+
+    /// About the bytes of keys and values: the placement driver tells no more by the client's protocol.
+    fn bytes_on_disk(&self, tree: Option<TreeId>) -> Result<u64, StorageError> {
+        self.store.check_open()?;
+        let trees = self.store.trees.read();
+        match tree {
+            Some(tree) => trees.get(tree).map(|tree| tree.figures.estimate().bytes),
+            None => Ok(trees.listed().map(|(_, tree)| tree.figures.estimate().bytes).sum()),
+        }
+    }
+
+    fn statistics(&self) -> Statistics {
+        let mut statistics = Statistics::new();
+        let (store, figures) = (&self.store, &self.store.cluster.figures);
+        let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+        statistics.set("intents.entries", store.intents.len() as u64);
+        statistics.set("read_claims.ranges", store.read_claims.ranges() as u64);
+        statistics.set("read_claims.transactions", store.read_claims.readers() as u64);
+        statistics.set("snapshots.age_ms", store.snapshot_age().as_millis() as u64);
+        statistics.set("tikv.commits", load(&figures.commits));
+        statistics.set("tikv.commits_undetermined", load(&figures.undetermined));
+        statistics.set("tikv.conflicts", load(&figures.conflicts));
+        statistics.set("tikv.gets", load(&figures.gets));
+        statistics.set("tikv.retries", load(&figures.retries));
+        statistics.set("tikv.scans", load(&figures.scans));
+        statistics.set("tikv.timestamps", load(&figures.timestamps));
+        statistics.set("transactions.live", store.live.lock().len() as u64);
+        statistics.set("trees", store.trees.read().len() as u64);
+        statistics
+    }
+
+    fn live_transactions(&self) -> Vec<LiveTransaction> {
+        self.store.live.lock().describe(self.store.clock.monotonic())
+    }
+
+    fn close(&self) -> Result<(), StorageError> {
+        let tasks = std::mem::take(&mut *self.tasks.lock());
+        drop(tasks);
+        self.store.close()
+    }
+}

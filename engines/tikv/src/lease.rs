@@ -1,0 +1,136 @@
+//! The lease: one server at a time has a store open.
+//!
+//! The list of trees, the claims of transactions and the pending merges of a store live in one server's
+//! memory, so that a second server would write indexes by a description that is no longer true.
+//!
+//! # Steps
+//! 1. A server that opens the store reads the lease. Where another one owns it, it watches the lease: one
+//!    that is renewed belongs to a living server, and the store is refused. One that stands still for
+//!    [`EXPIRES_AFTER`] is taken over.
+//! 2. The owner renews the lease every [`RENEWED_EVERY`].
+//! 3. A server that could not renew it for [`TRUSTED_FOR`] commits nothing until it can. One that finds
+//!    another owner stops.
+//!
+//! A server knows itself by a number in the file `tikv-store` of its folder, so that it need not wait for its
+//! own lease after a crash.
+//!
+//! # Invariant
+//! [`TRUSTED_FOR`] is shorter than [`EXPIRES_AFTER`], and both are measured by the clock of one process, so
+//! that the clocks of two machines need not agree.
+
+use std::time::Duration;
+
+use pando_environment::Clock;
+use pando_storage::{ErrorKind, StorageError};
+
+use crate::cluster::{Cluster, Mutation};
+use crate::failure::corrupt;
+use crate::layout::Keyspace;
+
+/// How often the owner renews its lease.
+pub(crate) const RENEWED_EVERY: Duration = Duration::from_secs(3);
+/// How long an owner commits after it has renewed the lease.
+pub(crate) const TRUSTED_FOR: Duration = Duration::from_secs(12);
+/// How long a lease stands still before another server takes it.
+const EXPIRES_AFTER: Duration = Duration::from_secs(20);
+/// How often a server looks at the lease of another.
+const LOOKED_AT_EVERY: Duration = Duration::from_millis(500);
+
+const RECORD_BYTES: usize = 16;
+
+/// A server's number and how often it has renewed its lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Record {
+    owner: u64,
+    renewals: u64,
+}
+
+impl Record {
+    fn encode(self) -> Vec<u8> {
+        [self.owner.to_be_bytes(), self.renewals.to_be_bytes()].concat()
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Record, StorageError> {
+        let damaged = || corrupt("the lease of the store makes no sense");
+        let (owner, renewals) = bytes.split_first_chunk::<8>().ok_or_else(damaged)?;
+        let renewals = renewals.try_into().map_err(|_| damaged())?;
+        debug_assert_eq!(bytes.len(), RECORD_BYTES);
+        Ok(Record { owner: u64::from_be_bytes(*owner), renewals: u64::from_be_bytes(renewals) })
+    }
+}
+
+fn read(cluster: &Cluster, keyspace: &Keyspace, at: u64) -> Result<Option<Record>, StorageError> {
+    cluster.get(at, &keyspace.lease())?.as_deref().map(Record::decode).transpose()
+}
+
+/// Makes this server the owner. Waits for the lease of an owner that is gone.
+pub(crate) fn acquire(
+    cluster: &Cluster,
+    keyspace: &Keyspace,
+    server: u64,
+    name: &str,
+    clock: &dyn Clock,
+) -> Result<(), StorageError> {
+    let (begun, mut last) = (clock.monotonic(), None);
+    loop {
+        let now = cluster.timestamp()?;
+        let found = read(cluster, keyspace, now)?;
+        let is_free = found.is_none_or(|found| found.owner == server);
+        let has_expired = last == found && clock.monotonic().since(begun) >= EXPIRES_AFTER;
+        if is_free || has_expired {
+            let mut is_taken = false;
+            cluster.change(|at| {
+                is_taken = read(cluster, keyspace, at)? == found;
+                let mine = Record { owner: server, renewals: found.map_or(1, |found| found.renewals + 1) };
+                Ok(if is_taken { vec![Mutation::Put(keyspace.lease(), mine.encode())] } else { Vec::new() })
+            })?;
+            if is_taken {
+                return Ok(());
+            }
+        }
+        if last.is_some() && last != found {
+            let message = format!(
+                "the store `{name}` of the TiKV cluster is open in another server: stop that one, or choose another \
+                 keyspace"
+            );
+            return Err(StorageError::new(ErrorKind::InvalidInput, message));
+        }
+        last = found;
+        std::thread::sleep(LOOKED_AT_EVERY);
+    }
+}
+
+/// Renews the lease. Fails as [`Closed`](ErrorKind::Closed) where another server has taken it.
+pub(crate) fn renew(cluster: &Cluster, keyspace: &Keyspace, server: u64) -> Result<(), StorageError> {
+    cluster.change(|at| {
+        let found = read(cluster, keyspace, at)?.filter(|found| found.owner == server);
+        let found = found.ok_or_else(|| {
+            let message = "another server has taken over the store in the TiKV cluster, as this one could not be reached \
+                           for a while: start it again to take the store back";
+            StorageError::new(ErrorKind::Closed, message)
+        })?;
+        let renewed = Record { renewals: found.renewals + 1, ..found };
+        Ok(vec![Mutation::Put(keyspace.lease(), renewed.encode())])
+    })
+}
+
+/// Gives the lease back.
+pub(crate) fn release(cluster: &Cluster, keyspace: &Keyspace, server: u64) -> Result<(), StorageError> {
+    cluster.change(|at| {
+        let is_mine = read(cluster, keyspace, at)?.is_some_and(|found| found.owner == server);
+        Ok(if is_mine { vec![Mutation::Delete(keyspace.lease())] } else { Vec::new() })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_reads_back_and_a_broken_one_is_told() {
+        let record = Record { owner: 7, renewals: 1 << 40 };
+        assert_eq!(Record::decode(&record.encode()).expect("it reads back"), record);
+        assert!(Record::decode(b"short").is_err());
+        assert!(TRUSTED_FOR < EXPIRES_AFTER && RENEWED_EVERY < TRUSTED_FOR);
+    }
+}

@@ -1,0 +1,61 @@
+//! The engine `tikv`: the storage contract over a TiKV cluster, whose nodes replicate and split the data.
+//!
+//! # How it keeps the contract
+//! - *Transactions.* Writes collect in a private write set and claim their keys
+//!   ([`SnapshotTransaction`](pando_storage::SnapshotTransaction)); reads go to the cluster at the timestamp
+//!   of the begin. A commit is one optimistic transaction of TiKV: see `store` and `commit`.
+//! - *One server.* A store is open in one server at a time: see `lease`.
+//! - *Trees* are ranges of keys behind the name of the store: see `layout`.
+//! - *Values* have a byte for their kind before them, and large ones lie in pieces: see `value`,
+//!   `large_values`.
+//! - *Merges* are records of their own, so that two of them never conflict: see `pending_merges`.
+//! - *Durability.* A commit is on most replicas before it is answered, whatever was asked.
+//! - *Blocking mode.* Every read asks the cluster, so that one that must not block answers `WouldBlock`.
+//! - *Upkeep.* Leases, folds, dropped trees and old versions are the work of one thread: see `upkeep`.
+//!
+//! # Invariants
+//! - A commit is sent once. One whose answer is missing is looked for before the caller is told.
+//! - No value is empty, and every key of a store begins with its name.
+//!
+//! # Not here
+//! Several servers on one store, reads of followers, figures of regions:
+//! [0051](../../../docs/decisions/0051-tikv.md).
+//!
+//! # Modules
+//! ```arrows
+//! engine -> cluster, lease, opening, options, store, transaction, upkeep
+//! transaction -> cluster, large_values, pending_merges, store, trees
+//! upkeep -> cluster, large_values, lease, store
+//! store -> cluster, commit, lease, options, pending_merges, tree_record, trees
+//! commit -> cluster, large_values, pending_merges, trees
+//! opening -> cluster, tree_record, trees
+//! tree_record -> trees
+//! large_values -> cluster
+//! pending_merges -> cluster
+//! lease -> cluster
+//! cluster -> options
+//! leaves: failure, layout, live, value
+//! ```
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![warn(missing_docs)]
+
+mod cluster;
+mod commit;
+mod engine;
+mod failure;
+mod large_values;
+mod layout;
+mod lease;
+mod live;
+mod opening;
+mod options;
+mod pending_merges;
+mod store;
+mod transaction;
+mod tree_record;
+mod trees;
+mod upkeep;
+mod value;
+
+pub use crate::engine::TikvEngine;
+pub use crate::options::{Certificates, CommitMode, TikvOptions};

@@ -1,0 +1,350 @@
+//! The store behind the engine and its transactions: the cluster, and the state kept beside it in memory.
+//!
+//! # Timestamps
+//! All are TiKV's own, from the placement driver. A transaction reads at the timestamp of its begin. The
+//! timestamp of a commit is its LSN, too: what has been committed is on the devices of most replicas.
+//!
+//! # Claims and conflicts
+//! Writers of this server meet in the table of intents, as they do over every engine: the first updater wins,
+//! and others may wait for it. Claims are settled after the cluster has committed; until then nobody else of
+//! this server updates those keys. TiKV checks the same once more.
+//!
+//! # A commit without an answer
+//! One of its values has the number of the commit. The store reads that key until the cluster answers, which
+//! resolves the commit's locks: it has happened if the number is there.
+//!
+//! # Locks, in the order in which they are taken
+//! 1. `ddl`: one tree is made or dropped at a time.
+//! 2. `merge_gate`: commits that add to counters share it; one that puts, deletes or merges otherwise in a
+//!    merging tree has it alone, so that the order of pending merges is that of their commits.
+//! 3. `live`, `trees`, `counted_merges`: for moments, and never across a call to the cluster.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use pando_environment::{Clock, FolderLock, Monotonic};
+use pando_storage::{
+    Claims, CommitReceipt, CommitTimestamp, ErrorKind, Intents, Lsn, ReadClaims, SnapshotTimestamp,
+    StorageError, TreeId, WriteSet,
+};
+use parking_lot::{Mutex, RwLock};
+use tikv_client::Transaction;
+
+use crate::cluster::{Cluster, CommitFailure, Mutation, start_of};
+use crate::commit::{Commit, MergeUse, PreparedCommit, TouchedTrees, plan_merges};
+use crate::failure::{closed, corrupt, invalid, undetermined};
+use crate::layout::Keyspace;
+use crate::lease;
+use crate::live::{Entered, LiveTransactions};
+use crate::options::TikvOptions;
+use crate::pending_merges;
+use crate::tree_record::TreeRecord;
+use crate::trees::{Merging, TreeFigures, Trees};
+use crate::value::number_of;
+
+/// Merges of a key after which they are folded.
+const MERGES_BEFORE_FOLD: u32 = 64;
+
+/// See the module's head. The folder's lock is dropped last.
+pub(crate) struct Store {
+    pub(crate) cluster: Cluster,
+    pub(crate) keyspace: Keyspace,
+    pub(crate) options: TikvOptions,
+    pub(crate) server: u64,
+    pub(crate) live: Mutex<LiveTransactions>,
+    pub(crate) trees: RwLock<Trees>,
+    pub(crate) ddl: Mutex<()>,
+    pub(crate) merge_gate: RwLock<()>,
+    pub(crate) counted_merges: Mutex<HashMap<(TreeId, Vec<u8>), u32>>,
+    pub(crate) intents: Intents,
+    pub(crate) read_claims: ReadClaims,
+    /// The newest timestamp that this server has seen.
+    pub(crate) newest: AtomicU64,
+    /// The number of the last commit. Begins at the timestamp of the opening.
+    pub(crate) numbers: AtomicU64,
+    pub(crate) renewed_at: Mutex<Monotonic>,
+    pub(crate) failure: OnceLock<StorageError>,
+    pub(crate) is_closed: AtomicBool,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) _lock: FolderLock,
+}
+
+/// A transaction that was just begun.
+pub(crate) struct Begun {
+    pub(crate) snapshot: u64,
+    pub(crate) entered: Entered,
+    /// TiKV's transaction, if this one writes at the newest snapshot.
+    pub(crate) transaction: Option<Transaction>,
+}
+
+/// Whether a transaction needs one of TiKV's for its commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writing {
+    Yes,
+    No,
+}
+
+impl Store {
+    pub(crate) fn check_open(&self) -> Result<(), StorageError> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(closed());
+        }
+        self.failure.get().map_or(Ok(()), |failure| Err(failure.clone()))
+    }
+
+    /// Refuses commits of a server whose lease may have been taken over.
+    fn check_lease(&self) -> Result<(), StorageError> {
+        let since = self.clock.monotonic().since(*self.renewed_at.lock());
+        if since <= lease::TRUSTED_FOR {
+            return Ok(());
+        }
+        let message = format!(
+            "the TiKV cluster could not be reached for {} s: nothing is committed until it can be",
+            since.as_secs()
+        );
+        Err(StorageError::new(ErrorKind::Io, message))
+    }
+
+    fn saw(&self, timestamp: u64) {
+        self.newest.fetch_max(timestamp, Ordering::AcqRel);
+    }
+
+    /// Begins a transaction and enters it into the list of live ones.
+    pub(crate) fn begin(
+        &self,
+        at: Option<SnapshotTimestamp>,
+        writing: Writing,
+    ) -> Result<Begun, StorageError> {
+        self.check_open()?;
+        let now = self.clock.monotonic();
+        let entered = {
+            let mut live = self.live.lock();
+            match at {
+                // Its snapshot will not be older than this.
+                None => live.enter(self.newest.load(Ordering::Acquire), now),
+                Some(at) if live.is_held(at.get()) || at.get() == self.newest.load(Ordering::Acquire) => {
+                    let entered = live.enter(at.get(), now);
+                    return Ok(Begun { snapshot: at.get(), entered, transaction: None });
+                }
+                Some(at) => {
+                    return Err(invalid(format!(
+                        "{at:?} is neither the newest snapshot nor that of a live transaction"
+                    )));
+                }
+            }
+        };
+        let begun = match writing {
+            Writing::Yes => {
+                self.cluster.begin().map(|transaction| (start_of(&transaction), Some(transaction)))
+            }
+            Writing::No => self.cluster.timestamp().map(|timestamp| (timestamp, None)),
+        };
+        let (snapshot, transaction) = begun.inspect_err(|_| self.end(entered.number))?;
+        self.saw(snapshot);
+        self.live.lock().settle(entered.number, snapshot);
+        Ok(Begun { snapshot, entered, transaction })
+    }
+
+    /// Takes a transaction from the list of live ones.
+    pub(crate) fn end(&self, number: u64) {
+        let mut live = self.live.lock();
+        live.leave(number);
+        let oldest = live.oldest_snapshot().unwrap_or_else(|| self.newest.load(Ordering::Acquire));
+        self.intents.set_oldest_snapshot(SnapshotTimestamp::new(oldest));
+    }
+
+    /// Commits a transaction's changes, and settles its claims.
+    pub(crate) fn commit(
+        &self,
+        writes: &WriteSet,
+        claims: &Claims,
+        begun: &mut Begun,
+    ) -> Result<CommitReceipt, StorageError> {
+        self.check_open()?;
+        self.check_lease()?;
+        let trees = self.touched(writes)?;
+        let plan = plan_merges(writes, &trees);
+        for tree in &plan.first_merges {
+            self.make_merging(*tree)?;
+        }
+        // The first merges have changed what is known of their trees.
+        let trees = if plan.first_merges.is_empty() { trees } else { self.touched(writes)? };
+        let (_shared, _alone) = match plan.usage {
+            MergeUse::None => (None, None),
+            MergeUse::Adds => (Some(self.merge_gate.read()), None),
+            MergeUse::Orders => (None, Some(self.merge_gate.write())),
+        };
+        // Only a new timestamp sees all merges that such a commit covers.
+        let held = begun.transaction.take().filter(|_| plan.usage != MergeUse::Orders);
+        let transaction = held.map_or_else(|| self.cluster.begin(), Ok)?;
+        let (at, number) = (start_of(&transaction), self.numbers.fetch_add(1, Ordering::AcqRel) + 1);
+        let (cluster, keyspace) = (&self.cluster, &self.keyspace);
+        let prepared = Commit { cluster, keyspace, writes, trees: &trees, at, number }.prepare()?;
+        let timestamp = self.send(transaction, prepared, number, &trees)?;
+        claims.commit(&self.intents, CommitTimestamp::new(timestamp));
+        self.saw(timestamp);
+        Ok(CommitReceipt { timestamp: CommitTimestamp::new(timestamp), lsn: Lsn::new(timestamp) })
+    }
+
+    /// The trees that the writes change. One that is not there (any more) fails the commit.
+    fn touched(&self, writes: &WriteSet) -> Result<TouchedTrees, StorageError> {
+        let (trees, mut touched) = (self.trees.read(), TouchedTrees::new());
+        for write in writes.iter() {
+            if !touched.contains_key(&write.tree) {
+                touched.insert(write.tree, trees.get(write.tree)?.clone());
+            }
+        }
+        Ok(touched)
+    }
+
+    fn send(
+        &self,
+        transaction: Transaction,
+        prepared: PreparedCommit,
+        number: u64,
+        trees: &TouchedTrees,
+    ) -> Result<u64, StorageError> {
+        let PreparedCommit { mutations, recognised_by, growth, merged } = prepared;
+        let timestamp = match self.cluster.commit(transaction, mutations) {
+            Ok(timestamp) => timestamp,
+            Err(CommitFailure::Failed(error)) => return Err(error),
+            Err(CommitFailure::Unknown(error)) => self.find_out(recognised_by, number, error)?,
+        };
+        for (tree, (entries, bytes)) in growth {
+            if let Some(tree) = trees.get(&tree) {
+                tree.figures.change(entries, bytes);
+            }
+        }
+        self.count_merges(merged);
+        Ok(timestamp)
+    }
+
+    /// Finds out whether a commit without an answer has happened.
+    fn find_out(
+        &self,
+        recognised_by: Option<Vec<u8>>,
+        number: u64,
+        error: StorageError,
+    ) -> Result<u64, StorageError> {
+        let Some(key) = recognised_by else { return Err(undetermined(error)) };
+        let now = self.cluster.timestamp().map_err(undetermined)?;
+        let stored = self.cluster.get(now, &key).map_err(undetermined)?;
+        match stored.as_deref().and_then(number_of) {
+            Some(found) if found == number => Ok(now),
+            _ => Err(error),
+        }
+    }
+
+    fn count_merges(&self, merged: Vec<(TreeId, Vec<u8>)>) {
+        if !merged.is_empty() {
+            let mut counted = self.counted_merges.lock();
+            for key in merged {
+                *counted.entry(key).or_default() += 1;
+            }
+        }
+    }
+
+    /// Notes that a read has found so many pending merges of a key.
+    pub(crate) fn found_merges(&self, tree: TreeId, key: &[u8], count: usize) {
+        if count >= MERGES_BEFORE_FOLD as usize {
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
+            self.counted_merges.lock().insert((tree, key.to_vec()), count);
+        }
+    }
+
+    /// Folds the merges of a key that has many, if there is one.
+    pub(crate) fn fold_merges(&self) -> Result<bool, StorageError> {
+        let due = {
+            let counted = self.counted_merges.lock();
+            counted.iter().find(|(_, count)| **count >= MERGES_BEFORE_FOLD).map(|(key, _)| key.clone())
+        };
+        let Some((tree, key)) = due else { return Ok(false) };
+        let is_there = self.trees.read().get(tree).is_ok();
+        if is_there {
+            let _shared = self.merge_gate.read();
+            pending_merges::fold(&self.cluster, &self.keyspace, tree, &key)?;
+        }
+        self.counted_merges.lock().remove(&(tree, key));
+        Ok(true)
+    }
+
+    pub(crate) fn create_tree(&self, name: &str) -> Result<TreeId, StorageError> {
+        let _turn = self.ddl.lock();
+        self.check_open()?;
+        self.check_lease()?;
+        self.trees.read().check_name_is_free(name)?;
+        let mut made = TreeId::new(0);
+        self.cluster.change(|at| {
+            let next = match self.cluster.get(at, &self.keyspace.next_tree())? {
+                None => 1,
+                Some(bytes) => {
+                    let bytes = bytes.as_slice().try_into();
+                    u32::from_be_bytes(bytes.map_err(|_| corrupt("the next tree's number makes no sense"))?)
+                }
+            };
+            let after = next.checked_add(1).ok_or_else(|| invalid("all numbers for trees have been used"))?;
+            made = TreeId::new(next);
+            let record = TreeRecord::Live { name: name.to_owned(), merging: Merging::No };
+            Ok(vec![
+                Mutation::Put(self.keyspace.next_tree(), after.to_be_bytes().to_vec()),
+                Mutation::Put(self.keyspace.tree_record(made), record.encode()),
+            ])
+        })?;
+        self.trees.write().insert(made, name, Merging::No, TreeFigures::default());
+        Ok(made)
+    }
+
+    /// Removes a tree. Its entries go once no transaction reads them.
+    pub(crate) fn drop_tree(&self, tree: TreeId) -> Result<(), StorageError> {
+        let _turn = self.ddl.lock();
+        self.check_open()?;
+        self.check_lease()?;
+        self.trees.read().get(tree)?;
+        let record = self.keyspace.tree_record(tree);
+        self.cluster.change(|_| Ok(vec![Mutation::Put(record.clone(), TreeRecord::Dropped.encode())]))?;
+        let live = self.live.lock();
+        self.trees.write().drop_tree(tree, live.begun());
+        Ok(())
+    }
+
+    fn make_merging(&self, tree: TreeId) -> Result<(), StorageError> {
+        let _turn = self.ddl.lock();
+        let name = self.trees.read().get(tree)?.name.to_string();
+        let record = TreeRecord::Live { name, merging: Merging::Yes }.encode();
+        let key = self.keyspace.tree_record(tree);
+        self.cluster.change(|_| Ok(vec![Mutation::Put(key.clone(), record.clone())]))?;
+        self.trees.write().set_merging(tree);
+        Ok(())
+    }
+
+    /// Ends all further work, and gives the lease back.
+    pub(crate) fn close(&self) -> Result<(), StorageError> {
+        if self.is_closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.write_figures()?;
+        lease::release(&self.cluster, &self.keyspace, self.server)
+    }
+
+    /// Brings the figures of changed trees into the cluster.
+    pub(crate) fn write_figures(&self) -> Result<(), StorageError> {
+        let changed: Vec<(TreeId, Vec<u8>)> = {
+            let trees = self.trees.read();
+            let taken = trees.listed().filter_map(|(id, tree)| Some((id, tree.figures.take_changed()?)));
+            taken.collect()
+        };
+        let put = |(tree, figures): &(TreeId, Vec<u8>)| {
+            Mutation::Put(self.keyspace.figures(*tree), figures.clone())
+        };
+        self.cluster.change(|_| Ok(changed.iter().map(put).collect()))
+    }
+
+    /// How long the oldest live transaction's snapshot lies behind.
+    pub(crate) fn snapshot_age(&self) -> Duration {
+        let oldest = self.live.lock().oldest_snapshot();
+        let behind = oldest.map_or(0, |oldest| self.newest.load(Ordering::Acquire).saturating_sub(oldest));
+        Duration::from_millis(behind >> 18)
+    }
+}

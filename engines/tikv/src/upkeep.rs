@@ -1,0 +1,189 @@
+//! The upkeep: the work of a store that no client waits for, a step at a time.
+//!
+//! | work | every |
+//! |---|---|
+//! | fold the merges of keys that have many | 1 s |
+//! | remove the entries of dropped trees that no transaction reads | 1 s |
+//! | write the figures of trees | 30 s |
+//! | delete large values that no entry names | 10 minutes, a page at a time |
+//! | let the cluster remove old versions | a quarter of the time that they are kept |
+//!
+//! A step that fails is tried again at its next turn: the cluster may be away. The lease has a thread of its
+//! own ([`LeaseRenewal`]), because none of this work may keep it waiting. Only its loss ends the engine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pando_environment::{Monotonic, Step};
+use pando_storage::{ErrorKind, KeyRange, StorageError, TreeId};
+
+use crate::cluster::{Mutation, Order, earlier};
+use crate::large_values::{self, UNOWNED_FOR};
+use crate::layout::Keyspace;
+use crate::lease;
+use crate::store::Store;
+
+/// The time between two turns.
+const TURN: Duration = Duration::from_secs(1);
+const FIGURES_EVERY: Duration = Duration::from_secs(30);
+const LARGE_VALUES_EVERY: Duration = Duration::from_secs(600);
+/// Keys of a dropped tree that one transaction deletes, where the cluster cannot remove the range at once.
+const KEYS_AT_ONCE: u32 = 4_096;
+/// The times that versions are kept after which a silent store is forgotten.
+const STORES_FORGOTTEN_AFTER: u32 = 4;
+/// Stores of one cluster.
+const STORES_MAX: u32 = 10_000;
+/// Folds of one turn.
+const FOLDS_AT_ONCE: usize = 16;
+
+/// See the module's head.
+pub(crate) struct Upkeep {
+    store: Arc<Store>,
+    figures_written: Monotonic,
+    large_values_looked_at: Monotonic,
+    garbage_collected: Monotonic,
+    /// Where the look at large values goes on.
+    large_values_from: Option<Vec<u8>>,
+}
+
+impl Upkeep {
+    pub(crate) fn new(store: &Arc<Store>) -> Upkeep {
+        let now = store.clock.monotonic();
+        Upkeep {
+            store: Arc::clone(store),
+            figures_written: now,
+            large_values_looked_at: now,
+            garbage_collected: now,
+            large_values_from: None,
+        }
+    }
+
+    /// One turn.
+    pub(crate) fn step(&mut self) -> Step {
+        // Each is tried again at its next turn.
+        let _later = self.fold();
+        let _later = self.remove_dropped_trees();
+        let _later = self.write_figures();
+        let _later = self.delete_large_values();
+        let _later = self.collect_garbage();
+        Step::Wait(TURN)
+    }
+
+    fn is_due(&self, last: Monotonic, every: Duration) -> bool {
+        self.store.clock.monotonic().since(last) >= every
+    }
+
+    fn fold(&self) -> Result<(), StorageError> {
+        for _ in 0..FOLDS_AT_ONCE {
+            if !self.store.fold_merges()? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_dropped_trees(&self) -> Result<(), StorageError> {
+        let unseen = {
+            let live = self.store.live.lock();
+            self.store.trees.write().take_unseen(live.oldest())
+        };
+        for tree in unseen {
+            if let Err(error) = self.remove_tree(tree) {
+                self.store.trees.write().put_back(tree);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_tree(&self, tree: TreeId) -> Result<(), StorageError> {
+        let (cluster, keyspace) = (&self.store.cluster, &self.store.keyspace);
+        let ranges = [keyspace.entries(tree, &KeyRange::all()), keyspace.merges(tree, &KeyRange::all())];
+        for range in ranges.into_iter().flatten() {
+            let is_destroyed = cluster.destroy(&range).is_ok();
+            // A store without that request answers so, and one that was away may hold some.
+            loop {
+                let now = cluster.timestamp()?;
+                let keys = cluster.scan_keys(now, &range, KEYS_AT_ONCE)?;
+                if keys.is_empty() {
+                    break;
+                }
+                if is_destroyed && keys.len() == KEYS_AT_ONCE as usize {
+                    cluster.destroy(&range)?;
+                }
+                cluster.change(|_| Ok(keys.iter().cloned().map(Mutation::Delete).collect()))?;
+            }
+        }
+        let records = [keyspace.tree_record(tree), keyspace.figures(tree)];
+        cluster.change(|_| Ok(records.iter().cloned().map(Mutation::Delete).collect()))
+    }
+
+    fn write_figures(&mut self) -> Result<(), StorageError> {
+        if !self.is_due(self.figures_written, FIGURES_EVERY) {
+            return Ok(());
+        }
+        self.figures_written = self.store.clock.monotonic();
+        self.store.write_figures()
+    }
+
+    fn delete_large_values(&mut self) -> Result<(), StorageError> {
+        if self.large_values_from.is_none() && !self.is_due(self.large_values_looked_at, LARGE_VALUES_EVERY) {
+            return Ok(());
+        }
+        self.large_values_looked_at = self.store.clock.monotonic();
+        let from = self.large_values_from.take();
+        let (cluster, keyspace) = (&self.store.cluster, &self.store.keyspace);
+        self.large_values_from = large_values::delete_unowned(cluster, keyspace, from, UNOWNED_FOR)?;
+        Ok(())
+    }
+
+    /// Lets the cluster remove the versions that no transaction of any store of Pando reads.
+    fn collect_garbage(&mut self) -> Result<(), StorageError> {
+        let Some(history) = self.store.options.history else { return Ok(()) };
+        if !self.is_due(self.garbage_collected, history / 4) {
+            return Ok(());
+        }
+        self.garbage_collected = self.store.clock.monotonic();
+        let (cluster, keyspace) = (&self.store.cluster, &self.store.keyspace);
+        let now = cluster.timestamp()?;
+        let oldest = self.store.live.lock().oldest_snapshot();
+        let mine = oldest.unwrap_or(now).min(earlier(now, history));
+        let told = [mine.to_be_bytes(), now.to_be_bytes()].concat();
+        cluster.change(|_| Ok(vec![Mutation::Put(keyspace.oldest_snapshot(), told.clone())]))?;
+        // A store that has told nothing for long is closed, and holds nothing back.
+        let forgotten = earlier(now, history * STORES_FORGOTTEN_AFTER);
+        let range = Keyspace::oldest_snapshots();
+        let all = cluster.scan(cluster.timestamp()?, &range, Order::Ascending, STORES_MAX)?;
+        let known = all.iter().filter_map(|(_, told)| oldest_told(told, forgotten));
+        cluster.collect_garbage(known.min().unwrap_or(mine).min(mine))
+    }
+}
+
+/// The renewal of the lease, every [`RENEWED_EVERY`](lease::RENEWED_EVERY).
+pub(crate) struct LeaseRenewal {
+    pub(crate) store: Arc<Store>,
+}
+
+impl LeaseRenewal {
+    /// Renews it once. A cluster that is away is asked again.
+    pub(crate) fn step(&mut self) -> Step {
+        // The lease is as old as the moment before it was renewed.
+        let now = self.store.clock.monotonic();
+        match lease::renew(&self.store.cluster, &self.store.keyspace, self.store.server) {
+            Ok(()) => *self.store.renewed_at.lock() = now,
+            Err(error) if error.kind() == ErrorKind::Closed => {
+                self.store.failure.get_or_init(|| error);
+                return Step::Done;
+            }
+            Err(_) => {}
+        }
+        Step::Wait(lease::RENEWED_EVERY)
+    }
+}
+
+/// The oldest snapshot of a store that has told it after a moment.
+fn oldest_told(told: &[u8], after: u64) -> Option<u64> {
+    let (oldest, told_at) = told.split_first_chunk::<8>()?;
+    let told_at = u64::from_be_bytes(told_at.try_into().ok()?);
+    (told_at >= after).then(|| u64::from_be_bytes(*oldest))
+}
