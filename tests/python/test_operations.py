@@ -434,7 +434,7 @@ def test_facets_and_lookups_tell_what_they_did(spilling):
     assert by_index["totalKeysExamined"] >= 20 and by_index["nReturned"] == 10
     lookup[1]["$lookup"]["foreignField"] = "missing"
     by_scan = executed_stages(db, lookup)["$lookup"]
-    assert (by_scan["totalDocsExamined"], by_scan["totalKeysExamined"], by_scan["collectionScans"]) == (1000, 0, 10), by_scan
+    assert (by_scan["totalDocsExamined"], by_scan["totalKeysExamined"], by_scan["collectionScans"]) == (200, 0, 2), by_scan
     assert by_scan["indexesUsed"] == []
 
 

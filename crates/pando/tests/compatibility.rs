@@ -53,6 +53,7 @@ struct Group {
     #[serde(default)]
     arguments: BTreeMap<String, String>,
     names: Vec<String>,
+    #[serde(default)]
     missing: Vec<Reason>,
     /// Names that are there in part.
     #[serde(default)]
