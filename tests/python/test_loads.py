@@ -479,7 +479,9 @@ def test_a_server_that_stops_ends_an_open_load(own):
         begin(client.t)
         client.t.c.insert_many(documents(1_000))
         assert own.terminate() == 0
-    assert "WARN" not in own.whole_log(), own.log()
+    # Tests may run as root, of which the server warns.
+    warnings = [line for line in own.whole_log().splitlines() if "WARN" in line and "runs as root" not in line]
+    assert warnings == []
     own.start()
     with own.client() as client:
         assert client.t.list_collection_names() == []

@@ -613,7 +613,6 @@ mod tests {
         assert_eq!(code_of(&doc! { "key": { "_id": 1 }, "name": "_id_", "unique": true }), 197);
         assert_eq!(code_of(&doc! { "key": { "x": 1 }, "name": "x", "expireAfterSeconds": -1 }), 67);
         assert_eq!(code_of(&doc! { "key": { "x": 1, "y": 1 }, "name": "x", "expireAfterSeconds": 5 }), 67);
-        assert_eq!(code_of(&doc! { "key": { "x": "2dsphere" }, "name": "x" }), 115);
         assert!(
             normalise(
                 &doc! { "key": { "x": 1 }, "name": "x", "bogus": 1 }.to_raw(),
