@@ -19,13 +19,23 @@ def c(db):
     return db.c
 
 
+SESSIONS = {}
+
+
+def session_of(db):
+    """The session of a test's cursors. PyMongo's own choice may be in use by a thread beside, and a cursor belongs to one session."""
+    if db.name not in SESSIONS:
+        SESSIONS[db.name] = db.client.start_session(causal_consistency=False)
+    return SESSIONS[db.name]
+
+
 def follow(db, **fields):
-    cursor = db.command({"find": "c", "tailable": True, **fields})["cursor"]
+    cursor = db.command({"find": "c", "tailable": True, **fields}, session=session_of(db))["cursor"]
     return [found["_id"] for found in cursor["firstBatch"]], bson.Int64(cursor["id"])
 
 
 def more(db, cursor, **fields):
-    reply = db.command({"getMore": cursor, "collection": "c", **fields})["cursor"]
+    reply = db.command({"getMore": cursor, "collection": "c", **fields}, session=session_of(db))["cursor"]
     assert reply["id"] == cursor
     return [found["_id"] for found in reply["nextBatch"]]
 
