@@ -4,7 +4,7 @@
 //! - *Run*: a bucket with fewer measurements than a full one. Later inserts of the same meta value and window
 //!   merge some runs of one tier into a bucket of the next tier (`crud/time_series.rs`).
 //!
-//! Nothing depends on this memory: a bucket that is forgotten stays as it is, and so do all of them after a
+//! This memory can be lost without harm: a forgotten bucket stays as it is, and so do all of them after a
 //! restart. So it is bounded, and is emptied where it is full.
 
 use std::collections::HashMap;

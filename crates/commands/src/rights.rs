@@ -17,7 +17,8 @@
 //! - A view is judged by its own name. The rights on the collection below are needed to define it.
 //!
 //! # Not here
-//! What a command leaves out of its answer for lack of rights, such as `listDatabases`: the command itself.
+//! The rows that a command leaves out of its answer for lack of rights: the command itself, such as
+//! `listDatabases`, does that.
 
 pub(crate) mod accounts;
 mod collections;

@@ -29,7 +29,7 @@ pub(crate) enum MergeUse {
     Orders,
 }
 
-/// What a commit does with merges, and the trees that get their first ones.
+/// The effect of a commit on merges, and the trees that get their first ones.
 pub(crate) struct MergePlan {
     pub(crate) usage: MergeUse,
     pub(crate) first_merges: Vec<TreeId>,
@@ -66,7 +66,7 @@ fn is_addition(merges: Merges<'_>) -> bool {
     merges.iter().all(|merge| matches!(merge, Merge::Add(_)))
 }
 
-/// What a commit is made of.
+/// The parts of a commit.
 pub(crate) struct Commit<'c> {
     pub(crate) cluster: &'c Cluster,
     pub(crate) keyspace: &'c Keyspace,

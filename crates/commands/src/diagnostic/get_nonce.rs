@@ -6,7 +6,7 @@ use pando_document::DocumentWriter;
 use crate::context::Context;
 use crate::{CommandError, Request};
 
-/// Answers a random number in hexadecimal digits. There are no users who could log in with it.
+/// Answers a random number in hexadecimal digits. No mechanism of this server uses it.
 pub(crate) fn run(
     context: &mut Context<'_>,
     request: &Request<'_>,

@@ -38,7 +38,7 @@ pub struct NearAccess {
     pub output: NearOutput,
 }
 
-/// What a search adds to its documents.
+/// The fields that a search adds to its documents.
 #[derive(Clone, Debug)]
 pub enum NearOutput {
     /// They stay as they are.

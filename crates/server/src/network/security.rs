@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pando_tls::ServerTls;
 
-/// What the first bytes of a connection may be.
+/// The kinds of connections that a listener takes, by their first bytes.
 #[derive(Clone, Debug, Default)]
 pub enum Security {
     /// Messages only. A client that begins a TLS handshake is told that there is none.

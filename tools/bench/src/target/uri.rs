@@ -21,7 +21,7 @@ pub(crate) struct ParsedUri {
     /// The host, with its port if it has one.
     pub host: Host,
     pub login: Option<Login>,
-    /// Nothing without TLS.
+    /// `None`: without TLS.
     pub tls: Option<ClientSettings>,
 }
 
