@@ -127,3 +127,11 @@ def test_a_chain_goes_over_restarts_and_new_files_and_shows_a_change(start, tmp_
     old[0].write_text("\n".join([lines[0], lines[1].replace("shop", "shed"), *lines[2:]]).replace('"shutdown"', '"started"', 1) + "\n")
     code, said = verify(old[0])
     assert code == 1 and "does not follow" in said, said
+
+
+def test_rotations_within_a_millisecond_keep_each_file(start, tmp_path):
+    server = start()
+    with server.client() as client:
+        for _ in range(30):
+            assert client.admin.command("logRotate", "audit")["ok"] == 1
+    assert len(list(tmp_path.glob("audit.json.*"))) == 30

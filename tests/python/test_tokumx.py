@@ -146,7 +146,9 @@ def test_a_statement_shows_its_transaction(db, server):
 
         def work():
             other[db.name].command("aggregate", "c", cursor={}, pipeline=[
-                {"$lookup": {"from": "c", "pipeline": [{"$match": {"$expr": {"$gt": [{"$add": ["$_id", 1]}, -1]}}}, {"$count": "n"}], "as": "m"}}])
+                # The inner pipeline depends on the document, so that it runs once for each.
+                {"$lookup": {"from": "c", "let": {"at": "$_id"}, "as": "m",
+                             "pipeline": [{"$match": {"$expr": {"$gt": [{"$add": ["$_id", 1]}, {"$subtract": ["$$at", 5000]}]}}}, {"$count": "n"}]}}])
 
         worker = threading.Thread(target=work)
         worker.start()

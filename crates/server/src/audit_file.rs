@@ -64,6 +64,24 @@ fn open_to_append(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(MODE).open(path)
 }
 
+impl AuditFile {
+    /// The name of the file that a rotation leaves behind: the trail's with the milliseconds since 1970.
+    /// Two rotations within one millisecond get names one after the other, since a rename would replace the
+    /// first one's file.
+    fn free_name(&self) -> io::Result<PathBuf> {
+        let mut milliseconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        loop {
+            let mut name = self.path.clone().into_os_string();
+            name.push(format!(".{milliseconds}"));
+            let name = PathBuf::from(name);
+            if !name.try_exists()? {
+                return Ok(name);
+            }
+            milliseconds += 1;
+        }
+    }
+}
+
 impl AuditLog for AuditFile {
     fn append(&self, line: &str) {
         let mut state = self.state.lock();
@@ -86,10 +104,8 @@ impl AuditLog for AuditFile {
 
     fn rotate(&self) -> Result<(), String> {
         let mut state = self.state.lock();
-        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        let mut kept = self.path.clone().into_os_string();
-        kept.push(format!(".{seconds}"));
         let failed = |error: io::Error| format!("cannot rotate {}: {error}", self.path.display());
+        let kept = self.free_name().map_err(failed)?;
         std::fs::rename(&self.path, &kept).map_err(failed)?;
         state.file = open_to_append(&self.path).map_err(failed)?;
         Ok(())
