@@ -59,6 +59,8 @@ lint: ## Format, lints, layers, tidy
 	@$(CC_CHECK)
 	cargo fmt --all --check
 	cargo clippy --all-targets -- -D warnings
+	# The library with its default features, which differ from the server's.
+	cargo clippy --package pandodb -- -D warnings
 	cargo xtask layers
 	cargo xtask tidy
 

@@ -15,10 +15,6 @@ use crate::SpecificationFault;
 use crate::rules::Rules;
 use crate::specification::{Alternate, CaseFirst, MaxVariable, Specification, Strength, Switch};
 
-/// The version of the rules and of the sort keys. It changes with the version of ICU4X, and indexes whose
-/// sort keys are of another version are refused.
-pub const VERSION: &str = "icu4x-2.4";
-
 /// See the module's head.
 pub struct Collator {
     document: RawDocumentBuf,

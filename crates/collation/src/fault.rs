@@ -47,6 +47,12 @@ pub enum SpecificationFault {
     /// A locale of MongoDB's whose rules are not among the data.
     #[error("the rules of the locale '{0}' are not supported; choose the locale without '@collation={1}'")]
     RulesNotThere(String, String),
+    /// The program was built without the rules of languages.
+    #[error(
+        "the locale '{0}' needs the rules of languages, and this program was built without them: build it with the \
+         feature 'collation', or use the locale 'simple'"
+    )]
+    WithoutRules(String),
     /// The version of another collection of rules.
     #[error("Requested collation version {0} but the only available collator version was {version}.", version = crate::VERSION)]
     OtherVersion(String),

@@ -2,9 +2,8 @@
 
 use pando_document::{Document, Number, RawDocument, RawValue, Value, doc};
 
-use crate::SpecificationFault;
-use crate::collator::VERSION;
 use crate::locale::Locale;
+use crate::{SpecificationFault, VERSION};
 
 /// The version of the rules in every MongoDB since 3.4. Collections that come from there name it.
 const VERSION_OF_MONGODB: &str = "57.1";
@@ -129,6 +128,12 @@ impl Specification {
             return Err(SpecificationFault::Contradiction("'backwards' is invalid with 'strength' of 1"));
         }
         Ok(())
+    }
+
+    /// The name of the locale.
+    #[cfg(not(feature = "icu"))]
+    pub(crate) fn locale(&self) -> &str {
+        &self.locale
     }
 
     /// The locale's rules.

@@ -81,7 +81,7 @@ fn refused(fault: &SpecificationFault, collation: &RawDocument) -> CommandError 
         F::WrongType { .. } => ErrorCode::TypeMismatch,
         F::StrengthOutOfRange { .. } => ErrorCode::Location(51_024),
         F::UnknownValue { .. } | F::InvalidLocale(_) | F::Contradiction(_) => ErrorCode::BadValue,
-        F::RulesNotThere(..) => ErrorCode::CommandNotSupported,
+        F::RulesNotThere(..) | F::WithoutRules(_) => ErrorCode::CommandNotSupported,
         F::OtherVersion(_) => ErrorCode::IncompatibleCollationVersion,
         F::Malformed(_) => ErrorCode::InvalidBson,
     };
