@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from pymongo.errors import OperationFailure
 
-from server import PANDO, Server
+from server import PANDO, Server, flags_of_engine
 
 
 def built_engines():
@@ -115,6 +115,12 @@ def test_the_cache_of_rocksdb_is_set_and_shown(tmp_path):
     assert server.stop() == 0, server.log()
 
 
+def options_of_engine(engine, folder):
+    """The flags of a server as options of a tool that makes a store: `--pd A` is `--engine-option pd=A`."""
+    flags = flags_of_engine(engine, folder)
+    return [word for name, value in zip(flags[::2], flags[1::2]) for word in ("--engine-option", f"{name[2:]}={value}")]
+
+
 def test_a_backup_is_restored_and_both_are_sound(engine, tmp_path):
     server = Server(tmp_path / "data", engine=engine).start()
     with server.client() as client:
@@ -125,7 +131,7 @@ def test_a_backup_is_restored_and_both_are_sound(engine, tmp_path):
         assert json.loads(made.stdout)["extent"] == "full"
         client.test.c.delete_many({})
     assert server.stop() == 0, server.log()
-    restored = run("restore", tmp_path / "backup", "--to", tmp_path / "restored", "--engine", engine)
+    restored = run("restore", tmp_path / "backup", "--to", tmp_path / "restored", "--engine", engine, *options_of_engine(engine, tmp_path / "restored"))
     assert restored.returncode == 0, restored.stderr
     for folder in ("data", "restored"):
         checked = run("verify", tmp_path / folder, "--collections", "--json")
@@ -186,3 +192,21 @@ def test_tools_open_a_folder_with_the_engine_that_made_it(engine, tmp_path):
     exported = run("export", "--data", tmp_path / "data", "-d", "test", "-c", "c", "--out", tmp_path / "c.json")
     assert exported.returncode == 0, exported.stderr
     assert len((tmp_path / "c.json").read_text().splitlines()) == 50
+
+
+def test_a_store_is_copied_into_this_engine_and_back(engine, tmp_path):
+    if engine == "memory":
+        return
+    server = Server(tmp_path / "data").start()
+    with server.client() as client:
+        filled(client)
+        rows = state(client)
+    assert server.stop() == 0, server.log()
+    there = run("copy", "--from", tmp_path / "data", "--to", tmp_path / "there", "--engine", engine, *options_of_engine(engine, tmp_path / "there"))
+    assert there.returncode == 0 and "hashed on both sides" in there.stdout, there.stdout + there.stderr
+    server = Server(tmp_path / "there", engine=engine).start()
+    with server.client() as client:
+        assert state(client) == rows
+    assert server.stop() == 0, server.log()
+    back = run("copy", "--from", tmp_path / "there", "--to", tmp_path / "back")
+    assert back.returncode == 0 and "hashed on both sides" in back.stdout, back.stdout + back.stderr

@@ -174,7 +174,8 @@ pub(crate) fn open_engine(
         #[cfg(feature = "engine-tikv")]
         EngineName::Tikv => {
             // The cache is in the cluster's nodes.
-            let options = pando_tikv::TikvOptions::default().with_entries(&options.named)?;
+            let options_of_folder = pando_tikv::TikvOptions::of_folder(environment, folder)?;
+            let options = options_of_folder.with_entries(&options.named)?;
             Ok(Arc::new(pando_tikv::TikvEngine::open(environment, folder, options)?))
         }
     }

@@ -10,12 +10,17 @@ use crate::store_folder::check_restore_target;
 use crate::{EngineName, EngineOptions, Error};
 
 /// Makes a store in the folder `to` from a full backup and the incremental ones behind it, in order. The
-/// engine is the one that the backups were made from.
+/// engine is the one that the backups were made from; `options` count for one that keeps its store elsewhere.
 ///
 /// # Errors
 /// Backups that are unfinished, damaged or do not follow each other; a folder that is not empty; a full
 /// device. Then there is no store in the folder.
-pub fn restore_store(engine: EngineName, backups: &[PathBuf], to: &Path) -> Result<(), Error> {
+pub fn restore_store(
+    engine: EngineName,
+    backups: &[PathBuf],
+    to: &Path,
+    options: &EngineOptions,
+) -> Result<(), Error> {
     let environment = Environment::real();
     check_restore_target(&environment, engine, to).map_err(|error| Error::Restore(error.into()))?;
     let outcome = match engine {
@@ -27,7 +32,7 @@ pub fn restore_store(engine: EngineName, backups: &[PathBuf], to: &Path) -> Resu
         }
         other => {
             let backup = only_backup(other, backups)?;
-            let opened = open_engine(other, to, &EngineOptions::default(), &environment);
+            let opened = open_engine(other, to, options, &environment);
             let opened = opened.map_err(Error::Restore)?;
             restore_emulated_backup(&*opened, &environment, backup).and_then(|_entries| opened.close())
         }

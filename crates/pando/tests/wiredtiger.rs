@@ -120,7 +120,8 @@ fn a_backup_is_restored() {
         .run()
         .expect("a backup is made");
     let target = restored.path().join("store");
-    restore_store(EngineName::WiredTiger, &[backup], &target).expect("it is restored");
+    restore_store(EngineName::WiredTiger, &[backup], &target, &EngineOptions::default())
+        .expect("it is restored");
     let found =
         open(&target).database("d").collection::<Document>("c").count_documents(doc! { "n": 3 }).run();
     assert_eq!(found.expect("they are counted"), 71);

@@ -17,6 +17,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::cluster::Cluster;
 use crate::failure::{environment_failed, invalid};
 use crate::layout::Keyspace;
+use crate::marker::Marker;
 use crate::options::TikvOptions;
 use crate::store::{Store, Writing};
 use crate::transaction::TikvSnapshot;
@@ -41,7 +42,7 @@ impl TikvEngine {
         environment.files().create_dir(folder).map_err(failed)?;
         let lock = environment.files().lock(folder).map_err(failed)?;
         let cluster = Cluster::connect(&options)?;
-        let server = opening::server_of(environment, folder, &options.keyspace)?;
+        let server = Marker::of_folder(environment, folder, &options)?.server;
         let keyspace = Keyspace::new(&options.keyspace);
         let clock = Arc::clone(environment.clock());
         lease::acquire(&cluster, &keyspace, server, &options.keyspace, clock.as_ref())?;

@@ -11,8 +11,8 @@
 //! 3. A server that could not renew it for [`TRUSTED_FOR`] commits nothing until it can. One that finds
 //!    another owner stops.
 //!
-//! A server knows itself by a number in the file `tikv-store` of its folder, so that it need not wait for its
-//! own lease after a crash.
+//! A server knows itself by a number in the file `tikv-store` of its folder (`marker`), so that it need not
+//! wait for its own lease after a crash.
 //!
 //! # Invariant
 //! [`TRUSTED_FOR`] is shorter than [`EXPIRES_AFTER`], and both are measured by the clock of one process, so

@@ -23,7 +23,7 @@
 //!
 //! # Modules
 //! ```arrows
-//! engine -> cluster, lease, opening, options, store, transaction, upkeep
+//! engine -> cluster, lease, marker, opening, options, store, transaction, upkeep
 //! transaction -> cluster, large_values, pending_merges, store, trees
 //! upkeep -> cluster, large_values, lease, store
 //! store -> cluster, commit, lease, options, pending_merges, tree_record, trees
@@ -33,6 +33,7 @@
 //! large_values -> cluster
 //! pending_merges -> cluster
 //! lease -> cluster
+//! marker -> options
 //! cluster -> options
 //! leaves: failure, layout, live, value
 //! ```
@@ -47,6 +48,7 @@ mod large_values;
 mod layout;
 mod lease;
 mod live;
+mod marker;
 mod opening;
 mod options;
 mod pending_merges;

@@ -6,11 +6,13 @@ use std::process::ExitCode;
 
 use bson::{Document, doc};
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use pandodb::{EngineName, restore_store};
+use pandodb::{EngineName, EngineOptions, restore_store};
 use serde_json::json;
 
 use super::output::print_line;
-use super::target_arguments::{json_argument, required, store_arguments, target_of};
+use super::target_arguments::{
+    engine_option_argument, engine_options, json_argument, required, store_arguments, target_of,
+};
 use crate::amounts::bytes_text;
 use crate::transfer::run_command;
 
@@ -70,6 +72,10 @@ pub(super) fn restore() -> Command {
                 .default_value(EngineName::default().as_str())
                 .help("The engine that the backup was made of"),
         )
+        .arg(
+            engine_option_argument()
+                .help("An option of that engine, such as pd=10.0.0.1:2379; several are possible"),
+        )
         .arg(json_argument())
         .after_help(RESTORE_EXAMPLES)
 }
@@ -98,7 +104,8 @@ pub(super) fn run_restore(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Erro
     let backups: Vec<PathBuf> =
         matches.get_many::<String>("backups").into_iter().flatten().map(PathBuf::from).collect();
     let to = PathBuf::from(required(matches, "to"));
-    restore_store(engine, &backups, &to)?;
+    let options = EngineOptions { named: engine_options(matches), ..EngineOptions::default() };
+    restore_store(engine, &backups, &to, &options)?;
     if matches.get_flag("json") {
         print_line!("{}", json!({ "to": to.display().to_string(), "backups": backups.len() }));
     } else {

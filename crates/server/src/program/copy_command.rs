@@ -12,7 +12,7 @@ use serde_json::json;
 use super::failure::UsageError;
 use super::import_report::{Words, as_json, stopped_lines, summary};
 use super::output::print_line;
-use super::target_arguments::{json_argument, required};
+use super::target_arguments::{engine_option_argument, engine_options, json_argument, required};
 use crate::amounts::count_text;
 use crate::transfer::{
     AfterFault, Check, Compared, Continuation, Copied, EXIT_CODE_INTERRUPTED, End, Existing, ImportOptions,
@@ -77,6 +77,10 @@ pub(super) fn command() -> Command {
                 .value_parser(engine_of_name)
                 .help("The engine of a target folder [default: that of the store in it, or betree]"),
         )
+        .arg(
+            engine_option_argument()
+                .help("An option of that engine, such as pd=10.0.0.1:2379; several are possible"),
+        )
         .args(write_arguments())
         .arg(json_argument())
         .arg(Arg::new("quiet").long("quiet").action(ArgAction::SetTrue).help("No progress, no summary"))
@@ -122,8 +126,10 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let database = database(matches, &from, &to)?;
     let mode = text("mode").and_then(|name| WriteMode::of_name(&name)).unwrap_or_default();
     let engine = matches.get_one::<EngineName>("engine").copied();
-    if engine.is_some() && matches!(to, TargetChoice::Uri(_)) {
-        return Err(UsageError::new("--engine is for a folder; the server of --to has its engine").into());
+    let engine_options = engine_options(matches);
+    if (engine.is_some() || !engine_options.is_empty()) && matches!(to, TargetChoice::Uri(_)) {
+        let message = "--engine and --engine-option are for a folder; the server of --to has its engine";
+        return Err(UsageError::new(message).into());
     }
     let point = text("resume");
     let continuation = match point.as_deref() {
@@ -142,6 +148,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         database,
         collection: text("collection"),
         engine,
+        engine_options,
         continuation,
         check: text("verify").and_then(|name| Check::of_name(&name)).unwrap_or_default(),
         options: ImportOptions {

@@ -43,6 +43,25 @@ pub(super) fn target_arguments() -> Vec<Arg> {
     arguments
 }
 
+/// The options of an engine by name, whose store a command makes.
+pub(super) fn engine_option_argument() -> Arg {
+    Arg::new("engine-option")
+        .long("engine-option")
+        .value_name("NAME=VALUE")
+        .action(ArgAction::Append)
+        .value_parser(|text: &str| match text.split_once('=') {
+            Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+                Ok((name.to_owned(), value.to_owned()))
+            }
+            _ => Err("an option is NAME=VALUE"),
+        })
+}
+
+/// The values of [`engine_option_argument`].
+pub(super) fn engine_options(matches: &ArgMatches) -> Vec<(String, String)> {
+    matches.get_many("engine-option").into_iter().flatten().cloned().collect()
+}
+
 /// A switch of MongoDB's tools that the help does not list.
 pub(super) fn hidden_switch(name: &'static str) -> Arg {
     Arg::new(name).long(name).hide(true).action(ArgAction::SetTrue)

@@ -16,7 +16,7 @@
 //! [`comparison`]: super::comparison
 
 use bson::doc;
-use pandodb::{EngineName, MissingStore};
+use pandodb::EngineName;
 
 use super::comparison::{Check, Compared, Ends, is_refusal};
 use super::engine_settings::{engine_of, fit_to};
@@ -46,6 +46,8 @@ pub struct StoreCopy {
     pub collection: Option<String>,
     /// The engine of the target, for a folder; that of its files, or the default one, if not given.
     pub engine: Option<EngineName>,
+    /// Options of that engine, by name.
+    pub engine_options: Vec<(String, String)>,
     /// How documents go in.
     pub options: ImportOptions,
     /// The way in which it goes on.
@@ -89,10 +91,7 @@ pub fn copy(copy: &StoreCopy) -> Result<Copied, TransferError> {
     let source = SharedStore::over(source, &copy.from.place());
     let selection = Selection { database: copy.database.as_deref(), collection: copy.collection.as_deref() };
     let plan = plan_of(&source, selection)?;
-    let target = match copy.engine {
-        Some(engine) => copy.to.open_for_engine(engine, &interrupt)?,
-        None => copy.to.open(MissingStore::Create, &interrupt)?,
-    };
+    let target = copy.to.open_for_engine(copy.engine, &copy.engine_options, &interrupt)?;
     let ends = Ends { source, target: SharedStore::over(target, &copy.to.place()) };
     if is_same_server(copy, &ends) {
         return Err(TransferError::SameStore);

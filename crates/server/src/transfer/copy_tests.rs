@@ -136,6 +136,7 @@ fn run_as(
         database: None,
         collection: None,
         engine: None,
+        engine_options: Vec::new(),
         options: ImportOptions { talk: Talk::Quiet, ..options.clone() },
         continuation,
         check: Check::Hash,

@@ -5,8 +5,8 @@ use std::path::Path;
 use bson::{Document, RawDocumentBuf};
 use pando_document::RawDocument;
 use pandodb::{
-    DocumentSequence, DurabilityChoice, EngineName, MissingStore, Options, Pando, RawSession, Request,
-    engine_of_folder,
+    DocumentSequence, DurabilityChoice, EngineName, EngineOptions, MissingStore, Options, Pando, RawSession,
+    Request, engine_of_folder,
 };
 
 use super::error::TransferError;
@@ -19,16 +19,18 @@ pub(super) struct EmbeddedTarget {
 }
 
 impl EmbeddedTarget {
-    /// Opens a folder: with this engine, or with that of its files.
+    /// Opens a folder: with this engine, or with that of its files, and with options of the engine by name.
     pub(super) fn open(
         folder: &Path,
         missing_store: MissingStore,
         engine: Option<EngineName>,
+        named: &[(String, String)],
     ) -> Result<EmbeddedTarget, TransferError> {
         let engine = engine.unwrap_or_else(|| engine_of_folder(folder));
         // Closing the store at the end syncs everything.
         let durability = DurabilityChoice::Logged;
-        let options = Options { engine, durability, missing_store, ..Options::default() };
+        let engine_options = EngineOptions { named: named.to_vec(), ..EngineOptions::default() };
+        let options = Options { engine, engine_options, durability, missing_store, ..Options::default() };
         let store = Pando::open_with(folder, &options)?;
         let session = store.raw_session();
         Ok(EmbeddedTarget { store, session })

@@ -41,20 +41,24 @@ impl TargetChoice {
                 let server = ConnectionString::parse(uri)?;
                 Ok(Box::new(RemoteTarget::open(&server, interrupt.clone())?))
             }
-            TargetChoice::Data(folder) => Ok(Box::new(EmbeddedTarget::open(folder, missing_store, None)?)),
+            TargetChoice::Data(folder) => {
+                Ok(Box::new(EmbeddedTarget::open(folder, missing_store, None, &[])?))
+            }
         }
     }
 
-    /// Connects to it, or opens the store of an engine; makes it where the folder is missing or empty.
+    /// Connects to it, or opens the store of an engine with options by name; makes it where the folder is
+    /// missing or empty.
     pub(super) fn open_for_engine(
         &self,
-        engine: EngineName,
+        engine: Option<EngineName>,
+        named: &[(String, String)],
         interrupt: &Interrupt,
     ) -> Result<Box<dyn Target>, TransferError> {
         match self {
             TargetChoice::Uri(_) => self.open(MissingStore::Create, interrupt),
             TargetChoice::Data(folder) => {
-                Ok(Box::new(EmbeddedTarget::open(folder, MissingStore::Create, Some(engine))?))
+                Ok(Box::new(EmbeddedTarget::open(folder, MissingStore::Create, engine, named)?))
             }
         }
     }
