@@ -138,3 +138,46 @@ def test_a_write_concern_error(fail, t):
         t.c.insert_one({"_id": 1})
     assert told.value.code == 64 and told.value.details["codeName"] == "WriteConcernFailed"
     assert t.c.count_documents({}) == 1
+
+
+@pytest.fixture
+def fail_write(own):
+    """Sets the fail point of writes that drivers retry, and takes it away after the test."""
+    with own.client() as control:
+        def fail_write(mode, **data):
+            return control.admin.command("configureFailPoint", "onPrimaryTransactionalWrite", mode=mode, data=data)
+
+        yield fail_write
+        control.admin.command("configureFailPoint", "onPrimaryTransactionalWrite", mode="off")
+        control.drop_database("t")
+
+
+def test_a_write_that_lost_its_connection_is_retried_and_counts_once(fail_write, own):
+    with own.client() as client:
+        c = client.t.c
+        c.insert_one({"_id": 0, "n": 0})
+        for data in ({}, {"failBeforeCommitExceptionCode": 1}):
+            fail_write({"times": 1}, **data)
+            assert c.update_one({"_id": 0}, {"$inc": {"n": 1}}).modified_count == 1
+        assert c.find_one()["n"] == 2
+        fail_write({"times": 1})
+        assert c.insert_many([{"_id": 1}, {"_id": 2}]).inserted_ids == [1, 2]
+        fail_write({"times": 2}, failBeforeCommitExceptionCode=1)
+        with pytest.raises(AutoReconnect):
+            c.delete_one({"_id": 1})
+        assert c.count_documents({}) == 3
+
+
+def test_without_a_retry_the_write_is_done_or_not_as_it_was_asked(fail_write, t, own):
+    fail_write({"times": 1}, failBeforeCommitExceptionCode=8, closeConnection=False)
+    # Not a write that may be retried, so that the fail point waits for the next one.
+    t.c.insert_one({"_id": 1})
+    with own.client() as client:
+        refused(client.t.c.insert_one, {"_id": 2}, code=8)
+        client.t.c.insert_one({"_id": 3})
+        fail_write({"times": 1}, closeConnection=False)
+        client.t.c.insert_one({"_id": 4})
+    assert [row["_id"] for row in t.c.find().sort("_id")] == [1, 3, 4]
+    with own.client() as control:
+        for data in ({"other": 1}, {"failBeforeCommitExceptionCode": "x"}):
+            refused(control.admin.command, {"configureFailPoint": "onPrimaryTransactionalWrite", "mode": "alwaysOn", "data": data}, code=2)

@@ -339,6 +339,7 @@ impl Commands {
         let outcome = self.carry_out(command, &mut context, request, &mut writer);
         self.audit_end(context.connection, request, &outcome);
         let session_use = context.session_use.take();
+        self.meet_write_point(command, session_use.as_deref(), aftermath);
         // The client hears of a failed statement only when the statements that committed before it are
         // durable.
         aftermath.pending = context.take_pending_commit();
@@ -382,6 +383,7 @@ impl Commands {
         let command =
             position.map(|position| &registry::COMMANDS[position]).ok_or_else(|| registry::unknown(name))?;
         let (database, session) = (generic.database, generic.session);
+        generic.api.check_command(command.name)?;
         let ends_bound = bound.is_some() && command.generic.transactions == TransactionSupport::End;
         if command.scope == Scope::Admin && database != "admin" && !ends_bound {
             return Err(only_on_admin(command.name));
@@ -390,7 +392,9 @@ impl Commands {
         let time_limit = generic.time_limit().filter(|_| command.generic.time_limit.bounds_work());
         let statement_ids = generic.transaction.statement_ids;
         let collection = value.as_str().unwrap_or_default();
+        let api = generic.api;
         let checked = generic.check(command.name, collection, &command.generic)?;
+        api.check_fields(command.name, request.body)?;
         let concern = checked.concern;
         let joining = JoiningCommand {
             name: command.name,

@@ -1,10 +1,12 @@
-//! The fail point `failCommand`: requests fail on purpose, for tests of drivers and applications.
+//! The fail points: requests fail on purpose, for tests of drivers and applications.
 //!
-//! `configureFailPoint` sets it, on a server with `--test-commands on`. A request meets it if its command is
-//! named, and the application too where one is named. Then, in this order: the request waits; its connection
-//! is closed; it fails with a code; or it runs, and is told a `writeConcernError`.
+//! `configureFailPoint` sets them, on a server with `--test-commands on`.
 //!
-//! The fail point `disablePipelineOptimization` has pipelines carried out as they are written.
+//! | fail point | a request meets it | effect |
+//! |---|---|---|
+//! | `failCommand` | if its command is named, and the application too where one is named | in this order: it waits; its connection is closed; it fails with a code; or it runs, and is told a `writeConcernError` |
+//! | `onPrimaryTransactionalWrite` | if it is a write that its driver may retry | it fails before its commit, or it runs; and its connection is closed unless asked otherwise |
+//! | `disablePipelineOptimization` | if it has a pipeline | the pipeline is carried out as it is written |
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -68,19 +70,36 @@ impl FailCommand {
     }
 }
 
+/// The effect of `onPrimaryTransactionalWrite`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FailWrite {
+    /// The code with which the write fails before its commit; otherwise it commits.
+    pub code_before_commit: Option<i32>,
+    pub closes_connection: bool,
+}
+
 #[derive(Debug)]
-struct Armed {
+struct Armed<E> {
     mode: FailMode,
-    effect: Arc<FailCommand>,
+    effect: Arc<E>,
+}
+
+/// One fail point, with effects of one kind.
+#[derive(Debug)]
+pub(crate) struct FailPoint<E> {
+    is_armed: AtomicBool,
+    state: Mutex<Option<Armed<E>>>,
+    /// Requests that it has hit.
+    hits: Mutex<i64>,
 }
 
 /// See the module's head.
 #[derive(Debug, Default)]
 pub(crate) struct FailPoints {
-    is_armed: AtomicBool,
-    state: Mutex<Option<Armed>>,
-    /// Requests that it has hit.
-    hits: Mutex<i64>,
+    /// `failCommand`.
+    pub command: FailPoint<FailCommand>,
+    /// `onPrimaryTransactionalWrite`.
+    pub write: FailPoint<FailWrite>,
     leaves_pipelines: AtomicBool,
 }
 
@@ -98,8 +117,32 @@ impl FailPoints {
         }
     }
 
+    /// Whether a request could be hit.
+    pub fn is_armed(&self) -> bool {
+        self.command.is_armed() || self.write.is_armed()
+    }
+}
+
+impl FailPoint<FailCommand> {
+    /// Whether a request meets the fail point.
+    pub fn is_met(&self, command: &str, application: Option<&str>) -> bool {
+        self.state.lock().as_ref().is_some_and(|armed| {
+            let Armed { effect, .. } = armed;
+            let is_named = effect.commands.iter().any(|name| name == command);
+            is_named && effect.application.as_deref().is_none_or(|wanted| application == Some(wanted))
+        })
+    }
+}
+
+impl<E> Default for FailPoint<E> {
+    fn default() -> FailPoint<E> {
+        FailPoint { is_armed: AtomicBool::new(false), state: Mutex::new(None), hits: Mutex::new(0) }
+    }
+}
+
+impl<E> FailPoint<E> {
     /// Sets the fail point, or takes it away. Gives the number of requests that it has hit before.
-    pub fn set(&self, armed: Option<(FailMode, FailCommand)>) -> i64 {
+    pub fn set(&self, armed: Option<(FailMode, E)>) -> i64 {
         let mut state = self.state.lock();
         self.is_armed.store(armed.is_some(), Ordering::Release);
         *state = armed.map(|(mode, effect)| Armed { mode, effect: Arc::new(effect) });
@@ -111,17 +154,13 @@ impl FailPoints {
         self.is_armed.load(Ordering::Acquire)
     }
 
-    /// Whether a request meets the fail point.
-    pub fn is_met(&self, command: &str, application: Option<&str>) -> bool {
-        self.state.lock().as_ref().is_some_and(|armed| {
-            let Armed { effect, .. } = armed;
-            let is_named = effect.commands.iter().any(|name| name == command);
-            is_named && effect.application.as_deref().is_none_or(|wanted| application == Some(wanted))
-        })
+    /// The effect on the next request that is hit.
+    pub fn effect(&self) -> Option<Arc<E>> {
+        self.state.lock().as_ref().map(|armed| Arc::clone(&armed.effect))
     }
 
     /// Counts a request that meets the fail point; gives the effect if it is hit.
-    pub fn hit(&self) -> Option<Arc<FailCommand>> {
+    pub fn hit(&self) -> Option<Arc<E>> {
         let mut state = self.state.lock();
         let Armed { mode, effect } = state.as_mut()?;
         let effect = Arc::clone(effect);
@@ -154,7 +193,7 @@ mod tests {
 
     #[test]
     fn modes_count_the_requests_that_meet_the_point() {
-        let points = FailPoints::default();
+        let points = FailPoint::default();
         assert!(!points.is_armed() && points.hit().is_none());
         points.set(Some((FailMode::Times(2), on("find"))));
         assert!(points.is_met("find", None) && !points.is_met("insert", None));
@@ -168,7 +207,7 @@ mod tests {
 
     #[test]
     fn an_application_is_hit_by_its_name() {
-        let points = FailPoints::default();
+        let points = FailPoint::default();
         let effect = FailCommand { application: Some("a".to_owned()), ..on("find") };
         points.set(Some((FailMode::Always, effect)));
         assert!(points.is_met("find", Some("a")));

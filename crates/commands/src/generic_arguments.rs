@@ -24,8 +24,8 @@ use std::time::Duration;
 use pando_document::{RawBinary, RawDocument, RawValue};
 
 use crate::arguments::{unknown_field, whole, wrong_type};
-use crate::error::Failure;
 use crate::session_id::{SessionId, SessionOwner};
+use crate::stable_api::ApiParameters;
 use crate::{CommandError, ErrorCode, Request};
 
 /// Which levels of read concern a command takes.
@@ -112,6 +112,8 @@ pub(crate) struct GenericArguments<'a> {
     write_concern: Option<RawValue<'a>>,
     /// Its part in a transaction of the session.
     pub transaction: TransactionFields<'a>,
+    /// The API that the client wants.
+    pub api: ApiParameters,
     /// The first that is wrong.
     fault: Option<CommandError>,
 }
@@ -139,6 +141,7 @@ impl<'a> GenericArguments<'a> {
             read_concern: None,
             write_concern: None,
             transaction: TransactionFields::default(),
+            api: ApiParameters::default(),
             fault: None,
         };
         let mut seen = SeenNames::default();
@@ -161,6 +164,10 @@ impl<'a> GenericArguments<'a> {
                 }
                 "txnNumber" | "autocommit" | "startTransaction" | "stmtId" | "stmtIds" => {
                     let taken = generic.transaction.take(name, value);
+                    generic.note(taken);
+                }
+                "apiVersion" | "apiStrict" | "apiDeprecationErrors" => {
+                    let taken = generic.api.take(name, value);
                     generic.note(taken);
                 }
                 _ => generic.note(check_other(name, value)),
@@ -245,7 +252,6 @@ impl<'a> GenericArguments<'a> {
 fn check_other(name: &str, value: RawValue<'_>) -> Result<(), CommandError> {
     match name {
         "$readPreference" => check_read_preference(value),
-        "apiVersion" => check_api_version(value),
         "maxTimeMSOpOnly" => Err(internal_time_limit()),
         _ => Ok(()),
     }
@@ -380,17 +386,6 @@ fn check_read_preference(value: RawValue<'_>) -> Result<(), CommandError> {
                 format!("$readPreference has incorrect type: expected object but got {found}"),
             ))
         }
-    }
-}
-
-fn check_api_version(value: RawValue<'_>) -> Result<(), CommandError> {
-    match value {
-        RawValue::String("1") => Ok(()),
-        RawValue::String(version) => {
-            Err(Failure::new(ErrorCode::ApiVersionError, format!("Cannot accept API version {version}"))
-                .into())
-        }
-        other => Err(wrong_type("APIParametersFromClient.apiVersion", other, "type 'string'")),
     }
 }
 

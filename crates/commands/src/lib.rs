@@ -99,6 +99,8 @@
 //! validation -> context
 //! views -> reader
 //! request -> arguments, error, error_code
+//! generic_arguments -> stable_api
+//! diagnostic -> stable_api
 //! arguments -> error, error_code
 //! error -> error_code
 //! collation -> error, error_code
@@ -169,6 +171,7 @@ mod session_id;
 mod sessions;
 mod shared_state;
 mod snapshot_watch;
+mod stable_api;
 mod suspended_find;
 mod system_profile;
 mod tail_wait;

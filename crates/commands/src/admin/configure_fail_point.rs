@@ -1,5 +1,4 @@
-//! `configureFailPoint`: sets the fail points `failCommand` and `disablePipelineOptimization`, on a server
-//! with commands for tests.
+//! `configureFailPoint`: sets the fail points, on a server with commands for tests.
 
 use std::time::Duration;
 
@@ -9,9 +8,13 @@ use pando_query::expression::Optimisation;
 use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::error_code::ErrorCode;
-use crate::fail_points::{FailCommand, FailMode, TestCommands};
+use crate::fail_points::{FailCommand, FailMode, FailWrite, TestCommands};
 use crate::{CommandError, Request};
 
+/// The fail point of commands by name.
+const COMMAND: &str = "failCommand";
+/// The fail point of writes that drivers may retry.
+const WRITE: &str = "onPrimaryTransactionalWrite";
 /// The fail point that has pipelines carried out as they are written.
 const UNOPTIMISED: &str = "disablePipelineOptimization";
 
@@ -25,9 +28,9 @@ pub(crate) fn run(
     if context.shared.options.test_commands == TestCommands::Off {
         return Err(CommandError::failed(ErrorCode::CommandNotFound, format!("no such command: '{name}'")));
     }
-    let point = value.as_str().filter(|name| ["failCommand", UNOPTIMISED].contains(name));
+    let point = value.as_str().filter(|name| [COMMAND, WRITE, UNOPTIMISED].contains(name));
     let Some(point) = point else {
-        return Err(refused("the fail points are failCommand and disablePipelineOptimization"));
+        return Err(refused(&format!("the fail points are {COMMAND}, {WRITE} and {UNOPTIMISED}")));
     };
     let (mut mode, mut data) = (None, None);
     for argument in Arguments::of_command("configureFailPoint", request.body) {
@@ -49,11 +52,17 @@ pub(crate) fn run(
         reply.append_i64("count", 0);
         return Ok(());
     }
-    let armed = match read_mode(mode)? {
-        None => None,
-        Some(mode) => Some((mode, read_data(data.unwrap_or(RawDocument::empty()))?)),
+    let (mode, data) = (read_mode(mode)?, data.unwrap_or(RawDocument::empty()));
+    let points = &context.shared.fail_points;
+    let count = match point {
+        WRITE => {
+            points.write.set(mode.map(|mode| Ok::<_, CommandError>((mode, read_write(data)?))).transpose()?)
+        }
+        _ => {
+            points.command.set(mode.map(|mode| Ok::<_, CommandError>((mode, read_data(data)?))).transpose()?)
+        }
     };
-    reply.append_i64("count", context.shared.fail_points.set(armed));
+    reply.append_i64("count", count);
     Ok(())
 }
 
@@ -74,6 +83,22 @@ fn read_mode(mode: RawValue<'_>) -> Result<Option<FailMode>, CommandError> {
         }
         _ => Err(wrong()),
     }
+}
+
+fn read_write(data: &RawDocument) -> Result<FailWrite, CommandError> {
+    let mut effect = FailWrite { code_before_commit: None, closes_connection: true };
+    for field in data.iter() {
+        match field? {
+            ("closeConnection", value) => effect.closes_connection = value.to_bool(),
+            ("failBeforeCommitExceptionCode", value) => {
+                let code = value.as_i64_exact().and_then(|code| i32::try_from(code).ok());
+                let code = code.ok_or_else(|| refused("failBeforeCommitExceptionCode has to be a number"))?;
+                effect.code_before_commit = Some(code);
+            }
+            (name, _) => return Err(refused(&format!("{WRITE} has no field '{name}'"))),
+        }
+    }
+    Ok(effect)
 }
 
 fn read_data(data: &RawDocument) -> Result<FailCommand, CommandError> {

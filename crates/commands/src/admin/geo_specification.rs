@@ -14,6 +14,12 @@ const OPTIONS: [&str; 7] =
     [SPHERE_VERSION, "coarsestIndexedLevel", "finestIndexedLevel", "bits", "min", "max", "bucketSize"];
 /// The version of a new index.
 const VERSION: i64 = 3;
+/// The levels that count for the check where a specification names only one, as MongoDB 6.0.27 answers.
+const COARSEST: i64 = 2;
+const FINEST: i64 = 23;
+/// The bits of a new index, and the most that it can have.
+const BITS: i64 = 26;
+const BITS_MAX: i64 = 32;
 
 /// The words in front of a refusal.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -111,7 +117,7 @@ fn sphere_options(given: &RawDocument) -> Result<Document, GeoRefusal> {
     }
     kept.push(SPHERE_VERSION, small(version));
     let levels = [whole(given, "coarsestIndexedLevel")?, whole(given, "finestIndexedLevel")?];
-    let (coarsest, finest) = (levels[0].unwrap_or(0), levels[1].unwrap_or(23));
+    let (coarsest, finest) = (levels[0].unwrap_or(COARSEST), levels[1].unwrap_or(FINEST));
     let fault = if coarsest < 0 {
         Some((16_747, "coarsestIndexedLevel must be >= 0"))
     } else if finest > 30 {
@@ -133,7 +139,7 @@ fn sphere_options(given: &RawDocument) -> Result<Document, GeoRefusal> {
 fn plane_options(given: &RawDocument) -> Result<Document, GeoRefusal> {
     let number = |name| option(given, name).and_then(Number::from_value).map(Number::to_f64);
     let bits = number("bits").map(|bits| bits as i64);
-    if let Some(bits) = bits.filter(|bits| !(1..=32).contains(bits)) {
+    if let Some(bits) = bits.filter(|bits| !(1..=BITS_MAX).contains(bits)) {
         let reason = format!("bits for hash must be > 0 and <= 32, but {bits} bits were specified");
         return refused(ErrorCode::InvalidOptions, reason, Shown::Nothing);
     }
@@ -144,12 +150,18 @@ fn plane_options(given: &RawDocument) -> Result<Document, GeoRefusal> {
             format!("region for hash must be valid and have positive area, but [{from}, {to}] was specified");
         return refused(ErrorCode::InvalidOptions, reason, Shown::Nothing);
     }
-    if !(to - from).is_finite() {
-        return refused(
-            ErrorCode::Location(4_799_400),
-            "Invalid GeoHashConverter parameters",
-            Shown::Nothing,
-        );
+    // As many cells of the finest grid as a coordinate can have go into a unit of length.
+    let cells = (BITS_MAX as f64).exp2() / (to - from);
+    if !cells.is_normal() {
+        let shown = |bound| value_text(RawValue::Double(bound));
+        let reason = format!("range [{}, {}] is too small.", shown(from), shown(to));
+        return refused(ErrorCode::InvalidOptions, reason, Shown::Nothing);
+    }
+    // The diagonal of a cell has to be a number.
+    let side = (to - from) / (bits.unwrap_or(BITS) as f64).exp2();
+    if !(2.0 * side * side).is_finite() {
+        let reason = "Invalid GeoHashConverter parameters";
+        return refused(ErrorCode::Location(4_799_400), reason, Shown::Nothing);
     }
     let mut kept = Document::new();
     bits.into_iter().for_each(|bits| kept.push("bits", small(bits)));

@@ -9,8 +9,9 @@ use crate::context::Attempt;
 use crate::generic_arguments::TransactionSupport;
 use crate::registry::{self, CommandRow};
 use crate::reply_wait::ReplyWait;
+use crate::sessions::SessionUse;
 use crate::sessions::labels::{self, Labelled};
-use crate::{CommandError, Request};
+use crate::{CommandError, ErrorCode, Request};
 
 impl Commands {
     /// Has a request wait or fail, if it is hit.
@@ -37,14 +38,27 @@ impl Commands {
         aftermath: &mut Aftermath<'_>,
     ) -> Result<(), CommandError> {
         let points = &self.shared.fail_points;
-        if !points.is_met(command.name, attempt.record.application()) {
-            return Ok(());
-        }
+        let is_write = points.write.is_armed() && labelled_as(command, request) == Some(Labelled::Write);
+        let is_named = points.command.is_met(command.name, attempt.record.application());
         // A request that is handled again counts once.
-        if attempt.blocking == BlockingMode::CachedOnly {
+        if (is_write || is_named) && attempt.blocking == BlockingMode::CachedOnly {
             return Err(CommandError::WouldBlock(None));
         }
-        let Some(effect) = points.hit() else { return Ok(()) };
+        if let Some(code) =
+            points.write.effect().filter(|_| is_write).and_then(|effect| effect.code_before_commit)
+            && let Some(effect) = points.write.hit()
+        {
+            if effect.closes_connection {
+                aftermath.delivery = Delivery::ConnectionClosed;
+            }
+            let reason = "Failing write before its commit via 'onPrimaryTransactionalWrite' failpoint";
+            let error = CommandError::failed(ErrorCode::of(code), reason);
+            return Err(labels::labelled(error, Labelled::Write));
+        }
+        if !is_named {
+            return Ok(());
+        }
+        let Some(effect) = points.command.hit() else { return Ok(()) };
         if let Some(time) = effect.wait {
             attempt.record.operation().pause(OperationWait::FailPoint, time).map_err(QueryError::from)?;
         }
@@ -62,6 +76,28 @@ impl Commands {
                     Some(kind) => Err(labels::labelled(error, kind)),
                     None => Err(error),
                 }
+            }
+        }
+    }
+
+    /// Closes the connection of a write whose commits hit the fail point. A repetition commits nothing.
+    pub(super) fn meet_write_point(
+        &self,
+        command: &CommandRow,
+        session: Option<&SessionUse>,
+        aftermath: &mut Aftermath<'_>,
+    ) {
+        let points = &self.shared.fail_points;
+        let Some(session) = session.filter(|_| points.write.is_armed()) else { return };
+        // The documents of an insert commit together.
+        let commits = if command.name == "insert" {
+            session.committed_statements().min(1)
+        } else {
+            session.committed_statements()
+        };
+        for _ in 0..commits {
+            if points.write.hit().is_some_and(|effect| effect.closes_connection) {
+                aftermath.delivery = Delivery::ConnectionClosed;
             }
         }
     }

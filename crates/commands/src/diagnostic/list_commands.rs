@@ -4,6 +4,7 @@ use pando_document::{DocumentWriter, RawValue};
 
 use crate::command_name::Scope;
 use crate::context::Context;
+use crate::stable_api;
 use crate::{CommandError, Request};
 
 /// Answers a document with a field for each command.
@@ -19,6 +20,12 @@ pub(crate) fn run(
         one.append("requiresAuth", RawValue::Boolean(false));
         one.append("secondaryOk", RawValue::Boolean(true));
         one.append("adminOnly", RawValue::Boolean(command.scope == Scope::Admin));
+        let mut versions = one.array("apiVersions");
+        if stable_api::has_command(command.name) {
+            versions.push(RawValue::String(stable_api::VERSION));
+        }
+        versions.finish();
+        one.array("deprecatedApiVersions").finish();
         one.finish();
     }
     commands.finish();

@@ -37,6 +37,8 @@ struct WriteUse {
     has_first_and_ids: bool,
     /// The statements of the transaction under way.
     news: WriteRecord,
+    /// The statements that were committed.
+    committed: usize,
     /// Statements that an earlier request has carried out.
     retried: Vec<i32>,
 }
@@ -349,9 +351,15 @@ impl SessionUse {
         Ok(())
     }
 
+    /// How many statements of a retryable write the request has committed; not those of earlier requests.
+    pub fn committed_statements(&self) -> usize {
+        self.write.committed
+    }
+
     /// The transaction of [`write_record`](SessionUse::write_record) has committed.
     pub fn keep_news(&mut self) {
         let news = std::mem::take(&mut self.write.news);
+        self.write.committed += news.count();
         if let Stage::Write(record) = &mut self.progress.stage {
             record.append(news);
         }

@@ -46,6 +46,11 @@ impl WriteRecord {
         self.ranges.is_empty()
     }
 
+    /// How many statements have run.
+    pub fn count(&self) -> usize {
+        self.ranges.iter().map(|(first, last)| last.abs_diff(*first) as usize + 1).sum()
+    }
+
     /// Whether a statement has run.
     pub fn has(&self, statement: i32) -> bool {
         self.ranges.range(..=statement).next_back().is_some_and(|(_, last)| statement <= *last)

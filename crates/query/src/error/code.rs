@@ -170,6 +170,7 @@ error_codes! {
     QueryExceededMemoryLimitNoDiskUseAllowed = 292, "QueryExceededMemoryLimitNoDiskUseAllowed";
     DataCorruptionDetected = 300, "DataCorruptionDetected";
     ApiVersionError = 322, "APIVersionError";
+    ApiStrictError = 323, "APIStrictError";
     MechanismUnavailable = 334, "MechanismUnavailable";
     UnsupportedOpQueryCommand = 352, "UnsupportedOpQueryCommand";
     TemporarilyUnavailable = 365, "TemporarilyUnavailable";

@@ -97,7 +97,7 @@ impl Part {
                 line.region().intersects_cell(&point.leaf_cell())
             }
             (Part::Point(point), Part::Polygon(polygon)) | (Part::Polygon(polygon), Part::Point(point)) => {
-                polygon.contains_point(point.point) || polygon.meets_cell(&point.leaf_cell())
+                point.is_within(polygon)
             }
             (Part::Line(a), Part::Line(b)) => a.meets_line(b),
             (Part::Line(line), Part::Polygon(polygon)) | (Part::Polygon(polygon), Part::Line(line)) => {
@@ -117,7 +117,7 @@ impl Part {
 
     fn is_within_polygon(&self, polygon: &SpherePolygon) -> bool {
         match self {
-            Part::Point(point) => polygon.contains_point(point.point),
+            Part::Point(point) => point.is_within(polygon),
             Part::Line(line) => line.is_within(polygon),
             Part::Polygon(own) => polygon.contains(own),
         }
@@ -147,6 +147,11 @@ impl SpherePoint {
 
     pub fn point(self) -> Point {
         self.point
+    }
+
+    /// Whether it lies in a polygon. Its border counts: MongoDB takes a point whose leaf cell meets it.
+    fn is_within(self, polygon: &SpherePolygon) -> bool {
+        polygon.contains_point(self.point) || polygon.meets_cell(&self.leaf_cell())
     }
 
     fn leaf_cell(self) -> Cell {
