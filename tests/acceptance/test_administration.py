@@ -558,3 +558,35 @@ def test_digests_of_a_database(both):
     for more in ({}, {"collections": ["a"]}, {"collections": []}, {"collections": ["none"]}, {"collections": "a"}, {"collections": [1]}, {"bogus": 1}):
         both.same({"dbHash": 1, **more}, ignore=unlike)
         both.same({"dbhash": 1, **more}, ignore=unlike)
+
+
+# ---- indexes that become unique
+
+
+@pytest.mark.parametrize("options", [
+    {"prepareUnique": True}, {"prepareUnique": 1}, {"prepareUnique": "x"}, {"prepareUnique": False}, {"prepareUnique": True, "unique": True},
+    {"prepareUnique": True, "sparse": True}, {"prepareUnique": True, "partialFilterExpression": {"a": {"$gt": 2}}},
+], ids=repr)
+def test_an_index_is_created_for_uniqueness(filled, options):
+    wanted = {"key": {"d.e": 1}, "name": "e", **options}
+    filled.same({"createIndexes": "c", "indexes": [wanted]}, texts=Texts.COMPARED, ignore=["commitQuorum"])
+    filled.same({"insert": "c", "documents": [{"_id": 200, "d": {"e": 3}}]})
+    filled.same({"insert": "c", "documents": [{"_id": 201, "a": 9, "d": {"e": 3}}]})
+    filled.same({"collMod": "c", "index": {"name": "e", "unique": True}}, texts=Texts.COMPARED)
+    look(filled)
+
+
+@pytest.mark.parametrize("change", [
+    {"prepareUnique": True}, {"prepareUnique": True, "hidden": True}, {"unique": True}, {"unique": False}, {"unique": "x"}, {"prepareUnique": "x"},
+    {"prepareUnique": None}, {"prepareUnique": False}, {"prepareUnique": True, "unique": True},
+], ids=repr)
+@pytest.mark.parametrize("dry", [None, True, False, "x"], ids=repr)
+def test_an_index_becomes_unique_in_steps(filled, change, dry):
+    fields = {} if dry is None else {"dryRun": dry}
+    for key in [{"a": 1}, {"c": 1}, {"b": -1, "a": 1}]:
+        filled.same({"collMod": "c", "index": {"keyPattern": key, **change}, **fields}, texts=Texts.COMPARED)
+        filled.same({"collMod": "c", "index": {"keyPattern": key, "prepareUnique": True}}, texts=Texts.COMPARED)
+        filled.same({"collMod": "c", "index": {"keyPattern": key, **change}, **fields}, texts=Texts.COMPARED)
+        filled.same({"collMod": "c", "index": {"keyPattern": key, "unique": True}}, texts=Texts.COMPARED)
+        filled.same({"collMod": "c", "index": {"keyPattern": key, **change}, **fields}, texts=Texts.COMPARED)
+    look(filled)

@@ -142,7 +142,7 @@ fn plain_entry_under_construction(
 ) -> EncodedEntry {
     let entry = index_entry::encode(uniqueness, &key.fields, &key.type_bits, primary_key);
     match uniqueness {
-        Uniqueness::NotUnique => entry,
+        Uniqueness::NotUnique | Uniqueness::Prepared => entry,
         Uniqueness::Unique => {
             let EncodedEntry { mut key, value } = entry;
             let mut under_construction = index_entry::length_bytes(&key).to_vec();

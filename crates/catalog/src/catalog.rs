@@ -392,8 +392,11 @@ impl Catalog {
             let ticket = Arc::clone(&parts.building[at].ticket);
             ticket.end(BuildEnd::IndexDropped);
             parts.building.retain(|building| !Arc::ptr_eq(&building.ticket, &ticket));
-            self.show(parts);
-            return Ok(());
+            // A build that replaces an index has its name.
+            if parts.indexes.iter().all(|index| index.name() != name) {
+                self.show(parts);
+                return Ok(());
+            }
         }
         let at = parts.indexes.iter().position(|index| index.name() == name);
         let at = at.filter(|at| *at > 0 || alone.collection.id_index().is_none());

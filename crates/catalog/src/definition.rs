@@ -14,7 +14,8 @@ use crate::index_description::{
 use crate::multikey::Multikey;
 
 impl IndexDescription {
-    /// The definition of a specification: `key`, `name`, and `unique`, `sparse`, `hidden`, `clustering` where
+    /// The definition of a specification: `key`, `name`, and `unique`, `prepareUnique`, `sparse`, `hidden`,
+    /// `clustering` where
     /// they are true. `Err` says what is wrong.
     pub fn from_specification(specification: &RawDocument) -> Result<IndexDescription, String> {
         definition_of(specification)
@@ -31,7 +32,11 @@ pub(crate) fn definition_of(specification: &RawDocument) -> Result<IndexDescript
     let fields = fields_of_index(pattern)?;
     // MongoDB's specification of the index on `_id` does not say that it is unique.
     let is_unique = flag(specification, "unique") || (name == "_id_" && is_id(&fields));
-    let unique = if is_unique { Uniqueness::Unique } else { Uniqueness::NotUnique };
+    let unique = match (is_unique, flag(specification, "prepareUnique")) {
+        (true, _) => Uniqueness::Unique,
+        (false, true) => Uniqueness::Prepared,
+        (false, false) => Uniqueness::NotUnique,
+    };
     let sparse = if flag(specification, "sparse") { Sparseness::Sparse } else { Sparseness::Dense };
     let hidden = if flag(specification, "hidden") { Visibility::Hidden } else { Visibility::Visible };
     let contents = match flag(specification, "clustering") {

@@ -12,6 +12,9 @@
 //! The document's primary key carries the intent that keeps other writers of the document away. Entries of
 //! indexes that are not unique end with that key, so they need neither a read nor an intent of their own.
 //!
+//! An index that is prepared for uniqueness has the entries of one that is not unique. Writers of one key
+//! meet at an intent of their own (`claim_prepared`).
+//!
 //! An index under construction gets its changes recorded for the build (`building`),
 //! without a check of uniqueness.
 //!
@@ -26,12 +29,12 @@ mod capping;
 use pando_collation::TextOrder;
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_keyorder::{Direction, TypeBits};
-use pando_storage::{BlockingMode, Transaction};
+use pando_storage::{BlockingMode, Cursor, KeyRange, Transaction};
 
 use crate::building::BuildingIndex;
 use crate::index::Owner;
 use crate::index_description::{EntryContents, Uniqueness};
-use crate::index_entry::EncodedEntry;
+use crate::index_entry::{self, EncodedEntry};
 use crate::index_keys::IndexKey;
 use crate::write_transaction::WriteTransaction;
 use crate::{Collection, Index, PrimaryKey, WriteError};
@@ -247,6 +250,10 @@ fn put_entry(
     let EncodedEntry { key, value } = index.entry(entry_key, written.owner);
     match index.uniqueness() {
         Uniqueness::NotUnique => transaction.put_blind(index.tree(), &key, &value)?,
+        Uniqueness::Prepared => {
+            claim_prepared(index, transaction, entry_key, written, blocking)?;
+            transaction.put_blind(index.tree(), &key, &value)?;
+        }
         Uniqueness::Unique => {
             if let Some(have) = transaction.get(index.tree(), &key, blocking)? {
                 let present = index.decode_entry(&key, &have).map_err(|reason| damaged(index, reason))?;
@@ -262,6 +269,30 @@ fn put_entry(
     Ok(())
 }
 
+/// Checks that no other document has a key, and keeps other writers of it away.
+///
+/// The entries of two documents are two keys of the engine, so neither meets the intent of the other. The key
+/// without a primary key is that of no entry: its removal changes nothing, and its intent is that of all
+/// writers of the key.
+fn claim_prepared(
+    index: &Index,
+    transaction: &mut dyn Transaction,
+    entry_key: &IndexKey,
+    written: Written<'_>,
+    blocking: BlockingMode,
+) -> Result<(), WriteError> {
+    let shared = index_entry::encode(Uniqueness::Unique, &entry_key.fields, &[], &[]).key;
+    let mut cursor = Cursor::new(index.tree(), KeyRange::prefix(&shared), pando_storage::Direction::Forward);
+    while let Some((key, value)) = cursor.next(transaction.as_dyn(), blocking)? {
+        let present = index.decode_entry(key, value).map_err(|reason| damaged(index, reason))?;
+        let is_own = written.before == Before::Present && present.primary_key == written.owner.primary_key;
+        if present.fields == shared && !is_own {
+            return Err(duplicate_key(index, entry_key));
+        }
+    }
+    Ok(transaction.delete(index.tree(), &shared)?)
+}
+
 /// Removes an entry that is known to be there.
 fn delete_entry(
     index: &Index,
@@ -271,7 +302,7 @@ fn delete_entry(
 ) -> Result<(), WriteError> {
     let entry = index.entry_key(entry_key, primary_key);
     match index.uniqueness() {
-        Uniqueness::NotUnique => transaction.delete_blind(index.tree(), &entry.key)?,
+        Uniqueness::NotUnique | Uniqueness::Prepared => transaction.delete_blind(index.tree(), &entry.key)?,
         Uniqueness::Unique => transaction.delete(index.tree(), &entry.key)?,
     }
     Ok(())

@@ -101,12 +101,27 @@ pub struct IndexBuildTurn<'c> {
 impl IndexBuildTurn<'_> {
     /// Builds indexes, none of which exists, and adds them, all or none. Blocks.
     pub fn create(self, descriptions: Vec<IndexDescription>) -> Result<(), CatalogError> {
+        self.build(descriptions, None)
+    }
+
+    /// Builds an index that takes the place of one with the same name, in one commit. Blocks. An index that
+    /// was dropped or changed meanwhile ends the build.
+    pub fn replace(self, old: &Arc<Index>, description: IndexDescription) -> Result<(), CatalogError> {
+        self.build(vec![description], Some(Arc::clone(old)))
+    }
+
+    fn build(
+        self,
+        descriptions: Vec<IndexDescription>,
+        replaced: Option<Arc<Index>>,
+    ) -> Result<(), CatalogError> {
         let mut build = Build {
             catalog: self.catalog,
             namespace: &self.namespace,
             operation: self.operation,
             ticket: Arc::default(),
             indexes: Vec::with_capacity(descriptions.len()),
+            replaced,
             surpluses: vec![0; descriptions.len()],
             scratch: Vec::new(),
             is_published: false,
@@ -123,6 +138,8 @@ struct Build<'b> {
     operation: &'b Operation,
     ticket: Arc<BuildTicket>,
     indexes: Vec<Arc<Index>>,
+    /// The index whose place the only one of this build takes.
+    replaced: Option<Arc<Index>>,
     /// Of each index: entries less documents in the snapshot. Statements that write add their own from the
     /// announcement on.
     surpluses: Vec<i64>,
@@ -344,12 +361,24 @@ impl Build<'_> {
         // The build turn keeps a first count from beginning between the announcement and here.
         let counted = alone.collection.keeps_counters();
         let surpluses = self.indexes.iter().zip(&self.surpluses).filter(|_| counted);
-        let counters: Vec<_> = surpluses
+        let mut counters: Vec<_> = surpluses
             .map(|(index, surplus)| CounterChange::Add(CounterKind::Surplus, index.number(), *surplus))
             .collect();
         let mut parts = alone.collection.parts();
         parts.building.retain(|building| !Arc::ptr_eq(&building.ticket, &self.ticket));
-        parts.indexes.extend(self.indexes.iter().cloned());
+        match &self.replaced {
+            None => parts.indexes.extend(self.indexes.iter().cloned()),
+            Some(replaced) => {
+                let same = |index: &Arc<Index>| {
+                    index.tree() == replaced.tree() && index.specification() == replaced.specification()
+                };
+                let at = parts.indexes.iter().position(same);
+                let at = at.ok_or(CatalogError::IndexBuildEnded { reason: BuildEnd::IndexDropped })?;
+                counters.push(CounterChange::ForgetIndex(replaced.number()));
+                self.scratch.push(replaced.tree());
+                parts.indexes.splice(at..=at, self.indexes.iter().cloned());
+            }
+        }
         self.catalog.replace_with_new(parts, &self.indexes, &counters)?;
         self.is_published = true;
         Ok(())

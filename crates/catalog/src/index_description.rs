@@ -16,6 +16,19 @@ pub enum Uniqueness {
     Unique,
     /// Any number.
     NotUnique,
+    /// Those that were there may share a key; writes add no further. The entries are those of an index that
+    /// is not unique.
+    Prepared,
+}
+
+impl Uniqueness {
+    /// Whether the key of an entry ends with the primary key of its document.
+    pub(crate) fn has_primary_key_in_key(self) -> bool {
+        match self {
+            Uniqueness::Unique => false,
+            Uniqueness::NotUnique | Uniqueness::Prepared => true,
+        }
+    }
 }
 
 /// Whether documents without the indexed fields stand in an index.

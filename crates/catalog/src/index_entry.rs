@@ -62,7 +62,7 @@ pub(crate) fn encode(
                 value.extend_from_slice(type_bits);
             }
         }
-        Uniqueness::NotUnique => {
+        Uniqueness::NotUnique | Uniqueness::Prepared => {
             if truncated == Truncation::Truncated {
                 value.push(FIELDS_WERE_CUT);
                 value.extend_from_slice(&length_bytes(&key));
@@ -132,7 +132,7 @@ pub fn decode<'a>(
                 if key.len() == FIELD_BYTES_MAX { Truncation::Truncated } else { Truncation::Whole };
             Ok(DecodedEntry { fields: key, primary_key, type_bits, truncated, document: None })
         }
-        Uniqueness::NotUnique => decode_not_unique(directions, key, value),
+        Uniqueness::NotUnique | Uniqueness::Prepared => decode_not_unique(directions, key, value),
     }
 }
 

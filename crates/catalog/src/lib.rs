@@ -49,6 +49,7 @@
 //! flag_log -> catalog_entry, collection, index
 //! tree_settings -> collection
 //! scans -> collection, index, index_entry
+//! shared_keys -> collection, index, scans
 //! sorted_entries -> building, documents, index
 //! bulk_load -> building, catalog, collection, counters, index, layout, sorted_entries, store
 //! documents -> building, collection, index, index_entry, index_keys, primary_key, write_transaction
@@ -117,6 +118,7 @@ mod scans;
 mod seen_names;
 mod session_records;
 mod session_transaction;
+mod shared_keys;
 mod sorted_entries;
 mod store;
 mod tree_owners;
@@ -151,6 +153,7 @@ pub use primary_key::{PRIMARY_KEY_BYTES_MAX, PrimaryKey};
 pub use scans::{DocumentScan, IndexEntry, IndexScan};
 pub use seen_names::SeenNames;
 pub use session_transaction::{CommitLeases, SessionTransaction};
+pub use shared_keys::{SharedKeys, Sharer};
 pub use tree_owners::TreeOwners;
 pub use verify::{CollectionReport, verify_collection};
 pub use write_transaction::{WriteSavepoint, WriteTransaction};

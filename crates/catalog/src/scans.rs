@@ -159,7 +159,9 @@ impl IndexScan {
         match self.index.uniqueness() {
             // Equal field bytes stand once.
             Uniqueness::Unique => 0,
-            Uniqueness::NotUnique => self.cursor.pass_prefix(field_bytes, RunValues::Equal, usize::MAX),
+            Uniqueness::NotUnique | Uniqueness::Prepared => {
+                self.cursor.pass_prefix(field_bytes, RunValues::Equal, usize::MAX)
+            }
         }
     }
 

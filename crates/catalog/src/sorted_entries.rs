@@ -7,7 +7,6 @@ use pando_storage::{Engine, ErrorKind, LoadDurability, SortedEntries, Sorter, St
 
 use crate::building::UniqueParts;
 use crate::documents::{damaged, duplicate_id, duplicate_key};
-use crate::index_description::Uniqueness;
 use crate::{CatalogError, Index, WriteError};
 
 /// Entries between two checks.
@@ -129,7 +128,7 @@ impl SortedEntries for Entries<'_> {
             return Err(self.fail(ended));
         }
         if let Destination::Index(index) = self.destination
-            && index.uniqueness() == Uniqueness::NotUnique
+            && index.uniqueness().has_primary_key_in_key()
         {
             return self.sorter.next(&mut no_check);
         }

@@ -13,7 +13,7 @@ use hooked_engine::HookedEngine;
 use pando_catalog::index_kind::OrdinaryIndexes;
 use pando_catalog::{
     Begin, BlockingMode, BuildEnd, Caller, Catalog, CatalogError, Durability, IndexDescription, Interruption,
-    Multikey, Namespace, Operation, QueryMemory, ScratchSpace, WriteError,
+    Multikey, Namespace, Operation, QueryMemory, ScratchSpace, Uniqueness, WriteError,
 };
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
 use pando_environment::{Environment, SeededRandom};
@@ -282,6 +282,97 @@ fn an_index_dropped_during_the_build_ends_it_and_what_is_built_with_it() {
     assert!(matches!(ended, Err(CatalogError::IndexBuildEnded { reason: found }) if found == reason));
     assert_eq!(engine.tree_names().len(), 1);
     assert_eq!(assert_sound(&catalog, 0), 501);
+}
+
+/// An index on `u` in which no further documents share a key.
+fn prepared() -> IndexDescription {
+    let specification = doc! { "v": 2, "key": { "u": 1 }, "name": "u_1", "prepareUnique": true };
+    IndexDescription::from_specification(&specification.to_raw()).unwrap()
+}
+
+fn convert(catalog: &Catalog) -> Result<(), CatalogError> {
+    let operation = Operation::default();
+    let turn = catalog.index_build_turn(&namespace(), &operation)?;
+    let collection = catalog.collection("test", "things").unwrap();
+    let unique = doc! { "v": 2, "key": { "u": 1 }, "name": "u_1", "unique": true };
+    let unique = IndexDescription::from_specification(&unique.to_raw()).unwrap();
+    turn.replace(collection.index("u_1").unwrap(), unique)
+}
+
+#[test]
+fn a_prepared_index_becomes_unique_while_others_write() {
+    let (engine, catalog) = filled(500);
+    catalog.create_indexes(&namespace(), vec![prepared()], &Operation::default()).unwrap();
+    let shared = insert(&catalog, &doc! { "_id": 900, "u": 7 });
+    assert!(matches!(shared, Err(WriteError::DuplicateKey { .. })), "{shared:?}");
+    let inside = Arc::clone(&catalog);
+    engine.during_the_next_build(move || {
+        insert(&inside, &doc! { "_id": 1_000, "u": 1_000 }).unwrap();
+        let shared = change(&inside, 1_000, Some(&doc! { "_id": 1_000, "u": 8 }));
+        assert!(matches!(shared, Err(WriteError::DuplicateKey { .. })), "{shared:?}");
+        change(&inside, 3, None).unwrap();
+        change(&inside, 1_000, Some(&doc! { "_id": 1_000, "u": 3 })).unwrap();
+    });
+    convert(&catalog).unwrap();
+    assert_eq!(assert_sound(&catalog, 1), 500);
+    let collection = catalog.collection("test", "things").unwrap();
+    assert_eq!(collection.index("u_1").unwrap().uniqueness(), Uniqueness::Unique);
+    assert!(insert(&catalog, &doc! { "_id": 2_000, "u": 3 }).is_err());
+    insert(&catalog, &doc! { "_id": 2_000, "u": 2_000 }).unwrap();
+    assert_sound(&Catalog::open(engine.as_engine()).unwrap(), 1);
+}
+
+#[test]
+fn a_prepared_index_that_is_dropped_or_changed_does_not_become_unique() {
+    for changes in [0, 1] {
+        let (engine, catalog) = filled(500);
+        catalog.create_indexes(&namespace(), vec![prepared()], &Operation::default()).unwrap();
+        let inside = Arc::clone(&catalog);
+        engine.during_the_next_build(move || {
+            let operation = Operation::default();
+            if changes == 0 {
+                inside.drop_index(&namespace(), "u_1", &operation).unwrap();
+                return;
+            }
+            let plain = doc! { "v": 2, "key": { "u": 1 }, "name": "u_1" };
+            inside.set_index_specification(&namespace(), "u_1", plain.to_raw(), &operation).unwrap();
+        });
+        let ended = convert(&catalog);
+        assert!(matches!(ended, Err(CatalogError::IndexBuildEnded { .. })), "{ended:?}");
+        assert_eq!(assert_sound(&catalog, changes), 500);
+    }
+}
+
+#[test]
+fn a_crash_during_the_conversion_leaves_the_prepared_index() {
+    let (engine, catalog) = filled(500);
+    catalog.create_indexes(&namespace(), vec![prepared()], &Operation::default()).unwrap();
+    let again = engine.as_engine();
+    engine.during_the_next_build(move || {
+        let opened = Catalog::open(Arc::clone(&again)).unwrap();
+        let collection = opened.collection("test", "things").unwrap();
+        assert_eq!(collection.index("u_1").unwrap().uniqueness(), Uniqueness::Prepared);
+        assert_eq!(assert_sound(&opened, 1), 500);
+        convert(&opened).unwrap();
+        assert_eq!(assert_sound(&opened, 1), 500);
+    });
+    assert!(convert(&catalog).is_err(), "its trees went with the crash");
+}
+
+#[test]
+fn two_writers_of_one_key_of_a_prepared_index_conflict() {
+    let (_engine, catalog) = filled(5);
+    catalog.create_indexes(&namespace(), vec![prepared()], &Operation::default()).unwrap();
+    let lease = catalog.lease("test", "things", Caller::may_block(&Operation::default())).unwrap().unwrap();
+    let (mut one, mut other) = (catalog.begin_write().unwrap(), catalog.begin_write().unwrap());
+    let document = |id: i32| doc! { "_id": id, "u": 77 }.to_raw();
+    lease.insert(&mut one, &document(100), BlockingMode::MayBlock).unwrap();
+    let lost = lease.insert(&mut other, &document(101), BlockingMode::MayBlock);
+    let is_conflict = matches!(&lost, Err(WriteError::Storage(error)) if error.kind() == pando_catalog::ErrorKind::Conflict);
+    assert!(is_conflict, "{lost:?}");
+    one.commit(Durability::None).unwrap();
+    drop((other, lease));
+    assert_eq!(assert_sound(&catalog, 1), 6);
 }
 
 #[test]

@@ -50,7 +50,16 @@ fn main() -> ExitCode {
 /// Runs the test that makes the page, and lets it write.
 fn write_compatibility(root: &Path) -> ExitCode {
     let status = Command::new("cargo")
-        .args(["test", "--quiet", "--package", "pandodb", "--test", "compatibility"])
+        .args([
+            "test",
+            "--quiet",
+            "--package",
+            "pandodb",
+            "--features",
+            "collation",
+            "--test",
+            "compatibility",
+        ])
         .env("PANDO_WRITE_PAGES", "1")
         .current_dir(root)
         .status();

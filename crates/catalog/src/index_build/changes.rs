@@ -4,7 +4,6 @@ use pando_storage::{BlockingMode, Transaction};
 
 use crate::building::{Change, UniqueParts};
 use crate::documents::{damaged, duplicate_key};
-use crate::index_description::Uniqueness;
 use crate::{Index, WriteError, index_keys};
 
 /// Changes on their way into an index.
@@ -44,7 +43,7 @@ impl<'w> Changes<'w> {
         value: &[u8],
     ) -> Result<(), WriteError> {
         let change = Change::of(self.index, value)?;
-        if self.index.uniqueness() == Uniqueness::NotUnique {
+        if self.index.uniqueness().has_primary_key_in_key() {
             let tree = self.index.tree();
             match change.is_put {
                 true => transaction.put_blind(tree, key, change.value)?,

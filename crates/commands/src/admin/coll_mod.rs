@@ -1,29 +1,19 @@
-//! `collMod`: changes the visibility of an index and the time that its documents live, and the
-//! `storageEngine` settings of a collection or an index. The other changes that MongoDB knows are refused.
+//! `collMod`: changes an index, the rule for documents, the limits of a capped collection, a view, and the
+//! `storageEngine` settings of a collection. The other changes that MongoDB knows are refused.
 
-use std::sync::Arc;
+mod index_change;
+mod unique_conversion;
 
-use pando_catalog::{Collection, ID_INDEX, Index, IndexDescription, Namespace};
+use pando_catalog::Namespace;
 use pando_document::{Document, DocumentWriter, RawDocument, RawValue, Value};
-use pando_query::shell_text::document_text;
 
-use super::existing_indexes::key_and_name;
-use super::index_specification::{UnknownOptions, normalise, shown};
-use super::{capped_options, index_key_pattern, storage_engine_options, view_definition};
-use crate::arguments::{Argument, Arguments, collection_name, whole};
+use self::index_change::{IndexChange, Run};
+use super::{capped_options, storage_engine_options, view_definition};
+use crate::arguments::{Argument, Arguments, collection_name};
 use crate::context::Context;
 use crate::validation;
 use crate::views::View;
 use crate::{CommandError, ErrorCode, Request};
-
-/// A change of an index.
-struct IndexChange<'a> {
-    which: Which<'a>,
-    hidden: Option<bool>,
-    /// Seconds.
-    expiry: Option<i32>,
-    settings: Option<&'a RawDocument>,
-}
 
 /// A change of the rule for documents.
 #[derive(Default)]
@@ -34,9 +24,13 @@ struct RuleChange<'a> {
 }
 
 impl RuleChange<'_> {
+    fn is_wanted(&self) -> bool {
+        self.validator.is_some() || self.level.is_some() || self.action.is_some()
+    }
+
     /// Changes the options. As in MongoDB level and action are spelled out from then on.
     fn carry_out(&self, context: &Context<'_>, namespace: &Namespace) -> Result<(), CommandError> {
-        if self.validator.is_none() && self.level.is_none() && self.action.is_none() {
+        if !self.is_wanted() {
             return Ok(());
         }
         if let Some(validator) = self.validator.filter(|validator| !validator.is_empty()) {
@@ -109,12 +103,6 @@ impl LimitsChange {
     }
 }
 
-/// How a request names an index.
-enum Which<'a> {
-    ByName(&'a str),
-    ByKey(&'a RawDocument),
-}
-
 /// Changes the index.
 pub(crate) fn run(
     context: &mut Context<'_>,
@@ -125,32 +113,25 @@ pub(crate) fn run(
     let name = collection_name(request.command()?.1)?;
     let (mut change, mut settings) = (None, None);
     let engine = context.catalog().engine().name();
-    let (mut foreign, mut not_yet) = (None, None);
+    let (mut foreign, mut not_yet, mut is_dry) = (None, None, false);
     let mut rule = RuleChange::default();
     let mut limits = LimitsChange::default();
     for argument in Arguments::of_command("collMod", request.body) {
         let argument = argument?;
         match argument.name {
-            "index" => change = argument.document()?,
+            "index" => change = IndexChange::read(&argument, engine)?,
             "storageEngine" => settings = settings_change(&argument, engine)?,
             "validator" => rule.validator = argument.document()?,
             "validationLevel" => rule.level = argument.one_of(&["off", "strict", "moderate"])?,
             "validationAction" => rule.action = argument.one_of(&["error", "warn"])?,
-            "dryRun" if argument.lenient_boolean()? == Some(true) => not_yet = Some(argument.name),
+            "dryRun" => is_dry = argument.lenient_boolean()? == Some(true),
             "changeStreamPreAndPostImages" if argument.document()?.is_some() => not_yet = Some(argument.name),
-            "dryRun" | "changeStreamPreAndPostImages" => {}
+            "changeStreamPreAndPostImages" => {}
             "cappedSize" => limits.size = capped_options::size(&argument)?,
             "cappedMax" => limits.max = capped_options::max(&argument)?,
             "viewOn" | "pipeline" | "expireAfterSeconds" | "timeseries" => foreign = Some(argument),
             _ => argument.refuse_unless_generic()?,
         }
-    }
-    let change = change.map(|change| parse(change, engine)).transpose();
-    if let Err(CommandError::Failed(failure)) = &change
-        && matches!(failure.code, ErrorCode::TypeMismatch | ErrorCode::IdlUnknownField)
-    {
-        // The form of a request is checked before its collection is looked up.
-        return Err(CommandError::Failed(failure.clone()));
     }
     let namespace = context.namespace(name)?;
     let Some(collection) = context.catalog().collection(context.database, name) else {
@@ -171,7 +152,13 @@ pub(crate) fn run(
             format!("the option '{option}' of collMod is not supported yet"),
         ));
     }
-    let change = change?;
+    let change = change.transpose()?;
+    if is_dry {
+        let change = change.ok_or_else(|| invalid("dry run mode requires an valid index modification."))?;
+        let is_alone = settings.is_none() && !rule.is_wanted() && !limits.is_wanted();
+        let run = if is_alone { Run::Dry } else { Run::DryBesideOthers };
+        return change.carry_out(context, &collection, run, reply);
+    }
     if let Some(settings) = settings {
         let options = storage_engine_options::merged(collection.options(), settings)?;
         context.catalog().change_settings(&namespace, options, context.operation)?;
@@ -179,7 +166,7 @@ pub(crate) fn run(
     rule.carry_out(context, &namespace)?;
     limits.carry_out(context, &namespace)?;
     match change {
-        Some(change) => change_index(context, &collection, &namespace, &change, reply),
+        Some(change) => change.carry_out(context, &collection, Run::Real, reply),
         None => Ok(()),
     }
 }
@@ -194,6 +181,12 @@ fn change_view(
     for argument in Arguments::of_command("collMod", request.body) {
         let argument = argument?;
         match argument.name {
+            "index" if argument.document()?.is_some_and(makes_unique) => {
+                return Err(CommandError::failed(
+                    ErrorCode::CommandNotSupportedOnView,
+                    format!("Namespace {namespace} is a view, not a collection"),
+                ));
+            }
             "viewOn" => match argument.string()? {
                 Some("") => {
                     return Err(CommandError::failed(ErrorCode::BadValue, "'viewOn' cannot be empty"));
@@ -224,6 +217,11 @@ fn change_view(
     view_definition::replace(context, namespace, &view)
 }
 
+/// Whether a change of an index makes it unique.
+fn makes_unique(change: &RawDocument) -> bool {
+    matches!(change.get("unique"), Ok(Some(value)) if value.to_bool())
+}
+
 /// MongoDB's refusal of options for kinds of collections that this server does not have.
 fn not_for_this_collection(argument: &Argument<'_>) -> CommandError {
     let reason = match argument.name {
@@ -249,197 +247,6 @@ fn settings_change<'a>(
     Ok(settings)
 }
 
-fn parse<'a>(change: &'a RawDocument, engine: &str) -> Result<IndexChange<'a>, CommandError> {
-    let (mut name, mut key, mut hidden, mut expiry) = (None, None, None, None);
-    let (mut not_yet, mut settings) = (None, None);
-    for argument in Arguments::inside("collMod.index", change) {
-        let argument = argument?;
-        match argument.name {
-            "name" => name = argument.string()?,
-            "keyPattern" => key = argument.document()?,
-            "hidden" => hidden = argument.lenient_boolean()?,
-            "storageEngine" => settings = settings_change(&argument, engine)?,
-            "expireAfterSeconds" => match argument.integer()? {
-                Some(seconds) if seconds < 0 => {
-                    return Err(invalid("TTL index 'expireAfterSeconds' option cannot be less than 0"));
-                }
-                seconds => expiry = seconds.map(|seconds| i32::try_from(seconds).unwrap_or(i32::MAX)),
-            },
-            "unique" if argument.lenient_boolean()? == Some(true) => not_yet = Some("unique"),
-            "prepareUnique" if argument.lenient_boolean()?.is_some() => not_yet = Some("prepareUnique"),
-            "unique" | "prepareUnique" => {}
-            _ => return Err(argument.unknown()),
-        }
-    }
-    let which = match (name, key) {
-        (Some(_), Some(_)) => return Err(invalid("Cannot specify both key pattern and name.")),
-        (Some(name), None) => Which::ByName(name),
-        (None, Some(key)) => Which::ByKey(key),
-        (None, None) => return Err(invalid("Must specify either index name or key pattern.")),
-    };
-    if let Some(option) = not_yet {
-        return Err(CommandError::failed(
-            ErrorCode::CommandNotSupported,
-            format!("changing '{option}' of an index is not supported yet"),
-        ));
-    }
-    match (hidden, expiry, settings) {
-        (Some(_), _, _) | (_, Some(_), _) | (_, _, Some(_)) => {
-            Ok(IndexChange { which, hidden, expiry, settings })
-        }
-        (None, None, None) => Err(invalid("no expireAfterSeconds, hidden, unique, or prepareUnique field")),
-    }
-}
-
 fn invalid(reason: &str) -> CommandError {
     CommandError::failed(ErrorCode::InvalidOptions, reason)
-}
-
-fn change_index(
-    context: &Context<'_>,
-    collection: &Collection,
-    namespace: &Namespace,
-    change: &IndexChange<'_>,
-    reply: &mut DocumentWriter<'_>,
-) -> Result<(), CommandError> {
-    check_changeable(collection, change)?;
-    let index = find(collection, namespace, &change.which)?;
-    if change.expiry.is_some() && has_several_fields(index) {
-        return Err(invalid("TTL indexes are single-field indexes, compound indexes do not support TTL"));
-    }
-    if let Some(settings) = change.settings {
-        let specification = storage_engine_options::merged(index.specification(), settings)?;
-        let engine = context.catalog().engine().name();
-        let specification = normalise(&specification, UnknownOptions::Refused, engine)?;
-        context.catalog().change_index_settings(
-            namespace,
-            index.name(),
-            specification.to_raw(),
-            context.operation,
-        )?;
-    }
-    if change.hidden.is_none() && change.expiry.is_none() {
-        return Ok(());
-    }
-    let collection = context.catalog().collection(context.database, namespace.collection());
-    let collection =
-        collection.ok_or_else(|| CommandError::failed(ErrorCode::NamespaceNotFound, "ns does not exist"))?;
-    let index = find(&collection, namespace, &change.which)?;
-    change_specification(context, namespace, index, change, reply)
-}
-
-/// Refuses changes of the indexes that cannot have them.
-fn check_changeable(collection: &Collection, change: &IndexChange<'_>) -> Result<(), CommandError> {
-    let is_of_id = match change.which {
-        Which::ByName(name) => name == ID_INDEX,
-        Which::ByKey(key) => index_key_pattern::is_of_id(key),
-    };
-    let is_primary = |index: IndexDescription| {
-        let (key, name) = key_and_name(&index.specification);
-        index.is_primary()
-            && match change.which {
-                Which::ByName(wanted) => name == wanted,
-                Which::ByKey(wanted) => index_key_pattern::same(key, wanted),
-            }
-    };
-    let refused = |reason: &str| Err(CommandError::failed(ErrorCode::BadValue, reason));
-    if is_of_id && change.expiry.is_some() {
-        return Err(invalid("the _id field does not support TTL indexes"));
-    }
-    if !is_of_id && collection.describe_indexes().into_iter().any(is_primary) {
-        return refused("can't change the primary key");
-    }
-    if is_of_id && change.hidden.is_none() {
-        return refused(
-            "the index on _id has the settings of its collection: change the collection's own storageEngine",
-        );
-    }
-    if is_of_id {
-        return refused("can't hide _id index");
-    }
-    Ok(())
-}
-
-fn has_several_fields(index: &Index) -> bool {
-    key_and_name(index.specification()).0.iter().count() > 1
-}
-
-/// Changes visibility and expiry in one step, and tells the values before and after.
-fn change_specification(
-    context: &Context<'_>,
-    namespace: &Namespace,
-    index: &Index,
-    change: &IndexChange<'_>,
-    reply: &mut DocumentWriter<'_>,
-) -> Result<(), CommandError> {
-    let was_hidden = matches!(index.specification().get("hidden")?, Some(value) if value.to_bool());
-    let old_expiry = index.specification().get("expireAfterSeconds")?.map(whole);
-    let hidden = change.hidden.filter(|hidden| *hidden != was_hidden);
-    let expiry = change.expiry.filter(|seconds| old_expiry != Some(i64::from(*seconds)));
-    if hidden.is_some() || expiry.is_some() {
-        let mut specification = Document::from_raw(index.specification())?;
-        if let Some(hidden) = hidden {
-            specification.remove("hidden");
-            specification.push("hidden", Value::Boolean(hidden));
-        }
-        if let Some(seconds) = expiry {
-            specification.remove("expireAfterSeconds");
-            specification.push("expireAfterSeconds", Value::Int32(seconds));
-        }
-        let engine = context.catalog().engine().name();
-        let specification = normalise(&specification.to_raw(), UnknownOptions::Refused, engine)?;
-        context.catalog().set_index_specification(
-            namespace,
-            index.name(),
-            specification.to_raw(),
-            context.operation,
-        )?;
-    }
-    if let Some(seconds) = change.expiry {
-        if let Some(old) = old_expiry {
-            reply.append_i64("expireAfterSeconds_old", old);
-        }
-        reply.append_i64("expireAfterSeconds_new", i64::from(seconds));
-    }
-    if let Some(hidden) = hidden {
-        reply.append("hidden_old", RawValue::Boolean(was_hidden));
-        reply.append("hidden_new", RawValue::Boolean(hidden));
-    }
-    Ok(())
-}
-
-fn find<'c>(
-    collection: &'c Collection,
-    namespace: &Namespace,
-    which: &Which<'_>,
-) -> Result<&'c Arc<Index>, CommandError> {
-    let fits = |index: &&Arc<Index>| match which {
-        Which::ByName(name) => index.name() == *name,
-        Which::ByKey(wanted) => {
-            matches!(index.specification().get("key"), Ok(Some(RawValue::Document(key))) if index_key_pattern::same(key, wanted))
-        }
-    };
-    let mut fitting = collection.indexes().iter().filter(fits);
-    let (found, further) = (fitting.next(), fitting.count());
-    if let (Which::ByKey(key), 1..) = (which, further) {
-        let all: Vec<String> =
-            collection.indexes().iter().filter(fits).map(|index| shown(index.specification())).collect();
-        let (key, number, all) = (document_text(key), further + 1, all.join(", "));
-        return Err(CommandError::failed(
-            ErrorCode::AmbiguousIndexKeyPattern,
-            format!(
-                "index keyPattern {key} matches {number} indexes, must use index name. Conflicting indexes:{all}"
-            ),
-        ));
-    }
-    found.ok_or_else(|| {
-        let wanted = match which {
-            Which::ByName(name) => (*name).to_owned(),
-            Which::ByKey(key) => document_text(key),
-        };
-        CommandError::failed(
-            ErrorCode::IndexNotFound,
-            format!("cannot find index {wanted} for ns {namespace}"),
-        )
-    })
 }

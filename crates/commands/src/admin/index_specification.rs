@@ -31,7 +31,7 @@ pub(super) const COLLATION: &str = "collation";
 /// Options of text indexes; other kinds keep them as they are.
 const OF_TEXT: [&str; 3] = ["default_language", "language_override", "textIndexVersion"];
 /// Options that are not carried out yet.
-const NOT_YET: [&str; 3] = ["prepareUnique", "clustered", "columnstoreProjection"];
+const NOT_YET: [&str; 2] = ["clustered", "columnstoreProjection"];
 /// The only fields of the specification of the index on `_id`.
 const OF_ID_INDEX: [&str; 5] = ["key", "name", "ns", "v", "collation"];
 /// The longest time that an index may let its documents live, in seconds.
@@ -130,7 +130,7 @@ pub(super) fn check_id_index(given: &RawDocument, engine: &str) -> Result<(), Co
 pub(super) fn shown(specification: &RawDocument) -> String {
     let Ok(document) = Document::from_raw(specification) else { return document_text(specification) };
     let mut shown = Document::new();
-    let early = ["v", "unique", "key", "name"];
+    let early = ["v", "unique", "prepareUnique", "key", "name"];
     for name in early {
         if let Some(value) = document.get(name) {
             shown.push(name, value.clone());
@@ -178,6 +178,7 @@ impl Reading<'_> {
         self.check_expiry(&key)?;
         check_partial(&kept)?;
         check_hashed(&key, &kept)?;
+        self.check_prepared(&kept)?;
         if let Some(option) = kept.not_yet {
             let reason = format!("the index option '{option}' is not supported yet");
             return Err((ErrorCode::CommandNotSupported, reason).into());
@@ -202,6 +203,7 @@ impl Reading<'_> {
             ("hidden", RawValue::Boolean(hidden)) => kept.hidden = hidden,
             ("hidden", other) => return Err(wrong_type("name", "a bool", other)),
             ("unique", value) => kept.unique = boolean(name, value)?,
+            ("prepareUnique", value) => kept.prepared = boolean(name, value)?,
             ("clustering", value) => kept.clustering = boolean(name, value)?,
             ("sparse", value) => kept.sparse = Some(boolean(name, value)?),
             ("background", value) => kept.background = Some(boolean(name, value)?),
@@ -300,6 +302,18 @@ impl Reading<'_> {
     /// Whether the key pattern is that of a text index.
     fn is_text(&self) -> bool {
         matches!(self.given.get("key"), Ok(Some(RawValue::Document(key))) if text_index::is_text(key))
+    }
+
+    /// Refuses an index that is unique and is to become it.
+    fn check_prepared(&self, kept: &Kept) -> Result<(), Refusal> {
+        if !(kept.unique && kept.prepared) {
+            return Ok(());
+        }
+        let given = document_text(self.given);
+        let reason = format!(
+            "Invalid index specification {given}; cannot create an index with the 'unique' option and the 'prepareUnique' option"
+        );
+        Err((ErrorCode::CannotCreateIndex, reason).into())
     }
 
     fn version(&self, value: RawValue<'_>) -> Result<i32, Refusal> {
@@ -413,6 +427,7 @@ struct Kept {
     name: Option<String>,
     background: Option<bool>,
     unique: bool,
+    prepared: bool,
     hidden: bool,
     sparse: Option<bool>,
     /// Seconds.
@@ -440,6 +455,7 @@ impl Default for Kept {
             name: None,
             background: None,
             unique: false,
+            prepared: false,
             hidden: false,
             sparse: None,
             expiry: None,
@@ -471,6 +487,7 @@ impl Kept {
             ("background", self.background),
             ("unique", self.unique.then_some(true)),
             ("hidden", self.hidden.then_some(true)),
+            ("prepareUnique", self.prepared.then_some(true)),
         ];
         push_flags(&mut document, &early);
         if let Some(filter) = &self.partial {

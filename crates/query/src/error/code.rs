@@ -173,6 +173,7 @@ error_codes! {
     ApiStrictError = 323, "APIStrictError";
     MechanismUnavailable = 334, "MechanismUnavailable";
     UnsupportedOpQueryCommand = 352, "UnsupportedOpQueryCommand";
+    CannotConvertIndexToUnique = 359, "CannotConvertIndexToUnique";
     TemporarilyUnavailable = 365, "TemporarilyUnavailable";
     ReauthenticationRequired = 391, "ReauthenticationRequired";
     SocketException = 9001, "SocketException";
