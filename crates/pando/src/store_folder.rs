@@ -107,8 +107,9 @@ const OWNERS: [(&str, &str); 15] = [
     ("dump.rdb", ", a file of Redis"),
 ];
 /// Names that say nothing of an owner: the lock and the socket of a server, sorted files of queries and
-/// transactions, and the folder that some file systems have at their root.
-const LEFTOVERS: [&str; 5] = ["LOCK", SOCKET_NAME, "scratch", "spill", "lost+found"];
+/// transactions, keys of a store that was never finished, and the folder that some file systems have at
+/// their root.
+const LEFTOVERS: [&str; 7] = ["LOCK", SOCKET_NAME, "scratch", "spill", "keys", "keys.new", "lost+found"];
 /// The name of the unix socket of a server, in the folder of its store.
 pub const SOCKET_NAME: &str = "pando.sock";
 const LOG: &str = "wal";

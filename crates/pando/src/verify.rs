@@ -71,7 +71,7 @@ pub fn verify_store(folder: &Path, depth: VerifyDepth) -> Result<StoreReport, Er
 
 /// The check of the engine `betree`, which changes nothing.
 fn check_blocks(environment: &Environment, folder: &Path) -> Result<StoreReport, Error> {
-    let blocks = pando_betree::verify_keeping(environment, folder, CATALOG_TREE);
+    let blocks = pando_betree::verify_keeping(environment, folder, None, CATALOG_TREE);
     let blocks = blocks.map_err(|error| Error::Open(Box::new(error)))?;
     let mut owners = TreeOwners::default();
     blocks.kept.iter().for_each(|entry| owners.add_entry(&entry.key, &entry.value));

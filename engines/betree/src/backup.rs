@@ -12,10 +12,11 @@
 //!    ([`changed`]).
 //! 4. Sync all files, then write the [`manifest`] and rename it into place: only now the folder is a backup.
 //!
-//! # The folder of a backup
-//! `MANIFEST` (the content of the folder, with checksums), `extents` (the pieces, one after the other),
-//! `wal/` (the log's segments, cut at the moment), `LOCK`. [`restore`](mod@restore) makes a store from a
-//! chain of backups: a full one and each incremental one after it.
+//! # The folder of a backup `MANIFEST` (the content of the folder, with checksums), `extents` (the pieces,
+//! one after the other), `wal/` (the log's segments, cut at the moment), `LOCK`. That of an encrypted store
+//! has `keys`, too: its blocks and records are copied as they stand, under the same data keys.
+//! [`restore`](mod@restore) makes a store from a chain of backups: a full one and each incremental one after
+//! it.
 //!
 //! # Invariants
 //! - A folder without `MANIFEST` holds no backup, whatever else is in it.
@@ -32,6 +33,7 @@ mod restore;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pando_encryption::{KEY_TABLE_FILE, UNFINISHED_KEY_TABLE_FILE};
 use pando_environment::{Access, AlignedBuffer, Environment, File, FolderLock, OpenMode};
 use pando_storage::{BackupExtent, BackupReport, BackupRequest, CommitTimestamp, Lsn, StorageError};
 use xxhash_rust::xxh3::xxh3_64;
@@ -46,7 +48,7 @@ pub use error::BackupError;
 #[cfg(feature = "fuzzing")]
 pub(crate) use manifest::decode_for_fuzzing;
 use manifest::{BackupId, Manifest, Piece, read_manifest, write_manifest};
-pub use restore::restore;
+pub use restore::{restore, restore_encrypted};
 
 /// The file of the pieces.
 const EXTENTS_FILE: &str = "extents";
@@ -122,6 +124,9 @@ impl BackupJob {
             _lock: lock,
         };
         job.extents.set_length(0).map_err(failed)?;
+        if let Some(vault) = store.blocks.store().vault() {
+            vault.write_table(environment, folder).map_err(|error| BackupError::of_keys(folder, error))?;
+        }
         job.copy_log()?;
         drop(hold);
         job.choose_pieces(base.as_ref())?;
@@ -206,6 +211,7 @@ impl Drop for BackupJob {
         // files.
         let files = self.environment.files();
         let _removed = files.remove(&self.folder.join(EXTENTS_FILE));
+        let _removed = files.remove(&self.folder.join(KEY_TABLE_FILE));
         for name in files.list(&self.folder.join(LOG_FOLDER)).unwrap_or_default() {
             let _removed = files.remove(&self.folder.join(LOG_FOLDER).join(name));
         }
@@ -222,7 +228,14 @@ fn pin_newest(store: &Store) -> (PinnedGeneration, crate::log::LogHold) {
 
 /// Accepts a folder that is empty or has only the files of an unfinished backup.
 fn check_folder(environment: &Environment, folder: &Path) -> Result<(), BackupError> {
-    let known = ["LOCK", EXTENTS_FILE, LOG_FOLDER, manifest::UNFINISHED_FILE];
+    let known = [
+        "LOCK",
+        EXTENTS_FILE,
+        LOG_FOLDER,
+        KEY_TABLE_FILE,
+        UNFINISHED_KEY_TABLE_FILE,
+        manifest::UNFINISHED_FILE,
+    ];
     let names = environment.files().list(folder).map_err(|error| BackupError::of(folder, error))?;
     match names.into_iter().find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),

@@ -156,7 +156,7 @@ pub(crate) mod transaction;
 pub(crate) mod tree;
 mod verify;
 
-pub use backup::{BackupError, BackupJob, BackupProgress, restore};
+pub use backup::{BackupError, BackupJob, BackupProgress, restore, restore_encrypted};
 pub use base::FormatError;
 pub use engine::Betree;
 pub use error::{BetreeError, KeyText};

@@ -7,6 +7,8 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use pando_encryption::Encryption;
+
 use crate::error::BetreeError;
 use crate::log::LogCompression;
 use crate::options::tree_settings::{TreeSettings, parse_size};
@@ -58,6 +60,8 @@ pub struct Options {
     /// A range with at least this many entries, by estimate, is deleted by one message. A smaller range is
     /// deleted key by key, which costs less than rewriting the pages at its ends.
     pub range_delete_entries: u64,
+    /// The keys of an encrypted store; `None` for a plain one. A store is one or the other from its creation.
+    pub encryption: Option<Encryption>,
     pub(crate) tree: TreeSettings,
 }
 
@@ -77,6 +81,7 @@ impl Default for Options {
             transaction_memory_bytes: 0,
             transaction_bytes: 0,
             range_delete_entries: 1_000,
+            encryption: None,
             tree: TreeSettings::default(),
         }
     }

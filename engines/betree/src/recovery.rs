@@ -17,6 +17,7 @@ pub(crate) mod large_replay;
 use std::path::Path;
 use std::sync::Arc;
 
+use pando_encryption::EphemeralFiles;
 use pando_environment::{Access, Environment, Step, Task, TaskWaker};
 use pando_storage::{CommitTimestamp, Lsn, SpillSpace, StorageError, TreeId};
 
@@ -53,7 +54,10 @@ pub(crate) fn open(
     options: Options,
 ) -> Result<Opened, BetreeError> {
     // With direct access in any case, so that the alignment is known if direct access is wanted later.
-    let space = SpaceOptions::growing_by(options.growth_bytes, Access::Direct);
+    let space = SpaceOptions {
+        encryption: options.encryption.clone(),
+        ..SpaceOptions::growing_by(options.growth_bytes, Access::Direct)
+    };
     let (block_store, state) = if BlockStore::exists(environment, folder)? {
         let (block_store, state) = BlockStore::open(environment, folder, space)?;
         (block_store, Some(state))
@@ -64,10 +68,14 @@ pub(crate) fn open(
     let block_store = Arc::new(block_store);
     let cache = PageCache::new(options.cache_bytes, options.tree.page_bytes);
     let blocks = Blocks::new(Arc::clone(&block_store), cache);
-    let spill = SpillSpace::open(environment, &folder.join(SPILL_FOLDER), options.transaction_memory())
+    let temporary = match block_store.vault() {
+        None => environment.clone(),
+        Some(_) => EphemeralFiles::environment(environment),
+    };
+    let spill = SpillSpace::open(&temporary, &folder.join(SPILL_FOLDER), options.transaction_memory())
         .map_err(BetreeError::Spill)?;
     let store = Arc::new(Store::new(environment.clone(), options, blocks, spill));
-    let log_options = LogOptions::for_budget(store.options.log_budget_bytes);
+    let log_options = LogOptions::for_budget(store.options.log_budget_bytes, block_store.vault());
     let mut tasks = Tasks { store: &store, tasks: Vec::new() };
     match state {
         None => {

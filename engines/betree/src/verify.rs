@@ -20,6 +20,7 @@ mod throttle;
 use std::path::Path;
 use std::sync::Arc;
 
+use pando_encryption::Encryption;
 use pando_environment::{Access, Environment};
 use pando_storage::{CheckReport, CheckRequest, CommitTimestamp, Operation, StorageError, TreeId};
 
@@ -132,19 +133,22 @@ pub struct Damage {
 /// The store is open elsewhere, or its superblock or space map cannot be read. All other problems are in the
 /// report.
 pub fn verify(environment: &Environment, folder: &Path) -> Result<VerifyReport, StorageError> {
-    verify_keeping(environment, folder, "")
+    verify_keeping(environment, folder, None, "")
 }
 
-/// The same, and keeps the entries of the tree of this name, for a caller that knows what they mean.
+/// The same for a store that may be encrypted, and keeps the entries of the tree of this name, for a caller
+/// that knows what they mean.
 ///
 /// # Errors
-/// As for [`verify`].
+/// As for [`verify`]; and a key that is missing, or not the one of the store.
 pub fn verify_keeping(
     environment: &Environment,
     folder: &Path,
+    encryption: Option<&Encryption>,
     kept_tree: &str,
 ) -> Result<VerifyReport, StorageError> {
-    let space = SpaceOptions { access: Access::Buffered, ..SpaceOptions::default() };
+    let encryption = encryption.cloned();
+    let space = SpaceOptions { access: Access::Buffered, encryption, ..SpaceOptions::default() };
     let (store, state) = BlockStore::open(environment, folder, space)?;
     let blocks = Blocks::new(Arc::new(store), PageCache::new(1 << 20, 16 << 10));
     let mut walk = Walk { kept_tree, ..Walk::new(blocks.store(), &[], Throttle::none()) };
@@ -162,7 +166,8 @@ pub fn verify_keeping(
     }
     let superblock = &state.superblock;
     let (from, must_reach) = (superblock.log_position(), superblock.log_synced_to());
-    match Log::check(environment, folder, superblock.store(), from, must_reach) {
+    let keys = blocks.store().vault().map(AsRef::as_ref);
+    match Log::check(environment, folder, (superblock.store(), keys), from, must_reach) {
         Ok(records) => report.log_records = records,
         Err(error) => report.damage.push(outside_trees(error.to_string())),
     }

@@ -63,3 +63,19 @@ fn a_kill_or_a_lost_superblock_at_any_call_of_a_large_commit_loses_nothing_that_
         cut_large_at(43, 9, Some(call), Ending::LostSuperblock { seed: call });
     });
 }
+
+#[test]
+fn a_power_cut_at_any_call_of_an_encrypted_store_loses_no_synced_commit_and_leaves_no_half_one() {
+    let cut = |call, ending| {
+        shrinking::run(50, |history| {
+            history.is_encrypted = true;
+            history.live_twice(40, call, ending)
+        })
+    };
+    for call in 1..=cut(None, Ending::Kill) {
+        cut(Some(call), Ending::PowerCut { seed: call });
+        if call % 4 == 0 {
+            cut(Some(call), Ending::LostSuperblock { seed: call });
+        }
+    }
+}

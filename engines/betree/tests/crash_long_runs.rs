@@ -29,6 +29,18 @@ fn crash_again_and_again(history: &mut History, seed: u64) {
 }
 
 #[test]
+fn encrypted_stores_that_crash_again_and_again_keep_every_synced_commit() {
+    (1_100..1_106).for_each(|seed| {
+        shrinking::run(seed, |history| {
+            history.is_encrypted = true;
+            history.backups = (seed % 2 == 0).then(Default::default);
+            history.spills = seed % 3 == 0;
+            crash_again_and_again(history, seed);
+        });
+    });
+}
+
+#[test]
 fn a_crash_during_recovery_is_only_one_more_crash() {
     (2_000..2_025).for_each(|seed| shrinking::run(seed, |history| crash_while_recovering(history, seed)));
 }

@@ -7,6 +7,7 @@ pub mod catalog_entry;
 pub mod collation;
 pub mod dates;
 pub mod document_validate;
+pub mod encryption_keys;
 pub mod extended_json;
 pub mod filter;
 pub mod geometry;
@@ -57,6 +58,11 @@ pub const ALL: &[Target] = &[
         name: "document_validate",
         run: |bytes| document_validate::run(bytes),
         examples: document_validate::examples,
+    },
+    Target {
+        name: "encryption_keys",
+        run: |bytes| encryption_keys::run(bytes),
+        examples: encryption_keys::examples,
     },
     Target {
         name: "extended_json",

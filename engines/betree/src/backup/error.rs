@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pando_encryption::EncryptionError;
 use pando_environment::EnvironmentError;
 use pando_storage::{ErrorKind, StorageError};
 
 use crate::base::FormatError;
 use crate::error::BetreeError;
 use crate::log::LogError;
+use crate::space::encryption_kind;
 
 /// An error of a backup or a restore. None of them damages the store that is backed up.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -27,6 +29,9 @@ pub enum BackupError {
     /// The log could not be copied.
     #[error("the log cannot be copied: {0}")]
     Log(#[source] Arc<LogError>),
+    /// A key is missing or wrong, or does not fit the backup.
+    #[error("{0}")]
+    Encryption(#[source] Arc<EncryptionError>),
     /// The folder holds something.
     #[error("{} holds {name}: a backup or a restored store wants a folder of its own, new or empty", folder.display())]
     NotEmpty {
@@ -151,6 +156,13 @@ impl BackupError {
         }
     }
 
+    pub(super) fn of_keys(folder: &Path, error: EncryptionError) -> BackupError {
+        match error {
+            EncryptionError::Environment(error) => BackupError::of(folder, error),
+            error => BackupError::Encryption(Arc::new(error)),
+        }
+    }
+
     pub(super) fn of_log(folder: &Path, error: LogError) -> BackupError {
         match error {
             LogError::Environment(error) => BackupError::of(folder, error),
@@ -161,6 +173,7 @@ impl BackupError {
     /// The kind of the error, which tells the caller how to react.
     pub fn kind(&self) -> ErrorKind {
         match self {
+            BackupError::Encryption(error) => encryption_kind(error),
             BackupError::Environment(error) if matches!(**error, EnvironmentError::Locked { .. }) => {
                 ErrorKind::InvalidInput
             }

@@ -12,11 +12,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pando_encryption::{Encryption, EncryptionError, KEY_TABLE_FILE, UNFINISHED_KEY_TABLE_FILE, Vault};
 use pando_environment::{Access, AlignedBuffer, Environment, EnvironmentError, File, OpenMode};
 use pando_storage::{BackupExtent, BackupReport, CommitTimestamp, StorageError};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::error::BackupError;
+use super::error::{BackupError, ManifestProblem};
 use super::manifest::{Manifest, Piece, read_manifest};
 use super::{EXTENTS_FILE, PIECE_UNITS, segment_path};
 use crate::base::{FileId, StoreId, UNIT_BYTES};
@@ -43,12 +44,51 @@ pub fn restore(
     backups: &[PathBuf],
     to: &Path,
 ) -> Result<BackupReport, StorageError> {
+    restore_encrypted(environment, backups, to, None)
+}
+
+/// The same for backups of an encrypted store. The new store has the same data keys under the same master
+/// key.
+///
+/// # Errors
+/// As for [`restore`]; and a key that is missing, or not the one of the backups.
+pub fn restore_encrypted(
+    environment: &Environment,
+    backups: &[PathBuf],
+    to: &Path,
+    encryption: Option<&Encryption>,
+) -> Result<BackupReport, StorageError> {
     let chain = read_chain(environment, backups)?;
+    let vault = open_keys(environment, &chain, encryption)?;
     let failed = |error| BackupError::of(to, error);
     environment.files().create_dir(to).map_err(failed)?;
     let _lock = environment.files().lock(to).map_err(failed)?;
     check_target(environment, to)?;
-    Ok(build(environment, &chain, to)?)
+    Ok(build(environment, &chain, to, vault.as_deref())?)
+}
+
+/// The keys of the last backup of a chain. It has those of all blocks that its generation reaches.
+fn open_keys(
+    environment: &Environment,
+    chain: &[Link],
+    encryption: Option<&Encryption>,
+) -> Result<Option<Arc<Vault>>, BackupError> {
+    let last = chain.last().ok_or(BackupError::NoBackup)?;
+    let refused = |error| BackupError::of_keys(&last.folder, error);
+    let superblock = &last.manifest.superblock;
+    let vault = match (encryption, superblock.is_encrypted()) {
+        (None, false) => return Ok(None),
+        (None, true) => return Err(refused(EncryptionError::KeyMissing { folder: last.folder.clone() })),
+        (Some(_), false) => {
+            return Err(refused(EncryptionError::StoreIsPlain { folder: last.folder.clone() }));
+        }
+        (Some(encryption), true) => Vault::open(environment, &last.folder, encryption).map_err(refused)?,
+    };
+    if !superblock.is_sealed_by(Some(&vault)) {
+        let path = last.folder.clone();
+        return Err(BackupError::Manifest { path, problem: ManifestProblem::Superblock });
+    }
+    Ok(Some(vault))
 }
 
 fn read_chain(environment: &Environment, backups: &[PathBuf]) -> Result<Vec<Link>, BackupError> {
@@ -77,8 +117,8 @@ fn check_target(environment: &Environment, to: &Path) -> Result<(), BackupError>
         return Err(BackupError::StoreExists { folder: to.to_owned() });
     }
     let is_begun = names.contains(&unfinished);
-    let is_known =
-        |name: &str| name == "LOCK" || (is_begun && (name == unfinished.as_str() || name == LOG_FOLDER));
+    let begun = [unfinished.as_str(), LOG_FOLDER, KEY_TABLE_FILE, UNFINISHED_KEY_TABLE_FILE];
+    let is_known = |name: &str| name == "LOCK" || (is_begun && begun.contains(&name));
     if let Some(name) = names.into_iter().find(|name| !is_known(name)) {
         return Err(BackupError::NotEmpty { folder: to.to_owned(), name });
     }
@@ -91,7 +131,12 @@ fn check_target(environment: &Environment, to: &Path) -> Result<(), BackupError>
     Ok(())
 }
 
-fn build(environment: &Environment, chain: &[Link], to: &Path) -> Result<BackupReport, BackupError> {
+fn build(
+    environment: &Environment,
+    chain: &[Link],
+    to: &Path,
+    vault: Option<&Vault>,
+) -> Result<BackupReport, BackupError> {
     let failed = |error| BackupError::of(to, error);
     let last = chain.last().ok_or(BackupError::NoBackup)?;
     let used = &last.manifest.used;
@@ -113,7 +158,10 @@ fn build(environment: &Environment, chain: &[Link], to: &Path) -> Result<BackupR
     environment.random().fill(&mut name);
     let store = StoreId::new(name);
     adopt_log(environment, last, to, store)?;
-    let superblock = last.manifest.superblock.of_new_store(store, end);
+    if let Some(vault) = vault {
+        vault.write_table(environment, to).map_err(|error| BackupError::of_keys(to, error))?;
+    }
+    let superblock = last.manifest.superblock.of_new_store(store, end).sealed_by(vault);
     let written = write_slot(file.as_ref(), Slot::A, &superblock)
         .and_then(|()| file.sync_data())
         .and_then(|()| files.rename(&unfinished, &to.join(FileId::FIRST.name())))

@@ -3,6 +3,9 @@
 /// The bit in the superblock's incompatible features of a store that has blocks in Snappy or zlib.
 pub(crate) const FEATURE_MORE_CODECS: u64 = 1;
 
+/// The bit of a store whose blocks and log records are encrypted.
+pub(crate) const FEATURE_ENCRYPTED: u64 = 2;
+
 /// How a block is stored; a byte of its pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]

@@ -17,6 +17,8 @@
 //! The checksum is in the parent and not in the block. So a lost write and a misdirected write are found too:
 //! the old block at that address would pass a checksum of its own.
 
+use pando_encryption::SEAL_BYTES;
+
 use crate::base::{
     BLOCK_BYTES_MAX, BlockAddress, Codec, Extent, FileId, GRAIN_BYTES, Generation, UNIT_BYTES,
 };
@@ -123,13 +125,13 @@ pub(crate) struct PointerFields {
     pub(crate) codec: Codec,
     /// Where it begins.
     pub(crate) address: BlockAddress,
-    /// Header and stored payload, in bytes.
+    /// Header, stored payload and seal, in bytes.
     pub(crate) disk_length: u32,
     /// The payload decompressed, in bytes.
     pub(crate) raw_length: u32,
     /// The generation that was being built when the block was written.
     pub(crate) birth: Generation,
-    /// xxh3 (64 bits, seed 0) of header and stored payload.
+    /// xxh3 (64 bits, seed 0) of header, stored payload and seal.
     pub(crate) checksum: u64,
 }
 
@@ -147,7 +149,7 @@ impl Pointer {
     /// A pointer of these fields, if a block can have such lengths.
     pub(crate) fn new(fields: PointerFields) -> Result<Pointer, PointerError> {
         let disk_length = fields.disk_length as usize;
-        if !(BLOCK_HEADER_BYTES..=BLOCK_HEADER_BYTES + BLOCK_BYTES_MAX).contains(&disk_length) {
+        if !(BLOCK_HEADER_BYTES..=BLOCK_HEADER_BYTES + BLOCK_BYTES_MAX + SEAL_BYTES).contains(&disk_length) {
             return Err(PointerError::Length { found: fields.disk_length });
         }
         if fields.raw_length as usize > BLOCK_BYTES_MAX {

@@ -45,7 +45,7 @@ impl<T: BlockTypes> MissedBlock<T> {
     }
 
     fn keep(&self, bytes: &[u8]) -> Result<(), BetreeError> {
-        let payload = self.store.stored_in(&self.pointer, &self.sectors, bytes)?;
+        let payload = &*self.store.stored_in(&self.pointer, &self.sectors, bytes)?;
         let key = BlockKey::of(&self.pointer);
         match self.pointer.kind() {
             BlockKind::LeafDirectory => {

@@ -239,7 +239,8 @@ impl Committer {
         decided: &mut Decided,
         settle: impl FnOnce(CommitTimestamp),
     ) -> Result<(), BetreeError> {
-        let mut log = ReadBack::new(&self.environment, self.blocks.store().folder());
+        let mut log =
+            ReadBack::new(&self.environment, self.blocks.store().folder(), self.blocks.store().vault());
         let outcome =
             self.apply_parts(decided, &mut log).and_then(|()| self.end_large(decided, &mut log, settle));
         outcome.map_err(|error| {

@@ -7,9 +7,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use pando_encryption::{SEAL_BYTES, Vault};
 use pando_storage::Lsn;
 
-use super::record::{Stored, record_bytes, write_record};
+use super::record::{Sealing, Stored, record_bytes, write_record};
 use super::segment::{SEGMENT_HEADER_BYTES, Salt, Segment, SegmentHeader};
 use crate::base::LogPosition;
 use crate::base::StoreId;
@@ -50,6 +51,8 @@ impl Batch {
 /// See the [module](self).
 pub(super) struct Appender {
     store: StoreId,
+    /// The data keys, if the store is encrypted.
+    vault: Option<Arc<Vault>>,
     segment: Arc<Segment>,
     salt: Salt,
     /// Where the next record goes.
@@ -65,6 +68,7 @@ impl Appender {
     /// has read.
     pub(super) fn new(
         store: StoreId,
+        vault: Option<Arc<Vault>>,
         segment: Arc<Segment>,
         salt: Salt,
         end: LogPosition,
@@ -72,6 +76,7 @@ impl Appender {
     ) -> Appender {
         Appender {
             store,
+            vault,
             segment,
             salt,
             end,
@@ -106,7 +111,8 @@ impl Appender {
 
     /// The bytes of segment that a record with this payload needs, if the active segment has no room for it.
     pub(super) fn needs_segment(&self, payload_length: usize) -> Option<u64> {
-        let bytes = record_bytes(payload_length) as u64;
+        let seal_bytes = if self.vault.is_some() { SEAL_BYTES } else { 0 };
+        let bytes = record_bytes(payload_length + seal_bytes) as u64;
         (self.end.offset() + bytes > self.segment.length).then_some(SEGMENT_HEADER_BYTES + bytes)
     }
 
@@ -139,7 +145,9 @@ impl Appender {
         }
         let batch = self.batches.back_mut().expect("a batch was begun where there was none");
         let before = batch.bytes.len();
-        let chain = write_record(&mut batch.bytes, self.salt, self.end.chain(), lsn, durable, record);
+        let sealing = self.vault.as_deref().map(|vault| Sealing { vault, segment: self.segment.number });
+        let chain =
+            write_record(&mut batch.bytes, self.salt, self.end.chain(), lsn, durable, record, sealing);
         batch.last = lsn;
         let written = batch.bytes.len() - before;
         let end = offset + written as u64;

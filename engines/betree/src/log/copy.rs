@@ -104,7 +104,7 @@ impl Log {
             if !is_first && (header.first != lsn || header.chain != chain) {
                 return Err(self.missing(number, lsn));
             }
-            let mut reader = SegmentReader::new(Arc::clone(&file), header.salt)?;
+            let mut reader = SegmentReader::new(Arc::clone(&file), &header)?;
             while lsn <= to
                 && let Some(record) = reader.record(offset, lsn, chain)?
             {

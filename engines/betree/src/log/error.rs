@@ -36,6 +36,12 @@ pub enum RecordProblem {
         /// The record.
         lsn: Lsn,
     },
+    /// The record's checksum is right, but it is not the record that was encrypted for this place.
+    #[error("the record {lsn} is not what was encrypted for this place: it was changed, moved or put back")]
+    Seal {
+        /// The record.
+        lsn: Lsn,
+    },
     /// The segment belongs to another store.
     #[error("the segment belongs to another store")]
     OtherStore,

@@ -50,7 +50,7 @@ pub(crate) fn write_records(environment: &Environment, folder: &Path, mut bytes:
         let Some(encoding) = Encoding::from_flags(*flags) else { continue };
         let kind = RecordKind::new((*kind).max(1));
         let record = Stored { kind, encoding, payload: &[payload], gap_to: None };
-        chain = write_record(&mut records, header.salt, chain, lsn, Lsn::new(lsn.get() - 1), record);
+        chain = write_record(&mut records, header.salt, chain, lsn, Lsn::new(lsn.get() - 1), record, None);
         lsn = lsn.next();
     }
     file.write_all_at(&records, SEGMENT_HEADER_BYTES).expect("the disk is in memory");

@@ -12,11 +12,12 @@ use pando_environment::sync::atomic::AtomicU64;
 use std::path::Path;
 use std::sync::Arc;
 
+use pando_encryption::Vault;
 use pando_environment::{Environment, File};
 use pando_storage::{Lsn, StorageError};
 
 use super::appender::Appender;
-use super::reader::{SegmentReader, read_header};
+use super::reader::{PayloadRooms, SegmentReader, read_header};
 use super::segment::{FoundHeader, SEGMENT_HEADER_BYTES, Salt, Segment, SegmentHeader};
 use super::segment_files::SegmentFiles;
 use super::segment_table::{HeaderState, SegmentTable};
@@ -69,7 +70,8 @@ impl Log {
         let folder = store_folder.join(FOLDER);
         let mut files =
             SegmentFiles::new(environment, folder, options.segment_bytes, options.spare_segments_max)?;
-        let mut recovery = Recovery::new(&files, store, from)?;
+        let vault = options.vault.clone();
+        let mut recovery = Recovery::new(&files, store, vault.as_deref(), from)?;
         recovery.read_all(replay)?;
         recovery.check_end(must_reach)?;
         // From here on this process may write to the log.
@@ -84,7 +86,7 @@ impl Log {
         {
             files.remove_unused(&table.numbers())?;
             let segment = continue_segment(&mut files, Arc::clone(file), end)?;
-            let appender = Appender::new(store, Arc::clone(&segment), *salt, end, bytes);
+            let appender = Appender::new(store, vault, Arc::clone(&segment), *salt, end, bytes);
             return Log::begin(environment, options, appender, segment, files, table);
         }
         let first = last.as_ref().map_or(from.segment(), |_| end.segment() + 1);
@@ -102,22 +104,22 @@ impl Log {
             }
             Err(error) => return Err(error),
         };
-        let appender = Appender::new(store, Arc::clone(&segment), salt, start, bytes);
+        let appender = Appender::new(store, vault, Arc::clone(&segment), salt, start, bytes);
         Log::begin(environment, options, appender, segment, files, table)
     }
 
-    /// Reads a log as [`open`](Log::open) does, without a change. Returns the number of records from `from`
-    /// on.
+    /// Reads a log as [`open`](Log::open) does, with the keys of an encrypted store, and without a change.
+    /// Returns the number of records from `from` on.
     pub(crate) fn check(
         environment: &Environment,
         store_folder: &Path,
-        store: StoreId,
+        (store, vault): (StoreId, Option<&Vault>),
         from: LogPosition,
         must_reach: Lsn,
     ) -> Result<u64, LogError> {
         let files = SegmentFiles::existing(environment, store_folder.join(FOLDER));
         let mut records = 0;
-        let mut recovery = Recovery::new(&files, store, from)?;
+        let mut recovery = Recovery::new(&files, store, vault, from)?;
         recovery.read_all(&mut |_record| {
             records += 1;
             Ok(())
@@ -159,6 +161,7 @@ fn continue_segment(
 struct Recovery<'f> {
     files: &'f SegmentFiles,
     store: StoreId,
+    vault: Option<&'f Vault>,
     from: LogPosition,
     numbers: Vec<u64>,
     table: SegmentTable,
@@ -171,11 +174,17 @@ struct Recovery<'f> {
 }
 
 impl<'f> Recovery<'f> {
-    fn new(files: &'f SegmentFiles, store: StoreId, from: LogPosition) -> Result<Recovery<'f>, LogError> {
+    fn new(
+        files: &'f SegmentFiles,
+        store: StoreId,
+        vault: Option<&'f Vault>,
+        from: LogPosition,
+    ) -> Result<Recovery<'f>, LogError> {
         let numbers = files.list()?;
         Ok(Recovery {
             files,
             store,
+            vault,
             from,
             numbers,
             table: SegmentTable::default(),
@@ -191,7 +200,7 @@ impl<'f> Recovery<'f> {
         let offset = self.from.offset().max(SEGMENT_HEADER_BYTES);
         self.end = LogPosition::new(self.from.segment(), offset, self.from.lsn(), self.from.chain());
         loop {
-            let mut reader = SegmentReader::new(Arc::clone(&file), header.salt)?;
+            let mut reader = SegmentReader::new(Arc::clone(&file), &header)?;
             self.table.begin_segment(self.end, reader.length(), HeaderState::Durable);
             self.read_segment(&mut reader, replay)?;
             self.last = Some((file, header.salt));
@@ -230,7 +239,7 @@ impl<'f> Recovery<'f> {
     }
 
     fn read_segment(&mut self, reader: &mut SegmentReader, replay: &mut Replay<'_>) -> Result<(), LogError> {
-        let mut room = Vec::new();
+        let mut rooms = PayloadRooms::default();
         while let Some(record) = reader.record(self.end.offset(), self.end.lsn(), self.end.chain())? {
             let place = self.end;
             let begins_at = place.offset();
@@ -238,8 +247,9 @@ impl<'f> Recovery<'f> {
             self.end = LogPosition::new(self.end.segment(), record.end, record.lsn.next(), record.checksum);
             self.table.advance(self.end);
             let (lsn, kind) = (record.lsn, record.kind);
-            let Some(payload) = record.encoding.unpack(record.stored, &mut room) else {
-                return Err(self.problem(self.end.segment(), begins_at, RecordProblem::Payload { lsn }));
+            let payload = match record.payload(self.vault, &mut rooms) {
+                Ok(payload) => payload,
+                Err(problem) => return Err(self.problem(self.end.segment(), begins_at, problem)),
             };
             replay(LogRecord { lsn, kind, payload, place })
                 .map_err(|source| LogError::Replay { lsn, source })?;

@@ -1,11 +1,13 @@
 //! Reads of single records that were written earlier: the parts of large commits.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use pando_encryption::Vault;
 use pando_environment::{Access, Environment, OpenMode};
 
 use super::log_recovery::FOLDER;
-use super::reader::{SegmentReader, read_header};
+use super::reader::{PayloadRooms, SegmentReader, read_header};
 use super::segment::{FoundHeader, file_name, segment_path};
 use super::{LogError, RecordProblem};
 use crate::base::LogPosition;
@@ -14,15 +16,21 @@ use crate::base::LogPosition;
 pub(crate) struct ReadBack {
     environment: Environment,
     folder: PathBuf,
+    vault: Option<Arc<Vault>>,
     last: Option<(u64, SegmentReader)>,
-    room: Vec<u8>,
+    rooms: PayloadRooms,
 }
 
 impl ReadBack {
-    /// Reads the log of a store.
-    pub(crate) fn new(environment: &Environment, store_folder: &Path) -> ReadBack {
+    /// Reads the log of a store; `vault` has its keys, if it is encrypted.
+    pub(crate) fn new(
+        environment: &Environment,
+        store_folder: &Path,
+        vault: Option<&Arc<Vault>>,
+    ) -> ReadBack {
         let folder = store_folder.join(FOLDER);
-        ReadBack { environment: environment.clone(), folder, last: None, room: Vec::new() }
+        let (environment, vault) = (environment.clone(), vault.cloned());
+        ReadBack { environment, folder, vault, last: None, rooms: PayloadRooms::default() }
     }
 
     /// The payload of the record at a place. The caller knows that it was written there and that its segment
@@ -36,15 +44,12 @@ impl ReadBack {
             let FoundHeader::Valid(header) = read_header(file.as_ref())? else {
                 return Err(problem(RecordProblem::NoSegment));
             };
-            self.last = Some((place.segment(), SegmentReader::new(file, header.salt)?));
+            self.last = Some((place.segment(), SegmentReader::new(file, &header)?));
         }
         let (_, reader) = self.last.as_mut().expect("the segment is open");
         let Some(record) = reader.record(place.offset(), place.lsn(), place.chain())? else {
             return Err(problem(RecordProblem::Payload { lsn: place.lsn() }));
         };
-        match record.encoding.unpack(record.stored, &mut self.room) {
-            Some(payload) => Ok(payload),
-            None => Err(problem(RecordProblem::Payload { lsn: place.lsn() })),
-        }
+        record.payload(self.vault.as_deref(), &mut self.rooms).map_err(problem)
     }
 }

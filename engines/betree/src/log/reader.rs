@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use pando_encryption::Vault;
 use pando_environment::{EnvironmentError, File};
 use pando_storage::Lsn;
 
+use super::RecordProblem;
 use super::packed::Encoding;
-use super::record::{ALIGNMENT, HEADER_BYTES, RecordHeader, record_bytes};
+use super::record::{ALIGNMENT, BOUND_BYTES, HEADER_BYTES, RecordHeader, record_bytes};
 use super::segment::{FoundHeader, SEGMENT_HEADER_BYTES, Salt, SegmentHeader};
 use crate::base::RecordKind;
 use crate::log::lsn_gap::{GAP_GROUPS, Groups};
@@ -28,18 +30,51 @@ pub(super) fn read_header(file: &dyn File) -> Result<FoundHeader, EnvironmentErr
 pub(super) struct ReadRecord<'a> {
     pub(super) lsn: Lsn,
     pub(super) kind: RecordKind,
-    pub(super) encoding: Encoding,
+    encoding: Encoding,
     /// Its payload as it is stored.
-    pub(super) stored: &'a [u8],
+    stored: &'a [u8],
+    bound: [u8; BOUND_BYTES],
     /// Its checksum, which is the chain of the next record.
     pub(super) checksum: u32,
     /// The start of the next record.
     pub(super) end: u64,
 }
 
+/// Room for payloads that are decrypted and decompressed.
+#[derive(Default)]
+pub(super) struct PayloadRooms {
+    unsealed: Vec<u8>,
+    unpacked: Vec<u8>,
+}
+
+impl<'r> ReadRecord<'r> {
+    /// The payload, decrypted and decompressed.
+    pub(super) fn payload<'a>(
+        &self,
+        vault: Option<&Vault>,
+        rooms: &'a mut PayloadRooms,
+    ) -> Result<&'a [u8], RecordProblem>
+    where
+        'r: 'a,
+    {
+        let lsn = self.lsn;
+        let packed = match vault {
+            None => self.stored,
+            Some(vault) => {
+                rooms.unsealed.clear();
+                rooms.unsealed.extend_from_slice(self.stored);
+                let opened = vault.unseal(&self.bound, &mut rooms.unsealed);
+                opened.map_err(|_broken| RecordProblem::Seal { lsn })?
+            }
+        };
+        self.encoding.unpack(packed, &mut rooms.unpacked).ok_or(RecordProblem::Payload { lsn })
+    }
+}
+
 /// A segment that is read from front to back.
 pub(super) struct SegmentReader {
     file: Arc<dyn File>,
+    number: u64,
     salt: Salt,
     length: u64,
     window: Vec<u8>,
@@ -47,9 +82,13 @@ pub(super) struct SegmentReader {
 }
 
 impl SegmentReader {
-    pub(super) fn new(file: Arc<dyn File>, salt: Salt) -> Result<SegmentReader, EnvironmentError> {
+    pub(super) fn new(
+        file: Arc<dyn File>,
+        header: &SegmentHeader,
+    ) -> Result<SegmentReader, EnvironmentError> {
         let length = file.length()?;
-        Ok(SegmentReader { file, salt, length, window: Vec::new(), window_start: 0 })
+        let SegmentHeader { number, salt, .. } = *header;
+        Ok(SegmentReader { file, number, salt, length, window: Vec::new(), window_start: 0 })
     }
 
     /// The length of the file.
@@ -68,7 +107,7 @@ impl SegmentReader {
         if !header.follows(lsn) || header.chain != chain {
             return Ok(None);
         }
-        let salt = self.salt;
+        let (salt, number) = (self.salt, self.number);
         let length = header.length as usize;
         let Some(bytes) = self.bytes(offset, HEADER_BYTES + length)? else { return Ok(None) };
         let stored = &bytes[HEADER_BYTES..];
@@ -76,8 +115,9 @@ impl SegmentReader {
             return Ok(None);
         }
         let end = offset + record_bytes(length) as u64;
+        let bound = header.bound(number, salt);
         let RecordHeader { lsn, kind, encoding, checksum, .. } = header;
-        Ok(Some(ReadRecord { lsn, kind, encoding, stored, checksum, end }))
+        Ok(Some(ReadRecord { lsn, kind, encoding, stored, bound, checksum, end }))
     }
 
     /// Searches behind a bad record for a valid one that says that `lsn` was durable before it was written.

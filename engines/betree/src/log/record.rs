@@ -14,6 +14,7 @@
 //!   appended.
 //! - *Flags*: how the payload is stored ([`Encoding`]), plus 128 if the LSN follows a gap.
 
+use pando_encryption::{SEAL_BYTES, Vault};
 use pando_storage::Lsn;
 
 use super::packed::Encoding;
@@ -22,6 +23,9 @@ use crate::base::RecordKind;
 
 /// Bytes of a record's header.
 pub(super) const HEADER_BYTES: usize = 28;
+
+/// Bytes that the seal of a record authenticates beside its payload.
+pub(super) const BOUND_BYTES: usize = 22 + HEADER_BYTES;
 
 /// Records begin at multiples of this many bytes.
 pub(super) const ALIGNMENT: usize = 8;
@@ -64,7 +68,7 @@ impl RecordHeader {
         let bytes: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
         let u32_at = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
         let is_plausible =
-            bytes[24] != 0 && bytes[26..28] == [0; 2] && u32_at(0) as usize <= RECORD_BYTES_MAX;
+            bytes[24] != 0 && bytes[26..28] == [0; 2] && u32_at(0) as usize <= RECORD_BYTES_MAX + SEAL_BYTES;
         let encoding = Encoding::from_flags(bytes[25] & !GAP)?;
         let advance = if bytes[25] & GAP == 0 { Advance::Next } else { Advance::Gap };
         is_plausible.then(|| RecordHeader {
@@ -107,6 +111,16 @@ impl RecordHeader {
         payload.iter().fold(header, |checksum, part| crc32c::crc32c_append(checksum, part))
     }
 
+    /// The bytes to which the seal of an encrypted payload is bound: the record's place and header.
+    pub(super) fn bound(&self, number: u64, salt: Salt) -> [u8; BOUND_BYTES] {
+        let mut bytes = [0; BOUND_BYTES];
+        bytes[..6].copy_from_slice(b"record");
+        bytes[6..14].copy_from_slice(&number.to_le_bytes());
+        bytes[14..22].copy_from_slice(&salt.bytes());
+        bytes[22..].copy_from_slice(&RecordHeader { checksum: 0, ..*self }.encode());
+        bytes
+    }
+
     /// Whether the payload matches the checksum.
     pub(super) fn holds(&self, salt: Salt, payload: &[u8]) -> bool {
         self.checksum == self.checksum_over(salt, &[payload])
@@ -132,7 +146,15 @@ pub(super) struct Stored<'a> {
     pub(super) gap_to: Option<Lsn>,
 }
 
+/// The keys of a log, and the number of the segment that a record goes to.
+#[derive(Clone, Copy)]
+pub(super) struct Sealing<'v> {
+    pub(super) vault: &'v Vault,
+    pub(super) segment: u64,
+}
+
 /// Appends a record to `out` and returns its checksum, which is the chain of the next record.
+/// `sealing` encrypts the payload.
 pub(super) fn write_record(
     out: &mut Vec<u8>,
     salt: Salt,
@@ -140,10 +162,12 @@ pub(super) fn write_record(
     lsn: Lsn,
     durable: Lsn,
     record: Stored<'_>,
+    sealing: Option<Sealing<'_>>,
 ) -> u32 {
     let Stored { kind, encoding, payload, gap_to } = record;
     let advance = if gap_to.is_some() { Advance::Gap } else { Advance::Next };
-    let length: usize = payload.iter().map(|part| part.len()).sum();
+    let seal_bytes = if sealing.is_some() { SEAL_BYTES } else { 0 };
+    let length = payload.iter().map(|part| part.len()).sum::<usize>() + seal_bytes;
     let not_durable = (lsn.get() - 1).saturating_sub(durable.get());
     let mut header = RecordHeader {
         length: u32::try_from(length).expect("payloads beyond RECORD_BYTES_MAX are refused before"),
@@ -155,14 +179,23 @@ pub(super) fn write_record(
         encoding,
         advance,
     };
-    header.checksum = header.checksum_over(salt, payload);
-    let end = out.len() + record_bytes(length);
+    let start = out.len();
     out.reserve(record_bytes(length));
-    out.extend_from_slice(&header.encode());
+    out.extend_from_slice(&[0; HEADER_BYTES]);
     for part in payload {
         out.extend_from_slice(part);
     }
-    out.resize(end, 0);
+    match sealing {
+        None => header.checksum = header.checksum_over(salt, payload),
+        Some(Sealing { vault, segment }) => {
+            let bound = header.bound(segment, salt);
+            let seal = vault.seal(&bound, &mut out[start + HEADER_BYTES..]);
+            out.extend_from_slice(&seal);
+            header.checksum = header.checksum_over(salt, &[&out[start + HEADER_BYTES..]]);
+        }
+    }
+    out[start..start + HEADER_BYTES].copy_from_slice(&header.encode());
+    out.resize(start + record_bytes(length), 0);
     header.checksum
 }
 
@@ -176,7 +209,7 @@ mod tests {
         let payload: [&[u8]; 2] = [b"hel", b"lo"];
         let kind = RecordKind::new(3);
         let record = Stored { kind, encoding: Encoding::Plain, payload: &payload, gap_to: None };
-        write_record(&mut out, Salt::new(7), 0xaabb_ccdd, lsn, durable, record);
+        write_record(&mut out, Salt::new(7), 0xaabb_ccdd, lsn, durable, record, None);
         out
     }
 

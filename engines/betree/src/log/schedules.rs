@@ -33,7 +33,8 @@ fn create(simulation: &Simulation) -> Arc<Log> {
 /// The last record of the log that the disk holds.
 fn last_on_disk(simulation: &Simulation) -> u64 {
     let (from, must_reach) = (LogPosition::START, Lsn::ZERO);
-    Log::check(&simulation.environment, Path::new(FOLDER), STORE, from, must_reach).expect("the log is sound")
+    Log::check(&simulation.environment, Path::new(FOLDER), (STORE, None), from, must_reach)
+        .expect("the log is sound")
 }
 
 /// The LSN that the log has reported as durable. It is no point where threads switch, so that it is exact.

@@ -32,7 +32,8 @@ pub(crate) struct LargeReplay {
 
 impl LargeReplay {
     pub(crate) fn new(store: &Store, start: Lsn) -> LargeReplay {
-        let log = ReadBack::new(&store.environment, store.blocks.store().folder());
+        let blocks = store.blocks.store();
+        let log = ReadBack::new(&store.environment, blocks.folder(), blocks.vault());
         LargeReplay { start, open: HashMap::new(), decided: None, log }
     }
 

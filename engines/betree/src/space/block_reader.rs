@@ -17,6 +17,7 @@ use crate::base::BLOCK_HEADER_BYTES;
 use crate::base::{FileId, Pointer};
 use crate::memory::ObjectPool;
 use crate::space::block_header::BlockHeader;
+use crate::space::stored_payload::StoredPayload;
 use crate::space::traffic::Passage;
 use crate::space::{BlockProblem, BlockStore, SpaceError};
 
@@ -61,7 +62,7 @@ impl BlockStore {
     /// The payload of a block.
     pub(crate) fn read_block(&self, pointer: &Pointer) -> Result<Bytes, SpaceError> {
         self.with_sectors(pointer, pointer_range(pointer), |bytes| {
-            self.decompress(pointer, self.verify(pointer, bytes, Passage::First)?)
+            self.decompress(pointer, &self.verify(pointer, bytes, Passage::First)?)
         })
     }
 
@@ -72,7 +73,7 @@ impl BlockStore {
         use_payload: impl FnOnce(&[u8]) -> T,
     ) -> Result<T, SpaceError> {
         self.with_sectors(pointer, pointer_range(pointer), |bytes| {
-            Ok(use_payload(self.verify(pointer, bytes, Passage::First)?))
+            Ok(use_payload(&self.verify(pointer, bytes, Passage::First)?))
         })
     }
 
@@ -160,7 +161,7 @@ impl BlockStore {
         for (place, pointer) in pointers.iter().enumerate() {
             let at = (pointer.address().byte_offset() - start) as usize;
             let block = &bytes[at..at + pointer.disk_length() as usize];
-            use_payload(place, pointer, self.verify(pointer, block, Passage::of(place))?);
+            use_payload(place, pointer, &self.verify(pointer, block, Passage::of(place))?);
         }
         Ok(())
     }
@@ -176,13 +177,13 @@ impl BlockStore {
         self.corrupt(pointer, BlockProblem::Decompression)
     }
 
-    /// Checks a block's bytes against its pointer and returns the payload as stored.
+    /// Checks a block's bytes against its pointer and returns the payload as compression left it.
     fn verify<'b>(
         &self,
         pointer: &Pointer,
         bytes: &'b [u8],
         passage: Passage,
-    ) -> Result<&'b [u8], SpaceError> {
+    ) -> Result<StoredPayload<'b>, SpaceError> {
         let header = BlockHeader::decode(bytes);
         let found = xxh3_64(bytes);
         if found != pointer.checksum() {
@@ -211,7 +212,19 @@ impl BlockStore {
         DeviceAccount::charge(DeviceReads { pages: 1, ..DeviceReads::NONE });
         match contradiction {
             Some(field) => Err(self.corrupt(pointer, BlockProblem::Header { field })),
-            None => Ok(&bytes[BLOCK_HEADER_BYTES..]),
+            None => self.unsealed(pointer, bytes),
+        }
+    }
+
+    /// The payload of a block whose bytes are as they were written, decrypted where the store is encrypted.
+    fn unsealed<'b>(&self, pointer: &Pointer, bytes: &'b [u8]) -> Result<StoredPayload<'b>, SpaceError> {
+        let (header, payload) = bytes.split_at(BLOCK_HEADER_BYTES);
+        match self.vault() {
+            None => Ok(StoredPayload::plain(payload)),
+            Some(vault) => {
+                let opened = StoredPayload::unsealed(vault, header, payload);
+                opened.map_err(|_broken| self.corrupt(pointer, BlockProblem::Seal))
+            }
         }
     }
 
@@ -249,7 +262,7 @@ impl BlockStore {
         pointer: &Pointer,
         sectors: &Sectors,
         bytes: &'b [u8],
-    ) -> Result<&'b [u8], SpaceError> {
+    ) -> Result<StoredPayload<'b>, SpaceError> {
         assert_eq!(bytes.len(), sectors.length, "the sectors of a block are read whole");
         self.count_read(bytes.len());
         self.verify(pointer, &bytes[sectors.within.clone()], Passage::First)

@@ -12,6 +12,7 @@ use pando_environment::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pando_encryption::{Encryption, SEAL_BYTES, Vault};
 use pando_environment::sync::Mutex;
 use pando_environment::{Access, Environment, File, FolderLock, OpenMode};
 use pando_storage::{
@@ -22,10 +23,12 @@ use super::allocator::{Allocator, BlockLength, Fragment, Purpose, block_start};
 use super::checkpoint::DurableState;
 use super::interval_set::IntervalSet;
 use super::space_change::units_of;
+use super::store_keys::open_vault;
 use super::superblock::FeatureMasks;
 use super::superblock_slots::{HEAD_UNITS, Slot, read_slots, write_slot};
 use super::traffic::Traffic;
 use super::{Checkpoint, Compression, ExtentWriter, Shutdown, SpaceError, Superblock};
+use crate::base::FEATURE_ENCRYPTED;
 use crate::base::LogPosition;
 use crate::base::{BlockKind, Extent, FileId, Generation, Pointer, StoreId, UNIT_BYTES};
 use crate::base::{LockWaits, WaitFor};
@@ -47,6 +50,8 @@ pub(crate) struct SpaceOptions {
     pub(crate) reserve_bytes: u64,
     /// Whether file access goes through the page cache.
     pub(crate) access: Access,
+    /// The keys, if the store is encrypted.
+    pub(crate) encryption: Option<Encryption>,
 }
 
 impl SpaceOptions {
@@ -68,6 +73,7 @@ impl Default for SpaceOptions {
             growth_bytes_max: 64 << 20,
             reserve_bytes: GROWTH_BYTES,
             access: Access::Direct,
+            encryption: None,
         }
     }
 }
@@ -113,6 +119,8 @@ pub(crate) struct BlockStore {
     options: SpaceOptions,
     file: Arc<dyn File>,
     store: StoreId,
+    /// The data keys, if the store is encrypted.
+    vault: Option<Arc<Vault>>,
     allocator: Mutex<Allocator>,
     /// The end of the file in bytes, for readers.
     file_bytes: AtomicU64,
@@ -155,13 +163,15 @@ impl BlockStore {
         let file = files.open(&unfinished, OpenMode::CreateOrOpen, options.access)?;
         file.set_length(0)?;
         file.allocate(0, HEAD_UNITS * UNIT_BYTES)?;
-        let superblock = first_superblock(environment);
+        let vault = options.encryption.as_ref();
+        let vault = vault.map(|encryption| Vault::create(environment, folder, encryption)).transpose()?;
+        let superblock = first_superblock(environment, vault.as_deref());
         write_slot(file.as_ref(), Slot::A, &superblock)?;
         file.sync_data()?;
         drop(file);
         files.rename(&unfinished, &path)?;
         files.sync_dir(folder)?;
-        let (store, _state) = BlockStore::open_locked(environment, folder, options, lock)?;
+        let (store, _state) = BlockStore::open_locked(environment, folder, options, vault, lock)?;
         Ok(store)
     }
 
@@ -175,19 +185,27 @@ impl BlockStore {
             return Err(SpaceError::NoStore { path: folder.to_owned() });
         }
         let lock = environment.files().lock(folder)?;
-        BlockStore::open_locked(environment, folder, options, lock)
+        BlockStore::open_locked(environment, folder, options, None, lock)
     }
 
     fn open_locked(
         environment: &Environment,
         folder: &Path,
         options: SpaceOptions,
+        vault: Option<Arc<Vault>>,
         lock: FolderLock,
     ) -> Result<(BlockStore, OpenedState), SpaceError> {
         let path = folder.join(FileId::FIRST.name());
         let file = environment.files().open(&path, OpenMode::Existing, options.access)?;
         let found = read_slots(file.as_ref(), &path)?;
         let superblock = found.newest.clone();
+        let vault = match vault {
+            Some(vault) => Some(vault),
+            None => open_vault(environment, folder, options.encryption.as_ref(), &superblock)?,
+        };
+        if !superblock.is_sealed_by(vault.as_deref()) {
+            return Err(SpaceError::SuperblockSeal { path });
+        }
         // A crash may have cut the last growth short. A partial unit at the end is not used.
         let end = file.length()? / UNIT_BYTES;
         let store = BlockStore {
@@ -197,6 +215,7 @@ impl BlockStore {
             options,
             file,
             store: superblock.store,
+            vault,
             file_bytes: AtomicU64::new(end * UNIT_BYTES),
             building: AtomicU64::new(superblock.generation.next().get()),
             durable: Mutex::new(DurableState::new(found)),
@@ -244,6 +263,16 @@ impl BlockStore {
     /// The random name of the store.
     pub(crate) const fn store_id(&self) -> StoreId {
         self.store
+    }
+
+    /// The data keys, if the store is encrypted.
+    pub(crate) fn vault(&self) -> Option<&Arc<Vault>> {
+        self.vault.as_ref()
+    }
+
+    /// Bytes of the seal behind each payload.
+    pub(super) fn seal_bytes(&self) -> usize {
+        if self.vault.is_some() { SEAL_BYTES } else { 0 }
     }
 
     /// The store's folder.
@@ -534,12 +563,13 @@ pub(super) fn inconsistent(rule: &'static str, units: std::ops::Range<u64>) -> S
     SpaceError::Inconsistent { rule, start: units.start, units: units.end.saturating_sub(units.start) }
 }
 
-fn first_superblock(environment: &Environment) -> Superblock {
+fn first_superblock(environment: &Environment, vault: Option<&Vault>) -> Superblock {
     let mut store = [0; 16];
     environment.random().fill(&mut store);
     let now = environment.clock().wall().millis();
-    Superblock {
-        features: FeatureMasks::default(),
+    let incompatible = if vault.is_some() { FEATURE_ENCRYPTED } else { 0 };
+    let superblock = Superblock {
+        features: FeatureMasks { incompatible, ..FeatureMasks::default() },
         store: StoreId::new(store),
         generation: Generation::new(1),
         file_units: HEAD_UNITS,
@@ -553,5 +583,7 @@ fn first_superblock(environment: &Environment) -> Superblock {
         shutdown: Shutdown::Running,
         created_millis: now,
         written_millis: now,
-    }
+        seal: None,
+    };
+    superblock.sealed_by(vault)
 }

@@ -291,6 +291,7 @@ impl<'a> Checkpoint<'a> {
             written_millis: store.environment().clock().wall().millis(),
             ..durable.superblock.clone()
         };
+        let superblock = superblock.sealed_by(store.vault().map(AsRef::as_ref));
         store.sync()?;
         let slot = durable.slot.other();
         write_slot(store.file(), slot, &superblock).map_err(|error| store.poison(error.into()))?;

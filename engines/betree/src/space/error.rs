@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use pando_encryption::EncryptionError;
 use pando_environment::EnvironmentError;
 use pando_storage::{ErrorKind, StorageError};
 
@@ -33,6 +34,9 @@ pub enum BlockProblem {
         /// The file's length.
         file_bytes: u64,
     },
+    /// The block is not the one that was encrypted for this place, or its data key is not known.
+    #[error("it is not what was encrypted for this place: it was changed, moved or put back")]
+    Seal,
     /// The payload does not decompress to its length.
     #[error("it does not decompress")]
     Decompression,
@@ -111,6 +115,15 @@ pub enum SpaceError {
         /// The unknown bits.
         bits: u64,
     },
+    /// A key is missing or wrong, or does not fit the store.
+    #[error("{0}")]
+    Encryption(#[from] EncryptionError),
+    /// The newest superblock was changed by another program.
+    #[error("the superblock of {} is not what was sealed: it was changed; restore from a backup", path.display())]
+    SuperblockSeal {
+        /// The file.
+        path: PathBuf,
+    },
     /// No copy of the superblock is whole.
     #[error("all superblocks of {} are damaged: restore from a backup", path.display())]
     Superblock {
@@ -153,8 +166,10 @@ impl SpaceError {
             }
             SpaceError::Corrupt { .. }
             | SpaceError::Superblock { .. }
+            | SpaceError::SuperblockSeal { .. }
             | SpaceError::Inconsistent { .. }
             | SpaceError::NotOurs { .. } => ErrorKind::Corrupt,
+            SpaceError::Encryption(error) => encryption_kind(error),
             SpaceError::NoStore { .. } => ErrorKind::NotFound,
             SpaceError::StoreExists { .. }
             | SpaceError::Version { .. }
@@ -162,6 +177,14 @@ impl SpaceError {
             | SpaceError::TooLong { .. } => ErrorKind::InvalidInput,
             SpaceError::Poisoned { .. } => ErrorKind::Closed,
         }
+    }
+}
+
+pub(crate) fn encryption_kind(error: &EncryptionError) -> ErrorKind {
+    match error {
+        EncryptionError::TableDamaged { .. } | EncryptionError::TableMissing { .. } => ErrorKind::Corrupt,
+        EncryptionError::Environment(_) | EncryptionError::NoRandomBytes => ErrorKind::Io,
+        _ => ErrorKind::InvalidInput,
     }
 }
 

@@ -15,6 +15,7 @@
 
 use std::cell::Cell;
 
+use pando_encryption::SEAL_BYTES;
 use pando_environment::AlignedBuffer;
 use pando_storage::TreeId;
 use xxhash_rust::xxh3::xxh3_64;
@@ -128,7 +129,8 @@ impl<'a> ExtentWriter<'a> {
     pub(crate) fn stored(&self, block: BlockIndex) -> (Codec, &[u8]) {
         let block = &self.blocks[block.0];
         let buffer = self.buffer.as_ref().expect("a writer keeps its buffer until it is dropped");
-        (block.codec, &buffer[block.offset + BLOCK_HEADER_BYTES..block.offset + block.disk_length as usize])
+        let end = block.offset + block.disk_length as usize - self.store.seal_bytes();
+        (block.codec, &buffer[block.offset + BLOCK_HEADER_BYTES..end])
     }
 
     /// Makes the next block begin a unit of its own, so that it can be freed without the blocks before it.
@@ -154,7 +156,8 @@ impl<'a> ExtentWriter<'a> {
         directory_raw_bytes_max: usize,
     ) -> Result<PlacedBlocks<'a>, SpaceError> {
         let mut lengths: Vec<BlockLength> = self.blocks.iter().map(AppendedBlock::length).collect();
-        let bytes = ((BLOCK_HEADER_BYTES + directory_raw_bytes_max) as u64).next_multiple_of(GRAIN_BYTES);
+        let bytes = (BLOCK_HEADER_BYTES + directory_raw_bytes_max + self.store.seal_bytes()) as u64;
+        let bytes = bytes.next_multiple_of(GRAIN_BYTES);
         lengths.push(BlockLength { bytes, begins_unit: false });
         self.place_lengths(lengths)
     }
@@ -194,22 +197,24 @@ impl<'a> ExtentWriter<'a> {
         }
         let offset = self.end;
         let payload = offset + BLOCK_HEADER_BYTES;
-        let bound = (payload + compression.bound(raw.len())).next_multiple_of(UNIT_BYTES as usize);
+        let seal = self.store.seal_bytes();
+        let bound = (payload + compression.bound(raw.len()) + seal).next_multiple_of(UNIT_BYTES as usize);
         let buffer = buffer_of(&mut self.buffer);
         buffer.grow(bound);
         let (codec, stored) = compression.compress_into(raw, columns, &mut buffer[payload..]);
         if codec.is_of_more_codecs() {
             self.store.note_feature(FEATURE_MORE_CODECS);
         }
-        let end = (payload + stored).next_multiple_of(GRAIN_BYTES as usize);
+        let end = (payload + stored + seal).next_multiple_of(GRAIN_BYTES as usize);
         buffer[payload + stored..end].fill(0);
         self.end = end;
         let begins_unit = std::mem::take(&mut self.next_begins_unit);
-        let disk_length = (BLOCK_HEADER_BYTES + stored) as u32;
+        let disk_length = (BLOCK_HEADER_BYTES + stored + seal) as u32;
         Ok(AppendedBlock { offset, kind, codec, disk_length, raw_length: raw.len() as u32, begins_unit })
     }
 
-    /// Writes the header of a block whose address is known, and computes its pointer.
+    /// Writes the header of a block whose address is known, encrypts its payload where the store is
+    /// encrypted, and computes its pointer.
     fn seal(&mut self, block: &AppendedBlock, grain: u64) -> Result<Pointer, SpaceError> {
         let address = crate::base::BlockAddress::new(grain);
         let header = BlockHeader {
@@ -222,7 +227,13 @@ impl<'a> ExtentWriter<'a> {
             raw_length: block.raw_length,
         };
         let bytes = &mut buffer_of(&mut self.buffer)[block.offset..block.offset + block.disk_length as usize];
-        bytes[..BLOCK_HEADER_BYTES].copy_from_slice(&header.encode());
+        let (head, rest) = bytes.split_at_mut(BLOCK_HEADER_BYTES);
+        head.copy_from_slice(&header.encode());
+        if let Some(vault) = self.store.vault() {
+            let payload = rest.len() - SEAL_BYTES;
+            let (payload, seal) = rest.split_at_mut(payload);
+            seal.copy_from_slice(&vault.seal(head, payload));
+        }
         let fields = PointerFields {
             file: FileId::FIRST,
             kind: block.kind,

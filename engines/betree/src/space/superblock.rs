@@ -5,12 +5,13 @@
 
 use std::path::Path;
 
+use pando_encryption::{SEAL_BYTES, Seal, Vault};
 use pando_storage::{CommitTimestamp, Lsn, SnapshotTimestamp};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{BlockProblem, SpaceError};
-use crate::base::FEATURE_MORE_CODECS;
 use crate::base::LogPosition;
+use crate::base::{FEATURE_ENCRYPTED, FEATURE_MORE_CODECS};
 use crate::base::{Fields, FormatError};
 use crate::base::{GRAIN_BYTES, Generation, Pointer, StoreId, UNIT_BYTES};
 
@@ -41,6 +42,7 @@ pub(crate) enum Shutdown {
 /// | class | bit | name | a store has it |
 /// |---|---|---|---|
 /// | incompatible | 0 | [`FEATURE_MORE_CODECS`] | once a block was stored in Snappy or zlib |
+/// | incompatible | 1 | [`FEATURE_ENCRYPTED`] | if it was made with a key |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FeatureMasks {
     /// A program that does not know them can use the store.
@@ -69,6 +71,8 @@ pub(crate) struct Superblock {
     /// Milliseconds since 1970 when the store was made, and when this generation was; for people.
     pub(super) created_millis: u64,
     pub(super) written_millis: u64,
+    /// Authenticates the fields before it, in an encrypted store.
+    pub(super) seal: Option<Seal>,
 }
 
 impl Superblock {
@@ -102,6 +106,34 @@ impl Superblock {
         self.generation
     }
 
+    /// Whether the store is encrypted.
+    pub(crate) const fn is_encrypted(&self) -> bool {
+        self.features.incompatible & FEATURE_ENCRYPTED != 0
+    }
+
+    /// This superblock with its seal, where the store is encrypted.
+    pub(crate) fn sealed_by(mut self, vault: Option<&Vault>) -> Superblock {
+        self.seal = None;
+        self.seal = vault.map(|vault| vault.seal(&self.bound(), &mut []));
+        self
+    }
+
+    /// Whether the fields are those that the seal was made for; always, where the store is not encrypted.
+    pub(crate) fn is_sealed_by(&self, vault: Option<&Vault>) -> bool {
+        match (vault, self.seal) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(vault), Some(mut seal)) => vault.unseal(&self.bound(), &mut seal).is_ok(),
+        }
+    }
+
+    /// The bytes that the seal authenticates.
+    fn bound(&self) -> Vec<u8> {
+        let mut bytes = self.encode_fields();
+        bytes.extend_from_slice(b"superblock");
+        bytes
+    }
+
     /// This state as the first generation of a new store.
     pub(crate) fn of_new_store(&self, store: StoreId, file_units: u64) -> Superblock {
         Superblock { store, file_units, shutdown: Shutdown::Running, ..self.clone() }
@@ -114,6 +146,16 @@ impl Superblock {
 
     /// One copy as it stands on disk.
     pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = self.encode_fields();
+        if let Some(seal) = &self.seal {
+            bytes.extend_from_slice(seal);
+        }
+        bytes.resize(BODY_BYTES, 0);
+        bytes.extend_from_slice(&xxh3_128(&bytes).to_le_bytes());
+        bytes
+    }
+
+    fn encode_fields(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(SUPERBLOCK_BYTES);
         let optional = |pointer: Option<Pointer>| pointer.map_or(Pointer::NONE, |pointer| pointer.encode());
         bytes.extend_from_slice(&MAGIC);
@@ -136,8 +178,6 @@ impl Superblock {
         bytes.extend_from_slice(&u32::from(self.shutdown == Shutdown::Clean).to_le_bytes());
         bytes.extend_from_slice(&self.created_millis.to_le_bytes());
         bytes.extend_from_slice(&self.written_millis.to_le_bytes());
-        bytes.resize(BODY_BYTES, 0);
-        bytes.extend_from_slice(&xxh3_128(&bytes).to_le_bytes());
         bytes
     }
 
@@ -158,7 +198,7 @@ impl Superblock {
                 reason,
             })
         };
-        Ok(Superblock {
+        let mut superblock = Superblock {
             features: FeatureMasks {
                 compatible: fields.u64("compatible features")?,
                 read_only_compatible: fields.u64("read-only compatible features")?,
@@ -188,7 +228,12 @@ impl Superblock {
             },
             created_millis: fields.u64("created")?,
             written_millis: fields.u64("written")?,
-        })
+            seal: None,
+        };
+        if superblock.is_encrypted() {
+            superblock.seal = Some(*fields.array::<SEAL_BYTES>("seal")?);
+        }
+        Ok(superblock)
     }
 }
 
@@ -234,7 +279,7 @@ impl SuperblockCopy {
 
 /// Refuses a store whose features this program does not know.
 pub(super) fn check_features(superblock: &Superblock, path: &Path) -> Result<(), SpaceError> {
-    let known = FEATURE_MORE_CODECS;
+    let known = FEATURE_MORE_CODECS | FEATURE_ENCRYPTED;
     let bits = (superblock.features.incompatible & !known) | superblock.features.read_only_compatible;
     if bits == 0 { Ok(()) } else { Err(SpaceError::Features { path: path.to_owned(), bits }) }
 }
@@ -292,6 +337,7 @@ mod tests {
             shutdown: Shutdown::Clean,
             created_millis: 1_767_225_600_000,
             written_millis: 1_767_225_600_001,
+            seal: None,
         }
     }
 

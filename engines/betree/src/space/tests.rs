@@ -8,6 +8,7 @@ mod blocks;
 mod checkpoints;
 mod crashes;
 mod damage;
+mod seals;
 mod toy;
 
 use std::path::Path;

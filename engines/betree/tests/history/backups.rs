@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pando_betree::{BackupJob, BackupProgress, Betree, restore, verify};
+use pando_betree::{BackupJob, BackupProgress, Betree, restore_encrypted, verify_keeping};
 use pando_storage::{BackupExtent, BackupRequest, Begin, Engine, ErrorKind, StorageError};
 
 use super::comparing::scan;
@@ -126,13 +126,17 @@ impl History {
         backups.restored += 1;
         let (to, environment) = (format!("/restored-{}", backups.restored), &self.simulation.environment);
         let to = Path::new(&to);
-        match restore(environment, chain, to) {
+        let key = self.encryption();
+        match restore_encrypted(environment, chain, to, key.as_ref()) {
             Err(error) if error.kind() == ErrorKind::InvalidInput => return false,
             outcome => drop(outcome.unwrap_or_else(|error| panic!("{}: {error:?}", self.label))),
         }
-        let report = verify(environment, to).unwrap_or_else(|error| panic!("{}: {error:?}", self.label));
+        let report = verify_keeping(environment, to, key.as_ref(), "")
+            .unwrap_or_else(|error| panic!("{}: {error:?}", self.label));
         assert!(report.is_sound(), "{}: {:?}", self.label, report.damage);
-        let engine = Betree::open(environment, to, tiny_options());
+        let mut options = tiny_options();
+        options.encryption = key.clone();
+        let engine = Betree::open(environment, to, options);
         let engine = engine.unwrap_or_else(|error| panic!("{}: {error:?}", self.label));
         let listed = engine.list_trees().expect("trees are listed");
         let names: Vec<&String> = listed.iter().map(|tree| &tree.name).collect();
@@ -151,7 +155,8 @@ impl History {
         drop(reader);
         engine.close().expect("the restored store closes");
         drop(engine);
-        let report = verify(environment, to).unwrap_or_else(|error| panic!("{}: {error:?}", self.label));
+        let report = verify_keeping(environment, to, key.as_ref(), "")
+            .unwrap_or_else(|error| panic!("{}: {error:?}", self.label));
         assert!(report.is_sound(), "{}: {:?}", self.label, report.damage);
         remove_store(environment, to);
         backups.checked += 1;

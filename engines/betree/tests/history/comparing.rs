@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pando_betree::{Betree, verify};
+use pando_betree::{Betree, verify_keeping};
 use pando_storage::{
     Begin, BlockingMode, Cursor, Direction, Engine, ErrorKind, KeyRange, StorageError, Transaction, TreeId,
 };
@@ -20,7 +20,8 @@ impl History {
             self.open().unwrap_or_else(|error| panic!("{}: {error:?}", self.label));
             return;
         }
-        let report = verify(environment, folder).unwrap_or_else(|error| panic!("{}: {error:?}", self.label));
+        let report = verify_keeping(environment, folder, self.encryption().as_ref(), "")
+            .unwrap_or_else(|error| panic!("{}: {error:?}", self.label));
         assert!(report.is_sound(), "{}: {:?}", self.label, report.damage);
         self.slices_seen += report.trees.iter().map(|tree| tree.slices).sum::<u64>();
         self.ranges_seen += report.trees.iter().map(|tree| tree.deleted_ranges).sum::<u64>();

@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use pando_betree::{Betree, Options};
 use pando_conformance::change::Change;
+use pando_encryption::{Cipher, Encryption, HeldKey, SecretKey};
 use pando_environment::{Environment, Random, SeededRandom, Simulation};
 use pando_storage::{
     Begin, BlockingMode, CheckRequest, Claim, CommitReceipt, Durability, Engine, ErrorKind, KeyRange,
@@ -101,6 +102,8 @@ pub struct History {
     /// Whether transactions go out of memory after a write or two; then many are larger, and committed in
     /// parts.
     pub spills: bool,
+    /// Whether the store and its backups are encrypted.
+    pub is_encrypted: bool,
     /// Slices that were waiting in inner nodes when the store was looked at after its end.
     pub slices_seen: u64,
     /// Range deletes that were not worked in, likewise.
@@ -157,6 +160,7 @@ impl History {
             backups: None,
             changes_layouts: false,
             spills: false,
+            is_encrypted: false,
             large_values: if seed.is_multiple_of(2) { 30 } else { 6 },
             slices_seen: 0,
             ranges_seen: 0,
@@ -206,7 +210,14 @@ impl History {
         if self.spills {
             options.transaction_memory_bytes = 300;
         }
+        options.encryption = self.encryption();
         options
+    }
+
+    fn encryption(&self) -> Option<Encryption> {
+        let key = SecretKey::from_bytes(&[7; 32]).expect("a key has 32 bytes");
+        self.is_encrypted
+            .then(|| Encryption { cipher: Cipher::Aes256Gcm, source: Arc::new(HeldKey::new(key)) })
     }
 
     pub fn engine(&self) -> &Arc<Betree> {

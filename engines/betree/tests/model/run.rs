@@ -5,8 +5,9 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pando_betree::{Betree, Options, verify};
+use pando_betree::{Betree, Options, verify_keeping};
 use pando_conformance::change::Change;
+use pando_encryption::{Cipher, Encryption, HeldKey, SecretKey};
 use pando_environment::{Environment, Random, SeededRandom, Simulation};
 use pando_storage::{
     Batch, BatchLimits, Begin, BlockingMode, CheckedEngine, Claim, Direction, Durability, Engine, Isolation,
@@ -450,7 +451,8 @@ impl Run {
     }
 
     fn verify(&self) {
-        let report = verify(&self.simulation.environment, &self.folder);
+        let report =
+            verify_keeping(&self.simulation.environment, &self.folder, self.options.encryption.as_ref(), "");
         let report = report.unwrap_or_else(|error| self.fail(&format!("verify: {error}")));
         if !report.is_sound() {
             self.fail(&format!("verify found {:?}", report.damage));
@@ -529,6 +531,11 @@ fn random_options(random: &SeededRandom) -> Options {
     options.log_budget_bytes = [1 << 20, 8 << 20][random.pick(2)];
     options.partition_bytes = [300, 2_000, 10_000][random.pick(3)];
     options.range_delete_entries = 0;
+    if random.pick(4) == 0 {
+        let key = SecretKey::from_bytes(&[7; 32]).expect("a key has 32 bytes");
+        let cipher = Cipher::ALL[random.pick(2)];
+        options.encryption = Some(Encryption { cipher, source: Arc::new(HeldKey::new(key)) });
+    }
     options
 }
 

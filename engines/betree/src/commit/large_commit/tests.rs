@@ -86,7 +86,7 @@ fn carry_out(
             return;
         }
         store.gate.log().write_through(store.gate.log().appended_lsn()).expect("the log is written");
-        let mut log = ReadBack::new(&store.environment, Path::new(FOLDER));
+        let mut log = ReadBack::new(&store.environment, Path::new(FOLDER), None);
         for step in 0..count {
             store.committer.apply_part(&mut decided, &mut log).expect("it is put in");
             if !go_on(2 + step) {

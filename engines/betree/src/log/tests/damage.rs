@@ -26,7 +26,9 @@ fn a_damaged_record_before_a_synced_one_is_refused() {
     log_of(&simulation, 10);
     simulation.disk.corrupt(&segment_path(1), |bytes| bytes[600] ^= 4);
     let folder = Path::new(FOLDER);
-    assert!(Log::check(&simulation.environment, folder, STORE, LogPosition::START, Lsn::ZERO).is_err());
+    assert!(
+        Log::check(&simulation.environment, folder, (STORE, None), LogPosition::START, Lsn::ZERO).is_err()
+    );
     assert!(matches!(problem(open(&simulation)), RecordProblem::DamagedBefore { .. }));
 }
 

@@ -65,7 +65,7 @@ fn a_record_is_read_back_from_its_place() {
     let places: Vec<LogPosition> =
         packed.map(|packed| log.append_packed(KIND, &packed).unwrap().place).collect();
     log.write_through(log.appended_lsn()).unwrap();
-    let mut back = ReadBack::new(&simulation.environment, Path::new(FOLDER));
+    let mut back = ReadBack::new(&simulation.environment, Path::new(FOLDER), None);
     for (place, payload) in places.iter().zip(&payloads).rev().chain(places.iter().zip(&payloads)) {
         assert_eq!(back.payload(*place).unwrap(), payload);
     }

@@ -52,7 +52,8 @@ fn replay_from_the_position_of_any_record_meets_every_record_after_it() {
     drop(log);
     for (lsn, position) in positions.into_iter().enumerate().step_by(13) {
         simulation.disk.kill();
-        let counted = Log::check(&simulation.environment, Path::new(FOLDER), STORE, position, Lsn::new(200));
+        let counted =
+            Log::check(&simulation.environment, Path::new(FOLDER), (STORE, None), position, Lsn::new(200));
         assert_eq!(counted.unwrap(), 201 - position.lsn().get());
         let encoded = LogPosition::decode(&position.encode()).unwrap();
         let (_log, records) = open_from(&simulation.environment, encoded, Lsn::new(200)).unwrap();
