@@ -217,6 +217,11 @@ test-legacy-clients: $(PYTHON) $(PYMONGO3) ## Programs of ten years ago: PyMongo
 	cd tests/legacy/mgo && go build -o $(CACHE)/legacy/mgo . && cd $(CURDIR)
 	PANDO="$(PANDO_DEV)" PYMONGO3="$(PYMONGO3)" JAVA_CLASSES="$(CACHE)/legacy" MGO="$(CACHE)/legacy/mgo" $(PYTHON) -m pytest -q tests/legacy
 
+.PHONY: test-driver-suites
+test-driver-suites: $(PYTHON) ## PyMongo's own suite of tests, whose failures all have a known reason; a quarter of an hour (TESTS="test/test_cursor.py …")
+	cargo build --package pando-server
+	PANDO="$(PANDO_DEV)" $(PYTHON) tests/suites/pymongo_suite.py --folder "$(CACHE)/suites" $(TESTS)
+
 .PHONY: test-histories
 test-histories: $(PYTHON) ## Histories of concurrent transactions, checked for isolation, with kill -9 (RUNS=1000 WORKLOAD=… SEED=… ARGUMENTS=…)
 	cargo build --package pando-server

@@ -215,7 +215,9 @@ def test_wrong_specifications_are_refused(db, collation, code):
 
 
 def test_options_that_do_not_go_together_are_refused(db, folded):
-    assert refusal(lambda: folded.create_index([("a", "hashed")])) == 115
+    for kind in ("text", "2d"):
+        assert refusal(lambda: folded.create_index([("k", kind)])) == 67
+        folded.create_index([("k", kind)], collation=SIMPLE)
     folded.create_index([("a", "hashed")], collation=SIMPLE)
     assert ids(folded.find({"a": "X"})) == [1, 2]
     assert refusal(lambda: db.command({"createIndexes": "folded", "indexes": [{"key": {"_id": 1}, "name": "_id_", "collation": SIMPLE}]})) == 2
@@ -298,3 +300,28 @@ def test_indexes_change_no_answer(db, default):
             assert db.indexed.count_documents(filter, **kept) == len(wanted)
             path = chance.choice(["s", "n", "o.s", "l"])
             assert len(db.indexed.distinct(path, filter, **kept)) == len(db.bare.distinct(path, filter, **kept)), (collation, filter, path)
+
+
+@pytest.mark.parametrize("key", [[("s", "hashed")], [("o", "hashed")], [("n", 1), ("s", "hashed")], [("s", 1), ("n", "hashed")], [("$**", 1)], [("o.$**", 1)],
+                                 [("p", "2dsphere"), ("s", 1)], [("s", 1), ("p", "2dsphere")]], ids=str)
+def test_indexes_of_every_kind_follow_their_collation(db, key):
+    rows = [{"_id": at, "s": word, "n": at % 3, "o": {"s": word, "n": at % 3}, "p": [at, at]} for at, word in enumerate(WORDS)]
+    plain, indexed = (db.create_collection(name, collation=NO_CASE) for name in ("plain", "indexed"))
+    indexed.create_index(key, name="k")
+    for collection in (plain, indexed):
+        collection.insert_many(rows)
+    near = {"p": {"$geoWithin": {"$centerSphere": [[5, 5], 0.2]}}}
+    used = set()
+    for word in WORDS:
+        for query in ({"s": word}, {"s": {"$in": [word, "E"]}}, {"s": {"$gt": word}}, {"o.s": word}, {"o": {"s": word, "n": 1}}, {"n": 1, "s": word}, {"s": word, **near}, {"s": {"$lte": word}, **near}):
+            for collation in (None, NO_ACCENTS, SIMPLE):
+                more = {} if collation is None else {"collation": collation}
+                assert ids(plain.find(query, **more)) == ids(indexed.find(query, **more)), (query, collation)
+                if "IXSCAN" in str(plan_of(indexed, find="indexed", filter=query, **more)):
+                    used.add(str(collation))
+    # An index of another collation has bounds for values without text alone.
+    assert str(None) in used
+    indexed.update_many({"s": "x"}, {"$set": {"s": "Changed", "o.s": "Changed"}})
+    indexed.delete_many({"s": "Y"})
+    assert indexed.database.command("validate", "indexed")["valid"]
+    assert ids(indexed.find({"s": "cHANGED"})) == [0, 1] and ids(indexed.find({"s": "y"})) == []

@@ -20,6 +20,7 @@
 use pando_catalog::index_keys::{GeneratedKeys, IndexKey};
 use pando_catalog::index_kind::{KeyGenerator, KeysWithoutArrays};
 use pando_catalog::{FieldKind, GeometryFault, IndexDescription, Multikey, WriteError};
+use pando_collation::TextOrder;
 use pando_document::{Number, RawDocument, RawValue};
 use pando_keyorder::{Direction, TypeBits};
 
@@ -121,6 +122,7 @@ pub(crate) struct GeoKeys {
     cells: GeoCells,
     fields: Vec<(Path, FieldKind)>,
     directions: Vec<Direction>,
+    order: TextOrder,
 }
 
 /// A part of a key.
@@ -147,6 +149,7 @@ impl GeoKeys {
             cells,
             fields: fields.iter().map(|field| (Path::new(&field.path), field.kind)).collect(),
             directions: fields.iter().map(|field| field.direction).collect(),
+            order: description.text_order.clone(),
         }
     }
 
@@ -317,7 +320,7 @@ impl GeoKeys {
                     continue;
                 }
             };
-            pando_keyorder::encode(value, *direction, &mut bytes, &mut type_bits);
+            self.order.encode(value, *direction, &mut bytes, &mut type_bits);
         }
         IndexKey { fields: bytes, type_bits: type_bits.as_bytes().to_vec() }
     }

@@ -12,12 +12,15 @@
 //! # Invariants
 //! - Equal values have equal hashes where a literal gives one. A decimal with a fraction is rounded, and a
 //!   double is cut, so that equal ones may differ: the planner gets no hash of such a number.
+//! - Under a collation a value with a string in it is hashed by its key bytes instead, so that strings that
+//!   are equal under its rules have one hash.
 //! - A document with an array at or on the way to an indexed field is refused, as in MongoDB.
 
 use md5::{Digest, Md5};
 use pando_catalog::index_keys::{GeneratedKeys, IndexKey};
 use pando_catalog::index_kind::{KeyGenerator, KeysWithoutArrays};
 use pando_catalog::{FieldKind, IndexDescription, Sparseness, WriteError};
+use pando_collation::TextOrder;
 use pando_document::{
     CanonicalType, DocumentError, DocumentWriter, Number, RawDocument, RawValue, canonical_type,
 };
@@ -31,10 +34,26 @@ pub fn hash_of(value: RawValue<'_>) -> Result<i64, DocumentError> {
     let mut hasher = Md5::new();
     hasher.update([0; 4]);
     add(&mut hasher, value, None)?;
-    let digest = hasher.finalize();
+    Ok(first_of(&hasher.finalize()))
+}
+
+/// The hash of a value in an index with this order of strings.
+///
+/// # Errors
+/// The value is a malformed document.
+pub(crate) fn hash_in(value: RawValue<'_>, order: &TextOrder) -> Result<i64, DocumentError> {
+    if order.agrees_on(&TextOrder::SIMPLE, value) {
+        return hash_of(value);
+    }
+    let mut bytes = Vec::with_capacity(32);
+    order.encode(value, Direction::Ascending, &mut bytes, &mut TypeBits::new());
+    Ok(first_of(&Md5::digest(&bytes)))
+}
+
+fn first_of(digest: &[u8]) -> i64 {
     let mut first = [0; 8];
     first.copy_from_slice(&digest[..8]);
-    Ok(i64::from_le_bytes(first))
+    i64::from_le_bytes(first)
 }
 
 fn add(hasher: &mut Md5, value: RawValue<'_>, name: Option<&str>) -> Result<(), DocumentError> {
@@ -116,9 +135,11 @@ fn bytes_of(value: RawValue<'_>) -> Vec<u8> {
     document
 }
 
-/// The hash that each value has which is equal to a literal; `None` where equal ones may differ.
-pub(crate) fn hash_of_literal(literal: RawValue<'_>) -> Option<i64> {
-    if has_one_hash(literal) { hash_of(literal).ok() } else { None }
+/// The hash that each value has which is equal to a literal in this order of strings; `None` where equal ones
+/// may differ.
+pub(crate) fn hash_of_literal(literal: RawValue<'_>, order: &TextOrder) -> Option<i64> {
+    let is_by_key = !order.agrees_on(&TextOrder::SIMPLE, literal);
+    if is_by_key || has_one_hash(literal) { hash_in(literal, order).ok() } else { None }
 }
 
 fn has_one_hash(literal: RawValue<'_>) -> bool {
@@ -146,6 +167,7 @@ pub(crate) struct HashedKeys {
     fields: Vec<(String, FieldKind)>,
     directions: Vec<Direction>,
     sparseness: Sparseness,
+    order: TextOrder,
 }
 
 impl HashedKeys {
@@ -155,6 +177,7 @@ impl HashedKeys {
             fields: fields.iter().map(|field| (field.path.clone(), field.kind)).collect(),
             directions: fields.iter().map(|field| field.direction).collect(),
             sparseness: description.sparse,
+            order: description.text_order.clone(),
         }
     }
 }
@@ -167,10 +190,10 @@ impl KeyGenerator for HashedKeys {
             let value = value_at(document, path)?;
             is_missing &= value.is_none();
             let value = match (value.unwrap_or(RawValue::Null), kind) {
-                (value, FieldKind::Hashed) => RawValue::Int64(hash_of(value)?),
+                (value, FieldKind::Hashed) => RawValue::Int64(hash_in(value, &self.order)?),
                 (value, _) => value,
             };
-            pando_keyorder::encode(value, *direction, &mut fields, &mut type_bits);
+            self.order.encode(value, *direction, &mut fields, &mut type_bits);
         }
         if is_missing && self.sparseness == Sparseness::Sparse {
             return Ok(GeneratedKeys::default());
@@ -249,12 +272,15 @@ mod tests {
 
     #[test]
     fn only_values_whose_equals_have_one_hash_are_looked_up() {
-        assert!(hash_of_literal(RawValue::Double(2.0)) == hash_of_literal(RawValue::Int32(2)));
-        assert!(hash_of_literal(RawValue::Int32(2)).is_some());
-        assert_eq!(hash_of_literal(RawValue::Double(1.5)), None);
-        assert_eq!(hash_of_literal(RawValue::MinKey), None);
+        assert!(
+            hash_of_literal(RawValue::Double(2.0), &TextOrder::SIMPLE)
+                == hash_of_literal(RawValue::Int32(2), &TextOrder::SIMPLE)
+        );
+        assert!(hash_of_literal(RawValue::Int32(2), &TextOrder::SIMPLE).is_some());
+        assert_eq!(hash_of_literal(RawValue::Double(1.5), &TextOrder::SIMPLE), None);
+        assert_eq!(hash_of_literal(RawValue::MinKey, &TextOrder::SIMPLE), None);
         let inner = doc! { "a": { "b": 1.5 } }.to_raw();
-        assert_eq!(hash_of_literal(RawValue::Document(&inner)), None);
+        assert_eq!(hash_of_literal(RawValue::Document(&inner), &TextOrder::SIMPLE), None);
     }
 
     #[test]

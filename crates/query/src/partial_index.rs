@@ -183,10 +183,6 @@ impl IndexPredicate for PartialPredicate {
 impl IndexFactory for IndexKinds {
     fn define(&self, specification: &RawDocument) -> Result<IndexDefinition, String> {
         let description = IndexDescription::from_specification(specification)?;
-        let is_special = description.is_wildcard() || description.hashed_field().is_some();
-        if is_special && !description.text_order.is_simple() {
-            return Err("an index with a wildcard or a hash has no collation".to_owned());
-        }
         let cells = GeoCells::of_specification(specification)?;
         let generator: Option<Arc<dyn KeyGenerator>> = match WildcardKeys::of(&description) {
             Some(keys) => Some(Arc::new(keys?)),

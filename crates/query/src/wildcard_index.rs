@@ -28,6 +28,7 @@ use pando_catalog::index_entry::FIELD_BYTES_MAX;
 use pando_catalog::index_keys::{GeneratedKeys, IndexKey};
 use pando_catalog::index_kind::{KeyGenerator, KeysWithoutArrays};
 use pando_catalog::{FieldKind, IndexDescription, Multikey, WriteError};
+use pando_collation::TextOrder;
 use pando_document::{RawArray, RawDocument, RawValue};
 use pando_keyorder::{Direction, TypeBits};
 
@@ -45,6 +46,7 @@ pub(crate) struct WildcardKeys {
     fields: Vec<Field>,
     directions: Vec<Direction>,
     wildcard: usize,
+    order: TextOrder,
 }
 
 #[derive(Debug)]
@@ -68,7 +70,14 @@ impl WildcardKeys {
             .collect();
         let mut directions: Vec<Direction> = fields.iter().map(|field| field.direction).collect();
         directions.insert(wildcard, Direction::Ascending);
-        Some(Ok(WildcardKeys { name: description.name.clone(), paths, fields, directions, wildcard }))
+        Some(Ok(WildcardKeys {
+            name: description.name.clone(),
+            paths,
+            fields,
+            directions,
+            wildcard,
+            order: description.text_order.clone(),
+        }))
     }
 
     fn is_compound(&self) -> bool {
@@ -220,15 +229,17 @@ impl<'d> Walk<'d, '_> {
 
     fn push(&mut self, path: RawValue<'_>, leaf: Leaf<'_>) -> Result<(), WriteError> {
         let (mut fields, mut type_bits) = (Vec::with_capacity(32), TypeBits::new());
+        let order = &self.generator.order;
         for (at, field) in self.generator.fields.iter().enumerate() {
             if at != self.generator.wildcard {
-                pando_keyorder::encode(self.regular[at], field.direction, &mut fields, &mut type_bits);
+                order.encode(self.regular[at], field.direction, &mut fields, &mut type_bits);
                 continue;
             }
+            // Names of fields compare by bytes.
             pando_keyorder::encode(path, Direction::Ascending, &mut fields, &mut type_bits);
             match leaf {
                 Leaf::Value(value) => {
-                    pando_keyorder::encode(value, field.direction, &mut fields, &mut type_bits);
+                    order.encode(value, field.direction, &mut fields, &mut type_bits);
                 }
                 Leaf::EmptyArray => pando_keyorder::encode_empty_array(field.direction, &mut fields),
             }

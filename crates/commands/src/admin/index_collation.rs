@@ -1,6 +1,5 @@
 //! The collation that a wanted index takes over from its collection.
 
-use pando_catalog::is_wildcard;
 use pando_collation::TextOrder;
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_query::shell_text::document_text;
@@ -13,8 +12,8 @@ use crate::{CommandError, ErrorCode};
 /// Gives the normalised specifications the collation that they take over. The simple one is spelled by none.
 ///
 /// # Errors
-/// An index on `_id` with another collation than its collection; one of hashes, words, geometry or
-/// all paths with a collation.
+/// An index on `_id` with another collation than its collection; one of words or of the plane with a
+/// collation.
 pub(super) fn taken_over(
     wanted: Vec<RawDocumentBuf>,
     of_collection: &TextOrder,
@@ -38,16 +37,10 @@ fn complete(wanted: RawDocumentBuf, of_collection: &TextOrder) -> Result<RawDocu
     if index_key_pattern::is_of_id(key) && given.is_some() && collation != inherited.map(|own| &**own) {
         return Err(other_than_ids(collation, inherited.map(|own| &**own)));
     }
-    if let Some(collation) = collation.filter(|_| is_text(key)) {
+    if let (Some(collation), Some(kind)) = (collation, kind_without_collation(key)) {
         return Err(CommandError::failed(
             ErrorCode::CannotCreateIndex,
-            format!("Index type 'text' does not support collation: {}", document_text(collation)),
-        ));
-    }
-    if collation.is_some() && (has_kinds(key) || has_wildcard(key)) {
-        return Err(CommandError::failed(
-            ErrorCode::CommandNotSupported,
-            "hashed, wildcard and geometry indexes with a collation are not supported; give the index the collation {locale: \"simple\"}",
+            format!("Index type '{kind}' does not support collation: {}", document_text(collation)),
         ));
     }
     if given.is_none() && collation.is_none() {
@@ -61,13 +54,16 @@ fn complete(wanted: RawDocumentBuf, of_collection: &TextOrder) -> Result<RawDocu
     Ok(completed.to_raw())
 }
 
-/// Whether a field of the key is not indexed by its value: its hash, or its cells.
-fn has_kinds(key: &RawDocument) -> bool {
-    key.iter().any(|field| matches!(field, Ok((_, RawValue::String(_)))))
-}
-
-fn has_wildcard(key: &RawDocument) -> bool {
-    key.iter().filter_map(|field| field.ok()).any(|(path, _)| is_wildcard(path))
+/// The kind of an index that has no collation: of words, or of cells of the plane.
+fn kind_without_collation(key: &RawDocument) -> Option<&'static str> {
+    let is_of_plane = || key.iter().any(|field| matches!(field, Ok((_, RawValue::String("2d")))));
+    if is_text(key) {
+        Some("text")
+    } else if is_of_plane() {
+        Some("2d")
+    } else {
+        None
+    }
 }
 
 fn other_than_ids(index: Option<&RawDocument>, collection: Option<&RawDocument>) -> CommandError {

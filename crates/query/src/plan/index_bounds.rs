@@ -100,7 +100,7 @@ fn of_hashes(predicates: &[&Predicate<'_>], order: &TextOrder) -> Option<Interva
             if !order.agrees_on(compared, literal) {
                 return None;
             }
-            points.push(Intervals::point(RawValue::Int64(hash_of_literal(literal)?), order));
+            points.push(Intervals::point(RawValue::Int64(hash_of_literal(literal, order)?), order));
             if matches!(literal, RawValue::Null) {
                 // It is equal to undefined as well.
                 points.push(Intervals::point(RawValue::Int64(hash_of(RawValue::Undefined).ok()?), order));
