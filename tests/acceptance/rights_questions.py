@@ -5,6 +5,8 @@ for lack of rights (13), or not. So a request may fail for any other reason, and
 where they are allowed.
 """
 
+import datetime
+
 import bson
 
 OWN, OTHER = "rights_own", "rights_other"
@@ -66,6 +68,25 @@ READS = {
     "$lookup": pipeline({"$lookup": {"from": "c", "localField": "a", "foreignField": "b", "as": "x"}}),
     "$unionWith": pipeline({"$unionWith": "c"}),
 }
+# Stages and options that came later: of a collection as READS.
+READS.update({
+    "$geoNear": pipeline({"$geoNear": {"near": [0, 0], "distanceField": "d"}}),
+    "$text": pipeline({"$match": {"$text": {"$search": "x"}}}),
+    "find $near": lambda c: {"find": c, "filter": {"p": {"$near": [0, 0]}}},
+    "tailable find": lambda c: {"find": c, "tailable": True},
+    "$collStats all": pipeline({"$collStats": {"latencyStats": {}, "storageStats": {}, "queryExecStats": {}}}),
+    "$collStats explained": lambda c: {"explain": {"aggregate": c, "pipeline": [{"$collStats": {"count": {}}}], "cursor": {}}},
+    "$collStats within $lookup": pipeline({"$lookup": {"from": "c", "pipeline": [{"$collStats": {"count": {}}}], "as": "x"}}),
+    "$indexStats within $unionWith": pipeline({"$unionWith": {"coll": "c", "pipeline": [{"$indexStats": {}}]}}),
+    "$planCacheStats within $unionWith": pipeline({"$unionWith": {"coll": "c", "pipeline": [{"$planCacheStats": {}}]}}),
+    "$indexStats behind": pipeline({"$match": {}}, {"$indexStats": {}}),
+    "$out explained": lambda c: {"explain": {"aggregate": c, "pipeline": [NOTHING, {"$out": "rights_out"}], "cursor": {}}},
+    "$merge explained": lambda c: {"explain": {"aggregate": c, "pipeline": [NOTHING, {"$merge": "rights_merge"}], "cursor": {}}},
+    "explain explain": lambda c: {"explain": {"explain": {"find": c}}},
+    "explain insert": lambda c: {"explain": {"insert": c, "documents": [{}]}},
+    "explain collStats": lambda c: {"explain": {"collStats": c}},
+    "find of two databases": lambda c: {"explain": {"find": c, "$db": OTHER}},
+})
 # Of a collection: requests that may change it.
 WRITES = {
     "insert": lambda c: {"insert": c, "documents": [{"_id": 1}]},
@@ -101,7 +122,33 @@ WRITES = {
     "cloneCollectionAsCapped": lambda c: {"cloneCollectionAsCapped": c + ".none", "toCollection": c + ".none2", "size": 4096},
     "drop": lambda c: {"drop": c + ".none"},
     "drop view": lambda c: {"drop": c + ".view"},
+    "create series": lambda c: {"create": c + ".series", "timeseries": {"timeField": "t"}},
+    "insert into series": lambda c: {"insert": c + ".series", "documents": [{"t": datetime.datetime(2026, 1, 1)}]},
+    "find series": lambda c: {"find": c + ".series"},
+    "find buckets": lambda c: {"find": "system.buckets." + c + ".series"},
+    "$unionWith series": lambda c: {"aggregate": "c", "pipeline": [{"$unionWith": c + ".series"}], "cursor": {}},
+    "$lookup buckets": lambda c: {"aggregate": "c", "pipeline": [
+        {"$lookup": {"from": "system.buckets." + c + ".series", "localField": "a", "foreignField": "b", "as": "x"}}], "cursor": {}},
+    "$indexStats series": lambda c: {"aggregate": c + ".series", "pipeline": [{"$indexStats": {}}], "cursor": {}},
+    "$collStats series": lambda c: {"aggregate": c + ".series", "pipeline": [{"$collStats": {"count": {}}}], "cursor": {}},
+    "collStats series": lambda c: {"collStats": c + ".series"},
+    "validate series": lambda c: {"validate": c + ".series"},
+    "collMod series": lambda c: {"collMod": c + ".series", "timeseries": {"granularity": "minutes"}},
+    "createIndexes series": lambda c: {"createIndexes": c + ".series", "indexes": [{"key": {"a": 1}, "name": "a_1"}]},
+    "listIndexes series": lambda c: {"listIndexes": c + ".series"},
+    "create view of series": lambda c: {"create": c + ".over", "viewOn": c + ".series", "pipeline": []},
+    "create view of buckets": lambda c: {"create": c + ".raw", "viewOn": "system.buckets." + c + ".series", "pipeline": []},
+    "collMod view lookup": lambda c: {"collMod": c + ".view", "viewOn": c, "pipeline": [
+        {"$facet": {"a": [{"$lookup": {"from": "other", "pipeline": [{"$unionWith": "third"}], "as": "x"}}]}}]},
+    "$out into view": lambda c: {"aggregate": c, "pipeline": [NOTHING, {"$out": c + ".view"}], "cursor": {}},
+    "$merge into view": lambda c: {"aggregate": c, "pipeline": [NOTHING, {"$merge": c + ".view"}], "cursor": {}},
+    "drop series": lambda c: {"drop": c + ".series"},
+    "drop over": lambda c: {"drop": c + ".over"},
+    "drop raw": lambda c: {"drop": c + ".raw"},
 }
+# Of the collections of users and roles: writes that find none.
+ACCOUNTS = [("admin", "system.users"), ("admin", "system.roles"), (OWN, "system.users"), ("config", "system.sessions")]
+ON_ACCOUNTS = ["update", "update bypass", "delete", "findAndModify update", "findAndModify remove", "$merge fail", "createIndexes"]
 # Of a database.
 ON_DATABASES = {
     "dbStats": {"dbStats": 1},
@@ -113,6 +160,14 @@ ON_DATABASES = {
     "profile read": {"profile": -1},
     "profile set": {"profile": 0},
     "profile slowms": {"profile": -1, "slowms": 100},
+    "$documents to lookup": {"aggregate": 1, "pipeline": [
+        {"$documents": [{"a": 1}]}, {"$lookup": {"from": "c", "localField": "a", "foreignField": "b", "as": "x"}}], "cursor": {}},
+    "$documents to $merge": {"aggregate": 1, "pipeline": [{"$documents": []}, {"$merge": "rights_merge"}], "cursor": {}},
+    "$listLocalSessions": {"aggregate": 1, "pipeline": [{"$listLocalSessions": {}}], "cursor": {}},
+    "$listLocalSessions all": {"aggregate": 1, "pipeline": [{"$listLocalSessions": {"allUsers": True}}], "cursor": {}},
+    "$listLocalSessions users": {"aggregate": 1, "pipeline": [{"$listLocalSessions": {"users": [{"user": "u", "db": "d"}]}}], "cursor": {}},
+    "$changeStream of all": {"aggregate": 1, "pipeline": [{"$changeStream": {}}], "cursor": {}},
+    "$currentOp elsewhere": {"aggregate": 1, "pipeline": [{"$currentOp": {"allUsers": True}}], "cursor": {}},
     "$documents": {"aggregate": 1, "pipeline": [{"$documents": [{"a": 1}]}], "cursor": {}},
     "usersInfo all": {"usersInfo": 1},
     "usersInfo own": {"usersInfo": {"user": "read", "db": OWN}},
@@ -224,6 +279,15 @@ RENAMES = {
     "rename admin": rename("admin.none", "admin.none2"),
     "rename system": rename(f"{OWN}.system.js", f"{OWN}.none2"),
     "rename to system": rename(f"{OWN}.none", f"{OWN}.system.js"),
+    "rename users": rename("admin.system.users", f"{OWN}.none2"),
+    "rename to users": rename(f"{OWN}.none", "admin.system.users"),
+    "rename to roles": rename(f"{OWN}.none", "admin.system.roles"),
+    "rename buckets": rename(f"{OWN}.system.buckets.none", f"{OWN}.none2"),
+    "rename to buckets": rename(f"{OWN}.none", f"{OWN}.system.buckets.none2"),
+    "rename profile": rename(f"{OWN}.system.profile", f"{OWN}.none2"),
+    "rename to config": rename(f"{OWN}.none", "config.none2"),
+    "rename from admin": rename("admin.none", f"{OWN}.none2"),
+    "rename within other to own": rename(f"{OTHER}.none", f"{OWN}.none2", dropTarget=True),
 }
 # Pipelines that read more than their own collection: of the database OWN on the collection c.
 PIPELINES = {
@@ -243,9 +307,34 @@ PIPELINES = {
     "$merge pipeline": [NOTHING, {"$merge": {"into": "rights_merge", "whenMatched": [{"$set": {"a": 1}}]}}],
     "$merge replace": [NOTHING, {"$merge": {"into": "rights_merge", "whenMatched": "replace"}}],
     "$merge matched fail": [NOTHING, {"$merge": {"into": "rights_merge", "whenMatched": "fail"}}],
+    "$facet nested": [{"$facet": {"a": [{"$lookup": {"from": "c", "pipeline": [{"$unionWith": "system.profile"}], "as": "x"}}]}}],
+    "$facet graph": [{"$facet": {"a": [
+        {"$graphLookup": {"from": "system.profile", "startWith": "$a", "connectFromField": "a", "connectToField": "b", "as": "x"}}]}}],
+    "$facet $out": [{"$facet": {"a": [{"$out": "rights_out"}]}}],
+    "$facet $collStats": [{"$facet": {"a": [{"$collStats": {"count": {}}}]}}],
+    "$facet $indexStats": [{"$facet": {"a": [{"$indexStats": {}}]}}],
+    "$unionWith lookup": [{"$unionWith": {"coll": "c", "pipeline": [
+        {"$lookup": {"from": "system.profile", "localField": "a", "foreignField": "b", "as": "x"}}]}}],
+    "$unionWith documents": [{"$unionWith": {"pipeline": [{"$documents": [{"a": 1}]}]}}],
+    "$unionWith documents lookup": [{"$unionWith": {"pipeline": [
+        {"$documents": [{"a": 1}]}, {"$lookup": {"from": "system.profile", "localField": "a", "foreignField": "b", "as": "x"}}]}}],
+    "$lookup documents": [{"$lookup": {"pipeline": [{"$documents": [{"a": 1}]}], "as": "x"}}],
+    "$lookup union": [{"$lookup": {"from": "c", "pipeline": [{"$unionWith": "system.profile"}], "as": "x"}}],
+    "$lookup facet": [{"$lookup": {"from": "c", "pipeline": [{"$facet": {"a": [{"$unionWith": "system.profile"}]}}], "as": "x"}}],
+    "$lookup $out": [{"$lookup": {"from": "c", "pipeline": [{"$out": "rights_out"}], "as": "x"}}],
+    "$lookup $currentOp": [{"$lookup": {"from": "c", "pipeline": [{"$currentOp": {"allUsers": True}}], "as": "x"}}],
+    "$unionWith $listSessions": [{"$unionWith": {"coll": "c", "pipeline": [{"$listSessions": {"allUsers": True}}]}}],
+    "$lookup buckets": [{"$lookup": {"from": "system.buckets.s", "localField": "a", "foreignField": "b", "as": "x"}}],
+    "$unionWith buckets": [{"$unionWith": "system.buckets.s"}],
+    "$out to users": [NOTHING, {"$out": {"db": "admin", "coll": "no.system.users"}}],
+    "$merge to users": [NOTHING, {"$merge": {"into": {"db": "admin", "coll": "system.users"}, "whenNotMatched": "discard"}}],
+    "$merge to roles": [NOTHING, {"$merge": {"into": {"db": "admin", "coll": "system.roles"}, "whenNotMatched": "fail"}}],
+    "$merge to buckets": [NOTHING, {"$merge": {"into": "system.buckets.none", "whenNotMatched": "discard"}}],
+    "$merge to config": [NOTHING, {"$merge": {"into": {"db": "config", "coll": "rights_merge"}, "whenNotMatched": "discard"}}],
     "$changeStream": [{"$changeStream": {}}],
     "$listSessions": [{"$listSessions": {}}],
     "$listSessions all": [{"$listSessions": {"allUsers": True}}],
+    "$listSessions users": [{"$listSessions": {"users": [{"user": "u", "db": "d"}]}}],
 }
 
 
@@ -258,6 +347,11 @@ def questions():
     for name, make in WRITES.items():
         for database, collection in CHANGED:
             yield f"{name} {database}.{collection}", database, make(collection)
+    for name in ON_ACCOUNTS:
+        for database, collection in ACCOUNTS:
+            yield f"{name} {database}.{collection}", database, WRITES[name](collection)
+    yield "$listSessions config", "config", {"aggregate": "system.sessions", "pipeline": [{"$listSessions": {}}], "cursor": {}}
+    yield "$listSessions all config", "config", {"aggregate": "system.sessions", "pipeline": [{"$listSessions": {"allUsers": True}}], "cursor": {}}
     for name, request in ON_DATABASES.items():
         for database in DATABASES:
             if name == "dropAllUsersFromDatabase":

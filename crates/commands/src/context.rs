@@ -22,6 +22,7 @@ use pando_query::filter::Filter;
 use pando_query::plan::{Plan, point_lookup};
 use pando_query::time_series::BUCKETS_PREFIX;
 
+use self::account_changes::AccountChange;
 use crate::cursors::Cursors;
 use crate::error::Failure;
 use crate::generic_arguments::{ReadConcern, ReadLevel, WriteConcern};
@@ -69,7 +70,7 @@ pub(crate) struct Context<'c> {
     /// Units of work that the request has ended with success.
     units: u32,
     /// The request may have changed users or roles.
-    changes_accounts: bool,
+    account_change: AccountChange,
 }
 
 /// A wait without a thread, after which a request is handled again.
@@ -164,7 +165,7 @@ impl<'c> Context<'c> {
             notes,
             suspended: None,
             units: 0,
-            changes_accounts: false,
+            account_change: AccountChange::None,
         }
     }
 

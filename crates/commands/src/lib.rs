@@ -39,6 +39,7 @@
 //! Between the modules of this folder; `cargo xtask layers` refuses any other.
 //!
 //! ```arrows
+//! audit -> operations
 //! connection -> audit
 //! shared_state -> audit
 //! context -> audit
@@ -69,7 +70,7 @@
 //! durability_wait -> operations
 //! intent_wait -> operations, shared_state
 //! tail_wait -> cursor_facts, operations, shared_state
-//! ttl_monitor -> connection, context, crud, generic_arguments, shared_state, write_gate
+//! ttl_monitor -> accounts, connection, context, crud, generic_arguments, shared_state, write_gate
 //! unit_of_work -> connection, context, intent_wait, shared_state
 //! cursor_reply -> context, cursor_facts, cursors, operations
 //! context -> access, accounts, connection, cursors, generic_arguments, intent_wait, operations, reader

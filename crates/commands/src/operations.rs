@@ -24,6 +24,7 @@ mod command_copy;
 mod connection_record;
 mod listed_request;
 mod report;
+mod stored_secrets;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,6 +40,7 @@ pub(crate) use self::connection_record::{
 };
 pub(crate) use self::listed_request::{RequestFacts, kind_of, namespace_of, statement_of};
 pub(crate) use self::report::{Surroundings, connection_document, cursor_document, write_transaction};
+pub(crate) use self::stored_secrets::without_keys;
 use crate::session_id::SessionId;
 
 /// See the module's head.

@@ -26,6 +26,7 @@ use pando_catalog::{BlockingMode, Interruption, Namespace, Operation};
 use pando_environment::{Monotonic, Step, Task};
 use parking_lot::Mutex;
 
+use crate::accounts::store;
 use crate::connection::ConnectionState;
 use crate::context::{Addressed, Attempt, Context, RequestForm};
 use crate::crud::expiry;
@@ -125,6 +126,10 @@ impl Passes {
         let outcome = catch_unwind(AssertUnwindSafe(|| self.try_remove(&index, &mut removed)));
         self.shared.ttl.count_removed(removed);
         let ExpiringIndex { namespace, name } = &index;
+        if store::has(namespace.database(), namespace.collection()) {
+            // A user may have expired. Also after a failure: a part may have been removed.
+            self.shared.access.note_change();
+        }
         match outcome {
             Ok(Ok(())) if removed >= expiry::REMOVAL_DOCUMENTS_MAX => self.queue.push_back(index),
             Ok(Ok(())) => {}

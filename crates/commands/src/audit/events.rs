@@ -3,6 +3,7 @@
 use pando_document::{Document, RawDocument, RawValue, Value, doc};
 
 use super::AuditEvent;
+use crate::operations::without_keys;
 use crate::{ErrorCode, Request};
 
 /// How the parameters of an event are made of a request.
@@ -76,7 +77,8 @@ pub(super) fn of_request(request: &Request<'_>, result: i32) -> Vec<AuditEvent> 
     let Some(&(_, kind, shape)) = EVENTS.iter().find(|(command, ..)| *command == name) else {
         return Vec::new();
     };
-    let body = request.body;
+    let hidden = without_keys(request.body, &|name| name == "pwd");
+    let body = hidden.as_deref().unwrap_or(request.body);
     let database = text(body, "$db");
     let named = value.as_str().unwrap_or_default();
     let params = match shape {
@@ -109,7 +111,9 @@ pub(super) fn of_refusal(request: &Request<'_>) -> AuditEvent {
     };
     let mut param = doc! { "command": name, "ns": namespace };
     if request.body.as_bytes().len() <= ARGUMENTS_BYTES_MAX {
-        let mut arguments = fields(request.body);
+        // Also the password of a command that is to be explained.
+        let hidden = without_keys(request.body, &|name| name == "pwd");
+        let mut arguments = fields(hidden.as_deref().unwrap_or(request.body));
         for secret in SECRETS {
             arguments.remove(secret);
         }

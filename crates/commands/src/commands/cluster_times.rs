@@ -70,6 +70,7 @@ impl Commands {
         if context.changes_accounts() {
             // Also after a failure: a part of its writes may have been committed.
             self.shared.access.note_change();
+            context.audit_direct_change(command.name, &outcome);
         }
         outcome?;
         if context.read.level == ReadLevel::Linearizable {

@@ -6,7 +6,13 @@ use pando_catalog::Namespace;
 use pando_document::doc;
 
 use super::Context;
+use crate::CommandError;
+use crate::accounts::store;
 use crate::audit::AuditEvent;
+
+/// Commands that write documents. Others that touch a collection have events of their own.
+const WRITERS: [&str; 7] =
+    ["aggregate", "bulkWrite", "delete", "findAndModify", "findandmodify", "insert", "update"];
 
 impl Context<'_> {
     /// Tells the audit trail of a login, or of one that has failed with this code.
@@ -15,6 +21,24 @@ impl Context<'_> {
             let (name, database) = user.map_or(("", ""), |user| (&*user.name, &*user.database));
             let param = doc! { "user": name, "db": database, "mechanism": mechanism };
             let event = AuditEvent { kind: "authenticate", param, result };
+            trail.record(self.connection.audit_parties(), self.shared.audit_stamp(), &event);
+        }
+    }
+
+    /// Tells the audit trail of a request that may have written to the collection of users or roles itself.
+    /// The documents stay out: they have keys.
+    #[cold]
+    pub fn audit_direct_change(&self, command: &str, outcome: &Result<(), CommandError>) {
+        let (Some(trail), Some(name)) = (&self.shared.options.audit, self.written_accounts()) else { return };
+        let result = match outcome {
+            Ok(()) => 0,
+            Err(CommandError::Failed(failure)) => failure.code.code(),
+            // It is handled again.
+            Err(CommandError::WouldBlock(_)) => return,
+        };
+        if WRITERS.contains(&command) {
+            let param = doc! { "ns": format!("{}.{name}", store::DATABASE), "operation": command };
+            let event = AuditEvent { kind: "directAuthMutation", param, result };
             trail.record(self.connection.audit_parties(), self.shared.audit_stamp(), &event);
         }
     }

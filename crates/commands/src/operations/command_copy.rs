@@ -1,11 +1,13 @@
 //! The copy of a command that lists of operations and logs show: without secrets, and cut to a size.
 //!
 //! 1. Documents to insert are left out, and the statements of updates and deletes if there are several.
-//! 2. The value of a field with a secret becomes `xxx`.
+//! 2. The value of a field with a secret becomes `xxx`, and so do the keys of users at any depth.
 //! 3. A longer rest becomes `{$truncated: "..."}`, the beginning of its text, beside the comment.
 
 use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue};
 use pando_query::shell_text::value_text;
+
+use super::stored_secrets::{HIDDEN, is_key, without_keys};
 
 /// Bytes of a command that is shown whole.
 const COMMAND_BYTES_MAX: usize = 1024;
@@ -13,9 +15,6 @@ const COMMAND_BYTES_MAX: usize = 1024;
 const TEXT_CHARACTERS_MAX: usize = 1000;
 /// Bytes of a value whose text is made. Of longer ones no text is shown.
 const VALUE_BYTES_MAX: usize = 16 * 1024;
-/// The text in the place of a secret.
-const HIDDEN: &str = "xxx";
-
 /// A field that is a secret in every command.
 const PASSWORD: &str = "pwd";
 
@@ -42,31 +41,52 @@ pub(crate) fn command_copy(body: &RawDocument) -> RawDocumentBuf {
     // A password also where the name of the command is a slip.
     let is_secret = |field: &str| field == PASSWORD || secrets.contains(&field);
     let is_plain = secrets.is_empty() && bulk.is_empty() && !matches!(body.get(PASSWORD), Ok(Some(_)));
+    let is_within = |field: &str| name == "explain" && field == PASSWORD;
     if is_plain && body.as_bytes().len() <= COMMAND_BYTES_MAX {
-        return body.to_owned();
+        return without_keys(body, &is_within).unwrap_or_else(|| body.to_owned());
     }
     let shown = body.iter().map_while(Result::ok).filter(|(field, _)| *field != bulk);
     let shown = shown.map(|(field, value)| match is_secret(field) {
         true => (field, RawValue::String(HIDDEN)),
         false => (field, value),
     });
-    cut(shown, body)
+    cut(shown, body, &is_within)
 }
 
 /// The copy of a document that stands for a command, such as one statement of an update.
 pub(crate) fn statement_copy(statement: &RawDocument) -> RawDocumentBuf {
     if statement.as_bytes().len() <= COMMAND_BYTES_MAX {
-        return statement.to_owned();
+        return without_keys(statement, &|_| false).unwrap_or_else(|| statement.to_owned());
     }
-    cut(statement.iter().map_while(Result::ok), statement)
+    cut(statement.iter().map_while(Result::ok), statement, &|_| false)
 }
 
-fn cut<'a>(fields: impl Iterator<Item = (&'a str, RawValue<'a>)>, body: &'a RawDocument) -> RawDocumentBuf {
+/// The value of a field without the keys of users, in a document of its own; `None` if it has none.
+fn hidden_keys(field: &str, value: RawValue<'_>, is_within: &dyn Fn(&str) -> bool) -> Option<RawDocumentBuf> {
+    if !is_key(field) && !matches!(value, RawValue::Document(_) | RawValue::Array(_)) {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    let mut alone = DocumentWriter::begin(&mut bytes);
+    alone.append(field, value);
+    alone.finish();
+    without_keys(RawDocument::from_bytes(&bytes).ok()?, is_within)
+}
+
+fn cut<'a>(
+    fields: impl Iterator<Item = (&'a str, RawValue<'a>)>,
+    body: &'a RawDocument,
+    is_within: &dyn Fn(&str) -> bool,
+) -> RawDocumentBuf {
     let mut bytes = Vec::with_capacity(COMMAND_BYTES_MAX.min(body.as_bytes().len()));
     let mut writer = DocumentWriter::begin(&mut bytes);
     let mut text = String::from("{ ");
     let mut is_whole = true;
     for (field, value) in fields {
+        // Of longer values nothing is shown.
+        let hidden =
+            if bytes_of(value) <= VALUE_BYTES_MAX { hidden_keys(field, value, is_within) } else { None };
+        let value = hidden.as_ref().and_then(|hidden| hidden.get(field).ok()?).unwrap_or(value);
         is_whole &= bytes_of(value) <= COMMAND_BYTES_MAX;
         if is_whole {
             writer.append(field, value);
@@ -92,7 +112,9 @@ fn cut<'a>(fields: impl Iterator<Item = (&'a str, RawValue<'a>)>, body: &'a RawD
     if let Ok(Some(comment)) = body.get("comment")
         && bytes_of(comment) <= COMMAND_BYTES_MAX
     {
-        writer.append("comment", comment);
+        let hidden = hidden_keys("comment", comment, is_within);
+        let shown = hidden.as_ref().and_then(|hidden| hidden.get("comment").ok()?);
+        writer.append("comment", shown.unwrap_or(comment));
     }
     writer.finish();
     RawDocumentBuf::from_vec(bytes).unwrap_or_default()

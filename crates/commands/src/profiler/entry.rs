@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use pando_catalog::{DeviceReads, UsageFigures};
 use pando_document::{
-    Document, DocumentError, DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Value, doc,
+    Document, DocumentError, DocumentWriter, RawDocument, RawDocumentBuf, RawValue, doc,
 };
 use pando_query::execute::{Counters, ExecutionFigures};
 use pando_query::explain::{Effect, PlanSummary, executed};
 
 use crate::Request;
 use crate::error::Failure;
-use crate::operations::{ConnectionRecord, command_copy, kind_of, namespace_of, statement_of};
+use crate::operations::{ConnectionRecord, command_copy, kind_of, namespace_of, statement_of, without_keys};
 use crate::request_notes::RequestNotes;
 
 /// Bytes of a reply's message around its document: the header, the flags, and the kind of its section.
@@ -78,7 +78,8 @@ impl ObservedRequest<'_> {
             out.append_str("planSummary", plan);
         }
         if let Some(stages) = self.execution_stages() {
-            out.append_value("execStats", &Value::Document(stages));
+            let raw = stages.to_raw();
+            out.append_raw_document("execStats", without_keys(&raw, &|_| false).as_deref().unwrap_or(&raw));
         }
         out.append_date_time("ts", self.now_ms);
         out.append_str("client", &host_of(self.record.peer()));
