@@ -58,7 +58,6 @@ def events(server):
 @pytest.mark.parametrize("name, database, request_", [
     ("update", "admin", {"update": "system.users", "updates": [{"q": BOB, "u": {"$set": {"roles": []}}}]}),
     ("findAndModify", "admin", {"findAndModify": "system.users", "query": BOB, "update": {"$set": {"roles": []}}}),
-    ("aggregate", "shop", {"aggregate": 1, "pipeline": [{"$documents": [{"_id": "admin.bob", "roles": []}]}, MERGE], "cursor": {}}),
     ("bulkWrite", "admin", {"bulkWrite": 1, "ops": [{"update": 0, "filter": BOB, "updateMods": {"$set": {"roles": []}}}],
                             "nsInfo": [{"ns": "admin.system.users"}]}),
     ("delete", "admin", {"delete": "system.users", "deletes": [{"q": BOB, "limit": 1}]}),

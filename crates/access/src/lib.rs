@@ -2,6 +2,7 @@
 //!
 //! - [`scram_client`]: the client's side of SCRAM.
 //! - [`scram`]: the server's side of SCRAM-SHA-1 and SCRAM-SHA-256, and the credentials that are stored.
+//! - [`plain`]: the message of PLAIN.
 //! - [`Privilege`]: actions ([`Action`]) on a resource ([`Resource`]).
 //! - [`Role`]: privileges, and roles that are inherited. [`built_in_roles`] has those that are always there;
 //!   [`role::resolve`] follows the inheritance.
@@ -19,6 +20,7 @@ mod action_set;
 mod authority;
 pub mod built_in_roles;
 mod name;
+pub mod plain;
 mod privilege;
 mod resource;
 pub mod role;

@@ -162,6 +162,14 @@ impl Credential {
         let server_key = mechanism.hmac(&salted, b"Server Key");
         Credential { mechanism, rounds, salt: salt.to_vec(), stored_key, server_key }
     }
+
+    /// Whether a password of this user has these keys. It takes as long for a wrong one.
+    pub fn is_of(&self, user: &str, password: &str) -> bool {
+        let Ok(secret) = self.mechanism.secret(user, password) else { return false };
+        let derived = Credential::derive(self.mechanism, &secret, &self.salt, self.rounds);
+        let has_stored_key = derived.stored_key.ct_eq(&self.stored_key);
+        bool::from(has_stored_key & derived.server_key.ct_eq(&self.server_key))
+    }
 }
 
 /// Credentials of users that there are not: an exchange with one of them looks like that of a user whose
@@ -370,6 +378,16 @@ mod tests {
             assert!(decoy.salt != decoys.credential(mechanism, "admin", "bob").salt);
             assert!(decoy.salt != decoys.credential(mechanism, "test", "ada").salt);
             assert!(decoy.salt != Decoys::new(b"other").credential(mechanism, "admin", "ada").salt);
+        }
+    }
+
+    #[test]
+    fn a_password_is_known_by_its_keys() {
+        for mechanism in Mechanism::ALL {
+            let secret = mechanism.secret("ada", "pencil").unwrap();
+            let credential = Credential::derive(mechanism, &secret, b"salt", 2);
+            assert!(credential.is_of("ada", "pencil") && !credential.is_of("ada", "pencils"));
+            assert!(!Decoys::new(b"seed").credential(mechanism, "admin", "ada").is_of("ada", "pencil"));
         }
     }
 

@@ -13,6 +13,7 @@
 mod conversation;
 mod failed_logins;
 mod login;
+mod login_counters;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -25,6 +26,7 @@ use parking_lot::Mutex;
 pub(crate) use self::conversation::{Answer, Conversation, Exchanges};
 use self::failed_logins::FailedLogins;
 pub(crate) use self::login::Login;
+pub(crate) use self::login_counters::{LoginCounters, MECHANISMS as LOGIN_MECHANISMS, Place};
 use crate::accounts::{Ends, store};
 use crate::session_id::{SessionId, SessionOwner};
 use crate::{CommandError, ErrorCode};
@@ -37,6 +39,16 @@ pub enum AccessControl {
     Off,
     /// Yes: the roles of its user say what a client may do.
     On,
+}
+
+/// Whether a client may log in by sending its password as it is (PLAIN).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PlainLogins {
+    /// No.
+    #[default]
+    Refused,
+    /// Yes, over TLS or through the unix socket.
+    Offered,
 }
 
 /// The standing of a client.
@@ -60,6 +72,7 @@ pub(crate) struct AccessState {
     /// There is a user or a role. Stays until the store is closed, as in MongoDB.
     has_accounts: AtomicBool,
     pub failed_logins: FailedLogins,
+    pub logins: LoginCounters,
     /// Held by a request that changes users or roles.
     pub turn: Mutex<()>,
     /// The secret of decoys where the store has no users.
@@ -74,6 +87,7 @@ impl AccessState {
             generation: AtomicU64::new(1),
             has_accounts: AtomicBool::new(false),
             failed_logins: FailedLogins::default(),
+            logins: LoginCounters::default(),
             turn: Mutex::default(),
             seed,
         }

@@ -472,12 +472,6 @@ impl Commands {
         Ok(returned)
     }
 
-    /// Whether a client may send requests of any size and in its own time: one that has logged in, and every
-    /// one without access control.
-    pub fn is_trusted(&self, connection: &ConnectionState) -> bool {
-        !self.shared.access.is_on() || connection.login().is_some()
-    }
-
     /// Counts a message that the network has brought on a connection, and its reply.
     pub fn count_message(&self, connection: &ConnectionState, traffic: MessageTraffic) {
         self.shared.counters.count_message(connection.id(), traffic);

@@ -30,6 +30,10 @@ pub struct ConnectionState {
     local_address: Option<String>,
     /// The subject of the certificate that its client has shown, in the form of RFC 2253.
     certificate_subject: Option<Arc<str>>,
+    /// Its bytes are encrypted, or stay on this machine.
+    is_protected: bool,
+    /// The user of the client's process, where such users are logged in.
+    process_user: Option<Arc<str>>,
     /// The client's description of itself in its first `hello`.
     client: Option<RawDocumentBuf>,
     /// The compressors that both sides speak, in the client's order.
@@ -125,6 +129,8 @@ impl Clone for ConnectionState {
             peer: self.peer.clone(),
             local_address: self.local_address.clone(),
             certificate_subject: self.certificate_subject.clone(),
+            is_protected: self.is_protected,
+            process_user: self.process_user.clone(),
             client: self.client.clone(),
             compressors: self.compressors.clone(),
             suspended: None,
@@ -157,6 +163,8 @@ impl ConnectionState {
             peer,
             local_address: None,
             certificate_subject: None,
+            is_protected: false,
+            process_user: None,
             client: None,
             compressors: Vec::new(),
             suspended: None,
@@ -184,6 +192,23 @@ impl ConnectionState {
         ConnectionState { local_address, ..self }
     }
 
+    /// The same through a unix socket. The user of the client's process is given where such users are logged
+    /// in.
+    #[must_use]
+    pub fn on_this_machine(self, process_user: Option<Arc<str>>) -> ConnectionState {
+        ConnectionState { is_protected: true, process_user, ..self }
+    }
+
+    /// Whether its bytes are encrypted, or stay on this machine.
+    pub(crate) fn is_protected(&self) -> bool {
+        self.is_protected
+    }
+
+    /// The user of the client's process, where such users are logged in.
+    pub(crate) fn process_user(&self) -> Option<&str> {
+        self.process_user.as_deref()
+    }
+
     /// Its ends, its user and the roles of that, as the audit trail shows them.
     pub(crate) fn audit_parties(&self) -> Parties {
         let (mut users, mut roles) = (Vec::new(), Vec::new());
@@ -199,6 +224,7 @@ impl ConnectionState {
     /// Its TLS handshake is complete. The client has shown a certificate with this subject, or none.
     pub fn secure(&mut self, certificate_subject: Option<String>) {
         self.certificate_subject = certificate_subject.map(Arc::from);
+        self.is_protected = true;
     }
 
     /// The subject of the certificate that its client has shown.

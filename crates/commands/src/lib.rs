@@ -40,6 +40,7 @@
 //!
 //! ```arrows
 //! audit -> operations
+//! rights -> operations
 //! connection -> audit
 //! shared_state -> audit
 //! context -> audit
@@ -59,9 +60,11 @@
 //! admin -> context, cursor_reply, default_concerns, fail_points, generic_arguments, open_load
 //! admin -> rights, sessions, system_profile, validation, views
 //! default_concerns -> generic_arguments
-//! diagnostic -> connection, context, fail_points, generic_arguments, operations, profiler, server_counters
+//! diagnostic -> access, connection, context, fail_points, generic_arguments, operations, profiler
+//! diagnostic -> server_counters
 //! diagnostic -> cursor_reply, sasl, sessions, snapshot_watch, system_profile, topology_version, validation
-//! session -> accounts, connection, connection_transaction, context, generic_arguments, sasl, sessions
+//! session -> access, accounts, connection, connection_transaction, context, generic_arguments
+//! session -> sasl, sessions
 //! sasl -> access, accounts, context
 //! users -> accounts, context, unit_of_work
 //! access -> accounts
@@ -186,9 +189,9 @@ mod views;
 mod wait_figures;
 mod write_gate;
 
-pub use access::AccessControl;
+pub use access::{AccessControl, PlainLogins};
 pub use audit::{AuditLog, AuditTrail};
-pub use certificate_rotation::CertificateRotation;
+pub use certificate_rotation::{CertificateRotation, OwnCertificate};
 pub use commands::Commands;
 pub use connection::{ClientWatch, ConnectionState, StreamState};
 pub use cursors::CursorTimeout;
@@ -213,5 +216,5 @@ pub use pando_catalog::{
 pub use persona::{Persona, PersonaOptions};
 pub use reply_wait::ReplyWait;
 pub use request::{DocumentSequence, Request};
-pub use server_counters::MessageTraffic;
+pub use server_counters::{MessageTraffic, TlsVersion};
 pub use shared_state::{CommandsOptions, QueryMemoryOptions};

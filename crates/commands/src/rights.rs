@@ -41,7 +41,11 @@ pub(crate) use self::server::{
     backup, current_op, diagnostic_data, kill_sessions_by_pattern, list_databases, verify,
 };
 pub(crate) use self::writes::{bulk_write, delete, find_and_modify, insert, update};
+use crate::operations::without_keys;
 use crate::{CommandError, ErrorCode, Request};
+
+/// Explanations of explanations that the check follows.
+const EXPLANATIONS_MAX: usize = 100;
 
 /// The need of a command.
 #[derive(Clone, Copy)]
@@ -112,14 +116,20 @@ impl<'a> Claim<'a> {
 
     /// `explain` needs the rights of the command that it explains.
     fn check_explained(&self) -> Result<(), Denial> {
-        let Ok((_, RawValue::Document(inner))) = self.request.command() else { return Ok(()) };
-        let request = Request::of(inner);
-        let Ok((name, _)) = request.command() else { return Ok(()) };
-        match (self.access_of)(name) {
-            // An explanation of an explanation is refused by the command.
-            None | Some(Access::Explained) => Ok(()),
-            Some(access) => Claim { request: &request, ..*self }.check(access),
+        let mut outer = self.request.body;
+        for _ in 0..EXPLANATIONS_MAX {
+            let Some(Ok((_, RawValue::Document(inner)))) = outer.iter().next() else { return Ok(()) };
+            check_explained_database(inner, self.database)?;
+            let request = Request::of(inner);
+            let Ok((name, _)) = request.command() else { return Ok(()) };
+            match (self.access_of)(name) {
+                None => return Ok(()),
+                // The command refuses an explanation of an explanation.
+                Some(Access::Explained) => outer = inner,
+                Some(access) => return Claim { request: &request, ..*self }.check(access),
+            }
         }
+        Err(Denial::Rights)
     }
 
     /// Needs an action on a target.
@@ -172,6 +182,27 @@ fn has_true_field(document: &RawDocument, name: &str) -> Result<bool, Denial> {
     Ok(false)
 }
 
+/// Refuses a command to explain that names another database than `explain` itself.
+pub(crate) fn check_explained_database(inner: &RawDocument, database: &str) -> Result<(), CommandError> {
+    for field in inner.iter() {
+        match field? {
+            ("$db", RawValue::String(named)) if named != database => {
+                let sentence =
+                    format!("Mismatched $db in explain command. Expected {database} but got {named}");
+                return Err(CommandError::failed(ErrorCode::InvalidNamespace, sentence));
+            }
+            ("$db", RawValue::String(_)) => {}
+            ("$db", other) => {
+                let kind = other.element_type().alias();
+                let sentence = format!("wrong type for field ($db) {kind} != string");
+                return Err(CommandError::failed(ErrorCode::Location(13_111), sentence));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// The error of a request whose client lacks a right.
 #[cold]
 pub(crate) fn not_authorized(request: &Request<'_>, database: &str) -> CommandError {
@@ -190,6 +221,9 @@ pub(crate) fn requires_login(command: &str) -> CommandError {
 
 /// A command as messages show it: its password stays hidden.
 fn without_secrets(body: &RawDocument) -> RawDocumentBuf {
+    // The message stands in the profile, too.
+    let hidden = without_keys(body, &|name| name == "pwd");
+    let body = hidden.as_deref().unwrap_or(body);
     let mut bytes = Vec::new();
     let mut out = DocumentWriter::begin(&mut bytes);
     for (name, value) in body.iter().map_while(Result::ok) {

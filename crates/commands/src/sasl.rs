@@ -8,6 +8,7 @@
 //! - The reason of a failure is in the log and never in the reply.
 
 pub(crate) mod by_certificate;
+mod by_password;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,7 +16,7 @@ use pando_access::UserName;
 use pando_access::scram::{ClientFirst, Credential, Mechanism};
 use pando_document::{DocumentWriter, RawBinary, RawDocument, RawValue};
 
-use crate::access::{Answer, Conversation, Exchanges, Login};
+use crate::access::{Answer, Conversation, Exchanges, Login, Place};
 use crate::accounts::store;
 use crate::arguments::{Argument, Arguments, missing};
 use crate::context::Context;
@@ -33,16 +34,9 @@ pub(crate) struct Start<'a> {
     mechanism: &'a str,
     payload: Payload,
     exchanges: Exchanges,
+    place: Place,
     /// The database of the user, where a speculative login names it.
     pub database: Option<&'a str>,
-}
-
-/// Whether a `saslStart` stands by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    Command,
-    /// In a `hello`.
-    Hello,
 }
 
 /// The message of the mechanism.
@@ -138,14 +132,18 @@ impl<'a> Start<'a> {
         }
         let mechanism = mechanism.ok_or_else(|| missing("saslStart", "mechanism"))?;
         let payload = Payload::read(payload.ok_or_else(|| missing("saslStart", "payload"))?)?;
-        Ok(Start { mechanism, payload, exchanges, database })
+        Ok(Start { mechanism, payload, exchanges, place, database })
     }
 
     /// Begins a conversation on the connection, in the place of one that is under way.
     pub fn begin(&self, context: &mut Context<'_>, database: &str) -> Result<Outcome, CommandError> {
         context.require_may_block()?;
         context.connection.hold_conversation(None);
+        context.shared.access.logins.note_begin(self.mechanism, self.place);
         delay_reply(context);
+        if self.mechanism == by_password::MECHANISM {
+            return by_password::begin(context, database, &self.payload, self.place);
+        }
         let Some(mechanism) = Mechanism::of_name(self.mechanism) else {
             return Err(unavailable(self.mechanism, database));
         };
@@ -169,7 +167,7 @@ impl<'a> Start<'a> {
         };
         let nonce = server_nonce(context);
         let (conversation, payload) =
-            Conversation::begin(database, &first, credential, &nonce, self.exchanges);
+            Conversation::begin((database, self.place), &first, credential, &nonce, self.exchanges);
         context.connection.hold_conversation(Some(conversation));
         Ok(self.payload.answered(payload, Stage::UnderWay))
     }
@@ -184,11 +182,13 @@ fn read_exchanges(options: &RawDocument) -> Result<Exchanges, CommandError> {
 }
 
 fn unavailable(mechanism: &str, database: &str) -> CommandError {
-    let sentence = match mechanism {
-        "MONGODB-X509" => {
+    let is_known =
+        mechanism == "MONGODB-X509" || (mechanism == by_password::MECHANISM && database == "$external");
+    let sentence = match is_known {
+        true => {
             format!("Unsupported mechanism '{mechanism}' on authentication database '{database}'")
         }
-        _ => format!("Received authentication for mechanism {mechanism} which is not enabled"),
+        false => format!("Received authentication for mechanism {mechanism} which is not enabled"),
     };
     CommandError::failed(ErrorCode::MechanismUnavailable, sentence)
 }
@@ -206,6 +206,7 @@ pub(crate) fn go_on(context: &mut Context<'_>, payload: &Payload) -> Result<Outc
     delay_reply(context);
     let user = conversation.user().clone();
     let mechanism = conversation.mechanism().name();
+    let place = conversation.place();
     match conversation.go_on(&payload.bytes) {
         Err(fault) => Err(refused(context, Some(&user), mechanism, &fault)),
         Ok(Answer::More(reply, conversation)) => {
@@ -213,7 +214,7 @@ pub(crate) fn go_on(context: &mut Context<'_>, payload: &Payload) -> Result<Outc
             Ok(payload.answered(reply, Stage::UnderWay))
         }
         Ok(Answer::Proved(reply, user, credential)) => {
-            log_in(context, &user, &credential)?;
+            log_in(context, &user, &credential, mechanism, place)?;
             Ok(payload.answered(reply, Stage::Done))
         }
     }
@@ -225,22 +226,28 @@ pub(crate) fn no_conversation() -> CommandError {
 }
 
 /// Logs the user of a proved credential in.
-fn log_in(context: &mut Context<'_>, user: &UserName, credential: &Credential) -> Result<(), CommandError> {
+fn log_in(
+    context: &mut Context<'_>,
+    user: &UserName,
+    credential: &Credential,
+    mechanism: &str,
+    place: Place,
+) -> Result<(), CommandError> {
     check_one_user(context, user)?;
     let generation = context.shared.access.generation();
     let ends = context.connection.ends();
-    let mechanism = credential.mechanism.name();
     match Login::of_credential(context.catalog(), user, credential, ends, generation)? {
         Err(fault) => Err(refused(context, Some(user), mechanism, &fault)),
         Ok(login) => {
-            accept(context, login, mechanism);
+            accept(context, login, mechanism, place);
             Ok(())
         }
     }
 }
 
 /// Notes a login that has succeeded.
-fn accept(context: &mut Context<'_>, login: Login, mechanism: &str) {
+fn accept(context: &mut Context<'_>, login: Login, mechanism: &str, place: Place) {
+    context.shared.access.logins.note_success(mechanism, place);
     tracing::debug!(
         user = %shown_name(&login.user),
         mechanism,
@@ -327,6 +334,7 @@ pub(crate) fn write_mechanisms(
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     let user = asked_user(asked)?;
+    context.shared.access.logins.note_question();
     let mut mechanisms = vec![Mechanism::ScramSha256, Mechanism::ScramSha1];
     if let Some(record) = store::user(context.catalog(), &user)? {
         mechanisms.retain(|mechanism| record.credential(*mechanism).is_some());
@@ -385,6 +393,8 @@ pub(crate) fn write_speculative(
             Ok(None) | Err(CommandError::Failed(_)) => Ok(()),
             Err(error) => Err(error),
         },
+        // A client whose password goes with its first message sends none in a hello.
+        Some(("saslStart", _)) if by_password::is_asked_for(asked_document) => Ok(()),
         Some(("saslStart", _)) => {
             let begun = Start::read(asked_document, Place::Hello).and_then(|start| match start.database {
                 None => Err(authentication_failed()),

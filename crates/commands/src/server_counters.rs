@@ -43,9 +43,21 @@ pub(crate) enum Figure {
     /// The same as they went over the network.
     NetworkPhysicalIn,
     NetworkPhysicalOut,
+    /// Connections with TLS, by its version.
+    Tls12,
+    Tls13,
 }
 
-const FIGURES: usize = Figure::NetworkPhysicalOut as usize + 1;
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsVersion {
+    /// 1.2.
+    V1_2,
+    /// 1.3.
+    V1_3,
+}
+
+const FIGURES: usize = Figure::Tls13 as usize + 1;
 
 /// Requests of one command.
 #[derive(Debug, Default)]
@@ -164,6 +176,15 @@ impl ServerCounters {
         stripe.add(Figure::NetworkOut, traffic.bytes_out as u64);
         stripe.add(Figure::NetworkPhysicalIn, traffic.physical_bytes_in as u64);
         stripe.add(Figure::NetworkPhysicalOut, traffic.physical_bytes_out as u64);
+    }
+
+    /// Counts a connection with TLS.
+    pub fn count_tls(&self, connection: i64, version: TlsVersion) {
+        let figure = match version {
+            TlsVersion::V1_2 => Figure::Tls12,
+            TlsVersion::V1_3 => Figure::Tls13,
+        };
+        self.stripe(connection).add(figure, 1);
     }
 
     /// The sum of a figure.

@@ -12,7 +12,7 @@ use pando_environment::Environment;
 use pando_query::expression::Dice;
 use parking_lot::Mutex;
 
-use crate::access::{AccessControl, AccessState};
+use crate::access::{AccessControl, AccessState, PlainLogins};
 use crate::audit::{AuditStamp, AuditTrail};
 use crate::certificate_rotation::CertificateRotation;
 use crate::chore_figures::HousekeepingFigures;
@@ -66,6 +66,8 @@ pub struct CommandsOptions {
     pub default_layout: DefaultLayout,
     /// Whether clients have to log in.
     pub access_control: AccessControl,
+    /// Whether clients may log in by sending their password as it is.
+    pub plain_logins: PlainLogins,
     /// The audit trail, if there is one.
     pub audit: Option<AuditTrail>,
     /// The certificates of TLS, if the process has some.

@@ -94,7 +94,7 @@ pub use raw_session::RawSession;
 pub use restore::restore_store;
 pub use store::Pando;
 pub use store_folder::{
-    FolderError, FolderState, MissingStore, SOCKET_NAME, engine_of_folder, inspect_folder,
+    AUDIT_NAME, FolderError, FolderState, MissingStore, SOCKET_NAME, engine_of_folder, inspect_folder,
 };
 pub use update_modifications::UpdateModifications;
 pub use verify::{StoreReport, VerifyDepth, verify_store};

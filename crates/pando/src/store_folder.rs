@@ -106,6 +106,9 @@ const OWNERS: [(&str, &str); 15] = [
     ("tikv-store", ", the file of the engine tikv (open the store with --engine tikv)"),
     ("dump.rdb", ", a file of Redis"),
 ];
+/// The name of the audit trail of a server in the folder of its store, and the beginning of the names of
+/// older ones.
+pub const AUDIT_NAME: &str = "audit.json";
 /// Names that say nothing of an owner: the lock and the socket of a server, sorted files of queries and
 /// transactions, keys of a store that was never finished, and the folder that some file systems have at
 /// their root.
@@ -205,6 +208,8 @@ fn check_vacant(folder: &Path, data_file: &'static str, names: &[String]) -> Res
     let foreign: Vec<&String> = names
         .iter()
         .filter(|name| !LEFTOVERS.contains(&name.as_str()) && **name != unfinished && *name != LOG)
+        // The server opens its audit trail before the store, so that opening is an event.
+        .filter(|name| !name.starts_with(AUDIT_NAME))
         .collect();
     // A file whose owner is known says more than one that comes first in the alphabet.
     let known = foreign.iter().find_map(|name| Some((*name, owner_of(name)?)));

@@ -36,7 +36,7 @@ pub use familiar_switches::{FAMILIAR_SWITCHES, FamiliarSwitch};
 pub use markdown::markdown_page;
 pub use options::{OptionEntry, Shape};
 pub use sources::Sources;
-pub use transport_options::{Audit, CoreDumps, TlsMode, Transport};
+pub use transport_options::{Audit, CoreDumps, ProcessLogins, TlsMode, Transport};
 
 /// Every option of `pando serve`, in the order in which help lists them.
 pub fn all_options() -> impl Iterator<Item = &'static OptionEntry> + Clone {

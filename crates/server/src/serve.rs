@@ -322,6 +322,7 @@ fn open_store(
         test_commands: configuration.test_commands,
         default_layout: configuration.default_layout,
         access_control: configuration.access_control,
+        plain_logins: configuration.transport.plain_logins,
         host: host::facts(),
         connections_max: configuration.max_connections,
         log_tail,

@@ -61,7 +61,7 @@ impl ClientSettings {
         let config = match &self.certificate_key {
             None => builder.with_no_client_auth(),
             Some(file) => {
-                let own = SingleCertAndKey::from(pem_file::certificate_and_key(file)?);
+                let own = SingleCertAndKey::from(pem_file::certificate_and_key(file, None)?);
                 builder.with_client_cert_resolver(Arc::new(own) as Arc<dyn ResolvesClientCert>)
             }
         };

@@ -49,13 +49,35 @@ pub enum TlsError {
     },
     /// The private key needs a password.
     #[error(
-        "the private key in {} is encrypted, which is not supported; decrypt it with `openssl pkey`, and let only this user read \
-         the file (mode 0600)",
+        "the private key in {} is encrypted; write its password into a file of its own and name that with \
+         --tls-certificate-key-file-password-file, or decrypt the key with `openssl pkey` (a client has to), and let only this \
+         user read the file (mode 0600)",
         file.display()
     )]
     EncryptedKey {
         /// The file.
         file: PathBuf,
+    },
+    /// The private key is encrypted in a form that is not supported.
+    #[error(
+        "the private key in {} is encrypted in an old form; write it again with `openssl pkcs8 -topk8 -v2 aes-256-cbc`",
+        file.display()
+    )]
+    OldEncryption {
+        /// The file.
+        file: PathBuf,
+    },
+    /// The private key cannot be decrypted.
+    #[error(
+        "cannot decrypt the private key in {} ({cause}); correct the password, or write the key again with `openssl pkcs8 \
+         -topk8 -v2 aes-256-cbc`",
+        file.display()
+    )]
+    Decryption {
+        /// The file.
+        file: PathBuf,
+        /// The fault.
+        cause: String,
     },
     /// The private key belongs to another certificate.
     #[error(

@@ -36,6 +36,8 @@ pub enum WithoutCertificate {
 pub struct ServerSettings {
     /// The file with the server's certificate, those of its issuers, and its private key.
     pub certificate_key: PathBuf,
+    /// The file whose first line is the password of that key, if it is encrypted.
+    pub key_password: Option<PathBuf>,
     /// The file with the certificates of the issuers of clients' certificates. Without it no client is asked
     /// for one.
     pub issuers: Option<PathBuf>,
@@ -103,7 +105,7 @@ impl ServerTls {
 
 impl ServerSettings {
     fn load(&self) -> Result<Loaded, TlsError> {
-        let own = pem_file::certificate_and_key(&self.certificate_key)?;
+        let own = pem_file::certificate_and_key(&self.certificate_key, self.key_password.as_deref())?;
         let facts = own.end_entity_cert().ok().and_then(|first| CertificateFacts::of_der(first));
         let certificate = facts.ok_or_else(|| TlsError::Unusable {
             file: self.certificate_key.clone(),

@@ -8,6 +8,8 @@
 use pando_access::UserName;
 use pando_access::scram::{ClientFirst, Credential, Exchange, Mechanism, ScramFault};
 
+use super::login_counters::Place;
+
 /// Whether the last exchange, which is empty, takes place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exchanges {
@@ -21,6 +23,7 @@ pub(crate) enum Exchanges {
 #[derive(Debug)]
 pub(crate) struct Conversation {
     user: UserName,
+    place: Place,
     exchanges: Exchanges,
     step: Step,
 }
@@ -45,7 +48,7 @@ pub(crate) enum Answer {
 impl Conversation {
     /// Answers the first message. `server_nonce` is random.
     pub fn begin(
-        database: &str,
+        (database, place): (&str, Place),
         first: &ClientFirst,
         credential: Credential,
         server_nonce: &str,
@@ -53,12 +56,17 @@ impl Conversation {
     ) -> (Conversation, Vec<u8>) {
         let (exchange, reply) = Exchange::begin(first, credential, server_nonce);
         let user = UserName::new(first.user.as_str(), database);
-        (Conversation { user, exchanges, step: Step::Proof(Box::new(exchange)) }, reply.into_bytes())
+        (Conversation { user, place, exchanges, step: Step::Proof(Box::new(exchange)) }, reply.into_bytes())
     }
 
     /// The user that the client has named.
     pub fn user(&self) -> &UserName {
         &self.user
+    }
+
+    /// The place of its first message.
+    pub fn place(&self) -> Place {
+        self.place
     }
 
     /// The mechanism.
@@ -74,7 +82,7 @@ impl Conversation {
     /// # Errors
     /// The client has not proved that it knows the password. The conversation is over.
     pub fn go_on(self, message: &[u8]) -> Result<Answer, ScramFault> {
-        let Conversation { user, exchanges, step } = self;
+        let Conversation { user, place, exchanges, step } = self;
         match (step, exchanges) {
             (Step::Proof(exchange), _) => {
                 let credential = Box::new(exchange.credential().clone());
@@ -83,7 +91,7 @@ impl Conversation {
                     Exchanges::WithoutEmpty => Answer::Proved(reply, user, credential),
                     Exchanges::WithEmpty => {
                         let step = Step::Empty(credential);
-                        Answer::More(reply, Conversation { user, exchanges, step })
+                        Answer::More(reply, Conversation { user, place, exchanges, step })
                     }
                 })
             }

@@ -55,9 +55,9 @@ impl Login {
         Login::of_record(catalog, &record, ends, generation)
     }
 
-    /// Logs in the user whose name is the subject of a certificate that TLS has verified; `None` if there is
-    /// no such user. Blocks.
-    pub fn of_certificate(
+    /// Logs in a user whose name is known for sure: the subject of a certificate that TLS has verified, or
+    /// the user of the client's process. `None` if there is no such user. Blocks.
+    pub fn of_known_name(
         catalog: &Catalog,
         user: &UserName,
         ends: Ends,

@@ -1,7 +1,8 @@
 //! The calls of the audit trail: at the end of a request, where one is refused, and at the end of the
 //! process.
 
-use pando_document::Document;
+use pando_access::UserName;
+use pando_document::{Document, doc};
 
 use super::Commands;
 use crate::audit::{AuditEvent, Parties};
@@ -33,6 +34,15 @@ impl Commands {
             && let Some(trail) = &self.shared.options.audit
         {
             trail.request_refused(connection.audit_parties(), request, self.shared.audit_stamp());
+        }
+    }
+
+    /// Tells the audit trail of a login that no request has asked for.
+    pub(super) fn audit_login(&self, connection: &ConnectionState, user: &UserName, mechanism: &str) {
+        if let Some(trail) = &self.shared.options.audit {
+            let param = doc! { "user": &*user.name, "db": &*user.database, "mechanism": mechanism };
+            let event = AuditEvent { kind: "authenticate", param, result: 0 };
+            trail.record(connection.audit_parties(), self.shared.audit_stamp(), &event);
         }
     }
 

@@ -45,6 +45,10 @@ impl Commands {
         let Some(position) = position else { return Ok(()) };
         match registry::COMMANDS[position].access {
             Access::Anyone => Ok(()),
+            _ if self.may_be_logged_in(connection) => {
+                self.log_in_process_user(connection, blocking)?;
+                self.authorize_command(connection, request, &registry::COMMANDS[position], blocking)
+            }
             _ => self.authorize_command(connection, request, &registry::COMMANDS[position], blocking),
         }
     }
@@ -110,6 +114,9 @@ impl Commands {
         blocking: BlockingMode,
     ) -> Result<(), CommandError> {
         self.renew_login(connection, blocking)?;
+        if self.shared.access.is_on() && self.may_be_logged_in(connection) {
+            self.log_in_process_user(connection, blocking)?;
+        }
         let is_allowed = match self.standing(connection, blocking)? {
             Standing::Unrestricted => true,
             Standing::User(login) => login.authority.allows(action, target),

@@ -31,6 +31,7 @@ use crate::collation::CollationChoice;
 use crate::context::Context;
 use crate::identity::MONGODB_VERSION;
 use crate::reader::Reader;
+use crate::rights::check_explained_database;
 use crate::views::not_a_collection;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -58,12 +59,16 @@ pub(crate) fn run(
             _ => argument.refuse_unless_generic()?,
         }
     }
+    check_explained_database(inner, context.database)?;
     explain(context, inner, verbosity, reply)
 }
 
 fn check_explainable(context: &Context<'_>, name: &str) -> Result<(), CommandError> {
     if EXPLAINED.contains(&name) {
         return Ok(());
+    }
+    if name == "explain" {
+        return Err(CommandError::failed(ErrorCode::IllegalOperation, "Explain cannot explain itself."));
     }
     if context.shared.commands.iter().any(|command| command.name == name) {
         return Err(CommandError::failed(ErrorCode::IllegalOperation, format!("Cannot explain cmd: {name}")));

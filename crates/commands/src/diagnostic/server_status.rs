@@ -6,6 +6,7 @@
 mod metrics_section;
 mod process_sections;
 mod request_sections;
+mod security_section;
 
 use pando_catalog::QueryMemoryFigures;
 use pando_document::{DocumentWriter, RawDocument, RawValue};
@@ -60,6 +61,9 @@ pub(crate) fn write(context: &Context<'_>, request: &RawDocument, reply: &mut Do
         request_sections::write_replicated_operations(context, reply);
     }
     let engine = context.catalog().engine();
+    if is_wanted("security") {
+        security_section::write_security(context, reply);
+    }
     if is_wanted("storageEngine") {
         let mut storage = reply.document("storageEngine");
         storage.append_str("name", engine.name());
@@ -81,6 +85,9 @@ pub(crate) fn write(context: &Context<'_>, request: &RawDocument, reply: &mut Do
     }
     if is_wanted("transactions") {
         write_transactions(context, reply);
+    }
+    if is_wanted("transportSecurity") {
+        security_section::write_transport(context, reply);
     }
     if is_wanted("mem") {
         process_sections::write_memory(&process, reply);

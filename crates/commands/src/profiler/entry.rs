@@ -7,9 +7,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use pando_catalog::{DeviceReads, UsageFigures};
-use pando_document::{
-    Document, DocumentError, DocumentWriter, RawDocument, RawDocumentBuf, RawValue, doc,
-};
+use pando_document::{Document, DocumentError, DocumentWriter, RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_query::execute::{Counters, ExecutionFigures};
 use pando_query::explain::{Effect, PlanSummary, executed};
 

@@ -45,17 +45,30 @@ pub(super) fn need_view(claim: &Claim<'_>, on: &str, stages: Option<&RawArray>) 
 
 /// The right to read the collection of a pipeline, unless its first stage makes documents otherwise.
 fn need_source(claim: &Claim<'_>, collection: &str, stages: &RawArray) -> Result<(), Denial> {
+    match makes_documents(stages)? {
+        // Their own rights are needed by `need_stages`.
+        true => Ok(()),
+        false => claim.need_on(Action::Find, collection),
+    }
+}
+
+/// Whether the first stage of a pipeline makes its documents, so that it reads none of the collection.
+fn makes_documents(stages: &RawArray) -> Result<bool, Denial> {
     let first = stages.iter().next().transpose()?.and_then(|stage| stage.as_document());
     let name = match first.and_then(|stage| stage.iter().next()) {
         Some(field) => field?.0,
         None => "",
     };
-    match name {
-        // Their own rights are needed by `need_stages`.
-        "$collStats" | "$indexStats" | "$planCacheStats" | "$currentOp" | "$listSessions"
-        | "$listLocalSessions" | "$documents" => Ok(()),
-        _ => claim.need_on(Action::Find, collection),
-    }
+    Ok(matches!(
+        name,
+        "$collStats"
+            | "$indexStats"
+            | "$planCacheStats"
+            | "$currentOp"
+            | "$listSessions"
+            | "$listLocalSessions"
+            | "$documents"
+    ))
 }
 
 fn need_stages(claim: &Claim<'_>, collection: &str, stages: &RawArray, depth: usize) -> Result<(), Denial> {
@@ -87,9 +100,10 @@ fn need_stage(
         ("$listSessions" | "$listLocalSessions", RawValue::Document(options)) => {
             need_of_all_users(claim, options, Action::ListSessions)
         }
-        ("$lookup" | "$graphLookup" | "$unionWith", RawValue::Document(options)) => {
-            need_foreign(claim, options, depth)
+        ("$lookup" | "$unionWith", RawValue::Document(options)) => {
+            need_foreign(claim, options, reads_foreign(options)?, depth)
         }
+        ("$graphLookup", RawValue::Document(options)) => need_foreign(claim, options, Foreign::Read, depth),
         ("$unionWith", RawValue::String(other)) => claim.need_on(Action::Find, other),
         ("$facet", RawValue::Document(facets)) => {
             for facet in facets.iter() {
@@ -118,14 +132,42 @@ fn need_of_all_users(claim: &Claim<'_>, options: &RawDocument, action: Action) -
     Ok(())
 }
 
-/// A stage that reads another collection, and its pipeline there.
-fn need_foreign(claim: &Claim<'_>, options: &RawDocument, depth: usize) -> Result<(), Denial> {
+/// Whether a stage reads the documents of another collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Foreign {
+    Read,
+    /// It has pipelines, and all of them make their documents.
+    Unread,
+}
+
+fn reads_foreign(options: &RawDocument) -> Result<Foreign, Denial> {
+    let mut foreign = Foreign::Read;
+    for field in options.iter() {
+        match field? {
+            ("pipeline", RawValue::Array(stages)) if makes_documents(stages)? => foreign = Foreign::Unread,
+            // One of two pipelines is enough to read.
+            ("pipeline", _) => return Ok(Foreign::Read),
+            _ => {}
+        }
+    }
+    Ok(foreign)
+}
+
+/// A stage that names another collection, and its pipeline there.
+fn need_foreign(
+    claim: &Claim<'_>,
+    options: &RawDocument,
+    reading: Foreign,
+    depth: usize,
+) -> Result<(), Denial> {
     let mut foreign = COLLECTIONLESS;
     for field in options.iter() {
         match field? {
             ("from" | "coll", RawValue::String(name)) => {
                 foreign = name;
-                claim.need_on(Action::Find, name)?;
+                if reading == Foreign::Read {
+                    claim.need_on(Action::Find, name)?;
+                }
             }
             ("from", RawValue::Document(place)) => {
                 let (database, name) = place_of(claim, place)?;

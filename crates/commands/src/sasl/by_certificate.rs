@@ -7,7 +7,7 @@ use pando_access::UserName;
 use pando_document::{DocumentWriter, RawDocument};
 
 use super::{accept, authentication_failed, check_one_user, refused};
-use crate::access::Login;
+use crate::access::{Login, Place};
 use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::{CommandError, ErrorCode};
@@ -22,8 +22,10 @@ pub(crate) fn log_in(
     context: &mut Context<'_>,
     database: &str,
     expected: Option<&str>,
+    place: Place,
 ) -> Result<String, CommandError> {
     context.require_may_block()?;
+    context.shared.access.logins.note_begin(MECHANISM, place);
     if database != EXTERNAL {
         let sentence = "X.509 authentication must always use the $external database.";
         return Err(CommandError::failed(ErrorCode::ProtocolError, sentence));
@@ -43,9 +45,9 @@ pub(crate) fn log_in(
     check_one_user(context, &user)?;
     let generation = context.shared.access.generation();
     let ends = context.connection.ends();
-    match Login::of_certificate(context.catalog(), &user, ends, generation)? {
+    match Login::of_known_name(context.catalog(), &user, ends, generation)? {
         Ok(Some(login)) => {
-            accept(context, login, MECHANISM);
+            accept(context, login, MECHANISM, place);
             Ok(subject)
         }
         // The client knows its certificate, so that the name is no secret to it.
@@ -77,7 +79,7 @@ pub(super) fn log_in_within_hello(
         }
     }
     match mechanism {
-        Some(MECHANISM) => log_in(context, database.unwrap_or(EXTERNAL), user).map(Some),
+        Some(MECHANISM) => log_in(context, database.unwrap_or(EXTERNAL), user, Place::Hello).map(Some),
         _ => Ok(None),
     }
 }

@@ -2,6 +2,7 @@
 
 use pando_document::DocumentWriter;
 
+use crate::access::Place;
 use crate::arguments::{Arguments, missing};
 use crate::context::Context;
 use crate::sasl::by_certificate;
@@ -26,7 +27,7 @@ pub(crate) fn run(
     match mechanism {
         by_certificate::MECHANISM => {
             let database = context.database;
-            let user = by_certificate::log_in(context, database, user)?;
+            let user = by_certificate::log_in(context, database, user, Place::Command)?;
             by_certificate::write(&user, reply);
             Ok(())
         }

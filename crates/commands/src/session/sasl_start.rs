@@ -2,8 +2,9 @@
 
 use pando_document::DocumentWriter;
 
+use crate::access::Place;
 use crate::context::Context;
-use crate::sasl::{Place, Start};
+use crate::sasl::Start;
 use crate::{CommandError, Request};
 
 /// Begins a login.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pando_commands::PlainLogins;
 use pando_tls::{MinimumVersion, ServerSettings, WithoutCertificate};
 
 use super::error::ValueError;
@@ -49,6 +50,16 @@ pub enum CoreDumps {
     Off,
 }
 
+/// Whether the users of processes are logged in through the unix socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProcessLogins {
+    /// No.
+    #[default]
+    Off,
+    /// Yes, as users of `$external` with the same names.
+    On,
+}
+
 /// The checked options.
 #[derive(Clone, Debug, Default)]
 pub struct Transport {
@@ -66,6 +77,10 @@ pub struct Transport {
     pub requests_per_second: Option<u32>,
     /// Whether a crash leaves an image of the memory.
     pub core_dumps: CoreDumps,
+    /// Whether clients may log in by sending their password as it is.
+    pub plain_logins: PlainLogins,
+    /// Whether the users of processes are logged in through the unix socket.
+    pub process_logins: ProcessLogins,
     /// The file of the audit trail.
     pub audit: Audit,
     /// The user that the server becomes.
@@ -105,9 +120,19 @@ pub(super) const TRANSPORT_OPTIONS: &[OptionEntry] = &[
         name: "tls-certificate-key-file",
         shape: Shape::Value("FILE"),
         default: "none",
-        help: "PEM file with the server's certificate, those of its issuers, and its private key, unencrypted. SIGHUP and rotateCertificates read it again.",
+        help: "PEM file with the server's certificate, those of its issuers, and its private key. SIGHUP and rotateCertificates read it again.",
         apply: |configuration, text| {
             configuration.transport.tls.certificate_key = file(text)?.unwrap_or_default();
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "tls-certificate-key-file-password-file",
+        shape: Shape::Value("FILE"),
+        default: "none",
+        help: "File whose first line is the password of the private key, if that is encrypted (PKCS #8, PBES2). It is read again with the key.",
+        apply: |configuration, text| {
+            configuration.transport.tls.key_password = file(text)?;
             Ok(())
         },
     },
@@ -155,6 +180,28 @@ pub(super) const TRANSPORT_OPTIONS: &[OptionEntry] = &[
                 "1.3" => MinimumVersion::V1_3,
                 _ => return Err(ValueError::Choice { choices: &["1.2", "1.3"] }),
             };
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "auth-plain",
+        shape: Shape::Switch,
+        default: "false",
+        help: "Offer the mechanism PLAIN beside SCRAM: the client sends its password as it is, over TLS or through the unix socket only.",
+        apply: |configuration, text| {
+            configuration.transport.plain_logins =
+                if switch(text)? { PlainLogins::Offered } else { PlainLogins::Refused };
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "auth-unix-peer",
+        shape: Shape::Switch,
+        default: "false",
+        help: "Let processes of all users of this machine reach the unix socket, and log each in as the user of $external with the name of its user. It needs --auth.",
+        apply: |configuration, text| {
+            configuration.transport.process_logins =
+                if switch(text)? { ProcessLogins::On } else { ProcessLogins::Off };
             Ok(())
         },
     },

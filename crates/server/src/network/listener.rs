@@ -7,6 +7,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use super::peer_user;
 use super::security::Security;
 use super::stream::{Peer, Stream};
 
@@ -52,7 +53,27 @@ pub struct Listener {
 #[derive(Debug)]
 enum Kind {
     Tcp(TcpListener),
-    Unix(UnixListener, PathBuf),
+    Unix(UnixListener, PathBuf, ProcessUsers),
+}
+
+/// Whether a unix socket tells the users of the processes at its other ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProcessUsers {
+    /// No. Only processes of the server's own user reach the socket.
+    #[default]
+    Untold,
+    /// Yes. Processes of all users reach the socket.
+    Told,
+}
+
+impl ProcessUsers {
+    /// The mode of the socket's file.
+    fn mode(self) -> u32 {
+        match self {
+            ProcessUsers::Untold => 0o700,
+            ProcessUsers::Told => 0o777,
+        }
+    }
 }
 
 impl Listener {
@@ -72,12 +93,12 @@ impl Listener {
         Ok(Listener { kind: Kind::Tcp(opened?), security: Security::Plain })
     }
 
-    /// Listens on a unix socket, for processes of the same user. Replaces the file of a server that has
-    /// ended.
+    /// Listens on a unix socket, for processes of the same user or of all. Replaces the file of a server that
+    /// has ended.
     ///
     /// # Errors
     /// [`ListenError`].
-    pub fn unix(path: &Path) -> Result<Listener, ListenError> {
+    pub fn unix(path: &Path, users: ProcessUsers) -> Result<Listener, ListenError> {
         let endpoint = path.display().to_string();
         let failed = |source| ListenError::Io { endpoint: endpoint.clone(), source };
         let listener = match UnixListener::bind(path) {
@@ -87,9 +108,9 @@ impl Listener {
             }
             other => other.map_err(failed)?,
         };
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).map_err(failed)?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(users.mode())).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        Ok(Listener { kind: Kind::Unix(listener, path.to_owned()), security: Security::Plain })
+        Ok(Listener { kind: Kind::Unix(listener, path.to_owned(), users), security: Security::Plain })
     }
 
     /// The same with this encryption.
@@ -110,7 +131,7 @@ impl Listener {
             Kind::Tcp(listener) => {
                 listener.local_addr().map_or_else(|_| "?".to_owned(), |address| address.to_string())
             }
-            Kind::Unix(_, path) => path.display().to_string(),
+            Kind::Unix(_, path, _) => path.display().to_string(),
         }
     }
 
@@ -125,7 +146,7 @@ impl Listener {
     pub(crate) fn raw_socket(&self) -> RawFd {
         match &self.kind {
             Kind::Tcp(listener) => listener.as_raw_fd(),
-            Kind::Unix(listener, _) => listener.as_raw_fd(),
+            Kind::Unix(listener, ..) => listener.as_raw_fd(),
         }
     }
 
@@ -137,9 +158,10 @@ impl Listener {
                 let local = stream.local_addr().ok();
                 Ok((Stream::from_tcp(stream)?, Peer::Tcp { remote, local }))
             }
-            Kind::Unix(listener, _) => {
+            Kind::Unix(listener, _, users) => {
                 let (stream, _) = listener.accept()?;
-                Ok((Stream::from_unix(stream)?, Peer::Unix))
+                let user = if *users == ProcessUsers::Told { peer_user::of(&stream) } else { None };
+                Ok((Stream::from_unix(stream)?, Peer::Unix { user }))
             }
         }
     }
@@ -147,7 +169,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Kind::Unix(_, path) = &self.kind
+        if let Kind::Unix(_, path, _) = &self.kind
             && let Err(error) = std::fs::remove_file(path)
         {
             tracing::warn!(

@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -28,7 +29,10 @@ pub enum Peer {
         local: Option<SocketAddr>,
     },
     /// A process of this machine, through the unix socket.
-    Unix,
+    Unix {
+        /// Its user, where the listener asks for that.
+        user: Option<Arc<str>>,
+    },
 }
 
 impl Peer {
@@ -36,7 +40,7 @@ impl Peer {
     pub fn address(&self) -> Option<IpAddr> {
         match self {
             Peer::Tcp { remote, .. } => Some(remote.ip()),
-            Peer::Unix => None,
+            Peer::Unix { .. } => None,
         }
     }
 }
@@ -45,7 +49,7 @@ impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Peer::Tcp { remote, .. } => remote.fmt(f),
-            Peer::Unix => f.write_str("unix socket"),
+            Peer::Unix { .. } => f.write_str("unix socket"),
         }
     }
 }

@@ -11,16 +11,13 @@ use super::ServeError;
 use crate::audit_file::{AuditFile, Chaining};
 use crate::configuration::{Audit, Configuration};
 
-/// The name of the file in the data folder.
-const FILE_NAME: &str = "audit.json";
-
 /// Opens the trail, if it is asked for.
 pub(super) fn open(configuration: &Configuration) -> Result<Option<AuditTrail>, ServeError> {
     let Audit { is_on, path, filter, is_chained } = &configuration.transport.audit;
     if !is_on {
         return Ok(None);
     }
-    let path: PathBuf = path.clone().unwrap_or_else(|| configuration.data.join(FILE_NAME));
+    let path: PathBuf = path.clone().unwrap_or_else(|| configuration.data.join(pandodb::AUDIT_NAME));
     let chaining = if *is_chained { Chaining::On } else { Chaining::Off };
     let file = AuditFile::open(&path, chaining)
         .map_err(|source| ServeError::AuditFile { path: path.clone(), source })?;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use pando_commands::{
     BlockingMode, Commands, ConnectionState, DocumentSequence, Handled, LegacyProtocol, MessageTraffic,
-    Request, StreamState,
+    Request, StreamState, TlsVersion,
 };
 use pando_document::RawDocument;
 use pando_wire::{LegacyRequest, SEQUENCES_MAX};
@@ -47,14 +47,16 @@ impl Handler for CommandHandler {
 
     fn connected(&self, peer: &Peer) -> ConnectionState {
         let number = self.last_connection.fetch_add(1, Ordering::Relaxed) + 1;
-        let local_address = match peer {
-            Peer::Tcp { local, .. } => local.map(|address| address.to_string()),
-            Peer::Unix => None,
-        };
-        ConnectionState::new(number, peer.to_string()).through(local_address).resumable()
+        let connection = ConnectionState::new(number, peer.to_string()).resumable();
+        match peer {
+            Peer::Tcp { local, .. } => connection.through(local.map(|address| address.to_string())),
+            Peer::Unix { user } => connection.on_this_machine(user.clone()),
+        }
     }
 
     fn encrypted(&self, connection: &mut ConnectionState, encryption: Encryption) {
+        let version = if encryption.version == "1.2" { TlsVersion::V1_2 } else { TlsVersion::V1_3 };
+        self.commands.count_tls(connection, version);
         connection.secure(encryption.client_subject);
     }
 

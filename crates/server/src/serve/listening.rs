@@ -9,9 +9,9 @@ use pandodb::EngineName;
 use tracing::warn;
 
 use super::ServeError;
-use crate::configuration::{Configuration, OpenToOthers, UnixSocket};
+use crate::configuration::{Configuration, OpenToOthers, ProcessLogins, UnixSocket};
 use crate::error_text::error_text;
-use crate::network::{Listener, Security};
+use crate::network::{Listener, ProcessUsers, Security};
 
 /// The longest path of a unix socket on Linux, without its final zero.
 const UNIX_PATH_BYTES_MAX: usize = 107;
@@ -49,7 +49,7 @@ pub(super) fn listen(
     }
     match &configuration.unix_socket {
         UnixSocket::None => {}
-        UnixSocket::At(path) => listeners.push(Listener::unix(path)?),
+        UnixSocket::At(path) => listeners.push(Listener::unix(path, process_users(configuration))?),
         UnixSocket::InDataFolder => listeners.extend(listen_in_folder(configuration)),
     }
     Ok(listeners)
@@ -94,12 +94,21 @@ fn listen_in_folder(configuration: &Configuration) -> Option<Listener> {
         );
         return None;
     }
-    match Listener::unix(&path) {
+    // Other users cannot enter the folder.
+    match Listener::unix(&path, process_users(configuration)) {
         Ok(listener) => Some(listener),
         Err(error) => {
             warn!("not listening on a unix socket: {}", error_text(&error));
             None
         }
+    }
+}
+
+/// Without access control the socket is for the server's own user: whoever reaches it could do everything.
+fn process_users(configuration: &Configuration) -> ProcessUsers {
+    match (configuration.transport.process_logins, configuration.access_control) {
+        (ProcessLogins::On, AccessControl::On) => ProcessUsers::Told,
+        _ => ProcessUsers::Untold,
     }
 }
 

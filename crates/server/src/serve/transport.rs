@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use pando_commands::CertificateRotation;
+use pando_commands::{CertificateRotation, OwnCertificate};
 use pando_tls::{CertificateFacts, ServerTls, TlsError, Validity};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tracing::{info, warn};
@@ -33,6 +33,11 @@ impl Certificates {
 impl CertificateRotation for Certificates {
     fn rotate(&self) -> Result<(), String> {
         self.renew().map_err(|error| error_text(&error))
+    }
+
+    fn own(&self) -> Option<OwnCertificate> {
+        let CertificateFacts { subject, valid_to, .. } = self.0.certificate();
+        Some(OwnCertificate { subject, valid_to_ms: i64::try_from(valid_to.as_millis()).unwrap_or(i64::MAX) })
     }
 }
 
