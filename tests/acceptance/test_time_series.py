@@ -50,3 +50,61 @@ def test_queries(both, seed):
         both.same({"distinct": "s", "key": "w", "query": filter_}, order=Order.FREE, ignore=["ok", "values"])
     both.rows({"find": "s", "filter": {"w": 3}, "projection": {"_id": 1}, "sort": {"_id": 1}})
     both.rows({"find": "s", "projection": {"t": 1}, "sort": {"_id": -1}, "limit": 5, "skip": 2})
+
+
+QUERIES = [
+    {"m.a": 1}, {"m": {"b": 1, "a": 1}}, {"m": {"a": 1, "b": 1}}, {}, {"v": 1}, {"t": {"$lt": START}}, {"m.a": 1, "v": 1}, {"$and": [{"m.a": 1}, {"m.b": 1}]},
+    {"$or": [{"m.a": 1}, {"m.a": 2}]}, {"$or": [{"m.a": 1}, {"v": 2}]}, {"$nor": [{"m.a": 1}]}, {"$expr": {"$eq": ["$m.a", 1]}}, {"_id": 1}, {"mm": 1},
+    {"m.a": {"$not": {"$eq": 1}}}, {"$where": "1"}, {"$comment": "x", "m.a": 1}, {"m": {"$exists": True}}, {"m": {"$foo": 1}}, {"v": {"$foo": 1}}, {"$foo": 1},
+    {"m.a": {"$in": [0, 2]}}, {"$and": []}, {"$or": 1},
+]
+
+
+@pytest.fixture
+def measured(both):
+    both.same({"create": "s", "timeseries": series(metaField="m")})
+    both.same({"create": "n", "timeseries": series()})
+    at = lambda n: START + datetime.timedelta(seconds=n)
+    both.same({"insert": "s", "documents": [{"_id": n, "t": at(n), "m": {"b": 1, "a": n % 3}, "v": n} for n in range(12)]})
+    both.same({"insert": "n", "documents": [{"_id": n, "t": at(n), "v": n} for n in range(3)]})
+    return both
+
+
+def look(both):
+    for name in ("s", "n"):
+        both.rows({"aggregate": name, "pipeline": [{"$project": {"_id": 0, "a": "$_id", "b": "$m", "c": "$v"}}, {"$sort": {"a": 1}}]})
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=repr)
+def test_deletes(measured, query):
+    for name, limit in [("s", 1), ("n", 0), ("s", 0)]:
+        measured.same({"delete": name, "deletes": [{"q": query, "limit": limit}]}, texts=Texts.COMPARED)
+    look(measured)
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=repr)
+def test_updates_by_their_filters(measured, query):
+    for name in ("s", "n"):
+        measured.same({"update": name, "updates": [{"q": query, "u": {"$set": {"m.z": 1}}, "multi": True}]}, texts=Texts.COMPARED)
+    look(measured)
+
+
+@pytest.mark.parametrize("update", [
+    {"$set": {"m": {"q": 1}}}, {"$set": {"v": 1}}, {"$set": {"m.a": 9, "v": 1}}, {"$unset": {"m": 1}}, {"$unset": {"m.b": 1}}, {"$rename": {"m.a": "m.r"}},
+    {"$rename": {"m.a": "r"}}, {"$rename": {"v": "m.r"}}, [{"$set": {"m.a": 9}}], {"m": 1}, {"$inc": {"m.a": 5}}, {"$set": {"m.a": 1}}, {"$set": {"_id": 9}},
+    {"$set": {"t": START}}, {}, {"$setOnInsert": {"m.d": True}}, {"$set": {"m.b.z": 1}}, {"$foo": {"m": 1}}, {"$foo": {"v": 1}}, {"$set": 3}, {"$set": {}},
+    {"$mul": {"m.a": 2}, "$max": {"m.b": 7}},
+], ids=repr)
+@pytest.mark.parametrize("options", [{}, {"multi": True}, {"multi": True, "upsert": True}, {"upsert": True}], ids=repr)
+def test_updates(measured, update, options):
+    measured.same({"update": "s", "updates": [{"q": {"m.a": 1}, "u": update, **options}]}, texts=Texts.COMPARED)
+    measured.same({"update": "n", "updates": [{"q": {}, "u": update, **options}]}, texts=Texts.COMPARED)
+    look(measured)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_batches_of_deletes_and_updates(measured, ordered):
+    set_ = lambda query, value: {"q": query, "u": {"$set": {"m.a": value}}, "multi": True}
+    measured.same({"update": "s", "updates": [set_({"m.a": 1}, 8), set_({"v": 1}, 9), set_({"m.a": 8}, 10)], "ordered": ordered}, texts=Texts.COMPARED)
+    measured.same({"delete": "s", "deletes": [{"q": {"v": 1}, "limit": 0}, {"q": {"m.a": 2}, "limit": 0}], "ordered": ordered}, texts=Texts.COMPARED)
+    look(measured)

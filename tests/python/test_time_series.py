@@ -94,8 +94,6 @@ def test_lists_and_figures(db, series):
         with pytest.raises(OperationFailure) as error:
             db.command("create", "s", **again)
         assert error.value.code == 48
-    for command in ({"update": "s", "updates": [{"q": {}, "u": {"$set": {"v": 1}}}]}, {"delete": "s", "deletes": [{"q": {}, "limit": 0}]}):
-        assert db.command(command)["writeErrors"][0]["code"] == 166
     for command in ({"createIndexes": "s", "indexes": [{"key": {"t": 1}, "name": "t_1"}]}, {"convertToCapped": "s", "size": 1}, {"validate": "s"}):
         with pytest.raises(OperationFailure) as error:
             db.command(command)
@@ -139,3 +137,37 @@ def test_measurements_expire(client, db):
         assert [row["_id"] for row in db.e.find()] == [2]
     finally:
         client.admin.command("setParameter", 1, ttlMonitorSleepSecs=60)
+
+
+def test_measurements_are_deleted_and_updated_by_their_meta_value(db, series):
+    rows = [{"_id": n, "t": at(n), "m": {"b": "x", "a": n % 3}, "v": n} for n in range(30)]
+    for row in rows:
+        series.insert_one(row)
+    assert series.update_many({"m.a": 1}, {"$set": {"m.c": 5}}).raw_result["nModified"] == 10
+    assert series.update_many({"m.a": 1}, {"$set": {"m.c": 5}}).raw_result["nModified"] == 0
+    # The buckets of the old meta value take no more measurements.
+    series.insert_many([{"_id": n, "t": at(n), "m": {"a": 1, "b": "x"}, "v": n} for n in range(30, 60)])
+    assert sorted(row["_id"] for row in series.find({"m.c": 5})) == [n for n in range(30) if n % 3 == 1]
+    assert series.count_documents({"m": {"a": 1, "b": "x"}}) == 30
+    assert series.delete_many({"m.c": 5}).deleted_count == 10
+    assert series.delete_many({"$or": [{"m.a": 0}, {"m.a": 7}]}).deleted_count == 10
+    assert sorted(row["_id"] for row in series.find()) == [n for n in range(60) if n >= 30 or n % 3 == 2]
+    series.insert_one({"_id": 100, "t": at(1), "m": {"a": 0, "b": "x"}})
+    assert series.delete_many({}).deleted_count == 41
+    assert db["system.buckets.s"].count_documents({}) == 0
+
+
+@pytest.mark.parametrize("command,code,text", [
+    ({"delete": "s", "deletes": [{"q": {"m": 1}, "limit": 1}]}, 20, "Cannot perform a non-multi delete on a time-series collection"),
+    ({"delete": "s", "deletes": [{"q": {"v": 1}, "limit": 0}]}, 72, "when querying on a field that is not the metaField 'm'"),
+    ({"delete": "s", "deletes": [{"q": {"$expr": True}, "limit": 0}]}, 72, "Cannot use $expr when performing an update or delete on a time-series collection"),
+    ({"update": "s", "updates": [{"q": {"m": 1}, "u": {"$set": {"m": 1}}}]}, 72, "Cannot perform a non-multi update on a time-series collection"),
+    ({"update": "s", "updates": [{"q": {}, "u": {"$set": {"v": 1}}, "multi": True}]}, 72, "which updates a field that is not the metaField 'm'"),
+    ({"update": "s", "updates": [{"q": {}, "u": [{"$set": {"m": 1}}], "multi": True}]}, 72, "using a pipeline update"),
+    ({"update": "s", "updates": [{"q": {}, "u": {"$set": {"m": 1}}, "multi": True, "upsert": True}]}, 72, "Cannot perform an upsert on a time-series collection"),
+])
+def test_other_deletes_and_updates_are_refused(db, series, command, code, text):
+    series.insert_one({"t": START, "m": 1, "v": 1})
+    failed = db.command(command)["writeErrors"][0]
+    assert failed["code"] == code and text in failed["errmsg"]
+    assert series.count_documents({"m": 1, "v": 1}) == 1

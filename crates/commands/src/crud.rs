@@ -25,6 +25,7 @@ mod out_stage;
 mod plan_cache_stats_stage;
 mod row_metadata;
 mod selection;
+mod series_change;
 mod statement_batch;
 mod statement_parts;
 mod steps;

@@ -22,6 +22,7 @@
 pub mod bucket;
 mod bucket_filter;
 mod column;
+mod meta_change;
 #[cfg(test)]
 mod tests;
 

@@ -18,7 +18,7 @@ use super::delete::{DeleteParts, delete_batch};
 use super::insert::{check_batch_length, ends_session_transaction, ends_transaction, insert_batch};
 use super::statement_parts::{array_of_documents, check_stages, checked_hint, checked_modification};
 use super::update::update_batch;
-use super::update_statement::{Reach, UpdateParts, Upsert};
+use super::update_statement::{Counted, Reach, UpdateParts, Upsert};
 use super::write_reply::{FailedWrite, Order, write_retried};
 use crate::arguments::{Argument, Arguments, missing};
 use crate::collation::CollationChoice;
@@ -226,7 +226,7 @@ fn read_delete(operation: &RawDocument) -> Result<Operation<'_>, CommandError> {
         }
     }
     let query = query.ok_or_else(|| missing("BulkWriteDeleteOp", "filter"))?;
-    Ok(Operation::Delete(DeleteParts { query, reach, hint, collation }))
+    Ok(Operation::Delete(DeleteParts { query, reach, hint, collation, counted: Counted::Documents }))
 }
 
 /// Carries out run after run.

@@ -8,12 +8,13 @@ use pando_document::{DocumentWriter, Number, RawDocument, RawDocumentBuf, RawVal
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 
-use super::insert::{check_batch_length, ends_session_transaction};
+use super::insert::{check_batch_length, ends_session_transaction, is_of_view};
 use super::selection::{self, Selection};
+use super::series_change;
 use super::statement_batch::{BatchOutcome, Effect, Statement, StatementBatch, StatementRun};
 use super::statement_parts::checked_hint;
 use super::steps::{Meter, Written, documents_max, in_steps};
-use super::update_statement::Reach;
+use super::update_statement::{Counted, Reach};
 use super::write_reply::{
     Order, capped_removal, count, tried, write_errors, write_retried, writes_into_view,
 };
@@ -32,6 +33,13 @@ pub(super) struct DeleteParts<'a> {
     pub reach: Reach,
     pub hint: Option<RawValue<'a>>,
     pub collation: CollationChoice<'a>,
+    pub counted: Counted<'a>,
+}
+
+/// A deletion of many documents.
+pub(super) struct LargeDelete<'a> {
+    selection: Selection,
+    counted: Counted<'a>,
 }
 
 /// Deletes.
@@ -96,6 +104,9 @@ pub(super) fn delete_batch(
     });
     let outcome = match ran {
         Ok(()) => batch.into_outcome(),
+        Err(error) if is_of_view(&error) && context.series(namespace.collection())?.is_some() => {
+            series_change::delete_batch(context, namespace, parts, scope, order)?
+        }
         Err(error) => {
             let refused = writes_into_view(error, parts.len(), order)?;
             ends_session_transaction(context);
@@ -133,6 +144,7 @@ fn parse_parts(delete: &RawDocument) -> Result<DeleteParts<'_>, CommandError> {
         reach: reach.ok_or_else(|| missing("delete.deletes", "limit"))?,
         hint,
         collation,
+        counted: Counted::Documents,
     })
 }
 
@@ -175,9 +187,9 @@ pub(super) struct DeleteOutcome {
     pub documents: u64,
 }
 
-impl Statement for DeleteParts<'_> {
+impl<'a> Statement for DeleteParts<'a> {
     type Outcome = DeleteOutcome;
-    type Large = Selection;
+    type Large = LargeDelete<'a>;
 
     fn run(
         &self,
@@ -200,18 +212,21 @@ impl Statement for DeleteParts<'_> {
         let scope = self.collation.scope_in(scope, Some(collection))?;
         let selection = Selection::new(Filter::parse_for_plan(self.query, &scope)?, None, self.hint, limit)?;
         let keys = selection::keys(&selection, collection, &**transaction, context, documents_max(context))?;
-        let Some(keys) = keys else { return Ok(StatementRun::TooLarge(Box::new(selection))) };
+        let large = |selection| {
+            Ok(StatementRun::TooLarge(Box::new(LargeDelete { selection, counted: self.counted })))
+        };
+        let Some(keys) = keys else { return large(selection) };
         let mut outcome = DeleteOutcome::default();
         let mut meter = Meter::of(context);
         for key in keys {
             context.check()?;
             if meter.is_full() {
-                return Ok(StatementRun::TooLarge(Box::new(selection)));
+                return large(selection);
             }
             let Some(old) = collection.fetch(&**transaction, &key, context.blocking)? else { continue };
             meter.add(&old);
             delete_one(context, collection, transaction, &key, &old)?;
-            outcome.documents += 1;
+            outcome.documents += self.counted.number_in(RawDocument::from_bytes(&old)?)?;
         }
         Ok(StatementRun::Done(outcome))
     }
@@ -226,7 +241,7 @@ impl Statement for DeleteParts<'_> {
 
     /// After an error the client is told of the documents that the earlier steps have deleted.
     fn run_in_steps(
-        selection: &Selection,
+        large: &LargeDelete<'a>,
         context: &mut Context<'_>,
         collection: &Arc<Collection>,
         outcome: &mut DeleteOutcome,
@@ -237,10 +252,10 @@ impl Statement for DeleteParts<'_> {
                       old: Bytes,
                       step: &mut DeleteOutcome| {
             delete_one(context, collection, transaction, key, &old)?;
-            step.documents += 1;
+            step.documents += large.counted.number_in(RawDocument::from_bytes(&old)?)?;
             Ok(Written(0))
         };
-        in_steps(context, selection, collection, &change, |step: DeleteOutcome| {
+        in_steps(context, &large.selection, collection, &change, |step: DeleteOutcome| {
             outcome.documents += step.documents;
         })
     }

@@ -12,7 +12,7 @@ use pando_query::projection::Projection;
 use super::insert::ends_transaction;
 use super::selection::{self, Selection};
 use super::statement_parts::{array_of_documents, checked_hint, checked_modification};
-use super::update_statement::{Reach, UpdateParts, UpdateStatement, Upsert};
+use super::update_statement::{Counted, Reach, UpdateParts, UpdateStatement, Upsert};
 use crate::arguments::{Arguments, collection_name};
 use crate::collation::CollationChoice;
 use crate::context::Context;
@@ -214,6 +214,7 @@ impl<'a> Parts<'a> {
             reach: Reach::One,
             upsert: self.upsert,
             collation: self.collation,
+            counted: Counted::Documents,
         };
         UpdateStatement::parse(parts, scope)
     }

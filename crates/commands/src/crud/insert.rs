@@ -112,7 +112,7 @@ pub(super) fn insert_batch(
 }
 
 /// Whether the name is not one of a collection.
-fn is_of_view(error: &CommandError) -> bool {
+pub(super) fn is_of_view(error: &CommandError) -> bool {
     matches!(error, CommandError::Failed(failure) if failure.code == ErrorCode::CommandNotSupportedOnView)
 }
 

@@ -64,7 +64,8 @@ pub(super) fn insert_batch(
         for ((window, meta), rows) in groups {
             let key = RunKey { collection: lease.uuid(), window, meta };
             let mut runs = context.shared.open_buckets.runs(&key);
-            let writer = GroupWriter { context, series, collection: &lease, window };
+            let meta = key.meta.clone();
+            let writer = GroupWriter { context, series, collection: &lease, window, meta: &meta };
             if runs.is_empty() {
                 // The window before has ended, as a rule.
                 let before = RunKey { window: window - series.span_seconds, ..key.clone() };
@@ -116,9 +117,7 @@ fn grouped(
         };
         let mut meta = Vec::new();
         if let Some(value) = series.meta_of(document)? {
-            let mut writer = DocumentWriter::begin(&mut meta);
-            writer.append("", normalised(value)?.as_ref().map_or(value, |whole| RawValue::Document(whole)));
-            writer.finish();
+            append_key(value, &mut meta)?;
         }
         groups.entry((series.window_of(time), meta)).or_default().push((*document).to_owned());
         inserted += 1;
@@ -127,6 +126,15 @@ fn grouped(
         }
     }
     Ok((inserted, failed, groups))
+}
+
+/// Appends the key of the runs of a meta value: a document of the value with an empty name.
+fn append_key(meta: RawValue<'_>, out: &mut Vec<u8>) -> Result<(), CommandError> {
+    let normal = normalised(meta)?;
+    let mut writer = DocumentWriter::begin(out);
+    writer.append("", normal.as_ref().map_or(meta, |whole| RawValue::Document(whole)));
+    writer.finish();
+    Ok(())
 }
 
 /// A meta document with its fields in the order of their names, so that it is one source in whatever order
@@ -154,6 +162,8 @@ struct GroupWriter<'w, 'c> {
     series: &'w Series,
     collection: &'w Arc<Collection>,
     window: i64,
+    /// The key of the meta value, empty where there is none.
+    meta: &'w [u8],
 }
 
 impl GroupWriter<'_, '_> {
@@ -223,7 +233,11 @@ impl GroupWriter<'_, '_> {
         rows: &[RawDocumentBuf],
     ) -> Result<ObjectId, CommandError> {
         let id = self.series.bucket_id(self.window, self.context.shared.new_object_id());
-        let bucket = self.series.pack(id, rows)?;
+        let meta = match self.meta {
+            [] => None,
+            meta => RawDocument::from_bytes(meta)?.get("")?,
+        };
+        let bucket = self.series.pack(id, meta, rows)?;
         let namespace = self.collection.namespace();
         self.collection
             .insert(transaction, &bucket, self.context.blocking)
@@ -231,7 +245,8 @@ impl GroupWriter<'_, '_> {
         Ok(id)
     }
 
-    /// Removes a bucket, and takes its measurements. One that is gone has none.
+    /// Removes a bucket, and takes its measurements. One that is gone has none, and one whose meta value was
+    /// updated stays as it is.
     fn take_bucket(
         &self,
         transaction: &mut WriteTransaction,
@@ -243,6 +258,13 @@ impl GroupWriter<'_, '_> {
         let Some(key) = collection.locate(&**transaction, &id, blocking)? else { return Ok(()) };
         let Some(bytes) = collection.fetch(&**transaction, &key, blocking)? else { return Ok(()) };
         let bucket = RawDocument::from_bytes(&bytes)?;
+        let mut meta = Vec::new();
+        if let Some(value) = bucket.get("meta")? {
+            append_key(value, &mut meta)?;
+        }
+        if meta != self.meta {
+            return Ok(());
+        }
         let unpacked = self.series.unpack(bucket, None)?;
         for at in 0..unpacked.len() {
             let mut row = Vec::new();

@@ -7,7 +7,8 @@ use pando_catalog::{Collection, Namespace, WriteTransaction};
 use pando_document::{DocumentWriter, RawDocument, RawValue, Value};
 use pando_query::expression::ParseScope;
 
-use super::insert::{check_batch_length, ends_session_transaction};
+use super::insert::{check_batch_length, ends_session_transaction, is_of_view};
+use super::series_change;
 use super::statement_batch::{BatchOutcome, Effect, Statement, StatementBatch, StatementRun};
 use super::statement_parts::{array_of_documents, check_stages, checked_hint, checked_modification};
 use super::update_statement::{Reach, UpdateOutcome, UpdateParts, UpdateStatement, Upsert};
@@ -80,6 +81,10 @@ pub(super) fn update_batch(
         batch.run(context, &lease)
     })
     .or_else(|error| {
+        if is_of_view(&error) && context.series(namespace.collection())?.is_some() {
+            without_collection = Some(series_change::update_batch(context, namespace, parts, scope, order)?);
+            return Ok(());
+        }
         let refused = writes_into_view(error, parts.len(), order)?;
         ends_session_transaction(context);
         without_collection = Some(BatchOutcome::refused(refused));

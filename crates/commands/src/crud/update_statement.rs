@@ -15,6 +15,7 @@ use pando_document::{RawArray, RawDocument, RawDocumentBuf, RawValue, Timestamp,
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::literal::Literal;
+use pando_query::time_series::Series;
 use pando_query::update::{Applied, ApplyKind, Update, UpdateContext};
 
 use super::selection::{self, Selection};
@@ -51,6 +52,7 @@ pub(super) struct UpdateStatement<'a> {
     pub selection: Selection,
     pub update: Update,
     pub upsert: Upsert,
+    counted: Counted<'a>,
     /// The rule of the collection, once it is known.
     validator: OnceCell<Option<Validator>>,
 }
@@ -69,6 +71,26 @@ pub(super) struct UpdateParts<'a> {
     pub upsert: Upsert,
     /// The scope that the parts are parsed in has it already.
     pub collation: CollationChoice<'a>,
+    pub counted: Counted<'a>,
+}
+
+/// The things that the figures of a statement count.
+#[derive(Clone, Copy)]
+pub(super) enum Counted<'s> {
+    /// Documents.
+    Documents,
+    /// The measurements in documents that are buckets.
+    Measurements(&'s Series),
+}
+
+impl Counted<'_> {
+    /// The figure of one document.
+    pub fn number_in(self, document: &RawDocument) -> Result<u64, CommandError> {
+        match self {
+            Counted::Documents => Ok(1),
+            Counted::Measurements(series) => Ok(series.count(document)? as u64),
+        }
+    }
 }
 
 impl UpdateParts<'_> {
@@ -84,6 +106,7 @@ impl UpdateParts<'_> {
             reach: Reach::One,
             upsert: Upsert::No,
             collation: CollationChoice::Inherited,
+            counted: Counted::Documents,
         }
     }
 
@@ -140,8 +163,8 @@ impl<'a> UpdateStatement<'a> {
         };
         let selection =
             Selection::new(filter, parts.sort.map(|sort| (sort, scope.text_order())), parts.hint, limit)?;
-        let (query, upsert, validator) = (parts.query, parts.upsert, OnceCell::new());
-        Ok(UpdateStatement { query, selection, update, upsert, validator })
+        let UpdateParts { query, upsert, counted, .. } = parts;
+        Ok(UpdateStatement { query, selection, update, upsert, counted, validator: OnceCell::new() })
     }
 
     /// The rule of the collection, which stays the same for the length of a statement.
@@ -221,7 +244,8 @@ impl<'a> UpdateStatement<'a> {
             true => self.selection.filter.matches_with_position(document)?.1,
             false => None,
         };
-        outcome.matched += 1;
+        let number = self.counted.number_in(document)?;
+        outcome.matched += number;
         let applied =
             self.update.apply(document, &update_context(context, ApplyKind::Update, matched_index))?;
         let mut written = Written(0);
@@ -234,7 +258,7 @@ impl<'a> UpdateStatement<'a> {
                 collection
                     .replace(transaction, key, document, &new, context.blocking)
                     .map_err(|error| write_failure(error, &collection.namespace().to_string()))?;
-                outcome.modified += 1;
+                outcome.modified += number;
                 written = Written(new.as_bytes().len());
                 new
             }

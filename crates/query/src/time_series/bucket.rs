@@ -63,7 +63,12 @@ impl Series {
     }
 
     /// The bucket of some measurements, which have one meta value and lie in one window.
-    pub fn pack(&self, id: ObjectId, measurements: &[RawDocumentBuf]) -> Result<RawDocumentBuf, QueryError> {
+    pub fn pack(
+        &self,
+        id: ObjectId,
+        meta: Option<RawValue<'_>>,
+        measurements: &[RawDocumentBuf],
+    ) -> Result<RawDocumentBuf, QueryError> {
         let mut names: Vec<&str> = vec![&self.time_field];
         for measurement in measurements {
             for field in measurement.iter() {
@@ -99,9 +104,7 @@ impl Series {
         }
         control.append_i32("count", i32::try_from(measurements.len()).unwrap_or(i32::MAX));
         control.finish();
-        if let Some(first) = measurements.first()
-            && let Some(meta) = self.meta_of(first)?
-        {
+        if let Some(meta) = meta {
             bucket.append("meta", meta);
         }
         let mut data = bucket.document("data");
@@ -114,6 +117,20 @@ impl Series {
         Ok(RawDocumentBuf::from_vec(bytes)?)
     }
 
+    /// The number of the measurements of a bucket.
+    pub fn count(&self, bucket: &RawDocument) -> Result<usize, QueryError> {
+        let part = |name| match bucket.get(name)? {
+            Some(RawValue::Document(part)) => Ok::<_, QueryError>(part),
+            _ => Err(damaged()),
+        };
+        match part("control")?.get("count")?.and_then(|count| count.as_i64_exact()) {
+            Some(count) => {
+                usize::try_from(count).ok().filter(|count| *count <= COUNT_MAX).ok_or_else(damaged)
+            }
+            None => count_of(part("data")?.get(&self.time_field)?),
+        }
+    }
+
     /// The measurements of a bucket; of their fields only the wanted ones, where the caller says.
     ///
     /// # Errors
@@ -123,17 +140,8 @@ impl Series {
         bucket: &'b RawDocument,
         wanted: Option<&BTreeSet<String>>,
     ) -> Result<Unpacked<'b>, QueryError> {
-        let part = |name| match bucket.get(name)? {
-            Some(RawValue::Document(part)) => Ok::<_, QueryError>(part),
-            _ => Err(damaged()),
-        };
-        let (control, data) = (part("control")?, part("data")?);
-        let count = match control.get("count")?.and_then(|count| count.as_i64_exact()) {
-            Some(count) => {
-                usize::try_from(count).ok().filter(|count| *count <= COUNT_MAX).ok_or_else(damaged)?
-            }
-            None => count_of(data.get(&self.time_field)?)?,
-        };
+        let count = self.count(bucket)?;
+        let Some(RawValue::Document(data)) = bucket.get("data")? else { return Err(damaged()) };
         let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.contains(name));
         let mut columns = Vec::new();
         for field in data.iter() {

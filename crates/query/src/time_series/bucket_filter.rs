@@ -46,7 +46,7 @@ fn add_tests(series: &Series, filter: &RawDocument, tests: &mut Vec<Value>) -> R
 }
 
 /// The rest of a path that is a field or lies in it.
-fn path_below<'p>(path: &'p str, field: &str) -> Option<&'p str> {
+pub(super) fn path_below<'p>(path: &'p str, field: &str) -> Option<&'p str> {
     path.strip_prefix(field).filter(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 

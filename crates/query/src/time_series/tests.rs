@@ -41,7 +41,7 @@ fn measurements_come_out_of_a_bucket_as_they_went_in() {
     let raw: Vec<RawDocumentBuf> = rows.iter().map(Document::to_raw).collect();
     let series = series();
     let id = series.bucket_id(series.window_of(1_700_000_000_000), ObjectId::from_parts(0, [1; 5], 2));
-    let bucket = series.pack(id, &raw).unwrap();
+    let bucket = series.pack(id, series.meta_of(&raw[0]).unwrap(), &raw).unwrap();
     assert_eq!(unpacked(&bucket), rows);
     let whole: usize = raw.iter().map(|row| row.as_bytes().len()).sum();
     assert!(bucket.as_bytes().len() * 5 < whole * 2, "{} of {whole}", bucket.as_bytes().len());
