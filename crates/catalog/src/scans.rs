@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pando_storage::{
-    BlockingMode, Cursor, Direction, ErrorKind, KeyRange, RunValues, StorageError, Transaction,
+    BlockingMode, Cursor, Direction, ErrorKind, Estimate, KeyRange, RunValues, StorageError, Transaction,
 };
 
 use crate::index_description::Uniqueness;
@@ -213,6 +213,27 @@ impl Collection {
         let cursor = Cursor::new(index.tree(), range, direction);
         let (gate, index) = (self.gate(), Arc::clone(index));
         IndexScan { cursor, gate, index, direction, stepped_over: STEPPED_OVER }
+    }
+
+    /// The number of documents whose primary keys lie in a range, about.
+    pub fn estimate_documents(
+        &self,
+        range: &KeyRange,
+        transaction: &dyn Transaction,
+        blocking: BlockingMode,
+    ) -> Result<Estimate, StorageError> {
+        transaction.estimate(self.primary_tree(), range, blocking)
+    }
+
+    /// The number of the entries that [`scan_index`](Collection::scan_index) gives, about.
+    pub fn estimate_index(
+        &self,
+        index: &Index,
+        range: &KeyRange,
+        transaction: &dyn Transaction,
+        blocking: BlockingMode,
+    ) -> Result<Estimate, StorageError> {
+        transaction.estimate(index.tree(), range, blocking)
     }
 
     fn gate(&self) -> Gate {

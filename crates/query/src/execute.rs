@@ -27,14 +27,17 @@
 
 mod counters;
 mod entry_document;
+mod entry_estimates;
 mod executor;
 mod gathered_keys;
 mod key_ranges;
+mod merged_scans;
 mod near_search;
 mod row;
 mod source;
 mod text_source;
 
 pub use counters::{Counters, ExecutionFigures};
+pub use entry_estimates::EntryEstimates;
 pub use executor::{Executor, Revisits};
 pub use row::{Row, Run};

@@ -1,10 +1,11 @@
 //! Plans as `explain` prints them, in the shape that MongoDB's shell, drivers and Compass know.
 //!
-//! The stages are MongoDB's: IDHACK, COLLSCAN, IXSCAN, FETCH, OR, SORT, SKIP, LIMIT, PROJECTION_…, EOF, and
-//! around them SUBPLAN, COUNT, UPDATE, DELETE; RECORD_STORE_FAST_COUNT is that of counters. `_id_` is shown
-//! as the index that it is to users, though its entries are the documents themselves. A primary key of the
-//! user's choice and a clustering index are shown without a FETCH, with `clustering: true`. The order of
-//! SKIP, LIMIT and PROJECTION_… is that of MongoDB 6.0; scans are printed by `scan`.
+//! The stages are MongoDB's: IDHACK, COLLSCAN, IXSCAN, FETCH, OR, SORT_MERGE, SORT, SKIP, LIMIT,
+//! PROJECTION_…, EOF, and around them SUBPLAN, COUNT, UPDATE, DELETE; RECORD_STORE_FAST_COUNT is that of
+//! counters. `_id_` is shown as the index that it is to users, though its entries are the documents
+//! themselves. A primary key of the user's choice and a clustering index are shown without a FETCH, with
+//! `clustering: true`. The order of SKIP, LIMIT and PROJECTION_… is that of MongoDB 6.0; scans are printed by
+//! `scan`.
 
 mod executed;
 mod scan;
@@ -92,14 +93,24 @@ pub enum Answer {
     Effect,
 }
 
+/// The plans of a command, as they are shown.
+#[derive(Clone, Copy, Debug)]
+pub struct ShownPlans<'a> {
+    /// The plan that is carried out.
+    pub winner: &'a Plan,
+    /// The plans that lost against it.
+    pub rejected: &'a [Plan],
+}
+
 /// The `queryPlanner` section.
 pub fn query_planner(
     namespace: &str,
     filter: &Filter,
-    plan: &Plan,
+    plans: ShownPlans<'_>,
     display: Display<'_>,
     order: &TextOrder,
 ) -> Document {
+    let plan = plans.winner;
     let mut section = Document::new();
     section.push("namespace", namespace);
     section.push("indexFilterSet", false);
@@ -111,8 +122,18 @@ pub fn query_planner(
     section.push("maxIndexedAndSolutionsReached", false);
     section.push("maxScansToExplodeReached", false);
     section.push("winningPlan", displayed(filter, plan, display));
-    section.push("rejectedPlans", Value::Array(Vec::new()));
+    let rejected = if shows_rejected(filter, plan, display) { plans.rejected } else { &[] };
+    let rejected = rejected.iter().map(|plan| Value::Document(displayed(filter, plan, display)));
+    section.push("rejectedPlans", Value::Array(rejected.collect()));
     section
+}
+
+/// Whether MongoDB weighs plans against each other here. It plans the branches of an `$or` one by one, and
+/// takes a scan that only counts entries, or only steps from value to value, without a look at others.
+fn shows_rejected(filter: &Filter, plan: &Plan, display: Display<'_>) -> bool {
+    let is_subplan = display.choice == Choice::Free && has_branches(filter);
+    let is_count = display.purpose == Purpose::Count && count_scan(plan).is_some();
+    !is_subplan && !is_count && !matches!(plan.coverage, Coverage::Distinct(_))
 }
 
 /// The `executionStats` section.
@@ -251,6 +272,12 @@ fn projected(plan: &Plan, projection: ExplainedProjection<'_>, stage: Document) 
         (ExplainedProjection::Whole, _) => return stage,
         (ExplainedProjection::Simple(shown), Coverage::Document) => ("PROJECTION_SIMPLE", shown),
         (ExplainedProjection::General(shown), Coverage::Document) => ("PROJECTION_DEFAULT", shown),
+        // As MongoDB 6.0 shows it.
+        (ExplainedProjection::Simple(shown) | ExplainedProjection::General(shown), _)
+            if matches!(plan.access, Access::Merge(_)) =>
+        {
+            ("PROJECTION_DEFAULT", shown)
+        }
         (ExplainedProjection::Simple(shown) | ExplainedProjection::General(shown), _) => {
             ("PROJECTION_COVERED", shown)
         }
@@ -325,6 +352,24 @@ fn access(plan: &Plan) -> (Document, bool) {
                 (around(stage, scan::near_search(near)), false)
             }
         },
+        Access::Merge(merge) => {
+            let mut stage = named("SORT_MERGE");
+            stage.push("sortPattern", owned(&merge.pattern.to_document()));
+            let is_covered = plan.coverage != Coverage::Document;
+            let scans = merge.scans.iter().map(|scan| {
+                let mut shown = scan::index_scan(scan);
+                if is_covered {
+                    push_filter(&mut shown, plan);
+                }
+                Value::Document(shown)
+            });
+            stage.push("inputStages", Value::Array(scans.collect()));
+            let shows_documents = merge.scans.iter().all(|scan| scan.index.shows_documents());
+            match is_covered || (plan.residual.is_none() && shows_documents) {
+                true => (stage, false),
+                false => fetch(plan, stage),
+            }
+        }
         Access::Union(scans) => {
             let mut union = named("OR");
             let scans = scans.iter().map(|scan| Value::Document(scan::index_scan(scan)));

@@ -4,7 +4,7 @@
 //! 1. [`filter`] parses the filter document into a tree of tests; [`sort`] and [`projection`] parse theirs.
 //! 2. [`plan`] is a pure function: it makes a [`Plan`](plan::Plan) of the parsed request and the
 //!    *descriptions* of the collection's indexes. It reads no data, so golden files test it, and [`explain`]
-//!    prints it.
+//!    prints it. Between several indexes it asks for [estimates](plan::Estimates), which are given to it.
 //! 3. [`execute`] carries the plan out against a transaction: scan → fetch → filter → sort → skip → limit. It
 //!    owns all that it needs, and can be asked again with `MayBlock` after `WouldBlock`. The caller projects
 //!    the documents.

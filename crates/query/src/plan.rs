@@ -1,4 +1,5 @@
-//! The planner: from a parsed find and the descriptions of indexes to a plan. Pure: it reads no data.
+//! The planner: from a parsed find and the descriptions of indexes to a plan. Pure: it reads no data, and is
+//! given estimates.
 //!
 //! # Terms
 //! - *Access*: how candidates are found: by `_id`, through one index, through several, or by looking at
@@ -15,8 +16,10 @@
 //! 2. The filter's conjunction is taken apart into tests ([`predicates`]); each usable index gets the bounds
 //!    that they put on its fields ([`index_bounds`], [`predicate_bounds`]).
 //! 3. Each index that narrows the search, or gives the order of the sort, is a candidate, as is the
-//!    collection itself. The cheapest by [`cost`] wins.
+//!    collection itself. The cheapest by [`cost`] wins ([`selection`]). Between several indexes the storage
+//!    engine's [`estimates`] decide.
 //! 4. If none narrows but an `$or` has an index for each branch, the union of those scans wins.
+//!    With a sort, scans that each give its order are merged ([`merge`]), those of an `$in` as well.
 //! 5. `hint`, `min` and `max` leave no choice ([`forced`]), nor does a search for words ([`text`]).
 //!
 //! # Invariants
@@ -31,6 +34,7 @@
 mod brackets;
 mod candidate;
 mod cost;
+mod estimates;
 mod fault;
 mod forced;
 mod from_index;
@@ -38,12 +42,14 @@ mod geo_bounds;
 mod implication;
 mod index_bounds;
 pub mod interval;
+mod merge;
 mod near;
 mod point_lookup;
 mod predicate_bounds;
 mod predicates;
 mod primary_point;
 mod returned_key;
+mod selection;
 mod specification;
 mod text;
 mod union;
@@ -56,8 +62,11 @@ use pando_catalog::{Collection, IndexDescription, Layout, SnapshotTimestamp, Tru
 use pando_collation::TextOrder;
 use pando_keyorder::Direction;
 
+pub use estimates::{AssumedShares, Estimates};
 pub use fault::PlanFault;
 pub use interval::{Cut, Interval, Intervals, Side};
+pub use merge::MergeAccess;
+pub(crate) use merge::{SortField, merge_key};
 pub use near::{NearAccess, NearOutput};
 pub use point_lookup::{plan_by_id, point_lookup};
 pub use returned_key::ReturnedKey;
@@ -102,6 +111,8 @@ pub enum Access {
     Index(IndexAccess),
     /// The entries of several scans, each document once.
     Union(Vec<IndexAccess>),
+    /// The entries of several scans in one order.
+    Merge(Box<MergeAccess>),
     /// A search for words.
     Text(Box<TextAccess>),
     /// Documents in the order of their distances from a point.
@@ -218,7 +229,22 @@ impl Plan {
     }
 }
 
-/// Plans a find.
+/// A plan, and those that lost against it.
+#[derive(Clone, Debug)]
+pub struct PlanChoice {
+    /// The plan to carry out.
+    pub plan: Plan,
+    /// The other plans through indexes.
+    pub rejected: Vec<Plan>,
+}
+
+impl PlanChoice {
+    fn only(plan: Plan) -> PlanChoice {
+        PlanChoice { plan, rejected: Vec::new() }
+    }
+}
+
+/// Plans a find by assumed shares.
 ///
 /// `indexes` are all of the collection, `_id_` among them
 /// ([`Collection::describe_indexes`](pando_catalog::Collection)).
@@ -226,18 +252,30 @@ impl Plan {
 /// # Errors
 /// A hint that fits no index; `min` and `max` that do not fit the hint.
 pub fn plan(find: &FindSpecification<'_>, indexes: &[IndexDescription]) -> Result<Plan, QueryError> {
+    Ok(choose(find, indexes, &AssumedShares)?.plan)
+}
+
+/// Plans a find. Estimates decide between several indexes, where they are known.
+///
+/// # Errors
+/// As for [`plan`].
+pub fn choose(
+    find: &FindSpecification<'_>,
+    indexes: &[IndexDescription],
+    estimates: &dyn Estimates,
+) -> Result<PlanChoice, QueryError> {
     if let Some((path, near)) = find.filter.near() {
-        return near::plan(find, path, near, indexes);
+        return near::plan(find, path, near, indexes).map(PlanChoice::only);
     }
     if let Some(plan) = text::plan(find, indexes)? {
-        return Ok(plan);
+        return Ok(PlanChoice::only(plan));
     }
     if let Some(plan) = forced::plan(find, indexes)? {
-        return Ok(plan);
+        return Ok(PlanChoice::only(plan));
     }
     if let Some(plan) = primary_point::plan(find, indexes).or_else(|| plan_by_id(find, order_of_ids(indexes)))
     {
-        return Ok(plan);
+        return Ok(PlanChoice::only(plan));
     }
     let nodes = predicates::conjunction(find.filter);
     let predicates = predicates::of_conjunction(nodes);
@@ -251,16 +289,12 @@ pub fn plan(find: &FindSpecification<'_>, indexes: &[IndexDescription]) -> Resul
         .filter_map(|index| candidate::of_index(find, nodes, &predicates, index))
         .collect();
     let narrowed = candidates.iter().any(|candidate| candidate.narrows);
-    if !narrowed && let Some(union) = union::of_branches(find, nodes, &usable) {
-        candidates.push(union);
+    if !narrowed {
+        candidates.extend(union::of_branches(find, nodes, &usable, estimates));
+        candidates.extend(union::merge_of_branches(find, nodes, &usable, estimates));
     }
     candidates.push(candidate::of_collection(find));
-    // The most selective of all bounds is the best guess of how many documents match.
-    let matching = candidates.iter().map(|candidate| candidate.work.found).fold(f64::INFINITY, f64::min);
-    let best = candidates
-        .into_iter()
-        .reduce(|best, next| if next.cost(matching) < best.cost(matching) { next } else { best });
-    Ok(best.expect("the collection itself is always a candidate").plan)
+    Ok(selection::of(candidates, estimates))
 }
 
 /// The order of strings in the keys of `_id`: that of its index.
@@ -271,7 +305,7 @@ fn order_of_ids(indexes: &[IndexDescription]) -> &TextOrder {
 }
 
 /// Plans a find against the indexes of a collection that a snapshot may use. A search by `_id` needs no
-/// description of them.
+/// description of them, and no estimates.
 ///
 /// # Errors
 /// As for [`plan`].
@@ -279,15 +313,29 @@ pub fn plan_at(
     find: &FindSpecification<'_>,
     collection: &Collection,
     snapshot: SnapshotTimestamp,
+    estimates: &dyn Estimates,
 ) -> Result<Plan, QueryError> {
+    Ok(choose_at(find, collection, snapshot, estimates)?.plan)
+}
+
+/// As [`plan_at`], with the plans that lost.
+///
+/// # Errors
+/// As for [`plan`].
+pub fn choose_at(
+    find: &FindSpecification<'_>,
+    collection: &Collection,
+    snapshot: SnapshotTimestamp,
+    estimates: &dyn Estimates,
+) -> Result<PlanChoice, QueryError> {
     // A primary key of several fields may have a better plan.
     let by_id = match collection.layout() {
         Layout::Clustered | Layout::Heap => plan_by_id(find, collection.text_order()),
         Layout::Fields(_) => None,
     };
     match by_id {
-        Some(plan) => Ok(plan),
-        None => plan(find, &collection.describe_indexes_at(snapshot)),
+        Some(plan) => Ok(PlanChoice::only(plan)),
+        None => choose(find, &collection.describe_indexes_at(snapshot), estimates),
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! The files in `tests/plans` hold indexes, finds and plans. With `PANDO_REWRITE=1` the plans are written
 //! anew, so that a change of the planner is reviewed as a change of these files. Bounds come from a real
-//! MongoDB, by the script there.
+//! MongoDB, by the script there. Where a file tells the `entries` of indexes, the plans that lost are
+//! written, too.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod extended_json;
@@ -16,7 +17,9 @@ use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc
 use pando_query::explain::{ExplainedProjection, winning_plan};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
-use pando_query::plan::{Consumer, FindSpecification, Hint, ProjectionNeeds, Scores, plan};
+use pando_query::plan::{
+    Consumer, Estimates, FindSpecification, Hint, Intervals, PlanChoice, ProjectionNeeds, Scores, choose,
+};
 use pando_query::projection::Projection;
 use pando_query::shell_text::document_text;
 use pando_query::sort::Sort;
@@ -57,8 +60,32 @@ fn document<'d>(find: &'d RawDocument, name: &str) -> Option<&'d RawDocument> {
     field(find, name).map(|value| value.as_document().unwrap())
 }
 
-/// The winning plan of a find, or the error.
-fn planned(find: &RawDocument, indexes: &[IndexDescription]) -> Result<Document, String> {
+/// Entries that each index is said to have within any bounds, and the documents of the collection.
+#[derive(Default)]
+struct Told(RawDocumentBuf);
+
+impl Told {
+    fn number(&self, name: &str) -> Option<u64> {
+        u64::try_from(self.0.get(name).unwrap()?.as_i64_exact()?).ok()
+    }
+}
+
+impl Estimates for Told {
+    fn entries(&self, index: &IndexDescription, _: &[Intervals]) -> Option<u64> {
+        self.number(&index.name)
+    }
+
+    fn documents(&self) -> Option<u64> {
+        self.number("documents")
+    }
+}
+
+/// The winning plan of a find, or the error; and those that it rejects.
+fn planned(
+    find: &RawDocument,
+    indexes: &[IndexDescription],
+    told: &Told,
+) -> Result<(Document, Vec<Document>), String> {
     let order = document(find, "collation")
         .map_or(TextOrder::SIMPLE, |collation| TextOrder::parse(collation, "collation").unwrap());
     let scope = ParseScope::default().collated_by(&order);
@@ -84,12 +111,12 @@ fn planned(find: &RawDocument, indexes: &[IndexDescription]) -> Result<Document,
         max: document(find, "max"),
         order: &order,
     };
-    let plan = plan(&specification, indexes).map_err(shown)?;
+    let PlanChoice { plan, rejected } = choose(&specification, indexes, told).map_err(shown)?;
     let shown = match projection {
         Some(projection) => ExplainedProjection::Simple(projection),
         None => ExplainedProjection::Whole,
     };
-    Ok(winning_plan(&plan, shown))
+    Ok((winning_plan(&plan, shown), rejected.iter().map(|plan| winning_plan(plan, shown)).collect()))
 }
 
 /// A plan without what every plan repeats.
@@ -134,23 +161,33 @@ fn bounds_of(stage: &Document) -> Option<String> {
 fn rewritten(text: &str) -> (String, Vec<String>) {
     let mut out = String::new();
     let mut indexes = vec![primary()];
+    let mut told = Told::default();
     let mut planned_last: Option<Result<Document, String>> = None;
     let mut differences = Vec::new();
     for line in text.lines() {
-        if line.starts_with("plan ") {
+        if line.starts_with("plan ") || line.starts_with("rejected ") {
             continue;
         }
         writeln!(out, "{line}").unwrap();
         if let Some(specification) = line.strip_prefix("index ") {
             if planned_last.take().is_some() {
                 indexes = vec![primary()];
+                told = Told::default();
             }
             indexes.push(index(specification));
+        } else if let Some(entries) = line.strip_prefix("entries ") {
+            told = Told(extended_json::document(entries));
         } else if let Some(find) = line.strip_prefix("find ") {
-            let answer = planned(&extended_json::document(find), &indexes);
+            let (answer, rejected) = match planned(&extended_json::document(find), &indexes, &told) {
+                Ok((stage, rejected)) => (Ok(stage), rejected),
+                Err(error) => (Err(error), Vec::new()),
+            };
             match &answer {
                 Ok(stage) => writeln!(out, "plan {}", document_text(&pruned(stage).to_raw())).unwrap(),
                 Err(error) => writeln!(out, "plan error {error}").unwrap(),
+            }
+            for stage in rejected.iter().filter(|_| told.number("documents").is_some()) {
+                writeln!(out, "rejected {}", document_text(&pruned(stage).to_raw())).unwrap();
             }
             planned_last = Some(answer);
         } else if let Some(theirs) = line.strip_prefix("bounds ") {
@@ -203,7 +240,7 @@ fn a_scan_of_a_partial_index_says_that_it_is_partial() {
     let plain = index(r#"{"key": {"a": 1}, "name": "a_1"}"#);
     for (index, is_partial) in [(partial, true), (plain, false)] {
         let find = extended_json::document(r#"{"filter": {"a": 1, "b": {"$gt": 3}}}"#);
-        let stage = planned(&find, &[primary(), index]).unwrap();
+        let (stage, _) = planned(&find, &[primary(), index], &Told::default()).unwrap();
         let Some(Value::Document(scan)) = stage.get("inputStage") else { panic!("{stage:?}") };
         assert_eq!(scan.get("isPartial"), Some(&Value::Boolean(is_partial)), "{scan:?}");
     }

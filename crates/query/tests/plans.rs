@@ -344,6 +344,32 @@ fn random_filter(chance: &SeededRandom, depth: u32) -> Document {
     filter
 }
 
+/// Lists of values and branches, whose scans an ordered merge may put into one order.
+fn merging_filter(chance: &SeededRandom) -> Document {
+    let path = |chance: &SeededRandom| ["a", "b", "c"][chance.below(3) as usize];
+    let list = |chance: &SeededRandom| {
+        let values = (0..1 + chance.below(4)).map(|_| scalar(chance)).collect::<Vec<_>>();
+        Value::Document(doc! { "$in": values })
+    };
+    let mut filter = match chance.below(2) {
+        0 => doc! { (path(chance)): (list(chance)) },
+        _ => {
+            let branch = |_| {
+                let mut branch = doc! { (path(chance)): (list(chance)) };
+                if chance.below(3) == 0 {
+                    branch.insert(path(chance), condition(chance));
+                }
+                Value::Document(branch)
+            };
+            doc! { "$or": (Value::Array((0..2 + chance.below(2)).map(branch).collect())) }
+        }
+    };
+    if chance.below(3) == 0 {
+        filter.insert(path(chance), condition(chance));
+    }
+    filter
+}
+
 fn random_sort(chance: &SeededRandom) -> Document {
     let mut sort = Document::new();
     for _ in 0..chance.below(3) {
@@ -370,6 +396,8 @@ fn random_filters_and_sorts_over_random_documents_give_the_same_by_every_plan() 
             index(doc! { "a": -1, "b": 1 }, &[]),
             index(doc! { "b": 1, "c": -1, "_id": 1 }, &[]),
             index(doc! { "c": 1, "_id": 1 }, &[]),
+            index(doc! { "c": 1, "b": 1, "_id": 1 }, &[]),
+            index(doc! { "a": 1, "b": 1, "_id": 1 }, &[]),
             index(doc! { "c": -1, "a": 1 }, &[]),
             index(doc! { "b": 1 }, &["sparse"]),
             index(doc! { "t.u": 1, "t.v": -1 }, &[]),
@@ -405,7 +433,10 @@ fn check_random(seeds: std::ops::RangeInclusive<u64>, indexes: &[Document]) {
         let documents: Vec<_> = (0..60).map(|id| random_document(&chance, id)).collect();
         let stores = Store::of_all_layouts(&doc! { "c": 1, "b": -1, "_id": 1 }, &documents, indexes);
         for _ in 0..40 {
-            let text = random_filter(&chance, 0);
+            let text = match chance.below(4) {
+                0 => merging_filter(&chance),
+                _ => random_filter(&chance, 0),
+            };
             let scope = ParseScope::default().collated_by(&order);
             let filter = Filter::parse(&text.to_raw(), &scope).unwrap();
             let matching: Vec<&RawDocumentBuf> =

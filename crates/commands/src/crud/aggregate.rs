@@ -9,15 +9,16 @@ mod source;
 
 use std::sync::Arc;
 
-use pando_catalog::{Collection, QueryAccount, SnapshotTimestamp};
+use pando_catalog::{Collection, QueryAccount, Transaction};
 use pando_document::{DocumentWriter, RawArray, RawDocument, RawValue};
+use pando_query::execute::EntryEstimates;
 use pando_query::explain::{Choice, Display, ExplainedProjection, PlanSummary, Purpose};
 use pando_query::expression::{EvaluationWatch, ParseScope};
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::needs::Needs;
 use pando_query::pipeline::{Pipeline, PipelineFault, Pushdown, RunOptions};
-use pando_query::plan::{Consumer, FindSpecification, Hint, Plan, ProjectionNeeds, plan_at};
+use pando_query::plan::{Consumer, FindSpecification, Hint, Plan, PlanChoice, ProjectionNeeds, choose_at};
 use pando_query::sort::Sort;
 
 use self::source::{AggregateSource, Input};
@@ -203,19 +204,22 @@ fn check_explain(value: RawValue<'_>) -> Result<(), CommandError> {
 pub(crate) struct PlannedPipeline {
     pub filter: Filter,
     pub plan: Plan,
+    /// The plans that lost against it.
+    pub rejected: Vec<Plan>,
     pub rest: Pipeline,
 }
 
 impl PlannedPipeline {
-    /// Plans the front against the indexes that this snapshot may use.
+    /// Plans the front against the indexes that this transaction may use.
     pub fn new(
         request: &AggregateRequest<'_>,
         pipeline: Pipeline,
         scope: &ParseScope,
         collection: &Collection,
-        snapshot: SnapshotTimestamp,
+        transaction: &dyn Transaction,
     ) -> Result<PlannedPipeline, CommandError> {
         let Pushdown { near, filter, sort, skip, limit, rest } = pipeline.split_pushdown();
+        let snapshot = transaction.snapshot();
         let filter = match &near {
             Some(near) => geo_near::filter(near, collection, snapshot, scope)?,
             None => Filter::parse(&filter, scope)?,
@@ -245,11 +249,12 @@ impl PlannedPipeline {
             hint: hint.as_ref(),
             ..FindSpecification::matching(&filter)
         };
-        let mut plan = plan_at(&specification, collection, snapshot)?;
+        let estimates = EntryEstimates::new(collection, transaction);
+        let PlanChoice { mut plan, rejected } = choose_at(&specification, collection, snapshot, &estimates)?;
         if let Some(near) = near {
             geo_near::give_distances(near, &mut plan);
         }
-        Ok(PlannedPipeline { filter, plan, rest })
+        Ok(PlannedPipeline { filter, plan, rejected, rest })
     }
 
     /// How the plan is displayed where there is nothing behind it.
@@ -453,8 +458,10 @@ fn source_of_collection(
             check_documents(request, &pipeline)?;
             match context.collection(request.collection)? {
                 Some(collection) => {
-                    let planned =
-                        PlannedPipeline::new(request, pipeline, scope, &collection, reader.snapshot()?)?;
+                    let held = reader.hold()?;
+                    let transaction = held.transaction();
+                    let planned = PlannedPipeline::new(request, pipeline, scope, &collection, transaction)?;
+                    drop(held);
                     context.note_plan(&planned.plan, Purpose::Find);
                     context.note_stages(&planned.filter, &planned.plan, planned.display());
                     let run = planned.rest.start(&options);

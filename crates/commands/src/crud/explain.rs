@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Collection, SnapshotTimestamp};
+use pando_catalog::Collection;
 use pando_collation::TextOrder;
 use pando_document::{Document, DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue, Value};
-use pando_query::execute::{ExecutionFigures, Executor, Revisits};
+use pando_query::execute::{EntryEstimates, ExecutionFigures, Executor, Revisits};
 use pando_query::explain::{
-    Answer, Choice, Display, ExecutionStatistics, ExplainedProjection, Purpose, execution_stats,
+    Answer, Choice, Display, ExecutionStatistics, ExplainedProjection, Purpose, ShownPlans, execution_stats,
     query_planner,
 };
 use pando_query::expression::ParseScope;
@@ -17,7 +17,9 @@ use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::needs::Needs;
 use pando_query::pipeline::{Pipeline, PipelineRun};
-use pando_query::plan::{Access, Consumer, Coverage, FindSpecification, Hint, Plan, ProjectionNeeds, plan};
+use pando_query::plan::{
+    Access, Consumer, Coverage, FindSpecification, Hint, Plan, PlanChoice, ProjectionNeeds, choose,
+};
 use pando_query::sort::Sort;
 
 use super::aggregate::{
@@ -83,6 +85,8 @@ fn check_explainable(context: &Context<'_>, name: &str) -> Result<(), CommandErr
 struct Explained {
     filter: Filter,
     plan: Plan,
+    /// The plans that lost against it.
+    rejected: Vec<Plan>,
     projection: Option<(RawDocumentBuf, Shape)>,
     /// The stages of a pipeline behind the plan.
     stages: Pipeline,
@@ -145,7 +149,8 @@ pub(crate) fn explain(
     }
     // After the description, so that it sees all entries of its indexes.
     let reader = context.reader()?;
-    let explained = explained(context, name, command, found.as_ref())?;
+    let explained =
+        explained(context, name, command, Planning { collection: found.as_ref(), reader: &reader })?;
     let projection = match &explained.projection {
         None => ExplainedProjection::Whole,
         Some((projection, Shape::Simple)) => ExplainedProjection::Simple(projection),
@@ -154,8 +159,9 @@ pub(crate) fn explain(
     let display = Display { projection, purpose: explained.purpose, choice: explained.choice };
     let (filter, plan) = (&explained.filter, &explained.plan);
     let mut sections = Document::new();
-    sections
-        .push("queryPlanner", query_planner(&namespace.to_string(), filter, plan, display, &explained.order));
+    let plans = ShownPlans { winner: plan, rejected: &explained.rejected };
+    let section = query_planner(&namespace.to_string(), filter, plans, display, &explained.order);
+    sections.push("queryPlanner", section);
     let mut stages = Vec::new();
     if verbosity == "queryPlanner" {
         stages = explained.stages.explain(None);
@@ -171,16 +177,24 @@ pub(crate) fn explain(
     Ok(())
 }
 
+/// The data that a command is planned for.
+#[derive(Clone, Copy)]
+struct Planning<'p> {
+    /// `None` if it does not exist.
+    collection: Option<&'p Arc<Collection>>,
+    reader: &'p Reader,
+}
+
 /// Plans the command.
 fn explained(
     context: &Context<'_>,
     name: &str,
     command: &RawDocument,
-    collection: Option<&Arc<Collection>>,
+    planning: Planning<'_>,
 ) -> Result<Explained, CommandError> {
     let sought = match name {
-        "find" => return explained_find(context, command, collection),
-        "aggregate" => return explained_aggregate(context, command, collection),
+        "find" => return explained_find(context, command, planning),
+        "aggregate" => return explained_aggregate(context, command, planning),
         "count" => Sought {
             filter: filter_in(command, "query")?,
             reach: (count_in(command, "skip")?, Some(count_in(command, "limit")?).filter(|limit| *limit > 0)),
@@ -211,8 +225,8 @@ fn explained(
     };
     let variables = command.get("let")?.and_then(|variables| variables.as_document());
     let scope = context.parse_scope().with_let(variables.unwrap_or(RawDocument::empty()))?;
-    let scope = sought.collation.scope_in(&scope, collection.map(Arc::as_ref))?;
-    explained_search(&sought, &scope, collection)
+    let scope = sought.collation.scope_in(&scope, planning.collection.map(Arc::as_ref))?;
+    explained_search(&sought, &scope, planning)
 }
 
 /// The search of a command that is not a find.
@@ -281,13 +295,14 @@ fn sought_by_write<'c>(name: &str, command: &'c RawDocument) -> Result<Sought<'c
     })
 }
 
-fn plan_for(
-    specification: &FindSpecification<'_>,
-    collection: Option<&Arc<Collection>>,
-) -> Result<Plan, CommandError> {
-    match collection {
-        Some(collection) => Ok(plan(specification, &collection.describe_indexes())?),
-        None => Ok(no_documents()),
+impl Planning<'_> {
+    fn choose(&self, specification: &FindSpecification<'_>) -> Result<PlanChoice, CommandError> {
+        let Some(collection) = self.collection else {
+            return Ok(PlanChoice { plan: no_documents(), rejected: Vec::new() });
+        };
+        let held = self.reader.hold()?;
+        let estimates = EntryEstimates::new(collection, held.transaction());
+        Ok(choose(specification, &collection.describe_indexes(), &estimates)?)
     }
 }
 
@@ -306,13 +321,13 @@ fn no_documents() -> Plan {
 fn explained_find(
     context: &Context<'_>,
     command: &RawDocument,
-    collection: Option<&Arc<Collection>>,
+    planning: Planning<'_>,
 ) -> Result<Explained, CommandError> {
     let request = FindRequest::read(command)?;
     let scope = context.parse_scope();
-    let scope = request.collation.scope_in(&scope, collection.map(Arc::as_ref))?;
+    let scope = request.collation.scope_in(&scope, planning.collection.map(Arc::as_ref))?;
     let parsed = ParsedFind::parse(&request, &scope)?;
-    let plan = plan_for(&parsed.specification(), collection)?;
+    let PlanChoice { plan, rejected } = planning.choose(&parsed.specification())?;
     let Display { projection, choice, .. } = parsed.display();
     let projection = match projection {
         ExplainedProjection::Whole => None,
@@ -321,13 +336,13 @@ fn explained_find(
     };
     let disk_use = request.disk_use;
     let order = parsed.order;
-    Ok(Explained { projection, choice, disk_use, order, ..Explained::of(parsed.filter, plan) })
+    Ok(Explained { rejected, projection, choice, disk_use, order, ..Explained::of(parsed.filter, plan) })
 }
 
 fn explained_aggregate(
     context: &Context<'_>,
     command: &RawDocument,
-    collection: Option<&Arc<Collection>>,
+    planning: Planning<'_>,
 ) -> Result<Explained, CommandError> {
     let request = AggregateRequest::read(command, CursorField::Optional)?;
     let scope = collated_scope(context, request.collection, request.collation, context.parse_scope())?;
@@ -339,15 +354,16 @@ fn explained_aggregate(
     check_documents(&request, &pipeline)?;
     let write_stage = split.as_ref().map(|split| split.stage.shown());
     let disk_use = request.disk_use;
-    match collection {
+    match planning.collection {
         Some(collection) => {
-            let planned =
-                PlannedPipeline::new(&request, pipeline, &scope, collection, SnapshotTimestamp::MAX)?;
+            let held = planning.reader.hold()?;
+            let planned = PlannedPipeline::new(&request, pipeline, &scope, collection, held.transaction())?;
             let choice = choice_of(command.get("hint")?);
             let projection = projection_of(&planned.rest.needs());
             let stages = planned.rest;
             let plain = Explained::of(planned.filter, planned.plan);
-            Ok(Explained { stages, write_stage, disk_use, projection, choice, order, ..plain })
+            let rejected = planned.rejected;
+            Ok(Explained { rejected, stages, write_stage, disk_use, projection, choice, order, ..plain })
         }
         None => Ok(Explained {
             stages: pipeline,
@@ -377,7 +393,7 @@ fn projection_of(needs: &Needs) -> Option<(RawDocumentBuf, Shape)> {
 fn explained_search(
     sought: &Sought<'_>,
     scope: &ParseScope,
-    collection: Option<&Arc<Collection>>,
+    planning: Planning<'_>,
 ) -> Result<Explained, CommandError> {
     let filter = Filter::parse_for_plan(sought.filter, scope)?;
     let hint = sought.hint.map_or(Ok(None), Hint::parse)?;
@@ -395,8 +411,9 @@ fn explained_search(
         sort: &sort,
         ..FindSpecification::matching(&filter)
     };
-    let plan = plan_for(&specification, collection)?;
+    let PlanChoice { plan, rejected } = planning.choose(&specification)?;
     Ok(Explained {
+        rejected,
         purpose: sought.purpose,
         choice: choice_of(sought.hint),
         reach: sought.reach,
@@ -416,6 +433,7 @@ impl Explained {
         Explained {
             filter,
             plan,
+            rejected: Vec::new(),
             projection: None,
             stages: Pipeline::default(),
             write_stage: None,

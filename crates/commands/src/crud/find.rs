@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use pando_catalog::{Caller, Collection};
 use pando_document::{DocumentWriter, RawValue};
-use pando_query::execute::{ExecutionFigures, Executor, Revisits};
+use pando_query::execute::{EntryEstimates, ExecutionFigures, Executor, Revisits};
 use pando_query::explain::{PlanSummary, Purpose};
 use pando_query::expression::EvaluationWatch;
 use pando_query::filter::Filter;
@@ -202,7 +202,12 @@ impl FindSource {
         parsed: ParsedFind<'_>,
         memory: &StageMemory,
     ) -> Result<FindSource, CommandError> {
-        let plan = plan_at(&parsed.specification(), &collection, reader.snapshot()?)?;
+        let plan = {
+            let held = reader.hold()?;
+            let transaction = held.transaction();
+            let estimates = EntryEstimates::new(&collection, transaction);
+            plan_at(&parsed.specification(), &collection, transaction.snapshot(), &estimates)?
+        };
         context.note_plan(&plan, Purpose::Find);
         context.note_stages(&parsed.filter, &plan, parsed.display());
         let sorting = if plan.sort.is_some() { Sorting::InMemory } else { Sorting::ByAccess };

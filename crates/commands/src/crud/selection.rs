@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Caller, Collection, IdKey, SnapshotTimestamp, Transaction};
+use pando_catalog::{Caller, Collection, IdKey, Transaction};
 use pando_collation::TextOrder;
 use pando_document::{RawDocument, RawValue};
-use pando_query::execute::{Executor, Revisits};
+use pando_query::execute::{EntryEstimates, Executor, Revisits};
 use pando_query::explain::{Choice, Display, ExplainedProjection, Purpose};
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
@@ -75,7 +75,7 @@ impl Selection {
         &self,
         context: &Context<'_>,
         collection: &Arc<Collection>,
-        snapshot: SnapshotTimestamp,
+        transaction: &dyn Transaction,
         purpose: Purpose,
     ) -> Result<Executor, CommandError> {
         let needs = ProjectionNeeds::Nothing;
@@ -84,7 +84,7 @@ impl Selection {
             Purpose::Find | Purpose::Update | Purpose::Delete => Consumer::Documents,
         };
         let specification = FindSpecification { needs, consumer, ..self.specification() };
-        executor_of(context, &specification, collection, snapshot, purpose)
+        executor_of(context, &specification, collection, transaction, purpose)
     }
 }
 
@@ -104,10 +104,11 @@ fn executor_of(
     context: &Context<'_>,
     specification: &FindSpecification<'_>,
     collection: &Arc<Collection>,
-    snapshot: SnapshotTimestamp,
+    transaction: &dyn Transaction,
     purpose: Purpose,
 ) -> Result<Executor, CommandError> {
-    let plan = plan_at(specification, collection, snapshot)?;
+    let estimates = EntryEstimates::new(collection, transaction);
+    let plan = plan_at(specification, collection, transaction.snapshot(), &estimates)?;
     context.note_plan(&plan, purpose);
     context.note_stages(specification.filter, &plan, display_of(purpose));
     let memory = StageMemory::new(collection.query_memory().account(), DiskUse::Allowed);
@@ -148,7 +149,7 @@ impl KeyScan {
         context: &Context<'_>,
     ) -> Result<KeyScan, CommandError> {
         // The documents are read when they are changed; only a filter that is left may need them before.
-        let executor = selection.executor(context, collection, transaction.snapshot(), Purpose::Find)?;
+        let executor = selection.executor(context, collection, transaction, Purpose::Find)?;
         Ok(KeyScan { executor })
     }
 
@@ -176,7 +177,7 @@ pub(super) fn count(
     transaction: &dyn Transaction,
     context: &Context<'_>,
 ) -> Result<u64, CommandError> {
-    let executor = selection.executor(context, collection, transaction.snapshot(), Purpose::Count)?;
+    let executor = selection.executor(context, collection, transaction, Purpose::Count)?;
     let mut executor = executor.in_any_order();
     let counted = executor.count(transaction, context.caller())?;
     context.note(|notes| notes.note_figures(Some(executor.figures())));
@@ -196,13 +197,8 @@ pub(super) fn for_each_value(
         consumer: Consumer::Values(path),
         ..selection.specification()
     };
-    let mut executor = executor_of(
-        reader.context,
-        &specification,
-        reader.collection,
-        reader.transaction.snapshot(),
-        Purpose::Find,
-    )?;
+    let mut executor =
+        executor_of(reader.context, &specification, reader.collection, reader.transaction, Purpose::Find)?;
     while let Some(row) = executor.next(reader.transaction, reader.context.caller())? {
         visit(row.document)?;
     }

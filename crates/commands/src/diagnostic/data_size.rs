@@ -16,7 +16,7 @@ use pando_keyorder::Direction;
 use pando_query::execute::{Executor, Revisits};
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
-use pando_query::plan::{FindSpecification, Hint, plan_at};
+use pando_query::plan::{AssumedShares, FindSpecification, Hint, plan_at};
 use pando_query::shell_text::document_text;
 
 use super::coll_stats::scaled;
@@ -128,7 +128,7 @@ impl<'r> Wanted<'r> {
             ..FindSpecification::matching(&filter)
         };
         let transaction = context.begin_read()?;
-        let plan = plan_at(&find, collection, transaction.snapshot())?;
+        let plan = plan_at(&find, collection, transaction.snapshot(), &AssumedShares)?;
         let memory = StageMemory::new(context.query_account(), DiskUse::Allowed);
         let mut executor = Executor::new(Arc::clone(collection), plan, &memory, Revisits::Impossible)?;
         let mut part = Part::default();

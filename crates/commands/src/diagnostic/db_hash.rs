@@ -12,7 +12,7 @@ use pando_document::{DocumentWriter, RawBinary, RawValue, doc};
 use pando_query::execute::{Executor, Revisits};
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
-use pando_query::plan::{FindSpecification, plan_at};
+use pando_query::plan::{AssumedShares, FindSpecification, plan_at};
 use pando_query::sort::Sort;
 
 use crate::context::Context;
@@ -80,7 +80,7 @@ fn digest(
     // The documents need not lie in the order of `_id`.
     let (filter, sort) = (Filter::everything(), Sort::parse(&doc! { "_id": 1 }.to_raw())?);
     let find = FindSpecification { sort: &sort, ..FindSpecification::matching(&filter) };
-    let plan = plan_at(&find, collection, transaction.snapshot())?;
+    let plan = plan_at(&find, collection, transaction.snapshot(), &AssumedShares)?;
     let memory = StageMemory::new(context.query_account(), DiskUse::Allowed);
     let mut executor = Executor::new(Arc::clone(collection), plan, &memory, Revisits::Impossible)?;
     while let Some(row) = executor.next(transaction, context.caller())? {

@@ -118,6 +118,7 @@ impl Executor {
                 access.gives_duplicates() || (revisits == Revisits::Prevented && !access.index.is_primary())
             }
             Access::Union(_) => true,
+            Access::Merge(access) => access.gives_duplicates() || revisits == Revisits::Prevented,
             Access::Text(access) => !access.others.is_empty(),
             Access::Near(_) => revisits == Revisits::Prevented,
         };

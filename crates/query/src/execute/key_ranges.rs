@@ -16,7 +16,7 @@
 
 use std::ops::Bound;
 
-use pando_catalog::{IndexDescription, KeyRange};
+use pando_catalog::{IndexDescription, KeyRange, PrimaryKey, Truncation, index_entry};
 use pando_keyorder::Direction;
 
 use crate::plan::{Cut, Interval, Intervals, ScanDirection, Side};
@@ -242,6 +242,22 @@ impl KeyRanges {
     }
 }
 
+/// So many bytes of a key are whole where keys of an index may be cut; `None`: no key is cut.
+pub(super) fn whole_bytes(index: &IndexDescription) -> Option<usize> {
+    match (index.truncated, index.is_primary()) {
+        (Truncation::Whole, _) => None,
+        (Truncation::Truncated, true) => Some(PrimaryKey::CUT_PREFIX_BYTES),
+        (Truncation::Truncated, false) => Some(index_entry::CUT_PREFIX_BYTES),
+    }
+}
+
+/// The ranges that bounds make, at most.
+pub(super) fn combinations(fields: &[Intervals]) -> usize {
+    let points = fields.iter().take_while(|field| field.is_points()).count();
+    let ranged = fields.iter().take(points + 1);
+    ranged.fold(1, |ranges: usize, field| ranges.saturating_mul(field.list().len()))
+}
+
 /// The interval that a key's part lies in, or else the first one behind it.
 fn place_in(field: &Intervals, part: &[u8]) -> Result<usize, usize> {
     field.list().binary_search_by(|interval| interval.compare(part).reverse())
@@ -296,5 +312,13 @@ fn behind(bytes: &[u8]) -> Option<Vec<u8>> {
     match KeyRange::prefix(bytes).upper {
         Bound::Excluded(next) => Some(next),
         Bound::Included(_) | Bound::Unbounded => None,
+    }
+}
+
+/// The keys between two, of all fields at once.
+pub(super) fn between(min: Option<Vec<u8>>, max: Option<Vec<u8>>) -> KeyRange {
+    KeyRange {
+        lower: min.map_or(Bound::Unbounded, Bound::Included),
+        upper: max.map_or(Bound::Unbounded, Bound::Excluded),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pando_catalog::{
     BlockingMode, Bytes, Collection, Direction, DocumentScan, EntryContents, ErrorKind, IdKey, Index,
     IndexScan, KeyRange, Operation, PRIMARY_KEY_BYTES_MAX, PrimaryKey, QueryAccount, StorageError,
-    Transaction, Truncation, index_entry,
+    Transaction, Truncation,
 };
 
 use pando_document::RawDocument;
@@ -14,7 +14,8 @@ use pando_document::RawDocument;
 use super::Counters;
 use super::Row;
 use super::entry_document::EntryDocument;
-use super::key_ranges::KeyRanges;
+use super::key_ranges::{self, KeyRanges};
+use super::merged_scans::MergedScans;
 use super::near_search::NearSearch;
 use super::text_source::TextSource;
 use crate::QueryError;
@@ -39,6 +40,8 @@ pub(super) enum Step {
 pub(super) struct Found {
     pub primary_key: Vec<u8>,
     pub document: Vec<u8>,
+    /// The field bytes of an entry, where a merge compares them.
+    pub fields: Option<Vec<u8>>,
 }
 
 /// An access under way.
@@ -52,6 +55,8 @@ pub(super) enum Source {
     Entries(Entries),
     /// One scan after the other; the last comes first.
     Several(Vec<Source>),
+    /// Scans of indexes in one order.
+    Merged(Box<MergedScans>),
     /// A search for words.
     Text(Box<TextSource>),
     /// Documents in the order of their distances.
@@ -166,6 +171,9 @@ impl Source {
             }
             Access::Near(access) => Source::Near(Box::new(NearSearch::new(*access, account))),
             Access::Index(access) => Source::of_index(collection, access, coverage)?,
+            Access::Merge(access) => {
+                Source::Merged(Box::new(MergedScans::new(collection, *access, coverage)?))
+            }
             Access::Union(accesses) => {
                 let sources = accesses.into_iter().rev();
                 let sources = sources.map(|access| Source::of_index(collection, access, Coverage::Document));
@@ -181,16 +189,12 @@ impl Source {
     ) -> Result<Source, QueryError> {
         let direction = storage_direction(access.direction);
         let is_primary = access.index.is_primary();
-        let whole_bytes = match (access.index.truncated, is_primary) {
-            (Truncation::Whole, _) => None,
-            (Truncation::Truncated, true) => Some(PrimaryKey::CUT_PREFIX_BYTES),
-            (Truncation::Truncated, false) => Some(index_entry::CUT_PREFIX_BYTES),
-        };
+        let whole_bytes = key_ranges::whole_bytes(&access.index);
         let (ranges, one_range) = match access.bounds {
             ScanBounds::Fields(fields) => {
                 (Some(KeyRanges::new(&access.index, fields, access.direction, whole_bytes)), None)
             }
-            ScanBounds::Keys { min, max } => (None, Some(between(min, max))),
+            ScanBounds::Keys { min, max } => (None, Some(key_ranges::between(min, max))),
         };
         if is_primary {
             collection.activity().add_primary_use();
@@ -246,6 +250,7 @@ impl Source {
             Source::Entries(entries) => entries.step(surroundings, found),
             Source::Text(text) => text.step(surroundings, found),
             Source::Near(near) => near.step(surroundings, found),
+            Source::Merged(merged) => merged.step(surroundings, found),
             Source::Several(sources) => {
                 let Some(current) = sources.last_mut() else { return Ok(Step::End) };
                 match current.step(surroundings, found)? {
@@ -267,7 +272,7 @@ impl Source {
             Source::Documents(documents) => documents.scan.as_ref()?.current(),
             Source::Several(sources) => sources.last()?.scanned(),
             Source::Text(text) => text.scanned(),
-            Source::Points(_) | Source::Entries(_) | Source::Near(_) => None,
+            Source::Points(_) | Source::Entries(_) | Source::Merged(_) | Source::Near(_) => None,
         }
     }
 
@@ -278,6 +283,7 @@ impl Source {
             Source::Points(_)
             | Source::Documents(_)
             | Source::Several(_)
+            | Source::Merged(_)
             | Source::Text(_)
             | Source::Near(_) => false,
         }
@@ -298,6 +304,7 @@ impl Source {
             Source::Points(_)
             | Source::Entries(_)
             | Source::Several(_)
+            | Source::Merged(_)
             | Source::Text(_)
             | Source::Near(_) => Ok(ControlFlow::Continue(())),
         }
@@ -308,7 +315,11 @@ impl Source {
         match self {
             Source::Documents(documents) => documents.pass_run(surroundings),
             Source::Entries(entries) => entries.pass_run(surroundings),
-            Source::Points(_) | Source::Several(_) | Source::Text(_) | Source::Near(_) => 0,
+            Source::Points(_)
+            | Source::Several(_)
+            | Source::Merged(_)
+            | Source::Text(_)
+            | Source::Near(_) => 0,
         }
     }
 }
@@ -462,7 +473,7 @@ impl Documents {
 }
 
 impl Entries {
-    fn step(&mut self, surroundings: &Surroundings<'_>, found: &mut Found) -> Result<Step, QueryError> {
+    pub fn step(&mut self, surroundings: &Surroundings<'_>, found: &mut Found) -> Result<Step, QueryError> {
         let Some(scan) = self.scan.as_mut().filter(|_| self.phase == ScanPhase::Within) else {
             return Ok(self.begin_range(surroundings.collection));
         };
@@ -493,6 +504,10 @@ impl Entries {
         }
         found.primary_key.clear();
         found.primary_key.extend_from_slice(entry.primary_key);
+        if let Some(fields) = &mut found.fields {
+            fields.clear();
+            fields.extend_from_slice(entry.fields);
+        }
         self.field_bytes = entry.fields.len();
         match &self.coverage {
             EntryCoverage::Made { maker, distinct_fields } if is_whole => {
@@ -575,13 +590,5 @@ fn storage_direction(direction: ScanDirection) -> Direction {
     match direction {
         ScanDirection::Forward => Direction::Forward,
         ScanDirection::Backward => Direction::Backward,
-    }
-}
-
-fn between(min: Option<Vec<u8>>, max: Option<Vec<u8>>) -> KeyRange {
-    use std::ops::Bound;
-    KeyRange {
-        lower: min.map_or(Bound::Unbounded, Bound::Included),
-        upper: max.map_or(Bound::Unbounded, Bound::Excluded),
     }
 }

@@ -49,11 +49,14 @@ impl PlanSummary {
                 PlanSummary::Indexes(format!("IXSCAN {pattern}"))
             }
             Access::Near(near) => PlanSummary::Indexes(index_text(near_name(near), &near.index)),
-            Access::Union(scans) => {
-                let texts: Vec<String> = scans.iter().map(|scan| scan_text("IXSCAN", scan)).collect();
-                PlanSummary::Indexes(texts.join(", "))
-            }
+            Access::Union(scans) => PlanSummary::of_scans(scans),
+            Access::Merge(merge) => PlanSummary::of_scans(&merge.scans),
         }
+    }
+
+    fn of_scans(scans: &[IndexAccess]) -> PlanSummary {
+        let texts: Vec<String> = scans.iter().map(|scan| scan_text("IXSCAN", scan)).collect();
+        PlanSummary::Indexes(texts.join(", "))
     }
 
     /// The text; `None` without a plan.

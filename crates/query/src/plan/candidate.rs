@@ -8,7 +8,7 @@ use super::interval::Intervals;
 use super::predicates::Predicate;
 use super::{
     Access, Consumer, Coverage, FindSpecification, IndexAccess, Nulls, Plan, ProjectionNeeds, ScanBounds,
-    ScanDirection, from_index, wildcard,
+    ScanDirection, from_index, merge, wildcard,
 };
 use crate::filter::{Filter, Node};
 use crate::path::Path;
@@ -25,9 +25,9 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// The cost, given how many documents are thought to match.
-    pub fn cost(&self, matching: f64) -> f64 {
-        cost::of(self.work, self.document_access, self.order, matching)
+    /// The cost of so much work, given how many documents are thought to match.
+    pub fn cost_of(&self, work: Work, matching: f64) -> f64 {
+        cost::of(work, self.document_access, self.order, matching)
     }
 }
 
@@ -113,6 +113,11 @@ pub(super) fn through_index(
         }),
         skip: find.skip,
         limit: find.limit,
+    };
+    let plan = merge::instead_of_sort(plan);
+    let order = match plan.access {
+        Access::Merge(_) => Order::AsFound(find.limit_before_skip()),
+        _ => order,
     };
     Candidate { plan, work, document_access, order, narrows }
 }

@@ -1,8 +1,9 @@
 //! The estimated cost of a plan. The unit is a step to the next index entry or neighbouring document.
 //!
-//! Without statistics of values the shares below are assumed; they only have to put plans in a sensible
-//! order: equality before ranges, several bounded fields before few, no sort in memory before one, unless
-//! little is sorted.
+//! Where only one index could serve, or numbers are unknown, the shares below are assumed. They only have
+//! to put plans in a sensible order: equality before ranges, several bounded fields before few, no sort in
+//! memory before one, unless little is sorted. Between several indexes the numbers of entries are estimated
+//! ([`estimates`](super::estimates)).
 
 use pando_catalog::{FieldKind, IndexDescription, Sparseness};
 
@@ -28,7 +29,7 @@ const HOLD: f64 = 4.0;
 const COMPARE: f64 = 0.05;
 
 /// Which share of an index lies within bounds of one field.
-fn share(intervals: &Intervals) -> f64 {
+pub(super) fn share(intervals: &Intervals) -> f64 {
     const MOST: f64 = 0.9;
     if intervals.is_all() {
         return 1.0;

@@ -8,7 +8,8 @@ use pando_keyorder::TypeBits;
 use super::fault::PlanFault;
 use super::usable_index::UsableIndex;
 use super::{
-    Access, FindSpecification, Hint, Plan, ScanBounds, candidate, index_bounds, predicates, union, wildcard,
+    Access, AssumedShares, FindSpecification, Hint, Plan, ScanBounds, candidate, index_bounds, predicates,
+    union, wildcard,
 };
 use crate::sort::Sort;
 use crate::{ErrorCode, QueryError};
@@ -118,7 +119,7 @@ fn through_wildcard(
         });
     let usable: Vec<UsableIndex<'_>> = described.iter().filter_map(UsableIndex::of).collect();
     let best = candidates.min_by(|a, b| a.work.found.total_cmp(&b.work.found));
-    let best = best.or_else(|| union::of_branches(find, nodes, &usable));
+    let best = best.or_else(|| union::of_branches(find, nodes, &usable, &AssumedShares));
     best.map(|candidate| candidate.plan).ok_or_else(|| {
         let reason = match of_conjunction.is_empty() {
             true => "No query solutions",

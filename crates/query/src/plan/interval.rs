@@ -134,6 +134,16 @@ impl Intervals {
         &self.list
     }
 
+    /// Each interval as a set.
+    pub fn each(&self) -> impl Iterator<Item = Intervals> + '_ {
+        self.list.iter().map(|interval| Intervals { list: vec![interval.clone()] })
+    }
+
+    /// The first intervals of the set.
+    pub fn first(&self, most: usize) -> Intervals {
+        Intervals { list: self.list[..self.list.len().min(most)].to_vec() }
+    }
+
     /// Whether no value is in the set.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()

@@ -41,6 +41,7 @@ impl ReturnedKey {
                 })
             }
             Access::Index(access) => ReturnedKey::of_index(access),
+            Access::Merge(merge) => ReturnedKey::of_index(merge.scans.first()?),
             Access::Union(accesses) => ReturnedKey::of_index(accesses.first()?),
         }
     }

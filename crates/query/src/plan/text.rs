@@ -15,7 +15,8 @@ use super::interval::Intervals;
 use super::predicates::{self, Predicate};
 use super::usable_index::UsableIndex;
 use super::{
-    Access, Coverage, FindSpecification, Plan, Scores, TextAccess, candidate, forced, index_bounds, union,
+    Access, AssumedShares, Coverage, FindSpecification, Plan, Scores, TextAccess, candidate, forced,
+    index_bounds, union,
 };
 use crate::filter::{Node, TextTest, text_index_required};
 use crate::sort::Sort;
@@ -137,7 +138,8 @@ impl<'f> Place<'f> {
                 let usable: Vec<UsableIndex<'_>> =
                     indexes.iter().filter(|index| !index.is_text()).filter_map(UsableIndex::of).collect();
                 let others = branches.iter().enumerate().filter(|(other, _)| other != at);
-                let others = others.map(|(_, branch)| union::scan_of_branch(nodes, branch, &usable));
+                let others =
+                    others.map(|(_, branch)| union::scan_of_branch(nodes, branch, &usable, &AssumedShares));
                 let others = others.collect::<Option<Vec<_>>>().ok_or_else(|| {
                     no_plan("Failed to produce a solution for TEXT under OR - other non-TEXT clauses under OR have to be indexed as well.")
                 })?;

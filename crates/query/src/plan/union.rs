@@ -4,14 +4,12 @@
 //! The whole filter is the residual: the bounds of a branch settle its own tests, but not those beside the
 //! `$or`.
 
-use pando_catalog::IndexDescription;
-
 use super::candidate::{self, Candidate};
 use super::cost::{DocumentAccess, Order, Work};
-use super::index_bounds::IndexBounds;
+use super::estimates::{self, Estimates};
 use super::usable_index::UsableIndex;
-use super::{Access, Coverage, FindSpecification, IndexAccess, Plan, ScanBounds, ScanDirection};
-use super::{index_bounds, predicates};
+use super::{Access, Coverage, FindSpecification, IndexAccess, MergeAccess, Plan, ScanBounds, ScanDirection};
+use super::{index_bounds, merge, predicates};
 use crate::filter::Node;
 
 /// The union for the first `$or` of the conjunction whose branches all have indexes.
@@ -19,9 +17,10 @@ pub(super) fn of_branches(
     find: &FindSpecification<'_>,
     nodes: &[Node],
     indexes: &[UsableIndex<'_>],
+    estimates: &dyn Estimates,
 ) -> Option<Candidate> {
     let (accesses, found) = nodes.iter().find_map(|node| match node {
-        Node::Or(branches) => scans_of(nodes, branches, indexes),
+        Node::Or(branches) => scans_of(nodes, branches, indexes, estimates),
         _ => None,
     })?;
     let order = match find.sort_pattern() {
@@ -41,10 +40,56 @@ pub(super) fn of_branches(
     Some(Candidate { plan, work, document_access: DocumentAccess::Fetched, order, narrows: true })
 }
 
-/// An index that narrows a branch.
-struct Narrowing<'i> {
-    index: &'i IndexDescription,
-    bounds: IndexBounds,
+/// An ordered merge for the first `$or` of the conjunction whose branches all have scans in the order of the
+/// sort.
+pub(super) fn merge_of_branches(
+    find: &FindSpecification<'_>,
+    nodes: &[Node],
+    indexes: &[UsableIndex<'_>],
+    estimates: &dyn Estimates,
+) -> Option<Candidate> {
+    let pattern = find.sort_pattern()?;
+    let (at, scans, found) = nodes.iter().enumerate().find_map(|(at, node)| match node {
+        Node::Or(branches) => {
+            let mut scans = Vec::new();
+            let mut found = 0.0;
+            for branch in branches {
+                let narrowing = narrowing(nodes, branch, indexes).into_iter();
+                let in_order: Vec<Narrowing> =
+                    narrowing.filter(|scan| merge::scans_in_order(pattern, &scan.access).is_some()).collect();
+                let best = best_of(in_order, estimates)?;
+                scans.push(best.0);
+                found += best.1;
+            }
+            Some((at, scans, found))
+        }
+        _ => None,
+    })?;
+    let is_settled = scans.iter().all(|scan| scan.is_exact);
+    let scans: Vec<IndexAccess> =
+        scans.iter().filter_map(|scan| merge::scans_in_order(pattern, &scan.access)).flatten().collect();
+    if !(2..=merge::SCANS_MAX).contains(&scans.len()) {
+        return None;
+    }
+    let left = nodes.iter().enumerate().filter(|(other, _)| !is_settled || *other != at);
+    let residual: Vec<&Node> = left.map(|(_, node)| node).collect();
+    let plan = Plan {
+        access: Access::Merge(Box::new(MergeAccess { scans, pattern: pattern.clone() })),
+        residual: candidate::residual_of(&residual),
+        coverage: Coverage::Document,
+        sort: None,
+        skip: find.skip,
+        limit: find.limit,
+    };
+    let (work, order) = (Work { entries: found, found }, Order::AsFound(find.limit_before_skip()));
+    Some(Candidate { plan, work, document_access: DocumentAccess::Fetched, order, narrows: true })
+}
+
+/// A scan that narrows a branch.
+struct Narrowing {
+    access: IndexAccess,
+    /// Whether its bounds settle the branch.
+    is_exact: bool,
     work: Work,
 }
 
@@ -53,11 +98,12 @@ fn scans_of(
     whole: &[Node],
     branches: &[Node],
     indexes: &[UsableIndex<'_>],
+    estimates: &dyn Estimates,
 ) -> Option<(Vec<IndexAccess>, f64)> {
     let mut found = 0.0;
     let mut scans = Vec::with_capacity(branches.len());
     for branch in branches {
-        let (access, of_branch) = scan_of_branch(whole, branch, indexes)?;
+        let (access, of_branch) = scan_of_branch(whole, branch, indexes, estimates)?;
         found += of_branch;
         scans.push(access);
     }
@@ -69,28 +115,50 @@ pub(super) fn scan_of_branch(
     whole: &[Node],
     branch: &Node,
     indexes: &[UsableIndex<'_>],
+    estimates: &dyn Estimates,
 ) -> Option<(IndexAccess, f64)> {
+    let (best, found) = best_of(narrowing(whole, branch, indexes), estimates)?;
+    Some((best.access, found))
+}
+
+/// The scans that narrow a branch.
+fn narrowing(whole: &[Node], branch: &Node, indexes: &[UsableIndex<'_>]) -> Vec<Narrowing> {
     let nodes = match branch {
         Node::And(nodes) => nodes.as_slice(),
         single => std::slice::from_ref(single),
     };
     let predicates = predicates::of_conjunction(nodes);
-    let best = indexes
+    indexes
         .iter()
         .filter(|index| index.has_all_of(whole) || index.has_all_of(nodes))
         .map(|index| index.description)
         .filter(|index| index_bounds::has_all_matches(index, &predicates))
         .map(|index| (index, index_bounds::of_index(index, &predicates)))
         .filter(|(_, bounds)| bounds.narrows())
-        .map(|(index, bounds)| {
-            let work = Work::of_bounds(index, &bounds.fields);
-            Narrowing { index, bounds, work }
+        .map(|(index, bounds)| Narrowing {
+            work: Work::of_bounds(index, &bounds.fields),
+            is_exact: (0..nodes.len()).all(|at| bounds.settled.contains(&at)),
+            access: IndexAccess {
+                index: index.clone(),
+                bounds: ScanBounds::Fields(bounds.fields),
+                direction: ScanDirection::Forward,
+            },
         })
-        .min_by(|a, b| a.work.found.total_cmp(&b.work.found))?;
-    let access = IndexAccess {
-        index: best.index.clone(),
-        bounds: ScanBounds::Fields(best.bounds.fields),
-        direction: ScanDirection::Forward,
+        .collect()
+}
+
+/// The scan that finds the fewest, and how many; by estimates where there is a choice.
+fn best_of(narrowing: Vec<Narrowing>, estimates: &dyn Estimates) -> Option<(Narrowing, f64)> {
+    let measured: Option<Vec<Work>> = match narrowing.len() {
+        0 | 1 => None,
+        _ => narrowing.iter().map(|scan| estimates::of_scan(&scan.access, estimates)).collect(),
     };
-    Some((access, best.work.found))
+    let cost = |at: usize, assumed: Work| match &measured {
+        Some(measured) => (measured[at].entries, assumed.found),
+        None => (assumed.found, assumed.found),
+    };
+    let costs = narrowing.into_iter().enumerate().map(|(at, scan)| (cost(at, scan.work), scan));
+    let (_, best) = costs.min_by(|(a, _), (b, _)| a.0.total_cmp(&b.0).then_with(|| a.1.total_cmp(&b.1)))?;
+    let found = best.work.found;
+    Some((best, found))
 }

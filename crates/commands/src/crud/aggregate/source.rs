@@ -382,8 +382,7 @@ impl CollectionSource<'_> {
             Some(collection) => {
                 let request =
                     AggregateRequest::of(&view.collection, RawArray::from_document(RawDocument::empty()));
-                let snapshot = self.transaction.snapshot();
-                let planned = PlannedPipeline::new(&request, pipeline, &scope, &collection, snapshot);
+                let planned = PlannedPipeline::new(&request, pipeline, &scope, &collection, self.transaction);
                 let PlannedPipeline { plan, rest, .. } = planned.map_err(as_query_error)?;
                 if let Some(all) = &mut self.searches {
                     all.add(search_of(&plan));
@@ -432,6 +431,7 @@ fn search_of(plan: &Plan) -> Searches {
             let others = found.others.iter().map(|scan| scan.index.name.clone());
             search.indexes.extend(std::iter::once(found.index.name.clone()).chain(others));
         }
+        Access::Merge(merge) => search.indexes.extend(merge.scans.iter().map(|scan| scan.index.name.clone())),
         Access::Union(scans) => search.indexes.extend(scans.iter().map(|scan| scan.index.name.clone())),
     }
     search

@@ -1,0 +1,55 @@
+//! Entry estimates: what the storage engine tells the planner of the numbers of entries and documents.
+
+use pando_catalog::{BlockingMode, Collection, IndexDescription, Transaction};
+
+use super::key_ranges::{self, KeyRanges};
+use crate::plan::{Estimates, Intervals, ScanDirection};
+
+/// Ranges of one scan that are counted. The others are taken to be like them.
+const RANGES_COUNTED_MAX: usize = 16;
+
+/// The estimates of a collection as a transaction sees it. They never wait for the device.
+#[derive(Clone, Copy)]
+pub struct EntryEstimates<'e> {
+    collection: &'e Collection,
+    transaction: &'e dyn Transaction,
+}
+
+impl<'e> EntryEstimates<'e> {
+    /// Asks for nothing yet.
+    pub fn new(collection: &'e Collection, transaction: &'e dyn Transaction) -> EntryEstimates<'e> {
+        EntryEstimates { collection, transaction }
+    }
+}
+
+impl Estimates for EntryEstimates<'_> {
+    fn entries(&self, index: &IndexDescription, bounds: &[Intervals]) -> Option<u64> {
+        let counted = bounds.iter().map(|field| field.first(RANGES_COUNTED_MAX)).collect();
+        let whole_bytes = key_ranges::whole_bytes(index);
+        let mut ranges = KeyRanges::new(index, counted, ScanDirection::Forward, whole_bytes);
+        let (mut entries, mut count) = (0_u64, 0);
+        while count < RANGES_COUNTED_MAX
+            && let Some(range) = ranges.next_range()
+        {
+            let estimate = match index.is_primary() {
+                true => {
+                    self.collection.estimate_documents(&range, self.transaction, BlockingMode::CachedOnly)
+                }
+                false => {
+                    let index = self.collection.index(&index.name)?;
+                    self.collection.estimate_index(index, &range, self.transaction, BlockingMode::CachedOnly)
+                }
+            };
+            entries = entries.saturating_add(estimate.ok()?.entries);
+            count += 1;
+        }
+        let all = key_ranges::combinations(bounds).max(count);
+        Some(entries.saturating_mul(all as u64) / count.max(1) as u64)
+    }
+
+    fn documents(&self) -> Option<u64> {
+        let whole = pando_catalog::KeyRange::all();
+        let estimate = self.collection.estimate_documents(&whole, self.transaction, BlockingMode::CachedOnly);
+        Some(estimate.ok()?.entries)
+    }
+}
