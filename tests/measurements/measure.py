@@ -8,12 +8,13 @@ measure.py all       all of them, in this order
 import sys
 
 import page
+import pipelines
 import raw
 import rows
 import transactions
 from servers import WORK
 
-MEASURES = {**rows.MEASURES, **transactions.MEASURES}
+MEASURES = {**rows.MEASURES, **transactions.MEASURES, **pipelines.MEASURES}
 
 
 def usage():
