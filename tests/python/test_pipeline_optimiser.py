@@ -58,7 +58,7 @@ def test_explain_tells_the_strategy_of_a_join(db):
     assert strategy("few", "_id") == "HashJoin"
     assert strategy("missing", "k") == "HashJoin"
     joined = stages(db, "c", [{"$lookup": {"from": "few", "localField": "k", "foreignField": "_id", "as": "j"}}, {"$unwind": "$j"}, {"$match": {"j.k": 3}}])
-    assert [list(stage) for stage in joined] == [["$lookup"]]
+    assert [list(stage) for stage in joined] == [["$lookup", "strategy"]] and joined[0]["strategy"] == "IndexedLoopJoin"
     assert joined[0]["$lookup"]["unwinding"] == {"preserveNullAndEmptyArrays": False}
 
 

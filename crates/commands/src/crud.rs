@@ -16,6 +16,7 @@ pub(crate) mod find_request;
 pub(crate) mod get_more;
 mod given_stages;
 mod index_stats_stage;
+mod inner_figures;
 pub(crate) mod insert;
 pub(crate) mod kill_cursors;
 mod list_sessions_stage;

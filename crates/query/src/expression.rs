@@ -141,6 +141,24 @@ impl Expression {
         }
     }
 
+    /// The top-level fields of a document that consists of them, or the only one. Of such values two are
+    /// equal if and only if all fields are.
+    pub(crate) fn top_level_fields(&self) -> Vec<&str> {
+        let paths: Vec<&Expression> = match &self.node {
+            Node::Object(members) => members.iter().map(|(_, member)| member).collect(),
+            _ => vec![self],
+        };
+        let mut names = Vec::new();
+        for path in paths {
+            if let Node::Path(path) = &path.node
+                && let [name] = path.names()
+            {
+                names.push(name.as_str());
+            }
+        }
+        names
+    }
+
     /// Adds the fields of the root that are read.
     pub(crate) fn add_needs(&self, needs: &mut Needs) {
         match &self.node {
@@ -199,7 +217,8 @@ fn parse_string(text: &str, scope: &ParseScope) -> Result<Expression, QueryError
         if path.is_empty() {
             return Err(ExpressionFault::EmptyFieldPath.error("'$' by itself is not a valid FieldPath"));
         }
-        Node::Path(FieldPath::parse(path)?)
+        let path = FieldPath::parse(path)?;
+        if scope.has_own_current() { scope.resolve("CURRENT", Some(path))? } else { Node::Path(path) }
     } else {
         Node::Constant(Literal::new(RawValue::String(text)))
     };
@@ -216,6 +235,7 @@ fn parse_variable(text: &str, scope: &ParseScope) -> Result<Node, QueryError> {
     }
     Ok(match (name, path) {
         ("ROOT", path) if scope.has_own_root() => scope.resolve(name, path)?,
+        ("CURRENT", path) if scope.has_own_current() => scope.resolve(name, path)?,
         ("ROOT" | "CURRENT", Some(path)) => Node::Path(path),
         ("ROOT" | "CURRENT", None) => Node::Root,
         ("NOW", None) => Node::Constant(Literal::new(RawValue::DateTime(scope.now_millis()))),

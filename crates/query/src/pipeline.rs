@@ -76,6 +76,9 @@ pub type Check<'c> = &'c mut dyn FnMut() -> Result<(), QueryError>;
 /// Takes documents together with how many of them are equal in all that the pipeline looks at.
 pub type RunSink<'s> = dyn FnMut(&RawDocument, u64, Check<'_>) -> Result<(), QueryError> + 's;
 
+/// Tells how documents of a collection are found by the values at a path.
+pub type AccessOf<'a> = &'a mut dyn FnMut(&str, &str) -> Result<ForeignAccess, QueryError>;
+
 /// Where the documents of a pipeline come from.
 pub trait Source {
     /// The next document, or none at the end.
@@ -372,6 +375,23 @@ impl Pipeline {
             shown.iter_mut().zip(&run.stages).for_each(|(shown, stage)| stage.explain(shown));
         }
         shown
+    }
+
+    /// The same before a run: a join names the strategy that it will take from its second document on, by
+    /// what `access` tells about the collection and field that it searches.
+    ///
+    /// # Errors
+    /// Those of `access`.
+    pub fn explain_planned(&self, access: AccessOf<'_>) -> Result<Vec<Document>, QueryError> {
+        let mut shown = self.explain(None);
+        let stages = self.stages.iter().filter(|stage| !stage.name().is_empty());
+        for (shown, stage) in shown.iter_mut().zip(stages) {
+            let Some(lookup) = stage.definition.as_lookup() else { continue };
+            if let Some((collection, path)) = lookup.searched() {
+                shown.push("strategy", lookup.strategy_by(access(collection, path)?.by));
+            }
+        }
+        Ok(shown)
     }
 
     /// Takes off the front what a plan can do.

@@ -156,7 +156,7 @@ impl Chance {
         let name = *self.of(&["a", "b", "k", "z"]);
         let mut computed = Document::new();
         computed.push(name, self.expression());
-        match self.below(16) {
+        match self.below(17) {
             0..=3 => vec![doc! { "$match": (self.filter(0)) }],
             4 => vec![doc! { "$addFields": (computed) }],
             5 => {
@@ -203,11 +203,34 @@ impl Chance {
             12 => vec![doc! { "$replaceRoot": { "newRoot": (self.root()) } }],
             13 => vec![doc! { "$unionWith": { "coll": "c", "pipeline": [{ "$match": (self.filter(1)) }] } }],
             14 => vec![self.lookup()],
+            15 => self.windows(),
             _ => {
                 let lookup = self.lookup();
                 vec![lookup, doc! { "$unwind": "$j" }, doc! { "$match": { "j.k": (self.condition()) } }]
             }
         }
+    }
+
+    /// A window, and a filter of its partitions, which a stage in front makes no arrays of.
+    fn windows(&mut self) -> Vec<Document> {
+        let partition = match self.below(3) {
+            0 => Value::Document(doc! { "x": "$k", "y": "$p" }),
+            _ => Value::from("$p"),
+        };
+        let is_array =
+            doc! { "$in": [{ "$type": (format!("${}", self.of(&["a", "b", "k"]))) }, ["array", "missing"]] };
+        let own = doc! { "$cond": [(is_array), "$_id", "$k"] };
+        let mut stages = vec![
+            doc! { "$addFields": { "p": { "$cond": [{ "$isArray": "$k" }, (own), "$k"] } } },
+            doc! { "$setWindowFields": {
+                "partitionBy": (partition), "sortBy": { "_id": 1 },
+                "output": { "n": { "$sum": 1, "window": { "documents": ["unbounded", "current"] } } }
+            } },
+        ];
+        let mut filter = Document::new();
+        filter.push(*self.of(&["p", "k", "p.x", "n"]), self.condition());
+        stages.push(doc! { "$match": (filter) });
+        stages
     }
 
     fn root(&mut self) -> Value {

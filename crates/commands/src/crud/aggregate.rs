@@ -22,10 +22,11 @@ use pando_query::plan::{Consumer, FindSpecification, Hint, Plan, PlanChoice, Pro
 use pando_query::sort::Sort;
 
 use self::source::{AggregateSource, Input};
-pub(super) use self::source::{MeasuredPipeline, Subject, measure};
+pub(super) use self::source::{MeasuredPipeline, Subject, foreign_access, measure};
 use super::coll_stats_stage::{self, first_stage};
 use super::current_op_stage::{self, COLLECTIONLESS, has_current_op};
 use super::given_stages;
+use super::inner_figures;
 use super::list_sessions_stage;
 use super::write_stage::{self, SplitPipeline};
 use crate::arguments::{Arguments, missing};
@@ -445,6 +446,9 @@ fn source_of_collection(
     scope: &ParseScope,
     account: &QueryAccount,
 ) -> Result<AggregateSource, CommandError> {
+    let changed = inner_figures::carried_out(context, request.pipeline)?;
+    let pipeline = changed.as_deref().map_or(request.pipeline, RawArray::from_document);
+    let request = &AggregateRequest { pipeline, ..*request };
     let memory = StageMemory::new(account.clone(), request.disk_use);
     let options = RunOptions::new(memory.clone(), context.shared.environment.random().next_u64());
     let reader = context.reader()?;

@@ -24,7 +24,7 @@ use pando_query::sort::Sort;
 
 use super::aggregate::{
     AggregateRequest, CursorField, MeasuredPipeline, PlannedPipeline, Subject, check_documents,
-    collated_scope, collection_of, measure,
+    collated_scope, collection_of, foreign_access, measure,
 };
 use super::find_request::{FindRequest, ParsedFind};
 use super::{view_read, write_stage};
@@ -164,7 +164,9 @@ pub(crate) fn explain(
     sections.push("queryPlanner", section);
     let mut stages = Vec::new();
     if verbosity == "queryPlanner" {
-        stages = explained.stages.explain(None);
+        let held = reader.hold()?;
+        let mut access = |name: &str, path: &str| foreign_access(context, &held, name, path);
+        stages = explained.stages.explain_planned(&mut access)?;
     } else {
         let executed = execute(context, &explained, found.as_ref(), &reader)?;
         sections.push("executionStats", execution_stats(filter, plan, display, executed.statistics));

@@ -581,5 +581,11 @@ faults! {
         TsSecondNotTimestamp = 5_687_301,
         /// `$tsIncrement` of something that is no timestamp.
         TsIncrementNotTimestamp = 5_687_302,
+        /// `$hash` of something that is neither string nor binary data.
+        HashBadInput = 10_754_000,
+        /// `$hash` by an algorithm that is no string.
+        HashAlgorithmNotString = 10_754_001,
+        /// `$hash` by an algorithm that there is not.
+        HashUnknownAlgorithm = 10_754_002,
     }
 }

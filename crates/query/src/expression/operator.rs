@@ -26,6 +26,7 @@ mod divide;
 mod element_at;
 mod filter;
 mod get_field;
+mod hash;
 mod if_null;
 mod in_array;
 mod index_of_array;
@@ -178,6 +179,8 @@ fn find_special(name: &str) -> Option<fn(RawValue<'_>, &ParseScope) -> Result<Ex
         "$rand" => rand::parse,
         "$meta" => meta::parse,
         "$toHashedIndexKey" => to_hashed_index_key::parse,
+        "$hash" => hash::parse,
+        "$hexHash" => hash::parse_hex,
         "$sigmoid" => sigmoid::parse,
         _ => return None,
     })

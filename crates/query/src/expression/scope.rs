@@ -194,6 +194,11 @@ impl ParseScope {
         self.binding("ROOT").is_some()
     }
 
+    /// Whether `$$CURRENT`, from which fields are read, has been bound to another value than the document.
+    pub(super) fn has_own_current(&self) -> bool {
+        self.binding("CURRENT").is_some()
+    }
+
     /// The scope of a pipeline that stands within a stage.
     ///
     /// # Errors
@@ -315,13 +320,14 @@ fn check_name(name: &str) -> Result<(), QueryError> {
     Err(QueryError::failed_to_parse(format!("'{name}' starts with an invalid character for a variable name")))
 }
 
-/// A name that a user may give to a variable: it begins with a lowercase letter.
+/// A name that a user may give to a variable: it begins with a lowercase letter, or is that of the value from
+/// which fields are read.
 pub(crate) fn check_user_name(name: &str) -> Result<(), QueryError> {
     if name.is_empty() {
         return Err(QueryError::failed_to_parse("empty variable names are not allowed"));
     }
     if name == "CURRENT" {
-        return Err(QueryError::not_implemented("binding the variable CURRENT"));
+        return Ok(());
     }
     if !name.starts_with(|c: char| c.is_ascii_lowercase() || !c.is_ascii()) {
         return Err(QueryError::failed_to_parse(format!(

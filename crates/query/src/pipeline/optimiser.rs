@@ -4,7 +4,7 @@
 //!
 //! | rule | effect |
 //! |---|---|
-//! | [`match_places`] | `$match` moves forward; its paths follow renames; into `$unionWith` and a joined `$lookup` |
+//! | [ `match_places`] | `$match` moves forward, also past a window by its partition; its paths follow renames; into `$unionWith` and a joined `$lookup` |
 //! | [`match_merges`] | `$match` stages side by side become one; one that holds for all documents goes |
 //! | [`count_places`] | `$skip` and `$limit` move in front of stages of one document each, and merge |
 //! | [`sort_places`] | `$sort` moves in front of `$unwind`, `$lookup` and `$addFields` that leave its fields alone |

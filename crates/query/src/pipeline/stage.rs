@@ -182,10 +182,9 @@ const NOT_YET: [&str; 2] = ["$changeStream", "$changeStreamSplitLargeEvent"];
 /// Stages that only a service of MongoDB Atlas has.
 const OF_ATLAS: [&str; 6] =
     ["$search", "$searchMeta", "$vectorSearch", "$listSearchIndexes", "$rankFusion", "$scoreFusion"];
-/// Stages that make documents from figures of the server. The crate `commands` takes them off the front of a
-/// pipeline; it does not look into pipelines within a stage.
-const OF_THE_SERVER: [&str; 6] =
-    ["$collStats", "$currentOp", "$indexStats", "$listLocalSessions", "$listSessions", "$planCacheStats"];
+/// Stages that make documents from figures of a collection. The crate `commands` puts documents in their
+/// place where they stand first.
+const OF_COLLECTIONS: [&str; 3] = ["$collStats", "$indexStats", "$planCacheStats"];
 /// Stages about shards, or about settings and statistics of queries, which one server without them has not.
 const WITHOUT_MEANING: [&str; 5] = [
     "$listClusterCatalog",
@@ -243,31 +242,43 @@ pub(super) fn parse(
         "$sortByCount" => return sort_by_count::parse(argument, scope),
         "$bucket" => return bucket::parse(argument, scope),
         "$bucketAuto" => bucket_auto::parse(argument, scope)?,
-        _ if OF_ATLAS.contains(&name) => {
-            return Err(QueryError::new(
-                ErrorCode::NotImplemented,
-                format!("{name} is a stage of MongoDB Atlas, and there is no search here"),
-            ));
-        }
-        _ if WITHOUT_MEANING.contains(&name) => {
-            return Err(QueryError::new(
-                ErrorCode::CommandNotSupported,
-                format!("{name} has no meaning on a single server without query settings and statistics"),
-            ));
-        }
-        _ if OF_THE_SERVER.contains(&name) => {
-            return Err(QueryError::not_implemented(&format!("{name} in a pipeline within a stage")));
-        }
-        _ if NOT_YET.contains(&name) => {
-            return Err(QueryError::not_implemented(&format!("the stage {name}")));
-        }
-        _ => {
-            return Err(
-                PipelineFault::UnknownStage.error(format!("Unrecognized pipeline stage name: '{name}'"))
-            );
-        }
+        _ => return Err(refusal(name)),
     };
     Ok(vec![definition])
+}
+
+/// The error of a stage that there is not, or not at this place.
+fn refusal(name: &str) -> QueryError {
+    let elsewhere = |sentence: &str| QueryError::new(ErrorCode::InvalidNamespace, sentence.to_owned());
+    match name {
+        "$currentOp" => elsewhere("$currentOp must be run against the 'admin' database with {aggregate: 1}"),
+        "$listSessions" => elsewhere("$listSessions may only be run against config.system.sessions"),
+        "$listLocalSessions" => elsewhere(
+            "$listLocalSessions must be run against the database with {aggregate: 1}, not a collection",
+        ),
+        _ if OF_ATLAS.contains(&name) => QueryError::new(
+            ErrorCode::NotImplemented,
+            format!("{name} is a stage of MongoDB Atlas, and there is no search here"),
+        ),
+        _ if WITHOUT_MEANING.contains(&name) => QueryError::new(
+            ErrorCode::CommandNotSupported,
+            format!("{name} has no meaning on a single server without query settings and statistics"),
+        ),
+        _ if OF_COLLECTIONS.contains(&name) => {
+            QueryError::not_implemented(&format!("{name} in the stages of a view"))
+        }
+        _ if NOT_YET.contains(&name) => QueryError::not_implemented(&format!("the stage {name}")),
+        _ => PipelineFault::UnknownStage.error(format!("Unrecognized pipeline stage name: '{name}'")),
+    }
+}
+
+/// Whether a stage has a pipeline that begins with figures of a collection.
+fn joins_figures(argument: RawValue<'_>) -> bool {
+    let pipeline = argument.as_document().and_then(|options| options.get("pipeline").ok()?);
+    let Some(RawValue::Array(stages)) = pipeline else { return false };
+    let first = stages.iter().next().and_then(Result::ok).and_then(|stage| stage.as_document());
+    let name = first.and_then(|stage| stage.iter().next()).and_then(Result::ok);
+    name.is_some_and(|(name, _)| OF_COLLECTIONS.contains(&name))
 }
 
 /// The stage of a projection that nobody wrote.

@@ -228,6 +228,33 @@ impl MemoryReport<'_> {
     }
 }
 
+/// How documents are found by the values at a path.
+fn path_by(indexes: &[IndexDescription], path: &str) -> ForeignPath {
+    let serves = |index: &IndexDescription| {
+        let begins =
+            index.fields.first().is_some_and(|field| field.path == path && field.kind == FieldKind::Value);
+        let is_whole = matches!(index.specification.get(PARTIAL_FILTER), Ok(None));
+        let is_visible = index.hidden == Visibility::Visible;
+        begins && is_whole && is_visible && index.sparse == Sparseness::Dense
+    };
+    if indexes.iter().any(serves) { ForeignPath::Index } else { ForeignPath::Scan }
+}
+
+/// The same in a collection that nobody has searched yet. A view has no index of its own.
+pub(crate) fn foreign_access(
+    context: &Context<'_>,
+    reader: &HeldReader<'_>,
+    name: &str,
+    path: &str,
+) -> Result<ForeignAccess, QueryError> {
+    let found = reader.collection(context.catalog(), context.database, name);
+    let found = found.map_err(|error| as_query_error(error.into()))?;
+    let by = found.map_or(ForeignPath::Scan, |collection| {
+        path_by(&collection.describe_indexes_at(reader.transaction().snapshot()), path)
+    });
+    Ok(ForeignAccess { by, documents: None })
+}
+
 impl Source for CollectionSource<'_> {
     fn next(&mut self) -> Result<Option<Bytes>, QueryError> {
         match self.input {
@@ -312,16 +339,7 @@ impl Source for CollectionSource<'_> {
         let Some(Searched { collection, indexes, .. }) = self.search_in(collection)? else {
             return Ok(ForeignAccess::default());
         };
-        let serves = |index: &IndexDescription| {
-            let begins = index
-                .fields
-                .first()
-                .is_some_and(|field| field.path == path && field.kind == FieldKind::Value);
-            let is_whole = matches!(index.specification.get(PARTIAL_FILTER), Ok(None));
-            let is_visible = index.hidden == Visibility::Visible;
-            begins && is_whole && is_visible && index.sparse == Sparseness::Dense
-        };
-        let by = if indexes.iter().any(serves) { ForeignPath::Index } else { ForeignPath::Scan };
+        let by = path_by(indexes, path);
         let documents = shared.catalog.counts(collection, operation).ok().map(|counts| counts.documents);
         Ok(ForeignAccess { by, documents })
     }

@@ -193,6 +193,31 @@ fn a_filter_goes_into_both_collections_of_a_union() {
 }
 
 #[test]
+fn a_filter_of_the_partition_passes_a_window() {
+    let output = doc! { "n": { "$sum": "$v" } };
+    let windows = doc! { "$setWindowFields": { "partitionBy": "$k", "output": (output.clone()) } };
+    check(
+        &[windows.clone(), doc! { "$match": { "k": { "$gt": 1 }, "n": 2 } }],
+        &[doc! { "$match": { "k": { "$gt": 1 } } }, windows.clone(), doc! { "$match": { "n": 2 } }],
+    );
+    let two =
+        doc! { "$setWindowFields": { "partitionBy": { "x": "$k", "y": "$l" }, "output": (output.clone()) } };
+    let within = doc! { "$match": { "l.z": 3 } };
+    check(&[two.clone(), within.clone()], &[within, two]);
+    let whole = doc! { "$setWindowFields": { "output": (output) } };
+    let filter = doc! { "$match": { "k": 1 } };
+    check(&[whole.clone(), filter.clone()], &[whole, filter]);
+    // One partition has documents without the field and documents with null, or numbers of two types.
+    for stays in [
+        doc! { "$match": { "k": { "$exists": true } } },
+        doc! { "$match": { "k": { "$type": "int" } } },
+        doc! { "$match": { "v": 1 } },
+    ] {
+        check(&[windows.clone(), stays.clone()], &[windows.clone(), stays]);
+    }
+}
+
+#[test]
 fn filters_side_by_side_become_one_and_those_of_everything_go() {
     let unwind = doc! { "$unwind": "$t" };
     check(

@@ -24,15 +24,12 @@ use crate::pipeline::{Pipeline, PipelineFault, PipelineRun};
 use crate::shell_text;
 
 /// Stages that may not stand in a facet.
-const NOT_ALLOWED: [&str; 12] = [
-    "$currentOp",
+const NOT_ALLOWED: [&str; 9] = [
     "$out",
     "$merge",
     "$facet",
     "$collStats",
     "$indexStats",
-    "$listLocalSessions",
-    "$listSessions",
     "$geoNear",
     "$planCacheStats",
     "$changeStream",
@@ -124,7 +121,9 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
             // An empty inner $facet is told as that.
             let is_empty_facet =
                 stage == "$facet" && argument.as_document().is_none_or(|facets| facets.is_empty());
-            (NOT_ALLOWED.contains(&stage) && !is_empty_facet).then(|| stage.to_owned())
+            let is_join = matches!(stage, "$lookup" | "$unionWith");
+            let is_refused = NOT_ALLOWED.contains(&stage) || (is_join && super::joins_figures(argument));
+            (is_refused && !is_empty_facet).then(|| stage.to_owned())
         });
         if let Some(stage) = refused {
             return Err(PipelineFault::NotInFacet

@@ -16,6 +16,7 @@
 //! # Not here
 //! How the documents are found and given: [`run`].
 
+mod block_join;
 mod hash_table;
 mod joined;
 mod run;
@@ -27,7 +28,7 @@ use pando_document::{Document, DocumentWriter, RawArray, RawDocument, RawDocumen
 
 use self::run::Run;
 use super::unwind::Unwind;
-use super::{Definition, Memory, RunOptions, Stage};
+use super::{Definition, ForeignPath, Memory, RunOptions, Stage};
 use crate::array_build::build_array;
 use crate::error::QueryError;
 use crate::expression::{Expression, FieldPath, Frame, ParseScope};
@@ -212,6 +213,26 @@ fn equality(foreign: &str, value: RawValue<'_>) -> Result<RawDocumentBuf, QueryE
 }
 
 impl Lookup {
+    /// The collection and the path that are searched by fields.
+    pub fn searched(&self) -> Option<(&str, &str)> {
+        let specification = &*self.specification;
+        let (_, foreign) = specification.fields.as_ref()?;
+        (!specification.from.is_empty()).then_some((&*specification.from, foreign))
+    }
+
+    /// The name of the strategy that is taken from the second document on.
+    pub fn strategy_by(&self, by: ForeignPath) -> &'static str {
+        let specification = &*self.specification;
+        let makes_documents = specification.parsed.as_ref().is_some_and(Pipeline::makes_documents);
+        match by {
+            ForeignPath::Index => "IndexedLoopJoin",
+            ForeignPath::Scan if makes_documents || !specification.scope.text_order().is_simple() => {
+                "NestedLoopJoin"
+            }
+            ForeignPath::Scan => "HashJoin",
+        }
+    }
+
     /// The same stage with an `$unwind` of its array; `None` where that is of another one.
     pub fn unwinding(&self, unwind: &Unwind) -> Option<Arc<dyn Definition>> {
         let specification = &*self.specification;

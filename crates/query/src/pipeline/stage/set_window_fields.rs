@@ -15,6 +15,7 @@ mod reader;
 mod running;
 mod windowed;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
@@ -26,11 +27,12 @@ use self::bounds::SortField;
 use self::function::Function;
 use self::reader::Reader;
 use self::running::Running;
-use super::{Definition, Flow, Memory, RunOptions, Source, Stage};
+use super::{Definition, FilterInFront, Flow, Memory, RunOptions, Source, Stage};
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::{Evaluated, Expression, FieldPath, ParseScope};
 use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
+use crate::pipeline::optimiser::{self, Nulls, lie_apart};
 use crate::projection::Projection;
 use crate::sort::{Check, SortPattern};
 
@@ -47,6 +49,8 @@ struct Specification {
     text_order: TextOrder,
     order: Option<SortPattern>,
     functions: Vec<Function>,
+    /// The paths of the output fields.
+    outputs: Vec<String>,
     /// Puts the values of the functions into a document.
     output: Projection,
 }
@@ -94,10 +98,10 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
         ));
     };
     let partition = partition.map(|partition| parse_partition(partition, scope)).transpose()?;
-    let Output { functions, order, output } = parse_output(output, order, scope)?;
+    let Output { functions, order, outputs, output } = parse_output(output, order, scope)?;
     let text_order = scope.text_order().clone();
     Ok(Arc::new(SetWindowFields {
-        specification: Arc::new(Specification { partition, text_order, order, functions, output }),
+        specification: Arc::new(Specification { partition, text_order, order, functions, outputs, output }),
     }))
 }
 
@@ -126,6 +130,7 @@ fn partition_is_array() -> QueryError {
 struct Output {
     functions: Vec<Function>,
     order: Option<SortPattern>,
+    outputs: Vec<String>,
     output: Projection,
 }
 
@@ -158,7 +163,8 @@ fn parse_output(
         PipelineFault::WindowOutputsConflict
             .error("$setWindowFields 'output' specification contains two conflicting paths")
     })?;
-    Ok(Output { functions, order, output })
+    let outputs = paths.into_iter().map(str::to_owned).collect();
+    Ok(Output { functions, order, outputs, output })
 }
 
 /// The value of a sort field as expressions see it.
@@ -166,7 +172,21 @@ fn sort_value<'a>(path: &FieldPath, root: &'a RawDocument) -> Result<Evaluated<'
     path.evaluate(root)
 }
 
+/// Whether a path is a field or lies within it.
+fn path_within(path: &str, field: &str) -> bool {
+    path.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
 impl Specification {
+    /// The top-level fields whose values tell partitions from each other.
+    fn partition_fields(&self) -> Vec<&str> {
+        // A regular expression tells texts apart that a collation holds equal.
+        match &self.partition {
+            Some(partition) if self.text_order.is_simple() => partition.top_level_fields(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Appends the order-preserving key of a document's partition.
     fn append_partition_key(&self, document: &RawDocument, key: &mut Vec<u8>) -> Result<(), QueryError> {
         let Some(partition) = &self.partition else { return Ok(()) };
@@ -182,6 +202,30 @@ impl Specification {
 impl Definition for SetWindowFields {
     fn memory(&self) -> Memory {
         Memory::Reserved
+    }
+
+    fn lets_filters_pass(&self) -> bool {
+        self.specification.partition.is_some()
+    }
+
+    /// A filter of the partition's field alone leaves out whole partitions.
+    fn filter_in_front(
+        &self,
+        filter: &RawDocument,
+        paths: &BTreeSet<String>,
+    ) -> Result<FilterInFront, QueryError> {
+        let fields = self.specification.partition_fields();
+        let is_of_partition = !paths.is_empty()
+            && paths.iter().all(|path| {
+                let within = |field: &&str| path_within(path, field);
+                fields.iter().any(within) && self.specification.outputs.iter().all(|out| lie_apart(out, path))
+            });
+        // A missing field is in one partition with null, and so are values of which only the type differs.
+        let same = |path: &str| Some(path.to_owned());
+        match is_of_partition && optimiser::renamed(filter, &same, Nulls::OfMissing)?.is_some() {
+            true => Ok(FilterInFront::Same),
+            false => Ok(FilterInFront::None),
+        }
     }
 
     fn needs(&self, mut behind: Needs) -> Needs {

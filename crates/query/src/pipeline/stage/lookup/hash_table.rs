@@ -99,7 +99,7 @@ impl HashTable {
             self.is_full = true;
             return Err(QueryError::bad_value("the table of a hash join is full"));
         };
-        let mut walk = Walk { certainty: Certainty::Certain, values: Vec::new() };
+        let mut walk = Walk::new();
         walk.follow(RawValue::Document(document), &self.names)?;
         for value in &walk.values {
             self.key.clear();
@@ -164,13 +164,18 @@ impl HashTable {
 }
 
 /// A way along a path through one document.
-struct Walk<'d> {
-    certainty: Certainty,
-    values: Vec<RawValue<'d>>,
+pub(super) struct Walk<'d> {
+    pub certainty: Certainty,
+    /// The values under which the document stands.
+    pub values: Vec<RawValue<'d>>,
 }
 
 impl<'d> Walk<'d> {
-    fn follow(&mut self, value: RawValue<'d>, names: &[String]) -> Result<(), QueryError> {
+    pub fn new() -> Walk<'d> {
+        Walk { certainty: Certainty::Certain, values: Vec::new() }
+    }
+
+    pub fn follow(&mut self, value: RawValue<'d>, names: &[String]) -> Result<(), QueryError> {
         let Some((name, rest)) = names.split_first() else { return self.end(value) };
         match value {
             RawValue::Document(document) => match document.get(name)? {

@@ -5,23 +5,27 @@
 //! 1. *Search*: the other collection is asked once for each document, by a filter that its planner can use.
 //!    It is an index join where an index begins with the foreign field, and a nested loop else.
 //! 2. *Hash join*: all documents of the other collection stand in a [`HashTable`].
-//! 3. A pipeline without variables and fields gives the same for every document. It is carried out once.
+//! 3. *Hash join in blocks*: the documents are hashed instead, so many at a time ([`BlockJoin`]).
+//! 4. A pipeline without variables and fields gives the same for every document. It is carried out once.
 //!
 //! The first document is always searched for: there may be no second. From then on a collection without an
 //! index is hashed; one with an index as soon as the searches have cost about as much as reading the
-//! collection. Where the table does not fit into memory, searches go on.
+//! collection. Where the table does not fit into memory, searches go on if there is an index. Else blocks
+//! take over, which spill; without disk use a nested loop does, as in MongoDB.
 
 use std::sync::Arc;
 
 use pando_catalog::{Bytes, Reservation};
 use pando_document::{Document, RawArray, RawDocument, RawDocumentBuf, RawValue};
 
+use super::block_join::BlockJoin;
 use super::hash_table::{HashTable, Order};
 use super::joined::Joined;
 use super::{Specification, Unwind};
 use crate::error::QueryError;
 use crate::expression::{Evaluated, ParseScope};
 use crate::filter::Filter;
+use crate::memory::DiskUse;
 use crate::pipeline::Pipeline;
 use crate::pipeline::searches_shown::show;
 use crate::pipeline::stage::fetched::{self, Fetched};
@@ -56,10 +60,21 @@ pub(super) struct Run {
 enum Strategy {
     Search,
     Hash(Box<HashTable>),
+    /// The table had no room, and the documents of the input are hashed.
+    Blocks(Box<BlockJoin>),
     /// The table had no room.
     SearchForGood,
     /// The documents of every document.
     Constant(Arc<Joined>),
+}
+
+/// The documents that a pipeline begins with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Beginning {
+    /// Those that its first filters let through.
+    Filtered,
+    /// All that belong by the fields.
+    Joined,
 }
 
 /// A document and its joined ones.
@@ -155,7 +170,16 @@ impl Run {
         let filter = specification.constant_filter()?;
         let filled = input.find_in(&specification.from, &filter, &mut |found| table.push(found));
         self.strategy = match filled {
-            Err(_) if table.is_full() => Strategy::SearchForGood,
+            Err(_) if table.is_full() => {
+                drop(table);
+                let memory = &self.options.memory;
+                match (access.by, memory.disk_use) {
+                    (ForeignPath::Scan, DiskUse::Allowed) => {
+                        Strategy::Blocks(Box::new(BlockJoin::new(foreign, memory)))
+                    }
+                    _ => Strategy::SearchForGood,
+                }
+            }
             other => {
                 other?;
                 Strategy::Hash(Box::new(table))
@@ -177,6 +201,10 @@ impl Run {
             Strategy::Hash(table) => {
                 input.check()?;
                 specification.look_up(root, table, &specification.scope, &mut take)
+            }
+            Strategy::Blocks(blocks) if blocks.is_taking() => {
+                input.check()?;
+                blocks.take_found(input, &mut take)
             }
             _ => {
                 let filter = specification.filter_for(root, RawDocument::empty())?;
@@ -204,10 +232,10 @@ impl Run {
             }
         };
         let parsed = Parsed { pipeline, scope: &scope };
-        let mut documents = self.documents_for(specification, root, parsed, input)?;
+        let (mut documents, beginning) = self.documents_for(specification, root, parsed, input)?;
         let mut documents = Fetched { documents: &mut documents, others: input };
         // A search has been answered with the filter by which the documents were found, if that had it.
-        let is_answered = specification.parsed.is_some() || !matches!(self.strategy, Strategy::Hash(_));
+        let is_answered = specification.parsed.is_some() || beginning == Beginning::Filtered;
         let behind_search = if is_answered { pipeline.behind_search() } else { None };
         let mut stages = behind_search.as_ref().unwrap_or(pipeline).start(&self.options);
         // Documents that the pipeline makes itself are looked at behind it.
@@ -234,21 +262,40 @@ impl Run {
         root: &RawDocument,
         parsed: Parsed<'_>,
         input: &mut dyn Source,
-    ) -> Result<Sorter, QueryError> {
+    ) -> Result<(Sorter, Beginning), QueryError> {
         let memory = &self.options.memory;
         if parsed.pipeline.makes_documents() {
-            return Ok(fetched::none(memory));
+            return Ok((fetched::none(memory), Beginning::Filtered));
         }
-        if let Strategy::Hash(table) = &mut self.strategy {
-            let mut documents = fetched::none(memory);
-            specification.look_up(root, table, parsed.scope, &mut |found| {
-                documents.push(&[], &[], found.as_bytes(), &mut || input.check())
-            })?;
-            return Ok(documents);
+        let mut documents = fetched::none(memory);
+        let mut take = |found: &RawDocument| {
+            // The caller checks before each document.
+            documents.push(&[], &[], found.as_bytes(), &mut || Ok(()))
+        };
+        match &mut self.strategy {
+            Strategy::Hash(table) => {
+                input.check()?;
+                specification.look_up(root, table, parsed.scope, &mut take)?;
+                return Ok((documents, Beginning::Joined));
+            }
+            Strategy::Blocks(blocks) if blocks.is_taking() => {
+                blocks.take_found(input, &mut take)?;
+                return Ok((documents, Beginning::Joined));
+            }
+            _ => {}
         }
         let pushed = parsed.pipeline.clone().split_pushdown().filter;
         let filter = Filter::parse(&specification.filter_for(root, &pushed)?, parsed.scope)?;
-        fetched::fetch(&specification.from, &filter, memory, input)
+        let fetched = fetched::fetch(&specification.from, &filter, memory, input)?;
+        Ok((fetched, Beginning::Filtered))
+    }
+
+    /// The next document of the input.
+    fn draw(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
+        match &mut self.strategy {
+            Strategy::Blocks(blocks) => blocks.next(&self.specification, input),
+            _ => input.next(),
+        }
     }
 
     /// The next document of the one at hand; `None` behind the last.
@@ -289,7 +336,7 @@ impl Stage for Run {
                 }
             }
             if self.pending.is_none() {
-                self.pending = input.next()?;
+                self.pending = self.draw(input)?;
             }
             let Some(bytes) = self.pending.clone() else { return Ok(None) };
             let root = document_in(&bytes)?;
@@ -313,7 +360,7 @@ impl Stage for Run {
 
     fn explain(&self, shown: &mut Document) {
         let strategy = match (&self.strategy, self.access.map(|access| access.by)) {
-            (Strategy::Hash(_), _) => "HashJoin",
+            (Strategy::Hash(_) | Strategy::Blocks(_), _) => "HashJoin",
             (_, Some(ForeignPath::Index)) => "IndexedLoopJoin",
             _ => "NestedLoopJoin",
         };
@@ -342,7 +389,7 @@ impl Specification {
     }
 
     /// The part of the filters that is the same for every document.
-    fn constant_filter(&self) -> Result<Filter, QueryError> {
+    pub(super) fn constant_filter(&self) -> Result<Filter, QueryError> {
         if let Some(pipeline) = &self.parsed {
             let pushed = pipeline.clone().split_pushdown().filter;
             return Filter::parse(&pushed, &self.scope);
