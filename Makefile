@@ -187,7 +187,7 @@ test-clients: $(PYTHON) $(PYMONGO3) $(NODE_TESTS)/.installed ## PyMongo old and 
 JAVA_DRIVER_VERSION := 5.3.1
 JAVA_DRIVER := mongodb-driver-sync mongodb-driver-core bson bson-record-codec
 .PHONY: test-java-go
-test-java-go: $(PYTHON) java-go-clients ## Sessions, transactions and bulk writes of today's Java and Go drivers (needs a JDK, Maven and Go)
+test-java-go: $(PYTHON) java-go-clients ## Sessions, transactions, bulk writes and logins of today's Java and Go drivers (needs a JDK, Maven and Go)
 	$(BUILD_DEV)
 	PANDO="$(PANDO_DEV)" GO_CLIENT="$(CACHE)/clients/go" JAVA_CLIENT="$(CACHE)/clients/java" $(PYTHON) -m pytest -q tests/clients
 

@@ -1,5 +1,5 @@
 // A program on the Go driver of today: sessions, transactions, retryable writes, bulk writes of the client. Its argument is a
-// connection string.
+// connection string. With the name of a user behind it, it only logs in and checks that it is that user.
 package main
 
 import (
@@ -23,6 +23,10 @@ var ctx = context.Background()
 func main() {
 	client, err := mongo.Connect(options.Client().ApplyURI(os.Args[1]).SetServerSelectionTimeout(10 * time.Second))
 	must(err)
+	if len(os.Args) > 2 {
+		login(client, os.Args[2])
+		return
+	}
 	db := client.Database(fmt.Sprintf("go_%d", time.Now().UnixNano()))
 	commits(client, db)
 	aborts(client, db)
@@ -35,6 +39,24 @@ func main() {
 	bulkFailures(client, db)
 	bulkTransactions(client, db)
 	must(db.Drop(ctx))
+	must(client.Disconnect(ctx))
+	fmt.Println("done")
+}
+
+// login checks that the client is this user, and that it may write and read.
+func login(client *mongo.Client, user string) {
+	var status struct {
+		AuthInfo struct {
+			AuthenticatedUsers []struct{ User, Db string } `bson:"authenticatedUsers"`
+		} `bson:"authInfo"`
+	}
+	must(client.Database("admin").RunCommand(ctx, bson.D{{Key: "connectionStatus", Value: 1}}).Decode(&status))
+	users := status.AuthInfo.AuthenticatedUsers
+	check(len(users) == 1 && users[0].User == user, fmt.Sprintf("it is %v", users))
+	things := client.Database("clients").Collection("go_logins")
+	_, err := things.InsertOne(ctx, bson.D{{Key: "text", Value: strings.Repeat("x", 100_000)}})
+	must(err)
+	check(count(ctx, things) > 0, "what was written is there")
 	must(client.Disconnect(ctx))
 	fmt.Println("done")
 }

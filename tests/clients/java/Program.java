@@ -1,4 +1,5 @@
-// A program on the Java driver of today: sessions, transactions, retryable writes, bulk writes of the client. Its argument is a connection string.
+// A program on the Java driver of today: sessions, transactions, retryable writes, bulk writes of the client. Its argument is a connection string. With the
+// name of a user behind it, it only logs in and checks that it is that user.
 import com.mongodb.ClientBulkWriteException;
 import com.mongodb.MongoCommandException;
 import com.mongodb.MongoException;
@@ -35,6 +36,11 @@ import org.bson.Document;
 
 public final class Program {
     public static void main(String[] arguments) throws Exception {
+        if (arguments.length > 1) {
+            login(arguments[0], arguments[1]);
+            System.out.println("done");
+            return;
+        }
         try (MongoClient client = MongoClients.create(arguments[0])) {
             MongoDatabase db = client.getDatabase("java_" + System.nanoTime());
             commits(client, db);
@@ -50,6 +56,18 @@ public final class Program {
             db.drop();
         }
         System.out.println("done");
+    }
+
+    /** Checks that a client is this user, and that it may write and read. */
+    private static void login(String address, String user) {
+        try (MongoClient client = MongoClients.create(address)) {
+            Document status = client.getDatabase("admin").runCommand(new Document("connectionStatus", 1));
+            List<Document> users = status.get("authInfo", Document.class).getList("authenticatedUsers", Document.class);
+            check(users.size() == 1 && users.get(0).getString("user").equals(user), "it is " + users);
+            MongoCollection<Document> things = client.getDatabase("clients").getCollection("java_logins");
+            things.insertOne(new Document("text", "x".repeat(100_000)));
+            check(things.countDocuments() > 0, "what was written is there");
+        }
     }
 
     private static void check(boolean holds, String text) {

@@ -1,0 +1,78 @@
+// mongosh logs in over TLS: by both SCRAMs and by certificate. It takes PLAIN for the database $external only, where no passwords are.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { after, before, test } from "node:test";
+import { promisify } from "node:util";
+import { MongoClient } from "mongodb";
+import selfsigned from "selfsigned";
+import { startServer } from "./server.mjs";
+
+const run = promisify(execFile);
+const APP = "CN=app";
+let folder;
+let files;
+let server;
+
+// A file with a certificate and its key. The issuer's own is made without one.
+async function issue(name, extensions, issuer) {
+  const options = { keyType: "ec", algorithm: "sha256", extensions, ...(issuer && { ca: { key: issuer.private, cert: issuer.cert } }) };
+  const made = await selfsigned.generate([{ name: "commonName", value: name }], options);
+  const file = path.join(folder, `${name}.pem`);
+  writeFileSync(file, made.cert + "\n" + made.private, { mode: 0o600 });
+  return { ...made, file };
+}
+
+before(async () => {
+  folder = mkdtempSync(path.join(os.tmpdir(), "pando-shell-logins-"));
+  const issuer = await issue("issuer", [{ name: "basicConstraints", cA: true }]);
+  const names = [{ name: "subjectAltName", altNames: [{ type: 2, value: "localhost" }, { type: 7, ip: "127.0.0.1" }] }];
+  const [own, app] = [await issue("server", names, issuer), await issue("app", names, issuer)];
+  const ca = path.join(folder, "ca.pem");
+  writeFileSync(ca, issuer.cert);
+  files = { ca, app: app.file };
+  server = await startServer("--auth", "--tls-mode", "preferTLS", "--tls-certificate-key-file", own.file, "--tls-ca-file", ca,
+    "--tls-allow-connections-without-certificates");
+  const first = await new MongoClient(server.uri).connect();
+  await first.db("admin").command({ createUser: "ada", pwd: "s\u00e9cret", roles: ["root"] });
+  await first.close();
+  const ada = await new MongoClient(server.uri, { auth: { username: "ada", password: "s\u00e9cret" } }).connect();
+  await ada.db("$external").command({ createUser: APP, roles: [{ role: "root", db: "admin" }] });
+  await ada.close();
+});
+
+after(async () => {
+  await server.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Evaluates a script in mongosh, which logs in by these options. */
+function mongosh(options, script) {
+  const encrypted = ["--tls", "--tlsCAFile", files.ca];
+  return run("npx", ["--no-install", "mongosh", "--quiet", "--norc", server.uri, ...encrypted, ...options, "--eval", script], {
+    env: { ...process.env, MONGOSH_FORCE_TERMINAL: "0" },
+    timeout: 120_000,
+  });
+}
+
+const password = (mechanism) => ["--username", "ada", "--password", "s\u00e9cret", "--authenticationDatabase", "admin", "--authenticationMechanism", mechanism];
+for (const [mechanism, options, user] of [
+  ["SCRAM-SHA-1", () => password("SCRAM-SHA-1"), "ada"],
+  ["SCRAM-SHA-256", () => password("SCRAM-SHA-256"), "ada"],
+  ["MONGODB-X509", () => ["--tlsCertificateKeyFile", files.app, "--authenticationMechanism", "MONGODB-X509", "--authenticationDatabase", "$external"], APP],
+]) {
+  test(`a person logs in by ${mechanism}`, async () => {
+    const { stdout } = await mongosh(options(), `
+      db.things.insertOne({ by: "${mechanism}" });
+      print(db.runCommand({ connectionStatus: 1 }).authInfo.authenticatedUsers[0].user, db.things.countDocuments({ by: "${mechanism}" }));
+    `);
+    assert.equal(stdout.trim(), `${user} 1`);
+  });
+}
+
+test("a wrong password is told as such", async () => {
+  const options = password("SCRAM-SHA-256").map((option) => (option === "s\u00e9cret" ? "wrong" : option));
+  await assert.rejects(mongosh(options, "print(1)"), /Authentication failed/);
+});
