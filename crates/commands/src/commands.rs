@@ -21,6 +21,7 @@ use pando_catalog::{
     WriteError, check_database, verify_collection,
 };
 use pando_document::{DocumentWriter, RawValue};
+use pando_encryption::EphemeralFiles;
 use pando_environment::{Environment, MissedRead, Monotonic};
 use pando_query::QueryError;
 use pando_query::explain::PlanSummary;
@@ -49,7 +50,7 @@ use crate::request_notes::RequestNotes;
 use crate::server_counters::{EndedRequest, MessageTraffic};
 use crate::session_id::SessionId;
 use crate::sessions::{Entry, SessionUse};
-use crate::shared_state::{CommandsOptions, SharedState};
+use crate::shared_state::{CommandsOptions, ScratchFiles, SharedState};
 use crate::suspended_find::SuspendedFind;
 use crate::system_profile::{self, PROFILE_COLLECTION};
 use crate::ttl_monitor::TtlMonitor;
@@ -113,7 +114,12 @@ impl Commands {
     ) -> Result<Commands, CatalogError> {
         let settings = &options.query_memory;
         let scratch = match &settings.scratch_folder {
-            Some(folder) => Some(ScratchSpace::open(&environment, folder)?),
+            Some(folder) => match settings.scratch_files {
+                ScratchFiles::Plain => Some(ScratchSpace::open(&environment, folder)?),
+                ScratchFiles::Encrypted => {
+                    Some(ScratchSpace::open(&EphemeralFiles::environment(&environment), folder)?)
+                }
+            },
             None => None,
         };
         let memory = QueryMemory::new(&engine, settings.limit_bytes, scratch);

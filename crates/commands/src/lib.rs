@@ -217,4 +217,4 @@ pub use persona::{Persona, PersonaOptions};
 pub use reply_wait::ReplyWait;
 pub use request::{DocumentSequence, Request};
 pub use server_counters::{MessageTraffic, TlsVersion};
-pub use shared_state::{CommandsOptions, QueryMemoryOptions};
+pub use shared_state::{CommandsOptions, QueryMemoryOptions, ScratchFiles};

@@ -83,11 +83,28 @@ pub struct QueryMemoryOptions {
     pub limit_bytes_max: usize,
     /// The folder of scratch files. Without one, queries cannot spill and take the memory that they need.
     pub scratch_folder: Option<PathBuf>,
+    /// Whether these files are encrypted.
+    pub scratch_files: ScratchFiles,
+}
+
+/// The form of scratch files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ScratchFiles {
+    /// As they are.
+    #[default]
+    Plain,
+    /// Under keys that only this process has.
+    Encrypted,
 }
 
 impl Default for QueryMemoryOptions {
     fn default() -> QueryMemoryOptions {
-        QueryMemoryOptions { limit_bytes: usize::MAX, limit_bytes_max: usize::MAX, scratch_folder: None }
+        QueryMemoryOptions {
+            limit_bytes: usize::MAX,
+            limit_bytes_max: usize::MAX,
+            scratch_folder: None,
+            scratch_files: ScratchFiles::Plain,
+        }
     }
 }
 

@@ -61,14 +61,16 @@ pub(crate) struct DataKey {
 #[derive(Clone, Debug)]
 pub(crate) struct KeyTable {
     pub(crate) cipher: Cipher,
+    /// The id of the master key; empty where its source has one key only.
+    pub(crate) id: String,
     /// Ascending by number; never empty.
     pub(crate) keys: Vec<DataKey>,
 }
 
 impl KeyTable {
     /// A table with a new key.
-    pub(crate) fn new(cipher: Cipher, now_millis: u64) -> Result<KeyTable, EncryptionError> {
-        let mut table = KeyTable { cipher, keys: Vec::new() };
+    pub(crate) fn new(cipher: Cipher, id: &str, now_millis: u64) -> Result<KeyTable, EncryptionError> {
+        let mut table = KeyTable { cipher, id: id.to_owned(), keys: Vec::new() };
         table.add(now_millis, 0)?;
         Ok(table)
     }
@@ -111,22 +113,22 @@ impl KeyTable {
             return Err(EncryptionError::WrongKey { origin: encryption.source.describe(), path });
         };
         let keys = decode_keys(&keys).ok_or_else(|| damaged("its keys are malformed"))?;
-        Ok(KeyTable { cipher: sealed.cipher, keys })
+        Ok(KeyTable { cipher: sealed.cipher, id: sealed.id.to_owned(), keys })
     }
 
-    /// Replaces the table of a folder by this one, under the key for new ones of a source. Durable on return.
+    /// Replaces the table of a folder by this one, under the master key that it names. Durable on return.
     pub(crate) fn write(
         &self,
         environment: &Environment,
         folder: &Path,
         encryption: &Encryption,
     ) -> Result<(), EncryptionError> {
-        let id = encryption.source.id_for_new();
-        let bytes = self.encode(&encryption.source.master_key(id)?, id)?;
+        let bytes = self.encode(&encryption.source.master_key(&self.id)?)?;
         Ok(replace(environment, folder, &bytes)?)
     }
 
-    fn encode(&self, master: &SecretKey, id: &str) -> Result<Vec<u8>, EncryptionError> {
+    fn encode(&self, master: &SecretKey) -> Result<Vec<u8>, EncryptionError> {
+        let id = &self.id;
         let mut keys = Zeroizing::new(Vec::with_capacity(self.keys.len() * RECORD_BYTES));
         for key in &self.keys {
             keys.extend_from_slice(&key.number.to_le_bytes());
@@ -271,9 +273,9 @@ mod tests {
     }
 
     fn example() -> Vec<u8> {
-        let mut table = KeyTable::new(Cipher::Aes256Gcm, 7).unwrap();
+        let mut table = KeyTable::new(Cipher::Aes256Gcm, "store/1", 7).unwrap();
         table.add(8, 9).unwrap();
-        table.encode(&master(1), "store/1").unwrap()
+        table.encode(&master(1)).unwrap()
     }
 
     #[test]

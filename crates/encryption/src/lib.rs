@@ -88,6 +88,8 @@ impl fmt::Debug for Encryption {
     }
 }
 
+impl Eq for Encryption {}
+
 impl PartialEq for Encryption {
     fn eq(&self, other: &Encryption) -> bool {
         self.cipher == other.cipher && Arc::ptr_eq(&self.source, &other.source)

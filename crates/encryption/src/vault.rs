@@ -72,7 +72,8 @@ impl Vault {
         folder: &Path,
         encryption: &Encryption,
     ) -> Result<Arc<Vault>, EncryptionError> {
-        let table = KeyTable::new(encryption.cipher, environment.clock().wall().millis())?;
+        let id = encryption.source.id_for_new();
+        let table = KeyTable::new(encryption.cipher, id, environment.clock().wall().millis())?;
         table.write(environment, folder, encryption)?;
         Vault::of_table(environment, folder, encryption, table)
     }
@@ -163,8 +164,10 @@ impl Vault {
     /// The master key cannot be had, or the table cannot be written; the former one stays in force then.
     pub fn wrap_again(&self, encryption: &Encryption) -> Result<(), EncryptionError> {
         let mut kept = self.kept.lock();
-        kept.table.write(&self.environment, &self.folder, encryption)?;
-        kept.encryption = encryption.clone();
+        let id = encryption.source.id_for_new().to_owned();
+        let table = KeyTable { id, ..kept.table.clone() };
+        table.write(&self.environment, &self.folder, encryption)?;
+        *kept = Kept { table, encryption: encryption.clone() };
         Ok(())
     }
 

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use pando_commands::{Commands, CommandsOptions, QUERY_MEMORY_MIN, QueryMemoryOptions, SharedEngine};
+use pando_commands::{
+    Commands, CommandsOptions, QUERY_MEMORY_MIN, QueryMemoryOptions, ScratchFiles, SharedEngine,
+};
 use pando_environment::Environment;
 
 use crate::store_folder::inspect;
@@ -128,6 +130,10 @@ fn query_memory(
         limit_bytes,
         limit_bytes_max: most,
         scratch_folder: Some(folder.join(SCRATCH_FOLDER)),
+        scratch_files: match options.encryption {
+            None => ScratchFiles::Plain,
+            Some(_) => ScratchFiles::Encrypted,
+        },
     })
 }
 
@@ -138,6 +144,14 @@ pub(crate) fn open_engine(
     environment: &Environment,
 ) -> Result<SharedEngine, OpenError> {
     inspect(environment, engine, folder, MissingStore::Create)?;
+    if options.encryption.is_some() && engine != EngineName::Betree {
+        return Err(format!(
+            "the engine '{}' does not encrypt its files: choose the engine betree, or an encrypted device, and leave the \
+             encryption options out",
+            engine.as_str()
+        )
+        .into());
+    }
     match engine {
         EngineName::Memory => {
             if let Some((name, _)) = options.named.first() {
@@ -148,6 +162,7 @@ pub(crate) fn open_engine(
         EngineName::Betree => {
             let mut betree = pando_betree::Options::default();
             betree.cache_bytes = options.cache_bytes;
+            betree.encryption = options.encryption.clone();
             let betree = betree.with_entries(&options.named)?;
             Ok(pando_betree::Betree::open(environment, folder, betree)?)
         }

@@ -68,6 +68,7 @@ mod documents_with_ids;
 mod engine_choice;
 mod error;
 mod index_model;
+mod key_rotation;
 mod options;
 mod raw_session;
 mod reply;
@@ -88,8 +89,13 @@ pub use database::Database;
 pub use engine_choice::{EngineName, open_commands};
 pub use error::{Error, WriteErrorDetail};
 pub use index_model::{IndexModel, IndexOptions};
+pub use key_rotation::rotate_keys;
 pub use options::{DurabilityChoice, EngineOptions, Options};
+pub use pando_betree::DataKeys;
 pub use pando_commands::{Commands, CommandsOptions, DocumentSequence, Request};
+pub use pando_encryption::{
+    Cipher, Encryption, EncryptionError, HeldKey, KeyCommand, KeyFile, KeySource, SecretKey,
+};
 pub use raw_session::RawSession;
 pub use restore::restore_store;
 pub use store::Pando;
@@ -97,7 +103,7 @@ pub use store_folder::{
     AUDIT_NAME, FolderError, FolderState, MissingStore, SOCKET_NAME, engine_of_folder, inspect_folder,
 };
 pub use update_modifications::UpdateModifications;
-pub use verify::{StoreReport, VerifyDepth, verify_store};
+pub use verify::{StoreReport, VerifyDepth, verify_store, verify_store_with};
 pub use write_model::{
     DeleteManyModel, DeleteOneModel, InsertOneModel, ReplaceOneModel, UpdateManyModel, UpdateOneModel,
     WriteModel,

@@ -1,5 +1,7 @@
 //! The options of a store.
 
+use pando_encryption::Encryption;
+
 use crate::{EngineName, MissingStore};
 
 /// The durability of a write when its call returns.
@@ -21,11 +23,13 @@ pub struct EngineOptions {
     /// Options of the engine by its own names, as text: `("logBudget", "2GB")`. Opening fails where the
     /// engine does not know one.
     pub named: Vec<(String, String)>,
+    /// The keys of an encrypted store; `None` for a plain one. Only the engine betree encrypts its files.
+    pub encryption: Option<Encryption>,
 }
 
 impl Default for EngineOptions {
     fn default() -> EngineOptions {
-        EngineOptions { cache_bytes: 256 * 1024 * 1024, named: Vec::new() }
+        EngineOptions { cache_bytes: 256 * 1024 * 1024, named: Vec::new(), encryption: None }
     }
 }
 

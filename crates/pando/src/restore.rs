@@ -24,7 +24,10 @@ pub fn restore_store(
     let environment = Environment::real();
     check_restore_target(&environment, engine, to).map_err(|error| Error::Restore(error.into()))?;
     let outcome = match engine {
-        EngineName::Betree => pando_betree::restore(&environment, backups, to).map(drop),
+        EngineName::Betree => {
+            let encryption = options.encryption.as_ref();
+            pando_betree::restore_encrypted(&environment, backups, to, encryption).map(drop)
+        }
         #[cfg(feature = "engine-rocksdb")]
         EngineName::Rocksdb => {
             let backup = only_backup(engine, backups)?;

@@ -55,23 +55,37 @@ impl StoreReport {
 
 /// Checks the store in a folder, of whichever engine it is. Nobody may have it open.
 pub fn verify_store(folder: &Path, depth: VerifyDepth) -> Result<StoreReport, Error> {
+    verify_store_with(folder, depth, &EngineOptions::default())
+}
+
+/// The same with options of the engine, such as the keys of an encrypted store.
+pub fn verify_store_with(
+    folder: &Path,
+    depth: VerifyDepth,
+    options: &EngineOptions,
+) -> Result<StoreReport, Error> {
     let (environment, engine) = (Environment::real(), engine_of_folder(folder));
     inspect(&environment, engine, folder, MissingStore::Refuse).map_err(|error| Error::Open(error.into()))?;
     let mut report = match engine {
-        EngineName::Betree => check_blocks(&environment, folder)?,
+        EngineName::Betree => check_blocks(&environment, folder, options)?,
         #[cfg(feature = "engine-wiredtiger")]
         EngineName::WiredTiger => check_tables(&environment, folder)?,
-        other => check_entries(&environment, other, folder)?,
+        other => check_entries(&environment, other, folder, options)?,
     };
     if depth == VerifyDepth::Collections && report.is_sound() {
-        check_collections(engine, folder, environment, &mut report)?;
+        check_collections(engine, folder, options, environment, &mut report)?;
     }
     Ok(report)
 }
 
 /// The check of the engine `betree`, which changes nothing.
-fn check_blocks(environment: &Environment, folder: &Path) -> Result<StoreReport, Error> {
-    let blocks = pando_betree::verify_keeping(environment, folder, None, CATALOG_TREE);
+fn check_blocks(
+    environment: &Environment,
+    folder: &Path,
+    options: &EngineOptions,
+) -> Result<StoreReport, Error> {
+    let encryption = options.encryption.as_ref();
+    let blocks = pando_betree::verify_keeping(environment, folder, encryption, CATALOG_TREE);
     let blocks = blocks.map_err(|error| Error::Open(Box::new(error)))?;
     let mut owners = TreeOwners::default();
     blocks.kept.iter().for_each(|entry| owners.add_entry(&entry.key, &entry.value));
@@ -103,9 +117,14 @@ fn check_tables(environment: &Environment, folder: &Path) -> Result<StoreReport,
 }
 
 /// The check of another engine: every entry is read.
-fn check_entries(environment: &Environment, engine: EngineName, folder: &Path) -> Result<StoreReport, Error> {
+fn check_entries(
+    environment: &Environment,
+    engine: EngineName,
+    folder: &Path,
+    options: &EngineOptions,
+) -> Result<StoreReport, Error> {
     let stopped = |error| Error::Stopped(Box::new(error));
-    let opened = open_engine(engine, folder, &EngineOptions::default(), environment).map_err(Error::Open)?;
+    let opened = open_engine(engine, folder, options, environment).map_err(Error::Open)?;
     let found = opened.check(&CheckRequest::default()).map_err(stopped)?;
     let file_bytes = opened.bytes_on_disk(None).map_err(stopped)?;
     opened.close().map_err(stopped)?;
@@ -122,11 +141,11 @@ fn check_entries(environment: &Environment, engine: EngineName, folder: &Path) -
 fn check_collections(
     engine: EngineName,
     folder: &Path,
+    options: &EngineOptions,
     environment: Environment,
     report: &mut StoreReport,
 ) -> Result<(), Error> {
-    let options = EngineOptions::default();
-    let commands = open_commands(engine, folder, &options, environment, CommandsOptions::default(), None)
+    let commands = open_commands(engine, folder, options, environment, CommandsOptions::default(), None)
         .map_err(Error::Open)?;
     let found = commands.verify_collections().map_err(|error| Error::Stopped(Box::new(error)))?;
     commands.close().map_err(|error| Error::Stopped(Box::new(error)))?;

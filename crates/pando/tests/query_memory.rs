@@ -5,7 +5,7 @@ use pandodb::bson::Document;
 use pandodb::{EngineName, EngineOptions, Error, Options, Pando, doc};
 
 fn options(query_memory_bytes: Option<u64>) -> Options {
-    let engine_options = EngineOptions { cache_bytes: 64 << 20, named: Vec::new() };
+    let engine_options = EngineOptions { cache_bytes: 64 << 20, named: Vec::new(), encryption: None };
     Options { engine_options, query_memory_bytes, ..Options::default() }
 }
 

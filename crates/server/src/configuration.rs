@@ -15,6 +15,7 @@
 
 mod byte_size;
 mod command_line;
+mod encryption_options;
 mod error;
 mod familiar_switches;
 mod file;
@@ -31,6 +32,7 @@ use pandodb::EngineName;
 
 pub use byte_size::{ByteSize, ByteSizeError};
 pub use command_line::serve_arguments;
+pub use encryption_options::EncryptionChoice;
 pub use error::{ConfigurationError, Origin, ValueError};
 pub use familiar_switches::{FAMILIAR_SWITCHES, FamiliarSwitch};
 pub use markdown::markdown_page;
@@ -40,7 +42,8 @@ pub use transport_options::{Audit, CoreDumps, ProcessLogins, TlsMode, Transport}
 
 /// Every option of `pando serve`, in the order in which help lists them.
 pub fn all_options() -> impl Iterator<Item = &'static OptionEntry> + Clone {
-    options::OPTIONS.iter().chain(transport_options::TRANSPORT_OPTIONS)
+    let options = options::OPTIONS.iter().chain(encryption_options::ENCRYPTION_OPTIONS);
+    options.chain(transport_options::TRANSPORT_OPTIONS)
 }
 
 /// The place of the unix socket.
@@ -117,6 +120,8 @@ pub struct Configuration {
     pub log_level: String,
     /// The form of log lines.
     pub log_format: LogFormat,
+    /// The key of an encrypted store.
+    pub encryption: EncryptionChoice,
     /// TLS, and the limits of clients.
     pub transport: Transport,
 }
@@ -146,6 +151,7 @@ impl Configuration {
             stop_grace: Duration::ZERO,
             log_level: String::new(),
             log_format: LogFormat::Text,
+            encryption: EncryptionChoice::default(),
             transport: Transport::default(),
         }
     }

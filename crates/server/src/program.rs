@@ -4,11 +4,13 @@ mod audit_command;
 mod backup_command;
 mod completions_command;
 mod copy_command;
+mod encryption_arguments;
 mod export_command;
 mod failure;
 mod field_arguments;
 mod import_command;
 mod import_report;
+mod key_command;
 mod login_arguments;
 mod options_page;
 mod output;
@@ -82,6 +84,7 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn std::error::Error>
         Some(("user", matches)) => user_command::run(matches),
         Some(("audit", matches)) => audit_command::run(matches),
         Some(("verify", matches)) => verify_command::run(matches),
+        Some(("key", matches)) => key_command::run(matches),
         Some(("completions", matches)) => completions_command::run_completions(&command_line(), matches),
         Some(("man", matches)) => completions_command::run_man(command_line(), matches),
         Some(("options", matches)) => options_page::run(matches),
@@ -104,6 +107,7 @@ fn command_line() -> Command {
         .subcommand(backup_command::restore())
         .subcommand(user_command::command())
         .subcommand(verify_command::command())
+        .subcommand(key_command::command())
         .subcommand(audit_command::command())
         .subcommand(completions_command::completions())
         .subcommand(completions_command::man())

@@ -35,6 +35,7 @@ use log_tail_layer::{ThreadName, line_of_now};
 use pando_commands::{
     AccessControl, AuditTrail, CertificateRotation, LogLine, LogSeverity, LogTail, MONGODB_VERSION, Persona,
 };
+use pando_encryption::Encryption;
 use pando_environment::Environment;
 use pandodb::{
     Commands, CommandsOptions, EngineName, EngineOptions, FolderError, FolderState, MissingStore,
@@ -77,6 +78,12 @@ pub enum ServeError {
         path: PathBuf,
         /// The error of the system.
         source: std::io::Error,
+    },
+    /// The master key of an encrypted store cannot be had.
+    #[error("cannot encrypt the store: {source}")]
+    Encryption {
+        /// The fault, with the way to mend it.
+        source: Box<dyn Error + Send + Sync>,
     },
     /// The filter of the audit trail is no query.
     #[error("--audit-filter is no query in JSON ({cause}); write names in double quotes")]
@@ -147,7 +154,7 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     }
     let begun = Instant::now();
     file_limit::raise();
-    let tls = restrict_process(configuration)?;
+    let (tls, encryption) = restrict_process(configuration)?;
     // Before the folder is made, and before the socket is in it.
     let found = look_into_folder(configuration)?;
     if configuration.engine != EngineName::Memory {
@@ -163,7 +170,7 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     }
     let trail = audit::open(configuration)?;
     let rotation = tls.map(|tls| tls as Arc<dyn CertificateRotation>);
-    let commands = open_store(configuration, &endpoints, log_tail, rotation, trail)?;
+    let commands = open_store(configuration, (rotation, encryption), &endpoints, log_tail, trail)?;
     log_recovery(&commands, opening.elapsed());
     if found == FolderState::Vacant && configuration.engine != EngineName::Memory {
         info!("made a new store in {}", configuration.data.display());
@@ -232,14 +239,19 @@ fn limits(configuration: &Configuration) -> Limits {
     }
 }
 
-/// Reads the keys of TLS and gives up the rights that the server does not need.
-fn restrict_process(configuration: &Configuration) -> Result<Option<Arc<Certificates>>, ServeError> {
+/// The keys that the server has read: of TLS, and of an encrypted store.
+type Secrets = (Option<Arc<Certificates>>, Option<Encryption>);
+
+/// Reads the keys and gives up the rights that the server does not need.
+fn restrict_process(configuration: &Configuration) -> Result<Secrets, ServeError> {
     privileges::restrict_files();
     // Root reads the keys; the folder, its files and its socket are those of the user that it becomes.
     let tls = transport::load_tls(configuration)?;
+    let encryption = configuration.encryption.load();
+    let encryption = encryption.map_err(|source| ServeError::Encryption { source })?;
     privileges::become_user(configuration)?;
     transport::limit_core_dumps(configuration);
-    Ok(tls)
+    Ok((tls, encryption))
 }
 
 /// Tells of a replay of the log, which only a server that was not stopped cleanly leaves to the next start.
@@ -306,14 +318,15 @@ fn warn_of_open_access(log_tail: &LogTail) {
 
 fn open_store(
     configuration: &Configuration,
+    (certificates, encryption): (Option<Arc<dyn CertificateRotation>>, Option<Encryption>),
     endpoints: &[String],
     log_tail: Arc<LogTail>,
-    certificates: Option<Arc<dyn CertificateRotation>>,
     audit: Option<AuditTrail>,
 ) -> Result<Commands, ServeError> {
     let engine_options = EngineOptions {
         cache_bytes: configuration.cache.bytes(),
         named: configuration.engine_options.clone(),
+        encryption,
     };
     let options = CommandsOptions {
         command_line: std::env::args().collect(),

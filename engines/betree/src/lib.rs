@@ -162,4 +162,5 @@ pub use engine::Betree;
 pub use error::{BetreeError, KeyText};
 pub use log::LogCompression;
 pub use options::{DirectIo, Options};
+pub use space::{DataKeys, rotate_keys};
 pub use verify::{Damage, KeptEntry, TreeReport, VerifyReport, verify, verify_keeping};

@@ -77,6 +77,7 @@ pub(crate) use interval_set::IntervalSet;
 pub(crate) use pinned_generation::PinnedGeneration;
 pub(crate) use space_change::{SpaceChange, units_of};
 pub(crate) use space_map::{read_list as read_intervals, write_list as write_intervals};
+pub use store_keys::{DataKeys, rotate_keys};
 pub(crate) use superblock::{SUPERBLOCK_BYTES, Shutdown, Superblock, SuperblockCopy};
 pub(crate) use superblock_slots::{HEAD_UNITS, Slot, write_slot};
 

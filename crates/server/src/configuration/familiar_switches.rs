@@ -139,6 +139,30 @@ pub const FAMILIAR_SWITCHES: &[FamiliarSwitch] = &[
         apply: |_, _| Ok("nothing: an update reads the document that it changes".to_owned()),
     },
     FamiliarSwitch {
+        name: "enableEncryption",
+        value: "",
+        option: None,
+        help: "A server without a key is refused: `--encryption-key-file` names it.",
+        apply: |configuration, _| {
+            configuration.encryption.is_required = true;
+            Ok("the refusal of a server without a key".to_owned())
+        },
+    },
+    FamiliarSwitch {
+        name: "encryptionKeyFile",
+        value: "FILE",
+        option: Some("encryption-key-file"),
+        help: "`--encryption-key-file`.",
+        apply: |configuration, text| as_option(configuration, "encryption-key-file", text),
+    },
+    FamiliarSwitch {
+        name: "encryptionCipherMode",
+        value: "MODE",
+        option: Some("encryption-cipher"),
+        help: "`--encryption-cipher`; `AES256-CBC` is refused, because it does not notice changed bytes.",
+        apply: |configuration, text| as_option(configuration, "encryption-cipher", text),
+    },
+    FamiliarSwitch {
         name: "tlsMode",
         value: "MODE",
         option: Some("tls-mode"),

@@ -317,7 +317,7 @@ pub(super) const TRANSPORT_OPTIONS: &[OptionEntry] = &[
     },
 ];
 
-fn file(text: &str) -> Result<Option<PathBuf>, ValueError> {
+pub(super) fn file(text: &str) -> Result<Option<PathBuf>, ValueError> {
     if text == "none" { Ok(None) } else { path(text).map(Some) }
 }
 

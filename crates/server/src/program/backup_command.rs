@@ -9,6 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use pandodb::{EngineName, EngineOptions, restore_store};
 use serde_json::json;
 
+use super::encryption_arguments::OF_STORE;
 use super::output::print_line;
 use super::target_arguments::{
     engine_option_argument, engine_options, json_argument, required, store_arguments, target_of,
@@ -42,6 +43,7 @@ pub(super) fn backup() -> Command {
     Command::new("backup")
         .about("Copy a store to another folder while it is in use")
         .args(store_arguments())
+        .args(OF_STORE.arguments("the data folder"))
         .arg(Arg::new("to").long("to").value_name("DEST").required(true).help("A new or empty folder"))
         .arg(
             Arg::new("since")
@@ -76,6 +78,7 @@ pub(super) fn restore() -> Command {
             engine_option_argument()
                 .help("An option of that engine, such as pd=10.0.0.1:2379; several are possible"),
         )
+        .args(OF_STORE.arguments("the store that the backups were made of"))
         .arg(json_argument())
         .after_help(RESTORE_EXAMPLES)
 }
@@ -104,7 +107,8 @@ pub(super) fn run_restore(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Erro
     let backups: Vec<PathBuf> =
         matches.get_many::<String>("backups").into_iter().flatten().map(PathBuf::from).collect();
     let to = PathBuf::from(required(matches, "to"));
-    let options = EngineOptions { named: engine_options(matches), ..EngineOptions::default() };
+    let encryption = OF_STORE.load(matches)?;
+    let options = EngineOptions { named: engine_options(matches), encryption, ..EngineOptions::default() };
     restore_store(engine, &backups, &to, &options)?;
     if matches.get_flag("json") {
         print_line!("{}", json!({ "to": to.display().to_string(), "backups": backups.len() }));

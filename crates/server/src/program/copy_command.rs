@@ -1,22 +1,24 @@
 //! `pando copy`.
 
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use pando_encryption::Encryption;
 use pandodb::EngineName;
 use serde_json::json;
 
+use super::encryption_arguments::{OF_SOURCE, OF_STORE};
 use super::failure::UsageError;
 use super::import_report::{Words, as_json, stopped_lines, summary};
 use super::output::print_line;
 use super::target_arguments::{engine_option_argument, engine_options, json_argument, required};
 use crate::amounts::count_text;
 use crate::transfer::{
-    AfterFault, Check, Compared, Continuation, Copied, EXIT_CODE_INTERRUPTED, End, Existing, ImportOptions,
-    ResumePoint, StoreCopy, Talk, TargetChoice, WriteMode, Writing, copy, database_of,
+    AfterFault, Check, Compared, Continuation, Copied, DataFolder, EXIT_CODE_INTERRUPTED, End, Existing,
+    ImportOptions, ResumePoint, StoreCopy, Talk, TargetChoice, WriteMode, Writing, copy, database_of,
 };
 
 const EXAMPLES: &str = "Examples:
@@ -28,6 +30,8 @@ const EXAMPLES: &str = "Examples:
       once more: collections of the target are replaced
   pando copy --from ./data --to ./other --engine lmdb
       a store into one of another engine; a server that has the source open goes on serving
+  pando copy --from ./data --to ./sealed --encryption-key-file ./master.key
+      a plain store into an encrypted one
 
 Options of a collection come first, then its documents in their natural order, then its indexes; views come last.
 A copy is no snapshot: stop the applications that write to the source, or copy again with --mode upsert. The end of a copy
@@ -82,6 +86,8 @@ pub(super) fn command() -> Command {
                 .help("An option of that engine, such as pd=10.0.0.1:2379; several are possible"),
         )
         .args(write_arguments())
+        .args(OF_SOURCE.arguments("the source folder"))
+        .args(OF_STORE.arguments("the target folder"))
         .arg(json_argument())
         .arg(Arg::new("quiet").long("quiet").action(ArgAction::SetTrue).help("No progress, no summary"))
         .after_help(EXAMPLES)
@@ -122,7 +128,8 @@ fn write_arguments() -> Vec<Arg> {
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let text = |name| matches.get_one::<String>(name).cloned();
-    let (from, to) = (store_of(&required(matches, "from"))?, store_of(&required(matches, "to"))?);
+    let from = store_of(&required(matches, "from"), OF_SOURCE.load(matches)?)?;
+    let to = store_of(&required(matches, "to"), OF_STORE.load(matches)?)?;
     let database = database(matches, &from, &to)?;
     let mode = text("mode").and_then(|name| WriteMode::of_name(&name)).unwrap_or_default();
     let engine = matches.get_one::<EngineName>("engine").copied();
@@ -257,7 +264,7 @@ fn result_json(copied: &Copied, mode: WriteMode) -> serde_json::Value {
 }
 
 /// A connection string, or a folder.
-fn store_of(text: &str) -> Result<TargetChoice, UsageError> {
+fn store_of(text: &str, encryption: Option<Encryption>) -> Result<TargetChoice, UsageError> {
     if text.contains("://") {
         return Ok(TargetChoice::Uri(text.to_owned()));
     }
@@ -267,7 +274,7 @@ fn store_of(text: &str) -> Result<TargetChoice, UsageError> {
             "'{text}' is no folder; if it is a server, write mongodb://{text}"
         )));
     }
-    Ok(TargetChoice::Data(PathBuf::from(text)))
+    Ok(TargetChoice::Data(DataFolder::new(text, encryption)))
 }
 
 /// The database to copy. Collections keep their names, so that the target's connection string names no other.
@@ -299,15 +306,15 @@ mod tests {
 
     fn chosen(arguments: &[&str]) -> Result<Option<String>, String> {
         let matches = command().try_get_matches_from([&["copy"], arguments].concat()).unwrap();
-        let [from, to] = ["from", "to"].map(|name| store_of(&required(&matches, name)).unwrap());
+        let [from, to] = ["from", "to"].map(|name| store_of(&required(&matches, name), None).unwrap());
         database(&matches, &from, &to).map_err(|error| error.to_string())
     }
 
     #[test]
     fn a_store_is_a_connection_string_or_a_folder_and_a_bare_address_is_neither() {
-        assert!(matches!(store_of("mongodb://a"), Ok(TargetChoice::Uri(_))));
-        assert!(matches!(store_of("./data"), Ok(TargetChoice::Data(_))));
-        let error = store_of("localhost:27017").unwrap_err().to_string();
+        assert!(matches!(store_of("mongodb://a", None), Ok(TargetChoice::Uri(_))));
+        assert!(matches!(store_of("./data", None), Ok(TargetChoice::Data(_))));
+        let error = store_of("localhost:27017", None).unwrap_err().to_string();
         assert!(error.contains("mongodb://localhost:27017"), "{error}");
     }
 

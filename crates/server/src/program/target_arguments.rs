@@ -1,13 +1,14 @@
 //! The arguments that commands share: which store, which collection; and those of MongoDB's tools that are
 //! taken in their own spelling.
 
-use std::path::PathBuf;
+use std::error::Error;
 
 use clap::{Arg, ArgAction, ArgMatches};
 
+use super::encryption_arguments::OF_STORE;
 use super::failure::UsageError;
 use super::login_arguments;
-use crate::transfer::TargetChoice;
+use crate::transfer::{DataFolder, TargetChoice};
 
 /// The server of a command that names none.
 const URI_DEFAULT: &str = "mongodb://127.0.0.1:27017";
@@ -40,6 +41,7 @@ pub(super) fn target_arguments() -> Vec<Arg> {
     arguments.extend(arguments_without_effect());
     arguments.extend(arguments_not_yet_supported());
     arguments.extend(login_arguments::login_arguments());
+    arguments.extend(OF_STORE.arguments("the data folder"));
     arguments
 }
 
@@ -110,10 +112,10 @@ fn arguments_not_yet_supported() -> impl Iterator<Item = Arg> {
 }
 
 /// The store that was chosen; the server of this machine if none was.
-pub(super) fn target_or_default(matches: &ArgMatches) -> Result<TargetChoice, UsageError> {
+pub(super) fn target_or_default(matches: &ArgMatches) -> Result<TargetChoice, Box<dyn Error>> {
     let not_yet = NOT_YET.iter().find(|(name, _)| matches.contains_id(name));
     if let Some((name, reason)) = not_yet {
-        return Err(UsageError::new(format!("--{name}: {reason}")));
+        return Err(UsageError::new(format!("--{name}: {reason}")).into());
     }
     let text = |name| matches.get_one::<String>(name).map(String::as_str);
     if text("data").is_some() {
@@ -142,14 +144,15 @@ fn address_uri(host: &str, port: Option<u16>) -> String {
 }
 
 /// The store that was chosen.
-pub(super) fn target_of(matches: &ArgMatches) -> Result<TargetChoice, UsageError> {
+pub(super) fn target_of(matches: &ArgMatches) -> Result<TargetChoice, Box<dyn Error>> {
     match (matches.get_one::<String>("uri"), matches.get_one::<String>("data")) {
         (Some(uri), _) => Ok(TargetChoice::Uri(uri.clone())),
-        (None, Some(data)) => Ok(TargetChoice::Data(PathBuf::from(data))),
+        (None, Some(data)) => Ok(TargetChoice::Data(DataFolder::new(data, OF_STORE.load(matches)?))),
         (None, None) => Err(UsageError::new(format!(
             "name the store: --uri for a running server, such as --uri {URI_DEFAULT}, or --data for a data folder that no \
              server has open"
-        ))),
+        ))
+        .into()),
     }
 }
 

@@ -10,6 +10,7 @@ use pandodb::MissingStore;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use serde_json::json;
 
+use super::encryption_arguments::OF_STORE;
 use super::failure::UsageError;
 use super::output::print_line;
 use super::target_arguments::{json_argument, required, store_arguments, target_of};
@@ -47,11 +48,23 @@ pub(super) fn command() -> Command {
                         .action(ArgAction::Append)
                         .help("A role; several are possible [default: root, for a user of admin]"),
                 )
-                .args(store_arguments()),
+                .args(store_arguments())
+                .args(OF_STORE.arguments("the data folder")),
         )
-        .subcommand(Command::new("list").about("List all users").args(store_arguments()).arg(json_argument()))
         .subcommand(
-            Command::new("remove").about("Remove a user").arg(name()).arg(database()).args(store_arguments()),
+            Command::new("list")
+                .about("List all users")
+                .args(store_arguments())
+                .args(OF_STORE.arguments("the data folder"))
+                .arg(json_argument()),
+        )
+        .subcommand(
+            Command::new("remove")
+                .about("Remove a user")
+                .arg(name())
+                .arg(database())
+                .args(store_arguments())
+                .args(OF_STORE.arguments("the data folder")),
         )
         .after_help(EXAMPLES)
 }

@@ -6,9 +6,10 @@ use std::process::ExitCode;
 
 use bson::doc;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use pandodb::{StoreReport, VerifyDepth, verify_store};
+use pandodb::{EngineOptions, StoreReport, VerifyDepth, verify_store_with};
 use serde_json::json;
 
+use super::encryption_arguments::OF_STORE;
 use super::failure::UsageError;
 use super::output::print_line;
 use super::target_arguments::json_argument;
@@ -53,6 +54,7 @@ pub(super) fn command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Compare documents with index entries, too; replays the log"),
         )
+        .args(OF_STORE.arguments("the store"))
         .arg(json_argument())
         .after_help(EXAMPLES)
 }
@@ -67,7 +69,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
          such as --uri mongodb://127.0.0.1:27017",
     ))?;
     let depth = if matches.get_flag("collections") { VerifyDepth::Collections } else { VerifyDepth::Blocks };
-    let report = verify_store(&folder, depth)?;
+    let options = EngineOptions { encryption: OF_STORE.load(matches)?, ..EngineOptions::default() };
+    let report = verify_store_with(&folder, depth, &options)?;
     if matches.get_flag("json") {
         print_line!("{}", as_json(&report));
     } else {

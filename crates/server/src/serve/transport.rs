@@ -104,7 +104,9 @@ pub(super) fn limit_core_dumps(configuration: &Configuration) {
     let off = match transport.core_dumps {
         CoreDumps::On => false,
         CoreDumps::Off => true,
-        CoreDumps::WithoutSecrets => transport.tls_mode != TlsMode::Disabled,
+        CoreDumps::WithoutSecrets => {
+            transport.tls_mode != TlsMode::Disabled || configuration.encryption.is_on()
+        }
     };
     if !off {
         return;

@@ -1,7 +1,5 @@
 //! A data folder as target, opened in this process.
 
-use std::path::Path;
-
 use bson::{Document, RawDocumentBuf};
 use pando_document::RawDocument;
 use pandodb::{
@@ -9,6 +7,7 @@ use pandodb::{
     Request, engine_of_folder,
 };
 
+use super::data_folder::DataFolder;
 use super::error::TransferError;
 use super::target::{Beside, Target};
 
@@ -21,7 +20,7 @@ pub(super) struct EmbeddedTarget {
 impl EmbeddedTarget {
     /// Opens a folder: with this engine, or with that of its files, and with options of the engine by name.
     pub(super) fn open(
-        folder: &Path,
+        folder: &DataFolder,
         missing_store: MissingStore,
         engine: Option<EngineName>,
         named: &[(String, String)],
@@ -29,9 +28,10 @@ impl EmbeddedTarget {
         let engine = engine.unwrap_or_else(|| engine_of_folder(folder));
         // Closing the store at the end syncs everything.
         let durability = DurabilityChoice::Logged;
-        let engine_options = EngineOptions { named: named.to_vec(), ..EngineOptions::default() };
+        let encryption = folder.encryption.clone();
+        let engine_options = EngineOptions { named: named.to_vec(), encryption, ..EngineOptions::default() };
         let options = Options { engine, engine_options, durability, missing_store, ..Options::default() };
-        let store = Pando::open_with(folder, &options)?;
+        let store = Pando::open_with(&**folder, &options)?;
         let session = store.raw_session();
         Ok(EmbeddedTarget { store, session })
     }

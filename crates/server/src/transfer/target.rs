@@ -1,12 +1,11 @@
 //! The store that documents go to or come from: one trait for a server and a data folder.
 
-use std::path::PathBuf;
-
 use bson::{Bson, Document, RawDocumentBuf};
 use pandodb::{EngineName, MissingStore, SOCKET_NAME};
 
 use super::address::without_password;
 use super::connection_string::ConnectionString;
+use super::data_folder::DataFolder;
 use super::embedded_target::EmbeddedTarget;
 use super::error::TransferError;
 use super::interrupt::Interrupt;
@@ -18,7 +17,7 @@ pub enum TargetChoice {
     /// A running server.
     Uri(String),
     /// A data folder that no server has open.
-    Data(PathBuf),
+    Data(DataFolder),
 }
 
 impl TargetChoice {

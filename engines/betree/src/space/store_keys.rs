@@ -1,12 +1,15 @@
-//! The keys of a store that is opened.
+//! The keys of a store: of one that is opened, and their rotation in one that is not.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use pando_encryption::{Encryption, EncryptionError, Vault};
-use pando_environment::Environment;
+use pando_environment::{Access, Environment, OpenMode};
+use pando_storage::StorageError;
 
-use super::Superblock;
+use super::superblock_slots::read_slots;
+use super::{SpaceError, Superblock};
+use crate::base::FileId;
 
 /// The keys of a store that is there. A key for a plain store is refused, as is an encrypted store without
 /// one.
@@ -22,4 +25,55 @@ pub(super) fn open_vault(
         (Some(_), false) => Err(EncryptionError::StoreIsPlain { folder: folder.to_owned() }),
         (Some(encryption), true) => Vault::open(environment, folder, encryption).map(Some),
     }
+}
+
+/// The data keys of a store after a rotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataKeys {
+    /// They are those of before.
+    Kept,
+    /// A new one seals all blocks and records from now on.
+    Added,
+}
+
+/// Rotates the keys of a store that is not open. With a new master key, the old one does not open the store
+/// any more; backups that were made before still take it. Returns the number of data keys.
+///
+/// # Errors
+/// There is no encrypted store, it is open elsewhere, or a key cannot be had or is not the one of the store.
+pub fn rotate_keys(
+    environment: &Environment,
+    folder: &Path,
+    old: &Encryption,
+    new: Option<&Encryption>,
+    data_keys: DataKeys,
+) -> Result<usize, StorageError> {
+    Ok(rotate(environment, folder, (old, new), data_keys)?)
+}
+
+fn rotate(
+    environment: &Environment,
+    folder: &Path,
+    (old, new): (&Encryption, Option<&Encryption>),
+    data_keys: DataKeys,
+) -> Result<usize, SpaceError> {
+    let path = folder.join(FileId::FIRST.name());
+    if !environment.files().exists(&path)? {
+        return Err(SpaceError::NoStore { path: folder.to_owned() });
+    }
+    let _lock = environment.files().lock(folder)?;
+    let file = environment.files().open(&path, OpenMode::ReadOnly, Access::Buffered)?;
+    let superblock = read_slots(file.as_ref(), &path)?.newest;
+    let vault = open_vault(environment, folder, Some(old), &superblock)?;
+    if !superblock.is_sealed_by(vault.as_deref()) {
+        return Err(SpaceError::SuperblockSeal { path });
+    }
+    let Some(vault) = vault else { return Ok(0) };
+    if let Some(new) = new {
+        vault.wrap_again(new)?;
+    }
+    if data_keys == DataKeys::Added {
+        vault.add_data_key(superblock.generation().get())?;
+    }
+    Ok(vault.data_keys().len())
 }

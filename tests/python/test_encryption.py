@@ -1,0 +1,120 @@
+"""Encrypted stores: the server and the tools with keys, without keys, and with wrong ones."""
+
+import os
+import subprocess
+
+import pytest
+
+from server import PANDO, Server
+
+MARKER = "Vermilion-Quartz"
+
+
+def key_file(folder, name="master.key", digit="5a"):
+    path = folder / name
+    path.write_text(digit * 32 + "\n")
+    path.chmod(0o600)
+    return str(path)
+
+
+def pando(*arguments):
+    return subprocess.run([PANDO, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+
+
+def refusal(folder, *arguments, engine="betree"):
+    with pytest.raises(RuntimeError) as error:
+        Server(folder, *arguments, engine=engine).start()
+    return str(error.value)
+
+
+def fill(server):
+    with server.client() as client:
+        people = client["shop"][f"people-{MARKER}"]
+        people.insert_many([{"_id": number, "name": f"{MARKER} {number}", "text": MARKER * 20} for number in range(2_000)])
+        people.create_index([("name", 1)])
+        assert people.count_documents({}) == 2_000
+
+
+def files_with_marker(folder):
+    return [path for path in folder.rglob("*") if path.is_file() and MARKER.encode() in path.read_bytes()]
+
+
+def test_a_store_is_served_with_its_key_alone_and_no_file_has_its_data(tmp_path):
+    key, other = key_file(tmp_path), key_file(tmp_path, "other.key", "a5")
+    server = Server(tmp_path / "data", "--encryption-key-file", key).start()
+    fill(server)
+    with server.client() as client:
+        people = client["shop"][f"people-{MARKER}"]
+        assert "5a5a" not in str(client.admin.command("currentOp", {"$all": True})) + server.whole_log()
+        assert len(list(people.aggregate([{"$sort": {"text": 1, "name": -1}}], allowDiskUse=True))) == 2_000
+        client.admin.command("pandoBackup", 1, to=str(tmp_path / "backup"))
+    assert not files_with_marker(tmp_path / "data")
+    assert server.stop() == 0
+    assert not files_with_marker(tmp_path / "data") and not files_with_marker(tmp_path / "backup")
+
+    assert "is encrypted" in refusal(tmp_path / "data") and "--encryption-key-file" in refusal(tmp_path / "data")
+    assert "other.key does not have the master key" in refusal(tmp_path / "data", "--encryption-key-file", other)
+    os.chmod(key, 0o644)
+    assert "chmod 0600" in refusal(tmp_path / "data", "--encryption-key-file", key)
+    os.chmod(key, 0o600)
+    assert "needs a key" in refusal(tmp_path / "data", "--enableEncryption")
+
+    assert pando("verify", tmp_path / "data").returncode != 0
+    sound = pando("verify", tmp_path / "data", "--collections", "--encryption-key-file", key)
+    assert sound.returncode == 0, sound.stderr
+    exported = ["export", "--data", tmp_path / "data", "--db", "shop", "--collection", f"people-{MARKER}"]
+    assert pando(*exported).returncode != 0
+    assert pando(*exported, "--encryption-key-file", key).stdout.count(f"{MARKER} ") >= 2_000
+
+    assert pando("restore", tmp_path / "backup", "--to", tmp_path / "restored").returncode != 0
+    restored = pando("restore", tmp_path / "backup", "--to", tmp_path / "restored", "--encryption-key-file", key)
+    assert restored.returncode == 0, restored.stderr
+    server = Server(tmp_path / "restored", "--enableEncryption", "--encryptionKeyFile", key, "--encryptionCipherMode", "AES256-GCM").start()
+    with server.client() as client:
+        assert client["shop"][f"people-{MARKER}"].count_documents({"name": f"{MARKER} 7"}) == 1
+    server.kill()
+    server = Server(tmp_path / "restored", "--encryption-key-file", key).start()
+    assert server.stop() == 0
+
+
+def test_a_plain_store_becomes_encrypted_by_a_copy(tmp_path):
+    key = key_file(tmp_path)
+    server = Server(tmp_path / "plain").start()
+    fill(server)
+    assert server.stop() == 0
+    assert "is not encrypted" in refusal(tmp_path / "plain", "--encryption-key-file", key)
+    copied = pando("copy", "--from", tmp_path / "plain", "--to", tmp_path / "sealed", "--encryption-key-file", key,
+                   "--encryption-cipher", "ChaCha20-Poly1305")
+    assert copied.returncode == 0, copied.stderr
+    assert files_with_marker(tmp_path / "plain") and not files_with_marker(tmp_path / "sealed")
+    back = pando("copy", "--from", tmp_path / "sealed", "--to", tmp_path / "back", "--from-encryption-key-file", key)
+    assert back.returncode == 0, back.stderr
+
+
+def test_keys_rotate_and_may_come_from_a_command(tmp_path):
+    old, new = key_file(tmp_path, "old.key", "5a"), key_file(tmp_path, "new.key", "a5")
+    server = Server(tmp_path / "data", "--encryption-key-file", old).start()
+    fill(server)
+    assert server.stop() == 0
+    rotate = ["key", "rotate", "--data", tmp_path / "data"]
+    wrong = pando(*rotate, "--encryption-key-file", new, "--new-encryption-key-file", old)
+    assert wrong.returncode == 1 and "does not have the master key" in wrong.stderr
+    done = pando(*rotate, "--encryption-key-file", old, "--new-encryption-key-file", new, "--new-data-key")
+    assert done.returncode == 0 and "2 data keys" in done.stdout, done.stderr
+    assert "does not have the master key" in refusal(tmp_path / "data", "--encryption-key-file", old)
+    hook = tmp_path / "hook"
+    hook.write_text(f"#!/bin/sh\ntest \"$1\" = shop/2 && cat {old}\n")
+    hook.chmod(0o700)
+    done = pando(*rotate, "--encryption-key-file", new, "--new-encryption-key-command", hook, "--new-encryption-key-id", "shop/2")
+    assert done.returncode == 0, done.stderr
+    # The store names its key, whatever the id for new stores is.
+    server = Server(tmp_path / "data", "--encryption-key-command", str(hook)).start()
+    with server.client() as client:
+        assert client["shop"][f"people-{MARKER}"].count_documents({}) == 2_000
+    assert server.stop() == 0
+    hook.write_text("#!/bin/sh\nexit 3\n")
+    assert "exit status: 3" in refusal(tmp_path / "data", "--encryption-key-command", str(hook))
+
+
+def test_other_engines_refuse_a_key(tmp_path):
+    assert "does not encrypt" in refusal(tmp_path / "data", "--encryption-key-file", key_file(tmp_path), engine="memory")
