@@ -94,7 +94,7 @@ def test_lists_and_figures(db, series):
         with pytest.raises(OperationFailure) as error:
             db.command("create", "s", **again)
         assert error.value.code == 48
-    for command in ({"createIndexes": "s", "indexes": [{"key": {"t": 1}, "name": "t_1"}]}, {"convertToCapped": "s", "size": 1}, {"validate": "s"}):
+    for command in ({"createIndexes": "s", "indexes": [{"key": {"t": 1}, "name": "t_1"}]}, {"convertToCapped": "s", "size": 1}):
         with pytest.raises(OperationFailure) as error:
             db.command(command)
         assert error.value.code == 166
@@ -171,3 +171,39 @@ def test_other_deletes_and_updates_are_refused(db, series, command, code, text):
     failed = db.command(command)["writeErrors"][0]
     assert failed["code"] == code and text in failed["errmsg"]
     assert series.count_documents({"m": 1, "v": 1}) == 1
+
+
+def test_a_series_becomes_coarser_and_its_older_buckets_are_found(db, series):
+    series.insert_many([{"_id": n, "t": at(1200 * n), "m": 1} for n in range(100)])
+    for granularity, span in [("seconds", 3600), ("minutes", 86400), ("minutes", 86400), ("hours", 2592000)]:
+        db.command("collMod", "s", timeseries={"granularity": granularity})
+        options = next(db.list_collections(filter={"name": "s"}))["options"]["timeseries"]
+        assert (options["granularity"], options["bucketMaxSpanSeconds"]) == (granularity, span)
+        first = series.count_documents({})
+        series.insert_many([{"_id": first + n, "t": at(1200 * n), "m": 1} for n in range(100)])
+        assert series.count_documents({"t": {"$gte": at(1200 * 50), "$lt": at(1200 * 60)}}) == (first + 100) // 10
+    for wrong in ("seconds", "minutes"):
+        with pytest.raises(OperationFailure) as error:
+            db.command("collMod", "s", timeseries={"granularity": wrong})
+        assert error.value.code == 72
+    assert series.delete_many({"m": 1}).deleted_count == 500
+    report = db.command("validate", "s")
+    assert report["valid"] and report["ns"] == f"{db.name}.system.buckets.s"
+
+
+def test_the_expiry_of_a_series_changes(client, db, series):
+    now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None, microsecond=0)
+    series.insert_many([{"_id": 1, "t": now - datetime.timedelta(days=2)}, {"_id": 2, "t": now}])
+    db.command("collMod", "s", expireAfterSeconds=3600)
+    assert next(db.list_collections(filter={"name": "s"}))["options"]["expireAfterSeconds"] == 3600
+    client.admin.command("setParameter", 1, ttlMonitorSleepSecs=1)
+    try:
+        for _ in range(100):
+            if [row["_id"] for row in series.find()] == [2]:
+                break
+            time.sleep(0.2)
+        assert [row["_id"] for row in series.find()] == [2]
+    finally:
+        client.admin.command("setParameter", 1, ttlMonitorSleepSecs=60)
+    db.command("collMod", "s", expireAfterSeconds="off")
+    assert "expireAfterSeconds" not in next(db.list_collections(filter={"name": "s"}))["options"]

@@ -1,13 +1,16 @@
-//! `collMod`: changes an index, the rule for documents, the limits of a capped collection, a view, and the
-//! `storageEngine` settings of a collection. The other changes that MongoDB knows are refused.
+//! `collMod`: changes an index, the rule for documents, the limits of a capped collection, the time that
+//! documents live, a time series, a view, and the `storageEngine` settings of a collection.
 
 mod index_change;
+mod life_change;
 mod unique_conversion;
 
-use pando_catalog::Namespace;
+use pando_catalog::{Collection, Namespace};
 use pando_document::{Document, DocumentWriter, RawDocument, RawValue, Value};
+use pando_query::time_series::BUCKETS_PREFIX;
 
 use self::index_change::{IndexChange, Run};
+use self::life_change::LifeChange;
 use super::{capped_options, storage_engine_options, view_definition};
 use crate::arguments::{Argument, Arguments, collection_name};
 use crate::context::Context;
@@ -103,7 +106,123 @@ impl LimitsChange {
     }
 }
 
-/// Changes the index.
+/// The changes that a request asks for.
+#[derive(Default)]
+struct Changes<'a> {
+    index: Option<Result<IndexChange<'a>, CommandError>>,
+    settings: Option<&'a RawDocument>,
+    rule: RuleChange<'a>,
+    limits: LimitsChange,
+    life: LifeChange<'a>,
+    /// An option of views.
+    of_view: Option<&'a str>,
+    /// An option that is not carried out yet.
+    not_yet: Option<&'a str>,
+    is_dry: bool,
+}
+
+impl<'a> Changes<'a> {
+    fn read(body: &'a RawDocument, engine: &str) -> Result<Changes<'a>, CommandError> {
+        let mut changes = Changes::default();
+        for argument in Arguments::of_command("collMod", body) {
+            let argument = argument?;
+            let (rule, limits) = (&mut changes.rule, &mut changes.limits);
+            match argument.name {
+                "index" => changes.index = IndexChange::read(&argument, engine)?,
+                "storageEngine" => changes.settings = settings_change(&argument, engine)?,
+                "validator" => rule.validator = argument.document()?,
+                "validationLevel" => rule.level = argument.one_of(&["off", "strict", "moderate"])?,
+                "validationAction" => rule.action = argument.one_of(&["error", "warn"])?,
+                "dryRun" => changes.is_dry = argument.lenient_boolean()? == Some(true),
+                "changeStreamPreAndPostImages" if argument.document()?.is_some() => {
+                    changes.not_yet = Some(argument.name);
+                }
+                "changeStreamPreAndPostImages" => {}
+                "cappedSize" => limits.size = capped_options::size(&argument)?,
+                "cappedMax" => limits.max = capped_options::max(&argument)?,
+                "expireAfterSeconds" | "timeseries" => changes.life.take(&argument)?,
+                "viewOn" | "pipeline" => changes.of_view = Some(argument.name),
+                _ => argument.refuse_unless_generic()?,
+            }
+        }
+        if changes.is_dry && changes.index.is_none() {
+            return Err(invalid("dry run mode requires an valid index modification."));
+        }
+        Ok(changes)
+    }
+
+    /// Changes a collection.
+    fn carry_out(
+        self,
+        context: &mut Context<'_>,
+        collection: &Collection,
+        reply: &mut DocumentWriter<'_>,
+    ) -> Result<(), CommandError> {
+        let namespace = collection.namespace();
+        if let Some(option) = self.of_view {
+            return Err(invalid(&format!("option only supported on a view: {option}")));
+        }
+        if self.limits.is_wanted() && collection.capped_limits().is_none() {
+            return Err(invalid("Collection must be capped."));
+        }
+        if let Some(option) = self.not_yet {
+            return Err(CommandError::failed(
+                ErrorCode::CommandNotSupported,
+                format!("the option '{option}' of collMod is not supported yet"),
+            ));
+        }
+        let expiry = self.life.of_collection(context, collection)?;
+        let index = self.index.transpose()?;
+        if let Some(index) = index.as_ref().filter(|_| self.is_dry) {
+            let is_alone = self.settings.is_none() && !self.rule.is_wanted() && !self.limits.is_wanted();
+            let run = if is_alone && expiry.is_none() { Run::Dry } else { Run::DryBesideOthers };
+            return index.carry_out(context, collection, run, reply);
+        }
+        if let Some(settings) = self.settings {
+            let options = storage_engine_options::merged(collection.options(), settings)?;
+            context.catalog().change_settings(namespace, options, context.operation)?;
+        }
+        self.rule.carry_out(context, namespace)?;
+        self.limits.carry_out(context, namespace)?;
+        if let Some(expiry) = expiry {
+            expiry.set_on(context, namespace)?;
+        }
+        match index {
+            Some(index) => index.carry_out(context, collection, Run::Real, reply),
+            None => Ok(()),
+        }
+    }
+
+    /// Changes a time series.
+    fn carry_out_on_series(
+        self,
+        context: &mut Context<'_>,
+        series: &Namespace,
+        buckets: &Collection,
+    ) -> Result<(), CommandError> {
+        let RuleChange { validator, level, action } = &self.rule;
+        for (name, is_given) in [
+            ("validator", validator.is_some()),
+            ("validationLevel", level.is_some()),
+            ("validationAction", action.is_some()),
+            ("storageEngine", self.settings.is_some()),
+            ("changeStreamPreAndPostImages", self.not_yet.is_some()),
+        ] {
+            if is_given {
+                return Err(invalid(&format!("option not supported on a time-series collection: {name}")));
+            }
+        }
+        if let Some(option) = self.of_view {
+            return Err(invalid(&format!("option only supported on a view: {option}")));
+        }
+        if let Some(index) = self.index.transpose()? {
+            return Err(index.not_found(buckets.namespace()));
+        }
+        self.life.carry_out_on_series(context, series, buckets)
+    }
+}
+
+/// Changes the collection, the time series or the view.
 pub(crate) fn run(
     context: &mut Context<'_>,
     request: &Request<'_>,
@@ -111,63 +230,22 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     context.require_may_block()?;
     let name = collection_name(request.command()?.1)?;
-    let (mut change, mut settings) = (None, None);
-    let engine = context.catalog().engine().name();
-    let (mut foreign, mut not_yet, mut is_dry) = (None, None, false);
-    let mut rule = RuleChange::default();
-    let mut limits = LimitsChange::default();
-    for argument in Arguments::of_command("collMod", request.body) {
-        let argument = argument?;
-        match argument.name {
-            "index" => change = IndexChange::read(&argument, engine)?,
-            "storageEngine" => settings = settings_change(&argument, engine)?,
-            "validator" => rule.validator = argument.document()?,
-            "validationLevel" => rule.level = argument.one_of(&["off", "strict", "moderate"])?,
-            "validationAction" => rule.action = argument.one_of(&["error", "warn"])?,
-            "dryRun" => is_dry = argument.lenient_boolean()? == Some(true),
-            "changeStreamPreAndPostImages" if argument.document()?.is_some() => not_yet = Some(argument.name),
-            "changeStreamPreAndPostImages" => {}
-            "cappedSize" => limits.size = capped_options::size(&argument)?,
-            "cappedMax" => limits.max = capped_options::max(&argument)?,
-            "viewOn" | "pipeline" | "expireAfterSeconds" | "timeseries" => foreign = Some(argument),
-            _ => argument.refuse_unless_generic()?,
-        }
-    }
+    let changes = Changes::read(request.body, context.catalog().engine().name())?;
     let namespace = context.namespace(name)?;
-    let Some(collection) = context.catalog().collection(context.database, name) else {
-        return match context.view(name)? {
+    let collection = context.catalog().collection(context.database, name);
+    let series = name.strip_prefix(BUCKETS_PREFIX).or(collection.is_none().then_some(name));
+    if let Some(series) = series
+        && let Some((buckets, _)) = context.series(series)?
+    {
+        let series = context.namespace(series)?;
+        return changes.carry_out_on_series(context, &series, &buckets);
+    }
+    match collection {
+        Some(collection) => changes.carry_out(context, &collection, reply),
+        None => match context.view(name)? {
             Some(view) => change_view(context, request, &namespace, view),
             None => Err(CommandError::failed(ErrorCode::NamespaceNotFound, "ns does not exist")),
-        };
-    };
-    if let Some(argument) = foreign {
-        return Err(not_for_this_collection(&argument));
-    }
-    if limits.is_wanted() && collection.capped_limits().is_none() {
-        return Err(invalid("Collection must be capped."));
-    }
-    if let Some(option) = not_yet {
-        return Err(CommandError::failed(
-            ErrorCode::CommandNotSupported,
-            format!("the option '{option}' of collMod is not supported yet"),
-        ));
-    }
-    let change = change.transpose()?;
-    if is_dry {
-        let change = change.ok_or_else(|| invalid("dry run mode requires an valid index modification."))?;
-        let is_alone = settings.is_none() && !rule.is_wanted() && !limits.is_wanted();
-        let run = if is_alone { Run::Dry } else { Run::DryBesideOthers };
-        return change.carry_out(context, &collection, run, reply);
-    }
-    if let Some(settings) = settings {
-        let options = storage_engine_options::merged(collection.options(), settings)?;
-        context.catalog().change_settings(&namespace, options, context.operation)?;
-    }
-    rule.carry_out(context, &namespace)?;
-    limits.carry_out(context, &namespace)?;
-    match change {
-        Some(change) => change.carry_out(context, &collection, Run::Real, reply),
-        None => Ok(()),
+        },
     }
 }
 
@@ -200,6 +278,7 @@ fn change_view(
                     view.pipeline = stages.as_document().to_owned();
                 }
             }
+            "timeseries" if argument.document()?.is_none() => {}
             name @ ("index"
             | "validator"
             | "validationLevel"
@@ -220,18 +299,6 @@ fn change_view(
 /// Whether a change of an index makes it unique.
 fn makes_unique(change: &RawDocument) -> bool {
     matches!(change.get("unique"), Ok(Some(value)) if value.to_bool())
-}
-
-/// MongoDB's refusal of options for kinds of collections that this server does not have.
-fn not_for_this_collection(argument: &Argument<'_>) -> CommandError {
-    let reason = match argument.name {
-        "expireAfterSeconds" => {
-            "'expireAfterSeconds' option is only supported on collections clustered by _id".to_owned()
-        }
-        "timeseries" => "option only supported on a time-series collection: isTimeseriesNamespace".to_owned(),
-        name => format!("option only supported on a view: {name}"),
-    };
-    CommandError::failed(ErrorCode::InvalidOptions, reason)
 }
 
 /// The settings of `storageEngine`, if they can be meant for this server.

@@ -4,7 +4,7 @@
 //! measurements. The buckets come first: a crash in between leaves buckets without a view, which the next
 //! `create` removes.
 
-use pando_catalog::{CatalogError, Namespace};
+use pando_catalog::{CatalogError, Collection, Namespace};
 use pando_collation::TextOrder;
 use pando_document::{Document, RawValue, Value, doc};
 use pando_query::time_series::{BUCKETS_PREFIX, UNPACK_STAGE};
@@ -133,16 +133,50 @@ pub(super) fn create(
         }
         other => other?,
     }
-    let mut stage = Document::new();
-    stage.push(UNPACK_STAGE, unpack_argument(series));
-    let pipeline: Document = [("0".to_owned(), Value::Document(stage))].into_iter().collect();
-    let view =
-        View { on: buckets.collection().to_owned(), pipeline: pipeline.to_raw(), order: TextOrder::SIMPLE };
-    let created = view_definition::create(context, namespace, &view);
+    let created = view_definition::create(context, namespace, &view_of(&buckets, series));
     if created.is_err() {
         context.drop_collection(&buckets)?;
     }
     created
+}
+
+/// The view that gives the measurements.
+fn view_of(buckets: &Namespace, series: &Document) -> View {
+    let mut stage = Document::new();
+    stage.push(UNPACK_STAGE, unpack_argument(series));
+    let pipeline: Document = [("0".to_owned(), Value::Document(stage))].into_iter().collect();
+    View { on: buckets.collection().to_owned(), pipeline: pipeline.to_raw(), order: TextOrder::SIMPLE }
+}
+
+/// Makes the granularity coarser, or leaves it. The view goes first: it may look for longer windows than
+/// there are.
+pub(super) fn make_coarser(
+    context: &mut Context<'_>,
+    namespace: &Namespace,
+    buckets: &Collection,
+    granularity: &str,
+) -> Result<(), CommandError> {
+    let mut options = Document::from_raw(buckets.options())?;
+    let Some(Value::Document(series)) = options.get("timeseries") else { return Ok(()) };
+    let place = |wanted: &str| GRANULARITIES.iter().position(|(name, _)| *name == wanted);
+    let now = place(series.get("granularity").and_then(Value::as_str).unwrap_or("seconds"));
+    let (Some(now), Some(wanted)) = (now, place(granularity)) else { return Ok(()) };
+    if wanted == now {
+        return Ok(());
+    }
+    if wanted < now {
+        return Err(CommandError::failed(
+            ErrorCode::InvalidOptions,
+            "Invalid transition for timeseries.granularity. Can only transition from 'seconds' to 'minutes' or 'minutes' to 'hours'.",
+        ));
+    }
+    let mut series = series.clone();
+    let span = GRANULARITIES[wanted].1;
+    series.insert("granularity", granularity);
+    series.insert("bucketMaxSpanSeconds", i32::try_from(span).map_or(Value::Int64(span), Value::Int32));
+    view_definition::replace(context, namespace, &view_of(buckets.namespace(), &series))?;
+    options.insert("timeseries", Value::Document(series));
+    Ok(context.catalog().set_options(buckets.namespace(), options.to_raw(), context.operation)?)
 }
 
 /// The fields that the stage needs.

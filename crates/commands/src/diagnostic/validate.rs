@@ -36,8 +36,14 @@ pub(crate) fn run(
             "Running the validate command with both { background: true } and { full: true } is not supported.",
         ));
     }
-    let namespace = context.namespace(name)?;
-    let Some(collection) = context.catalog().collection(context.database, name) else {
+    let mut namespace = context.namespace(name)?;
+    let found = context.catalog().collection(context.database, name);
+    // A time series is validated by its buckets.
+    let buckets = if found.is_none() { context.series(name)?.map(|(buckets, _)| buckets) } else { None };
+    if let Some(buckets) = &buckets {
+        namespace = buckets.namespace().clone();
+    }
+    let Some(collection) = found.or(buckets) else {
         if context.view(name)?.is_some() {
             return Err(CommandError::failed(ErrorCode::CommandNotSupportedOnView, "Cannot validate a view"));
         }

@@ -96,6 +96,11 @@ impl<'a> IndexChange<'a> {
         Ok(IndexChange { which, hidden, expiry, prepared, unique, settings })
     }
 
+    /// The error of an index that is not there.
+    pub(super) fn not_found(&self, namespace: &Namespace) -> CommandError {
+        not_found(&self.which, namespace)
+    }
+
     /// Whether visibility, expiry or settings change.
     fn has_others(&self) -> bool {
         self.hidden.is_some() || self.expiry.is_some() || self.settings.is_some()
@@ -357,14 +362,13 @@ fn find<'c>(
             ),
         ));
     }
-    found.ok_or_else(|| {
-        let wanted = match which {
-            Which::ByName(name) => (*name).to_owned(),
-            Which::ByKey(key) => document_text(key),
-        };
-        CommandError::failed(
-            ErrorCode::IndexNotFound,
-            format!("cannot find index {wanted} for ns {namespace}"),
-        )
-    })
+    found.ok_or_else(|| not_found(which, namespace))
+}
+
+fn not_found(which: &Which<'_>, namespace: &Namespace) -> CommandError {
+    let wanted = match which {
+        Which::ByName(name) => (*name).to_owned(),
+        Which::ByKey(key) => document_text(key),
+    };
+    CommandError::failed(ErrorCode::IndexNotFound, format!("cannot find index {wanted} for ns {namespace}"))
 }
