@@ -11,10 +11,11 @@ import page
 import pipelines
 import raw
 import rows
+import security
 import transactions
 from servers import WORK
 
-MEASURES = {**rows.MEASURES, **transactions.MEASURES, **pipelines.MEASURES}
+MEASURES = {**rows.MEASURES, **transactions.MEASURES, **pipelines.MEASURES, **security.MEASURES}
 
 
 def usage():

@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use x509_cert::attr::AttributeTypeAndValue;
 use x509_cert::der::asn1::{Any, BmpString};
-use x509_cert::der::{Encode, Tag, Tagged};
+use x509_cert::der::{Decode, Encode, Tag, Tagged};
 use x509_cert::name::Name;
 
 /// The short names of types, as OpenSSL and MongoDB write them.
@@ -36,6 +36,21 @@ const SHORT_NAMES: [(&str, &str); 21] = [
     ("0.9.2342.19200300.100.1.25", "DC"),
     ("1.2.840.113549.1.9.1", "emailAddress"),
 ];
+
+/// A name as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameText {
+    /// The text.
+    pub text: String,
+    /// The number of its attributes, each of which is a part of the text.
+    pub attributes: usize,
+}
+
+/// Reads a name in DER; `None` if it is none.
+pub fn name_of_der(name: &[u8]) -> Option<NameText> {
+    let name = Name::from_der(name).ok()?;
+    Some(NameText { text: text(&name), attributes: name.iter_rdn().map(|part| part.iter().count()).sum() })
+}
 
 /// The text of a name.
 pub(crate) fn text(name: &Name) -> String {

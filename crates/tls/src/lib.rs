@@ -2,7 +2,7 @@
 //!
 //! - [`ServerTls`]: the settings of a server. Its files can be read again while it runs.
 //! - [`ClientSettings`]: the settings of a client.
-//! - [`CertificateFacts`]: name and dates of a certificate.
+//! - [`CertificateFacts`]: name and dates of a certificate; [`name_of_der`]: a name alone.
 //! - [`TlsError`]: a fault of a file, with the way to mend it.
 //!
 //! The protocol is that of rustls over ring, which needs a C compiler and no other native library.
@@ -25,6 +25,7 @@ use rustls::crypto::CryptoProvider;
 
 pub use certificate::{CertificateFacts, Validity};
 pub use client_settings::{ClientSettings, Verification, client_session};
+pub use distinguished_name::{NameText, name_of_der};
 pub use error::TlsError;
 pub use rustls::{ClientConfig, ClientConnection, ServerConnection, StreamOwned};
 pub use server_settings::{MinimumVersion, ServerSettings, ServerTls, WithoutCertificate};

@@ -4,6 +4,7 @@
 pub mod betree_blocks;
 pub mod betree_replay;
 pub mod catalog_entry;
+pub mod certificate_names;
 pub mod collation;
 pub mod dates;
 pub mod document_validate;
@@ -16,6 +17,7 @@ pub mod keyorder_order;
 pub mod patterns;
 pub mod pipeline;
 pub mod projection;
+pub mod role_documents;
 pub mod sasl_messages;
 pub mod schema;
 pub mod text_search;
@@ -52,6 +54,11 @@ pub const ALL: &[Target] = &[
         run: |bytes| catalog_entry::run(bytes),
         examples: catalog_entry::examples,
     },
+    Target {
+        name: "certificate_names",
+        run: |bytes| certificate_names::run(bytes),
+        examples: certificate_names::examples,
+    },
     Target { name: "collation", run: |bytes| grown(bytes, collation::run), examples: collation::examples },
     Target { name: "dates", run: |bytes| grown(bytes, dates::run), examples: dates::examples },
     Target {
@@ -84,6 +91,11 @@ pub const ALL: &[Target] = &[
     Target { name: "patterns", run: |bytes| grown(bytes, patterns::run), examples: patterns::examples },
     Target { name: "pipeline", run: |bytes| grown(bytes, pipeline::run), examples: pipeline::examples },
     Target { name: "projection", run: |bytes| grown(bytes, projection::run), examples: projection::examples },
+    Target {
+        name: "role_documents",
+        run: |bytes| role_documents::run(bytes),
+        examples: role_documents::examples,
+    },
     Target {
         name: "sasl_messages",
         run: |bytes| sasl_messages::run(bytes),

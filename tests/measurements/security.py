@@ -1,0 +1,72 @@
+"""The cost of access control and of TLS: point queries of the same server with and without them, in turns."""
+
+import sys
+
+from rows import ROUNDS, SECONDS, SYSBENCH, add_run
+from servers import Pando, bench, client_of
+
+import raw
+
+sys.path.insert(0, str(raw.ROOT / "tests" / "python"))
+from certificates import Certificates  # noqa: E402
+
+CACHE_MB = 2000
+PASSWORD = "measured"
+
+
+class Guarded(Pando):
+    """With access control, and a client that has logged in."""
+
+    def command(self):
+        return [*super().command(), "--auth"]
+
+    def start(self):
+        super().start()
+        with client_of(self.port) as client:
+            client.admin.command("createUser", "ada", pwd=PASSWORD, roles=["root"])
+        self.uri = f"mongodb://ada:{PASSWORD}@127.0.0.1:{self.port}/?authSource=admin"
+        return self
+
+
+class Encrypted(Pando):
+    """Without access control, and a client that speaks TLS."""
+
+    def __init__(self, name, cache_mb):
+        super().__init__(name, cache_mb)
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        self.certificates = Certificates(self.folder.parent / f"{name}-certificates")
+
+    def command(self):
+        key = self.certificates.issue("server.pem", "CN=server")
+        return [*super().command(), "--tls-mode", "preferTLS", "--tls-certificate-key-file", key]
+
+    def start(self):
+        super().start()
+        self.uri = f"mongodb://127.0.0.1:{self.port}/?tls=true&tlsCAFile={self.certificates.ca}"
+        return self
+
+
+KINDS = [("open", Pando), ("auth", Guarded), ("tls", Encrypted)]
+
+
+def security(record):
+    """Point queries by 1 and 32 clients: without a login, with one, and over TLS."""
+    for turn in range(ROUNDS):
+        started = {}
+        try:
+            for name, kind in KINDS:
+                started[name] = kind(f"security-{name}", CACHE_MB).start()
+                bench("load", "--uri", started[name].uri, *SYSBENCH)
+            # Each number of clients asks all servers in a row, so that they meet the same machine.
+            for clients in (1, 32):
+                for name in list(started)[:: -1 if turn % 2 else 1]:
+                    point = ("point", "--uri", started[name].uri, *SYSBENCH, "--clients", clients, "--duration", SECONDS)
+                    (run,) = bench(*point, "--load", "no", "--no-ceiling")
+                    add_run(record, f"{name}.c{clients}", run)
+        finally:
+            for server in started.values():
+                server.end()
+                server.remove()
+
+
+MEASURES = {"security": security}
