@@ -161,7 +161,7 @@ pub use write_transaction::{WriteSavepoint, WriteTransaction};
 // The layers above speak of transactions and errors in the contract's words, and depend on the catalog alone.
 pub use pando_storage::emulate::restore_backup as restore_emulated_backup;
 pub use pando_storage::{
-    BackupExtent, BackupReport, BackupRequest, Begin, BlockingMode, Bytes, Caller, CheckRequest,
+    BackupExtent, BackupReport, BackupRequest, Begin, BlockingMode, Bytes, CachedReads, Caller, CheckRequest,
     CommitReceipt, Contest, Contested, Cursor, DeviceReads, Direction, Durability, DurabilityWaker, Engine,
     ErrorKind, Estimate, HeldKey, HeldMemory, Intents, Interruption, KeyRange, KeySet, LiveTransaction, Lsn,
     Mode, Operation, OperationWait, ProgressFigures, QUERY_MEMORY_MIN, QueryAccount, QueryMemory,

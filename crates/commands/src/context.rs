@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use pando_catalog::{
-    Begin, BlockingMode, Caller, Catalog, CatalogError, Collection, CommitReceipt, Durability, Interruption,
-    Lease, Namespace, Operation, QueryAccount, StorageError, Transaction, WriteTransaction,
+    Begin, BlockingMode, CachedReads, Caller, Catalog, CatalogError, Collection, CommitReceipt, Durability,
+    Interruption, Lease, Namespace, Operation, QueryAccount, StorageError, Transaction, WriteTransaction,
 };
 use pando_document::{Document, RawDocument, RawDocumentBuf, Timestamp};
 use pando_environment::Monotonic;
@@ -362,8 +362,18 @@ impl<'c> Context<'c> {
         Ok(namespace.check_writable()?)
     }
 
+    /// Refuses a transaction where it must not block, if the engine would not answer its first read there: a
+    /// begin may already cost a round trip.
+    pub fn require_reads(&self) -> Result<(), StorageError> {
+        match (self.blocking, self.shared.cached_reads) {
+            (BlockingMode::CachedOnly, CachedReads::NotTold) => Err(StorageError::would_block()),
+            _ => Ok(()),
+        }
+    }
+
     /// Begins a reader of the newest snapshot.
     pub fn begin_read(&self) -> Result<Box<dyn Transaction>, StorageError> {
+        self.require_reads()?;
         self.catalog().begin(Begin::READ)
     }
 

@@ -128,7 +128,11 @@ impl FailPoint<FailCommand> {
     pub fn is_met(&self, command: &str, application: Option<&str>) -> bool {
         self.state.lock().as_ref().is_some_and(|armed| {
             let Armed { effect, .. } = armed;
-            let is_named = effect.commands.iter().any(|name| name == command);
+            // The older greeting has two spellings.
+            let is_named = effect.commands.iter().any(|name| {
+                name == command
+                    || (name.eq_ignore_ascii_case("isMaster") && name.eq_ignore_ascii_case(command))
+            });
             is_named && effect.application.as_deref().is_none_or(|wanted| application == Some(wanted))
         })
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
-use pando_catalog::{Catalog, SnapshotTimestamp};
+use pando_catalog::{CachedReads, Catalog, SnapshotTimestamp};
 use pando_document::{ObjectId, Timestamp};
 use pando_environment::Environment;
 use pando_query::expression::Dice;
@@ -123,6 +123,8 @@ pub(crate) struct SharedState {
     /// Statements that wait on a thread for a transaction which has changed the same document.
     pub conflict_waits: AtomicUsize,
     pub fail_points: FailPoints,
+    /// Whether reads can be tried where they must not block.
+    pub cached_reads: CachedReads,
     /// Whether a statement or a batch that fails leaves nothing behind, as in TokuMX.
     pub atomic_statements: AtomicBool,
     /// The gate that `fsync` with `lock` closes.
@@ -184,8 +186,10 @@ impl SharedState {
         environment.random().fill(&mut access_seed);
         let object_id_counter =
             AtomicU32::new(u32::try_from(environment.random().next_u64() >> 40).unwrap_or(0));
+        let cached_reads = catalog.engine().capabilities().cached_reads;
         SharedState {
             catalog,
+            cached_reads,
             cursors,
             open_buckets: OpenBuckets::default(),
             sessions: Sessions::default(),

@@ -99,6 +99,7 @@ impl Context<'_> {
                 return Ok(work);
             }
         }
+        self.require_reads()?;
         let mut transaction = self.shared.catalog.begin_write()?;
         if ticket.is_some() {
             transaction.present_ticket(ticket);

@@ -39,7 +39,9 @@ impl Commands {
     ) -> Result<(), CommandError> {
         let points = &self.shared.fail_points;
         let is_write = points.write.is_armed() && labelled_as(command, request) == Some(Labelled::Write);
-        let is_named = points.command.is_met(command.name, attempt.record.application());
+        // The first request of a connection names the application itself.
+        let application = attempt.record.application().or_else(|| greeting_application(request));
+        let is_named = points.command.is_met(command.name, application);
         // A request that is handled again counts once.
         if (is_write || is_named) && attempt.blocking == BlockingMode::CachedOnly {
             return Err(CommandError::WouldBlock(None));
@@ -124,6 +126,12 @@ impl Commands {
             labels.finish();
         }
     }
+}
+
+/// The application that a greeting names.
+fn greeting_application<'r>(request: &Request<'r>) -> Option<&'r str> {
+    let client = request.body.get("client").ok()??.as_document()?;
+    client.get("application").ok()??.as_document()?.get("name").ok()??.as_str()
 }
 
 /// The kind of request whose failure gets labels.

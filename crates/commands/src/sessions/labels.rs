@@ -34,6 +34,9 @@ pub(crate) fn labelled(error: CommandError, request: Labelled) -> CommandError {
 const RETRYABLE_CODES: [i32; 13] =
     [6, 7, 89, 91, 134, 189, 262, 9001, 10_107, 11_600, 11_602, 13_435, 13_436];
 
+/// The code of MongoDB's transactions over several shards, which a fail point can make here.
+const PREPARED_TRANSACTION_IN_PROGRESS: i32 = 267;
+
 /// Whether the same request may be sent again after an error of this code.
 pub(crate) fn is_retryable(code: i32, request: Labelled) -> bool {
     request != Labelled::Statement && RETRYABLE_CODES.contains(&code)
@@ -48,7 +51,7 @@ fn add(failure: &mut Failure, request: Labelled) {
             | ErrorCode::SnapshotTooOld
             | ErrorCode::SnapshotUnavailable
             | ErrorCode::NoSuchTransaction
-    );
+    ) || code == PREPARED_TRANSACTION_IN_PROGRESS;
     match request {
         Labelled::Write | Labelled::End if is_retryable(code, request) => failure.labels.push(RETRYABLE),
         Labelled::Statement if RETRYABLE_CODES.contains(&code) => failure.labels.push(TRANSIENT),
