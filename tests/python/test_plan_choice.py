@@ -93,3 +93,32 @@ def test_a_merge_gives_the_documents_of_a_sort_in_batches_and_in_changes(db):
     changed = db.c.find_one_and_update(wanted, {"$set": {"b": -1}}, sort=[("b", -1), ("_id", 1)])
     assert changed == first
     assert db.c.find_one_and_delete(wanted, sort=[("b", -1), ("_id", 1)])["_id"] != first["_id"]
+
+
+def test_branches_that_overlap_give_each_document_once(db):
+    db.c.create_index([("a", 1), ("b", 1)])
+    db.c.insert_many([{"_id": at, "a": at % 4, "b": at} for at in range(40)])
+    for branches in (
+        [{"a": 1, "b": {"$gt": 5}}, {"a": 1, "b": {"$lt": 25}}], [{"a": {"$in": [1, 2]}}, {"a": {"$in": [1, 3]}}],
+        [{"a": 1}, {"a": 1, "b": {"$gt": 3}}], [{"a": {"$in": [0, 1]}, "b": 4}, {"a": {"$in": [0, 2]}, "b": {"$gte": 4}}],
+    ):
+        for direction in (1, -1):
+            plain = sorted((row["_id"] for row in db.c.find({"$or": branches}).hint([("$natural", 1)])), reverse=direction < 0)
+            assert [row["_id"] for row in db.c.find({"$or": branches}).sort("b", direction)] == plain, branches
+            assert [row["_id"] for row in db.c.find({"$or": branches}).sort("b", direction).skip(3).limit(5)] == plain[3:8], branches
+
+
+def test_an_or_of_very_many_branches_with_a_sort_is_bounded(db):
+    db.c.create_index([("a", 1), ("b", 1), ("c", 1)])
+    db.c.create_index("b")
+    db.c.insert_many([{"_id": at, "a": at, "b": at, "c": -at} for at in range(50)])
+    branches = [{"a": {"$in": list(range(at, at + 14))}, "b": {"$in": list(range(14))}} for at in range(3000)]
+    assert [row["_id"] for row in db.c.find({"$or": branches}).sort("c", 1)] == list(range(13, -1, -1))
+    assert [row["_id"] for row in db.c.find({"$or": [{"a": at, "b": at} for at in range(20_000)]}).sort("c", 1).limit(3)] == [49, 48, 47]
+
+
+def test_the_returned_key_of_a_merge_is_the_one_that_was_found(db):
+    db.c.create_index([("a", 1), ("b", 1)])
+    db.c.insert_many([{"a": [0, 2], "b": 5}, {"a": 1, "b": 6}])
+    found = db.command({"find": "c", "filter": {"a": {"$in": [1, 2]}}, "sort": {"b": 1}, "returnKey": True})
+    assert found["cursor"]["firstBatch"] == [{"a": 2, "b": 5}, {"a": 1, "b": 6}]

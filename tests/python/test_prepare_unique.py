@@ -112,3 +112,17 @@ def test_writers_race_for_keys_while_the_index_becomes_unique(db):
     assert db.c.count_documents({}) == 400
     assert len(db.c.distinct("a")) == 400
     assert db.command("validate", "c")["valid"]
+
+
+def test_a_transaction_from_before_the_preparation_adds_no_shared_key(db):
+    db.c.insert_one({"_id": 0, "a": 0})
+    db.c.create_index("a")
+    with db.client.start_session() as session:
+        session.start_transaction()
+        db.c.find_one({}, session=session)
+        db.c.insert_one({"_id": 1, "a": 1})
+        db.command({"collMod": "c", "index": {"name": "a_1", "prepareUnique": True}})
+        with pytest.raises(OperationFailure):
+            db.c.insert_one({"_id": 2, "a": 1}, session=session)
+            session.commit_transaction()
+    assert [row["_id"] for row in db.c.find({"a": 1})] == [1]

@@ -120,6 +120,13 @@ def test_a_search_within_a_join(filled):
     assert list(found) == [{"_id": 1, "z": [{"_id": 7, "s": 2.25}, {"_id": 9, "s": 3.3000000000000003}]}]
 
 
+def test_a_search_within_a_union(filled):
+    filled.d.insert_one({"_id": 1})
+    union = {"$unionWith": {"coll": "c", "pipeline": [{"$match": search("stop")}, {"$project": {"s": SCORE}}, {"$sort": {"_id": 1}}]}}
+    assert list(filled.d.aggregate([union])) == [{"_id": 1}, {"_id": 7, "s": 2.25}, {"_id": 9, "s": 3.3000000000000003}]
+    assert list(filled.d.aggregate([union, {"$match": {"_id": {"$gte": 9}}}])) == [{"_id": 9, "s": 3.3000000000000003}]
+
+
 @pytest.mark.parametrize("pipeline,code", [
     ([{"$project": {"a": 1}}, {"$match": search("x")}], 17313), ([{"$match": {"a": 1}}, {"$project": {"s": SCORE}}], 40218), ([{"$sort": {"s": SCORE}}], 40218),
 ], ids=repr)

@@ -47,7 +47,7 @@ use crate::collection::{Collection, Parts};
 use crate::counters::{COUNTERS_TREE, CounterChange};
 use crate::error::{BuildEnd, CatalogError};
 use crate::index::Index;
-use crate::index_description::IndexDescription;
+use crate::index_description::{IndexDescription, Uniqueness};
 use crate::index_kind::{IndexDefinition, IndexFactory, OrdinaryIndexes};
 use crate::layout::Layout;
 use crate::namespace::Namespace;
@@ -426,9 +426,16 @@ impl Catalog {
         description.multikey = now.multikey;
         description.truncated = now.truncated;
         let methods = self.store.methods(&description)?;
+        let is_prepared = description.unique == Uniqueness::Prepared && now.unique == Uniqueness::NotUnique;
         let changed = Index::new(IndexDefinition { description, methods }, have.named_tree().clone());
         changed.set_published(have.published());
-        parts.indexes[at] = Arc::new(changed);
+        let changed = Arc::new(changed);
+        parts.indexes[at] = Arc::clone(&changed);
+        if is_prepared {
+            // A transaction with an older snapshot does not see the keys that were written since: it may not
+            // write beside them.
+            return self.replace_with_new(parts, &[changed], &[]);
+        }
         self.replace(parts)
     }
 

@@ -375,12 +375,13 @@ impl Build<'_> {
                 let at = parts.indexes.iter().position(same);
                 let at = at.ok_or(CatalogError::IndexBuildEnded { reason: BuildEnd::IndexDropped })?;
                 counters.push(CounterChange::ForgetIndex(replaced.number()));
-                self.scratch.push(replaced.tree());
                 parts.indexes.splice(at..=at, self.indexes.iter().cloned());
             }
         }
         self.catalog.replace_with_new(parts, &self.indexes, &counters)?;
         self.is_published = true;
+        // Until that commit the catalog names the tree of the old index.
+        self.scratch.extend(self.replaced.as_ref().map(|replaced| replaced.tree()));
         Ok(())
     }
 

@@ -38,13 +38,15 @@ impl Estimates for AssumedShares {
 
 /// The estimated work of each candidate; `None` where that of one is unknown.
 pub(super) fn of_candidates(candidates: &[Candidate], estimates: &dyn Estimates) -> Option<Vec<Work>> {
-    let documents = estimates.documents()? as f64;
-    candidates.iter().map(|candidate| of_candidate(candidate, documents, estimates)).collect()
+    candidates.iter().map(|candidate| of_candidate(candidate, estimates)).collect()
 }
 
-fn of_candidate(candidate: &Candidate, documents: f64, estimates: &dyn Estimates) -> Option<Work> {
+fn of_candidate(candidate: &Candidate, estimates: &dyn Estimates) -> Option<Work> {
     match &candidate.plan.access {
-        Access::Collection(_) => Some(Work { entries: documents, found: documents }),
+        Access::Collection(_) => {
+            let documents = estimates.documents()? as f64;
+            Some(Work { entries: documents, found: documents })
+        }
         Access::Index(access) => {
             let work = of_scan(access, estimates)?;
             Some(match candidate.plan.coverage {

@@ -7,7 +7,7 @@
 //! The scans are merged by the bytes of their sort fields, so that all indexes must have the sort's order of
 //! strings.
 
-use pando_catalog::{FieldKind, IndexDescription};
+use pando_catalog::{EntryContents, FieldKind, IndexDescription};
 use pando_keyorder::Direction;
 
 use super::interval::Intervals;
@@ -24,6 +24,17 @@ pub struct MergeAccess {
     pub scans: Vec<IndexAccess>,
     /// The order that each of them gives.
     pub pattern: SortPattern,
+    /// Whether an entry may lie in several scans.
+    pub(super) entries: SharedEntries,
+}
+
+/// Whether an entry may lie in several scans of a merge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SharedEntries {
+    /// It lies in one: the scans are those of one, taken apart.
+    Apart,
+    /// It may: the scans are of several branches.
+    Possible,
 }
 
 /// Where a sort field stands in the keys of an index.
@@ -42,18 +53,7 @@ impl MergeAccess {
 
     /// Whether a document may turn up more than once.
     pub fn gives_duplicates(&self) -> bool {
-        let is_apart = self.scans.windows(2).all(|pair| match (&pair[0].bounds, &pair[1].bounds) {
-            (ScanBounds::Fields(one), ScanBounds::Fields(other)) => {
-                pair[0].index.name == pair[1].index.name && one != other
-            }
-            _ => false,
-        });
-        // Scans of one index with different single values meet no document twice if none has an array.
-        let is_exploded = self.scans.iter().all(|scan| match &scan.bounds {
-            ScanBounds::Fields(fields) => fields.first().is_some_and(Intervals::is_points),
-            ScanBounds::Keys { .. } => false,
-        });
-        !is_apart || !is_exploded || self.scans.iter().any(|scan| scan.index.is_multikey())
+        self.entries == SharedEntries::Possible || self.scans.iter().any(|scan| scan.index.is_multikey())
     }
 }
 
@@ -76,15 +76,37 @@ pub(super) fn instead_of_sort(plan: Plan) -> Plan {
         return plan;
     }
     let Some(scans) = scans_in_order(pattern, access).filter(|scans| scans.len() > 1) else { return plan };
-    let access = Access::Merge(Box::new(MergeAccess { scans, pattern: pattern.clone() }));
+    let entries = SharedEntries::Apart;
+    let access = Access::Merge(Box::new(MergeAccess { scans, pattern: pattern.clone(), entries }));
     Plan { access, sort: None, ..plan }
+}
+
+/// The scans into which one is taken apart, before they are made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts {
+    /// Leading fields with one value in each scan.
+    singled: usize,
+    direction: ScanDirection,
+    /// The number of scans.
+    pub count: usize,
 }
 
 /// The scans that give the order of a pattern, taken together all of one scan.
 pub(super) fn scans_in_order(pattern: &SortPattern, access: &IndexAccess) -> Option<Vec<IndexAccess>> {
+    let ScanBounds::Fields(bounds) = &access.bounds else { return None };
+    let Parts { singled, direction, .. } = parts_in_order(pattern, access)?;
+    Some(taken_apart(access, bounds, singled, direction))
+}
+
+/// The number of those scans, and how they are made.
+pub(super) fn parts_in_order(pattern: &SortPattern, access: &IndexAccess) -> Option<Parts> {
     let index = &access.index;
     let ScanBounds::Fields(bounds) = &access.bounds else { return None };
     if index.is_primary() || index.is_wildcard() || index.text_order != *pattern.text_order() {
+        return None;
+    }
+    // Each scan would hold a whole document, and there may be many.
+    if index.contents == EntryContents::Copy {
         return None;
     }
     sort_fields(pattern, index)?;
@@ -100,7 +122,7 @@ pub(super) fn scans_in_order(pattern: &SortPattern, access: &IndexAccess) -> Opt
         let first = |at: usize| if at < singled { bounds[at].first(1) } else { bounds[at].clone() };
         let fields: Vec<Intervals> = (0..bounds.len()).map(first).collect();
         if let Some(direction) = from_index::sort_direction(pattern, index, &fields) {
-            return Some(taken_apart(access, bounds, singled, direction));
+            return Some(Parts { singled, direction, count: scans });
         }
     }
     None

@@ -17,7 +17,8 @@ use crate::QueryError;
 pub struct ReturnedKey {
     fields: Vec<IndexField>,
     order: TextOrder,
-    bounds: Option<ScanBounds>,
+    /// One of them holds the key; none for keys without bounds.
+    bounds: Vec<ScanBounds>,
     direction: ScanDirection,
 }
 
@@ -36,12 +37,17 @@ impl ReturnedKey {
                 Some(ReturnedKey {
                     fields: vec![id],
                     order: TextOrder::SIMPLE,
-                    bounds: None,
+                    bounds: Vec::new(),
                     direction: ScanDirection::Forward,
                 })
             }
             Access::Index(access) => ReturnedKey::of_index(access),
-            Access::Merge(merge) => ReturnedKey::of_index(merge.scans.first()?),
+            Access::Merge(merge) => {
+                let first = merge.scans.first()?;
+                let of_index = merge.scans.iter().filter(|scan| scan.index.name == first.index.name);
+                let bounds = of_index.map(|scan| scan.bounds.clone()).collect();
+                ReturnedKey::of_index(first).map(|key| ReturnedKey { bounds, ..key })
+            }
             Access::Union(accesses) => ReturnedKey::of_index(accesses.first()?),
         }
     }
@@ -51,7 +57,7 @@ impl ReturnedKey {
         if index.hashed_field().is_some() || index.is_wildcard() || index.is_of_geometries() {
             return None;
         }
-        let (fields, bounds) = (index.fields.clone(), Some(bounds.clone()));
+        let (fields, bounds) = (index.fields.clone(), vec![bounds.clone()]);
         Some(ReturnedKey { fields, order: index.text_order.clone(), bounds, direction: *direction })
     }
 
@@ -67,20 +73,20 @@ impl ReturnedKey {
     }
 
     fn is_within(&self, key: &KeyValues) -> bool {
-        match &self.bounds {
-            None => true,
-            Some(ScanBounds::Keys { min, max }) => {
+        let is_within = |bounds: &ScanBounds| match bounds {
+            ScanBounds::Keys { min, max } => {
                 min.as_ref().is_none_or(|min| key.bytes >= *min)
                     && max.as_ref().is_none_or(|max| key.bytes < *max)
             }
-            Some(ScanBounds::Fields(bounds)) => {
+            ScanBounds::Fields(bounds) => {
                 let starts = std::iter::once(0).chain(key.ends.iter().copied());
                 let parts = starts.zip(&key.ends).map(|(start, end)| &key.bytes[start..*end]);
                 parts
                     .zip(bounds)
                     .all(|(part, bounds)| bounds.list().iter().any(|interval| interval.contains(part)))
             }
-        }
+        };
+        self.bounds.is_empty() || self.bounds.iter().any(is_within)
     }
 
     /// The values by which a document is sorted: of an array, the one that decides.

@@ -17,9 +17,10 @@ pub(super) fn of(mut candidates: Vec<Candidate>, estimates: &dyn Estimates) -> P
     let indexes = candidates.len() - 1;
     if indexes > 1
         && candidates.iter().all(|candidate| !matches!(candidate.plan.access, Access::Nothing))
-        && let Some(measured) = estimates::of_candidates(&candidates, estimates)
+        // The documents of the collection are counted only if its scan is a choice.
+        && let running = if best == indexes { candidates.len() } else { indexes }
+        && let Some(measured) = estimates::of_candidates(&candidates[..running], estimates)
     {
-        let running = if best == indexes { candidates.len() } else { indexes };
         best = cheapest_measured(&candidates, (&measured, &assumed), running);
     }
     let plan = candidates.swap_remove(best).plan;
@@ -49,6 +50,7 @@ fn cheapest_measured(
 fn costs(candidates: &[Candidate], works: &[Work]) -> Vec<f64> {
     // The most selective of all bounds is the best guess of how many documents match.
     let matching = works.iter().map(|work| work.found).fold(f64::INFINITY, f64::min);
+    // Those without numbers do not run.
     let pairs = candidates.iter().zip(works);
     pairs.map(|(candidate, work)| candidate.cost_of(*work, matching)).collect()
 }

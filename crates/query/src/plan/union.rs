@@ -6,11 +6,15 @@
 
 use super::candidate::{self, Candidate};
 use super::cost::{DocumentAccess, Order, Work};
-use super::estimates::{self, Estimates};
+use super::estimates::{self, AssumedShares, Estimates};
+use super::merge::SharedEntries;
 use super::usable_index::UsableIndex;
 use super::{Access, Coverage, FindSpecification, IndexAccess, MergeAccess, Plan, ScanBounds, ScanDirection};
 use super::{index_bounds, merge, predicates};
 use crate::filter::Node;
+
+/// Branches of an `$or` that are estimated one by one.
+const BRANCHES_ESTIMATED_MAX: usize = 16;
 
 /// The union for the first `$or` of the conjunction whose branches all have indexes.
 pub(super) fn of_branches(
@@ -50,14 +54,20 @@ pub(super) fn merge_of_branches(
 ) -> Option<Candidate> {
     let pattern = find.sort_pattern()?;
     let (at, scans, found) = nodes.iter().enumerate().find_map(|(at, node)| match node {
-        Node::Or(branches) => {
-            let mut scans = Vec::new();
+        Node::Or(branches) if branches.len() <= merge::SCANS_MAX => {
+            let estimates = affordable(branches, estimates);
+            let (mut scans, mut parts) = (Vec::new(), 0);
             let mut found = 0.0;
             for branch in branches {
                 let narrowing = narrowing(nodes, branch, indexes).into_iter();
                 let in_order: Vec<Narrowing> =
-                    narrowing.filter(|scan| merge::scans_in_order(pattern, &scan.access).is_some()).collect();
+                    narrowing.filter(|scan| merge::parts_in_order(pattern, &scan.access).is_some()).collect();
                 let best = best_of(in_order, estimates)?;
+                // They are made when it is known that they are not too many.
+                parts += merge::parts_in_order(pattern, &best.0.access)?.count;
+                if parts > merge::SCANS_MAX {
+                    return None;
+                }
                 scans.push(best.0);
                 found += best.1;
             }
@@ -74,7 +84,11 @@ pub(super) fn merge_of_branches(
     let left = nodes.iter().enumerate().filter(|(other, _)| !is_settled || *other != at);
     let residual: Vec<&Node> = left.map(|(_, node)| node).collect();
     let plan = Plan {
-        access: Access::Merge(Box::new(MergeAccess { scans, pattern: pattern.clone() })),
+        access: Access::Merge(Box::new(MergeAccess {
+            scans,
+            pattern: pattern.clone(),
+            entries: SharedEntries::Possible,
+        })),
         residual: candidate::residual_of(&residual),
         coverage: Coverage::Document,
         sort: None,
@@ -100,6 +114,7 @@ fn scans_of(
     indexes: &[UsableIndex<'_>],
     estimates: &dyn Estimates,
 ) -> Option<(Vec<IndexAccess>, f64)> {
+    let estimates = affordable(branches, estimates);
     let mut found = 0.0;
     let mut scans = Vec::with_capacity(branches.len());
     for branch in branches {
@@ -108,6 +123,11 @@ fn scans_of(
         scans.push(access);
     }
     Some((scans, found))
+}
+
+/// The estimates for the branches of an `$or`: of many, shares are assumed.
+fn affordable<'e>(branches: &[Node], estimates: &'e dyn Estimates) -> &'e dyn Estimates {
+    if branches.len() > BRANCHES_ESTIMATED_MAX { &AssumedShares } else { estimates }
 }
 
 /// The best scan for one branch, and the documents that it is thought to find.

@@ -421,7 +421,10 @@ impl Run {
         if self.random.pick(2) == 0 {
             // Blocks on disk have the old layout: they are read all the same, and rewritten as they are
             // touched.
+            // A store stays encrypted, or plain.
+            let encryption = self.options.encryption.take();
             self.options = random_options(&self.random);
+            self.options.encryption = encryption;
         }
         self.engine = Some(open_store(&self.simulation, &self.folder, &self.options));
     }

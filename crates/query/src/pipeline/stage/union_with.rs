@@ -31,6 +31,7 @@ struct Specification {
     /// `None`: the pipeline makes its own documents.
     collection: Option<String>,
     filter: Filter,
+    /// Without a search for words: the filter has answered it.
     pipeline: Pipeline,
 }
 
@@ -95,6 +96,7 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
         ));
     }
     let filter = Filter::parse(&pipeline.clone().split_pushdown().filter, &scope)?;
+    let pipeline = pipeline.behind_search().unwrap_or(pipeline);
     let specification = Specification { collection: collection.map(str::to_owned), filter, pipeline };
     Ok(Arc::new(UnionWith { specification: Arc::new(specification) }))
 }
