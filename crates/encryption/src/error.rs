@@ -105,6 +105,12 @@ pub enum EncryptionError {
         /// The file.
         path: PathBuf,
     },
+    /// There are data keys, and not the store that they are of.
+    #[error("{} has the keys of a store whose data file is missing: put the data file and the log back beside it, or keep it with them and make the store in an empty folder", path.display())]
+    KeysWithoutStore {
+        /// The file with the data keys.
+        path: PathBuf,
+    },
     /// The file with the data keys is damaged.
     #[error("{} is damaged: {problem}; put it back from a backup", path.display())]
     TableDamaged {

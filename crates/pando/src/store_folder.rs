@@ -7,7 +7,7 @@
 //! |---|---|
 //! | the data file of the engine | opened |
 //! | nothing, or only leftovers of a creation that was interrupted | made, where the caller allows it |
-//! | a log without its data file | refused: the data file is missing |
+//! | a log, or keys, without their data file | refused: the data file is missing |
 //! | any other file | refused by the name of the file |
 //!
 //! # Not here
@@ -72,6 +72,18 @@ pub enum FolderError {
         /// The name of the data file.
         file: &'static str,
     },
+    /// The keys are there without the data file.
+    #[error(
+        "the store in {} has its keys ('keys') and no data file ('{file}'): put the data file and the log back, or keep \
+         'keys' with them, because they cannot be read without it, and choose an empty or a new folder",
+        folder.display()
+    )]
+    KeysWithoutStore {
+        /// The folder.
+        folder: PathBuf,
+        /// The name of the data file.
+        file: &'static str,
+    },
     /// A restore into the folder was interrupted.
     #[error("the restore into {} was interrupted: run it again", folder.display())]
     RestoreUnfinished {
@@ -89,7 +101,7 @@ pub enum FolderError {
 }
 
 /// Files that tell where a foreign folder comes from.
-const OWNERS: [(&str, &str); 15] = [
+const OWNERS: [(&str, &str); 16] = [
     ("WiredTiger", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
     ("WiredTiger.wt", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
     ("mongod.lock", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
@@ -100,6 +112,7 @@ const OWNERS: [(&str, &str); 15] = [
     ("MANIFEST", ", a file of a backup (restore it with 'pando restore')"),
     ("MANIFEST.rocksdb", ", a file of a backup (restore it with 'pando restore --engine rocksdb')"),
     ("data.0000", ", the data file of the engine betree (open the store with --engine betree)"),
+    ("keys", ", the keys of a store of the engine betree"),
     ("data.mdb", ", the data file of LMDB (open a store of Pando with --engine lmdb)"),
     ("rocksdb", ", the folder of the engine rocksdb (open the store with --engine rocksdb)"),
     ("wiredtiger", ", the folder of the engine wiredtiger (open the store with --engine wiredtiger)"),
@@ -110,12 +123,13 @@ const OWNERS: [(&str, &str); 15] = [
 /// older ones.
 pub const AUDIT_NAME: &str = "audit.json";
 /// Names that say nothing of an owner: the lock and the socket of a server, sorted files of queries and
-/// transactions, keys of a store that was never finished, and the folder that some file systems have at
-/// their root.
-const LEFTOVERS: [&str; 7] = ["LOCK", SOCKET_NAME, "scratch", "spill", "keys", "keys.new", "lost+found"];
+/// transactions, keys that were never in use, and the folder that some file systems have at their root.
+const LEFTOVERS: [&str; 6] = ["LOCK", SOCKET_NAME, "scratch", "spill", "keys.new", "lost+found"];
 /// The name of the unix socket of a server, in the folder of its store.
 pub const SOCKET_NAME: &str = "pando.sock";
 const LOG: &str = "wal";
+/// The keys of an encrypted store. They are a leftover only beside its unfinished data file.
+const KEYS: &str = "keys";
 /// The suffix of a data file that is being made.
 const UNFINISHED_SUFFIX: &str = ".new";
 
@@ -207,7 +221,8 @@ fn check_vacant(folder: &Path, data_file: &'static str, names: &[String]) -> Res
     let unfinished = format!("{data_file}{UNFINISHED_SUFFIX}");
     let foreign: Vec<&String> = names
         .iter()
-        .filter(|name| !LEFTOVERS.contains(&name.as_str()) && **name != unfinished && *name != LOG)
+        .filter(|name| !LEFTOVERS.contains(&name.as_str()) && **name != unfinished)
+        .filter(|name| *name != LOG && !(*name == KEYS && EngineName::Betree.data_file() == Some(data_file)))
         // The server opens its audit trail before the store, so that opening is an event.
         .filter(|name| !name.starts_with(AUDIT_NAME))
         .collect();
@@ -220,6 +235,9 @@ fn check_vacant(folder: &Path, data_file: &'static str, names: &[String]) -> Res
     match (has(LOG), has(&unfinished)) {
         (true, true) => Err(FolderError::RestoreUnfinished { folder: folder.to_owned() }),
         (true, false) => Err(FolderError::DataFileMissing { folder: folder.to_owned(), file: data_file }),
+        (false, false) if has(KEYS) => {
+            Err(FolderError::KeysWithoutStore { folder: folder.to_owned(), file: data_file })
+        }
         (false, _) => Ok(()),
     }
 }
@@ -302,6 +320,18 @@ mod tests {
             assert!(refused.contains("'data.0000'") && refused.contains("restore"), "{refused}");
             let refused = look(&["data.0000.new", "wal"], missing).expect_err("half a restore");
             assert!(refused.contains("was interrupted"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn keys_without_their_data_file_are_not_taken_for_an_empty_folder() {
+        assert_eq!(look(&["LOCK", "data.0000.new", "keys"], MissingStore::Create), Ok(FolderState::Vacant));
+        assert_eq!(look(&["LOCK", "keys.new"], MissingStore::Create), Ok(FolderState::Vacant));
+        for missing in [MissingStore::Create, MissingStore::Refuse] {
+            for files in [&["LOCK", "keys"][..], &["keys", "keys.new", "scratch"]] {
+                let refused = look(files, missing).expect_err("the keys of a store that was moved away");
+                assert!(refused.contains("'keys'") && refused.contains("'data.0000'"), "{refused}");
+            }
         }
     }
 

@@ -177,6 +177,51 @@ fn keys_that_do_not_fit_are_refused_with_the_cure() {
 }
 
 #[test]
+fn keys_that_stayed_behind_are_never_written_over() {
+    let simulation = filled(12, Some(encryption(1, Cipher::Aes256Gcm)));
+    let environment = &simulation.environment;
+    let keys = content(environment, Path::new("/store/keys"));
+    let moved = content(environment, Path::new("/store/data.0000"));
+    environment.files().remove(Path::new("/store/data.0000")).expect("the file is there");
+    for key in [Some(encryption(1, Cipher::Aes256Gcm)), Some(encryption(2, Cipher::Aes256Gcm)), None] {
+        let error = open(environment, key).err().expect("the keys of another store are there");
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+        assert!(error.to_string().contains("/store/keys"), "{error}");
+    }
+    assert_eq!(content(environment, Path::new("/store/keys")), keys);
+    let put_back =
+        environment.files().open(Path::new("/store/data.0000"), OpenMode::CreateOrOpen, Access::Buffered);
+    put_back.and_then(|file| file.write_all_at(&moved, 0)).expect("the data file is put back");
+    let engine = open(environment, Some(encryption(1, Cipher::Aes256Gcm))).expect("all is there again");
+    assert!(read_all(&engine).expect("all is readable") > 300);
+}
+
+#[test]
+fn a_creation_that_is_cut_at_any_call_begins_anew() {
+    let mut interrupted = 0;
+    for call in 1..200 {
+        let simulation = Environment::simulated(call);
+        simulation.disk.crash_at_call(call);
+        let opened = open(&simulation.environment, Some(encryption(1, Cipher::Aes256Gcm)));
+        let is_whole = opened.is_ok();
+        drop(opened);
+        simulation.disk.crash(call);
+        simulation.tasks.forget_all();
+        let files = simulation.environment.files();
+        let has = |name: &str| files.exists(&Path::new(FOLDER).join(name)).expect("the folder is read");
+        assert!(!has("keys") || has("data.0000.new") || has("data.0000"), "call {call}");
+        interrupted += u32::from(has("keys") && !has("data.0000"));
+        let engine = open(&simulation.environment, Some(encryption(1, Cipher::Aes256Gcm)));
+        engine.expect("a creation begins anew").close().expect("stores close");
+        if is_whole {
+            assert!(interrupted > 0, "no crash came between the keys and the data file");
+            return;
+        }
+    }
+    panic!("no creation was whole");
+}
+
+#[test]
 fn a_backup_is_restored_with_its_key_alone() {
     let (right, wrong) = (encryption(1, Cipher::Aes256Gcm), encryption(2, Cipher::Aes256Gcm));
     let simulation = filled(8, Some(right.clone()));

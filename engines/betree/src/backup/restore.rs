@@ -159,6 +159,8 @@ fn build(
     let store = StoreId::new(name);
     adopt_log(environment, last, to, store)?;
     if let Some(vault) = vault {
+        // The name of the data file is durable first, so that no crash leaves the keys alone.
+        files.sync_dir(to).map_err(failed)?;
         vault.write_table(environment, to).map_err(|error| BackupError::of_keys(to, error))?;
     }
     let superblock = last.manifest.superblock.of_new_store(store, end).sealed_by(vault);

@@ -23,7 +23,7 @@ use super::allocator::{Allocator, BlockLength, Fragment, Purpose, block_start};
 use super::checkpoint::DurableState;
 use super::interval_set::IntervalSet;
 use super::space_change::units_of;
-use super::store_keys::open_vault;
+use super::store_keys::{create_vault, open_vault, refuse_keys_without_store};
 use super::superblock::FeatureMasks;
 use super::superblock_slots::{HEAD_UNITS, Slot, read_slots, write_slot};
 use super::traffic::Traffic;
@@ -160,11 +160,11 @@ impl BlockStore {
         }
         let path = folder.join(FileId::FIRST.name());
         let unfinished = folder.join(FileId::FIRST.name() + UNFINISHED_SUFFIX);
+        refuse_keys_without_store(environment, folder, &unfinished)?;
         let file = files.open(&unfinished, OpenMode::CreateOrOpen, options.access)?;
         file.set_length(0)?;
         file.allocate(0, HEAD_UNITS * UNIT_BYTES)?;
-        let vault = options.encryption.as_ref();
-        let vault = vault.map(|encryption| Vault::create(environment, folder, encryption)).transpose()?;
+        let vault = create_vault(environment, folder, options.encryption.as_ref())?;
         let superblock = first_superblock(environment, vault.as_deref());
         write_slot(file.as_ref(), Slot::A, &superblock)?;
         file.sync_data()?;

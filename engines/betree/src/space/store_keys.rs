@@ -1,9 +1,9 @@
-//! The keys of a store: of one that is opened, and their rotation in one that is not.
+//! The keys of a store: of one that is made or opened, and their rotation in one that is not.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use pando_encryption::{Encryption, EncryptionError, Vault};
+use pando_encryption::{Encryption, EncryptionError, KEY_TABLE_FILE, Vault};
 use pando_environment::{Access, Environment, OpenMode};
 use pando_storage::StorageError;
 
@@ -25,6 +25,33 @@ pub(super) fn open_vault(
         (Some(_), false) => Err(EncryptionError::StoreIsPlain { folder: folder.to_owned() }),
         (Some(encryption), true) => Vault::open(environment, folder, encryption).map(Some),
     }
+}
+
+/// Refuses a new store over the keys of another one. An operator who moves a store away may forget them, and
+/// no byte of it can be read without them. Keys of a creation that was interrupted have its unfinished data
+/// file beside them.
+pub(super) fn refuse_keys_without_store(
+    environment: &Environment,
+    folder: &Path,
+    unfinished: &Path,
+) -> Result<(), SpaceError> {
+    let (files, path) = (environment.files(), folder.join(KEY_TABLE_FILE));
+    if files.exists(&path)? && !files.exists(unfinished)? {
+        return Err(EncryptionError::KeysWithoutStore { path }.into());
+    }
+    Ok(())
+}
+
+/// The keys of a new store, if it is to be encrypted. Its unfinished data file is there.
+pub(super) fn create_vault(
+    environment: &Environment,
+    folder: &Path,
+    encryption: Option<&Encryption>,
+) -> Result<Option<Arc<Vault>>, SpaceError> {
+    let Some(encryption) = encryption else { return Ok(None) };
+    // The name of the data file is durable before that of the keys, so that no crash leaves these alone.
+    environment.files().sync_dir(folder)?;
+    Ok(Some(Vault::create(environment, folder, encryption)?))
 }
 
 /// The data keys of a store after a rotation.
