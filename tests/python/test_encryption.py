@@ -99,6 +99,9 @@ def test_keys_rotate_and_may_come_from_a_command(tmp_path):
     rotate = ["key", "rotate", "--data", tmp_path / "data"]
     wrong = pando(*rotate, "--encryption-key-file", new, "--new-encryption-key-file", old)
     assert wrong.returncode == 1 and "does not have the master key" in wrong.stderr
+    twin = key_file(tmp_path, "twin.key", "5a")
+    same = pando(*rotate, "--encryption-key-file", old, "--new-encryption-key-file", twin, "--new-data-key")
+    assert same.returncode == 1 and "twin.key has the master key that the store has already" in same.stderr
     done = pando(*rotate, "--encryption-key-file", old, "--new-encryption-key-file", new, "--new-data-key")
     assert done.returncode == 0 and "2 data keys" in done.stdout, done.stderr
     assert "does not have the master key" in refusal(tmp_path / "data", "--encryption-key-file", old)

@@ -105,6 +105,20 @@ pub enum EncryptionError {
         /// The file.
         path: PathBuf,
     },
+    /// The new file with the data keys is in place, and a loss of power may bring the former one back.
+    #[error("{} was replaced, and is not durable yet ({source}): after a loss of power the former one may be back; keep both master keys, the former and the new one, until a rotation succeeds", path.display())]
+    TableNotDurable {
+        /// The file.
+        path: PathBuf,
+        /// The error of the device.
+        source: EnvironmentError,
+    },
+    /// The new master key is the present one.
+    #[error("{origin} has the master key that the store has already: name another key; nothing has changed")]
+    SameKey {
+        /// The source of the key.
+        origin: String,
+    },
     /// There are data keys, and not the store that they are of.
     #[error("{} has the keys of a store whose data file is missing: put the data file and the log back beside it, or keep it with them and make the store in an empty folder", path.display())]
     KeysWithoutStore {

@@ -22,7 +22,7 @@
 
 use std::path::Path;
 
-use pando_environment::{Access, Environment, EnvironmentError, OpenMode};
+use pando_environment::{Access, Environment, OpenMode};
 use xxhash_rust::xxh3::xxh3_64;
 use zeroize::Zeroizing;
 
@@ -123,8 +123,21 @@ impl KeyTable {
         folder: &Path,
         encryption: &Encryption,
     ) -> Result<(), EncryptionError> {
-        let bytes = self.encode(&encryption.source.master_key(&self.id)?)?;
-        Ok(replace(environment, folder, &bytes)?)
+        self.write_under(&encryption.source.master_key(&self.id)?, environment, folder)
+    }
+
+    /// The same with the master key at hand.
+    ///
+    /// # Errors
+    /// After [`EncryptionError::TableNotDurable`] either table may be in place; after any other error it is the
+    /// former one.
+    pub(crate) fn write_under(
+        &self,
+        master: &SecretKey,
+        environment: &Environment,
+        folder: &Path,
+    ) -> Result<(), EncryptionError> {
+        replace(environment, folder, &self.encode(master)?)
     }
 
     fn encode(&self, master: &SecretKey) -> Result<Vec<u8>, EncryptionError> {
@@ -155,16 +168,16 @@ impl KeyTable {
     }
 }
 
-fn replace(environment: &Environment, folder: &Path, bytes: &[u8]) -> Result<(), EnvironmentError> {
-    let files = environment.files();
+fn replace(environment: &Environment, folder: &Path, bytes: &[u8]) -> Result<(), EncryptionError> {
+    let (files, path) = (environment.files(), folder.join(FILE));
     let unfinished = folder.join(UNFINISHED_FILE);
     let file = files.open(&unfinished, OpenMode::CreateOrOpen, Access::Buffered)?;
     file.set_length(0)?;
     file.write_all_at(bytes, 0)?;
     file.sync_data()?;
     drop(file);
-    files.rename(&unfinished, &folder.join(FILE))?;
-    files.sync_dir(folder)
+    files.rename(&unfinished, &path)?;
+    files.sync_dir(folder).map_err(|source| EncryptionError::TableNotDurable { path, source })
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -35,6 +35,11 @@ impl SecretKey {
         Ok(SecretKey(key))
     }
 
+    /// Whether two keys are one, in a time that does not tell where they differ.
+    pub(crate) fn is(&self, other: &SecretKey) -> bool {
+        self.0.iter().zip(other.0.iter()).fold(0, |differing, (one, other)| differing | (one ^ other)) == 0
+    }
+
     pub(crate) fn bytes(&self) -> &[u8; KEY_BYTES] {
         &self.0
     }
@@ -61,6 +66,11 @@ mod tests {
         let key = SecretKey::from_bytes(&[0x5a; 32]).unwrap();
         assert_eq!(format!("{key:?}"), "SecretKey");
         let (one, other) = (SecretKey::random().unwrap(), SecretKey::random().unwrap());
-        assert_ne!(one.bytes(), other.bytes());
+        assert!(one.is(&one) && !one.is(&other));
+        for at in 0..KEY_BYTES {
+            let mut near = *one.bytes();
+            near[at] ^= 1;
+            assert!(!one.is(&SecretKey::from_bytes(&near).unwrap()), "byte {at}");
+        }
     }
 }

@@ -158,30 +158,33 @@ impl Vault {
         kept.table.keys.iter().map(facts).collect()
     }
 
-    /// Wraps all data keys under another master key. The former one opens the store no longer.
+    /// Wraps all data keys under another master key, or makes a new data key, which seals everything from now
+    /// on, or does both in one step. The former master key opens the store no longer. The caller knows that no
+    /// later block is born before the generation `since` of the data key.
     ///
     /// # Errors
-    /// The master key cannot be had, or the table cannot be written; the former one stays in force then.
-    pub fn wrap_again(&self, encryption: &Encryption) -> Result<(), EncryptionError> {
+    /// A master key cannot be had, the new one is the present one, there are too many data keys, or the table
+    /// cannot be written. Nothing has changed then, but for [`EncryptionError::TableNotDurable`].
+    pub fn rotate(&self, master: Option<&Encryption>, since: Option<u64>) -> Result<(), EncryptionError> {
         let mut kept = self.kept.lock();
-        let id = encryption.source.id_for_new().to_owned();
-        let table = KeyTable { id, ..kept.table.clone() };
-        table.write(&self.environment, &self.folder, encryption)?;
-        *kept = Kept { table, encryption: encryption.clone() };
+        let (mut table, mut encryption) = (kept.table.clone(), kept.encryption.clone());
+        let mut master_key = encryption.source.master_key(&table.id)?;
+        if let Some(new) = master {
+            new.source.id_for_new().clone_into(&mut table.id);
+            let new_key = new.source.master_key(&table.id)?;
+            if new_key.is(&master_key) {
+                return Err(EncryptionError::SameKey { origin: new.source.describe() });
+            }
+            (master_key, encryption) = (new_key, new.clone());
+        }
+        if let Some(generation) = since {
+            table.add(self.environment.clock().wall().millis(), generation)?;
+        }
+        table.write_under(&master_key, &self.environment, &self.folder)?;
+        // Durable before the first use: a key that only memory has would lose what it seals.
+        self.ready.store(Arc::new(ReadyKeys::of(&table)));
+        *kept = Kept { table, encryption };
         Ok(())
-    }
-
-    /// Makes a new data key, which seals everything from now on. The caller knows that no later block is
-    /// born before this generation. Returns its number.
-    ///
-    /// # Errors
-    /// There are too many keys, or the table cannot be written; nothing has changed then.
-    pub fn add_data_key(&self, since_generation: u64) -> Result<u32, EncryptionError> {
-        let mut kept = self.kept.lock();
-        let mut table = kept.table.clone();
-        let number = table.add(self.environment.clock().wall().millis(), since_generation)?;
-        self.replace(&mut kept, table)?;
-        Ok(number)
     }
 
     /// Forgets all data keys before this one. The caller knows that they have sealed none of the bytes that
@@ -196,7 +199,9 @@ impl Vault {
         table.keys.retain(|key| key.number >= number.min(newest));
         let forgotten = kept.table.keys.len() - table.keys.len();
         if forgotten > 0 {
-            self.replace(&mut kept, table)?;
+            table.write(&self.environment, &self.folder, &kept.encryption)?;
+            self.ready.store(Arc::new(ReadyKeys::of(&table)));
+            kept.table = table;
         }
         Ok(forgotten)
     }
@@ -208,14 +213,6 @@ impl Vault {
     pub fn write_table(&self, environment: &Environment, folder: &Path) -> Result<(), EncryptionError> {
         let kept = self.kept.lock();
         kept.table.write(environment, folder, &kept.encryption)
-    }
-
-    fn replace(&self, kept: &mut Kept, table: KeyTable) -> Result<(), EncryptionError> {
-        // Durable before the first use: a key that only memory has would lose what it seals.
-        table.write(&self.environment, &self.folder, &kept.encryption)?;
-        self.ready.store(Arc::new(ReadyKeys::of(&table)));
-        kept.table = table;
-        Ok(())
     }
 }
 
@@ -235,6 +232,9 @@ impl fmt::Debug for Vault {
 
 #[cfg(test)]
 mod tests {
+    use pando_environment::Operation;
+    use pando_environment::simulated::{Fault, FaultRule};
+
     use super::*;
     use crate::{HeldKey, SecretKey};
 
@@ -279,9 +279,9 @@ mod tests {
         let (first, second) = (encryption(1, Cipher::Aes256Gcm), encryption(2, Cipher::ChaCha20Poly1305));
         let vault = Vault::create(&environment, folder, &first).unwrap();
         let old = sealed(&vault, b"", b"old");
-        assert_eq!(vault.add_data_key(5).unwrap(), 2);
+        vault.rotate(None, Some(5)).unwrap();
         let new = sealed(&vault, b"", b"new");
-        vault.wrap_again(&second).unwrap();
+        vault.rotate(Some(&second), None).unwrap();
         drop(vault);
         let error = Vault::open(&environment, folder, &first).unwrap_err();
         assert!(matches!(error, EncryptionError::WrongKey { .. }), "{error}");
@@ -294,5 +294,67 @@ mod tests {
         let numbers: Vec<u32> = vault.data_keys().iter().map(|key| key.number).collect();
         assert_eq!(numbers, [2]);
         assert_eq!(vault.forget_before(9).unwrap(), 0, "the newest key stays");
+    }
+
+    fn numbers(vault: &Vault) -> Vec<u32> {
+        vault.data_keys().iter().map(|key| key.number).collect()
+    }
+
+    #[test]
+    fn a_rotation_changes_both_keys_or_neither() {
+        let (first, second) = (encryption(1, Cipher::Aes256Gcm), encryption(2, Cipher::Aes256Gcm));
+        let folder = Path::new("/store");
+        let faults =
+            [Operation::Open, Operation::Length, Operation::Write, Operation::Sync, Operation::Rename];
+        for operation in faults {
+            let simulation = Environment::simulated(3);
+            let environment = &simulation.environment;
+            environment.files().create_dir(folder).unwrap();
+            let vault = Vault::create(environment, folder, &first).unwrap();
+            let rule = FaultRule::new(operation, Fault::InputOutputError);
+            simulation.disk.inject(rule.on(if operation == Operation::Rename { "" } else { "keys.new" }));
+            let error = vault.rotate(Some(&second), Some(7)).unwrap_err();
+            assert!(matches!(error, EncryptionError::Environment(_)), "{operation:?}: {error}");
+            assert_eq!(numbers(&vault), [1]);
+            assert_eq!(numbers(&Vault::open(environment, folder, &first).unwrap()), [1]);
+            assert!(Vault::open(environment, folder, &second).is_err());
+            vault.rotate(Some(&second), Some(7)).unwrap();
+            assert_eq!(numbers(&Vault::open(environment, folder, &second).unwrap()), [1, 2]);
+        }
+    }
+
+    #[test]
+    fn too_many_data_keys_leave_the_master_key_as_it_was() {
+        let (first, second) = (encryption(1, Cipher::Aes256Gcm), encryption(2, Cipher::Aes256Gcm));
+        let (environment, folder) = (Environment::simulated(4).environment, Path::new("/store"));
+        environment.files().create_dir(folder).unwrap();
+        let vault = Vault::create(&environment, folder, &first).unwrap();
+        while vault.kept.lock().table.add(0, 0).is_ok() {}
+        let error = vault.rotate(Some(&second), Some(1)).unwrap_err();
+        assert!(matches!(error, EncryptionError::TooManyKeys { .. }), "{error}");
+        assert!(Vault::open(&environment, folder, &first).is_ok());
+    }
+
+    #[test]
+    fn a_table_that_is_not_durable_has_both_master_keys_kept() {
+        let simulation = Environment::simulated(5);
+        let (environment, folder) = (&simulation.environment, Path::new("/store"));
+        environment.files().create_dir(folder).unwrap();
+        let vault = Vault::create(environment, folder, &encryption(1, Cipher::Aes256Gcm)).unwrap();
+        simulation.disk.inject(FaultRule::new(Operation::SyncFolder, Fault::InputOutputError));
+        let second = encryption(2, Cipher::Aes256Gcm);
+        let error = vault.rotate(Some(&second), None).unwrap_err();
+        assert!(error.to_string().contains("keep both master keys"), "{error}");
+        assert!(Vault::open(environment, folder, &second).is_ok(), "the new table is in place");
+    }
+
+    #[test]
+    fn a_rotation_to_the_present_master_key_is_refused() {
+        let (environment, folder) = (Environment::simulated(6).environment, Path::new("/store"));
+        environment.files().create_dir(folder).unwrap();
+        let vault = Vault::create(&environment, folder, &encryption(1, Cipher::Aes256Gcm)).unwrap();
+        let error = vault.rotate(Some(&encryption(1, Cipher::ChaCha20Poly1305)), Some(1)).unwrap_err();
+        assert!(matches!(error, EncryptionError::SameKey { .. }), "{error}");
+        assert_eq!(numbers(&vault), [1], "nothing has changed");
     }
 }

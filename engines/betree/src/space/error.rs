@@ -183,7 +183,9 @@ impl SpaceError {
 pub(crate) fn encryption_kind(error: &EncryptionError) -> ErrorKind {
     match error {
         EncryptionError::TableDamaged { .. } | EncryptionError::TableMissing { .. } => ErrorKind::Corrupt,
-        EncryptionError::Environment(_) | EncryptionError::NoRandomBytes => ErrorKind::Io,
+        EncryptionError::Environment(_)
+        | EncryptionError::TableNotDurable { .. }
+        | EncryptionError::NoRandomBytes => ErrorKind::Io,
         _ => ErrorKind::InvalidInput,
     }
 }

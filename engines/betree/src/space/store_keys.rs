@@ -67,7 +67,8 @@ pub enum DataKeys {
 /// any more; backups that were made before still take it. Returns the number of data keys.
 ///
 /// # Errors
-/// There is no encrypted store, it is open elsewhere, or a key cannot be had or is not the one of the store.
+/// There is no encrypted store, it is open elsewhere, or a key cannot be had or is not the one of the store;
+/// or the new master key is the present one.
 pub fn rotate_keys(
     environment: &Environment,
     folder: &Path,
@@ -96,11 +97,9 @@ fn rotate(
         return Err(SpaceError::SuperblockSeal { path });
     }
     let Some(vault) = vault else { return Ok(0) };
-    if let Some(new) = new {
-        vault.wrap_again(new)?;
-    }
-    if data_keys == DataKeys::Added {
-        vault.add_data_key(superblock.generation().get())?;
+    let since = (data_keys == DataKeys::Added).then(|| superblock.generation().get());
+    if new.is_some() || since.is_some() {
+        vault.rotate(new, since)?;
     }
     Ok(vault.data_keys().len())
 }
