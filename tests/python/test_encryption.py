@@ -119,5 +119,41 @@ def test_keys_rotate_and_may_come_from_a_command(tmp_path):
     assert "exit status: 3" in refusal(tmp_path / "data", "--encryption-key-command", str(hook))
 
 
+def test_a_key_that_would_have_no_effect_is_a_usage_error(tmp_path):
+    key, uri = key_file(tmp_path), "mongodb://127.0.0.1:1"
+    for command in (
+        ["verify", "--uri", uri],
+        ["export", "--uri", uri, "--db", "shop", "--collection", "people"],
+        ["export", "--host", "127.0.0.1:1", "--db", "shop", "--collection", "people"],
+        ["import", "--db", "shop", "--collection", "people"],
+        ["user", "list", "--uri", uri],
+        ["backup", "--uri", uri, "--to", tmp_path / "backup"],
+        ["copy", "--from", tmp_path / "data", "--to", uri],
+    ):
+        refused = pando(*command, "--encryption-key-file", key)
+        assert refused.returncode == 2 and "a server has its own" in refused.stderr, (command, refused.stderr)
+    refused = pando("copy", "--from", uri, "--to", tmp_path / "data", "--from-encryption-key-file", key)
+    assert refused.returncode == 2 and "--from-encryption-key-file" in refused.stderr
+    refused = pando("copy", "--from", uri, "--to", tmp_path / "data", "--encryption-cipher", "AES256-GCM")
+    assert refused.returncode == 2 and "needs a key" in refused.stderr
+
+
+def test_keys_that_stayed_behind_are_not_written_over(tmp_path):
+    key = key_file(tmp_path)
+    server = Server(tmp_path / "data", "--encryption-key-file", key).start()
+    fill(server)
+    assert server.stop() == 0
+    kept = (tmp_path / "data" / "keys").read_bytes()
+    for name in ("data.0000", "wal"):
+        (tmp_path / "data" / name).rename(tmp_path / name)
+    for arguments in (["--encryption-key-file", key], []):
+        assert "has its keys ('keys') and no data file" in refusal(tmp_path / "data", *arguments)
+    assert (tmp_path / "data" / "keys").read_bytes() == kept
+    for name in ("data.0000", "wal"):
+        (tmp_path / name).rename(tmp_path / "data" / name)
+    server = Server(tmp_path / "data", "--encryption-key-file", key).start()
+    assert server.stop() == 0
+
+
 def test_other_engines_refuse_a_key(tmp_path):
     assert "does not encrypt" in refusal(tmp_path / "data", "--encryption-key-file", key_file(tmp_path), engine="memory")

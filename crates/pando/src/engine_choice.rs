@@ -137,6 +137,19 @@ fn query_memory(
     })
 }
 
+/// Refuses a key for an engine that would not encrypt with it.
+pub(crate) fn refuse_key(engine: EngineName, options: &EngineOptions) -> Result<(), OpenError> {
+    if options.encryption.is_none() || engine == EngineName::Betree {
+        return Ok(());
+    }
+    Err(format!(
+        "the engine '{}' does not encrypt its files: choose the engine betree, or an encrypted device, and leave the \
+         encryption options out",
+        engine.as_str()
+    )
+    .into())
+}
+
 pub(crate) fn open_engine(
     engine: EngineName,
     folder: &Path,
@@ -144,14 +157,7 @@ pub(crate) fn open_engine(
     environment: &Environment,
 ) -> Result<SharedEngine, OpenError> {
     inspect(environment, engine, folder, MissingStore::Create)?;
-    if options.encryption.is_some() && engine != EngineName::Betree {
-        return Err(format!(
-            "the engine '{}' does not encrypt its files: choose the engine betree, or an encrypted device, and leave the \
-             encryption options out",
-            engine.as_str()
-        )
-        .into());
-    }
+    refuse_key(engine, options)?;
     match engine {
         EngineName::Memory => {
             if let Some((name, _)) = options.named.first() {

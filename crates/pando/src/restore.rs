@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use pando_commands::restore_emulated_backup;
 use pando_environment::Environment;
 
-use crate::engine_choice::open_engine;
+use crate::engine_choice::{open_engine, refuse_key};
 use crate::store_folder::check_restore_target;
 use crate::{EngineName, EngineOptions, Error};
 
@@ -22,6 +22,7 @@ pub fn restore_store(
     options: &EngineOptions,
 ) -> Result<(), Error> {
     let environment = Environment::real();
+    refuse_key(engine, options).map_err(Error::Restore)?;
     check_restore_target(&environment, engine, to).map_err(|error| Error::Restore(error.into()))?;
     let outcome = match engine {
         EngineName::Betree => {
@@ -50,6 +51,29 @@ fn only_backup(engine: EngineName, backups: &[PathBuf]) -> Result<&Path, Error> 
         _ => {
             let message = format!("a backup of {} is always full: name one", engine.as_str());
             Err(Error::Restore(message.into()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pando_encryption::{Cipher, Encryption, HeldKey, SecretKey};
+
+    use super::*;
+
+    #[test]
+    fn a_key_for_an_engine_that_does_not_encrypt_is_refused() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let key = SecretKey::from_bytes(&[1; 32]).expect("a key has 32 bytes");
+        let encryption = Encryption { cipher: Cipher::default(), source: Arc::new(HeldKey::new(key)) };
+        let options = EngineOptions { encryption: Some(encryption), ..EngineOptions::default() };
+        for engine in EngineName::ALL.iter().filter(|engine| **engine != EngineName::Betree) {
+            let backups = [folder.path().join("backup")];
+            let refused = restore_store(*engine, &backups, &folder.path().join("to"), &options);
+            let Err(Error::Restore(cause)) = refused else { panic!("{engine:?} took a key: {refused:?}") };
+            assert!(cause.to_string().contains("does not encrypt"), "{engine:?}: {cause}");
         }
     }
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 use pando_commands::{CATALOG_TREE, CheckRequest, CollectionReport, CommandsOptions, TreeOwners};
 use pando_environment::Environment;
 
-use crate::engine_choice::open_engine;
+use crate::engine_choice::{open_engine, refuse_key};
 use crate::store_folder::{engine_of_folder, inspect};
 use crate::{EngineName, EngineOptions, Error, MissingStore, open_commands};
 
@@ -66,6 +66,7 @@ pub fn verify_store_with(
 ) -> Result<StoreReport, Error> {
     let (environment, engine) = (Environment::real(), engine_of_folder(folder));
     inspect(&environment, engine, folder, MissingStore::Refuse).map_err(|error| Error::Open(error.into()))?;
+    refuse_key(engine, options).map_err(Error::Open)?;
     let mut report = match engine {
         EngineName::Betree => check_blocks(&environment, folder, options)?,
         #[cfg(feature = "engine-wiredtiger")]

@@ -6,11 +6,10 @@ use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use pando_encryption::Encryption;
 use pandodb::EngineName;
 use serde_json::json;
 
-use super::encryption_arguments::{OF_SOURCE, OF_STORE};
+use super::encryption_arguments::{EncryptionArguments, OF_SOURCE, OF_STORE};
 use super::failure::UsageError;
 use super::import_report::{Words, as_json, stopped_lines, summary};
 use super::output::print_line;
@@ -128,8 +127,8 @@ fn write_arguments() -> Vec<Arg> {
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let text = |name| matches.get_one::<String>(name).cloned();
-    let from = store_of(&required(matches, "from"), OF_SOURCE.load(matches)?)?;
-    let to = store_of(&required(matches, "to"), OF_STORE.load(matches)?)?;
+    let from = with_keys(store_of(&required(matches, "from"))?, &OF_SOURCE, matches)?;
+    let to = with_keys(store_of(&required(matches, "to"))?, &OF_STORE, matches)?;
     let database = database(matches, &from, &to)?;
     let mode = text("mode").and_then(|name| WriteMode::of_name(&name)).unwrap_or_default();
     let engine = matches.get_one::<EngineName>("engine").copied();
@@ -264,7 +263,7 @@ fn result_json(copied: &Copied, mode: WriteMode) -> serde_json::Value {
 }
 
 /// A connection string, or a folder.
-fn store_of(text: &str, encryption: Option<Encryption>) -> Result<TargetChoice, UsageError> {
+fn store_of(text: &str) -> Result<TargetChoice, UsageError> {
     if text.contains("://") {
         return Ok(TargetChoice::Uri(text.to_owned()));
     }
@@ -274,7 +273,20 @@ fn store_of(text: &str, encryption: Option<Encryption>) -> Result<TargetChoice, 
             "'{text}' is no folder; if it is a server, write mongodb://{text}"
         )));
     }
-    Ok(TargetChoice::Data(DataFolder::new(text, encryption)))
+    Ok(TargetChoice::Data(DataFolder::from(text)))
+}
+
+/// A folder with the keys of its store. A server has its own.
+fn with_keys(
+    mut store: TargetChoice,
+    keys: &EncryptionArguments,
+    matches: &ArgMatches,
+) -> Result<TargetChoice, Box<dyn Error>> {
+    match &mut store {
+        TargetChoice::Uri(_) => keys.refuse_for_server(matches)?,
+        TargetChoice::Data(folder) => folder.encryption = keys.load(matches)?,
+    }
+    Ok(store)
 }
 
 /// The database to copy. Collections keep their names, so that the target's connection string names no other.
@@ -306,15 +318,15 @@ mod tests {
 
     fn chosen(arguments: &[&str]) -> Result<Option<String>, String> {
         let matches = command().try_get_matches_from([&["copy"], arguments].concat()).unwrap();
-        let [from, to] = ["from", "to"].map(|name| store_of(&required(&matches, name), None).unwrap());
+        let [from, to] = ["from", "to"].map(|name| store_of(&required(&matches, name)).unwrap());
         database(&matches, &from, &to).map_err(|error| error.to_string())
     }
 
     #[test]
     fn a_store_is_a_connection_string_or_a_folder_and_a_bare_address_is_neither() {
-        assert!(matches!(store_of("mongodb://a", None), Ok(TargetChoice::Uri(_))));
-        assert!(matches!(store_of("./data", None), Ok(TargetChoice::Data(_))));
-        let error = store_of("localhost:27017", None).unwrap_err().to_string();
+        assert!(matches!(store_of("mongodb://a"), Ok(TargetChoice::Uri(_))));
+        assert!(matches!(store_of("./data"), Ok(TargetChoice::Data(_))));
+        let error = store_of("localhost:27017").unwrap_err().to_string();
         assert!(error.contains("mongodb://localhost:27017"), "{error}");
     }
 

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches};
 use pando_encryption::{Cipher, Encryption};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
+use super::failure::UsageError;
 use crate::configuration::EncryptionChoice;
 
 /// The names of arguments, for one store.
@@ -13,7 +15,8 @@ pub(super) struct EncryptionArguments {
     key_file: &'static str,
     key_command: &'static str,
     key_id: &'static str,
-    cipher: &'static str,
+    /// None where the command makes no store.
+    cipher: Option<&'static str>,
 }
 
 /// The store of the command; of a copy, the target.
@@ -21,35 +24,49 @@ pub(super) const OF_STORE: EncryptionArguments = EncryptionArguments {
     key_file: "encryption-key-file",
     key_command: "encryption-key-command",
     key_id: "encryption-key-id",
-    cipher: "encryption-cipher",
+    cipher: Some("encryption-cipher"),
 };
 /// The source of a copy.
 pub(super) const OF_SOURCE: EncryptionArguments = EncryptionArguments {
     key_file: "from-encryption-key-file",
     key_command: "from-encryption-key-command",
     key_id: "from-encryption-key-id",
-    cipher: "from-encryption-cipher",
+    cipher: None,
 };
 /// The key after a rotation.
 pub(super) const NEW: EncryptionArguments = EncryptionArguments {
     key_file: "new-encryption-key-file",
     key_command: "new-encryption-key-command",
     key_id: "new-encryption-key-id",
-    cipher: "new-encryption-cipher",
+    cipher: None,
 };
 
 impl EncryptionArguments {
     /// The arguments; `whose` says of which store the key is.
-    pub(super) fn arguments(&self, whose: &str) -> [Arg; 4] {
+    pub(super) fn arguments(&self, whose: &str) -> Vec<Arg> {
         let value = |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
-        [
+        let cipher = self
+            .cipher
+            .map(|name| value(name, "CIPHER").value_parser(|text: &str| text.parse::<Cipher>()).hide(true));
+        let of_key = [
             value(self.key_file, "FILE")
                 .conflicts_with(self.key_command)
                 .help(format!("The file with the master key of {whose}, if it is encrypted")),
             value(self.key_command, "PROGRAM").help("A program that prints the key of an id instead"),
             value(self.key_id, "ID").requires(self.key_command).hide(true),
-            value(self.cipher, "CIPHER").value_parser(|text: &str| text.parse::<Cipher>()).hide(true),
-        ]
+        ];
+        of_key.into_iter().chain(cipher).collect()
+    }
+
+    /// Refuses a key for a running server: it would have no effect.
+    pub(super) fn refuse_for_server(&self, matches: &ArgMatches) -> Result<(), UsageError> {
+        let names = [self.key_file, self.key_command, self.key_id].into_iter().chain(self.cipher);
+        match names.into_iter().find(|name| matches.try_contains_id(name).unwrap_or(false)) {
+            None => Ok(()),
+            Some(name) => Err(UsageError::new(format!(
+                "--{name}: the key is for a data folder; a server has its own, so leave the option out"
+            ))),
+        }
     }
 
     /// The key that was chosen.
@@ -63,9 +80,67 @@ impl EncryptionArguments {
         if let Some(id) = text(self.key_id) {
             choice.key_id.clone_from(id);
         }
-        if let Ok(Some(cipher)) = matches.try_get_one::<Cipher>(self.cipher) {
+        let cipher = self.cipher.and_then(|name| matches.try_get_one::<Cipher>(name).ok().flatten());
+        if let Some(cipher) = cipher {
+            if !choice.is_on() {
+                let message =
+                    format!("--encryption-cipher needs a key: name its file with --{}", self.key_file);
+                return Err(UsageError::new(message).into());
+            }
             choice.cipher = *cipher;
         }
+        if choice.is_on() {
+            keep_out_of_core_dumps();
+        }
         choice.load().map_err(|error| -> Box<dyn Error> { error })
+    }
+}
+
+/// Keeps the memory of a tool with a key out of core dumps, and from other processes of its user.
+fn keep_out_of_core_dumps() {
+    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        eprintln!(
+            "cannot turn core dumps off ({error}): a crash may leave the key on the disk; set the limit with ulimit -c 0"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Command;
+    use rustix::process::dumpable_behavior;
+
+    use super::*;
+
+    fn matches(arguments: &[&str]) -> ArgMatches {
+        let command = Command::new("tool")
+            .args(OF_STORE.arguments("the store"))
+            .args(OF_SOURCE.arguments("the source"))
+            .args(NEW.arguments("the store"));
+        command.try_get_matches_from([&["tool"], arguments].concat()).unwrap()
+    }
+
+    #[test]
+    fn a_key_has_no_effect_on_a_server_and_is_refused() {
+        assert!(OF_STORE.refuse_for_server(&matches(&[])).is_ok());
+        for option in [&["--encryption-key-file", "k"][..], &["--encryption-cipher", "AES256-GCM"]] {
+            let refused = OF_STORE.refuse_for_server(&matches(option)).unwrap_err().to_string();
+            assert!(refused.contains(option[0]) && refused.contains("a server has its own"), "{refused}");
+            assert!(OF_SOURCE.refuse_for_server(&matches(option)).is_ok(), "it is not of the source");
+        }
+        assert!(OF_SOURCE.refuse_for_server(&matches(&["--from-encryption-key-command", "k"])).is_err());
+    }
+
+    #[test]
+    fn a_cipher_without_a_key_is_refused() {
+        let refused = OF_STORE.load(&matches(&["--encryption-cipher", "AES256-GCM"])).unwrap_err();
+        assert!(refused.to_string().contains("--encryption-key-file"), "{refused}");
+    }
+
+    #[test]
+    fn a_tool_with_a_key_leaves_no_core_dump() {
+        let loaded = NEW.load(&matches(&["--new-encryption-key-command", "/bin/hook"])).unwrap();
+        assert!(loaded.is_some());
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
     }
 }

@@ -121,6 +121,7 @@ pub(super) fn target_or_default(matches: &ArgMatches) -> Result<TargetChoice, Bo
     if text("data").is_some() {
         return target_of(matches);
     }
+    OF_STORE.refuse_for_server(matches)?;
     if let Some(uri) = text("uri") {
         return Ok(TargetChoice::Uri(login_arguments::completed(uri, matches)?));
     }
@@ -146,7 +147,10 @@ fn address_uri(host: &str, port: Option<u16>) -> String {
 /// The store that was chosen.
 pub(super) fn target_of(matches: &ArgMatches) -> Result<TargetChoice, Box<dyn Error>> {
     match (matches.get_one::<String>("uri"), matches.get_one::<String>("data")) {
-        (Some(uri), _) => Ok(TargetChoice::Uri(uri.clone())),
+        (Some(uri), _) => {
+            OF_STORE.refuse_for_server(matches)?;
+            Ok(TargetChoice::Uri(uri.clone()))
+        }
         (None, Some(data)) => Ok(TargetChoice::Data(DataFolder::new(data, OF_STORE.load(matches)?))),
         (None, None) => Err(UsageError::new(format!(
             "name the store: --uri for a running server, such as --uri {URI_DEFAULT}, or --data for a data folder that no \

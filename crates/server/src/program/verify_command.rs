@@ -61,6 +61,7 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     if let Some(uri) = matches.get_one::<String>("uri") {
+        OF_STORE.refuse_for_server(matches)?;
         return verify_server(matches, uri);
     }
     let folder = matches.get_one::<String>("folder").or_else(|| matches.get_one::<String>("data"));
