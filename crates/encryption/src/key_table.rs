@@ -129,8 +129,8 @@ impl KeyTable {
     /// The same with the master key at hand.
     ///
     /// # Errors
-    /// After [`EncryptionError::TableNotDurable`] either table may be in place; after any other error it is the
-    /// former one.
+    /// After [`EncryptionError::TableNotDurable`] either table may be in place; after any other error it is
+    /// the former one.
     pub(crate) fn write_under(
         &self,
         master: &SecretKey,

@@ -158,9 +158,9 @@ impl Vault {
         kept.table.keys.iter().map(facts).collect()
     }
 
-    /// Wraps all data keys under another master key, or makes a new data key, which seals everything from now
-    /// on, or does both in one step. The former master key opens the store no longer. The caller knows that no
-    /// later block is born before the generation `since` of the data key.
+    /// Wraps all data keys under another master key, or makes a new data key, which seals everything from
+    /// now on, or does both in one step. The former master key opens the store no longer. The caller knows
+    /// that no later block is born before the generation `since` of the data key.
     ///
     /// # Errors
     /// A master key cannot be had, the new one is the present one, there are too many data keys, or the table
