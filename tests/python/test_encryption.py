@@ -114,6 +114,16 @@ def test_keys_rotate_and_may_come_from_a_command(tmp_path):
     server = Server(tmp_path / "data", "--encryption-key-command", str(hook)).start()
     with server.client() as client:
         assert client["shop"][f"people-{MARKER}"].count_documents({}) == 2_000
+    assert "encrypted under the key 'shop/2' of the key command" in server.whole_log()
+    assert server.stop() == 0
+    named = ["--encryption-key-command", str(hook), "--encryption-key-id"]
+    other = refusal(tmp_path / "data", *named, "shop/1")
+    assert "names the master key 'shop/2', not 'shop/1'" in other and "leave the option out" in other
+    assert "a key file has one key" in refusal(tmp_path / "data", "--encryption-key-file", old, "--encryption-key-id", "shop/2")
+    assert "no part of it is '..'" in refusal(tmp_path / "data", *named, "shop/../2")
+    assert pando("verify", tmp_path / "data", *named, "shop/1").returncode == 1
+    assert pando("verify", tmp_path / "data", *named, "shop/2").returncode == 0
+    server = Server(tmp_path / "data", *named, "shop/2").start()
     assert server.stop() == 0
     hook.write_text("#!/bin/sh\nexit 3\n")
     assert "exit status: 3" in refusal(tmp_path / "data", "--encryption-key-command", str(hook))

@@ -70,7 +70,9 @@ pub enum EncryptionError {
         problem: String,
     },
     /// The id of a key has characters that no id may have.
-    #[error("'{id}' is no id of a key: it takes 1 to 256 letters, digits and the characters . _ : / -")]
+    #[error(
+        "'{id}' is no id of a key: it takes 1 to 256 letters, digits and the characters . _ : / -, and no part of it is '..'"
+    )]
     KeyId {
         /// The id.
         id: String,
@@ -98,6 +100,16 @@ pub enum EncryptionError {
         origin: String,
         /// The file with the wrapped data keys.
         path: PathBuf,
+    },
+    /// The store names another master key than the one that was asked for.
+    #[error("{} names the master key '{found}', not '{wanted}': give the store's own id with --encryption-key-id, or leave the option out", path.display())]
+    OtherKeyId {
+        /// The file with the wrapped data keys.
+        path: PathBuf,
+        /// The id in the file; empty for the key of a file.
+        found: String,
+        /// The id that was asked for.
+        wanted: String,
     },
     /// The file with the data keys is missing.
     #[error("{} is missing, and without it no byte of the store can be decrypted; put it back from a backup", path.display())]

@@ -19,10 +19,21 @@ pub(crate) const ID_BYTES_MAX: usize = 256;
 pub struct KeyCommand {
     program: PathBuf,
     id_for_new: String,
+    id_choice: IdChoice,
+}
+
+/// Which stores the id of a [`KeyCommand`] counts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IdChoice {
+    /// For new ones. A store that is there names its own.
+    OfNew,
+    /// For all. A store that names another one is refused.
+    OfAll,
 }
 
 impl KeyCommand {
-    /// Keys of a program. A new store, and a rotation, asks for the key of this id.
+    /// Keys of a program. A new store, and a rotation, asks for the key of this id; a store that is there for
+    /// the key that it names.
     ///
     /// # Errors
     /// The id is not one.
@@ -30,12 +41,25 @@ impl KeyCommand {
         if !is_id(id_for_new) {
             return Err(EncryptionError::KeyId { id: id_for_new.to_owned() });
         }
-        Ok(KeyCommand { program: program.to_owned(), id_for_new: id_for_new.to_owned() })
+        let id_for_new = id_for_new.to_owned();
+        Ok(KeyCommand { program: program.to_owned(), id_for_new, id_choice: IdChoice::OfNew })
+    }
+
+    /// The key of this id alone: a store that names another one is refused.
+    ///
+    /// # Errors
+    /// The id is not one.
+    pub fn of_id(program: &Path, id: &str) -> Result<KeyCommand, EncryptionError> {
+        Ok(KeyCommand { id_choice: IdChoice::OfAll, ..KeyCommand::new(program, id)? })
     }
 }
 
-/// Whether a text can be the id of a key. An id cannot be taken for an option of the command.
+/// Whether a text can be the id of a key. An id cannot be taken for an option of the command, nor lead out of
+/// a folder where the command takes it for a path.
 pub(crate) fn is_id(id: &str) -> bool {
+    if id.split('/').any(|part| part == "..") {
+        return false;
+    }
     let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"._:/-".contains(&byte);
     !id.is_empty() && id.len() <= ID_BYTES_MAX && !id.starts_with('-') && id.bytes().all(is_fit)
 }
@@ -63,6 +87,10 @@ impl KeySource for KeyCommand {
 
     fn id_for_new(&self) -> &str {
         &self.id_for_new
+    }
+
+    fn required_id(&self) -> Option<&str> {
+        (self.id_choice == IdChoice::OfAll).then_some(&self.id_for_new)
     }
 
     fn describe(&self) -> String {
@@ -100,5 +128,11 @@ mod tests {
         assert!(KeyCommand::new(Path::new("hook"), "--help").is_err());
         assert!(KeyCommand::new(Path::new("hook"), "a b").is_err());
         assert!(KeyCommand::new(Path::new("hook"), "").is_err());
+        for id in ["..", "../root", "store/../root", "store/.."] {
+            assert!(KeyCommand::new(Path::new("hook"), id).is_err(), "{id}");
+        }
+        for id in ["a..b", "...", "store/2026.1", "./a"] {
+            assert!(KeyCommand::new(Path::new("hook"), id).is_ok(), "{id}");
+        }
     }
 }

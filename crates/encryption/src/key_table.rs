@@ -92,28 +92,20 @@ impl KeyTable {
         folder: &Path,
         encryption: &Encryption,
     ) -> Result<KeyTable, EncryptionError> {
-        let (files, path) = (environment.files(), folder.join(FILE));
-        if !files.exists(&path)? {
-            return Err(EncryptionError::TableMissing { path });
+        let path = folder.join(FILE);
+        let bytes = read_file(environment, &path)?;
+        let sealed = decode_file(&bytes, &path)?;
+        let (wanted, found) = (encryption.source.required_id(), sealed.id.to_owned());
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
+            return Err(EncryptionError::OtherKeyId { path, found, wanted: wanted.to_owned() });
         }
-        let file = files.open(&path, OpenMode::ReadOnly, Access::Buffered)?;
-        let damaged = |problem| EncryptionError::TableDamaged { path: path.clone(), problem };
-        let length = file.length()?;
-        if length > FILE_BYTES_MAX as u64 {
-            return Err(damaged("it is too long"));
-        }
-        let mut bytes = vec![0; length as usize];
-        file.read_exact_at(&mut bytes, 0)?;
-        let sealed = Sealed::decode(&bytes).map_err(|problem| match problem {
-            Problem::Version(found) => EncryptionError::TableVersion { path: path.clone(), found },
-            Problem::Damage(problem) => damaged(problem),
-        })?;
         let master = encryption.source.master_key(sealed.id)?;
         let Some(keys) = sealed.open(&master) else {
             return Err(EncryptionError::WrongKey { origin: encryption.source.describe(), path });
         };
-        let keys = decode_keys(&keys).ok_or_else(|| damaged("its keys are malformed"))?;
-        Ok(KeyTable { cipher: sealed.cipher, id: sealed.id.to_owned(), keys })
+        let problem = "its keys are malformed";
+        let keys = decode_keys(&keys).ok_or(EncryptionError::TableDamaged { path, problem })?;
+        Ok(KeyTable { cipher: sealed.cipher, id: found, keys })
     }
 
     /// Replaces the table of a folder by this one, under the master key that it names. Durable on return.
@@ -166,6 +158,39 @@ impl KeyTable {
         out.extend_from_slice(&xxh3_64(&out).to_le_bytes());
         Ok(out)
     }
+}
+
+/// The id of the master key that the store of a folder names; empty for the key of a file.
+///
+/// # Errors
+/// The file of its data keys is missing or damaged.
+pub fn master_key_id(environment: &Environment, folder: &Path) -> Result<String, EncryptionError> {
+    let path = folder.join(FILE);
+    let bytes = read_file(environment, &path)?;
+    Ok(decode_file(&bytes, &path)?.id.to_owned())
+}
+
+fn read_file(environment: &Environment, path: &Path) -> Result<Vec<u8>, EncryptionError> {
+    let files = environment.files();
+    if !files.exists(path)? {
+        return Err(EncryptionError::TableMissing { path: path.to_owned() });
+    }
+    let file = files.open(path, OpenMode::ReadOnly, Access::Buffered)?;
+    let length = file.length()?;
+    if length > FILE_BYTES_MAX as u64 {
+        return Err(EncryptionError::TableDamaged { path: path.to_owned(), problem: "it is too long" });
+    }
+    let mut bytes = vec![0; length as usize];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}
+
+fn decode_file<'b>(bytes: &'b [u8], path: &Path) -> Result<Sealed<'b>, EncryptionError> {
+    let path = path.to_owned();
+    Sealed::decode(bytes).map_err(|problem| match problem {
+        Problem::Version(found) => EncryptionError::TableVersion { path, found },
+        Problem::Damage(problem) => EncryptionError::TableDamaged { path, problem },
+    })
 }
 
 fn replace(environment: &Environment, folder: &Path, bytes: &[u8]) -> Result<(), EncryptionError> {

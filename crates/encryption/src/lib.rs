@@ -53,6 +53,7 @@ pub use key_command::KeyCommand;
 pub use key_file::KeyFile;
 #[cfg(feature = "fuzzing")]
 pub use key_table::decode_for_fuzzing as decode_key_table;
+pub use key_table::master_key_id;
 pub use key_table::{FILE as KEY_TABLE_FILE, UNFINISHED_FILE as UNFINISHED_KEY_TABLE_FILE};
 pub use key_text::parse as parse_key_text;
 pub use secret_key::SecretKey;
@@ -68,6 +69,11 @@ pub trait KeySource: Send + Sync {
 
     /// The id of the key under which a new store is wrapped; empty where the source has one key only.
     fn id_for_new(&self) -> &str;
+
+    /// The id that a store must name; `None` where any will do.
+    fn required_id(&self) -> Option<&str> {
+        None
+    }
 
     /// The source in words for people, such as `the key file /etc/pando/key`.
     fn describe(&self) -> String;

@@ -357,4 +357,39 @@ mod tests {
         assert!(matches!(error, EncryptionError::SameKey { .. }), "{error}");
         assert_eq!(numbers(&vault), [1], "nothing has changed");
     }
+
+    /// A source that has one key under each id, and asks for one of them.
+    struct Named(Option<&'static str>);
+
+    impl crate::KeySource for Named {
+        fn master_key(&self, _id: &str) -> Result<SecretKey, EncryptionError> {
+            Ok(SecretKey::from_bytes(&[9; 32]).unwrap())
+        }
+
+        fn id_for_new(&self) -> &'static str {
+            "store/1"
+        }
+
+        fn required_id(&self) -> Option<&str> {
+            self.0
+        }
+
+        fn describe(&self) -> String {
+            "named keys".to_owned()
+        }
+    }
+
+    #[test]
+    fn a_store_that_names_another_master_key_is_refused() {
+        let (environment, folder) = (Environment::simulated(7).environment, Path::new("/store"));
+        environment.files().create_dir(folder).unwrap();
+        let named = |id| Encryption { cipher: Cipher::Aes256Gcm, source: Arc::new(Named(id)) };
+        drop(Vault::create(&environment, folder, &named(None)).unwrap());
+        assert_eq!(crate::master_key_id(&environment, folder).unwrap(), "store/1");
+        assert!(Vault::open(&environment, folder, &named(None)).is_ok());
+        assert!(Vault::open(&environment, folder, &named(Some("store/1"))).is_ok());
+        let error = Vault::open(&environment, folder, &named(Some("store/2"))).unwrap_err();
+        assert!(matches!(error, EncryptionError::OtherKeyId { .. }), "{error}");
+        assert!(error.to_string().contains("/store/keys names the master key 'store/1'"), "{error}");
+    }
 }

@@ -35,7 +35,7 @@ use log_tail_layer::{ThreadName, line_of_now};
 use pando_commands::{
     AccessControl, AuditTrail, CertificateRotation, LogLine, LogSeverity, LogTail, MONGODB_VERSION, Persona,
 };
-use pando_encryption::Encryption;
+use pando_encryption::{Encryption, master_key_id};
 use pando_environment::Environment;
 use pandodb::{
     Commands, CommandsOptions, EngineName, EngineOptions, FolderError, FolderState, MissingStore,
@@ -254,6 +254,19 @@ fn restrict_process(configuration: &Configuration) -> Result<Secrets, ServeError
     Ok((tls, encryption))
 }
 
+/// Tells which master key the store names.
+fn tell_of_keys(folder: &Path, encryption: &Encryption) -> Result<(), ServeError> {
+    let id = master_key_id(&Environment::real(), folder);
+    let id = id.map_err(|error| ServeError::Encryption { source: Box::new(error) })?;
+    let source = encryption.source.describe();
+    if id.is_empty() {
+        info!("the store is encrypted under the key of {source}");
+    } else {
+        info!("the store is encrypted under the key '{id}' of {source}");
+    }
+    Ok(())
+}
+
 /// Tells of a replay of the log, which only a server that was not stopped cleanly leaves to the next start.
 fn log_recovery(commands: &Commands, elapsed: Duration) {
     let statistics = commands.catalog().engine().statistics();
@@ -345,7 +358,7 @@ fn open_store(
     };
     let query_memory = configuration.query_memory.map(ByteSize::bytes);
     let environment = Environment::real();
-    open_commands(
+    let commands = open_commands(
         configuration.engine,
         &configuration.data,
         &engine_options,
@@ -353,7 +366,11 @@ fn open_store(
         options,
         query_memory,
     )
-    .map_err(|source| ServeError::Open { folder: configuration.data.clone(), source })
+    .map_err(|source| ServeError::Open { folder: configuration.data.clone(), source })?;
+    if let Some(encryption) = &engine_options.encryption {
+        tell_of_keys(&configuration.data, encryption)?;
+    }
+    Ok(commands)
 }
 
 fn close(commands: &Commands, folder: &Path) -> Result<(), ServeError> {

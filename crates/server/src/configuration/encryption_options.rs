@@ -12,6 +12,8 @@ use super::transport_options::file;
 
 /// The key that a store has in a key command, unless another one is named.
 const KEY_ID_DEFAULT: &str = "pando";
+/// The word for the key that a store names.
+const KEY_ID_AUTO: &str = "auto";
 const CIPHERS: [&str; 2] = [Cipher::ALL[0].as_str(), Cipher::ALL[1].as_str()];
 
 /// The chosen key, which is not read yet.
@@ -21,8 +23,8 @@ pub struct EncryptionChoice {
     pub key_file: Option<PathBuf>,
     /// The command that prints master keys.
     pub key_command: Option<PathBuf>,
-    /// The key of that command for new stores.
-    pub key_id: String,
+    /// The key of that command; `None` for the key that a store names.
+    pub key_id: Option<String>,
     /// The cipher of a new store.
     pub cipher: Cipher,
     /// Whether a store without a key is refused.
@@ -34,7 +36,7 @@ impl Default for EncryptionChoice {
         EncryptionChoice {
             key_file: None,
             key_command: None,
-            key_id: KEY_ID_DEFAULT.to_owned(),
+            key_id: None,
             cipher: Cipher::default(),
             is_required: false,
         }
@@ -60,11 +62,24 @@ impl EncryptionChoice {
             (Some(_), Some(_)) => {
                 return Err("--encryption-key-file and --encryption-key-command exclude each other".into());
             }
+            (Some(_), None) if self.key_id.is_some() => {
+                return Err(
+                    "--encryption-key-id is for --encryption-key-command; a key file has one key".into()
+                );
+            }
             (Some(path), None) => Arc::new(KeyFile::read(path)?),
-            (None, Some(program)) => Arc::new(KeyCommand::new(program, &self.key_id)?),
+            (None, Some(program)) => Arc::new(match &self.key_id {
+                Some(id) => KeyCommand::of_id(program, id)?,
+                None => KeyCommand::new(program, KEY_ID_DEFAULT)?,
+            }),
         };
         Ok(Some(Encryption { cipher: self.cipher, source }))
     }
+}
+
+/// The id that was chosen.
+pub fn key_id(text: &str) -> Option<String> {
+    (text != KEY_ID_AUTO).then(|| text.to_owned())
 }
 
 /// The options of encryption at rest, in the order in which help lists them.
@@ -92,13 +107,13 @@ pub(super) const ENCRYPTION_OPTIONS: &[OptionEntry] = &[
     OptionEntry {
         name: "encryption-key-id",
         shape: Shape::Value("ID"),
-        default: KEY_ID_DEFAULT,
-        help: "Id of the key that the key command prints for a new store. A store that is there asks for the key that it has.",
+        default: KEY_ID_AUTO,
+        help: "Id of the key that the key command prints. A store that has another one is refused. auto: the key that the store has, and 'pando' for a new one.",
         apply: |configuration, text| {
             if text.is_empty() {
                 return Err(ValueError::Empty);
             }
-            text.clone_into(&mut configuration.encryption.key_id);
+            configuration.encryption.key_id = key_id(text);
             Ok(())
         },
     },

@@ -8,7 +8,7 @@ use pando_encryption::{Cipher, Encryption};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use super::failure::UsageError;
-use crate::configuration::EncryptionChoice;
+use crate::configuration::{EncryptionChoice, key_id};
 
 /// The names of arguments, for one store.
 pub(super) struct EncryptionArguments {
@@ -77,9 +77,7 @@ impl EncryptionArguments {
             key_command: text(self.key_command).map(PathBuf::from),
             ..EncryptionChoice::default()
         };
-        if let Some(id) = text(self.key_id) {
-            choice.key_id.clone_from(id);
-        }
+        choice.key_id = text(self.key_id).and_then(|id| key_id(id));
         let cipher = self.cipher.and_then(|name| matches.try_get_one::<Cipher>(name).ok().flatten());
         if let Some(cipher) = cipher {
             if !choice.is_on() {
