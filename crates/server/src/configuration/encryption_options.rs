@@ -17,7 +17,7 @@ const KEY_ID_AUTO: &str = "auto";
 const CIPHERS: [&str; 2] = [Cipher::ALL[0].as_str(), Cipher::ALL[1].as_str()];
 
 /// The chosen key, which is not read yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EncryptionChoice {
     /// The file of the master key.
     pub key_file: Option<PathBuf>,
@@ -29,18 +29,6 @@ pub struct EncryptionChoice {
     pub cipher: Cipher,
     /// Whether a store without a key is refused.
     pub is_required: bool,
-}
-
-impl Default for EncryptionChoice {
-    fn default() -> EncryptionChoice {
-        EncryptionChoice {
-            key_file: None,
-            key_command: None,
-            key_id: None,
-            cipher: Cipher::default(),
-            is_required: false,
-        }
-    }
 }
 
 impl EncryptionChoice {
