@@ -1,13 +1,13 @@
 // mongosh logs in over TLS: by both SCRAMs and by certificate. It takes PLAIN for the database $external only, where no passwords are.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { MongoClient } from "mongodb";
-import selfsigned from "selfsigned";
+import { makeCertificates } from "./certificates.mjs";
 import { startServer } from "./server.mjs";
 
 const run = promisify(execFile);
@@ -16,24 +16,10 @@ let folder;
 let files;
 let server;
 
-// A file with a certificate and its key. The issuer's own is made without one.
-async function issue(name, extensions, issuer) {
-  const options = { keyType: "ec", algorithm: "sha256", extensions, ...(issuer && { ca: { key: issuer.private, cert: issuer.cert } }) };
-  const made = await selfsigned.generate([{ name: "commonName", value: name }], options);
-  const file = path.join(folder, `${name}.pem`);
-  writeFileSync(file, made.cert + "\n" + made.private, { mode: 0o600 });
-  return { ...made, file };
-}
-
 before(async () => {
   folder = mkdtempSync(path.join(os.tmpdir(), "pando-shell-logins-"));
-  const issuer = await issue("issuer", [{ name: "basicConstraints", cA: true }]);
-  const names = [{ name: "subjectAltName", altNames: [{ type: 2, value: "localhost" }, { type: 7, ip: "127.0.0.1" }] }];
-  const [own, app] = [await issue("server", names, issuer), await issue("app", names, issuer)];
-  const ca = path.join(folder, "ca.pem");
-  writeFileSync(ca, issuer.cert);
-  files = { ca, app: app.file };
-  server = await startServer("--auth", "--tls-mode", "preferTLS", "--tls-certificate-key-file", own.file, "--tls-ca-file", ca,
+  files = await makeCertificates(folder);
+  server = await startServer("--auth", "--tls-mode", "preferTLS", "--tls-certificate-key-file", files.own, "--tls-ca-file", files.ca,
     "--tls-allow-connections-without-certificates");
   const first = await new MongoClient(server.uri).connect();
   await first.db("admin").command({ createUser: "ada", pwd: "s\u00e9cret", roles: ["root"] });
