@@ -81,6 +81,10 @@ impl Server for SqlServer {
             Job::Sysbench(sysbench) => Box::new(SqlRun::new(SqlWorkload::of_mix(sysbench, server)?)?),
             Job::KeyValue(kv) => Box::new(SqlRun::new(SqlKeyValue::new(kv, server))?),
             Job::Iibench(iibench) => Box::new(SqlRun::new(SqlIibench::new(iibench, server)?)?),
+            Job::Commands(_) => {
+                let cause = "these are commands of MongoDB's protocol; use a mongodb:// server";
+                return Err(BenchError::option("command", cause));
+            }
             Job::LinkBench(linkbench) => Box::new(SqlRun::new(SqlLinkBench::new(*linkbench, server))?),
         })
     }

@@ -1,6 +1,7 @@
 //! The subcommands that measure: one file for the arguments of each workload, and the phases, which are the
 //! same for all.
 
+pub mod commands;
 pub mod compare;
 pub mod iibench;
 pub mod kv;
@@ -63,7 +64,7 @@ pub struct Subject {
 }
 
 /// All workloads.
-pub const SUBJECTS: [Subject; 5] = [
+pub const SUBJECTS: [Subject; 6] = [
     Subject {
         name: "point",
         command: point::command,
@@ -76,6 +77,11 @@ pub const SUBJECTS: [Subject; 5] = [
         name: "linkbench",
         command: linkbench::command,
         job: |matches| Ok(Job::LinkBench(Box::new(linkbench::workload(matches)?.0))),
+    },
+    Subject {
+        name: "commands",
+        command: commands::command,
+        job: |matches| Ok(Job::Commands(commands::workload(matches)?)),
     },
 ];
 

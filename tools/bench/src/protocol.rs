@@ -12,6 +12,7 @@ use crate::why::checkpoints::{MongoTeller, Teller, force};
 use crate::why::sizes::Sizes;
 use crate::why::status::{self, Status};
 use crate::workload::Workload;
+use crate::workload::commands::Commands;
 use crate::workload::iibench::Iibench;
 use crate::workload::kv::KeyValue;
 use crate::workload::linkbench::LinkBench;
@@ -68,6 +69,8 @@ pub enum Job {
     Iibench(Iibench),
     /// A social graph.
     LinkBench(Box<LinkBench>),
+    /// Commands of the user's own.
+    Commands(Commands),
 }
 
 impl Job {
@@ -78,6 +81,7 @@ impl Job {
             Job::KeyValue(workload) => Box::new(workload),
             Job::Iibench(workload) => Box::new(workload),
             Job::LinkBench(workload) => workload,
+            Job::Commands(workload) => Box::new(workload),
         }
     }
 }

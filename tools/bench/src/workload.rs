@@ -15,7 +15,9 @@
 //! | `kv` | a read of one row | [`kv`] |
 //! | `iibench` | an insert of a batch | [`iibench`] |
 //! | `linkbench` | a request on a social graph | [`linkbench`] |
+//! | `commands` | a command of the user's own | [`commands`] |
 
+pub mod commands;
 pub mod iibench;
 pub(crate) mod insert;
 pub mod kv;
