@@ -9,13 +9,14 @@ import sys
 
 import page
 import pipelines
+import queries
 import raw
 import rows
 import security
 import transactions
 from servers import WORK
 
-MEASURES = {**rows.MEASURES, **transactions.MEASURES, **pipelines.MEASURES, **security.MEASURES}
+MEASURES = {**rows.MEASURES, **transactions.MEASURES, **pipelines.MEASURES, **queries.MEASURES, **security.MEASURES}
 
 
 def usage():
