@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
 use pando_catalog::{CachedReads, Catalog, SnapshotTimestamp};
@@ -58,6 +58,8 @@ pub struct CommandsOptions {
     pub log_tail: Arc<LogTail>,
     /// The memory of queries.
     pub query_memory: QueryMemoryOptions,
+    /// Processors that one query may use; 1 in an application's own process.
+    pub query_threads: usize,
     /// The deployment that clients take the server for.
     pub persona: PersonaOptions,
     /// Whether there are commands for tests.
@@ -122,6 +124,9 @@ pub(crate) struct SharedState {
     pub logged_snapshots: Mutex<Vec<SnapshotTimestamp>>,
     /// Statements that wait on a thread for a transaction which has changed the same document.
     pub conflict_waits: AtomicUsize,
+    /// Scans that several threads read, and their ranges.
+    pub ranged_scans: AtomicU64,
+    pub scanned_ranges: AtomicU64,
     pub fail_points: FailPoints,
     /// Whether reads can be tried where they must not block.
     pub cached_reads: CachedReads,
@@ -196,6 +201,8 @@ impl SharedState {
             held_snapshots: HeldSnapshots::default(),
             logged_snapshots: Mutex::default(),
             conflict_waits: AtomicUsize::new(0),
+            ranged_scans: AtomicU64::new(0),
+            scanned_ranges: AtomicU64::new(0),
             fail_points: FailPoints::default(),
             atomic_statements: AtomicBool::new(false),
             write_gate: WriteGate::default(),

@@ -11,7 +11,8 @@
 
 mod stepped;
 
-use std::sync::Arc;
+use std::num::NonZero;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -37,10 +38,24 @@ pub enum Step {
 /// A step of a task.
 pub type StepFunction = Box<dyn FnMut() -> Step + Send>;
 
+/// A piece of work that is done once.
+pub type Work<'w> = Box<dyn FnOnce() + Send + 'w>;
+
 /// The door to background work.
 pub trait Spawner: Send + Sync {
     /// Starts a task. The name (at most 15 bytes show in the system's tools) is the thread's.
     fn spawn(&self, name: &str, step: StepFunction) -> Result<Task, EnvironmentError>;
+
+    /// The processors that threads of this process may use at the same time.
+    fn processors(&self) -> usize {
+        1
+    }
+
+    /// Runs works at the same time as far as there are threads, one of which is the caller's; returns when
+    /// all have ended. The name (at most 15 bytes show in the system's tools) is that of the other threads.
+    fn run_together(&self, _name: &str, works: Vec<Work<'_>>) {
+        works.into_iter().for_each(|work| work());
+    }
 
     /// Whether tasks run by themselves. Where they do not, a wait for one is in vain; the caller does its
     /// work instead.
@@ -179,6 +194,25 @@ impl Spawner for ThreadSpawner {
             .map_err(|source| EnvironmentError::io(Operation::Spawn, name.as_ref(), source))?;
         Ok(Task::new(state, Ending::Join(thread)))
     }
+
+    fn processors(&self) -> usize {
+        std::thread::available_parallelism().map_or(1, NonZero::get)
+    }
+
+    fn run_together(&self, name: &str, works: Vec<Work<'_>>) {
+        let threads = works.len().saturating_sub(1);
+        let works = std::sync::Mutex::new(works.into_iter());
+        // The lock is held for the take alone: what is taken runs without it.
+        let take = || works.lock().unwrap_or_else(PoisonError::into_inner).next();
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                let run_all = || std::iter::from_fn(take).for_each(|work| work());
+                // Where there is no thread to be had, the others do its work.
+                let _others = std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, run_all);
+            }
+            std::iter::from_fn(take).for_each(|work| work());
+        });
+    }
 }
 
 fn run_steps(state: &TaskState, mut step: StepFunction) {
@@ -215,6 +249,22 @@ mod tests {
         assert_eq!(receiver.recv().unwrap().as_deref(), Some("counter"));
         task.wake();
         receiver.recv_timeout(Duration::from_secs(10)).expect("the wake leads to a second step");
+    }
+
+    #[test]
+    fn works_run_together_and_all_have_ended_at_the_return() {
+        let done = AtomicU32::new(0);
+        let meeting = std::sync::Barrier::new(2);
+        let works = (0..2).map(|_| -> Work<'_> {
+            Box::new(|| {
+                // Each waits for the other: on one thread this would never end.
+                meeting.wait();
+                done.fetch_add(1, Ordering::SeqCst);
+            })
+        });
+        ThreadSpawner.run_together("together", works.collect());
+        assert_eq!(done.load(Ordering::SeqCst), 2);
+        assert!(ThreadSpawner.processors() >= 1);
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod optimiser;
 mod scores;
 mod searches_shown;
 mod stage;
+mod upstream;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -44,6 +45,7 @@ pub use self::fault::PipelineFault;
 use self::measured::Measured;
 pub use self::stage::GeoNearSpecification;
 use self::stage::{Definition, Stage};
+use self::upstream::Upstream;
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
 use crate::filter::{Filter, has_text};
@@ -441,6 +443,13 @@ impl Pipeline {
         self.stages.first().is_some_and(|stage| stage.definition.sees_values_only())
     }
 
+    /// The number of stages in front that can read the source in parts: the last of them gathers, and those
+    /// before it look at each document alone. `None` where there are none.
+    pub fn gathering_stages(&self) -> Option<usize> {
+        let last = self.stages.iter().position(|stage| !stage.definition.looks_at_each_alone())?;
+        self.stages[last].definition.gathers().then_some(last + 1)
+    }
+
     /// Starts a run.
     pub fn start(&self, options: &RunOptions) -> PipelineRun {
         let mut behind = Needs::Everything;
@@ -515,53 +524,37 @@ impl PipelineRun {
         Upstream { stages: &mut self.stages, source }.next()
     }
 
+    /// Has the first stages, as many as [`gather`](Pipeline::gathering_stages), read a part of the source to
+    /// its end.
+    ///
+    /// # Errors
+    /// As for [`next`](PipelineRun::next).
+    pub fn gather(&mut self, stages: usize, source: &mut dyn Source) -> Result<(), QueryError> {
+        let Some((last, before)) = self.stages[..stages].split_last_mut() else { return Ok(()) };
+        let last = last.gathering().expect("its definition says that it gathers");
+        last.gather(&mut Upstream { stages: before, source })
+    }
+
+    /// Takes in another run of the pipeline, whose first stages have read the part of the source behind.
+    ///
+    /// # Errors
+    /// Memory is used up; `check` fails.
+    pub fn absorb(
+        &mut self,
+        stages: usize,
+        later: &mut PipelineRun,
+        check: Check<'_>,
+    ) -> Result<(), QueryError> {
+        let Some(last) = stages.checked_sub(1) else { return Ok(()) };
+        let (own, later) = (self.stages[last].gathering(), later.stages[last].gathering());
+        match (own, later) {
+            (Some(own), Some(later)) => own.absorb(later, check),
+            _ => unreachable!("its definition says that it gathers"),
+        }
+    }
+
     /// Gives documents of the result to a sink until it has enough or there are no more.
     pub fn for_each(&mut self, source: &mut dyn Source, sink: &mut Sink<'_>) -> Result<(), QueryError> {
         Upstream { stages: &mut self.stages, source }.for_each(sink)
-    }
-}
-
-/// The stages before one stage, as that stage's source.
-struct Upstream<'r> {
-    stages: &'r mut [Box<dyn Stage>],
-    source: &'r mut dyn Source,
-}
-
-impl Source for Upstream<'_> {
-    fn next(&mut self) -> Result<Option<Bytes>, QueryError> {
-        match self.stages.split_last_mut() {
-            None => self.source.next(),
-            Some((last, stages)) => last.next(&mut Upstream { stages, source: self.source }),
-        }
-    }
-
-    fn for_each(&mut self, sink: &mut Sink<'_>) -> Result<(), QueryError> {
-        match self.stages.split_last_mut() {
-            None => self.source.for_each(sink),
-            Some((last, stages)) => last.for_each(&mut Upstream { stages, source: self.source }, sink),
-        }
-    }
-
-    fn for_each_run(&mut self, sink: &mut RunSink<'_>) -> Result<(), QueryError> {
-        match self.stages {
-            [] => self.source.for_each_run(sink),
-            _ => self.for_each(&mut |document, check| sink(document, 1, check).map(|()| Flow::More)),
-        }
-    }
-
-    fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
-        self.source.find_in(collection, filter, take)
-    }
-
-    fn foreign_access(&mut self, collection: &str, path: &str) -> Result<ForeignAccess, QueryError> {
-        self.source.foreign_access(collection, path)
-    }
-
-    fn take_searches(&mut self) -> Searches {
-        self.source.take_searches()
-    }
-
-    fn check(&self) -> Result<(), QueryError> {
-        self.source.check()
     }
 }

@@ -1,5 +1,5 @@
 //! The optimiser changes no answer: thousands of random pipelines over random documents give the same with it
-//! and without, with memory and with none, drawn one by one and in a row.
+//! and without, with memory and with none, drawn one by one, in a row, and in parts by several runs.
 //!
 //! A stage that fails may see fewer documents with the optimiser, so an answer without an error is no failure
 //! where there is one without it. A failure names its seed: `PANDO_SEED=… cargo test -p pando-query --test
@@ -292,6 +292,8 @@ impl Source for Documents {
 enum Drawing {
     OneByOne,
     InARow,
+    /// Several runs read a part of the documents each, where the first stages can.
+    InParts,
 }
 
 fn run(
@@ -305,8 +307,20 @@ fn run(
     let scope = ParseScope::at(0).optimised(optimisation);
     let pipeline =
         Pipeline::parse(RawArray::from_document(&stages), &scope).map_err(|error| error.to_string())?;
-    let mut run = pipeline.start(&RunOptions::new(memory, 7));
-    let mut source = Documents { waiting: documents.iter().cloned().collect(), all: documents.to_vec() };
+    let options = RunOptions::new(memory, 7);
+    let mut run = pipeline.start(&options);
+    let of = |part: &[Bytes]| Documents { waiting: part.iter().cloned().collect(), all: documents.to_vec() };
+    let mut source = of(documents);
+    if let (Drawing::InParts, Some(stages)) = (drawing, pipeline.gathering_stages()) {
+        source = of(&[]);
+        let mut parts = documents.chunks(3);
+        run.gather(stages, &mut of(parts.next().unwrap_or_default())).map_err(|error| error.to_string())?;
+        for part in parts {
+            let mut later = pipeline.start(&options);
+            later.gather(stages, &mut of(part)).map_err(|error| error.to_string())?;
+            run.absorb(stages, &mut later, &mut || Ok(())).map_err(|error| error.to_string())?;
+        }
+    }
     let mut given = Vec::new();
     let mut keep = |document: &RawDocument| given.push(format!("{:?}", Document::from_raw(document)));
     match drawing {
@@ -315,7 +329,7 @@ fn run(
                 keep(RawDocument::from_bytes(&bytes).expect("just made"));
             }
         }
-        Drawing::InARow => run
+        Drawing::InARow | Drawing::InParts => run
             .for_each(&mut source, &mut |document, _| {
                 keep(document);
                 Ok(Flow::More)
@@ -352,7 +366,7 @@ fn pipelines_give_the_same_with_and_without_the_optimiser() {
         answers += 1;
         rows += plain.len();
         for optimisation in [Optimisation::On, Optimisation::Off] {
-            for drawing in [Drawing::OneByOne, Drawing::InARow] {
+            for drawing in [Drawing::OneByOne, Drawing::InARow, Drawing::InParts] {
                 let memory = QueryMemory::with_scratch(0, &scratch);
                 let none = StageMemory { account: memory.account(), disk_use: DiskUse::Allowed };
                 for memory in [unlimited.clone(), none] {

@@ -184,6 +184,71 @@ fn pipelines_without_memory_give_the_same_documents() {
     assert!(spills > 100, "{spills}");
 }
 
+/// With several runs that read a part each, some of them without memory.
+#[test]
+fn pipelines_give_the_same_documents_where_their_first_stages_read_parts() {
+    let simulation = Environment::simulated(1);
+    let scratch = ScratchSpace::open(&simulation.environment, Path::new("/scratch")).expect("it opens");
+    let (mut parted, cases) = (0, corpus::read("pipelines"));
+    for case in &cases {
+        let stages = case.boxed("pipeline").expect("a case has a pipeline");
+        let array = value_of(&stages).as_array().expect("a pipeline is an array");
+        let Ok(pipeline) = Pipeline::parse(array, &ParseScope::at(0)) else { continue };
+        let Some(gathering) = pipeline.gathering_stages() else { continue };
+        let whole = run_with(case, Interruptions::None, &unlimited());
+        let whole = whole.map(|documents| canonical(&documents, value_of(&stages)));
+        let documents = case.boxed("documents").expect("a case has documents");
+        let all = Documents::new(value_of(&documents).as_array().expect("an array"), Interruptions::None).all;
+        for (first, spilling) in [(1, [false; 3]), (2, [true, false, true]), (3, [false, true, false])] {
+            let memory = QueryMemory::with_scratch(0, &scratch);
+            let options = |is_spilling: bool| match is_spilling {
+                true => {
+                    let none = StageMemory { account: memory.account(), disk_use: DiskUse::Allowed };
+                    RunOptions::new(none, 7)
+                }
+                false => RunOptions::new(StageMemory::unlimited(DiskUse::Allowed), 7),
+            };
+            let parts = [&all[..first.min(all.len())], &all[first.min(all.len())..], &[]];
+            let in_parts = run_in_parts(&pipeline, gathering, parts, spilling.map(options));
+            let in_parts = in_parts.map(|documents| canonical(&documents, value_of(&stages)));
+            match (&whole, in_parts) {
+                (Ok(whole), Ok(in_parts)) => assert_eq!(&in_parts, whole, "{:?}", value_of(&stages)),
+                (Err(whole), Err(in_parts)) => assert_eq!(in_parts.to_string(), whole.to_string()),
+                (whole, in_parts) => panic!("{whole:?} and {in_parts:?}: {:?}", value_of(&stages)),
+            }
+            parted += 1;
+        }
+    }
+    assert!(parted > 100, "{parted}");
+}
+
+fn run_in_parts(
+    pipeline: &Pipeline,
+    stages: usize,
+    parts: [&[Bytes]; 3],
+    options: [RunOptions; 3],
+) -> Result<RawDocumentBuf, QueryError> {
+    let source = |part: &[Bytes]| Documents {
+        waiting: part.iter().cloned().collect(),
+        all: Vec::new(),
+        interruptions: Interruptions::None,
+    };
+    let [mut run, mut second, mut third] = options.map(|options| pipeline.start(&options));
+    run.gather(stages, &mut source(parts[0]))?;
+    second.gather(stages, &mut source(parts[1]))?;
+    third.gather(stages, &mut source(parts[2]))?;
+    run.absorb(stages, &mut second, &mut || Ok(()))?;
+    run.absorb(stages, &mut third, &mut || Ok(()))?;
+    let mut bytes = Vec::new();
+    let mut given = ArrayWriter::begin(&mut bytes);
+    let mut nothing_more = source(&[]);
+    while let Some(document) = run.next(&mut nothing_more)? {
+        given.push_document_bytes(&document);
+    }
+    given.finish();
+    Ok(RawDocumentBuf::from_vec(bytes)?)
+}
+
 /// The documents in the order that the pipeline gives them, or, where groups have no order, sorted.
 fn canonical(documents: &RawDocumentBuf, stages: pando_document::RawValue<'_>) -> Vec<String> {
     let array = RawArray::from_document(documents);

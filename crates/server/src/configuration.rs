@@ -90,6 +90,8 @@ pub struct Configuration {
     pub cache: ByteSize,
     /// Memory of all queries together; `None` is a share of the cache.
     pub query_memory: Option<ByteSize>,
+    /// Processors that one query may use; `None` is one for each core, up to a limit.
+    pub query_threads: Option<usize>,
     /// Options of the engine by name; the engine checks them when it opens.
     pub engine_options: Vec<(String, String)>,
     /// The layout of a collection that is created without one.
@@ -136,6 +138,7 @@ impl Configuration {
             engine: EngineName::Betree,
             cache: ByteSize::from_bytes(0),
             query_memory: None,
+            query_threads: None,
             engine_options: Vec::new(),
             default_layout: DefaultLayout::Clustered,
             familiar_lines: Vec::new(),

@@ -51,6 +51,9 @@ use crate::configuration::{ByteSize, Configuration, OpenToOthers};
 use crate::error_text::error_text;
 use crate::network::{AddressLimits, Limits, ListenError, Network, Patiences, Placement};
 
+/// Processors of one query, where nobody says.
+const QUERY_THREADS_AUTO_MAX: usize = 8;
+
 /// Why a server does not start, or ends badly.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -341,7 +344,10 @@ fn open_store(
         named: configuration.engine_options.clone(),
         encryption,
     };
+    let environment = Environment::real();
+    let processors = environment.spawner().processors().min(QUERY_THREADS_AUTO_MAX);
     let options = CommandsOptions {
+        query_threads: configuration.query_threads.unwrap_or(processors),
         command_line: std::env::args().collect(),
         address: endpoints.first().cloned().unwrap_or_default(),
         persona: configuration.persona.clone(),
@@ -357,7 +363,6 @@ fn open_store(
         ..CommandsOptions::default()
     };
     let query_memory = configuration.query_memory.map(ByteSize::bytes);
-    let environment = Environment::real();
     let commands = open_commands(
         configuration.engine,
         &configuration.data,

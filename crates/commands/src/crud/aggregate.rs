@@ -5,6 +5,7 @@
 //! 2. The rest draws documents through its stages; the cursor owns the run, the executor and the transaction.
 
 mod geo_near;
+mod ranged_scan;
 mod source;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use pando_query::pipeline::{Pipeline, PipelineFault, Pushdown, RunOptions};
 use pando_query::plan::{Consumer, FindSpecification, Hint, Plan, PlanChoice, ProjectionNeeds, choose_at};
 use pando_query::sort::Sort;
 
+use self::ranged_scan::RangedScan;
 use self::source::{AggregateSource, Input};
 pub(super) use self::source::{MeasuredPipeline, Subject, foreign_access, measure};
 use super::coll_stats_stage::{self, first_stage};
@@ -452,6 +454,7 @@ fn source_of_collection(
     let memory = StageMemory::new(account.clone(), request.disk_use);
     let options = RunOptions::new(memory.clone(), context.shared.environment.random().next_u64());
     let reader = context.reader()?;
+    let mut ranged = None;
     let (input, run) = match given_stages::documents(context, request)? {
         Some((documents, rest)) => {
             let rest = Pipeline::parse(RawArray::from_document(&rest), scope)?;
@@ -469,6 +472,8 @@ fn source_of_collection(
                     context.note_plan(&planned.plan, Purpose::Find);
                     context.note_stages(&planned.filter, &planned.plan, planned.display());
                     let run = planned.rest.start(&options);
+                    ranged =
+                        RangedScan::of(&collection, &planned.plan, &planned.rest, &reader, &memory, &options);
                     (Input::of(collection, planned.plan, &planned.rest, &memory)?, run)
                 }
                 // Without documents some stages still answer, `$facet` for one.
@@ -481,7 +486,7 @@ fn source_of_collection(
     };
     let (shared, database) = (Arc::clone(context.shared), context.database.to_owned());
     let order = scope.text_order().clone();
-    Ok(AggregateSource { shared, database, reader, input, run, account: account.clone(), order })
+    Ok(AggregateSource { shared, database, reader, input, ranged, run, account: account.clone(), order })
 }
 
 /// Refuses `$documents` over a collection.

@@ -8,6 +8,8 @@ mod process_sections;
 mod request_sections;
 mod security_section;
 
+use std::sync::atomic::Ordering;
+
 use pando_catalog::QueryMemoryFigures;
 use pando_document::{DocumentWriter, RawDocument, RawValue};
 use pando_environment::process_figures;
@@ -125,6 +127,10 @@ fn write_pando(context: &Context<'_>, reply: &mut DocumentWriter<'_>) {
     engine.finish();
     write_housekeeping(context, &mut pando);
     write_query_memory(context.catalog().query_memory().figures(), &mut pando);
+    let mut scans = pando.document("rangedScans");
+    scans.append_i64("scans", whole_number(context.shared.ranged_scans.load(Ordering::Relaxed)));
+    scans.append_i64("ranges", whole_number(context.shared.scanned_ranges.load(Ordering::Relaxed)));
+    scans.finish();
     let transactions = context.catalog().engine().live_transactions();
     pando.append_i64("liveTransactions", whole_number(transactions.len() as u64));
     write_snapshots(context, &mut pando);

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use pando_catalog::{
-    BlockingMode, Bytes, Caller, Collection, KeySet, Operation, QueryAccount, StorageError, Transaction,
+    BlockingMode, Bytes, Caller, Collection, KeyRange, KeySet, Operation, QueryAccount, StorageError,
+    Transaction,
 };
 use pando_document::RawDocument;
 
@@ -33,6 +34,13 @@ pub enum Revisits {
     /// The caller changes documents as it goes: what was given once is not given again, wherever its entries
     /// have moved.
     Prevented,
+}
+
+/// Whether a scan may come to a document again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Repeats {
+    Impossible,
+    Possible,
 }
 
 /// A plan under way.
@@ -122,6 +130,30 @@ impl Executor {
             Access::Text(access) => !access.others.is_empty(),
             Access::Near(_) => revisits == Revisits::Prevented,
         };
+        let repeats = if repeats { Repeats::Possible } else { Repeats::Impossible };
+        let source = Source::new(&collection, plan.access.clone(), plan.coverage, &memory.account)?;
+        Ok(Executor::of_source(collection, plan, source, repeats, memory))
+    }
+
+    /// An executor of a plan that reads the whole collection, over the documents whose primary keys lie in a
+    /// range.
+    pub fn over_range(
+        collection: Arc<Collection>,
+        plan: Plan,
+        memory: &StageMemory,
+        range: KeyRange,
+    ) -> Executor {
+        let source = Source::of_range(&collection, range, plan.coverage);
+        Executor::of_source(collection, plan, source, Repeats::Impossible, memory)
+    }
+
+    fn of_source(
+        collection: Arc<Collection>,
+        plan: Plan,
+        source: Source,
+        repeats: Repeats,
+        memory: &StageMemory,
+    ) -> Executor {
         let sort_limit = plan.sort_limit();
         let skipping = match plan.skips_before_fetching() {
             true => Skipping::BeforeFetching,
@@ -135,11 +167,11 @@ impl Executor {
             sorter: DocumentSorter::new(Arc::new(pattern), sort_limit, memory),
             phase: Phase::Filling,
         });
-        Ok(Executor {
-            source: Source::new(&collection, plan.access, plan.coverage, &memory.account)?,
+        Executor {
+            source,
             collection,
             residual: plan.residual,
-            seen: repeats.then(|| KeySet::new(&memory.account)),
+            seen: (repeats == Repeats::Possible).then(|| KeySet::new(&memory.account)),
             account: memory.account.clone(),
             sort,
             skip: plan.skip,
@@ -155,7 +187,7 @@ impl Executor {
             reported: Counters::default(),
             pieces: 0,
             budget: WORK_BUDGET,
-        })
+        }
     }
 
     /// The same executor, whose rows may come in any order: it then fetches documents in the order of their

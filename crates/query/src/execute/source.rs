@@ -182,6 +182,12 @@ impl Source {
         })
     }
 
+    /// The documents whose primary keys lie in a range.
+    pub fn of_range(collection: &Collection, range: KeyRange, coverage: Coverage) -> Source {
+        let scan = collection.scan_documents(range, Direction::Forward);
+        Source::Documents(Documents::new(None, Some(scan), Direction::Forward, coverage))
+    }
+
     pub fn of_index(
         collection: &Collection,
         access: IndexAccess,

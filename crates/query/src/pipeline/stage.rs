@@ -31,6 +31,7 @@ mod unwind;
 
 pub use geo_near::GeoNearSpecification;
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -123,6 +124,16 @@ pub(super) trait Definition: Debug + Send + Sync {
         None
     }
 
+    /// Whether the stage looks at each document alone: whatever came before, it makes the same of it.
+    fn looks_at_each_alone(&self) -> bool {
+        false
+    }
+
+    /// Whether its runs are [gathering](Gathering).
+    fn gathers(&self) -> bool {
+        false
+    }
+
     /// Whether the stage makes one document of each.
     fn is_one_to_one(&self) -> bool {
         false
@@ -163,8 +174,31 @@ pub(super) trait Stage: Send {
         Ok(())
     }
 
+    /// The stage as one that gathers.
+    fn gathering(&mut self) -> Option<&mut dyn Gathering> {
+        None
+    }
+
     /// Adds the figures of a measured run to the stage as it is shown.
     fn explain(&self, _shown: &mut Document) {}
+}
+
+/// A stage that reads all of its input before it gives anything. Several runs of it can read one part of the
+/// input each, and one of them takes in what the others have.
+pub(super) trait Gathering: Send {
+    /// Reads the input to its end, and keeps open for more. An error of the input leaves the state as it was.
+    fn gather(&mut self, input: &mut dyn Source) -> Result<(), QueryError>;
+
+    /// Takes in a run of the same stage that has read what comes behind the input of this one.
+    fn absorb(&mut self, later: &mut dyn Gathering, check: Check<'_>) -> Result<(), QueryError>;
+
+    /// Itself, for [`absorb`](Gathering::absorb).
+    fn as_any(&mut self) -> &mut dyn Any;
+}
+
+/// The run behind the trait, which is of the same stage.
+fn same_stage<T: 'static>(later: &mut dyn Gathering) -> &mut T {
+    later.as_any().downcast_mut().expect("runs of one definition have one type")
 }
 
 /// The next document of a stage that gives its documents to sinks.

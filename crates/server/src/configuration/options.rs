@@ -53,6 +53,8 @@ const LAYOUTS: [&str; 2] = [DefaultLayout::ALL[0].name(), DefaultLayout::ALL[1].
 const THREADS_MAX: usize = 1024;
 const QUEUED_READS_MAX: usize = 4096;
 const CONNECTIONS_MAX: usize = 1_000_000;
+/// More threads than these for one query only wait for memory.
+const QUERY_THREADS_MAX: usize = 64;
 
 /// The options of a server, without those of its transport.
 pub(super) const OPTIONS: &[OptionEntry] = &[
@@ -127,6 +129,20 @@ pub(super) const OPTIONS: &[OptionEntry] = &[
             if configuration.query_memory.is_some_and(|memory| memory < QUERY_MEMORY_MIN) {
                 return Err(ValueError::TooSmall { min: QUERY_MEMORY_MIN });
             }
+            Ok(())
+        },
+    },
+    OptionEntry {
+        name: "query-threads",
+        shape: Shape::Value("COUNT"),
+        default: "auto",
+        help: "Processors that one query may use: an aggregation that reads a large collection as a whole reads it in as many parts as \
+               processors are free. 1 is one after the other; 'auto' is one for each core, at most 8.",
+        apply: |configuration, text| {
+            configuration.query_threads = match text {
+                "auto" => None,
+                _ => Some(count(text, 1, QUERY_THREADS_MAX)?),
+            };
             Ok(())
         },
     },

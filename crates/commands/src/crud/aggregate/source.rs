@@ -21,6 +21,7 @@ use pando_query::pipeline::{
 };
 use pando_query::plan::{Access, FindSpecification, Plan, Scores, plan};
 
+use super::ranged_scan::{Gathered, RangedScan};
 use super::{AggregateRequest, PlannedPipeline};
 use crate::CommandError;
 use crate::ErrorCode;
@@ -66,6 +67,8 @@ pub(in crate::crud) struct AggregateSource {
     pub database: String,
     pub reader: Reader,
     pub(super) input: Input,
+    /// The way to read all documents by several threads, as long as none is read.
+    pub(super) ranged: Option<RangedScan>,
     pub run: PipelineRun,
     pub account: QueryAccount,
     /// The order of strings.
@@ -78,6 +81,15 @@ impl CursorSource for AggregateSource {
             return Err(CommandError::WouldBlock(None));
         }
         let held = self.reader.hold()?;
+        if let Some(ranged) = self.ranged.take_if(|_| caller.blocking == BlockingMode::MayBlock) {
+            let gathered = ranged.gather(&self.shared, held.transaction(), &mut self.run, caller);
+            self.account.report(caller.operation);
+            let gathered =
+                gathered.map_err(|error| memory_fault("PlanExecutor error during aggregation", error))?;
+            if gathered == Gathered::Whole {
+                self.input = Input::Given(Vec::new().into_iter());
+            }
+        }
         let mut source = CollectionSource {
             shared: &self.shared,
             database: &self.database,

@@ -13,6 +13,14 @@ pub(crate) struct Avg {
     count: i64,
 }
 
+impl Avg {
+    /// Takes in another state.
+    pub fn absorb(&mut self, later: &Avg) {
+        self.sum.merge(&later.sum);
+        self.count = self.count.saturating_add(later.count);
+    }
+}
+
 impl Accumulator for Avg {
     fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError> {
         if let Some(number) = value.as_number() {

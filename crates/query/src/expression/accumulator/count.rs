@@ -11,6 +11,13 @@ pub(crate) struct Count {
     count: i64,
 }
 
+impl Count {
+    /// Takes in another state.
+    pub fn absorb(&mut self, later: &Count) {
+        self.count = self.count.saturating_add(later.count);
+    }
+}
+
 impl Accumulator for Count {
     fn add(&mut self, _: &Evaluated<'_>) -> Result<(), QueryError> {
         self.count += 1;

@@ -11,6 +11,13 @@ pub(crate) struct Sum {
     sum: NumberSum,
 }
 
+impl Sum {
+    /// Takes in another state.
+    pub fn absorb(&mut self, later: &Sum) {
+        self.sum.merge(&later.sum);
+    }
+}
+
 impl Accumulator for Sum {
     fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError> {
         if let Some(number) = value.as_number() {

@@ -1,11 +1,12 @@
 //! `$count`: one document with the number of documents; none if there were none.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
 use pando_document::{DocumentWriter, RawValue};
 
-use super::{Definition, RunOptions, Source, Stage};
+use super::{Check, Definition, Gathering, RunOptions, Source, Stage, same_stage};
 use crate::error::QueryError;
 use crate::expression::narrowed;
 use crate::needs::Needs;
@@ -52,6 +53,10 @@ pub(super) fn parse(argument: RawValue<'_>) -> Result<Arc<dyn Definition>, Query
 }
 
 impl Definition for Count {
+    fn gathers(&self) -> bool {
+        true
+    }
+
     fn start(&self, _: &RunOptions) -> Box<dyn Stage> {
         Box::new(Run { name: self.name.clone(), counted: 0, is_given: Given::No })
     }
@@ -70,10 +75,7 @@ impl Stage for Run {
         if self.is_given == Given::Yes {
             return Ok(None);
         }
-        input.for_each_run(&mut |_, times, _| {
-            self.counted = self.counted.saturating_add_unsigned(times);
-            Ok(())
-        })?;
+        self.gather(input)?;
         self.is_given = Given::Yes;
         if self.counted == 0 {
             return Ok(None);
@@ -83,5 +85,27 @@ impl Stage for Run {
         writer.append(&self.name, narrowed(self.counted).to_raw());
         writer.finish();
         Ok(Some(Bytes::from(bytes)))
+    }
+
+    fn gathering(&mut self) -> Option<&mut dyn Gathering> {
+        Some(self)
+    }
+}
+
+impl Gathering for Run {
+    fn gather(&mut self, input: &mut dyn Source) -> Result<(), QueryError> {
+        input.for_each_run(&mut |_, times, _| {
+            self.counted = self.counted.saturating_add_unsigned(times);
+            Ok(())
+        })
+    }
+
+    fn absorb(&mut self, later: &mut dyn Gathering, _: Check<'_>) -> Result<(), QueryError> {
+        self.counted = self.counted.saturating_add(same_stage::<Run>(later).counted);
+        Ok(())
+    }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
     }
 }

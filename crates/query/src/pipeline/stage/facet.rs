@@ -10,12 +10,16 @@
 //! The input takes a portion; the pipelines' own stages have reservations. The results together are bounded
 //! by the size of a document.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use pando_catalog::{Bytes, Reservation, StorageError};
 use pando_document::{Document, DocumentWriter, RawValue, Value};
 
-use super::{Definition, ForeignAccess, Memory, RunOptions, Searches, Source, Stage, Take};
+use super::{
+    Check, Definition, ForeignAccess, Gathering, Memory, RunOptions, Searches, Source, Stage, Take,
+    same_stage,
+};
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
 use crate::filter::Filter;
@@ -60,6 +64,8 @@ struct Run {
 struct OneFacet {
     name: String,
     run: PipelineRun,
+    /// Its first stages that can read the input in parts.
+    gathering_stages: Option<usize>,
     /// The pipeline, where the run is measured.
     measured: Option<Pipeline>,
     /// Documents of the portion that it has read.
@@ -135,6 +141,10 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
 }
 
 impl Definition for Facet {
+    fn gathers(&self) -> bool {
+        self.facets.iter().all(|(_, pipeline)| pipeline.gathering_stages().is_some())
+    }
+
     fn memory(&self) -> Memory {
         Memory::Reserved
     }
@@ -143,6 +153,7 @@ impl Definition for Facet {
         let facets = self.facets.iter().map(|(name, pipeline)| OneFacet {
             name: name.clone(),
             run: pipeline.start(options),
+            gathering_stages: pipeline.gathering_stages(),
             measured: options.clock.as_ref().map(|_| pipeline.clone()),
             read: 0,
             given: Vec::new(),
@@ -291,6 +302,10 @@ impl Stage for Run {
         self.write().map(Some)
     }
 
+    fn gathering(&mut self) -> Option<&mut dyn Gathering> {
+        Some(self)
+    }
+
     fn explain(&self, shown: &mut Document) {
         let mut facets = Document::new();
         for OneFacet { name, run, measured, .. } in &self.facets {
@@ -299,5 +314,44 @@ impl Stage for Run {
             facets.push(name.as_str(), Value::Array(stages.collect()));
         }
         shown.insert("$facet", facets);
+    }
+}
+
+impl Gathering for Run {
+    fn gather(&mut self, input: &mut dyn Source) -> Result<(), QueryError> {
+        while self.input == Input::HasMore {
+            self.read(input)?;
+            while let Some(facet) = self.facets.get_mut(self.turn) {
+                let stages = facet.gathering_stages.expect("each facet of one that gathers does");
+                let mut source = Portion {
+                    documents: &self.portion,
+                    read: &mut facet.read,
+                    input: self.input,
+                    reached: Reached::Within,
+                    others: &mut *input,
+                };
+                match facet.run.gather(stages, &mut source) {
+                    Ok(()) => {}
+                    Err(error) if error.is_would_block() && source.reached == Reached::PortionEnd => {}
+                    Err(error) => return Err(error),
+                }
+                facet.read = facet.read.max(1);
+                self.turn += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn absorb(&mut self, later: &mut dyn Gathering, check: Check<'_>) -> Result<(), QueryError> {
+        let later = same_stage::<Run>(later);
+        for (facet, later) in self.facets.iter_mut().zip(&mut later.facets) {
+            let stages = facet.gathering_stages.expect("each facet of one that gathers does");
+            facet.run.absorb(stages, &mut later.run, check)?;
+        }
+        Ok(())
+    }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
     }
 }

@@ -13,6 +13,7 @@ mod columns;
 mod keys;
 mod table;
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_keyorder::{Direction, TypeBits};
 
 use self::table::Table;
-use super::{Definition, FilterInFront, Memory, RunOptions, Source, Stage};
+use super::{Check, Definition, FilterInFront, Gathering, Memory, RunOptions, Source, Stage, same_stage};
 use crate::error::QueryError;
 use crate::expression::accumulator::Accumulator;
 use crate::expression::{Evaluated, Expression, Frame, ParseScope, document_of};
@@ -240,6 +241,10 @@ impl GroupId {
 }
 
 impl Definition for Group {
+    fn gathers(&self) -> bool {
+        true
+    }
+
     fn memory(&self) -> Memory {
         Memory::Reserved
     }
@@ -295,8 +300,7 @@ impl Definition for Group {
 impl Stage for Run {
     fn next(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
         if !self.table.is_giving() {
-            let table = &mut self.table;
-            input.for_each_run(&mut |document, times, check| table.take(document, times, check))?;
+            self.gather(input)?;
             self.table.finish(&mut || input.check())?;
         }
         input.check()?;
@@ -305,7 +309,26 @@ impl Stage for Run {
         Ok(next)
     }
 
+    fn gathering(&mut self) -> Option<&mut dyn Gathering> {
+        Some(self)
+    }
+
     fn explain(&self, shown: &mut Document) {
         shown.push("totalOutputDataSizeBytes", long(self.given_bytes));
+    }
+}
+
+impl Gathering for Run {
+    fn gather(&mut self, input: &mut dyn Source) -> Result<(), QueryError> {
+        let table = &mut self.table;
+        input.for_each_run(&mut |document, times, check| table.take(document, times, check))
+    }
+
+    fn absorb(&mut self, later: &mut dyn Gathering, check: Check<'_>) -> Result<(), QueryError> {
+        self.table.absorb(&mut same_stage::<Run>(later).table, check)
+    }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
     }
 }

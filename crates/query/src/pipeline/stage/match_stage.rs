@@ -27,6 +27,10 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
 }
 
 impl Definition for Match {
+    fn looks_at_each_alone(&self) -> bool {
+        true
+    }
+
     fn start(&self, _: &RunOptions) -> Box<dyn Stage> {
         Box::new(self.clone())
     }

@@ -83,6 +83,10 @@ pub(super) fn of(projection: Projection) -> Arc<dyn Definition> {
 }
 
 impl Definition for Project {
+    fn looks_at_each_alone(&self) -> bool {
+        true
+    }
+
     fn start(&self, _: &RunOptions) -> Box<dyn Stage> {
         Box::new(Run { projection: Arc::clone(&self.projection), projected: Vec::new() })
     }

@@ -109,6 +109,10 @@ impl Redact {
 }
 
 impl Definition for Redact {
+    fn looks_at_each_alone(&self) -> bool {
+        true
+    }
+
     fn start(&self, _: &RunOptions) -> Box<dyn Stage> {
         Box::new(self.clone())
     }

@@ -66,6 +66,10 @@ fn definition(
 }
 
 impl Definition for ReplaceRoot {
+    fn looks_at_each_alone(&self) -> bool {
+        true
+    }
+
     fn lets_filters_pass(&self) -> bool {
         self.field().is_some()
     }

@@ -1,12 +1,13 @@
 //! `$sort`: all documents are read, then given in the order of a pattern. With a `$limit` right behind it,
 //! only so many are held. At the front of a pipeline the plan does both.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
 use pando_document::{Document, RawDocument, RawValue, Value};
 
-use super::{Definition, Flow, Memory, RunOptions, Source, Stage};
+use super::{Check, Definition, Flow, Gathering, Memory, RunOptions, Source, Stage, same_stage};
 use crate::error::QueryError;
 use crate::expression::{FieldPath, ParseScope};
 use crate::needs::Needs;
@@ -15,6 +16,9 @@ use crate::pipeline::measured::long;
 use crate::plan::score_not_available;
 use crate::shell_text;
 use crate::sort::{DocumentSorter, SortFault, SortPattern};
+
+/// The most documents of a sort with a limit that are sorted in parts.
+const GATHERED_MAX: u64 = 10_000;
 
 #[derive(Debug)]
 pub(super) struct Sort {
@@ -65,6 +69,11 @@ impl Sort {
 }
 
 impl Definition for Sort {
+    /// A run that holds few documents gives them to another one cheaply.
+    fn gathers(&self) -> bool {
+        self.limit.is_some_and(|limit| limit <= GATHERED_MAX)
+    }
+
     fn memory(&self) -> Memory {
         Memory::Reserved
     }
@@ -108,10 +117,7 @@ impl Definition for Sort {
 impl Stage for Run {
     fn next(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
         if self.phase == Phase::Reading {
-            input.for_each(&mut |document, check| {
-                self.sorter.take(document, &[], check)?;
-                Ok(Flow::More)
-            })?;
+            self.gather(input)?;
             self.phase = Phase::Giving;
         }
         input.check()?;
@@ -119,7 +125,33 @@ impl Stage for Run {
         Ok(next.map(|sorted| Bytes::copy_from_slice(sorted.document)))
     }
 
+    fn gathering(&mut self) -> Option<&mut dyn Gathering> {
+        Some(self)
+    }
+
     fn explain(&self, shown: &mut Document) {
         shown.push("totalDataSizeSortedBytesEstimate", long(self.sorter.total_bytes()));
+    }
+}
+
+impl Gathering for Run {
+    fn gather(&mut self, input: &mut dyn Source) -> Result<(), QueryError> {
+        input.for_each(&mut |document, check| {
+            self.sorter.take(document, &[], check)?;
+            Ok(Flow::More)
+        })
+    }
+
+    /// Documents of equal keys stay in the order of the input: those of the later run come behind.
+    fn absorb(&mut self, later: &mut dyn Gathering, check: Check<'_>) -> Result<(), QueryError> {
+        let later = same_stage::<Run>(later);
+        while let Some(sorted) = later.sorter.next(check)? {
+            self.sorter.take(RawDocument::from_bytes(sorted.document)?, &[], check)?;
+        }
+        Ok(())
+    }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
     }
 }

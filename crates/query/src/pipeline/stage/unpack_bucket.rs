@@ -41,6 +41,10 @@ pub(super) fn parse(argument: RawValue<'_>) -> Result<Arc<dyn Definition>, Query
 }
 
 impl Definition for UnpackBucket {
+    fn looks_at_each_alone(&self) -> bool {
+        true
+    }
+
     fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
         self.start_for(options, &Needs::Everything)
     }

@@ -154,6 +154,10 @@ impl Unwind {
 }
 
 impl Definition for Unwind {
+    fn looks_at_each_alone(&self) -> bool {
+        true
+    }
+
     fn as_unwind(&self) -> Option<&Unwind> {
         Some(self)
     }

@@ -3,7 +3,7 @@
 //! The states of the commonest accumulators stand beside each other, so that a document costs one access to
 //! memory in each column. Those of others, which hold values, stand behind a pointer.
 
-use pando_document::RawValue;
+use pando_document::{ArrayWriter, RawArray, RawDocument, RawValue};
 
 use crate::error::QueryError;
 use crate::expression::accumulator::{Accumulator, Avg, Count, Sum};
@@ -46,6 +46,41 @@ impl Column {
         })
     }
 
+    /// Takes in the next state of a column that leaves: into that of a group, or as that of a new one. The
+    /// memory that it takes.
+    pub fn absorb_next(
+        &mut self,
+        group: Option<usize>,
+        later: &mut LeavingColumn,
+    ) -> Result<usize, QueryError> {
+        match (self, later) {
+            (Column::Counts(states), LeavingColumn::Counts(later)) => {
+                Ok(absorb(states, group, later.next(), |state, later| state.absorb(&later)))
+            }
+            (Column::Sums(states), LeavingColumn::Sums(later)) => {
+                Ok(absorb(states, group, later.next(), |state, later| state.absorb(&later)))
+            }
+            (Column::Averages(states), LeavingColumn::Averages(later)) => {
+                Ok(absorb(states, group, later.next(), |state, later| state.absorb(&later)))
+            }
+            (Column::Others(states), LeavingColumn::Others(later)) => {
+                let Some(later) = later.next() else { return Ok(0) };
+                absorb_pointed(states, group, later)
+            }
+            _ => unreachable!("columns of one call have one shape"),
+        }
+    }
+
+    /// The column, to be taken from state by state.
+    pub fn leave(self) -> LeavingColumn {
+        match self {
+            Column::Counts(states) => LeavingColumn::Counts(states.into_iter()),
+            Column::Sums(states) => LeavingColumn::Sums(states.into_iter()),
+            Column::Averages(states) => LeavingColumn::Averages(states.into_iter()),
+            Column::Others(states) => LeavingColumn::Others(states.into_iter()),
+        }
+    }
+
     /// The state of a group.
     #[inline]
     pub fn state(&mut self, group: usize) -> &mut dyn Accumulator {
@@ -72,6 +107,53 @@ impl Column {
             Column::Others(states) => truncate(states, groups),
         }
     }
+}
+
+/// A column that another one takes the states of, from the first group on.
+pub(super) enum LeavingColumn {
+    Counts(std::vec::IntoIter<Count>),
+    Sums(std::vec::IntoIter<Sum>),
+    Averages(std::vec::IntoIter<Avg>),
+    Others(std::vec::IntoIter<Box<dyn Accumulator>>),
+}
+
+fn absorb<T>(
+    states: &mut Vec<T>,
+    group: Option<usize>,
+    later: Option<T>,
+    merge: impl FnOnce(&mut T, T),
+) -> usize {
+    match (group, later) {
+        (_, None) => 0,
+        (Some(group), Some(later)) => {
+            merge(&mut states[group], later);
+            0
+        }
+        (None, Some(later)) => push(states, later),
+    }
+}
+
+fn absorb_pointed(
+    states: &mut Vec<Box<dyn Accumulator>>,
+    group: Option<usize>,
+    later: Box<dyn Accumulator>,
+) -> Result<usize, QueryError> {
+    let Some(group) = group else {
+        let bytes = POINTED_BYTES + size_of_val(&*later) + later.held_bytes();
+        states.push(later);
+        return Ok(bytes);
+    };
+    let mut saved = Vec::new();
+    let mut array = ArrayWriter::begin(&mut saved);
+    later.save(&mut array);
+    array.finish();
+    let state = &mut states[group];
+    let before = state.held_bytes();
+    let saved = RawArray::from_document(RawDocument::from_bytes(&saved)?);
+    if let Some(saved) = saved.iter().next() {
+        state.merge(saved?)?;
+    }
+    Ok(state.held_bytes().saturating_sub(before))
 }
 
 /// Adds an element to a list that doubles when it is full; its share of the list's memory, about.

@@ -14,7 +14,7 @@ use pando_catalog::{Bytes, Reservation, Sorter};
 use pando_document::{ArrayWriter, DocumentWriter, RawArray, RawDocument, RawValue};
 
 use super::Specification;
-use super::columns::{self, Column};
+use super::columns::{self, Column, LeavingColumn};
 use super::keys::GroupKeys;
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::Frame;
@@ -159,6 +159,56 @@ impl Table {
         self.bytes = 0;
         self.reservation.shrink_to(0);
         Ok(sorter)
+    }
+
+    /// Takes in the groups of a table whose documents come behind those of this one.
+    pub fn absorb(&mut self, later: &mut Table, check: Check<'_>) -> Result<(), QueryError> {
+        if matches!(later.phase, Phase::Spilling(_)) {
+            return self.absorb_spilled(later, check);
+        }
+        let Groups { keys, ids, columns } =
+            std::mem::replace(&mut later.groups, Groups::new(&self.specification));
+        let keys = keys.into_descending();
+        let mut columns: Vec<LeavingColumn> = columns.into_iter().map(Column::leave).collect();
+        let bytes_a_group = later.bytes / keys.len().max(1);
+        for (number, id) in ids.into_iter().enumerate() {
+            let rank = keys.len() - 1 - number;
+            let group = keys.with_key(rank, |key| match self.groups.keys.find(key) {
+                Some(group) => Some(group),
+                None => {
+                    self.bytes += key.len() + self.groups.keys.insert(key, self.groups.ids.len());
+                    None
+                }
+            });
+            if group.is_none() {
+                self.bytes += columns::push(&mut self.groups.ids, id);
+            }
+            for (column, later) in self.groups.columns.iter_mut().zip(&mut columns) {
+                self.bytes += column.absorb_next(group, later)?;
+            }
+            if number.is_multiple_of(GROUPS_A_LOOK) {
+                check()?;
+                later.reservation.shrink_to(later.bytes.saturating_sub(number * bytes_a_group));
+            }
+            if self.bytes > self.reservation.bytes() || self.bytes > MEMORY_BYTES_MAX {
+                self.make_room(check)?;
+            }
+        }
+        later.bytes = 0;
+        later.reservation.shrink_to(0);
+        Ok(())
+    }
+
+    /// The same where the later table has spilled: this one spills, too, and its states come first.
+    fn absorb_spilled(&mut self, later: &mut Table, check: Check<'_>) -> Result<(), QueryError> {
+        let mut sorter = self.empty_into_sorter(check)?;
+        let mut spilled = later.empty_into_sorter(check)?;
+        spilled.finish(check)?;
+        while let Some((key, saved)) = spilled.next(check)? {
+            sorter.push(key, saved, check)?;
+        }
+        self.phase = Phase::Spilling(sorter);
+        Ok(())
     }
 
     /// Ends the input.
