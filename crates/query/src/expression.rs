@@ -129,6 +129,25 @@ impl Expression {
         matches!(&self.node, Node::Path(_) | Node::Constant(_))
     }
 
+    /// Whether this is the root, a path of it or a constant: an evaluation never fails.
+    pub(crate) fn never_fails(&self) -> bool {
+        matches!(&self.node, Node::Path(_) | Node::Constant(_) | Node::Root | Node::Remove)
+    }
+
+    /// Whether the root is read by paths only, never as a whole.
+    pub(crate) fn reads_paths_only(&self) -> bool {
+        let mut fields = Vec::new();
+        self.collect_fields(&mut fields);
+        fields.iter().all(Option::is_some)
+    }
+
+    /// Whether a top-level field of the root, or the root, is read.
+    pub(crate) fn reads_field(&self, name: &str) -> bool {
+        let mut fields = Vec::new();
+        self.collect_fields(&mut fields);
+        fields.iter().any(|field| field.is_none_or(|field| field == name))
+    }
+
     /// Collects the top-level fields of the root that are read; `None` stands for the whole root.
     pub fn collect_fields<'e>(&'e self, fields: &mut Vec<Option<&'e str>>) {
         match &self.node {

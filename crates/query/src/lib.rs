@@ -31,7 +31,9 @@
 //! needs -> path
 //! path -> error, field_tables
 //! merged_fields -> literal
-//! leaves: array_build, error, field_tables, hashed_index, identity, literal, merged_fields, needs, path
+//! nesting -> error
+//! leaves: array_build, error, field_tables, hashed_index, identity, literal, merged_fields, needs, nesting
+//! leaves: path
 //! leaves: shell_text, value_set
 //! ```
 //!
@@ -62,6 +64,7 @@ pub mod literal;
 pub mod memory;
 mod merged_fields;
 pub mod needs;
+mod nesting;
 pub mod partial_index;
 pub mod path;
 pub mod pipeline;

@@ -25,6 +25,7 @@
 //! `$out` and `$merge`, which write (`commands`).
 
 mod accumulator;
+mod depth_guard;
 mod fault;
 mod measured;
 mod optimiser;
@@ -42,9 +43,10 @@ use pando_environment::Clock;
 
 pub use self::fault::PipelineFault;
 
+use self::depth_guard::DepthGuard;
 use self::measured::Measured;
 pub use self::stage::GeoNearSpecification;
-use self::stage::{Definition, Stage};
+use self::stage::{Definition, Nesting, Stage};
 use self::upstream::Upstream;
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
@@ -214,6 +216,9 @@ pub struct Pushdown {
     pub limit: Option<u64>,
     /// The stages that are left.
     pub rest: Pipeline,
+    /// The stages that give the same without the sort, where there are such: they are worth more than a sort
+    /// in memory.
+    pub rest_unsorted: Option<Pipeline>,
 }
 
 /// How a pipeline is run.
@@ -408,7 +413,7 @@ impl Pipeline {
         while let Some(stage) = stages.next_if(|stage| near.is_none() && stage.name() == "$match") {
             filters.push(stage.text);
         }
-        let sort =
+        let mut sort =
             stages.next_if(|stage| stage.name() == "$sort").and_then(|stage| stage.argument_document());
         let (mut skip, mut limit) = (0_u64, None::<u64>);
         while let Some(stage) = stages.next_if(|stage| matches!(stage.name(), "$skip" | "$limit")) {
@@ -421,14 +426,18 @@ impl Pipeline {
                 _ => limit = Some(limit.map_or(count, |limit| limit.min(count))),
             }
         }
-        Pushdown {
-            near,
-            filter: all_of(&filters),
-            sort,
-            skip,
-            limit,
-            rest: Pipeline { stages: stages.collect(), scores: self.scores },
+        let mut rest = Pipeline { stages: stages.collect(), scores: self.scores };
+        let mut rest_unsorted = None;
+        let is_uncut = sort.is_none() && skip == 0 && limit.is_none();
+        if let Some((pattern, apart)) =
+            rest.stages.first().and_then(|first| first.definition.with_sort_apart())
+            && is_uncut
+        {
+            sort = Some(pattern.to_document());
+            rest_unsorted = Some(rest.clone());
+            rest.stages[0].definition = apart;
         }
+        Pushdown { near, filter: all_of(&filters), sort, skip, limit, rest, rest_unsorted }
     }
 
     /// The fields that the stages look at. Of a pipeline without stages that is everything: its documents are
@@ -465,11 +474,19 @@ impl Pipeline {
 
 impl ParsedStage {
     fn start(&self, options: &RunOptions, behind: &Needs) -> Box<dyn Stage> {
-        let Some(clock) = &options.clock else { return self.definition.start_for(options, behind) };
+        let Some(clock) = &options.clock else { return self.start_guarded(options, behind) };
         let (account, usage) = options.memory.account.of_stage();
         let memory = StageMemory { account, ..options.memory.clone() };
-        let stage = self.definition.start_for(&RunOptions { memory, ..options.clone() }, behind);
+        let stage = self.start_guarded(&RunOptions { memory, ..options.clone() }, behind);
         Box::new(Measured::new(stage, self.definition.memory(), usage, clock))
+    }
+
+    fn start_guarded(&self, options: &RunOptions, behind: &Needs) -> Box<dyn Stage> {
+        let stage = self.definition.start_for(options, behind);
+        match self.definition.nesting() {
+            Nesting::Kept => stage,
+            Nesting::MayGrow => Box::new(DepthGuard::behind(stage)),
+        }
     }
 
     fn field(&self) -> Option<(&str, RawValue<'_>)> {

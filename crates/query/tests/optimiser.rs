@@ -156,7 +156,7 @@ impl Chance {
         let name = *self.of(&["a", "b", "k", "z"]);
         let mut computed = Document::new();
         computed.push(name, self.expression());
-        match self.below(17) {
+        match self.below(19) {
             0..=3 => vec![doc! { "$match": (self.filter(0)) }],
             4 => vec![doc! { "$addFields": (computed) }],
             5 => {
@@ -204,11 +204,74 @@ impl Chance {
             13 => vec![doc! { "$unionWith": { "coll": "c", "pipeline": [{ "$match": (self.filter(1)) }] } }],
             14 => vec![self.lookup()],
             15 => self.windows(),
+            16 => self.ends_of_groups(),
+            17 => self.groups_of_elements(),
             _ => {
                 let lookup = self.lookup();
                 vec![lookup, doc! { "$unwind": "$j" }, doc! { "$match": { "j.k": (self.condition()) } }]
             }
         }
+    }
+
+    /// An expression for the values of an accumulator.
+    fn argument(&mut self) -> Value {
+        match self.below(8) {
+            0 => Value::from("$$ROOT"),
+            1 => Value::Document(doc! { "$type": (format!("${}", self.path())) }),
+            2 => Value::Int32(1),
+            _ => self.expression(),
+        }
+    }
+
+    /// A group with some of these accumulators, in the order of its keys.
+    fn group_with(&mut self, operators: &[&str]) -> Vec<Document> {
+        let mut group = Document::new();
+        let id = match self.below(4) {
+            0 => Value::Null,
+            1 => Value::Document(doc! { "x": (self.expression()), "y": (self.expression()) }),
+            _ => self.expression(),
+        };
+        group.push("_id", id);
+        for name in ["a", "k", "t"] {
+            let mut call = Document::new();
+            match *self.of(operators) {
+                "$count" => call.push("$count", Document::new()),
+                "$top" => {
+                    let options = doc! { "sortBy": (self.sort()), "output": (self.argument()) };
+                    call.push("$top", options);
+                }
+                operator => call.push(operator, self.argument()),
+            }
+            group.push(name, call);
+        }
+        vec![doc! { "$group": (group) }, doc! { "$sort": { "_id": 1 } }]
+    }
+
+    /// The ends of an order by groups.
+    fn ends_of_groups(&mut self) -> Vec<Document> {
+        let mut stages = vec![doc! { "$sort": (self.sort()) }];
+        let operators: &[&str] = if self.one_in(4) {
+            &["$first", "$last", "$push"]
+        } else {
+            &["$first", "$last", "$last", "$count"]
+        };
+        stages.extend(self.group_with(operators));
+        stages
+    }
+
+    /// Groups of the elements of an array.
+    fn groups_of_elements(&mut self) -> Vec<Document> {
+        let field = *self.of(&["t", "a", "k", "t.x"]);
+        let mut unwind = doc! { "path": (format!("${field}")) };
+        if self.one_in(2) {
+            unwind.push("preserveNullAndEmptyArrays", true);
+        }
+        if self.one_in(6) {
+            unwind.push("includeArrayIndex", "n");
+        }
+        let mut stages = vec![doc! { "$unwind": (unwind) }];
+        stages.extend(self.group_with(&["$sum", "$push", "$first", "$last", "$max", "$count", "$top"]));
+        stages
     }
 
     /// A window, and a filter of its partitions, which a stage in front makes no arrays of.

@@ -10,7 +10,7 @@ mod source;
 
 use std::sync::Arc;
 
-use pando_catalog::{Collection, QueryAccount, Transaction};
+use pando_catalog::{Collection, QueryAccount, SnapshotTimestamp, Transaction};
 use pando_document::{DocumentWriter, RawArray, RawDocument, RawValue};
 use pando_query::execute::EntryEstimates;
 use pando_query::explain::{Choice, Display, ExplainedProjection, PlanSummary, Purpose};
@@ -221,7 +221,7 @@ impl PlannedPipeline {
         collection: &Collection,
         transaction: &dyn Transaction,
     ) -> Result<PlannedPipeline, CommandError> {
-        let Pushdown { near, filter, sort, skip, limit, rest } = pipeline.split_pushdown();
+        let Pushdown { near, filter, sort, skip, limit, rest, rest_unsorted } = pipeline.split_pushdown();
         let snapshot = transaction.snapshot();
         let filter = match &near {
             Some(near) => geo_near::filter(near, collection, snapshot, scope)?,
@@ -230,30 +230,23 @@ impl PlannedPipeline {
         let sort = sort.as_deref().map_or(Ok(Sort::Unordered), Sort::parse)?;
         let sort = sort.collated_by(scope.text_order());
         let hint = request.hint.map_or(Ok(None), Hint::parse)?;
-        let needs = rest.needs();
-        let paths: Option<Vec<String>> = match &needs {
-            Needs::Everything => None,
-            Needs::Paths(paths) => Some(paths.iter().cloned().collect()),
-        };
-        let specification = FindSpecification {
-            sort: &sort,
-            needs: match &paths {
-                None => ProjectionNeeds::Everything,
-                Some(paths) if paths.is_empty() => ProjectionNeeds::Nothing,
-                Some(paths) => ProjectionNeeds::Paths(paths),
-            },
-            consumer: match rest.sees_values_only() {
-                true => Consumer::Groups,
-                false => Consumer::Documents,
-            },
-            skip,
-            limit,
-            scores: rest.scores(),
-            hint: hint.as_ref(),
-            ..FindSpecification::matching(&filter)
-        };
         let estimates = EntryEstimates::new(collection, transaction);
-        let PlanChoice { mut plan, rejected } = choose_at(&specification, collection, snapshot, &estimates)?;
+        let choose = |sort: &Sort, rest: &Pipeline| {
+            let specification = FindSpecification {
+                sort,
+                skip,
+                limit,
+                hint: hint.as_ref(),
+                ..FindSpecification::matching(&filter)
+            };
+            choose_for(specification, rest, collection, snapshot, &estimates)
+        };
+        let (mut choice, mut rest) = (choose(&sort, &rest)?, rest);
+        if let Some(unsorted) = rest_unsorted.filter(|_| choice.plan.sort.is_some()) {
+            choice = choose(&Sort::Unordered, &unsorted)?;
+            rest = unsorted;
+        }
+        let PlanChoice { mut plan, rejected } = choice;
         if let Some(near) = near {
             geo_near::give_distances(near, &mut plan);
         }
@@ -264,6 +257,35 @@ impl PlannedPipeline {
     fn display(&self) -> Display<'static> {
         Display { projection: ExplainedProjection::Whole, purpose: Purpose::Find, choice: Choice::Free }
     }
+}
+
+/// Chooses a plan for what the stages behind it look at.
+fn choose_for(
+    specification: FindSpecification<'_>,
+    rest: &Pipeline,
+    collection: &Collection,
+    snapshot: SnapshotTimestamp,
+    estimates: &EntryEstimates<'_>,
+) -> Result<PlanChoice, CommandError> {
+    let needs = rest.needs();
+    let paths: Option<Vec<String>> = match &needs {
+        Needs::Everything => None,
+        Needs::Paths(paths) => Some(paths.iter().cloned().collect()),
+    };
+    let specification = FindSpecification {
+        needs: match &paths {
+            None => ProjectionNeeds::Everything,
+            Some(paths) if paths.is_empty() => ProjectionNeeds::Nothing,
+            Some(paths) => ProjectionNeeds::Paths(paths),
+        },
+        consumer: match rest.sees_values_only() {
+            true => Consumer::Groups,
+            false => Consumer::Documents,
+        },
+        scores: rest.scores(),
+        ..specification
+    };
+    Ok(choose_at(&specification, collection, snapshot, estimates)?)
 }
 
 /// Runs a pipeline.

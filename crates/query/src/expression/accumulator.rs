@@ -98,7 +98,7 @@ fn for_saved(
 }
 
 /// The error of a value that is no saved state. Checksums find damage before, so it is a defect.
-fn not_saved() -> QueryError {
+pub(crate) fn not_saved() -> QueryError {
     QueryError::new(ErrorCode::InternalError, "a group's saved state cannot be read: report this defect")
 }
 

@@ -11,6 +11,7 @@ use pando_document::{
 use super::array_table::{ArrayTable, TableOnDemand};
 use crate::error::{ErrorCode, QueryError};
 use crate::literal::Literal;
+use crate::nesting;
 
 /// A value or nothing. Computed values are bytes already, so every variant can be seen as a [`RawValue`].
 #[derive(Clone, Debug)]
@@ -217,7 +218,9 @@ pub(crate) fn array_of(
     let mut writer = ArrayWriter::begin(&mut bytes);
     fill(&mut writer)?;
     writer.finish();
-    Ok(Evaluated::Array(RawDocumentBuf::from_vec(bytes)?))
+    let array = RawDocumentBuf::from_vec(bytes)?;
+    nesting::check(&array)?;
+    Ok(Evaluated::Array(array))
 }
 
 /// The document that `fill` writes.
@@ -228,5 +231,7 @@ pub(crate) fn document_of(
     let mut writer = DocumentWriter::begin(&mut bytes);
     fill(&mut writer)?;
     writer.finish();
-    Ok(Evaluated::Document(RawDocumentBuf::from_vec(bytes)?))
+    let document = RawDocumentBuf::from_vec(bytes)?;
+    nesting::check(&document)?;
+    Ok(Evaluated::Document(document))
 }

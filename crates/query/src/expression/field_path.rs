@@ -88,6 +88,20 @@ impl FieldPath {
         descend(root, &self.names, fields)
     }
 
+    /// The value where that of the first name is known.
+    pub(super) fn evaluate_from<'a>(
+        &self,
+        first: RawValue<'a>,
+        fields: impl FieldSource<'a>,
+    ) -> Result<Evaluated<'a>, QueryError> {
+        match (first, &self.names[1..]) {
+            (value, []) => Ok(Evaluated::Raw(value)),
+            (RawValue::Document(document), below) => descend(document, below, fields),
+            (RawValue::Array(array), below) => array_of(|writer| gather(array, below, fields, writer)),
+            _ => Ok(Evaluated::Missing),
+        }
+    }
+
     /// The value below any other value.
     pub(super) fn evaluate_below<'a>(
         &self,

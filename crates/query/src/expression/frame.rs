@@ -16,10 +16,18 @@ use crate::field_tables::{Direct, FieldSource, FieldTables};
 #[derive(Debug)]
 pub struct Frame<'a> {
     root: &'a RawDocument,
+    /// A field that has another value than in the root.
+    replaced: Option<Replaced<'a>>,
     slots: Vec<Evaluated<'a>>,
     fields: FieldTables<'a>,
     arrays: ArrayTables<'a>,
     steps: Steps,
+}
+
+#[derive(Debug)]
+struct Replaced<'a> {
+    name: &'a str,
+    value: Option<RawValue<'a>>,
 }
 
 impl<'a> Frame<'a> {
@@ -27,6 +35,7 @@ impl<'a> Frame<'a> {
     pub fn new(root: &'a RawDocument) -> Frame<'a> {
         Frame {
             root,
+            replaced: None,
             slots: Vec::new(),
             fields: FieldTables::default(),
             arrays: ArrayTables::default(),
@@ -38,6 +47,12 @@ impl<'a> Frame<'a> {
     #[inline]
     pub(super) fn count_step(&mut self, value: &Evaluated<'_>) -> bool {
         self.steps.count(value)
+    }
+
+    /// Puts another value, or none, in the place of a field of the root: for expressions that read the root
+    /// by paths only ([`Expression::reads_paths_only`](super::Expression::reads_paths_only)).
+    pub(crate) fn replace_field(&mut self, name: &'a str, value: Option<RawValue<'a>>) {
+        self.replaced = Some(Replaced { name, value });
     }
 
     /// The document that expressions start from.
@@ -94,6 +109,11 @@ impl<'a> Frame<'a> {
 
     /// The value at a path of the root.
     pub(super) fn at_path(&self, path: &FieldPath) -> Result<Evaluated<'a>, QueryError> {
-        path.evaluate_in(self.root, &self.fields)
+        match &self.replaced {
+            Some(Replaced { name, value }) if path.first() == *name => {
+                value.map_or(Ok(Evaluated::Missing), |value| path.evaluate_from(value, &self.fields))
+            }
+            _ => path.evaluate_in(self.root, &self.fields),
+        }
     }
 }

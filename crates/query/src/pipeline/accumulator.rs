@@ -15,7 +15,7 @@ use crate::expression::accumulator::{
     FirstN, Integral, Last, LastN, MergeObjects, PercentileShape, Percentiles, Push, Shape, StdDev, Sum, Top,
     Wanted,
 };
-use crate::expression::{Expression, ExpressionFault, Frame, ParseScope, array_of};
+use crate::expression::{Evaluated, Expression, ExpressionFault, Frame, ParseScope, array_of};
 use crate::needs::Needs;
 use crate::shell_text;
 use crate::sort::SortPattern;
@@ -53,6 +53,17 @@ pub(crate) enum StateShape {
     Sum,
     Average,
     Other,
+}
+
+/// The documents that an accumulator takes, of those that come to its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// Each of them.
+    All,
+    /// Each that comes before all others so far in the order of a sort.
+    NewFirst,
+    /// Each that comes behind all others so far.
+    NewLast,
 }
 
 /// An accumulator of a `$group` or a window, with its arguments.
@@ -176,6 +187,19 @@ impl AccumulatorCall {
         AccumulatorCall::new(kind, argument)
     }
 
+    /// The call that gives the same over documents that are not sorted, and the documents that it takes.
+    /// `None` where it needs more than the ends of the order, or may fail on documents between them.
+    pub(crate) fn over_unsorted(&self) -> Option<(Takes, AccumulatorCall)> {
+        let takes = match self.kind {
+            Kind::Count => return Some((Takes::All, self.clone())),
+            Kind::First => Takes::NewFirst,
+            Kind::Last => Takes::NewLast,
+            _ => return None,
+        };
+        let call = AccumulatorCall { kind: Kind::Last, ..self.clone() };
+        self.argument.never_fails().then_some((takes, call))
+    }
+
     /// The shape of its states.
     pub(crate) fn state_shape(&self) -> StateShape {
         match self.kind {
@@ -254,6 +278,21 @@ impl AccumulatorCall {
             Kind::Sum | Kind::Avg | Kind::Min | Kind::Max | Kind::Count | Kind::StdDev(_)
         );
         is_symmetric && self.argument.is_plain()
+    }
+
+    /// Whether the document is read by paths only, never as a whole.
+    pub(crate) fn reads_paths_only(&self) -> bool {
+        self.order.is_none() && self.argument.reads_paths_only()
+    }
+
+    /// Whether its argument has the same value whatever that of a field is, and never fails.
+    pub(crate) fn is_independent_of(&self, field: &str) -> bool {
+        self.argument.never_fails() && !self.argument.reads_field(field)
+    }
+
+    /// The value of its argument, as `feed` takes it.
+    pub(crate) fn argument_value<'a>(&'a self, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
+        self.argument.run(frame)
     }
 
     /// Adds the fields that the arguments read.

@@ -9,6 +9,8 @@
 //! | [`count_places`] | `$skip` and `$limit` move in front of stages of one document each, and merge |
 //! | [`sort_places`] | `$sort` moves in front of `$unwind`, `$lookup` and `$addFields` that leave its fields alone |
 //! | [`sort_limits`] | a `$sort` with a `$limit` behind it holds only so many documents |
+//! | [`unwind_groups`] | an `$unwind` in front of a `$group` becomes part of it |
+//! | [`sort_groups`] | a `$sort` in front of a `$group` that asks for the ends of its order becomes part of it |
 //! | [`lookup_unwinds`] | an `$unwind` of the array that a `$lookup` makes becomes part of it |
 //!
 //! The fields that later stages look at are no rule: each run asks for them ([`Pipeline::needs`]). MongoDB
@@ -26,8 +28,10 @@ mod filter_paths;
 mod lookup_unwinds;
 mod match_merges;
 mod match_places;
+mod sort_groups;
 mod sort_limits;
 mod sort_places;
+mod unwind_groups;
 
 use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue};
 
@@ -57,6 +61,8 @@ pub(super) fn optimised(
     match_merges::merge(&mut rewritten, scope)?;
     count_places::merge(&mut rewritten, scope)?;
     sort_limits::limit(&mut rewritten);
+    sort_groups::take_in(&mut rewritten);
+    unwind_groups::take_in(&mut rewritten);
     Ok(rewritten)
 }
 

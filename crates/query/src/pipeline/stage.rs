@@ -47,6 +47,7 @@ use super::{
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
 use crate::needs::Needs;
+use crate::sort::SortPattern;
 
 /// Whether a stage reserves memory for documents or values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,15 @@ pub(super) enum Memory {
     Passing,
     /// It does.
     Reserved,
+}
+
+/// Whether a stage puts values into others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Nesting {
+    /// Its documents are nested no deeper than those that it takes, but for a path.
+    Kept,
+    /// They may be.
+    MayGrow,
 }
 
 /// The filter of a stage's input that is the same as one of its output.
@@ -81,6 +91,11 @@ pub(super) trait Definition: Debug + Send + Sync {
     /// Whether it reserves memory.
     fn memory(&self) -> Memory {
         Memory::Passing
+    }
+
+    /// Whether it puts values into others.
+    fn nesting(&self) -> Nesting {
+        Nesting::MayGrow
     }
 
     /// The stage as `explain` shows it, where it was written as `text`.
@@ -132,6 +147,27 @@ pub(super) trait Definition: Debug + Send + Sync {
     /// Whether its runs are [gathering](Gathering).
     fn gathers(&self) -> bool {
         false
+    }
+
+    /// The pattern by which the stage sorts all its documents, if it does.
+    fn sort_pattern(&self) -> Option<&Arc<SortPattern>> {
+        None
+    }
+
+    /// The stage that makes of unsorted documents what this one makes of documents in the order of a
+    /// pattern; `None` where there is none.
+    fn over_unsorted(&self, _pattern: &Arc<SortPattern>) -> Option<Arc<dyn Definition>> {
+        None
+    }
+
+    /// The stage that makes of documents what this one makes of their elements; `None` where there is none.
+    fn over_elements(&self, _unwind: &Unwind) -> Option<Arc<dyn Definition>> {
+        None
+    }
+
+    /// The sort that the stage has taken in, and the stage as it is behind it.
+    fn with_sort_apart(&self) -> Option<(&Arc<SortPattern>, Arc<dyn Definition>)> {
+        None
     }
 
     /// Whether the stage makes one document of each.

@@ -291,6 +291,68 @@ fn a_join_takes_in_the_unwinding_of_its_array_and_a_filter_of_it() {
 }
 
 #[test]
+fn a_group_of_the_ends_of_an_order_takes_in_the_sort() {
+    let ends = doc! { "_id": "$k", "a": { "$first": "$a" }, "z": { "$last": "$$ROOT" }, "n": { "$sum": 1 } };
+    let unwind = doc! { "$unwind": { "path": "$t", "includeArrayIndex": "i" } };
+    let sort = doc! { "$sort": { "i": -1, "b.c": 1 } };
+    let group = doc! { "$group": (ends.clone()) };
+    check_shown(
+        &[unwind.clone(), sort.clone(), group.clone()],
+        &[unwind.clone(), doc! { "$group": (ends), "endsOfSort": { "i": -1, "b.c": 1 } }],
+    );
+    let shown_sort = doc! { "$sort": { "sortKey": { "i": -1, "b.c": 1 } } };
+    for needs_the_order in [
+        doc! { "$group": { "_id": "$k", "a": { "$push": "$a" } } },
+        doc! { "$group": { "_id": "$k", "a": { "$sum": "$a" } } },
+        // On a document between the ends it may fail.
+        doc! { "$group": { "_id": "$k", "a": { "$last": { "$divide": [1, "$a"] } } } },
+    ] {
+        check_shown(
+            &[unwind.clone(), sort.clone(), needs_the_order.clone()],
+            &[unwind.clone(), shown_sort.clone(), needs_the_order],
+        );
+    }
+}
+
+#[test]
+fn a_sort_at_the_front_goes_to_the_plan_and_the_group_can_do_without() {
+    let group = doc! { "$group": { "_id": "$k", "a": { "$first": "$a" } } };
+    let filter = doc! { "$match": { "x": 1 } };
+    let stages = [filter, doc! { "$sort": { "b": -1 } }, group.clone(), doc! { "$limit": 3 }];
+    let pushdown = pipeline_of(&stages).split_pushdown();
+    assert_eq!(pushdown.sort, Some(doc! { "b": -1 }.to_raw()));
+    let shown = |pipeline: &Pipeline| document_text(&pipeline.explain(None)[0].to_raw());
+    assert_eq!(shown(&pushdown.rest), document_text(&group.to_raw()));
+    let unsorted = pushdown.rest_unsorted.expect("the group has taken in the sort");
+    let mut taken_in = group;
+    taken_in.push("endsOfSort", doc! { "b": -1 });
+    assert_eq!(shown(&unsorted), document_text(&taken_in.to_raw()));
+    assert_eq!(unsorted.needs().fields(), Some(["a", "b", "k"].into()));
+    let limited = [doc! { "$sort": { "b": -1 } }, doc! { "$limit": 3 }, doc! { "$group": { "_id": 1 } }];
+    assert!(pipeline_of(&limited).split_pushdown().rest_unsorted.is_none());
+}
+
+#[test]
+fn a_group_takes_in_the_unwinding_in_front_of_it() {
+    let group = doc! { "_id": "$t.x", "n": { "$sum": "$k" }, "all": { "$push": { "$add": ["$t.y", 1] } } };
+    let options = doc! { "path": "$t", "preserveNullAndEmptyArrays": true };
+    let unwind = doc! { "$unwind": (options.clone()) };
+    let whole = doc! { "$group": (group.clone()) };
+    check_shown(&[unwind.clone(), whole.clone()], &[doc! { "$group": (group), "unwinding": (options) }]);
+    for reads_the_root in [
+        doc! { "$group": { "_id": "$$ROOT" } },
+        doc! { "$group": { "_id": "$k", "a": { "$push": "$$ROOT" } } },
+        doc! { "$group": { "_id": "$k", "a": { "$top": { "sortBy": { "k": 1 }, "output": 1 } } } },
+    ] {
+        check_shown(&[unwind.clone(), reads_the_root.clone()], &[unwind.clone(), reads_the_root]);
+    }
+    for other in [doc! { "$unwind": "$t.x" }, doc! { "$unwind": { "path": "$t", "includeArrayIndex": "i" } }]
+    {
+        check_shown(&[other.clone(), whole.clone()], &[other, whole.clone()]);
+    }
+}
+
+#[test]
 fn the_stages_stay_as_they_are_written_where_the_optimiser_is_off() {
     let stages = [doc! { "$unwind": "$t" }, doc! { "$match": { "a": 1 } }, doc! { "$match": {} }];
     let mut bytes = Vec::new();

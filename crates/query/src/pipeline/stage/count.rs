@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pando_catalog::Bytes;
 use pando_document::{DocumentWriter, RawValue};
 
-use super::{Check, Definition, Gathering, RunOptions, Source, Stage, same_stage};
+use super::{Check, Definition, Gathering, Nesting, RunOptions, Source, Stage, same_stage};
 use crate::error::QueryError;
 use crate::expression::narrowed;
 use crate::needs::Needs;
@@ -55,6 +55,10 @@ pub(super) fn parse(argument: RawValue<'_>) -> Result<Arc<dyn Definition>, Query
 impl Definition for Count {
     fn gathers(&self) -> bool {
         true
+    }
+
+    fn nesting(&self) -> Nesting {
+        Nesting::Kept
     }
 
     fn start(&self, _: &RunOptions) -> Box<dyn Stage> {

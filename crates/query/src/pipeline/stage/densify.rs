@@ -23,7 +23,7 @@ use pando_document::{Number, Overflow, RawDocument, RawValue, compare_values};
 use pando_keyorder::{Direction, TypeBits};
 
 use self::arguments::{Bounds, Densify};
-use super::{Definition, Flow, Memory, RunOptions, Source, Stage};
+use super::{Definition, Flow, Memory, Nesting, RunOptions, Source, Stage};
 use crate::error::QueryError;
 use crate::expression::{Evaluated, ParseScope};
 use crate::memory::hold_value;
@@ -82,6 +82,10 @@ struct Partition {
 }
 
 impl Definition for Definite {
+    fn nesting(&self) -> Nesting {
+        Nesting::Kept
+    }
+
     fn memory(&self) -> Memory {
         Memory::Reserved
     }

@@ -14,16 +14,17 @@ use std::any::Any;
 use std::sync::Arc;
 
 use pando_catalog::{Bytes, Reservation, StorageError};
-use pando_document::{Document, DocumentWriter, RawValue, Value};
+use pando_document::{Document, DocumentWriter, RawDocument, RawValue, Value};
 
 use super::{
-    Check, Definition, ForeignAccess, Gathering, Memory, RunOptions, Searches, Source, Stage, Take,
-    same_stage,
+    Check, Definition, Flow, ForeignAccess, Gathering, Memory, RunOptions, Searches, Sink, Source, Stage,
+    Take, same_stage,
 };
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
 use crate::filter::Filter;
 use crate::memory::hold_value;
+use crate::needs::Needs;
 use crate::pipeline::{Pipeline, PipelineFault, PipelineRun};
 use crate::shell_text;
 
@@ -51,14 +52,43 @@ struct Facet {
 
 struct Run {
     facets: Vec<OneFacet>,
-    portion: Vec<Bytes>,
-    portion_bytes: usize,
+    portion: Documents,
     input: Input,
     /// The facet that reads the portion.
     turn: usize,
     results_bytes: usize,
     reservation: Reservation,
     phase: Phase,
+}
+
+/// Documents one behind the other in one buffer, which serves all portions.
+#[derive(Default)]
+struct Documents {
+    bytes: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+impl Documents {
+    fn push(&mut self, document: &RawDocument) {
+        self.bytes.extend_from_slice(document.as_bytes());
+        self.ends.push(self.bytes.len());
+    }
+
+    fn get(&self, at: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(at)?;
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        Some(&self.bytes[start..end])
+    }
+
+    fn is_full(&self) -> bool {
+        self.ends.len() >= PORTION_DOCUMENTS || self.bytes.len() >= PORTION_BYTES
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
 }
 
 struct OneFacet {
@@ -88,7 +118,7 @@ enum Phase {
 
 /// The portion, as the source of one facet.
 struct Portion<'h> {
-    documents: &'h [Bytes],
+    documents: &'h Documents,
     read: &'h mut usize,
     input: Input,
     /// Whether it answered `WouldBlock` by itself.
@@ -149,6 +179,17 @@ impl Definition for Facet {
         Memory::Reserved
     }
 
+    fn needs(&self, _behind: Needs) -> Needs {
+        let mut needs = Needs::nothing();
+        for (_, pipeline) in &self.facets {
+            match pipeline.needs() {
+                Needs::Everything => needs.add_everything(),
+                Needs::Paths(paths) => paths.iter().for_each(|path| needs.add(path)),
+            }
+        }
+        needs
+    }
+
     fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
         let facets = self.facets.iter().map(|(name, pipeline)| OneFacet {
             name: name.clone(),
@@ -161,8 +202,7 @@ impl Definition for Facet {
         });
         Box::new(Run {
             facets: facets.collect(),
-            portion: Vec::new(),
-            portion_bytes: 0,
+            portion: Documents::default(),
             input: Input::HasMore,
             turn: self.facets.len(),
             results_bytes: 0,
@@ -175,16 +215,24 @@ impl Definition for Facet {
 impl Source for Portion<'_> {
     fn next(&mut self) -> Result<Option<Bytes>, QueryError> {
         self.others.check()?;
-        let next = self.documents.get(*self.read).cloned();
-        match (&next, self.input) {
-            (Some(_), _) => *self.read += 1,
-            (None, Input::AtEnd) => {}
-            (None, Input::HasMore) => {
-                self.reached = Reached::PortionEnd;
-                return Err(StorageError::would_block().into());
+        let Some(next) = self.documents.get(*self.read) else {
+            self.end()?;
+            return Ok(None);
+        };
+        *self.read += 1;
+        Ok(Some(Bytes::copy_from_slice(next)))
+    }
+
+    fn for_each(&mut self, sink: &mut Sink<'_>) -> Result<(), QueryError> {
+        while let Some(next) = self.documents.get(*self.read) {
+            self.others.check()?;
+            let document = RawDocument::from_bytes(next)?;
+            *self.read += 1;
+            if sink(document, &mut || self.others.check())? == Flow::Enough {
+                return Ok(());
             }
         }
-        Ok(next)
+        self.end()
     }
 
     fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
@@ -204,6 +252,17 @@ impl Source for Portion<'_> {
     }
 }
 
+impl Portion<'_> {
+    /// Tells that the portion was read: more follows, or the input has ended.
+    fn end(&mut self) -> Result<(), QueryError> {
+        if self.input == Input::AtEnd {
+            return Ok(());
+        }
+        self.reached = Reached::PortionEnd;
+        Err(StorageError::would_block().into())
+    }
+}
+
 impl Run {
     /// Reads a portion, if all facets have read the one before.
     fn read(&mut self, input: &mut dyn Source) -> Result<(), QueryError> {
@@ -213,16 +272,15 @@ impl Run {
         // After `WouldBlock` in the middle of a portion it goes on there.
         if self.facets.iter().any(|facet| facet.read > 0) {
             self.portion.clear();
-            self.portion_bytes = 0;
             self.facets.iter_mut().for_each(|facet| facet.read = 0);
         }
-        while self.portion.len() < PORTION_DOCUMENTS && self.portion_bytes < PORTION_BYTES {
-            let Some(bytes) = input.next()? else {
-                self.input = Input::AtEnd;
-                break;
-            };
-            self.portion_bytes += bytes.len();
-            self.portion.push(bytes);
+        let portion = &mut self.portion;
+        input.for_each(&mut |document, _| {
+            portion.push(document);
+            Ok(if portion.is_full() { Flow::Enough } else { Flow::More })
+        })?;
+        if !portion.is_full() {
+            self.input = Input::AtEnd;
         }
         self.hold()?;
         self.turn = 0;
@@ -261,7 +319,7 @@ impl Run {
     }
 
     fn hold(&mut self) -> Result<(), QueryError> {
-        hold_value(&mut self.reservation, self.portion_bytes + self.results_bytes, "$facet")
+        hold_value(&mut self.reservation, self.portion.bytes.len() + self.results_bytes, "$facet")
     }
 
     fn write(&mut self) -> Result<Bytes, QueryError> {
@@ -276,7 +334,7 @@ impl Run {
         // The figures of a measured facet are asked for behind the end.
         self.facets.retain(|facet| facet.measured.is_some());
         self.facets.iter_mut().for_each(|facet| facet.given = Vec::new());
-        self.portion = Vec::new();
+        self.portion = Documents::default();
         self.reservation.hold(0);
         if bytes.len() > pando_document::DOCUMENT_BYTES_MAX {
             return Err(too_large());

@@ -7,9 +7,13 @@
 //!    group shows the value that it was made with.
 //! 3. Feed the accumulators. At the end of the input give the groups ([`table`]).
 //!
+//! A group that has taken in a `$sort` keeps the ends of that order ([`ends`]). One that has taken in an
+//! `$unwind` feeds the elements of each document, and reads the fields beside them once.
+//!
 //! Invariants: without disk use, groups and their accumulators together hold at most 100 MB.
 
 mod columns;
+mod ends;
 mod keys;
 mod table;
 
@@ -23,15 +27,19 @@ use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_keyorder::{Direction, TypeBits};
 
 use self::table::Table;
-use super::{Check, Definition, FilterInFront, Gathering, Memory, RunOptions, Source, Stage, same_stage};
+use super::unwind::Unwind;
+use super::{
+    Check, Definition, FilterInFront, Flow, Gathering, Memory, RunOptions, Source, Stage, same_stage,
+};
 use crate::error::QueryError;
 use crate::expression::accumulator::Accumulator;
 use crate::expression::{Evaluated, Expression, Frame, ParseScope, document_of};
 use crate::needs::{Needs, first_name};
 use crate::pipeline::PipelineFault;
-use crate::pipeline::accumulator::AccumulatorCall;
+use crate::pipeline::accumulator::{AccumulatorCall, Takes};
 use crate::pipeline::measured::long;
 use crate::pipeline::optimiser::{self, Nulls};
+use crate::sort::SortPattern;
 
 /// A parsed `$group`.
 #[derive(Clone, Debug)]
@@ -39,23 +47,54 @@ pub(super) struct Group {
     specification: Arc<Specification>,
     /// The stage that says the same, where it was written as another one.
     equivalent: Option<RawDocumentBuf>,
+    /// The group as it was before it took in a sort.
+    sorted: Option<Arc<Specification>>,
 }
 
 #[derive(Debug)]
 struct Specification {
     id: GroupId,
-    fields: Vec<(String, AccumulatorCall)>,
+    fields: Vec<GroupField>,
     /// The order of strings, which says which keys are equal.
     order: TextOrder,
+    /// The order of a sort that was taken in.
+    sort: Option<Arc<SortPattern>>,
+    unwinding: Option<Unwinding>,
+}
+
+/// An `$unwind` that was taken in.
+#[derive(Debug)]
+struct Unwinding {
+    unwind: Unwind,
+    field: String,
+    id_reads: Reads,
+}
+
+/// Whether an expression reads the field that is unwound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reads {
+    /// It may, or may fail: it is evaluated for each element.
+    Element,
+    /// It reads other fields only.
+    Rest,
 }
 
 #[derive(Debug)]
+struct GroupField {
+    name: String,
+    call: AccumulatorCall,
+    takes: Takes,
+    reads: Reads,
+}
+
+#[derive(Clone, Debug)]
 enum GroupId {
     Expression(Expression),
     Members(Vec<(String, Expression)>),
 }
 
 struct Run {
+    specification: Arc<Specification>,
     table: Table,
     /// Bytes of the documents that were given.
     given_bytes: u64,
@@ -104,8 +143,13 @@ pub(super) fn by(id: Expression, fields: Vec<(String, AccumulatorCall)>, scope: 
 }
 
 fn of(id: GroupId, fields: Vec<(String, AccumulatorCall)>, order: &TextOrder) -> Group {
-    let specification = Specification { id, fields, order: order.clone() };
-    Group { specification: Arc::new(specification), equivalent: None }
+    let fields = fields.into_iter().map(|(name, call)| {
+        let (takes, reads) = (Takes::All, Reads::Element);
+        GroupField { name, call, takes, reads }
+    });
+    let (fields, order) = (fields.collect(), order.clone());
+    let specification = Specification { id, fields, order, sort: None, unwinding: None };
+    Group { specification: Arc::new(specification), equivalent: None, sorted: None }
 }
 
 fn parse_id(value: RawValue<'_>, scope: &ParseScope) -> Result<GroupId, QueryError> {
@@ -172,6 +216,15 @@ fn begins_with_operator(accumulator: &RawDocument) -> Result<bool, QueryError> {
 }
 
 impl GroupId {
+    /// The expression, or those of all members.
+    fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        let (single, members) = match self {
+            GroupId::Expression(expression) => (Some(expression), [].as_slice()),
+            GroupId::Members(members) => (None, members.as_slice()),
+        };
+        single.into_iter().chain(members.iter().map(|(_, member)| member))
+    }
+
     fn folded_in(self, scope: &ParseScope) -> Result<GroupId, QueryError> {
         Ok(match self {
             GroupId::Expression(expression) => GroupId::Expression(expression.folded_in(scope)?),
@@ -217,7 +270,7 @@ impl GroupId {
 impl Specification {
     /// The states of a new group.
     fn start(&self, id: RawValue<'_>) -> Result<Vec<Box<dyn Accumulator>>, QueryError> {
-        self.fields.iter().map(|(_, call)| call.start(id)).collect()
+        self.fields.iter().map(|field| field.call.start(id)).collect()
     }
 }
 
@@ -241,8 +294,9 @@ impl GroupId {
 }
 
 impl Definition for Group {
+    /// The ends of an order are not taken in.
     fn gathers(&self) -> bool {
-        true
+        self.specification.sort.is_none()
     }
 
     fn memory(&self) -> Memory {
@@ -264,7 +318,71 @@ impl Definition for Group {
     }
 
     fn shown(&self, text: &RawDocument) -> Document {
-        Document::from_raw(self.equivalent.as_deref().unwrap_or(text)).unwrap_or_default()
+        let mut shown = Document::from_raw(self.equivalent.as_deref().unwrap_or(text)).unwrap_or_default();
+        if let Some(Unwinding { unwind, .. }) = &self.specification.unwinding {
+            shown.push("unwinding", unwind.shown());
+        }
+        if let Some(pattern) = &self.specification.sort {
+            shown.push("endsOfSort", RawValue::Document(&pattern.to_document()).to_owned());
+        }
+        shown
+    }
+
+    fn over_unsorted(&self, pattern: &Arc<SortPattern>) -> Option<Arc<dyn Definition>> {
+        if self.specification.sort.is_some() || self.specification.unwinding.is_some() {
+            return None;
+        }
+        let of_field = |field: &GroupField| {
+            let (takes, call) = field.call.over_unsorted()?;
+            Some(GroupField { name: field.name.clone(), call, takes, reads: Reads::Element })
+        };
+        let fields: Option<Vec<GroupField>> = self.specification.fields.iter().map(of_field).collect();
+        let Specification { id, order, .. } = &*self.specification;
+        let (id, order) = (id.clone(), order.clone());
+        let (sort, unwinding) = (Some(Arc::clone(pattern)), None);
+        let specification = Specification { id, fields: fields?, order, sort, unwinding };
+        Some(Arc::new(Group {
+            specification: Arc::new(specification),
+            equivalent: self.equivalent.clone(),
+            sorted: Some(Arc::clone(&self.specification)),
+        }))
+    }
+
+    fn over_elements(&self, unwind: &Unwind) -> Option<Arc<dyn Definition>> {
+        let Specification { id, fields, order, sort: None, unwinding: None } = &*self.specification else {
+            return None;
+        };
+        let field = unwind.plain_field()?;
+        let reads_paths_only = id.expressions().all(Expression::reads_paths_only)
+            && fields.iter().all(|field| field.call.reads_paths_only());
+        if !reads_paths_only {
+            return None;
+        }
+        let reads = |is_independent| if is_independent { Reads::Rest } else { Reads::Element };
+        let is_independent = |id: &Expression| id.never_fails() && !id.reads_field(field);
+        let id_reads = reads(id.expressions().all(is_independent));
+        let of_field = |of: &GroupField| GroupField {
+            name: of.name.clone(),
+            call: of.call.clone(),
+            takes: of.takes,
+            reads: reads(of.call.is_independent_of(field)),
+        };
+        let specification = Specification {
+            id: id.clone(),
+            fields: fields.iter().map(of_field).collect(),
+            order: order.clone(),
+            sort: None,
+            unwinding: Some(Unwinding { unwind: unwind.clone(), field: field.to_owned(), id_reads }),
+        };
+        let equivalent = self.equivalent.clone();
+        Some(Arc::new(Group { specification: Arc::new(specification), equivalent, sorted: None }))
+    }
+
+    fn with_sort_apart(&self) -> Option<(&Arc<SortPattern>, Arc<dyn Definition>)> {
+        let pattern = self.specification.sort.as_ref()?;
+        let specification = Arc::clone(self.sorted.as_ref()?);
+        let apart = Group { specification, equivalent: self.equivalent.clone(), sorted: None };
+        Some((pattern, Arc::new(apart)))
     }
 
     fn sees_values_only(&self) -> bool {
@@ -277,23 +395,28 @@ impl Definition for Group {
             },
         };
         id.is_some_and(Expression::is_plain)
-            && self.specification.fields.iter().all(|(_, call)| call.sees_values_only())
+            && self.specification.sort.is_none()
+            && self.specification.unwinding.is_none()
+            && self.specification.fields.iter().all(|field| field.call.sees_values_only())
     }
 
     fn needs(&self, _behind: Needs) -> Needs {
         let mut needs = Needs::nothing();
-        match &self.specification.id {
-            GroupId::Expression(expression) => expression.add_needs(&mut needs),
-            GroupId::Members(members) => {
-                members.iter().for_each(|(_, member)| member.add_needs(&mut needs));
-            }
+        self.specification.id.expressions().for_each(|id| id.add_needs(&mut needs));
+        if let Some(Unwinding { field, .. }) = &self.specification.unwinding {
+            needs.add(field);
         }
-        self.specification.fields.iter().for_each(|(_, call)| call.add_needs(&mut needs));
+        self.specification.fields.iter().for_each(|field| field.call.add_needs(&mut needs));
+        if let Some(pattern) = &self.specification.sort {
+            pattern.parts().iter().for_each(|part| needs.add(part.path.as_str()));
+        }
         needs
     }
 
     fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
-        Box::new(Run { table: Table::new(&self.specification, &options.memory), given_bytes: 0 })
+        let specification = Arc::clone(&self.specification);
+        let table = Table::new(&specification, &options.memory);
+        Box::new(Run { specification, table, given_bytes: 0 })
     }
 }
 
@@ -320,8 +443,14 @@ impl Stage for Run {
 
 impl Gathering for Run {
     fn gather(&mut self, input: &mut dyn Source) -> Result<(), QueryError> {
-        let table = &mut self.table;
-        input.for_each_run(&mut |document, times, check| table.take(document, times, check))
+        let Run { table, specification, .. } = self;
+        match &specification.unwinding {
+            None => input.for_each_run(&mut |document, times, check| table.take(document, times, check)),
+            Some(unwinding) => input.for_each(&mut |document, check| {
+                table.take_elements(document, unwinding, check)?;
+                Ok(Flow::More)
+            }),
+        }
     }
 
     fn absorb(&mut self, later: &mut dyn Gathering, check: Check<'_>) -> Result<(), QueryError> {

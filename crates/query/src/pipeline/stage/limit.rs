@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pando_catalog::Bytes;
 use pando_document::RawValue;
 
-use super::{Definition, Flow, RunOptions, Sink, Source, Stage};
+use super::{Definition, Flow, Nesting, RunOptions, Sink, Source, Stage};
 use crate::error::QueryError;
 use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
@@ -38,6 +38,10 @@ pub(super) fn count(stage: &str, argument: RawValue<'_>) -> Result<u64, String> 
 }
 
 impl Definition for Limit {
+    fn nesting(&self) -> Nesting {
+        Nesting::Kept
+    }
+
     fn start(&self, _: &RunOptions) -> Box<dyn Stage> {
         Box::new(self.clone())
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pando_catalog::Bytes;
 use pando_document::RawValue;
 
-use super::{Definition, Flow, RunOptions, Sink, Source, Stage, document_in};
+use super::{Definition, Flow, Nesting, RunOptions, Sink, Source, Stage, document_in};
 use crate::error::QueryError;
 use crate::expression::ParseScope;
 use crate::filter::Filter;
@@ -29,6 +29,10 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
 impl Definition for Match {
     fn looks_at_each_alone(&self) -> bool {
         true
+    }
+
+    fn nesting(&self) -> Nesting {
+        Nesting::Kept
     }
 
     fn start(&self, _: &RunOptions) -> Box<dyn Stage> {

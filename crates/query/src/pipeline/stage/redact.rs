@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pando_catalog::Bytes;
 use pando_document::{ArrayWriter, DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
 
-use super::{Definition, RunOptions, Source, Stage, document_in};
+use super::{Definition, Nesting, RunOptions, Source, Stage, document_in};
 use crate::error::QueryError;
 use crate::expression::{Evaluated, Expression, Frame, ParseScope};
 use crate::literal::Literal;
@@ -111,6 +111,10 @@ impl Redact {
 impl Definition for Redact {
     fn looks_at_each_alone(&self) -> bool {
         true
+    }
+
+    fn nesting(&self) -> Nesting {
+        Nesting::Kept
     }
 
     fn start(&self, _: &RunOptions) -> Box<dyn Stage> {

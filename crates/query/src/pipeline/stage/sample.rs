@@ -9,7 +9,7 @@ use pando_catalog::Bytes;
 use pando_document::RawValue;
 use pando_environment::{Random, SeededRandom};
 
-use super::{Definition, Memory, RunOptions, Source, Stage};
+use super::{Definition, Memory, Nesting, RunOptions, Source, Stage};
 use crate::error::QueryError;
 use crate::pipeline::PipelineFault;
 use crate::sort::Sorter;
@@ -63,6 +63,10 @@ pub(super) fn parse(argument: RawValue<'_>) -> Result<Arc<dyn Definition>, Query
 }
 
 impl Definition for Sample {
+    fn nesting(&self) -> Nesting {
+        Nesting::Kept
+    }
+
     fn memory(&self) -> Memory {
         Memory::Reserved
     }

@@ -6,7 +6,7 @@ use pando_catalog::Bytes;
 use pando_document::RawValue;
 
 use super::limit::count;
-use super::{Definition, Flow, RunOptions, Sink, Source, Stage};
+use super::{Definition, Flow, Nesting, RunOptions, Sink, Source, Stage};
 use crate::error::QueryError;
 use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
@@ -22,6 +22,10 @@ pub(super) fn parse(argument: RawValue<'_>) -> Result<Arc<dyn Definition>, Query
 }
 
 impl Definition for Skip {
+    fn nesting(&self) -> Nesting {
+        Nesting::Kept
+    }
+
     fn start(&self, _: &RunOptions) -> Box<dyn Stage> {
         Box::new(self.clone())
     }

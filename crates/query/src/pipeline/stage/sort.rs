@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pando_catalog::Bytes;
 use pando_document::{Document, RawDocument, RawValue, Value};
 
-use super::{Check, Definition, Flow, Gathering, Memory, RunOptions, Source, Stage, same_stage};
+use super::{Check, Definition, Flow, Gathering, Memory, Nesting, RunOptions, Source, Stage, same_stage};
 use crate::error::QueryError;
 use crate::expression::{FieldPath, ParseScope};
 use crate::needs::Needs;
@@ -74,6 +74,10 @@ impl Definition for Sort {
         self.limit.is_some_and(|limit| limit <= GATHERED_MAX)
     }
 
+    fn nesting(&self) -> Nesting {
+        Nesting::Kept
+    }
+
     fn memory(&self) -> Memory {
         Memory::Reserved
     }
@@ -87,6 +91,11 @@ impl Definition for Sort {
         let mut shown = Document::new();
         shown.push("$sort", Value::Document(sort));
         shown
+    }
+
+    fn sort_pattern(&self) -> Option<&Arc<SortPattern>> {
+        // No group has the scores of a search.
+        (self.limit.is_none() && !self.pattern.has_score()).then_some(&self.pattern)
     }
 
     fn is_transparent(&self) -> bool {

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
-use pando_document::{DocumentWriter, RawArray, RawDocument, RawValue};
+use pando_document::{Document, DocumentWriter, RawArray, RawDocument, RawValue};
 
-use super::{Check, Definition, Flow, RunOptions, Sink, Source, Stage, document_in, pulled};
+use super::{Check, Definition, Flow, Nesting, RunOptions, Sink, Source, Stage, document_in, pulled};
 use crate::error::QueryError;
 use crate::expression::FieldPath;
 use crate::needs::Needs;
@@ -48,6 +48,17 @@ const GIVEN_A_CHECK: u32 = 64;
 struct Unwinding {
     bytes: Bytes,
     given: Given,
+}
+
+/// The values of the field that is unwound, one for each document.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::pipeline) enum UnwoundValues<'d> {
+    /// No document.
+    None,
+    /// One document, with this value or without the field.
+    One(Option<RawValue<'d>>),
+    /// One for each element.
+    Elements(&'d RawArray),
 }
 
 /// How far the elements of an array were given.
@@ -147,6 +158,34 @@ impl Unwind {
         self.index_path.as_ref().map(|path| path.text().to_string())
     }
 
+    /// The field of the array, where it is one at the top and no numbers of elements are wanted.
+    pub fn plain_field(&self) -> Option<&str> {
+        match (self.path.names(), &self.index_path) {
+            ([name], None) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The values of the [plain field](Unwind::plain_field) in the documents that become of one.
+    pub fn elements<'d>(&self, root: &'d RawDocument, field: &str) -> Result<UnwoundValues<'d>, QueryError> {
+        Ok(match root.get(field)? {
+            Some(RawValue::Array(array)) if !array.is_empty() => UnwoundValues::Elements(array),
+            None | Some(RawValue::Array(_) | RawValue::Null | RawValue::Undefined) if !self.preserves() => {
+                UnwoundValues::None
+            }
+            None | Some(RawValue::Array(_)) => UnwoundValues::One(None),
+            Some(single) => UnwoundValues::One(Some(single)),
+        })
+    }
+
+    /// The options, for `explain`.
+    pub fn shown(&self) -> Document {
+        let mut shown = Document::new();
+        shown.push("path", format!("${}", self.path.text()));
+        shown.push("preserveNullAndEmptyArrays", self.preserves());
+        shown
+    }
+
     /// Whether a document without elements goes on.
     pub fn preserves(&self) -> bool {
         self.without_elements == WithoutElements::Preserve
@@ -156,6 +195,10 @@ impl Unwind {
 impl Definition for Unwind {
     fn looks_at_each_alone(&self) -> bool {
         true
+    }
+
+    fn nesting(&self) -> Nesting {
+        Nesting::Kept
     }
 
     fn as_unwind(&self) -> Option<&Unwind> {

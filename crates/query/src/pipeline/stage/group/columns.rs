@@ -5,8 +5,10 @@
 
 use pando_document::{ArrayWriter, RawArray, RawDocument, RawValue};
 
+use super::GroupField;
 use crate::error::QueryError;
 use crate::expression::accumulator::{Accumulator, Avg, Count, Sum};
+use crate::expression::{Evaluated, Frame};
 use crate::pipeline::accumulator::{AccumulatorCall, StateShape};
 
 /// The states of one accumulator, by the number of the group.
@@ -90,6 +92,30 @@ impl Column {
             Column::Averages(states) => &mut states[group],
             Column::Others(states) => states[group].as_mut(),
         }
+    }
+
+    /// Feeds a document to the state of a group: a value of its argument that is known, or that of the frame.
+    #[inline]
+    pub fn feed<'a>(
+        &mut self,
+        group: usize,
+        field: &'a GroupField,
+        known: Option<&Evaluated<'_>>,
+        frame: &mut Frame<'a>,
+        bytes: &mut usize,
+    ) -> Result<(), QueryError> {
+        let holds_values = self.holds_values();
+        let state = self.state(group);
+        let before = if holds_values { state.held_bytes() } else { 0 };
+        match known {
+            Some(value) if !state.is_full() => state.add(value)?,
+            Some(_) => {}
+            None => field.call.feed(state, frame, 1)?,
+        }
+        if holds_values {
+            *bytes = *bytes + state.held_bytes() - before;
+        }
+        Ok(())
     }
 
     /// Whether states hold values beyond themselves.

@@ -19,8 +19,55 @@ pub(super) struct GroupKeys {
     slots: HashTable<Slot>,
     /// The long keys, one behind the other.
     long: Vec<u8>,
-    /// Seeded anew for each table, so that nobody can choose keys that collide.
-    hashing: RandomState,
+    hashing: Hashing,
+}
+
+/// The hash function, seeded anew for each table, so that nobody can choose keys that collide.
+///
+/// A short key is two words. Each word is mixed with a secret one, and the halves of their product of 128
+/// bits are folded into one another, as in wyhash. A long key goes through SipHash.
+struct Hashing {
+    secrets: [u64; 3],
+    long: RandomState,
+}
+
+impl Default for Hashing {
+    fn default() -> Hashing {
+        let long = RandomState::new();
+        Hashing { secrets: [0_u64, 1, 2].map(|number| long.hash_one(number)), long }
+    }
+}
+
+impl Hashing {
+    #[inline]
+    fn of(&self, key: &[u8], words: [u64; 2]) -> u64 {
+        match key.len() {
+            0..=SLOT_KEY_BYTES => self.of_words(words, key.len()),
+            _ => self.long.hash_one(key),
+        }
+    }
+
+    #[inline]
+    fn of_words(&self, [low, high]: [u64; 2], key_bytes: usize) -> u64 {
+        let [first, second, third] = self.secrets;
+        fold(fold(low ^ first, high ^ second) ^ key_bytes as u64, third)
+    }
+
+    #[inline]
+    fn of_slot(&self, slot: &Slot, long: &[u8]) -> u64 {
+        let key_bytes = slot.key_bytes as usize;
+        match key_bytes {
+            0..=SLOT_KEY_BYTES => self.of_words(slot.words, key_bytes),
+            _ => self.long.hash_one(slot.long_key(long)),
+        }
+    }
+}
+
+/// Both halves of a product.
+#[inline]
+fn fold(one: u64, other: u64) -> u64 {
+    let product = u128::from(one) * u128::from(other);
+    product as u64 ^ (product >> 64) as u64
 }
 
 #[derive(Clone, Copy)]
@@ -36,7 +83,7 @@ impl GroupKeys {
     #[inline]
     pub fn find(&self, key: &[u8]) -> Option<usize> {
         let words = words_of(key);
-        let found = self.slots.find(self.hashing.hash_one(key), |slot| {
+        let found = self.slots.find(self.hashing.of(key, words), |slot| {
             slot.key_bytes as usize == key.len()
                 && slot.words[0] == words[0]
                 && match key.len() <= SLOT_KEY_BYTES {
@@ -50,6 +97,7 @@ impl GroupKeys {
     /// Adds a key that is not there; the memory that it takes.
     pub fn insert(&mut self, key: &[u8], number: usize) -> usize {
         let mut words = words_of(key);
+        let hash = self.hashing.of(key, words);
         let mut bytes = SLOT_BYTES;
         if key.len() > SLOT_KEY_BYTES {
             words[1] = self.long.len() as u64;
@@ -63,8 +111,7 @@ impl GroupKeys {
             words,
         };
         let (long, hashing) = (&self.long, &self.hashing);
-        let hash_of = |slot: &Slot| slot.with_key(long, |key| hashing.hash_one(key));
-        self.slots.insert_unique(hashing.hash_one(key), slot, hash_of);
+        self.slots.insert_unique(hash, slot, |slot| hashing.of_slot(slot, long));
         bytes
     }
 

@@ -13,18 +13,23 @@ use std::sync::Arc;
 use pando_catalog::{Bytes, Reservation, Sorter};
 use pando_document::{ArrayWriter, DocumentWriter, RawArray, RawDocument, RawValue};
 
-use super::Specification;
+use super::super::unwind::UnwoundValues;
 use super::columns::{self, Column, LeavingColumn};
+use super::ends::{Ends, Place};
 use super::keys::GroupKeys;
+use super::{Reads, Specification, Unwinding};
 use crate::error::{ErrorCode, QueryError};
-use crate::expression::Frame;
-use crate::expression::accumulator::Accumulator;
+use crate::expression::accumulator::{Accumulator, not_saved};
+use crate::expression::{Evaluated, Frame};
 use crate::literal::Literal;
 use crate::memory::{DiskUse, MEMORY_BYTES_MAX, StageMemory, USED_UP, hold_value};
 use crate::sort::Check;
 
 /// Groups between two looks at the reservation while the table is emptied.
 const GROUPS_A_LOOK: usize = 256;
+
+/// Elements of one document between two checks whether the operation has to end.
+const ELEMENTS_A_CHECK: usize = 64;
 
 /// See the module's head.
 pub(super) struct Table {
@@ -34,6 +39,7 @@ pub(super) struct Table {
     groups: Groups,
     bytes: usize,
     key: Vec<u8>,
+    sort_key: Vec<u8>,
     phase: Phase,
 }
 
@@ -42,11 +48,20 @@ struct Groups {
     keys: GroupKeys,
     ids: Vec<Literal>,
     columns: Vec<Column>,
+    /// Of a group that has taken in a sort.
+    ends: Vec<Ends>,
+}
+
+/// The group of a document, and the value of its `_id` on it.
+struct Found<'a> {
+    group: usize,
+    id: Evaluated<'a>,
 }
 
 /// A group that is put together of partial states.
 struct OneGroup {
     id: Literal,
+    ends: Option<Ends>,
     states: Vec<Box<dyn Accumulator>>,
 }
 
@@ -69,6 +84,7 @@ impl Table {
             groups: Groups::new(specification),
             bytes: 0,
             key: Vec::new(),
+            sort_key: Vec::new(),
             phase: Phase::Filling,
         }
     }
@@ -80,29 +96,107 @@ impl Table {
 
     /// Takes a document into its group.
     pub fn take(&mut self, root: &RawDocument, times: u64, check: Check<'_>) -> Result<(), QueryError> {
-        let Table { specification, groups, key, bytes, .. } = self;
-        key.clear();
+        let Table { specification, groups, key, sort_key, bytes, .. } = self;
         let mut frame = Frame::new(root);
-        let id = specification.id.evaluate(&mut frame, &specification.order, key)?;
-        let group = match groups.keys.find(key) {
-            Some(group) => group,
-            None => groups.add(key, id.raw_or_null(), specification, bytes)?,
+        let Found { group, id } = groups.find(specification, &mut frame, key, bytes)?;
+        let place = match &specification.sort {
+            None => Place::Only,
+            Some(pattern) => {
+                sort_key.clear();
+                pattern.append_key(root, sort_key)?;
+                groups.place(group, id.raw_or_null(), sort_key, bytes)
+            }
         };
-        for ((_, call), column) in specification.fields.iter().zip(&mut groups.columns) {
+        for (field, column) in specification.fields.iter().zip(&mut groups.columns) {
+            if !place.is_for(field.takes) {
+                continue;
+            }
             let holds_values = column.holds_values();
             let state = column.state(group);
             if !holds_values {
-                call.feed(state, &mut frame, times)?;
+                field.call.feed(state, &mut frame, times)?;
                 continue;
             }
             let before = state.held_bytes();
-            call.feed(state, &mut frame, times)?;
+            field.call.feed(state, &mut frame, times)?;
             *bytes = *bytes + state.held_bytes() - before;
         }
-        if self.bytes > self.reservation.bytes() || self.bytes > MEMORY_BYTES_MAX {
+        if self.is_above_reservation() {
             return self.make_room(check);
         }
         Ok(())
+    }
+
+    /// Takes the elements of a document into their groups.
+    pub fn take_elements(
+        &mut self,
+        root: &RawDocument,
+        unwinding: &Unwinding,
+        check: Check<'_>,
+    ) -> Result<(), QueryError> {
+        let array = match unwinding.unwind.elements(root, &unwinding.field)? {
+            UnwoundValues::None => return Ok(()),
+            UnwoundValues::One(value) => return self.take_value(root, unwinding, value, check),
+            UnwoundValues::Elements(array) => array,
+        };
+        let specification = Arc::clone(&self.specification);
+        let mut frame = Frame::new(root);
+        let mut fixed = Vec::with_capacity(specification.fields.len());
+        for field in &specification.fields {
+            fixed.push(match field.reads {
+                Reads::Rest => Some(field.call.argument_value(&mut frame)?),
+                Reads::Element => None,
+            });
+        }
+        let mut known = None;
+        for (at, element) in array.iter().enumerate() {
+            if at % ELEMENTS_A_CHECK == ELEMENTS_A_CHECK - 1 {
+                check()?;
+            }
+            frame.replace_field(&unwinding.field, Some(element?));
+            let Table { groups, key, bytes, .. } = &mut *self;
+            let group = match (known, unwinding.id_reads) {
+                (Some(group), Reads::Rest) => group,
+                _ => groups.find(&specification, &mut frame, key, bytes)?.group,
+            };
+            known = Some(group);
+            for ((field, column), fixed) in specification.fields.iter().zip(&mut groups.columns).zip(&fixed) {
+                column.feed(group, field, fixed.as_ref(), &mut frame, bytes)?;
+            }
+            if self.is_above_reservation() {
+                self.make_room(&mut *check)?;
+                // The groups may have been put out.
+                known = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a document in, with another value of the field that is unwound.
+    fn take_value(
+        &mut self,
+        root: &RawDocument,
+        unwinding: &Unwinding,
+        value: Option<RawValue<'_>>,
+        check: Check<'_>,
+    ) -> Result<(), QueryError> {
+        let Table { specification, groups, key, bytes, .. } = self;
+        let mut frame = Frame::new(root);
+        frame.replace_field(&unwinding.field, value);
+        let group = groups.find(specification, &mut frame, key, bytes)?.group;
+        for (field, column) in specification.fields.iter().zip(&mut groups.columns) {
+            column.feed(group, field, None, &mut frame, bytes)?;
+        }
+        if self.is_above_reservation() {
+            return self.make_room(check);
+        }
+        Ok(())
+    }
+
+    /// Whether the table has more memory than it may.
+    #[inline]
+    fn is_above_reservation(&self) -> bool {
+        self.bytes > self.reservation.bytes() || self.bytes > MEMORY_BYTES_MAX
     }
 
     /// Reserves what the table has, or empties it.
@@ -166,7 +260,7 @@ impl Table {
         if matches!(later.phase, Phase::Spilling(_)) {
             return self.absorb_spilled(later, check);
         }
-        let Groups { keys, ids, columns } =
+        let Groups { keys, ids, columns, .. } =
             std::mem::replace(&mut later.groups, Groups::new(&self.specification));
         let keys = keys.into_descending();
         let mut columns: Vec<LeavingColumn> = columns.into_iter().map(Column::leave).collect();
@@ -190,7 +284,7 @@ impl Table {
                 check()?;
                 later.reservation.shrink_to(later.bytes.saturating_sub(number * bytes_a_group));
             }
-            if self.bytes > self.reservation.bytes() || self.bytes > MEMORY_BYTES_MAX {
+            if self.is_above_reservation() {
                 self.make_room(check)?;
             }
         }
@@ -262,7 +356,7 @@ impl Merge<'_> {
         while let Some((key, saved)) = sorter.next(check)? {
             let whole = match under_way {
                 Some((same, group)) if same.as_slice() == key => {
-                    group.merge(saved)?;
+                    group.merge(saved, self.specification)?;
                     hold_value(self.reservation, group.held_bytes(), "an accumulator of $group")?;
                     continue;
                 }
@@ -270,8 +364,8 @@ impl Merge<'_> {
             };
             let id = saved_id(saved)?;
             let states = self.specification.start(id.raw())?;
-            let mut group = OneGroup { id, states };
-            group.merge(saved)?;
+            let mut group = OneGroup { id, ends: None, states };
+            group.merge(saved, self.specification)?;
             self.reservation.shrink_to(0);
             hold_value(self.reservation, group.held_bytes(), "an accumulator of $group")?;
             *under_way = Some((key.to_vec(), group));
@@ -292,16 +386,40 @@ fn saved_id(saved: &[u8]) -> Result<Literal, QueryError> {
 
 impl OneGroup {
     fn held_bytes(&self) -> usize {
-        self.states.iter().map(|state| state.held_bytes()).sum()
+        let ends = self.ends.as_ref().map_or(0, Ends::held_bytes);
+        ends + self.states.iter().map(|state| state.held_bytes()).sum::<usize>()
     }
 
     /// Takes in the states of a saved group, which are later ones.
-    fn merge(&mut self, saved: &[u8]) -> Result<(), QueryError> {
-        let saved = RawArray::from_document(RawDocument::from_bytes(saved)?);
-        for (state, saved) in self.states.iter_mut().zip(saved.iter().skip(1)) {
-            state.merge(saved?)?;
+    fn merge(&mut self, saved: &[u8], specification: &Specification) -> Result<(), QueryError> {
+        let array = RawArray::from_document(RawDocument::from_bytes(saved)?);
+        let mut parts = array.iter().skip(1);
+        let places = match specification.sort {
+            None => [Place::Only; 2],
+            Some(_) => {
+                let (Some(first), Some(last)) = (parts.next(), parts.next()) else { return Err(not_saved()) };
+                self.merge_ends(&Ends::saved(first?, last?)?, saved)?
+            }
+        };
+        for ((field, state), saved) in specification.fields.iter().zip(&mut self.states).zip(parts) {
+            if places.iter().any(|place| place.is_for(field.takes)) {
+                state.merge(saved?)?;
+            }
         }
         Ok(())
+    }
+
+    /// Takes in the ends of a saved group; the places of its first and its last document.
+    fn merge_ends(&mut self, later: &Ends, saved: &[u8]) -> Result<[Place; 2], QueryError> {
+        let Some(ends) = &mut self.ends else {
+            self.ends = Some(later.clone());
+            return Ok([Place::Only; 2]);
+        };
+        let places = ends.merge(later);
+        if places[0] == Place::First {
+            self.id = saved_id(saved)?;
+        }
+        Ok(places)
     }
 
     fn write(&mut self, specification: &Specification) -> Result<Bytes, QueryError> {
@@ -315,8 +433,27 @@ impl Groups {
         Groups {
             keys: GroupKeys::default(),
             ids: Vec::new(),
-            columns: specification.fields.iter().map(|(_, call)| Column::of(call)).collect(),
+            columns: specification.fields.iter().map(|field| Column::of(&field.call)).collect(),
+            ends: Vec::new(),
         }
+    }
+
+    /// The group of a frame's document; a new one where there is none, whose memory is added to `bytes`.
+    #[inline]
+    fn find<'a>(
+        &mut self,
+        specification: &'a Specification,
+        frame: &mut Frame<'a>,
+        key: &mut Vec<u8>,
+        bytes: &mut usize,
+    ) -> Result<Found<'a>, QueryError> {
+        key.clear();
+        let id = specification.id.evaluate(frame, &specification.order, key)?;
+        let group = match self.keys.find(key) {
+            Some(group) => group,
+            None => self.add(key, id.raw_or_null(), specification, bytes)?,
+        };
+        Ok(Found { group, id })
     }
 
     /// Adds a group, and its memory to `bytes`; its number.
@@ -330,10 +467,27 @@ impl Groups {
         let group = self.ids.len();
         // The key is about as long as the value.
         *bytes += key.len() + self.keys.insert(key, group) + columns::push(&mut self.ids, Literal::new(id));
-        for ((_, call), column) in specification.fields.iter().zip(&mut self.columns) {
-            *bytes += column.push(call, id)?;
+        for (field, column) in specification.fields.iter().zip(&mut self.columns) {
+            *bytes += column.push(&field.call, id)?;
         }
         Ok(group)
+    }
+
+    /// Adds a document to the order of its group.
+    fn place(&mut self, group: usize, id: RawValue<'_>, sort_key: &[u8], bytes: &mut usize) -> Place {
+        let Some(ends) = self.ends.get_mut(group) else {
+            let ends = Ends::of(sort_key);
+            *bytes += ends.held_bytes() + columns::push(&mut self.ends, ends);
+            return Place::Only;
+        };
+        let before = ends.held_bytes();
+        let place = ends.add(sort_key);
+        *bytes = *bytes + ends.held_bytes() - before;
+        // The group shows the value of its first document.
+        if place == Place::First {
+            self.ids[group] = Literal::new(id);
+        }
+        place
     }
 
     /// Removes the last group. Appends an array of its `_id` and its states.
@@ -341,6 +495,9 @@ impl Groups {
         let Some(last) = self.ids.len().checked_sub(1) else { return };
         let mut array = ArrayWriter::begin(out);
         array.push(self.ids[last].raw());
+        if let Some(ends) = self.ends.pop() {
+            ends.save(&mut array);
+        }
         self.columns.iter_mut().for_each(|column| column.state(last).save(&mut array));
         array.finish();
         columns::truncate(&mut self.ids, last);
@@ -364,8 +521,8 @@ fn document_of_group<'s>(
     let mut bytes = Vec::with_capacity(64);
     let mut writer = DocumentWriter::begin(&mut bytes);
     writer.append("_id", id.raw());
-    for ((name, _), state) in specification.fields.iter().zip(states) {
-        writer.append(name, state.finish()?.raw_or_null());
+    for (field, state) in specification.fields.iter().zip(states) {
+        writer.append(&field.name, state.finish()?.raw_or_null());
     }
     writer.finish();
     Ok(Bytes::from(bytes))
