@@ -207,3 +207,10 @@ def test_the_expiry_of_a_series_changes(client, db, series):
         client.admin.command("setParameter", 1, ttlMonitorSleepSecs=60)
     db.command("collMod", "s", expireAfterSeconds="off")
     assert "expireAfterSeconds" not in next(db.list_collections(filter={"name": "s"}))["options"]
+
+
+def test_a_bucket_of_many_bytes_comes_whole_in_small_batches(db, series):
+    rows = [{"_id": n, "t": at(n), "m": 1, "i": n, "pad": ("x" if n % 3 else "y") * 2000} for n in range(600)]
+    series.insert_many(rows)
+    for size in (1, 7, 101, 1000):
+        assert sorted(series.find(batch_size=size), key=lambda row: row["_id"]) == [{"t": row["t"], "m": 1, **row} for row in rows], size

@@ -104,6 +104,14 @@ impl GeoCells {
         }
     }
 
+    /// The range of the places in the cell of a level around a centre on the sphere.
+    pub fn range_around(&self, near: &NearQuery, level: u8) -> Option<(i64, i64)> {
+        match self {
+            GeoCells::Sphere(levels) => Some(covering::range_around(near.centre, level, *levels)),
+            GeoCells::Plane(_) => None,
+        }
+    }
+
     /// The share of all geometry parts that ranges hold.
     pub fn share_of(&self, ranges: &[(i64, i64)]) -> f64 {
         /// Cells of the six faces of the cube.

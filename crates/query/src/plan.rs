@@ -73,7 +73,7 @@ pub use returned_key::ReturnedKey;
 pub use specification::{Consumer, FindSpecification, Hint, ProjectionNeeds, Scores};
 pub(crate) use text::score_not_available;
 
-pub(crate) use self::near::ring_bounds;
+pub(crate) use self::near::{cell_bounds, ring_bounds};
 use self::usable_index::UsableIndex;
 use crate::QueryError;
 use crate::filter::Filter;

@@ -208,6 +208,10 @@ impl FindSource {
             let estimates = EntryEstimates::new(&collection, transaction);
             plan_at(&parsed.specification(), &collection, transaction.snapshot(), &estimates)?
         };
+        if matches!(plan.access, Access::Near(_) | Access::Text(_)) {
+            // Such a search is too long for the event loop, where it would be begun to be done anew.
+            context.require_may_block()?;
+        }
         context.note_plan(&plan, Purpose::Find);
         context.note_stages(&parsed.filter, &plan, parsed.display());
         let sorting = if plan.sort.is_some() { Sorting::InMemory } else { Sorting::ByAccess };

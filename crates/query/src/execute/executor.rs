@@ -127,7 +127,7 @@ impl Executor {
             }
             Access::Union(_) => true,
             Access::Merge(access) => access.gives_duplicates() || revisits == Revisits::Prevented,
-            Access::Text(access) => !access.others.is_empty(),
+            Access::Text(access) => !access.others.is_empty() || revisits == Revisits::Prevented,
             Access::Near(_) => revisits == Revisits::Prevented,
         };
         let repeats = if repeats { Repeats::Possible } else { Repeats::Impossible };

@@ -9,7 +9,8 @@
 //! 1. The index is scanned within the covering of a ring, and the documents are fetched.
 //! 2. A document whose distance lies in the ring, and that passes the filter, goes into a sorter.
 //! 3. When the scan has ended the documents leave the sorter in the order of their distances.
-//! 4. The width of the next ring follows from what the ring had: a ring without an entry is followed by one
+//! 4. The width of the first ring follows from estimates of the entries in cells around the centre. That of
+//!    the next ring follows from what the ring had: a ring without an entry is followed by one
 //!    four times as wide, a ring with few documents by one twice as wide, a ring with many by one half as
 //!    wide.
 //!
@@ -23,15 +24,25 @@
 use pando_catalog::{Collection, KeySet, QueryAccount, Sorter};
 use pando_document::{Document, RawDocument, RawValue};
 
+use super::entry_estimates::EntryEstimates;
 use super::source::{Found, Source, Step, Surroundings};
 use crate::QueryError;
 use crate::geo_index::GeoCells;
+use crate::geometry::covering::width_of_level;
 use crate::geometry::stored_geometries;
 use crate::path::{Leaves, Path};
-use crate::plan::{Coverage, IndexAccess, NearAccess, NearOutput, ScanBounds, ScanDirection, ring_bounds};
+use crate::plan::{
+    Coverage, Estimates, IndexAccess, NearAccess, NearOutput, ScanBounds, ScanDirection, cell_bounds,
+    ring_bounds,
+};
 
 /// Documents of a ring below which the next one is wider.
 const RING_FEW: u64 = 300;
+/// Entries of the cell around the centre that the first ring is about as wide as.
+const FIRST_ENTRIES: u64 = 16;
+/// Cells of this level are about as wide as a metre.
+const LEVEL_OF_METRE: u8 = 23;
+
 /// Documents of a ring above which the next one is narrower.
 const RING_MANY: u64 = 600;
 
@@ -109,6 +120,9 @@ impl NearSearch {
         match &mut self.phase {
             Phase::Over => Ok(Step::End),
             Phase::Between => {
+                if self.outer <= self.access.query.least {
+                    self.width = self.first_width(surroundings).unwrap_or(self.width);
+                }
                 self.phase = self.begin_ring(surroundings.collection)?;
                 Ok(Step::Nothing)
             }
@@ -126,6 +140,31 @@ impl NearSearch {
             }
             Phase::Scanning(_) => self.scan(surroundings),
         }
+    }
+
+    /// A first width that holds some entries, where the engine tells how many there are.
+    fn first_width(&self, surroundings: &Surroundings<'_>) -> Option<f64> {
+        let NearAccess { cells, query, index, at, fields, reach, .. } = &self.access;
+        let estimates = EntryEstimates::new(surroundings.collection, surroundings.transaction);
+        let entries = |level: u8| {
+            let mut fields = fields.clone();
+            fields[*at] = cell_bounds(cells, query, level)?;
+            estimates.entries(index, &fields)
+        };
+        if entries(0)? < FIRST_ENTRIES {
+            return Some(*reach);
+        }
+        let (mut coarse, mut fine) = (0, LEVEL_OF_METRE + 1);
+        while fine - coarse > 1 {
+            let level = coarse + (fine - coarse) / 2;
+            match entries(level)? >= FIRST_ENTRIES {
+                true => coarse = level,
+                false => fine = level,
+            }
+        }
+        let cell = width_of_level(coarse) * query.radius();
+        // A ring around a disc is narrower for the same area.
+        Some(if self.inner > cell { cell * cell / (std::f64::consts::TAU * self.inner) } else { cell / 2.0 })
     }
 
     fn is_last(&self) -> bool {

@@ -5,6 +5,8 @@
 //!    memory is that of the query: a search that finds too many documents is an error.
 //! 2. The keys are given in their order. Their documents are fetched, and get their scores.
 //! 3. The scans of the other branches of an `$or` follow.
+//!
+//! A search for one term without scores needs no sum: its documents come as their entries are read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -47,6 +49,16 @@ pub(super) struct TextSource {
     found: std::vec::IntoIter<(Vec<u8>, f64)>,
     current: Option<f64>,
     others: Box<Source>,
+    giving: Giving,
+}
+
+/// When documents are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Giving {
+    /// As their entries are read.
+    AtOnce,
+    /// When all entries of all terms are read.
+    Afterwards,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,12 +84,16 @@ impl TextSource {
         let others = others.into_iter().rev();
         let others = others.map(|access| Source::of_index(collection, access, Coverage::Document));
         let is_term = |kind| description.fields.iter().position(|field| field.kind == kind);
+        let term_at = is_term(FieldKind::TextTerm).unwrap_or(0);
+        let terms = search.key_terms();
+        // Behind values of other fields a document may have a term several times.
+        let is_alone = scores == Scores::Unneeded && terms.len() == 1 && term_at == 0;
         Ok(TextSource {
             index: Arc::clone(index),
-            term_at: is_term(FieldKind::TextTerm).unwrap_or(0),
+            term_at,
             description,
             bounds,
-            terms: search.key_terms().into_iter(),
+            terms: terms.into_iter(),
             search,
             given: scores,
             ranges: None,
@@ -89,6 +105,7 @@ impl TextSource {
             found: Vec::new().into_iter(),
             current: None,
             others: Box::new(Source::Several(others.collect::<Result<_, _>>()?)),
+            giving: if is_alone { Giving::AtOnce } else { Giving::Afterwards },
         })
     }
 
@@ -102,10 +119,7 @@ impl TextSource {
                 self.begin_range(surroundings.collection);
                 Ok(Step::Nothing)
             }
-            Phase::Within => {
-                self.read_entry(surroundings)?;
-                Ok(Step::Nothing)
-            }
+            Phase::Within => self.read_entry(surroundings, found),
             Phase::Giving => match self.found.next() {
                 Some((key, score)) => {
                     found.primary_key.clear();
@@ -153,20 +167,25 @@ impl TextSource {
         self.phase = Phase::Within;
     }
 
-    /// Reads an entry and adds its score to that of its document.
-    fn read_entry(&mut self, surroundings: &Surroundings<'_>) -> Result<(), QueryError> {
+    /// Reads an entry; gives its document, or adds its score to that of the document.
+    fn read_entry(&mut self, surroundings: &Surroundings<'_>, found: &mut Found) -> Result<Step, QueryError> {
         let Some(scan) = &mut self.scan else {
             self.phase = Phase::NextRange;
-            return Ok(());
+            return Ok(Step::Nothing);
         };
         let Some(entry) = scan.next(surroundings.transaction, surroundings.blocking)? else {
             self.phase = Phase::NextRange;
-            return Ok(());
+            return Ok(Step::Nothing);
         };
         surroundings.count_keys(1);
         let is_whole = entry.truncated == Truncation::Whole;
         if is_whole && self.ranges.as_ref().is_some_and(|ranges| !ranges.admits(entry.fields)) {
-            return Ok(());
+            return Ok(Step::Nothing);
+        }
+        if self.giving == Giving::AtOnce {
+            found.primary_key.clear();
+            found.primary_key.extend_from_slice(entry.primary_key);
+            return Ok(Step::Key);
         }
         // The score of a cut key is lost. NaN stands for one that is to be computed.
         let score = match (self.given, is_whole) {
@@ -183,12 +202,12 @@ impl TextSource {
         };
         if let Some(sum) = self.scores.get_mut(entry.primary_key) {
             *sum += score;
-            return Ok(());
+            return Ok(Step::Nothing);
         }
         self.bytes += entry.primary_key.len() + ENTRY_BYTES;
         hold_value(&mut self.reservation, self.bytes, "the search for words")?;
         self.scores.insert(entry.primary_key.to_vec(), score);
-        Ok(())
+        Ok(Step::Nothing)
     }
 
     /// The primary key and document of the last step, where they stand in a scan.

@@ -105,6 +105,13 @@ pub fn ranges_of_ring(centre: PlanePoint, inner: f64, outer: f64, levels: CellLe
     ranges_of(&cells, levels)
 }
 
+/// The range of the cells within the one of a level around a longitude and a latitude.
+pub fn range_around(centre: PlanePoint, level: u8, levels: CellLevels) -> (i64, i64) {
+    let level = Level::try_new(level).unwrap_or(levels.finest).clamp(levels.coarsest, levels.finest);
+    let cell = CellId::from_point(&centre.on_sphere()).parent_at_level(level);
+    (number_of(cell.range_min()), number_of(cell.range_max()))
+}
+
 /// The ranges of the cells within those of a covering, and of each cell around them.
 fn ranges_of(cells: &CellUnion, levels: CellLevels) -> Vec<(i64, i64)> {
     let mut ranges = Vec::with_capacity(2 * CELLS_MAX);

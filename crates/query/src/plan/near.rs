@@ -152,6 +152,12 @@ pub(crate) fn ring_bounds(cells: &GeoCells, query: &NearQuery, inner: f64, outer
     geo_bounds::intervals_of(&cells.ranges_of_ring(query, inner, outer))
 }
 
+/// The bounds of the geometry field for the cell of a level around the centre, where there are cells of a
+/// sphere.
+pub(crate) fn cell_bounds(cells: &GeoCells, query: &NearQuery, level: u8) -> Option<Intervals> {
+    Some(geo_bounds::intervals_of(&[cells.range_around(query, level)?]))
+}
+
 fn no_index() -> QueryError {
     let reason = "error processing query: planner returned error :: caused by :: unable to find index for $geoNear query";
     QueryError::new(ErrorCode::NoQueryExecutionPlans, reason)

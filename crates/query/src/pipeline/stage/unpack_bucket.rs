@@ -14,6 +14,8 @@ use crate::time_series::{Series, UNPACK_STAGE};
 
 /// Measurements that are given between two checks whether the operation has to end.
 const GIVEN_A_CHECK: usize = 64;
+/// Bytes of the measurements that wait for a sink which takes them one by one.
+const WAITING_BYTES_MAX: usize = 256 << 10;
 
 #[derive(Clone, Debug)]
 struct UnpackBucket {
@@ -24,10 +26,21 @@ struct Run {
     series: Arc<Series>,
     /// The top-level fields that are looked at behind the stage; `None` for all.
     wanted: Option<BTreeSet<String>>,
-    /// A bucket of which some measurements were given, and their number.
-    current: Option<(Bytes, usize)>,
+    /// A bucket of which some measurements were given.
+    current: Option<Opened>,
     /// The measurement at hand; one buffer for all.
     written: Vec<u8>,
+}
+
+/// A bucket of which some measurements were given. The next ones wait as documents, since its columns are
+/// read as a whole.
+struct Opened {
+    bucket: Bytes,
+    /// The measurements that were given or wait.
+    written: usize,
+    waiting: Vec<u8>,
+    /// Where the next one begins among those that wait.
+    begin: usize,
 }
 
 pub(super) fn parse(argument: RawValue<'_>) -> Result<Arc<dyn Definition>, QueryError> {
@@ -63,32 +76,59 @@ impl Stage for Run {
 
     fn for_each(&mut self, input: &mut dyn Source, sink: &mut Sink<'_>) -> Result<(), QueryError> {
         loop {
-            let (bytes, given) = match self.current.take() {
-                Some(current) => current,
+            let (bucket, given) = match &mut self.current {
+                Some(opened) => {
+                    if opened.give_waiting(input, sink)? == Flow::Enough {
+                        return Ok(());
+                    }
+                    let Some(Opened { bucket, written, .. }) = self.current.take() else { continue };
+                    (bucket, written)
+                }
                 None => match input.next()? {
-                    Some(bytes) => (bytes, 0),
+                    Some(bucket) => (bucket, 0),
                     None => return Ok(()),
                 },
             };
-            if let Some(given) = self.give(&bytes, given, input, sink)? {
-                self.current = Some((bytes, given));
+            self.current = self.give(bucket, given, input, sink)?;
+            if self.current.is_some() {
                 return Ok(());
             }
         }
     }
 }
 
+impl Opened {
+    /// Gives the measurements that wait.
+    fn give_waiting(&mut self, input: &mut dyn Source, sink: &mut Sink<'_>) -> Result<Flow, QueryError> {
+        while let Some(document) = first_document(&self.waiting[self.begin..])? {
+            input.check()?;
+            self.begin += document.as_bytes().len();
+            if sink(document, &mut || input.check())? == Flow::Enough {
+                return Ok(Flow::Enough);
+            }
+        }
+        Ok(Flow::More)
+    }
+}
+
+/// The document at the front of several, one behind the other.
+fn first_document(bytes: &[u8]) -> Result<Option<&RawDocument>, QueryError> {
+    let Some(length) = bytes.first_chunk::<4>() else { return Ok(None) };
+    let length = usize::try_from(i32::from_le_bytes(*length)).unwrap_or(usize::MAX);
+    let document = bytes.get(..length).map(RawDocument::from_bytes).transpose()?;
+    Ok(document)
+}
+
 impl Run {
-    /// Gives the measurements of a bucket from one on. Where the sink has enough, it is told how many were
-    /// given.
+    /// Gives the measurements of a bucket from one on. Where the sink has enough, the others wait.
     fn give(
         &mut self,
-        bytes: &Bytes,
+        bucket: Bytes,
         given: usize,
         input: &mut dyn Source,
         sink: &mut Sink<'_>,
-    ) -> Result<Option<usize>, QueryError> {
-        let unpacked = self.series.unpack(document_in(bytes)?, self.wanted.as_ref())?;
+    ) -> Result<Option<Opened>, QueryError> {
+        let unpacked = self.series.unpack(document_in(&bucket)?, self.wanted.as_ref())?;
         for at in given..unpacked.len() {
             if at % GIVEN_A_CHECK == 0 {
                 input.check()?;
@@ -97,7 +137,12 @@ impl Run {
             unpacked.write(at, &mut self.written);
             let measurement = RawDocument::from_bytes(&self.written)?;
             if sink(measurement, &mut || input.check())? == Flow::Enough {
-                return Ok(Some(at + 1));
+                let (mut written, mut waiting) = (at + 1, Vec::new());
+                while written < unpacked.len() && waiting.len() < WAITING_BYTES_MAX {
+                    unpacked.write(written, &mut waiting);
+                    written += 1;
+                }
+                return Ok(Some(Opened { bucket, written, waiting, begin: 0 }));
             }
         }
         Ok(None)
