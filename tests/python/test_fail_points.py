@@ -1,5 +1,6 @@
 """The fail point failCommand, by which tests of drivers make requests fail."""
 
+import functools
 import time
 
 import pytest
@@ -11,6 +12,8 @@ from server import Server
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
     server = Server(tmp_path_factory.mktemp("store") / "data", "--persona", "replica-set", "--test-commands", "on").start()
+    # A driver asks a server that says that it goes away again by its next heartbeat, 10 seconds later unless told otherwise.
+    server.client = functools.partial(server.client, heartbeatFrequencyMS=500)
     yield server
     assert server.stop() == 0, server.log()
 
@@ -94,6 +97,28 @@ def test_a_driver_sends_a_write_again(fail, own):
         assert not refused(client.t.c.insert_one, {}, code=11601).has_error_label("RetryableWriteError")
         fail("insert", mode={"times": 1}, errorCode=91, errorLabels=[])
         refused(client.t.c.insert_one, {}, code=91)
+
+
+@pytest.mark.parametrize("code", [189, 10107, 11602, 13435, 13436])
+def test_a_member_that_is_no_primary_tells_the_version_of_its_topology(fail, own, code):
+    """By it a driver knows that its picture of the server is the newest, and sends the request again without a heartbeat."""
+    with own.client(heartbeatFrequencyMS=10_000) as client:
+        version = client.admin.command("hello")["topologyVersion"]
+        fail("find", mode={"times": 1}, errorCode=code)
+        began = time.monotonic()
+        assert client.t.c.find_one() is None
+        assert time.monotonic() - began < 5
+    with own.client(retryReads=False) as client:
+        fail("find", mode={"times": 1}, errorCode=code)
+        assert refused(client.t.c.find_one, code=code).details["topologyVersion"] == version
+        fail("insert", mode={"times": 1}, writeConcernError={"code": code, "errmsg": "not primary any more"})
+        assert client.t.command("insert", "c", documents=[{}], check=False)["topologyVersion"] == version
+
+
+@pytest.mark.parametrize("code", [91, 11600, 10058, 112])
+def test_other_errors_tell_no_version_of_the_topology(fail, t, code):
+    fail("find", mode={"times": 1}, errorCode=code)
+    assert "topologyVersion" not in refused(t.c.find_one, code=code).details
 
 
 def test_transactions_get_their_labels(fail, own):

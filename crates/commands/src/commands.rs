@@ -54,7 +54,7 @@ use crate::shared_state::{CommandsOptions, ScratchFiles, SharedState};
 use crate::suspended_find::SuspendedFind;
 use crate::system_profile::{self, PROFILE_COLLECTION};
 use crate::ttl_monitor::TtlMonitor;
-use crate::{ConnectionState, ErrorCode, Request, registry};
+use crate::{ConnectionState, ErrorCode, Request, registry, topology_version};
 
 /// All commands over one engine.
 pub struct Commands {
@@ -130,7 +130,7 @@ impl Commands {
         let shared = SharedState::new(catalog, environment, options, cluster_clock, commands, chores);
         let shared = Arc::new(shared);
         let stored = DefaultConcerns::stored(&shared.catalog, shared.started_ms).unwrap_or_else(|error| {
-            tracing::warn!(?error, "cannot read the default concerns in config.settings; w: 1 holds");
+            tracing::warn!(%error, "cannot read the default concerns in config.settings; w: 1 holds");
             DefaultConcerns::implicit(shared.started_ms)
         });
         shared.default_concerns.store(Arc::new(stored));
@@ -590,6 +590,9 @@ impl Commands {
     /// Writes the reply of a failed command.
     pub(crate) fn write_failure(&self, reply: &mut Vec<u8>, failure: &Failure) {
         let mut writer = DocumentWriter::begin(reply);
+        if topology_version::is_carried_by(failure.code.code(), self.shared.options.persona.persona) {
+            topology_version::write(self.shared.process_id, &mut writer);
+        }
         failure.write(&mut writer);
         self.write_times(&mut writer);
         writer.finish();

@@ -50,7 +50,7 @@
 //! handled -> reply_wait
 //! commands -> held_snapshots, operations, profiler, registry, reply_timers, request_notes
 //! commands -> open_load, sessions, shared_state, suspended_find
-//! commands -> server_counters, system_profile, ttl_monitor
+//! commands -> server_counters, system_profile, topology_version, ttl_monitor
 //! registry -> admin, context, crud, diagnostic, generic_arguments, rights, session, users
 //! crud -> generic_arguments, validation, write_gate
 //! crud -> connection, context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup

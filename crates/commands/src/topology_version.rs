@@ -8,12 +8,24 @@ use std::time::Duration;
 use pando_document::{DocumentWriter, ObjectId, RawDocument, RawValue};
 
 use crate::arguments::{missing, unknown_field, whole, wrong_type};
+use crate::persona::Persona;
 use crate::{CommandError, ErrorCode, Request};
 
 /// The counter of this process.
 const COUNTER: i64 = 0;
 /// The longest wait. A client that asks for more is answered earlier, and asks again.
 const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// The codes of errors that carry the version, where the server is a member of a replica set: it is no primary,
+/// or no more. A driver that knows the version already keeps its picture of the server, and asks again at once.
+/// Without the version it waits for its next heartbeat, up to ten seconds. MongoDB 6.0.27 was observed to add it to
+/// these, and to no code of a shutdown.
+const TOPOLOGY_CODES: [i32; 5] = [189, 10_107, 11_602, 13_435, 13_436];
+
+/// Whether an error of this code carries the version.
+pub(crate) fn is_carried_by(code: i32, persona: Persona) -> bool {
+    persona == Persona::ReplicaSet && TOPOLOGY_CODES.contains(&code)
+}
 
 /// Appends the version.
 pub(crate) fn write(process: ObjectId, reply: &mut DocumentWriter<'_>) {
@@ -102,6 +114,12 @@ mod tests {
             CommandError::Failed(failure) => failure.code.code(),
             CommandError::WouldBlock(_) => panic!("nothing is read"),
         })
+    }
+
+    #[test]
+    fn errors_of_a_member_that_is_no_primary_carry_the_version() {
+        assert!(is_carried_by(10_107, Persona::ReplicaSet) && !is_carried_by(10_107, Persona::Standalone));
+        assert!(!is_carried_by(91, Persona::ReplicaSet) && !is_carried_by(112, Persona::ReplicaSet));
     }
 
     fn version(process: u8, counter: i64) -> Document {

@@ -11,7 +11,7 @@ use crate::registry::{self, CommandRow};
 use crate::reply_wait::ReplyWait;
 use crate::sessions::SessionUse;
 use crate::sessions::labels::{self, Labelled};
-use crate::{CommandError, ErrorCode, Request};
+use crate::{CommandError, ErrorCode, Request, topology_version};
 
 impl Commands {
     /// Has a request wait or fail, if it is hit.
@@ -115,6 +115,12 @@ impl Commands {
         let Some(effect) = &aftermath.fail_point else { return };
         let Some(error) = &effect.concern_error else { return };
         reply.append_value("writeConcernError", &Value::Document(error.clone()));
+        let persona = self.shared.options.persona.persona;
+        if let Some(Value::Int32(code)) = error.get("code")
+            && topology_version::is_carried_by(*code, persona)
+        {
+            topology_version::write(self.shared.process_id, reply);
+        }
         if let Some(labels) = effect.label_list() {
             reply.append_value("errorLabels", &labels);
         } else if let (Some(Value::Int32(code)), Some(kind)) =
