@@ -18,6 +18,7 @@ SECTIONS = {
 METRICS = {
     "cursor": {"lifespan"},
     "document": set(),
+    "getLastError": set(),
     "operation": {"temporarilyUnavailableErrors", "temporarilyUnavailableErrorsConvertedToWriteConflict", "temporarilyUnavailableErrorsEscaped",
                   "transactionTooLargeForCacheErrors", "transactionTooLargeForCacheErrorsConvertedToWriteConflict"},
     "queryExecutor": set(),
@@ -144,5 +145,9 @@ def test_diagnostic_data_has_the_fields_of_mongodb(both):
     oracle, pando = (reply["data"] for reply in status(both, {"getDiagnosticData": 1}))
     assert pando.keys() <= oracle.keys()
     assert pando["serverStatus"].keys() & oracle["serverStatus"].keys() >= {*SECTIONS, "metrics", "start", "end", "ok"}
+    for part in ("cpu", "memory", "vmstat"):
+        oracle_part, pando_part = (shape(reply["systemMetrics"][part]) for reply in (oracle, pando))
+        assert oracle_part == pando_part, part
+    assert oracle["systemMetrics"]["disks"].keys() == pando["systemMetrics"]["disks"].keys()
     both.same({"getDiagnosticData": 1})
     both.on("admin").same({"getLog": "bogus"})

@@ -15,6 +15,8 @@ pub struct HostFacts {
     pub kernel_version: String,
     /// The processor, such as `AMD EPYC 7B13`.
     pub processor: String,
+    /// Processors that the process may use. A thread that is bound to one of them would count one.
+    pub processors: usize,
     /// Files that the process may have open.
     pub open_files_max: u64,
 }

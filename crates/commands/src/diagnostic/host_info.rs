@@ -1,6 +1,7 @@
 //! `hostInfo`: the machine.
 
 use pando_document::{DocumentWriter, RawValue};
+use pando_environment::machine_figures;
 
 use crate::arguments::no_more;
 use crate::context::Context;
@@ -14,10 +15,16 @@ pub(crate) fn run(
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     no_more("hostInfo", request.body)?;
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let cores = i32::try_from(cores).unwrap_or(i32::MAX);
+    // The processors come from a file of the kernel.
+    context.require_may_block()?;
     let options = &context.shared.options;
     let host = &options.host;
+    let available = match host.processors {
+        0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        known => known,
+    };
+    let cores = usize::try_from(machine_figures().processors).unwrap_or(0).max(available);
+    let short = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
     let mut system = reply.document("system");
     system.append("currentTime", RawValue::DateTime(context.shared.now_ms()));
     system.append_str("hostname", &host_name(host, &options.address));
@@ -26,8 +33,8 @@ pub(crate) fn run(
         system.append_i64("memSizeMB", megabytes(host.memory_bytes));
         system.append_i64("memLimitMB", megabytes(host.memory_limit_bytes));
     }
-    system.append_i32("numCores", cores);
-    system.append_i32("numCoresAvailableToProcess", cores);
+    system.append_i32("numCores", short(cores));
+    system.append_i32("numCoresAvailableToProcess", short(available));
     system.append_str("cpuArch", std::env::consts::ARCH);
     system.append_bool("numaEnabled", false);
     system.finish();

@@ -1,7 +1,8 @@
 //! Commands about the replica set. Under any other persona the server is no member of one. Drivers and tools
 //! ask to find that out.
 
-use pando_document::{DocumentWriter, RawValue, Timestamp};
+use md5::{Digest, Md5};
+use pando_document::{DocumentWriter, ObjectId, RawValue, Timestamp};
 
 use crate::context::Context;
 use crate::persona::Persona;
@@ -19,7 +20,12 @@ pub(crate) fn run_status(
     _request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
-    let set_name = set_name(context)?;
+    write_status(context, set_name(context)?, reply);
+    Ok(())
+}
+
+/// Writes the status of the set and of its only member.
+pub(super) fn write_status(context: &Context<'_>, set_name: &str, reply: &mut DocumentWriter<'_>) {
     let now = context.shared.now_ms();
     let operation_time = context.shared.operation_time();
     let wall = i64::from(operation_time.time) * 1000;
@@ -75,7 +81,6 @@ pub(crate) fn run_status(
     member.append_str("lastHeartbeatMessage", "");
     member.finish();
     members.finish();
-    Ok(())
 }
 
 /// `replSetGetConfig`.
@@ -109,14 +114,27 @@ pub(crate) fn run_configuration(
     settings.append_i64("heartbeatIntervalMillis", HEARTBEAT_MS);
     settings.append_i32("heartbeatTimeoutSecs", 10);
     settings.append_i64("electionTimeoutMillis", 10_000);
+    settings.append_i32("catchUpTimeoutMillis", -1);
+    settings.append_i32("catchUpTakeoverDelayMillis", 30_000);
     settings.document("getLastErrorModes").finish();
     let mut defaults = settings.document("getLastErrorDefaults");
     defaults.append_i32("w", 1);
     defaults.append_i32("wtimeout", 0);
     defaults.finish();
+    settings.append_object_id("replicaSetId", set_id(context, set_name));
     settings.finish();
     configuration.finish();
     Ok(())
+}
+
+/// The id of the set, by which monitoring programs tell sets apart. It follows from the name and the folder of
+/// the store, so that it is the same after each start.
+fn set_id(context: &Context<'_>, set_name: &str) -> ObjectId {
+    let folder = context.shared.options.folder.as_deref().map(|folder| folder.as_os_str().as_encoded_bytes());
+    let digest = Md5::new().chain_update(set_name).chain_update([0]).chain_update(folder.unwrap_or_default());
+    let mut id = [0; 12];
+    id.copy_from_slice(&digest.finalize()[..12]);
+    ObjectId::from_bytes(id)
 }
 
 /// The name of the set, under the persona that has one.

@@ -10,7 +10,7 @@ mod security_section;
 
 use std::sync::atomic::Ordering;
 
-use pando_catalog::QueryMemoryFigures;
+use pando_catalog::{QueryMemoryFigures, Statistics};
 use pando_document::{DocumentWriter, RawDocument, RawValue};
 use pando_environment::process_figures;
 
@@ -40,6 +40,9 @@ pub(crate) fn write(context: &Context<'_>, request: &RawDocument, reply: &mut Do
     write_identity(context, reply);
     if is_wanted("asserts") {
         request_sections::write_asserts(context, reply);
+    }
+    if is_wanted("backgroundFlushing") {
+        write_checkpoints(&context.catalog().engine().statistics(), reply);
     }
     if is_wanted("connections") {
         request_sections::write_connections(context, reply);
@@ -100,6 +103,19 @@ pub(crate) fn write(context: &Context<'_>, request: &RawDocument, reply: &mut Do
     if is_wanted("pando") {
         write_pando(context, reply);
     }
+}
+
+/// Writes the checkpoints of the engine, where it counts them, in the section in which MongoDB told the flushes of
+/// its first engine. mongostat takes its column `flushes` from it where the engine is not WiredTiger.
+fn write_checkpoints(statistics: &Statistics, reply: &mut DocumentWriter<'_>) {
+    let figure = |wanted: &str| statistics.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value);
+    let Some(count) = figure("checkpoints.count") else { return };
+    let millis = figure("checkpoints.nanos").unwrap_or(0) / 1_000_000;
+    let mut flushing = reply.document("backgroundFlushing");
+    flushing.append_i64("flushes", whole_number(count));
+    flushing.append_i64("total_ms", whole_number(millis));
+    flushing.append_f64("average_ms", if count == 0 { 0.0 } else { millis as f64 / count as f64 });
+    flushing.finish();
 }
 
 /// Writes the fields that no request leaves out.

@@ -19,6 +19,7 @@ pub(super) fn facts() -> HostFacts {
             .unwrap_or_else(|| text(names.sysname())),
         kernel_version: text(names.release()),
         processor: value_of(&read("/proc/cpuinfo"), "model name", ':').unwrap_or_default(),
+        processors: std::thread::available_parallelism().map_or(1, usize::from),
         open_files_max: getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX),
     }
 }

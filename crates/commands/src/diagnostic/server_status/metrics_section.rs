@@ -1,10 +1,12 @@
-//! The section `metrics`: requests by command, cursors, documents, scans, waits for claimed keys, expiry.
+//! The section `metrics`: requests by command, cursors, documents, scans, waits for claimed keys, expiry, and
+//! the figures of replication, which are all zero: there is no other member.
 
 use pando_document::DocumentWriter;
 
 use crate::context::Context;
 use crate::diagnostic::statistics_document::whole_number;
-use crate::server_counters::{CommandFigures, Figure};
+use crate::persona::Persona;
+use crate::server_counters::{CommandFigures, Figure, ServerCounters};
 
 /// Writes the section.
 pub(super) fn write(context: &Context<'_>, reply: &mut DocumentWriter<'_>) {
@@ -12,23 +14,16 @@ pub(super) fn write(context: &Context<'_>, reply: &mut DocumentWriter<'_>) {
     write_commands(context, &mut metrics);
     write_cursors(context, &mut metrics);
     let counters = &context.shared.counters;
-    let mut write = |name: &str, figures: &[(&str, Figure)]| {
-        let mut document = metrics.document(name);
-        for (name, figure) in figures {
-            document.append_i64(name, whole_number(counters.figure(*figure)));
-        }
-        document.finish();
-    };
-    write(
-        "document",
-        &[
-            ("deleted", Figure::DocumentsDeleted),
-            ("inserted", Figure::DocumentsInserted),
-            ("returned", Figure::DocumentsReturned),
-            ("updated", Figure::DocumentsUpdated),
-        ],
-    );
-    write("operation", &[("scanAndOrder", Figure::Sorts), ("writeConflicts", Figure::WriteConflicts)]);
+    let documents = [
+        ("deleted", Figure::DocumentsDeleted),
+        ("inserted", Figure::DocumentsInserted),
+        ("returned", Figure::DocumentsReturned),
+        ("updated", Figure::DocumentsUpdated),
+    ];
+    write_figures("document", &documents, counters, &mut metrics);
+    write_waits_for_members(&mut metrics);
+    let operations = [("scanAndOrder", Figure::Sorts), ("writeConflicts", Figure::WriteConflicts)];
+    write_figures("operation", &operations, counters, &mut metrics);
     let mut executor = metrics.document("queryExecutor");
     let figure = |figure| whole_number(counters.figure(figure));
     executor.append_i64("scanned", figure(Figure::KeysExamined));
@@ -39,6 +34,9 @@ pub(super) fn write(context: &Context<'_>, reply: &mut DocumentWriter<'_>) {
     scans.append_i64("total", figure(Figure::CollectionScans));
     scans.finish();
     executor.finish();
+    if context.shared.options.persona.persona == Persona::ReplicaSet {
+        write_replication(&mut metrics);
+    }
     let mut waits = metrics.document("intentWaits");
     for (name, number) in context.shared.wait_figures.iter() {
         waits.append_i64(name, whole_number(number));
@@ -49,6 +47,57 @@ pub(super) fn write(context: &Context<'_>, reply: &mut DocumentWriter<'_>) {
     ttl.append_i64("passes", whole_number(context.shared.ttl.passes()));
     ttl.finish();
     metrics.finish();
+}
+
+fn write_figures(
+    name: &str,
+    figures: &[(&str, Figure)],
+    counters: &ServerCounters,
+    metrics: &mut DocumentWriter<'_>,
+) {
+    let mut document = metrics.document(name);
+    for (name, figure) in figures {
+        document.append_i64(name, whole_number(counters.figure(*figure)));
+    }
+    document.finish();
+}
+
+/// Writes for which a client waited until other members had them.
+fn write_waits_for_members(metrics: &mut DocumentWriter<'_>) {
+    let mut waits = metrics.document("getLastError");
+    write_zeros("wtime", &["num", "totalMillis"], &mut waits);
+    waits.append_i64("wtimeouts", 0);
+    write_zeros("default", &["unsatisfiable", "wtimeouts"], &mut waits);
+    waits.finish();
+}
+
+/// Operations that came from another member.
+fn write_replication(metrics: &mut DocumentWriter<'_>) {
+    let mut replication = metrics.document("repl");
+    let mut executor = replication.document("executor");
+    write_zeros("queues", &["networkInProgress", "sleepers"], &mut executor);
+    executor.append_i32("unsignaledEvents", 0);
+    executor.finish();
+    let mut applied = replication.document("apply");
+    write_zeros("batches", &["num", "totalMillis"], &mut applied);
+    applied.append_i64("ops", 0);
+    applied.finish();
+    write_zeros("buffer", &["count", "maxSizeBytes", "sizeBytes"], &mut replication);
+    let mut network = replication.document("network");
+    network.append_i64("bytes", 0);
+    write_zeros("getmores", &["num", "totalMillis"], &mut network);
+    network.append_i64("ops", 0);
+    network.append_i64("readersCreated", 0);
+    network.finish();
+    replication.finish();
+}
+
+fn write_zeros(name: &str, fields: &[&str], into: &mut DocumentWriter<'_>) {
+    let mut document = into.document(name);
+    for field in fields {
+        document.append_i64(field, 0);
+    }
+    document.finish();
 }
 
 /// Requests by command. An older spelling counts as the command.
