@@ -7,11 +7,13 @@ there() { if [ -e "$1" ]; then echo "there already"; else echo "$2"; fi; }
 chromium=$(command -v "${CHROMIUM:-chromium}" || true)
 
 cat <<TEXT
-make test does four things, and stops at the first that fails:
-  1. make lint            format, clippy, layers, tidy
-  2. make test-rust       unit, property, conformance, crash and kill tests
-  3. make test-clients    PyMongo, the Node driver, mongosh and the Rust driver against a real server
-  4. make test-schedules  locks and commits under thousands of thread schedules
+make test does three things, and stops at the first that fails:
+  1. make lint     format, clippy, layers, tidy
+  2. the build of all tests
+  3. side by side, each line of output with the name of its half in front:
+     rust      make test-rust       unit, property, conformance, crash and kill tests
+               make test-schedules  locks and commits under thousands of thread schedules
+     clients   make test-clients    PyMongo, the Node driver, mongosh and the Rust driver against a real server
 Each takes some minutes on two idle cores with a warm build; a first build adds some more.
 It writes to $target ($(du -sh "$target" 2>/dev/null | cut -f1 | grep . || echo "nothing there yet"), grows to some 10 GB) and installs:
   Python packages of tests/python/requirements.txt   into $cache/python: $(there "$cache/python/bin/python" "from PyPI")
