@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sha2::{Digest, Sha256};
+use ring::digest::{SHA256, digest};
 
 /// The name of a user.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,7 +31,9 @@ impl UserName {
     /// The digest by which the sessions of the user are told from those of others: SHA-256 of
     /// `name@database`, as in MongoDB.
     pub fn digest(&self) -> [u8; 32] {
-        Sha256::digest(self.to_string()).into()
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(digest(&SHA256, self.to_string().as_bytes()).as_ref());
+        bytes
     }
 }
 

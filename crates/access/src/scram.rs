@@ -5,14 +5,12 @@
 //! 3. [`Exchange::finish`] checks the client's proof in constant time, and proves that the server knows the
 //!    credential, too.
 
+use std::num::NonZeroU32;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hmac::{Hmac, KeyInit, Mac};
-use md5::Md5;
-use pbkdf2::pbkdf2_hmac;
-use sha1::Sha1;
-use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
+use md5::{Digest as _, Md5};
+use ring::{digest, hmac, pbkdf2};
 
 /// The longest message of a client, in bytes.
 const MESSAGE_BYTES_MAX: usize = 16 * 1024;
@@ -41,6 +39,9 @@ pub enum ScramFault {
     /// Its password has characters that SASLprep forbids.
     #[error("the password has characters that SASLprep forbids")]
     Password,
+    /// Its password has characters beyond ASCII, and this build has no SASLprep.
+    #[error("the password has characters beyond ASCII, for which this build has no SASLprep")]
+    NotBuilt,
 }
 
 /// The keys that are stored for a user. The password cannot be computed from them.
@@ -109,49 +110,72 @@ impl Mechanism {
     /// The secret that the keys are derived from.
     ///
     /// # Errors
-    /// The password has characters that SASLprep forbids.
+    /// The password has characters that SASLprep forbids. A build without the feature `saslprep` takes ASCII only.
     pub fn secret(self, user: &str, password: &str) -> Result<String, ScramFault> {
         match self {
             Mechanism::ScramSha1 => {
                 let digest = Md5::digest(format!("{user}:mongo:{password}"));
                 Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
             }
-            Mechanism::ScramSha256 => stringprep::saslprep(password)
-                .map(std::borrow::Cow::into_owned)
-                .map_err(|_| ScramFault::Password),
+            Mechanism::ScramSha256 => prepared(password),
         }
     }
 
     /// The key that all others are derived from.
     pub(crate) fn salted(self, secret: &str, salt: &[u8], rounds: u32) -> Vec<u8> {
+        let algorithm = match self {
+            Mechanism::ScramSha1 => pbkdf2::PBKDF2_HMAC_SHA1,
+            Mechanism::ScramSha256 => pbkdf2::PBKDF2_HMAC_SHA256,
+        };
         // As long as a hash.
-        let mut salted = self.hash(&[]);
-        match self {
-            Mechanism::ScramSha1 => pbkdf2_hmac::<Sha1>(secret.as_bytes(), salt, rounds, &mut salted),
-            Mechanism::ScramSha256 => pbkdf2_hmac::<Sha256>(secret.as_bytes(), salt, rounds, &mut salted),
-        }
+        let mut salted = vec![0; self.key_bytes()];
+        let rounds = NonZeroU32::new(rounds).unwrap_or(NonZeroU32::MIN);
+        pbkdf2::derive(algorithm, rounds, salt, secret.as_bytes(), &mut salted);
         salted
     }
 
     pub(crate) fn hmac(self, key: &[u8], data: &[u8]) -> Vec<u8> {
-        match self {
-            Mechanism::ScramSha1 => mac_of::<Hmac<Sha1>>(key, data),
-            Mechanism::ScramSha256 => mac_of::<Hmac<Sha256>>(key, data),
-        }
+        let algorithm = match self {
+            Mechanism::ScramSha1 => hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY,
+            Mechanism::ScramSha256 => hmac::HMAC_SHA256,
+        };
+        mac_of(algorithm, key, data)
     }
 
     pub(crate) fn hash(self, data: &[u8]) -> Vec<u8> {
-        match self {
-            Mechanism::ScramSha1 => Sha1::digest(data).to_vec(),
-            Mechanism::ScramSha256 => Sha256::digest(data).to_vec(),
-        }
+        let algorithm = match self {
+            Mechanism::ScramSha1 => &digest::SHA1_FOR_LEGACY_USE_ONLY,
+            Mechanism::ScramSha256 => &digest::SHA256,
+        };
+        digest::digest(algorithm, data).as_ref().to_vec()
     }
 }
 
-fn mac_of<M: KeyInit + Mac>(key: &[u8], data: &[u8]) -> Vec<u8> {
-    let mut mac = <M as KeyInit>::new_from_slice(key).expect("HMAC takes keys of any length");
-    mac.update(data);
-    mac.finalize().into_bytes().to_vec()
+/// A password prepared by SASLprep (RFC 4013).
+#[cfg(feature = "saslprep")]
+fn prepared(password: &str) -> Result<String, ScramFault> {
+    stringprep::saslprep(password).map(std::borrow::Cow::into_owned).map_err(|_| ScramFault::Password)
+}
+
+/// A password prepared by SASLprep, which leaves printable ASCII as it is and forbids the rest of ASCII.
+#[cfg(not(feature = "saslprep"))]
+fn prepared(password: &str) -> Result<String, ScramFault> {
+    match password.bytes().find(|byte| !matches!(byte, 0x20..=0x7E)) {
+        None => Ok(password.to_owned()),
+        Some(byte) if byte.is_ascii() => Err(ScramFault::Password),
+        Some(_) => Err(ScramFault::NotBuilt),
+    }
+}
+
+fn mac_of(algorithm: hmac::Algorithm, key: &[u8], data: &[u8]) -> Vec<u8> {
+    hmac::sign(&hmac::Key::new(algorithm, key), data).as_ref().to_vec()
+}
+
+/// Whether two secrets are one, in a time that does not tell where they differ: their codes under one key are
+/// compared.
+fn are_equal(one: &[u8], other: &[u8]) -> bool {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, b"comparison");
+    hmac::verify(&key, one, hmac::sign(&key, other).as_ref()).is_ok()
 }
 
 impl Credential {
@@ -167,8 +191,8 @@ impl Credential {
     pub fn is_of(&self, user: &str, password: &str) -> bool {
         let Ok(secret) = self.mechanism.secret(user, password) else { return false };
         let derived = Credential::derive(self.mechanism, &secret, &self.salt, self.rounds);
-        let has_stored_key = derived.stored_key.ct_eq(&self.stored_key);
-        bool::from(has_stored_key & derived.server_key.ct_eq(&self.server_key))
+        // Both are compared in any case.
+        are_equal(&derived.stored_key, &self.stored_key) & are_equal(&derived.server_key, &self.server_key)
     }
 }
 
@@ -190,14 +214,16 @@ impl Decoys {
     /// Those that follow from a secret of the server. The same name has the same salt for as long as the
     /// secret stays, as a real user has.
     pub fn new(seed: &[u8]) -> Decoys {
-        Decoys { secret: Sha256::digest(seed).into() }
+        let mut secret = [0; 32];
+        secret.copy_from_slice(digest::digest(&digest::SHA256, seed).as_ref());
+        Decoys { secret }
     }
 
     /// The credential for a user. No password belongs to it.
     pub fn credential(&self, mechanism: Mechanism, database: &str, user: &str) -> Credential {
         let part = |purpose: &str, bytes: usize| {
             let named = format!("{purpose}\0{}\0{database}\0{user}", mechanism.name());
-            let mut derived = mac_of::<Hmac<Sha256>>(&self.secret, named.as_bytes());
+            let mut derived = mac_of(hmac::HMAC_SHA256, &self.secret, named.as_bytes());
             derived.truncate(bytes);
             derived
         };
@@ -295,7 +321,7 @@ impl Exchange {
         let text = text_of(message)?;
         let (without_proof, proof) = text.rsplit_once(",p=").ok_or(ScramFault::Form)?;
         let nonce = without_proof.strip_prefix("c=biws,r=").ok_or(ScramFault::Form)?;
-        if !bool::from(nonce.as_bytes().ct_eq(self.nonce.as_bytes())) {
+        if !are_equal(nonce.as_bytes(), self.nonce.as_bytes()) {
             return Err(ScramFault::Nonce);
         }
         let proof = STANDARD.decode(proof).map_err(|_| ScramFault::Form)?;
@@ -306,7 +332,7 @@ impl Exchange {
             return Err(ScramFault::Proof);
         }
         let client_key: Vec<u8> = proof.iter().zip(&signature).map(|(left, right)| left ^ right).collect();
-        if !bool::from(mechanism.hash(&client_key).ct_eq(stored_key)) {
+        if !are_equal(&mechanism.hash(&client_key), stored_key) {
             return Err(ScramFault::Proof);
         }
         let own = mechanism.hmac(server_key, signed.as_bytes());

@@ -89,6 +89,15 @@ impl CommandError {
     }
 }
 
+impl std::fmt::Display for CommandError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            CommandError::Failed(failure) => write!(f, "{} (code {})", failure.message, failure.code.code()),
+            CommandError::WouldBlock(_) => f.write_str("the answer needs the device"),
+        }
+    }
+}
+
 impl From<Failure> for CommandError {
     fn from(failure: Failure) -> CommandError {
         CommandError::Failed(Box::new(failure))

@@ -373,7 +373,11 @@ pub(crate) fn position_of(request: &Request<'_>) -> Option<usize> {
 
 /// The error for a name that is none of them.
 pub(crate) fn unknown(name: &str) -> CommandError {
-    CommandError::failed(ErrorCode::CommandNotFound, format!("no such command: '{name}'"))
+    let instead = match name {
+        "mapReduce" | "mapreduce" => ": Pando runs no JavaScript; say it with the command aggregate",
+        _ => "",
+    };
+    CommandError::failed(ErrorCode::CommandNotFound, format!("no such command: '{name}'{instead}"))
 }
 
 /// The name and scope of every command, for the commands that list or name them.

@@ -33,6 +33,7 @@ use pando_document::{DocumentError, DocumentWriter, RawDocument, RawDocumentBuf,
 
 pub(crate) use self::keys::TextKeys;
 pub use self::language::Language;
+pub(crate) use self::language::check_built;
 pub use self::search::{SearchArguments, TextSearch};
 pub use self::specification::{TextRefusal, TextSpecification};
 pub use self::tokenizer::Sensitivity;

@@ -1,5 +1,6 @@
 //! Stores in every codec: content survives restarts, and a store in Snappy or zlib has the feature bit by
 //! which an older program refuses it.
+#![cfg(feature = "codecs")]
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! The credentials of a new password.
 
-use pando_access::scram::{Credential, Mechanism};
+use pando_access::scram::{Credential, Mechanism, ScramFault};
 use pando_document::RawValue;
 
 use crate::arguments::Argument;
@@ -72,11 +72,15 @@ fn derive_one(
                 "Error preflighting UTF-8 conversion: the password is empty",
             ));
         }
-        PasswordForm::Plain => mechanism.secret(user, password).map_err(|_| {
-            CommandError::failed(
-                ErrorCode::Location(50_692),
-                "Error preflighting normalization: the password has a character that SASLprep prohibits",
-            )
+        PasswordForm::Plain => mechanism.secret(user, password).map_err(|fault| {
+            let reason = match fault {
+                ScramFault::NotBuilt => {
+                    "beyond ASCII, for which this build has no rules: build it with the feature 'saslprep'"
+                }
+                _ => "that SASLprep prohibits",
+            };
+            let sentence = format!("Error preflighting normalization: the password has a character {reason}");
+            CommandError::failed(ErrorCode::Location(50_692), sentence)
         })?,
     };
     let mut salt = vec![0; mechanism.salt_bytes()];

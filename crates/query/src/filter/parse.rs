@@ -18,9 +18,9 @@ use super::{
     FilterFault, GeoRelation, Node, all, elem_match, exists, expression, geo, in_list, logical, modulo, near,
     number_argument, regex, schema, size, text, type_set,
 };
-use crate::QueryError;
 use crate::expression::ParseScope;
 use crate::path::Path;
+use crate::{ErrorCode, QueryError};
 
 /// Deepest nesting of operators.
 const DEPTH_MAX: usize = 100;
@@ -130,7 +130,8 @@ fn top_level(
         }
         "where" => {
             require_top_level(context, "$where")?;
-            return Err(QueryError::not_implemented("$where"));
+            let reason = "$where is refused: Pando runs no JavaScript; say it with $expr";
+            return Err(QueryError::new(ErrorCode::NotImplemented, reason));
         }
         "jsonSchema" => nodes.push(Node::Schema(Arc::new(schema::parse(value, context)?))),
         "text" => {

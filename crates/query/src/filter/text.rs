@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pando_document::{Document, RawDocument, RawValue};
 
 use super::Node;
-use crate::text_index::{Language, SearchArguments, Sensitivity, TextSearch};
+use crate::text_index::{Language, SearchArguments, Sensitivity, TextSearch, check_built};
 use crate::{ErrorCode, QueryError};
 
 /// The test of a document.
@@ -72,6 +72,7 @@ pub(super) fn parse(argument: RawValue<'_>) -> Result<Node, QueryError> {
         }
         Some(other) => return Err(wrong_type("$search", "string", other)),
     };
+    check_built().map_err(|reason| QueryError::new(ErrorCode::CommandNotSupported, reason))?;
     let (mut language, mut written_language) = (None, None);
     let mut sensitivity = Sensitivity::default();
     for field in given {

@@ -1,5 +1,6 @@
 //! Folding of case and diacritics, letter by letter.
 
+#[cfg(feature = "text")]
 use unicode_normalization::char::{decompose_canonical, is_combining_mark};
 
 use super::language::Language;
@@ -33,7 +34,14 @@ pub(super) fn without_diacritics(text: &str) -> String {
     text.chars().filter_map(base).collect()
 }
 
+/// A build without text indexes has no words to fold.
+#[cfg(not(feature = "text"))]
+fn base(letter: char) -> Option<char> {
+    Some(letter)
+}
+
 /// A letter without its diacritics; `None` for a mark that stands alone.
+#[cfg(feature = "text")]
 fn base(letter: char) -> Option<char> {
     if letter.is_ascii() {
         return Some(letter);

@@ -1,12 +1,23 @@
 //! Languages: their names, stop words and stemmers.
 //!
 //! Stemmers are those of Snowball, by the crate `rust-stemmers`; stop words come from the crate `stop-words`.
+//! A build without the feature `text` has neither, and no language is known: it refuses text indexes and
+//! searches ([`check_built`]).
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
+#[cfg(feature = "text")]
 use rust_stemmers::{Algorithm, Stemmer};
+
+/// Checks that this build has text indexes.
+pub(crate) fn check_built() -> Result<(), &'static str> {
+    match cfg!(feature = "text") {
+        true => Ok(()),
+        false => Err("this build has no text indexes: build it with the feature 'text'"),
+    }
+}
 
 /// A language of a text index or of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -15,32 +26,30 @@ pub struct Language(usize);
 struct Row {
     name: &'static str,
     code: &'static str,
-    /// The stemmer.
-    algorithm: Option<Algorithm>,
 }
 
-const fn row(name: &'static str, code: &'static str, algorithm: Algorithm) -> Row {
-    Row { name, code, algorithm: Some(algorithm) }
+const fn row(name: &'static str, code: &'static str) -> Row {
+    Row { name, code }
 }
 
 /// The languages that MongoDB knows. The first has neither stop words nor a stemmer.
 static ROWS: [Row; 16] = [
-    Row { name: "none", code: "none", algorithm: None },
-    row("danish", "da", Algorithm::Danish),
-    row("dutch", "nl", Algorithm::Dutch),
-    row("english", "en", Algorithm::English),
-    row("finnish", "fi", Algorithm::Finnish),
-    row("french", "fr", Algorithm::French),
-    row("german", "de", Algorithm::German),
-    row("hungarian", "hu", Algorithm::Hungarian),
-    row("italian", "it", Algorithm::Italian),
-    row("norwegian", "nb", Algorithm::Norwegian),
-    row("portuguese", "pt", Algorithm::Portuguese),
-    row("romanian", "ro", Algorithm::Romanian),
-    row("russian", "ru", Algorithm::Russian),
-    row("spanish", "es", Algorithm::Spanish),
-    row("swedish", "sv", Algorithm::Swedish),
-    row("turkish", "tr", Algorithm::Turkish),
+    row("none", "none"),
+    row("danish", "da"),
+    row("dutch", "nl"),
+    row("english", "en"),
+    row("finnish", "fi"),
+    row("french", "fr"),
+    row("german", "de"),
+    row("hungarian", "hu"),
+    row("italian", "it"),
+    row("norwegian", "nb"),
+    row("portuguese", "pt"),
+    row("romanian", "ro"),
+    row("russian", "ru"),
+    row("spanish", "es"),
+    row("swedish", "sv"),
+    row("turkish", "tr"),
 ];
 
 static STOP_WORDS: [OnceLock<HashSet<&'static str>>; 16] = [const { OnceLock::new() }; 16];
@@ -48,6 +57,7 @@ static STOP_WORDS: [OnceLock<HashSet<&'static str>>; 16] = [const { OnceLock::ne
 impl Language {
     /// The language of a name or a code, in whatever case.
     pub fn of(name: &str) -> Option<Language> {
+        check_built().ok()?;
         let is_named = |row: &Row| row.name.eq_ignore_ascii_case(name) || row.code.eq_ignore_ascii_case(name);
         ROWS.iter().position(is_named).map(Language)
     }
@@ -75,8 +85,19 @@ impl Language {
 
     /// The stemmer of the language.
     pub(super) fn stemmer(self) -> WordStemmer {
-        WordStemmer(ROWS[self.0].algorithm.map(Stemmer::create))
+        WordStemmer::of(ROWS[self.0].code)
     }
+}
+
+/// The words of the crate's list.
+#[cfg(feature = "text")]
+fn listed_words(code: &str) -> &'static [&'static str] {
+    stop_words::lookup(code).unwrap_or_default()
+}
+
+#[cfg(not(feature = "text"))]
+fn listed_words(_code: &str) -> &'static [&'static str] {
+    &[]
 }
 
 /// Words in which MongoDB's lists differ from those of the crate: the language, the words that are no stop
@@ -104,8 +125,7 @@ const CORRECTIONS: [(&str, &str, &str); 6] = [
 fn stop_words_of(row: &Row) -> HashSet<&'static str> {
     // The lists have Norwegian under the code of both its forms.
     let code = if row.code == "nb" { "no" } else { row.code };
-    let mut words: HashSet<&'static str> =
-        stop_words::lookup(code).unwrap_or_default().iter().copied().collect();
+    let mut words: HashSet<&'static str> = listed_words(code).iter().copied().collect();
     for (_, fewer, more) in CORRECTIONS.iter().filter(|(name, _, _)| *name == row.name) {
         fewer.split_whitespace().for_each(|word| {
             words.remove(word);
@@ -116,13 +136,50 @@ fn stop_words_of(row: &Row) -> HashSet<&'static str> {
 }
 
 /// Brings words to their stems.
-pub(super) struct WordStemmer(Option<Stemmer>);
+pub(super) struct WordStemmer {
+    #[cfg(feature = "text")]
+    stemmer: Option<Stemmer>,
+}
 
+#[cfg(feature = "text")]
 impl WordStemmer {
+    fn of(code: &str) -> WordStemmer {
+        let algorithm = match code {
+            "da" => Algorithm::Danish,
+            "nl" => Algorithm::Dutch,
+            "en" => Algorithm::English,
+            "fi" => Algorithm::Finnish,
+            "fr" => Algorithm::French,
+            "de" => Algorithm::German,
+            "hu" => Algorithm::Hungarian,
+            "it" => Algorithm::Italian,
+            "nb" => Algorithm::Norwegian,
+            "pt" => Algorithm::Portuguese,
+            "ro" => Algorithm::Romanian,
+            "ru" => Algorithm::Russian,
+            "es" => Algorithm::Spanish,
+            "sv" => Algorithm::Swedish,
+            "tr" => Algorithm::Turkish,
+            _ => return WordStemmer { stemmer: None },
+        };
+        WordStemmer { stemmer: Some(Stemmer::create(algorithm)) }
+    }
+
     pub fn stem<'w>(&self, word: &'w str) -> Cow<'w, str> {
-        match &self.0 {
+        match &self.stemmer {
             Some(stemmer) => stemmer.stem(word),
             None => Cow::Borrowed(word),
         }
+    }
+}
+
+#[cfg(not(feature = "text"))]
+impl WordStemmer {
+    fn of(_code: &str) -> WordStemmer {
+        WordStemmer {}
+    }
+
+    pub fn stem<'w>(&self, word: &'w str) -> Cow<'w, str> {
+        Cow::Borrowed(word)
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use pando_catalog::WILDCARD;
 use pando_document::{Document, Number, RawDocument, RawValue, Value};
 
-use super::language::Language;
+use super::language::{Language, check_built};
 
 /// The field of a key pattern that stands for the terms.
 pub const TERM_FIELD: &str = "_fts";
@@ -42,6 +42,7 @@ pub enum TextRefusal {
 impl TextSpecification {
     /// That of an index by its kept form.
     pub fn of(specification: &RawDocument) -> Result<TextSpecification, String> {
+        check_built()?;
         let text = |name: &str, default: &'static str| match specification.get(name) {
             Ok(Some(RawValue::String(given))) => given.to_owned(),
             _ => default.to_owned(),
@@ -108,6 +109,7 @@ pub fn is_text(key: &RawDocument) -> bool {
 /// The kept form of a specification with the fields `key`, `weights`, `default_language`,
 /// `language_override` and `textIndexVersion` as they were given.
 pub fn kept_form(given: &RawDocument, key: &RawDocument) -> Result<(Document, Document), TextRefusal> {
+    check_built().map_err(|reason| TextRefusal::NotYet(reason.to_owned()))?;
     let (kept_key, mut weights) = kept_key(key)?;
     add_weights(given, &mut weights)?;
     if weights.is_empty() {

@@ -3,6 +3,9 @@
 /// The bit in the superblock's incompatible features of a store that has blocks in Snappy or zlib.
 pub(crate) const FEATURE_MORE_CODECS: u64 = 1;
 
+/// The features of [`FEATURE_MORE_CODECS`] that this program has.
+pub(crate) const BUILT_CODECS: u64 = if cfg!(feature = "codecs") { FEATURE_MORE_CODECS } else { 0 };
+
 /// The bit of a store whose blocks and log records are encrypted.
 pub(crate) const FEATURE_ENCRYPTED: u64 = 2;
 

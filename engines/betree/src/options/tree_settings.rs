@@ -122,9 +122,15 @@ pub(crate) fn parse_compression(name: &'static str, value: &str) -> Result<Compr
     let bad = || BetreeError::BadOption {
         name,
         value: value.to_owned(),
-        expected: "none, lz4, snappy, zlib, zlib-1 to zlib-9, zstd, or zstd-1 to zstd-19",
+        expected: match cfg!(feature = "codecs") {
+            true => "none, lz4, snappy, zlib, zlib-1 to zlib-9, zstd, or zstd-1 to zstd-19",
+            false => {
+                "none, lz4, zstd, or zstd-1 to zstd-19; build it with the feature 'codecs' for snappy and zlib"
+            }
+        },
     };
     match value {
+        "snappy" | "zlib" if cfg!(not(feature = "codecs")) => Err(bad()),
         "none" => Ok(Compression::None),
         "lz4" => Ok(Compression::Lz4),
         "snappy" => Ok(Compression::Snappy),
@@ -134,7 +140,9 @@ pub(crate) fn parse_compression(name: &'static str, value: &str) -> Result<Compr
             let (method, level) = other.split_once('-').ok_or_else(bad)?;
             match (method, level.parse::<i8>()) {
                 ("zstd", Ok(level @ 1..=19)) => Ok(Compression::Zstd(level)),
-                ("zlib", Ok(level @ 1..=9)) => Ok(Compression::Zlib(level.unsigned_abs())),
+                ("zlib", Ok(level @ 1..=9)) if cfg!(feature = "codecs") => {
+                    Ok(Compression::Zlib(level.unsigned_abs()))
+                }
                 _ => Err(bad()),
             }
         }

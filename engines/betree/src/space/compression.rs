@@ -6,10 +6,11 @@
 //! ([`ObjectPool`]). A payload that compression does not shorten by 512 bytes is stored uncompressed, so that
 //! reading it costs no decompression.
 
+mod more_codecs;
+
 use std::cell::RefCell;
 
 use bytes::Bytes;
-use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
 use zstd::zstd_safe::{CCtx, CParameter, DCtx};
 
 use crate::base::Codec;
@@ -28,8 +29,8 @@ impl Codec {
             Codec::None => None,
             Codec::Lz4 => lz4_flex::block::decompress_into(stored, raw).ok(),
             Codec::Zstd => with_decompression(|context| context.decompress(raw, stored).ok()),
-            Codec::Snappy => snap::raw::Decoder::new().decompress(stored, raw).ok(),
-            Codec::Zlib => decompress_zlib(stored, raw),
+            Codec::Snappy => more_codecs::decompress_snappy(stored, raw),
+            Codec::Zlib => more_codecs::decompress_zlib(stored, raw),
             Codec::ZstdColumns => {
                 return Columns::decode(stored, raw.len()).is_some_and(|(columns, frame)| {
                     let is_whole = Codec::Zstd.decompress_into(frame, raw);
@@ -66,9 +67,6 @@ pub(crate) enum Compression {
 
 thread_local! {
     static COMPRESSION: RefCell<CCtx<'static>> = RefCell::new(CCtx::create());
-    static SNAPPY: RefCell<snap::raw::Encoder> = RefCell::new(snap::raw::Encoder::new());
-    /// The context of zlib, with its level.
-    static ZLIB: RefCell<Option<(u8, Compress)>> = const { RefCell::new(None) };
     /// A copy of a block with its rows by columns.
     static FOLDED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
@@ -90,7 +88,7 @@ impl Compression {
             Compression::None => raw_length,
             Compression::Lz4 => lz4_flex::block::get_maximum_output_size(raw_length),
             Compression::Zstd(_) => zstd::zstd_safe::compress_bound(raw_length) + columns::HEADER_BYTES_MAX,
-            Compression::Snappy => snap::raw::max_compress_len(raw_length),
+            Compression::Snappy => more_codecs::snappy_bound(raw_length),
             // A payload that does not fit is stored as it is.
             Compression::Zlib(_) => raw_length,
         }
@@ -110,10 +108,12 @@ impl Compression {
             Compression::Lz4 => {
                 lz4_flex::block::compress_into(raw, target).ok().map(|length| (Codec::Lz4, length))
             }
-            Compression::Snappy => SNAPPY
-                .with_borrow_mut(|encoder| encoder.compress(raw, target).ok())
-                .map(|length| (Codec::Snappy, length)),
-            Compression::Zlib(level) => compress_zlib(raw, target, level).map(|length| (Codec::Zlib, length)),
+            Compression::Snappy => {
+                more_codecs::compress_snappy(raw, target).map(|length| (Codec::Snappy, length))
+            }
+            Compression::Zlib(level) => {
+                more_codecs::compress_zlib(raw, target, level).map(|length| (Codec::Zlib, length))
+            }
             Compression::Zstd(level) => match columns {
                 None => compress_zstd(raw, target, level).map(|length| (Codec::Zstd, length)),
                 Some(columns) => {
@@ -153,42 +153,6 @@ fn compress_zstd(raw: &[u8], target: &mut [u8], level: i8) -> Option<usize> {
     })
 }
 
-/// The stored length; `None` where the target is too short.
-fn compress_zlib(raw: &[u8], target: &mut [u8], level: u8) -> Option<usize> {
-    ZLIB.with_borrow_mut(|kept| {
-        let context = match kept {
-            Some((of, context)) if *of == level => {
-                context.reset();
-                context
-            }
-            _ => {
-                let context = Compress::new(flate2::Compression::new(u32::from(level)), true);
-                &mut kept.insert((level, context)).1
-            }
-        };
-        match context.compress(raw, target, FlushCompress::Finish) {
-            Ok(Status::StreamEnd) => usize::try_from(context.total_out()).ok(),
-            Ok(Status::Ok | Status::BufError) | Err(_) => None,
-        }
-    })
-}
-
-/// Contexts of zlib for decompression.
-static INFLATION: ObjectPool<Decompress, 16> = ObjectPool::new();
-
-/// The raw length; `None` for an invalid stream, and one that is longer.
-fn decompress_zlib(stored: &[u8], raw: &mut [u8]) -> Option<usize> {
-    let mut context = INFLATION.take().unwrap_or_else(|| Decompress::new(true));
-    context.reset(true);
-    let outcome = context.decompress(stored, raw, FlushDecompress::Finish);
-    let (read, written) = (context.total_in(), context.total_out());
-    INFLATION.put(context);
-    match outcome {
-        Ok(Status::StreamEnd) if read == stored.len() as u64 => usize::try_from(written).ok(),
-        Ok(_) | Err(_) => None,
-    }
-}
-
 fn compress_columns(raw: &[u8], columns: Columns, target: &mut [u8], level: i8) -> Option<usize> {
     FOLDED.with_borrow_mut(|folded| {
         folded.clear();
@@ -205,13 +169,16 @@ mod tests {
     use super::*;
     use crate::base::columns::Rows;
 
-    const EVERY: [Compression; 7] = [
+    const EVERY: &[Compression] = &[
         Compression::None,
         Compression::Lz4,
         Compression::Zstd(1),
         Compression::Zstd(9),
+        #[cfg(feature = "codecs")]
         Compression::Snappy,
+        #[cfg(feature = "codecs")]
         Compression::Zlib(6),
+        #[cfg(feature = "codecs")]
         Compression::Zlib(1),
     ];
 
@@ -256,7 +223,7 @@ mod tests {
     #[test]
     fn every_codec_gives_back_what_it_was_given() {
         let raw: Vec<u8> = (0..20_000u32).map(|at| (at / 7 % 251) as u8).collect();
-        for compression in EVERY {
+        for &compression in EVERY {
             let (codec, bytes) = stored(compression, &raw);
             assert_eq!(
                 codec.decompress(&bytes, raw.len()).as_deref(),

@@ -115,6 +115,15 @@ pub enum SpaceError {
         /// The unknown bits.
         bits: u64,
     },
+    /// The store has blocks in codecs that this program was built without.
+    #[error(
+        "{} has blocks in Snappy or zlib, and this program was built without them: build it with the feature 'codecs'",
+        path.display()
+    )]
+    CodecsNotBuilt {
+        /// The file.
+        path: PathBuf,
+    },
     /// A key is missing or wrong, or does not fit the store.
     #[error("{0}")]
     Encryption(#[from] EncryptionError),
@@ -174,6 +183,7 @@ impl SpaceError {
             SpaceError::StoreExists { .. }
             | SpaceError::Version { .. }
             | SpaceError::Features { .. }
+            | SpaceError::CodecsNotBuilt { .. }
             | SpaceError::TooLong { .. } => ErrorKind::InvalidInput,
             SpaceError::Poisoned { .. } => ErrorKind::Closed,
         }

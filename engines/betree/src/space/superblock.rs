@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::{BlockProblem, SpaceError};
 use crate::base::LogPosition;
-use crate::base::{FEATURE_ENCRYPTED, FEATURE_MORE_CODECS};
+use crate::base::{BUILT_CODECS, FEATURE_ENCRYPTED, FEATURE_MORE_CODECS};
 use crate::base::{Fields, FormatError};
 use crate::base::{GRAIN_BYTES, Generation, Pointer, StoreId, UNIT_BYTES};
 
@@ -279,6 +279,9 @@ impl SuperblockCopy {
 
 /// Refuses a store whose features this program does not know.
 pub(super) fn check_features(superblock: &Superblock, path: &Path) -> Result<(), SpaceError> {
+    if superblock.features.incompatible & FEATURE_MORE_CODECS & !BUILT_CODECS != 0 {
+        return Err(SpaceError::CodecsNotBuilt { path: path.to_owned() });
+    }
     let known = FEATURE_MORE_CODECS | FEATURE_ENCRYPTED;
     let bits = (superblock.features.incompatible & !known) | superblock.features.read_only_compatible;
     if bits == 0 { Ok(()) } else { Err(SpaceError::Features { path: path.to_owned(), bits }) }
@@ -387,7 +390,11 @@ mod tests {
             Err(SpaceError::Features { bits: 8, .. })
         ));
         features.features.incompatible = FEATURE_MORE_CODECS;
-        assert!(check_features(&features, Path::new("data.0000")).is_ok());
+        let checked = check_features(&features, Path::new("data.0000"));
+        match cfg!(feature = "codecs") {
+            true => assert!(checked.is_ok()),
+            false => assert!(matches!(checked, Err(SpaceError::CodecsNotBuilt { .. }))),
+        }
     }
 
     #[test]

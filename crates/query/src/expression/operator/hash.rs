@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use md5::{Digest, Md5};
 use pando_document::{RawBinary, RawValue};
-use sha2::Sha256;
+use ring::digest::{SHA256, digest};
 use xxhash_rust::xxh64::xxh64;
 
 use super::named::Names;
@@ -81,7 +81,7 @@ fn hash_of<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Option<Vec<u8>>,
     };
     match algorithm {
         "md5" => Ok(Some(Md5::digest(bytes).to_vec())),
-        "sha256" => Ok(Some(Sha256::digest(bytes).to_vec())),
+        "sha256" => Ok(Some(digest(&SHA256, bytes).as_ref().to_vec())),
         "xxh64" => Ok(Some(xxh64(bytes, 0).to_be_bytes().to_vec())),
         other => Err(ExpressionFault::HashUnknownAlgorithm
             .error(format!("{name} knows the algorithms md5, sha256 and xxh64, but not '{other}'"))),
