@@ -97,7 +97,7 @@ def test_import_reports_bad_lines_by_number_and_imports_the_rest(servers, pando_
     file.write_text('{"_id": 1}\nnot json\n\n{"_id": 2, "d": {"$date": "2020-01-01T00:00:00Z"}}\n[1]\n{"_id": 1}\n{"_id": 3}\n{"_id"')
     done = run_import(file, "--db", "imported", "--collection", "bad", "--uri", pando_server.uri)
     assert done.returncode == 1
-    assert "3 documents imported, 3 lines unreadable, 1 documents refused" in done.stdout, done.stdout
+    assert "3 documents imported, 3 lines unreadable, 1 document refused" in done.stdout, done.stdout
     for number in (2, 5, 6, 8):
         assert f"bad.jsonl:{number}: " in done.stderr, done.stderr
     database = servers.pando["imported"]

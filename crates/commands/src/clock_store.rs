@@ -41,7 +41,7 @@ pub(crate) fn store(shared: &SharedState) {
     let Some(time) = clock.unstored() else { return };
     match try_store(shared, time) {
         Ok(()) => clock.note_stored(time),
-        Err(error) => tracing::warn!(?error, "cannot store the cluster clock; trying again"),
+        Err(error) => tracing::warn!(%error, "cannot store the cluster clock; trying again"),
     }
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn open(
         return None;
     }
     let stored = stored_time(catalog).unwrap_or_else(|error| {
-        tracing::warn!(?error, "cannot read the cluster clock; it begins anew");
+        tracing::warn!(%error, "cannot read the cluster clock; it begins anew");
         None
     });
     Some(ClusterClock::new(stored, environment.clock().wall().millis().cast_signed()))

@@ -111,7 +111,7 @@ fn expire_sessions(shared: &SharedState, limit: Duration) {
         // A session that is used again at this moment keeps its record, and the next run looks once more.
         Err(error) if error.is_conflict() => {}
         Err(error) => {
-            tracing::warn!(?error, "cannot remove the records of old sessions; trying again in a minute")
+            tracing::warn!(%error, "cannot remove the records of old sessions; trying again in a minute")
         }
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn write_queue(shared: &SharedState) {
     }
     for (database, entries) in by_database {
         if let Err(error) = write_entries(shared, &mut written, &database, &entries) {
-            tracing::warn!(?error, database, entries = entries.len(), "cannot write entries of the profiler");
+            tracing::warn!(%error, database, entries = entries.len(), "cannot write entries of the profiler");
         }
     }
 }

@@ -135,7 +135,7 @@ impl Passes {
             Ok(Ok(())) => {}
             Ok(Err(CommandError::Failed(failure))) if is_ended_from_outside(failure.code) => {}
             Ok(Err(error)) => {
-                tracing::warn!(?error, %namespace, index = name, "cannot remove expired documents; trying again in the next pass");
+                tracing::warn!(%error, %namespace, index = name, "cannot remove expired documents; trying again in the next pass");
             }
             Err(_) => tracing::error!(
                 %namespace,

@@ -15,6 +15,16 @@ pub(crate) fn count_text(count: u64) -> String {
     text
 }
 
+/// `1 document`, `7 documents`, `2 indexes`.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    let ending = match noun {
+        _ if count == 1 => "",
+        "index" => "es",
+        _ => "s",
+    };
+    format!("{count} {noun}{ending}")
+}
+
 /// `980 B`, `3.2 MB`, `74 GB`: two or three digits, in units of a thousand.
 pub(crate) fn bytes_text(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];

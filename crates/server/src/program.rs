@@ -27,6 +27,7 @@ use clap::{ArgMatches, Command};
 pub use failure::print_failure;
 use failure::{UsageError, is_folder_in_use};
 
+use crate::configuration::{ConfigurationError, Origin};
 use crate::version::version_text;
 
 const EXAMPLES: &str = "Examples:
@@ -59,7 +60,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             print_failure(error.as_ref());
-            if error.is::<UsageError>() {
+            let is_wrong_flag = matches!(
+                error.downcast_ref(),
+                Some(ConfigurationError::Value { origin: Origin::Flag(_), .. })
+            );
+            if error.is::<UsageError>() || is_wrong_flag {
                 return ExitCode::from(EXIT_CODE_USAGE);
             }
             if matches.subcommand_name() != Some("serve") && is_folder_in_use(error.as_ref()) {

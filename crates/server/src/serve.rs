@@ -46,7 +46,7 @@ use store_watch::StoreWatch;
 use tracing::{error, info, warn};
 use transport::Certificates;
 
-use crate::amounts::{count_text, time_text};
+use crate::amounts::{bytes_text, count_text, time_text};
 use crate::configuration::{ByteSize, Configuration, OpenToOthers};
 use crate::error_text::error_text;
 use crate::network::{AddressLimits, Limits, ListenError, Network, Patiences, Placement};
@@ -310,10 +310,24 @@ fn look_into_folder(configuration: &Configuration) -> Result<FolderState, ServeE
 /// Creates the data folder and checks that it can be written, so that a refusal names the folder and not a
 /// file in it.
 fn prepare_folder(folder: &Path) -> Result<(), ServeError> {
+    if folder.exists() && !folder.is_dir() {
+        let source = std::io::Error::other("it is a file");
+        return Err(ServeError::Folder { folder: folder.to_owned(), source });
+    }
     let writable = std::fs::create_dir_all(folder).and_then(|()| {
         rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).map_err(std::io::Error::from)
     });
     writable.map_err(|source| ServeError::Folder { folder: folder.to_owned(), source })
+}
+
+/// A cache beyond the memory is filled all the same, until the kernel ends the process.
+fn warn_of_large_cache(cache: ByteSize, memory_bytes: u64) {
+    if memory_bytes > 0 && cache.bytes() > memory_bytes {
+        warn!(
+            "the cache of {cache} is larger than the memory of this machine, {}: choose less with --cache, about half of it",
+            bytes_text(memory_bytes)
+        );
+    }
 }
 
 /// Has shells tell their users that there is no access control.
@@ -346,6 +360,8 @@ fn open_store(
     };
     let environment = Environment::real();
     let processors = environment.spawner().processors().min(QUERY_THREADS_AUTO_MAX);
+    let host = host::facts();
+    warn_of_large_cache(configuration.cache, host.memory_limit_bytes);
     let options = CommandsOptions {
         query_threads: configuration.query_threads.unwrap_or(processors),
         command_line: std::env::args().collect(),
@@ -355,7 +371,7 @@ fn open_store(
         default_layout: configuration.default_layout,
         access_control: configuration.access_control,
         plain_logins: configuration.transport.plain_logins,
-        host: host::facts(),
+        host,
         connections_max: configuration.max_connections,
         log_tail,
         certificates,

@@ -106,6 +106,11 @@ pub(super) fn run_restore(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Erro
     let engine: EngineName = required(matches, "engine").parse()?;
     let backups: Vec<PathBuf> =
         matches.get_many::<String>("backups").into_iter().flatten().map(PathBuf::from).collect();
+    if let Some(missing) = backups.iter().find(|backup| !backup.is_dir()) {
+        return Err(
+            format!("there is no folder {}: name the folders of the backups", missing.display()).into()
+        );
+    }
     let to = PathBuf::from(required(matches, "to"));
     let encryption = OF_STORE.load(matches)?;
     let options = EngineOptions { named: engine_options(matches), encryption, ..EngineOptions::default() };

@@ -182,7 +182,7 @@ fn report(matches: &ArgMatches, copied: &Copied, mode: WriteMode) -> ExitCode {
     if matches.get_flag("json") {
         print_line!("{}", result_json(copied, mode));
     } else if !matches.get_flag("quiet") {
-        print_line!("{}", summary(imported, mode, &Words { done: "copied", records: "documents" }));
+        print_line!("{}", summary(imported, mode, &Words { done: "copied", record: "document" }));
         if !compared.is_empty() && differences.is_empty() {
             let documents = compared.iter().map(|one| one.source).sum();
             let hashed = if compared.iter().all(|one| one.digests.is_some()) { " and hashed" } else { "" };

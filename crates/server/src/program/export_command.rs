@@ -12,7 +12,7 @@ use serde_json::json;
 use super::failure::{UsageError, error_lines};
 use super::field_arguments::{field_arguments, named_fields};
 use super::target_arguments::{hidden_switch, json_argument, target_arguments, target_or_default};
-use crate::amounts::{bytes_text, count_text, rate, time_text};
+use crate::amounts::{bytes_text, count_text, counted, rate, time_text};
 use crate::error_text::error_text;
 use crate::transfer::{
     CsvHeader, EXIT_CODE_INTERRUPTED, Export, ExportEnd, ExportFormat, Exported, JsonDialect, JsonFrame,
@@ -149,7 +149,8 @@ fn report(exported: &Exported, namespace: &str, talk: Talk) {
     }
     match &exported.end {
         ExportEnd::Complete if talk == Talk::All && exported.collection_exists => eprintln!(
-            "{documents} documents exported from {namespace}; {} in {} ({} documents/s, {}/s)",
+            "{} exported from {namespace}; {} in {} ({} documents/s, {}/s)",
+            counted(documents, "document"),
             bytes_text(bytes),
             time_text(elapsed),
             count_text(rate(documents, elapsed)),

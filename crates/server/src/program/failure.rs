@@ -43,7 +43,8 @@ pub(super) fn error_lines(error: &dyn Error) -> Vec<String> {
         let text = error.to_string();
         // An error that is only a wrapper repeats what it wraps.
         if !said.contains(&text) {
-            lines.push(format!("  because: {text}"));
+            // The lines of a longer one stand below each other.
+            lines.push(format!("  because: {}", text.trim_end().replace('\n', "\n    ")));
         }
         said = text;
         cause = error.source();

@@ -11,7 +11,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::failure::UsageError;
 use super::field_arguments::{field_arguments, named_fields};
-use super::import_report::{Words, as_json, stopped_lines, summary};
+use super::import_report::{Words, as_json, same_id_advice, stopped_lines, summary};
 use super::output::print_line;
 use super::target_arguments::{hidden_switch, json_argument, target_arguments, target_or_default};
 use crate::transfer::{
@@ -167,7 +167,10 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     if matches.get_flag("json") {
         print_line!("{}", as_json(&imported));
     } else if !quiet {
-        print_line!("{}", summary(&imported, writing.mode, &Words { done: "imported", records: "lines" }));
+        print_line!("{}", summary(&imported, writing.mode, &Words { done: "imported", record: "line" }));
+    }
+    if let Some(advice) = same_id_advice(&imported).filter(|_| !quiet) {
+        eprintln!("{advice}");
     }
     let command_line: Vec<String> = std::env::args().collect();
     for line in stopped_lines(&imported, &command_line) {

@@ -5,46 +5,49 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::failure::error_lines;
-use crate::amounts::{bytes_text, count_text, rate, time_text};
+use crate::amounts::{bytes_text, count_text, counted, rate, time_text};
 use crate::transfer::{End, ImportCounts, Imported, StoppedAt, WriteMode};
 
 /// The words of a summary.
 pub(super) struct Words {
     /// The deed: `imported`.
     pub(super) done: &'static str,
-    /// A record of the input: `lines`.
-    pub(super) records: &'static str,
+    /// A record of the input: `line`.
+    pub(super) record: &'static str,
 }
 
 /// The last line of an import: what became of the records, and how fast.
 pub(super) fn summary(imported: &Imported, mode: WriteMode, words: &Words) -> String {
-    let Words { done, records } = words;
+    let Words { done, record } = words;
     let counts = &imported.counts;
     let mut text = match mode {
-        WriteMode::Insert => format!("{} documents {done}", counts.inserted),
+        WriteMode::Insert => format!("{} {done}", counted(counts.inserted, "document")),
         WriteMode::Upsert | WriteMode::Merge => format!(
-            "{} documents {done} ({} new, {} changed, {} as before)",
-            counts.inserted + counts.modified + counts.unchanged,
+            "{} {done} ({} new, {} changed, {} as before)",
+            counted(counts.inserted + counts.modified + counts.unchanged, "document"),
             counts.inserted,
             counts.modified,
             counts.unchanged
         ),
         WriteMode::Delete => {
-            format!("{} documents deleted, {} not there", counts.deleted, counts.not_found)
+            format!("{} deleted, {} not there", counted(counts.deleted, "document"), counts.not_found)
         }
     };
     // Writing to a String cannot fail.
-    let _ =
-        write!(text, ", {} {records} unreadable, {} documents refused", counts.unreadable, counts.refused);
-    for (count, words) in [
-        (counts.already_in, "in already from the import before"),
-        (counts.passed_over, "passed over"),
-        (counts.indexes, "indexes built"),
-        (counts.not_created, "indexes or collections not made"),
-    ] {
+    let unreadable = counted(counts.unreadable, record);
+    let _ = write!(text, ", {unreadable} unreadable, {} refused", counted(counts.refused, "document"));
+    for (count, words) in
+        [(counts.already_in, "in already from the import before"), (counts.passed_over, "passed over")]
+    {
         if count > 0 {
             let _ = write!(text, ", {count} {words}");
         }
+    }
+    if counts.indexes > 0 {
+        let _ = write!(text, ", {} built", counted(counts.indexes, "index"));
+    }
+    if counts.not_created > 0 {
+        let _ = write!(text, ", {} indexes or collections not made", counts.not_created);
     }
     let (bytes, elapsed) = (imported.input_bytes, imported.elapsed);
     let _ = write!(
@@ -57,6 +60,17 @@ pub(super) fn summary(imported: &Imported, mode: WriteMode, words: &Words) -> St
         bytes_text(rate(bytes, elapsed))
     );
     text
+}
+
+/// The way on for documents whose `_id` is there already.
+pub(super) fn same_id_advice(imported: &Imported) -> Option<String> {
+    let count = imported.counts.same_id;
+    (count > 0).then(|| {
+        let documents = counted(count, "document");
+        format!(
+            "{documents} with an _id that is there already: --mode upsert replaces such, --drop begins anew"
+        )
+    })
 }
 
 /// The collections that were written.
@@ -81,6 +95,10 @@ pub(super) fn stopped_lines(imported: &Imported, command_line: &[String]) -> Vec
             "  the store did not say what became of the last {} documents: they may be in or not",
             stopped.doubtful
         ));
+    }
+    if imported.counts.done() == 0 && stopped.doubtful == 0 && stopped.point.records == 0 {
+        lines.push("  no document was written: run the command again when that is mended".to_owned());
+        return lines;
     }
     lines.push("  to go on without doubles, from the same input:".to_owned());
     lines.push(format!("    {}", resumed(command_line, stopped)));
@@ -130,6 +148,7 @@ pub(super) fn as_json(imported: &Imported) -> Value {
         passed_over,
         unreadable,
         refused,
+        same_id,
         indexes,
         not_created,
     } = imported.counts;
@@ -159,6 +178,7 @@ pub(super) fn as_json(imported: &Imported) -> Value {
         "passedOver": passed_over,
         "unreadable": unreadable,
         "refused": refused,
+        "sameId": same_id,
         "indexes": indexes,
         "notCreated": not_created,
         "inputBytes": imported.input_bytes,

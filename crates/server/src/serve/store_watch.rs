@@ -133,7 +133,7 @@ impl Watch {
             None if free < FREE_BYTES_LOW => {
                 self.full_since = Some(sample.time);
                 Some(Line::Warning(format!(
-                    "the disk is full: {} are left; writes fail once they are used up, and reads go on; make room, or \
+                    "the disk is full or nearly so: {} are left; writes fail once they are used up, and reads go on; make room, or \
                      delete documents",
                     bytes_text(free)
                 )))
@@ -195,7 +195,10 @@ mod tests {
         let mut watch = Watch::new(sample(0, 1 << 40));
         assert!(watch.judge(sample(1, 1 << 40)).is_empty());
         let told = texts(watch.judge(sample(2, 1 << 20)));
-        assert!(told.len() == 1 && told[0].starts_with("warning: the disk is full: 1.0 MB"), "{told:?}");
+        assert!(
+            told.len() == 1 && told[0].starts_with("warning: the disk is full or nearly so: 1.0 MB"),
+            "{told:?}"
+        );
         assert!(watch.judge(sample(3, 1 << 20)).is_empty());
         assert!(watch.judge(sample(4, FREE_BYTES_LOW + 1)).is_empty(), "no line for every few bytes");
         let told = texts(watch.judge(sample(62, 1 << 40)));

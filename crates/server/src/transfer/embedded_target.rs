@@ -3,8 +3,8 @@
 use bson::{Document, RawDocumentBuf};
 use pando_document::RawDocument;
 use pandodb::{
-    DocumentSequence, DurabilityChoice, EngineName, EngineOptions, MissingStore, Options, Pando, RawSession,
-    Request, engine_of_folder,
+    DocumentSequence, DurabilityChoice, EngineName, EngineOptions, FolderState, MissingStore, Options, Pando,
+    RawSession, Request, engine_of_folder, inspect_folder,
 };
 
 use super::data_folder::DataFolder;
@@ -30,8 +30,13 @@ impl EmbeddedTarget {
         let durability = DurabilityChoice::Logged;
         let encryption = folder.encryption.clone();
         let engine_options = EngineOptions { named: named.to_vec(), encryption, ..EngineOptions::default() };
+        let is_new = matches!(inspect_folder(engine, folder, missing_store), Ok(FolderState::Vacant));
         let options = Options { engine, engine_options, durability, missing_store, ..Options::default() };
         let store = Pando::open_with(&**folder, &options)?;
+        if is_new {
+            // A wrong path is seen by it.
+            eprintln!("made a new store in {}", folder.display());
+        }
         let session = store.raw_session();
         Ok(EmbeddedTarget { store, session })
     }

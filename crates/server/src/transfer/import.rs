@@ -250,13 +250,10 @@ struct Run<'i> {
 
 impl Run<'_> {
     fn import_unit(&mut self, unit: &Unit) -> Result<(), Stop> {
-        if self.options.existing == Existing::Dropped {
-            self.drop_collection(unit)?;
-        }
-        self.create(unit)?;
         match (&unit.content, unit.arrived) {
-            (None, _) => {}
+            (None, _) => self.make_ready(unit)?,
             (Some(_), Arrived::All(documents)) => {
+                self.make_ready(unit)?;
                 self.records += documents;
                 self.counts.passed_over += documents;
             }
@@ -277,12 +274,21 @@ impl Run<'_> {
         self.bytes = Some(opened.bytes.clone());
         let records_max = self.options.batch_records.unwrap_or(RECORDS_MAX).clamp(1, RECORDS_MAX);
         let receiver = read_in_thread(opened.reader, records_max).map_err(TransferError::System)?;
+        let mut is_ready = false;
         loop {
             match receiver.recv_timeout(LOOK_PERIOD) {
-                Ok(FromReader::Batch(batch)) => self.take(unit, batch)?,
+                Ok(FromReader::Batch(batch)) => {
+                    // A wrong path, header or format costs no collection that is there.
+                    if !is_ready && batch.records.iter().any(|record| record.content.is_ok()) {
+                        self.make_ready(unit)?;
+                        is_ready = true;
+                    }
+                    self.take(unit, batch)?;
+                }
                 Ok(FromReader::End { read, remarks }) => {
                     self.remarks.extend(remarks);
                     read?;
+                    self.finish_unready(unit, is_ready)?;
                     break;
                 }
                 Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
@@ -298,6 +304,27 @@ impl Run<'_> {
         self.bytes_before += opened.bytes.read();
         self.bytes = None;
         Ok(())
+    }
+
+    /// Drops the collection, if that is wanted, and creates it.
+    fn make_ready(&mut self, unit: &Unit) -> Result<(), TransferError> {
+        if self.options.existing == Existing::Dropped {
+            self.drop_collection(unit)?;
+        }
+        self.create(unit)
+    }
+
+    /// The end of an input without a document. One that is empty is what was wanted; one that cannot be read is not.
+    fn finish_unready(&mut self, unit: &Unit, is_ready: bool) -> Result<(), TransferError> {
+        if is_ready {
+            return Ok(());
+        }
+        if self.options.existing == Existing::Dropped && self.counts.unreadable > 0 {
+            let namespace = unit.namespace();
+            self.remarks.push(format!("no document could be read, so that {namespace} was not dropped"));
+            return Ok(());
+        }
+        self.make_ready(unit)
     }
 
     fn drop_collection(&mut self, unit: &Unit) -> Result<(), TransferError> {
@@ -435,6 +462,7 @@ impl Run<'_> {
                 continue;
             }
             self.counts.refused += 1;
+            self.counts.same_id += u64::from(same_id);
             self.complain(&format!("{}:{}", unit.input_name(), place.line), &message);
             if self.options.writing.after_fault == AfterFault::Stop {
                 return Err(self.stop_at(place));

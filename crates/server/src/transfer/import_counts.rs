@@ -25,6 +25,8 @@ pub struct ImportCounts {
     pub unreadable: u64,
     /// Documents that the store refused, for example for an `_id` that is there already.
     pub refused: u64,
+    /// Refused documents whose `_id` is there already.
+    pub same_id: u64,
     /// Indexes that were built.
     pub indexes: u64,
     /// Indexes and collections with options that the store refused.

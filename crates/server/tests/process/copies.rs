@@ -39,7 +39,7 @@ fn a_server_goes_into_a_folder_and_the_folder_into_a_server() {
     fill(&source, 2500);
     let (status, out, said) = run(&["copy", "--from", &uri(&source), "--to", data]);
     assert!(status.success(), "{out}{said}");
-    assert!(out.starts_with("2500 documents copied") && out.contains("1 indexes built"), "{out}");
+    assert!(out.starts_with("2500 documents copied") && out.contains("1 index built"), "{out}");
     assert!(out.contains("2 collections, 2,500 documents at the source, all there"), "{out}");
 
     let target = Server::in_memory();

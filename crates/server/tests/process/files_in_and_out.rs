@@ -80,7 +80,7 @@ fn bad_lines_are_named_and_counted_and_the_rest_is_imported() {
     let server = Server::in_memory();
     let (complete, said, complaints) = import(&file, ["--uri", &format!("mongodb://{}", server.address)]);
     assert!(!complete);
-    assert!(said.contains("2 documents imported, 2 lines unreadable, 1 documents refused"), "{said}");
+    assert!(said.contains("2 documents imported, 2 lines unreadable, 1 document refused"), "{said}");
     for line in ["x.jsonl:2: not valid JSON", "x.jsonl:4: not an object", "x.jsonl:5: E11000"] {
         assert!(complaints.contains(line), "{complaints}");
     }

@@ -156,9 +156,9 @@ fn modes_insert_replace_merge_and_delete() {
         [doc! { "_id": 1, "b": 1 }, doc! { "_id": 2, "a": 2, "k": "y", "c": 2 }, doc! { "_id": 3, "b": 3 }];
     assert_eq!(stored(), expected.map(bson::Bson::from));
     let out = import("{\"_id\":3}\n{\"_id\":9}\n", &["--mode", "delete"]);
-    assert!(out.contains("1 documents deleted, 1 not there"), "{out}");
+    assert!(out.contains("1 document deleted, 1 not there"), "{out}");
     let out = import("{\"_id\":7}\n", &["--drop"]);
-    assert!(out.contains("1 documents imported"), "{out}");
+    assert!(out.contains("1 document imported"), "{out}");
     assert_eq!(stored(), [bson::Bson::from(doc! { "_id": 7 })]);
 }
 
@@ -286,7 +286,7 @@ fn a_dump_of_mongodump_comes_in_with_its_indexes() {
     let dump = folder.path().join("dump");
     let (status, out, said) = run(&["import", dump.to_str().unwrap(), "--uri", &uri(&server)]);
     assert!(status.success(), "{said}");
-    assert!(out.contains("3000 documents imported") && out.contains("1 indexes built"), "{out}");
+    assert!(out.contains("3000 documents imported") && out.contains("1 index built"), "{out}");
     let reply = Connection::tcp(&server).ask("test", doc! { "listIndexes": "things" });
     let listed = reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap().len();
     assert_eq!((count(&server), listed), (3000, 2));
