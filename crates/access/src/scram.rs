@@ -110,7 +110,8 @@ impl Mechanism {
     /// The secret that the keys are derived from.
     ///
     /// # Errors
-    /// The password has characters that SASLprep forbids. A build without the feature `saslprep` takes ASCII only.
+    /// The password has characters that SASLprep forbids. A build without the feature `saslprep` takes
+    /// ASCII only.
     pub fn secret(self, user: &str, password: &str) -> Result<String, ScramFault> {
         match self {
             Mechanism::ScramSha1 => {

@@ -16,10 +16,10 @@ const COUNTER: i64 = 0;
 /// The longest wait. A client that asks for more is answered earlier, and asks again.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// The codes of errors that carry the version, where the server is a member of a replica set: it is no primary,
-/// or no more. A driver that knows the version already keeps its picture of the server, and asks again at once.
-/// Without the version it waits for its next heartbeat, up to ten seconds. MongoDB 6.0.27 was observed to add it to
-/// these, and to no code of a shutdown.
+/// The codes of errors that carry the version, where the server is a member of a replica set: it is no
+/// primary, or no more. A driver that knows the version already keeps its picture of the server, and asks
+/// again at once. Without the version it waits for its next heartbeat, up to ten seconds. MongoDB 6.0.27
+/// was observed to add it to these, and to no code of a shutdown.
 const TOPOLOGY_CODES: [i32; 5] = [189, 10_107, 11_602, 13_435, 13_436];
 
 /// Whether an error of this code carries the version.

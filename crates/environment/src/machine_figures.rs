@@ -1,7 +1,7 @@
 //! The figures of the machine: processor times, memory, disks, faults, as Linux counts them since its start.
 //!
-//! They come from `/proc/stat`, `/proc/meminfo`, `/proc/diskstats` and `/proc/vmstat`. Figures that the system
-//! does not tell are missing.
+//! They come from `/proc/stat`, `/proc/meminfo`, `/proc/diskstats` and `/proc/vmstat`. Figures that the
+//! system does not tell are missing.
 
 /// The counters of a disk in `/proc/diskstats`, in order.
 const DISK_COUNTERS: [&str; 11] = [

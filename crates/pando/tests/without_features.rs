@@ -1,4 +1,5 @@
-//! A library that was built without a feature (`collation`, `codecs`, `saslprep`, `text`) refuses what needs it, and says so.
+//! A library that was built without a feature (`collation`, `codecs`, `saslprep`, `text`) refuses what
+//! needs it, and says so.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use pandodb::bson::Document;

@@ -127,8 +127,8 @@ pub(crate) fn run_configuration(
     Ok(())
 }
 
-/// The id of the set, by which monitoring programs tell sets apart. It follows from the name and the folder of
-/// the store, so that it is the same after each start.
+/// The id of the set, by which monitoring programs tell sets apart. It follows from the name and the
+/// folder of the store, so that it is the same after each start.
 fn set_id(context: &Context<'_>, set_name: &str) -> ObjectId {
     let folder = context.shared.options.folder.as_deref().map(|folder| folder.as_os_str().as_encoded_bytes());
     let digest = Md5::new().chain_update(set_name).chain_update([0]).chain_update(folder.unwrap_or_default());

@@ -105,8 +105,9 @@ pub(crate) fn write(context: &Context<'_>, request: &RawDocument, reply: &mut Do
     }
 }
 
-/// Writes the checkpoints of the engine, where it counts them, in the section in which MongoDB told the flushes of
-/// its first engine. mongostat takes its column `flushes` from it where the engine is not WiredTiger.
+/// Writes the checkpoints of the engine, where it counts them, in the section in which MongoDB told the
+/// flushes of its first engine. mongostat takes its column `flushes` from it where the engine is not
+/// WiredTiger.
 fn write_checkpoints(statistics: &Statistics, reply: &mut DocumentWriter<'_>) {
     let figure = |wanted: &str| statistics.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value);
     let Some(count) = figure("checkpoints.count") else { return };

@@ -314,7 +314,8 @@ impl Run<'_> {
         self.create(unit)
     }
 
-    /// The end of an input without a document. One that is empty is what was wanted; one that cannot be read is not.
+    /// The end of an input without a document. One that is empty is what was wanted; one that cannot be
+    /// read is not.
     fn finish_unready(&mut self, unit: &Unit, is_ready: bool) -> Result<(), TransferError> {
         if is_ready {
             return Ok(());
