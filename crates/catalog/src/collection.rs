@@ -23,6 +23,7 @@ use crate::capped::{CappedLimits, CappedState, TailVersion};
 use crate::collection_activity::CollectionActivity;
 use crate::definition::definition_of;
 use crate::index_description::{EntryContents, Truncation, Uniqueness};
+use crate::index_filters::IndexFilters;
 use crate::layout::{Layout, clustered_name, clustered_specification};
 use crate::publication::Publication;
 use crate::record_ids::RecordIds;
@@ -108,6 +109,8 @@ pub(crate) struct Parts {
     pub publication: Option<Arc<Publication>>,
     /// Shared with later descriptions.
     pub activity: Arc<CollectionActivity>,
+    /// Shared with later descriptions.
+    pub index_filters: Arc<IndexFilters>,
 }
 
 impl Parts {
@@ -131,6 +134,7 @@ impl Parts {
             entry: Arc::default(),
             publication: None,
             activity: Arc::default(),
+            index_filters: Arc::default(),
         }
     }
 }
@@ -199,6 +203,12 @@ impl Collection {
     /// The requests that have used it since the store was opened.
     pub fn activity(&self) -> &CollectionActivity {
         &self.parts.activity
+    }
+
+    /// The index filters of its queries.
+    #[inline]
+    pub fn index_filters(&self) -> &IndexFilters {
+        &self.parts.index_filters
     }
 
     /// The options that it was created with.

@@ -40,7 +40,7 @@
 //! index -> index_entry, index_keys, index_kind, store
 //! building -> index, index_entry, index_keys
 //! layout -> definition
-//! collection -> building, definition, index, layout, store
+//! collection -> building, definition, index, index_filters, layout, store
 //! document_key -> collection, index_keys, layout, primary_key
 //! id_lookup -> collection, index_entry, primary_key
 //! counters -> collection, store
@@ -104,6 +104,7 @@ mod index;
 mod index_build;
 mod index_description;
 pub mod index_entry;
+mod index_filters;
 pub mod index_keys;
 pub mod index_kind;
 mod key_owners;
@@ -145,6 +146,7 @@ pub use index_description::{
     EntryContents, FieldKind, IndexDescription, IndexField, Sparseness, Truncation, Uniqueness, Visibility,
     WILDCARD, is_wildcard,
 };
+pub use index_filters::{IndexFilter, IndexFilters};
 pub use key_owners::{KeyOwners, OwnedKey};
 pub use layout::{HEAP_TREE, ID_INDEX, Layout, PRIMARY_KEY_INDEX};
 pub use multikey::Multikey;

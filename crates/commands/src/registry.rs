@@ -277,6 +277,22 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     on_admin("pandoBackup", Access::Request(rights::backup), admin::pando_backup::run),
     on_admin("pandoVerify", Access::Request(rights::verify), diagnostic::pando_verify::run),
     any("ping", Access::Anyone, diagnostic::ping::run).transactions(TransactionSupport::WithoutSession),
+    any("planCacheClear", Access::Collection(Action::PlanCacheWrite), admin::plan_cache_clear::run),
+    any(
+        "planCacheClearFilters",
+        Access::Collection(Action::PlanCacheIndexFilter),
+        admin::plan_cache_clear_filters::run,
+    ),
+    any(
+        "planCacheListFilters",
+        Access::Collection(Action::PlanCacheIndexFilter),
+        admin::plan_cache_list_filters::run,
+    ),
+    any(
+        "planCacheSetFilter",
+        Access::Collection(Action::PlanCacheIndexFilter),
+        admin::plan_cache_set_filter::run,
+    ),
     any("profile", Access::Request(rights::profile), diagnostic::profile::run),
     any("reIndex", Access::Collection(Action::ReIndex), admin::re_index::run).writes(),
     any("refreshSessions", Access::LoggedIn, session::end_sessions::run_refresh),

@@ -21,7 +21,7 @@ pub use self::summary::PlanSummary;
 use crate::execute::ExecutionFigures;
 use crate::filter::{FieldTest, Filter, Node, Operator, Test};
 use crate::memory::MEMORY_BYTES_MAX;
-use crate::plan::{Access, Coverage, Plan, Scores};
+use crate::plan::{Access, Coverage, IndexFilterUse, Plan, Scores};
 use crate::sort::SortPattern;
 
 /// The stage that takes the number of all documents from the collection's counter.
@@ -100,6 +100,8 @@ pub struct ShownPlans<'a> {
     pub winner: &'a Plan,
     /// The plans that lost against it.
     pub rejected: &'a [Plan],
+    /// Whether an index filter restricted the choice.
+    pub index_filter: IndexFilterUse,
 }
 
 /// The `queryPlanner` section.
@@ -113,7 +115,7 @@ pub fn query_planner(
     let plan = plans.winner;
     let mut section = Document::new();
     section.push("namespace", namespace);
-    section.push("indexFilterSet", false);
+    section.push("indexFilterSet", plans.index_filter == IndexFilterUse::Applied);
     section.push("parsedQuery", filter.to_document());
     if let Some(collation) = order.document() {
         section.push("collation", RawValue::Document(collation).to_owned());

@@ -65,6 +65,7 @@ pub use text::TextTest;
 pub(crate) use text::{index_required as text_index_required, is_in as has_text};
 pub use type_set::TypeSet;
 
+use pando_collation::TextOrder;
 use pando_document::{Document, RawDocument, RawDocumentBuf};
 
 use self::subject::{Subject, TestCount};
@@ -78,6 +79,8 @@ use crate::path::Path;
 pub struct Filter {
     root: Node,
     tests: TestCount,
+    /// The order of strings of its request.
+    order: TextOrder,
 }
 
 impl Filter {
@@ -106,7 +109,7 @@ impl Filter {
             let reason = "$geoNear, $near, and $nearSphere are not allowed in this context";
             return Err(FilterFault::NearOutOfPlace.error(reason));
         }
-        Ok(Filter::new(root))
+        Ok(Filter { order: scope.text_order().clone(), ..Filter::new(root) })
     }
 
     /// Parses the filter of a request that finds documents by a plan: it may have one `$near`.
@@ -115,7 +118,7 @@ impl Filter {
     /// As for [`parse`](Filter::parse).
     pub fn parse_for_plan(document: &RawDocument, scope: &ParseScope) -> Result<Filter, QueryError> {
         let (root, nears) = parse::filter(document, scope)?;
-        let filter = Filter::new(root);
+        let filter = Filter { order: scope.text_order().clone(), ..Filter::new(root) };
         match (nears, filter.near()) {
             (0, _) | (1, Some(_)) => Ok(filter),
             (1, None) => Err(QueryError::bad_value("geo $near must be top-level expr")),
@@ -137,7 +140,12 @@ impl Filter {
 
     fn new(root: Node) -> Filter {
         let tests = TestCount::of(&root);
-        Filter { root, tests }
+        Filter { root, tests, order: TextOrder::SIMPLE }
+    }
+
+    /// The order of strings of the request that it was parsed for.
+    pub(crate) fn text_order(&self) -> &TextOrder {
+        &self.order
     }
 
     /// The filter that holds where all of these do.

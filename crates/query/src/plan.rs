@@ -20,7 +20,8 @@
 //!    engine's [`estimates`] decide.
 //! 4. If none narrows but an `$or` has an index for each branch, the union of those scans wins.
 //!    With a sort, scans that each give its order are merged ([`merge`]), those of an `$in` as well.
-//! 5. `hint`, `min` and `max` leave no choice ([`forced`]), nor does a search for words ([`text`]).
+//! 5. An index filter of the query's shape leaves only the indexes that it allows ([`index_filter`]).
+//! 6. `hint`, `min` and `max` leave no choice ([`forced`]), nor does a search for words ([`text`]).
 //!
 //! # Invariants
 //! - A plan finds every document that matches, and none twice.
@@ -41,6 +42,7 @@ mod from_index;
 mod geo_bounds;
 mod implication;
 mod index_bounds;
+mod index_filter;
 pub mod interval;
 mod merge;
 mod near;
@@ -48,6 +50,7 @@ mod point_lookup;
 mod predicate_bounds;
 mod predicates;
 mod primary_point;
+mod query_shape;
 mod returned_key;
 mod selection;
 mod specification;
@@ -69,6 +72,7 @@ pub use merge::MergeAccess;
 pub(crate) use merge::{SortField, merge_key};
 pub use near::{NearAccess, NearOutput};
 pub use point_lookup::{plan_by_id, point_lookup};
+pub use query_shape::query_shape;
 pub use returned_key::ReturnedKey;
 pub use specification::{Consumer, FindSpecification, Hint, ProjectionNeeds, Scores};
 pub(crate) use text::score_not_available;
@@ -236,11 +240,22 @@ pub struct PlanChoice {
     pub plan: Plan,
     /// The other plans through indexes.
     pub rejected: Vec<Plan>,
+    /// Whether an index filter restricted the choice.
+    pub index_filter: IndexFilterUse,
+}
+
+/// Whether an index filter restricts a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexFilterUse {
+    /// There is none for the shape of the query.
+    Absent,
+    /// Only the indexes that it allows could be chosen.
+    Applied,
 }
 
 impl PlanChoice {
     fn only(plan: Plan) -> PlanChoice {
-        PlanChoice { plan, rejected: Vec::new() }
+        PlanChoice { plan, rejected: Vec::new(), index_filter: IndexFilterUse::Absent }
     }
 }
 
@@ -273,8 +288,8 @@ pub fn choose(
     if let Some(plan) = forced::plan(find, indexes)? {
         return Ok(PlanChoice::only(plan));
     }
-    if let Some(plan) = primary_point::plan(find, indexes).or_else(|| plan_by_id(find, order_of_ids(indexes)))
-    {
+    let by_id = || plan_by_id(find, order_of_ids(indexes)?);
+    if let Some(plan) = primary_point::plan(find, indexes).or_else(by_id) {
         return Ok(PlanChoice::only(plan));
     }
     let nodes = predicates::conjunction(find.filter);
@@ -297,11 +312,11 @@ pub fn choose(
     Ok(selection::of(candidates, estimates))
 }
 
-/// The order of strings in the keys of `_id`: that of its index.
-fn order_of_ids(indexes: &[IndexDescription]) -> &TextOrder {
+/// The order of strings in the keys of `_id`: that of its index, where that may be used.
+fn order_of_ids(indexes: &[IndexDescription]) -> Option<&TextOrder> {
     let of_id =
         indexes.iter().find(|index| matches!(index.fields.as_slice(), [field] if field.path == "_id"));
-    of_id.map_or(&TextOrder::SIMPLE, |index| &index.text_order)
+    of_id.map(|index| &index.text_order)
 }
 
 /// Plans a find against the indexes of a collection that a snapshot may use. A search by `_id` needs no
@@ -328,6 +343,10 @@ pub fn choose_at(
     snapshot: SnapshotTimestamp,
     estimates: &dyn Estimates,
 ) -> Result<PlanChoice, QueryError> {
+    if let Some(filter) = index_filter::of(find, collection) {
+        let indexes = collection.describe_indexes_at(snapshot);
+        return index_filter::choose_allowed(find, &filter, &indexes, estimates);
+    }
     // A primary key of several fields may have a better plan.
     let by_id = match collection.layout() {
         Layout::Clustered | Layout::Heap => plan_by_id(find, collection.text_order()),
@@ -336,6 +355,22 @@ pub fn choose_at(
     match by_id {
         Some(plan) => Ok(PlanChoice::only(plan)),
         None => choose(find, &collection.describe_indexes_at(snapshot), estimates),
+    }
+}
+
+/// As [`choose_at`], against all indexes that there are by now.
+///
+/// # Errors
+/// As for [`plan`].
+pub fn choose_now(
+    find: &FindSpecification<'_>,
+    collection: &Collection,
+    estimates: &dyn Estimates,
+) -> Result<PlanChoice, QueryError> {
+    let indexes = collection.describe_indexes();
+    match index_filter::of(find, collection) {
+        Some(filter) => index_filter::choose_allowed(find, &filter, &indexes, estimates),
+        None => choose(find, &indexes, estimates),
     }
 }
 

@@ -111,7 +111,7 @@ fn planned(
         max: document(find, "max"),
         order: &order,
     };
-    let PlanChoice { plan, rejected } = choose(&specification, indexes, told).map_err(shown)?;
+    let PlanChoice { plan, rejected, .. } = choose(&specification, indexes, told).map_err(shown)?;
     let shown = match projection {
         Some(projection) => ExplainedProjection::Simple(projection),
         None => ExplainedProjection::Whole,

@@ -19,7 +19,9 @@ use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::needs::Needs;
 use pando_query::pipeline::{Pipeline, PipelineFault, Pushdown, RunOptions};
-use pando_query::plan::{Consumer, FindSpecification, Hint, Plan, PlanChoice, ProjectionNeeds, choose_at};
+use pando_query::plan::{
+    Consumer, FindSpecification, Hint, IndexFilterUse, Plan, PlanChoice, ProjectionNeeds, choose_at,
+};
 use pando_query::sort::Sort;
 
 use self::ranged_scan::RangedScan;
@@ -209,6 +211,7 @@ pub(crate) struct PlannedPipeline {
     pub plan: Plan,
     /// The plans that lost against it.
     pub rejected: Vec<Plan>,
+    pub index_filter: IndexFilterUse,
     pub rest: Pipeline,
 }
 
@@ -246,11 +249,11 @@ impl PlannedPipeline {
             choice = choose(&Sort::Unordered, &unsorted)?;
             rest = unsorted;
         }
-        let PlanChoice { mut plan, rejected } = choice;
+        let PlanChoice { mut plan, rejected, index_filter } = choice;
         if let Some(near) = near {
             geo_near::give_distances(near, &mut plan);
         }
-        Ok(PlannedPipeline { filter, plan, rejected, rest })
+        Ok(PlannedPipeline { filter, plan, rejected, index_filter, rest })
     }
 
     /// How the plan is displayed where there is nothing behind it.

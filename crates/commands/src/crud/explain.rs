@@ -18,7 +18,8 @@ use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::needs::Needs;
 use pando_query::pipeline::{Pipeline, PipelineRun};
 use pando_query::plan::{
-    Access, Consumer, Coverage, FindSpecification, Hint, Plan, PlanChoice, ProjectionNeeds, choose,
+    Access, Consumer, Coverage, FindSpecification, Hint, IndexFilterUse, Plan, PlanChoice, ProjectionNeeds,
+    choose_now,
 };
 use pando_query::sort::Sort;
 
@@ -87,6 +88,7 @@ struct Explained {
     plan: Plan,
     /// The plans that lost against it.
     rejected: Vec<Plan>,
+    index_filter: IndexFilterUse,
     projection: Option<(RawDocumentBuf, Shape)>,
     /// The stages of a pipeline behind the plan.
     stages: Pipeline,
@@ -159,7 +161,8 @@ pub(crate) fn explain(
     let display = Display { projection, purpose: explained.purpose, choice: explained.choice };
     let (filter, plan) = (&explained.filter, &explained.plan);
     let mut sections = Document::new();
-    let plans = ShownPlans { winner: plan, rejected: &explained.rejected };
+    let (rejected, index_filter) = (&explained.rejected, explained.index_filter);
+    let plans = ShownPlans { winner: plan, rejected, index_filter };
     let section = query_planner(&namespace.to_string(), filter, plans, display, &explained.order);
     sections.push("queryPlanner", section);
     let mut stages = Vec::new();
@@ -300,11 +303,12 @@ fn sought_by_write<'c>(name: &str, command: &'c RawDocument) -> Result<Sought<'c
 impl Planning<'_> {
     fn choose(&self, specification: &FindSpecification<'_>) -> Result<PlanChoice, CommandError> {
         let Some(collection) = self.collection else {
-            return Ok(PlanChoice { plan: no_documents(), rejected: Vec::new() });
+            let (plan, rejected) = (no_documents(), Vec::new());
+            return Ok(PlanChoice { plan, rejected, index_filter: IndexFilterUse::Absent });
         };
         let held = self.reader.hold()?;
         let estimates = EntryEstimates::new(collection, held.transaction());
-        Ok(choose(specification, &collection.describe_indexes(), &estimates)?)
+        Ok(choose_now(specification, collection, &estimates)?)
     }
 }
 
@@ -329,7 +333,7 @@ fn explained_find(
     let scope = context.parse_scope();
     let scope = request.collation.scope_in(&scope, planning.collection.map(Arc::as_ref))?;
     let parsed = ParsedFind::parse(&request, &scope)?;
-    let PlanChoice { plan, rejected } = planning.choose(&parsed.specification())?;
+    let PlanChoice { plan, rejected, index_filter } = planning.choose(&parsed.specification())?;
     let Display { projection, choice, .. } = parsed.display();
     let projection = match projection {
         ExplainedProjection::Whole => None,
@@ -338,7 +342,8 @@ fn explained_find(
     };
     let disk_use = request.disk_use;
     let order = parsed.order;
-    Ok(Explained { rejected, projection, choice, disk_use, order, ..Explained::of(parsed.filter, plan) })
+    let plain = Explained::of(parsed.filter, plan);
+    Ok(Explained { rejected, index_filter, projection, choice, disk_use, order, ..plain })
 }
 
 fn explained_aggregate(
@@ -364,8 +369,9 @@ fn explained_aggregate(
             let projection = projection_of(&planned.rest.needs());
             let stages = planned.rest;
             let plain = Explained::of(planned.filter, planned.plan);
-            let rejected = planned.rejected;
-            Ok(Explained { rejected, stages, write_stage, disk_use, projection, choice, order, ..plain })
+            let (rejected, index_filter) = (planned.rejected, planned.index_filter);
+            let plain = Explained { rejected, index_filter, ..plain };
+            Ok(Explained { stages, write_stage, disk_use, projection, choice, order, ..plain })
         }
         None => Ok(Explained {
             stages: pipeline,
@@ -413,9 +419,10 @@ fn explained_search(
         sort: &sort,
         ..FindSpecification::matching(&filter)
     };
-    let PlanChoice { plan, rejected } = planning.choose(&specification)?;
+    let PlanChoice { plan, rejected, index_filter } = planning.choose(&specification)?;
     Ok(Explained {
         rejected,
+        index_filter,
         purpose: sought.purpose,
         choice: choice_of(sought.hint),
         reach: sought.reach,
@@ -436,6 +443,7 @@ impl Explained {
             filter,
             plan,
             rejected: Vec::new(),
+            index_filter: IndexFilterUse::Absent,
             projection: None,
             stages: Pipeline::default(),
             write_stage: None,

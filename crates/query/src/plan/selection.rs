@@ -8,7 +8,7 @@
 use super::candidate::Candidate;
 use super::cost::Work;
 use super::estimates::{self, Estimates};
-use super::{Access, Plan, PlanChoice};
+use super::{Access, IndexFilterUse, Plan, PlanChoice};
 
 /// The cheapest candidate, and the others. The last candidate is the collection.
 pub(super) fn of(mut candidates: Vec<Candidate>, estimates: &dyn Estimates) -> PlanChoice {
@@ -25,7 +25,7 @@ pub(super) fn of(mut candidates: Vec<Candidate>, estimates: &dyn Estimates) -> P
     }
     let plan = candidates.swap_remove(best).plan;
     let rejected = rejected(&plan, candidates);
-    PlanChoice { plan, rejected }
+    PlanChoice { plan, rejected, index_filter: IndexFilterUse::Absent }
 }
 
 /// The cheapest of the first candidates; the first of equal ones.
