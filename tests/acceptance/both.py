@@ -158,7 +158,9 @@ class Both:
         if order is Order.FREE:
             oracle, pando = sorted(oracle), sorted(pando)
         if oracle != pando:
-            raise _rows_differ(request, oracle, pando)
+            answers = [{"ok": 1.0, "cursor": {"firstBatch": [bson.decode(raw, LENIENT) for raw in side]}} for side in (oracle, pando)]
+            if known.reason_for(request, *answers) is None:
+                raise _rows_differ(request, oracle, pando)
         return [bson.decode(raw, LENIENT) for raw in pando]
 
     def _drain(self, side, request):

@@ -267,3 +267,43 @@ def test_uses_of_indexes(both):
         both.same(request)
         both.rows(aggregate("c", {"$indexStats": {}}, {"$project": {"host": 0, "accesses.since": 0}}, {"$sort": {"name": 1}}))
     assert both.pando[both.name].command({"aggregate": "missing", "pipeline": [{"$indexStats": {}}], "cursor": {}})["cursor"]["firstBatch"] == []
+
+
+ELEMENTS = [None, 1, 1.0, Int64(2), "x", [], [1, 2.0, "x"], [[1], {"x": 1}], {"x": 2}, [{"x": 1}, {"x": None}, {"y": [1]}, {"x": [3, 4]}], [None]]
+
+
+@pytest.fixture
+def elements(both):
+    chance = random.Random(31)
+    rows = []
+    for at in range(90):
+        row = {"_id": at, "k": at % 4, "w": chance.choice([3, 1, 2.0, None, "a", [5, 0], {"z": 1}]) if at % 9 else None}
+        if chance.random() < 0.85:
+            row["t"] = chance.choice(ELEMENTS)
+        rows.append({**row, "v": at})
+    both.fill("elements", rows)
+    return both
+
+
+@pytest.mark.parametrize("preserve", [False, True])
+@pytest.mark.parametrize("key", ["$t", "$t.x", "$k", {"k": "$k", "x": "$t.x"}, {"$type": "$t"}, None], ids=repr)
+def test_groups_of_elements(elements, key, preserve):
+    unwind = {"$unwind": {"path": "$t", "preserveNullAndEmptyArrays": preserve}}
+    fields = {"n": {"$sum": 1}, "sum": {"$sum": "$t"}, "v": {"$avg": "$v"}, "x": {"$push": "$t.x"}, "most": {"$max": "$t"}, "first": {"$first": "$v"}, "last": {"$last": "$t"}}
+    elements.rows(aggregate("elements", {"$sort": {"_id": 1}}, unwind, {"$group": {"_id": key, **fields}}), order=Order.FREE)
+
+
+@pytest.mark.parametrize("front", [[], [{"$match": {"v": {"$gt": 20}}}], [{"$unwind": "$w"}], [{"$set": {"v": {"$mod": ["$v", 7]}}}]], ids=repr)
+@pytest.mark.parametrize("order", [{"w": 1, "_id": 1}, {"w": -1, "_id": -1}, {"v": -1, "_id": 1}, {"k": 1, "w": 1, "_id": 1}], ids=repr)
+def test_ends_of_orders(elements, front, order):
+    ends = {"first": {"$first": "$_id"}, "last": {"$last": "$$ROOT"}, "n": {"$sum": 1}, "missing": {"$first": "$t.x"}}
+    elements.rows(aggregate("elements", *front, {"$sort": order}, {"$group": {"_id": "$k", **ends}}), order=Order.FREE)
+    elements.same(aggregate("elements", *front, {"$sort": {"w": 1, "t": 1}}, {"$group": {"_id": "$k", "v": {"$last": "$v"}}}, {"$count": "n"}))
+
+
+@pytest.mark.parametrize("levels", [1, 150, 197, 198, 199, 200, 201, 400])
+def test_values_nested_deep(elements, levels):
+    nested = {"$reduce": {"input": {"$range": [0, levels]}, "initialValue": "$k", "in": ["$$value"]}}
+    elements.same(aggregate("elements", {"$match": {"_id": 1}}, {"$project": {"v": nested}}))
+    elements.same(aggregate("elements", {"$match": {"_id": 1}}, *[{"$set": {"v": {"a": "$v"}}}] * levels))
+    elements.same(aggregate("elements", {"$match": {"_id": 1}}, {"$group": {"_id": 1, "v": {"$push": nested}}}))

@@ -81,7 +81,39 @@ def test_a_planned_join_tells_its_strategy(ample):
 
     assert strategy("k") == "HashJoin"
     assert strategy("w") == "IndexedLoopJoin"
-    assert strategy("k", collation={"locale": "en", "strength": 1}) == "NestedLoopJoin"
+    # An index of another collation has no bounds for strings.
+    assert strategy("w", collation={"locale": "en", "strength": 1}) == strategy("k", collation={"locale": "en", "strength": 1}) == "HashJoin"
+
+
+def test_a_join_under_a_collation_hashes_and_spills_as_others_do(little, ample):
+    """Strings that the collation holds equal belong together, by a table, in blocks and by a search for each document."""
+    joins = {"array": [], "unwound": [{"$unwind": "$j"}]}
+    words = ["straße", "STRASSE", "Äpfel", "apfel", "Zebra", "zebra", "x", None, 5]
+
+    def filled(server):
+        db = fill(server)
+        db.words.drop(), db.texts.drop()
+        db.words.insert_many([{"_id": at, "k": words[at % 9], "l": [words[at % 7], at % 3]} for at in range(60)])
+        db.texts.insert_many([{"_id": at, "k": words[at * 7 % 9].upper() if at % 2 and isinstance(words[at * 7 % 9], str) else words[at * 7 % 9],
+                               "pad": "x" * 3000} for at in range(1500)])  # fmt: skip
+        return db
+
+    def joined(db, rest, local, strength, **options):
+        join = {"$lookup": {"from": "texts", "localField": local, "foreignField": "k", "as": "j"}}
+        stages = [{"$match": {"_id": {"$lt": 6 if options else 60}}}, join, *rest, {"$project": {"j": {"$cond": [{"$isArray": "$j"}, "$j._id", "$j._id"]}}}]
+        return list(db.words.aggregate(stages, collation={"locale": "en", "strength": strength}, **options))
+
+    roomy, narrow = filled(ample), filled(little)
+    for rest in joins.values():
+        for local in ("k", "l"):
+            for strength in (1, 2, 3):
+                whole = joined(roomy, rest, local, strength)
+                assert joined(narrow, rest, local, strength) == whole and len(whole) >= 50
+                searched = joined(narrow, rest, local, strength, allowDiskUse=False)
+                assert searched == [row for row in whole if row["_id"] < 6]
+    # 1 holds all spellings of a word equal, 3 none.
+    sizes = [sum(len(row["j"]) for row in joined(roomy, [], "k", strength)) for strength in (1, 2, 3)]
+    assert sizes[0] > sizes[1] > sizes[2]
 
 
 def code_of(run):

@@ -162,3 +162,72 @@ def test_kill_minus_nine_leaves_the_target_of_out_old_or_new(tmp_path, seed):
     finally:
         if server.is_running():
             server.kill()
+
+
+def without_optimiser(db, collection, pipeline):
+    db.client.admin.command("configureFailPoint", "disablePipelineOptimization", mode="alwaysOn")
+    try:
+        return list(db[collection].aggregate(pipeline))
+    finally:
+        db.client.admin.command("configureFailPoint", "disablePipelineOptimization", mode="off")
+
+
+def test_a_group_of_the_ends_of_an_order_sorts_nothing_unless_an_index_has_the_order(db):
+    chance = random.Random(9)
+    values = [1, 1.0, 2, None, "x", [3, 0], {"b": 1}]
+    db.c.insert_many([{"_id": at, "k": at % 7, "v": chance.choice(values), "w": chance.randrange(5)} for at in range(400)])
+    ends = {"$group": {"_id": "$k", "first": {"$first": "$$ROOT"}, "last": {"$last": "$_id"}, "n": {"$sum": 1}}}
+    for order in ({"v": 1}, {"v": -1, "w": 1}, {"w": 1}):
+        for front in ([], [{"$match": {"w": {"$gt": 1}}}], [{"$unwind": "$v"}], [{"$addFields": {"w": {"$add": ["$w", "$k"]}}}]):
+            pipeline = [*front, {"$sort": order}, ends, {"$sort": {"_id": 1}}]
+            assert list(db.c.aggregate(pipeline)) == without_optimiser(db, "c", pipeline), pipeline
+            # Elsewhere the sort passes the stage in front of it, and stands no more before the group.
+            if not front or "$match" in front[0]:
+                assert stages(db, "c", pipeline)[-2]["endsOfSort"] == order
+    db.c.create_index("w")
+    sort_and_group = [{"$sort": {"w": 1}}, {"$group": {"_id": "$k", "last": {"$last": "$w"}}}]
+    explained = db.command("explain", {"aggregate": "c", "pipeline": sort_and_group, "cursor": {}, "hint": "w_1"})
+    assert "endsOfSort" not in str(explained) and "IXSCAN" in str(explained) and "'SORT'" not in str(explained)
+
+
+def test_a_group_takes_in_the_unwinding_in_front_of_it(db):
+    chance = random.Random(4)
+    values = [[1, 2, 2], [], None, [[1], {"x": 1}], {"x": 2}, 7, [{"x": 1}, {"x": None}, {"y": 3}]]
+    db.c.insert_many([{"_id": at, "k": at % 3, **({"t": value} if (value := chance.choice([*values, 0])) != 0 else {})} for at in range(300)])
+    # One array is long enough for checks in between.
+    db.c.insert_one({"_id": 300, "k": 1, "t": [{"x": at % 5} for at in range(1000)]})
+    for preserve in (False, True):
+        for key in ("$t", "$t.x", "$k", {"k": "$k", "x": "$t.x"}, None):
+            unwind = {"$unwind": {"path": "$t", "preserveNullAndEmptyArrays": preserve}}
+            group = {"$group": {"_id": key, "n": {"$sum": 1}, "k": {"$avg": "$k"}, "x": {"$push": "$t.x"}, "all": {"$addToSet": "$t"}, "last": {"$last": "$_id"}}}
+            pipeline = [unwind, group, {"$sort": {"_id": 1}}, {"$set": {"all": {"$size": "$all"}}}]
+            assert list(db.c.aggregate(pipeline)) == without_optimiser(db, "c", pipeline), pipeline
+            shown = stages(db, "c", [unwind, group])
+            assert len(shown) == 1 and shown[0]["unwinding"] == {"path": "$t", "preserveNullAndEmptyArrays": preserve}
+    root = [{"$unwind": "$t"}, {"$group": {"_id": "$k", "all": {"$push": "$$ROOT"}}}]
+    assert [list(stage)[0] for stage in stages(db, "c", root)] == ["$unwind", "$group"]
+
+
+def test_values_that_are_nested_too_deep_are_refused_and_end_no_server(db):
+    db.c.insert_one({"_id": 1, "k": 1})
+
+    def nested(levels, inner=["$$value"]):
+        return {"$reduce": {"input": {"$range": [0, levels]}, "initialValue": 0, "in": inner}}
+
+    def wrapped(levels):
+        return [{"$set": {"v": {"a": "$v"}}}] * levels
+
+    assert len(str(list(db.c.aggregate([{"$project": {"v": nested(199)}}])))) > 400
+    assert len(str(list(db.c.aggregate(wrapped(199))))) > 1000
+    pipelines = [[{"$project": {"v": nested(200)}}], wrapped(200), [*wrapped(199), {"$facet": {"x": []}}], [{"$group": {"_id": 1, "v": {"$push": nested(199)}}}]]
+    # Comparisons and keys of such values once exhausted the stack.
+    for levels in (5_000, 50_000):
+        for inner in (["$$value"], {"a": "$$value"}):
+            deep = nested(levels, inner)
+            pipelines += [[{"$project": {"v": {"$eq": [deep, deep]}}}], [{"$group": {"_id": deep}}], [{"$match": {"$expr": {"$in": [deep, [1, deep]]}}}],
+                          [{"$set": {"v": deep}}, {"$sort": {"v": 1}}], [{"$set": {"v": deep}}, {"$redact": "$$DESCEND"}]]  # fmt: skip
+    pipelines.append([{"$set": {".".join(["v"] + ["a"] * 150): "$v"}}] * 100)
+    for pipeline in pipelines:
+        with pytest.raises(OperationFailure) as caught:
+            list(db.c.aggregate(pipeline))
+        assert caught.value.code == 15, str(pipeline)[:200]

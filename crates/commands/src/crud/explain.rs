@@ -168,7 +168,8 @@ pub(crate) fn explain(
     let mut stages = Vec::new();
     if verbosity == "queryPlanner" {
         let held = reader.hold()?;
-        let mut access = |name: &str, path: &str| foreign_access(context, &held, name, path);
+        let order = &explained.order;
+        let mut access = |name: &str, path: &str| foreign_access(context, &held, (name, path), order);
         stages = explained.stages.explain_planned(&mut access)?;
     } else {
         let executed = execute(context, &explained, found.as_ref(), &reader)?;

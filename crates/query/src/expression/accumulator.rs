@@ -21,9 +21,10 @@ mod std_dev;
 mod sum;
 mod top;
 
+use std::any::Any;
 use std::fmt::Debug;
 
-use pando_document::{ArrayWriter, RawValue};
+use pando_document::{ArrayWriter, RawArray, RawDocument, RawValue};
 
 pub(crate) use self::add_to_set::AddToSet;
 pub(crate) use self::avg::Avg;
@@ -46,7 +47,7 @@ use crate::error::{ErrorCode, QueryError};
 use crate::literal::Literal;
 
 /// The state of one accumulator.
-pub(crate) trait Accumulator: Debug + Send {
+pub(crate) trait Accumulator: Any + Debug + Send {
     /// Takes one value in.
     fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError>;
 
@@ -79,6 +80,30 @@ pub(crate) trait Accumulator: Debug + Send {
 
     /// Takes in a state that was saved: of values that come after those which this one has.
     fn merge(&mut self, saved: RawValue<'_>) -> Result<(), QueryError>;
+}
+
+/// Takes in a state of the same accumulator: of values that come after those which the first one has.
+pub(crate) fn absorb(
+    state: &mut (dyn Accumulator + 'static),
+    later: &(dyn Accumulator + 'static),
+) -> Result<(), QueryError> {
+    let any: &mut dyn Any = &mut *state;
+    let later_any: &dyn Any = later;
+    // The commonest ones need no bytes in between.
+    if let (Some(sum), Some(later)) = (any.downcast_mut::<Sum>(), later_any.downcast_ref::<Sum>()) {
+        sum.absorb(later);
+        return Ok(());
+    }
+    if let (Some(mean), Some(later)) = (any.downcast_mut::<Avg>(), later_any.downcast_ref::<Avg>()) {
+        mean.absorb(later);
+        return Ok(());
+    }
+    let mut bytes = Vec::with_capacity(96);
+    let mut out = ArrayWriter::begin(&mut bytes);
+    later.save(&mut out);
+    out.finish();
+    let saved = RawArray::from_document(RawDocument::from_bytes(&bytes)?);
+    saved.iter().try_for_each(|saved| state.merge(saved?))
 }
 
 /// Appends kept values as a saved state.

@@ -241,13 +241,15 @@ impl MemoryReport<'_> {
 }
 
 /// How documents are found by the values at a path.
-fn path_by(indexes: &[IndexDescription], path: &str) -> ForeignPath {
+fn path_by(indexes: &[IndexDescription], path: &str, order: &TextOrder) -> ForeignPath {
     let serves = |index: &IndexDescription| {
         let begins =
             index.fields.first().is_some_and(|field| field.path == path && field.kind == FieldKind::Value);
         let is_whole = matches!(index.specification.get(PARTIAL_FILTER), Ok(None));
         let is_visible = index.hidden == Visibility::Visible;
-        begins && is_whole && is_visible && index.sparse == Sparseness::Dense
+        // An index of another collation has no bounds for strings.
+        let has_order = index.text_order == *order;
+        begins && is_whole && is_visible && has_order && index.sparse == Sparseness::Dense
     };
     if indexes.iter().any(serves) { ForeignPath::Index } else { ForeignPath::Scan }
 }
@@ -256,13 +258,13 @@ fn path_by(indexes: &[IndexDescription], path: &str) -> ForeignPath {
 pub(crate) fn foreign_access(
     context: &Context<'_>,
     reader: &HeldReader<'_>,
-    name: &str,
-    path: &str,
+    (name, path): (&str, &str),
+    order: &TextOrder,
 ) -> Result<ForeignAccess, QueryError> {
     let found = reader.collection(context.catalog(), context.database, name);
     let found = found.map_err(|error| as_query_error(error.into()))?;
     let by = found.map_or(ForeignPath::Scan, |collection| {
-        path_by(&collection.describe_indexes_at(reader.transaction().snapshot()), path)
+        path_by(&collection.describe_indexes_at(reader.transaction().snapshot()), path, order)
     });
     Ok(ForeignAccess { by, documents: None })
 }
@@ -347,11 +349,11 @@ impl Source for CollectionSource<'_> {
     }
 
     fn foreign_access(&mut self, collection: &str, path: &str) -> Result<ForeignAccess, QueryError> {
-        let (shared, operation) = (self.shared, self.caller.operation);
+        let (shared, operation, order) = (self.shared, self.caller.operation, self.order);
         let Some(Searched { collection, indexes, .. }) = self.search_in(collection)? else {
             return Ok(ForeignAccess::default());
         };
-        let by = path_by(indexes, path);
+        let by = path_by(indexes, path, order);
         let documents = shared.catalog.counts(collection, operation).ok().map(|counts| counts.documents);
         Ok(ForeignAccess { by, documents })
     }

@@ -226,9 +226,7 @@ impl Lookup {
         let makes_documents = specification.parsed.as_ref().is_some_and(Pipeline::makes_documents);
         match by {
             ForeignPath::Index => "IndexedLoopJoin",
-            ForeignPath::Scan if makes_documents || !specification.scope.text_order().is_simple() => {
-                "NestedLoopJoin"
-            }
+            ForeignPath::Scan if makes_documents => "NestedLoopJoin",
             ForeignPath::Scan => "HashJoin",
         }
     }

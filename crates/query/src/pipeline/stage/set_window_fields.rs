@@ -240,9 +240,14 @@ impl Definition for SetWindowFields {
     }
 
     fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
+        self.start_for(options, &Needs::Everything)
+    }
+
+    fn start_for(&self, options: &RunOptions, behind: &Needs) -> Box<dyn Stage> {
+        let needs = self.needs(behind.clone());
         Box::new(Run {
             specification: Arc::clone(&self.specification),
-            reader: Reader::new(&self.specification, &options.memory),
+            reader: Reader::new(&self.specification, &options.memory, needs.fields()),
             phase: Phase::Reading,
         })
     }

@@ -17,14 +17,15 @@
 //! - Finds are taken once. A caller that needs them again searches for them.
 //!
 //! # Not here
-//! Joins by an index, which need no memory, and texts that only a collation holds equal.
+//! Joins by an index, which need no memory.
 
 use std::ops::Range;
 
 use hashbrown::HashMap;
 use pando_catalog::{Bytes, Reservation};
+use pando_collation::TextOrder;
 use pando_document::{RawDocument, RawValue};
-use pando_keyorder::{Direction, TypeBits, encode};
+use pando_keyorder::{Direction, TypeBits};
 
 use super::hash_table::{Certainty, Walk};
 use super::{Specification, equality};
@@ -82,6 +83,7 @@ struct Block {
     filters: HashMap<usize, Filter>,
     bytes: usize,
     key: Vec<u8>,
+    text_order: TextOrder,
 }
 
 /// How a scan ended.
@@ -93,12 +95,12 @@ enum Scan {
 }
 
 impl BlockJoin {
-    pub fn new(foreign: &str, memory: &StageMemory) -> BlockJoin {
+    pub fn new(foreign: &str, text_order: &TextOrder, memory: &StageMemory) -> BlockJoin {
         BlockJoin {
             names: foreign.split('.').map(str::to_owned).collect(),
             memory: memory.clone(),
             reservation: memory.account.reserve(),
-            block: Block::default(),
+            block: Block::of(text_order),
             wanted: FIRST_DOCUMENTS,
             round: DOCUMENTS_MAX,
             is_gathered: false,
@@ -118,7 +120,7 @@ impl BlockJoin {
         input: &mut dyn Source,
     ) -> Result<Option<Bytes>, QueryError> {
         if self.is_gathered && self.next == self.block.documents.len() {
-            self.block = Block::default();
+            self.block = Block::of(&self.block.text_order);
             self.reservation.hold(0);
             (self.next, self.scanned, self.is_gathered) = (0, 0..0, false);
         }
@@ -241,6 +243,10 @@ impl BlockJoin {
 }
 
 impl Block {
+    fn of(text_order: &TextOrder) -> Block {
+        Block { text_order: text_order.clone(), ..Block::default() }
+    }
+
     fn push(&mut self, document: Bytes, specification: &Specification) -> Result<(), QueryError> {
         let number = self.documents.len();
         let root = document_in(&document)?;
@@ -267,7 +273,7 @@ impl Block {
     fn add(&mut self, value: RawValue<'_>, number: usize) {
         let value = if matches!(value, RawValue::Undefined) { RawValue::Null } else { value };
         self.key.clear();
-        encode(value, Direction::Ascending, &mut self.key, &mut TypeBits::new());
+        self.text_order.encode(value, Direction::Ascending, &mut self.key, &mut TypeBits::new());
         self.bytes += size_of::<usize>();
         match self.keys.get_mut(self.key.as_slice()) {
             Some(numbers) if numbers.last() == Some(&number) => {}
@@ -294,7 +300,7 @@ impl Block {
         let mut certainty = walk.certainty;
         for value in &walk.values {
             self.key.clear();
-            encode(*value, Direction::Ascending, &mut self.key, &mut TypeBits::new());
+            self.text_order.encode(*value, Direction::Ascending, &mut self.key, &mut TypeBits::new());
             if let Some(of) = self.keys.get(self.key.as_slice()) {
                 let first = of.partition_point(|number| *number < round.start);
                 let behind = of.partition_point(|number| *number < round.end);

@@ -7,7 +7,8 @@
 //! 3. Where no array and no gap is on the way, an equal key is an equal value. Else the caller asks its
 //!    filter.
 //!
-//! Keys are the order-preserving bytes of values, so 1, 1.0 and NumberLong(1) are one.
+//! Keys are the order-preserving bytes of values, so 1, 1.0 and NumberLong(1) are one. Under a collation they
+//! have the sort keys of strings.
 //!
 //! # Invariants
 //! - The table holds a document for a value whenever `{path: value}` matches it.
@@ -15,8 +16,9 @@
 
 use hashbrown::{HashMap, HashSet};
 use pando_catalog::Reservation;
-use pando_document::{RawArray, RawDocument, RawValue, compare_values};
-use pando_keyorder::{Direction, TypeBits, encode};
+use pando_collation::TextOrder;
+use pando_document::{RawArray, RawDocument, RawValue};
+use pando_keyorder::{Direction, TypeBits};
 
 use super::joined::Joined;
 use crate::error::QueryError;
@@ -62,13 +64,15 @@ pub(super) struct HashTable {
     entry_bytes: usize,
     reservation: Reservation,
     order: Order,
+    text_order: TextOrder,
     is_full: bool,
 }
 
 impl HashTable {
-    pub fn new(path: &str, order: Order, reservation: Reservation) -> HashTable {
+    pub fn new(path: &str, order: Order, text_order: &TextOrder, reservation: Reservation) -> HashTable {
         HashTable {
             order,
+            text_order: text_order.clone(),
             names: path.split('.').map(str::to_owned).collect(),
             documents: Joined::default(),
             certainties: Vec::new(),
@@ -103,7 +107,7 @@ impl HashTable {
         walk.follow(RawValue::Document(document), &self.names)?;
         for value in &walk.values {
             self.key.clear();
-            encode(*value, Direction::Ascending, &mut self.key, &mut TypeBits::new());
+            self.text_order.encode(*value, Direction::Ascending, &mut self.key, &mut TypeBits::new());
             let list = match self.lists.get_mut(self.key.as_slice()) {
                 Some(list) => list,
                 None => {
@@ -130,7 +134,7 @@ impl HashTable {
                 let mut elements = array.iter().collect::<Result<Vec<_>, _>>()?;
                 elements.retain(|element| !matches!(element, RawValue::Regex(_)));
                 if self.order == Order::Value {
-                    elements.sort_by(|one, other| compare_values(*one, *other));
+                    elements.sort_by(|one, other| self.text_order.compare(*one, *other));
                 }
                 elements.into_iter().for_each(|element| self.add(element, &mut found));
                 if self.order == Order::Arrival {
@@ -147,7 +151,7 @@ impl HashTable {
     fn add(&mut self, value: RawValue<'_>, found: &mut Found) {
         let value = if matches!(value, RawValue::Undefined) { RawValue::Null } else { value };
         self.key.clear();
-        encode(value, Direction::Ascending, &mut self.key, &mut TypeBits::new());
+        self.text_order.encode(value, Direction::Ascending, &mut self.key, &mut TypeBits::new());
         let Some(list) = self.lists.get(self.key.as_slice()) else { return };
         let is_certain = value.as_array().is_none()
             && list.iter().all(|number| self.certainties[*number as usize] == Certainty::Certain);
@@ -260,14 +264,32 @@ mod tests {
         ]
     }
 
+    /// Strings of one key under a collation, and values with such strings.
+    fn texts() -> Vec<Value> {
+        vec![
+            Value::from("X"),
+            Value::from("ä"),
+            Value::from("A"),
+            Value::Document(doc! { "b": "X" }),
+            Value::Array(vec![Value::from("X"), Value::from("a")]),
+        ]
+    }
+
     /// The filter finds no document that the table would not give, and all that are certain.
     #[test]
     fn the_table_gives_all_documents_that_a_filter_finds() {
+        check_table(&TextOrder::SIMPLE);
+        let primary = doc! { "locale": "en", "strength": 1 }.to_raw();
+        check_table(&TextOrder::parse(&primary, "collation").expect("it is a sound one"));
+    }
+
+    fn check_table(order: &TextOrder) {
+        let values = || values().into_iter().chain(texts()).collect::<Vec<_>>();
         let mut documents: Vec<Document> = values().into_iter().map(|value| doc! { "a": (value) }).collect();
         documents.extend(values().into_iter().map(|value| doc! { "a": { "b": (value) } }));
         documents.push(doc! { "z": 1 });
         for path in ["a", "a.b", "a.0", "a.0.b", "a.b.c"] {
-            let mut table = HashTable::new(path, Order::Arrival, QueryAccount::unlimited().reserve());
+            let mut table = HashTable::new(path, Order::Arrival, order, QueryAccount::unlimited().reserve());
             for document in &documents {
                 table.push(&document.to_raw()).expect("there is room");
             }
@@ -282,7 +304,8 @@ mod tests {
                 condition.push("$eq", value.clone());
                 let mut filter = Document::new();
                 filter.push(path, condition);
-                let filter = Filter::parse(&filter.to_raw(), &ParseScope::at(0)).expect("it parses");
+                let scope = ParseScope::at(0).collated_by(order);
+                let filter = Filter::parse(&filter.to_raw(), &scope).expect("it parses");
                 for (number, document) in documents.iter().enumerate() {
                     let number = u32::try_from(number).expect("few");
                     let matches = filter.matches(&document.to_raw()).expect("it is valid");

@@ -143,10 +143,6 @@ impl Run {
         if self.joined == 0 || !matches!(self.strategy, Strategy::Search) {
             return Ok(());
         }
-        // The table's keys are the bytes of values: strings that only a collation holds equal differ in it.
-        if !specification.scope.text_order().is_simple() {
-            return Ok(());
-        }
         // Documents that the pipeline makes itself stand in no collection.
         if specification.parsed.as_ref().is_some_and(Pipeline::makes_documents)
             || specification.from.is_empty()
@@ -166,7 +162,8 @@ impl Run {
             return Ok(());
         }
         let order = if access.by == ForeignPath::Index { Order::Value } else { Order::Arrival };
-        let mut table = HashTable::new(foreign, order, self.options.memory.account.reserve());
+        let text_order = specification.scope.text_order();
+        let mut table = HashTable::new(foreign, order, text_order, self.options.memory.account.reserve());
         let filter = specification.constant_filter()?;
         let filled = input.find_in(&specification.from, &filter, &mut |found| table.push(found));
         self.strategy = match filled {
@@ -175,7 +172,7 @@ impl Run {
                 let memory = &self.options.memory;
                 match (access.by, memory.disk_use) {
                     (ForeignPath::Scan, DiskUse::Allowed) => {
-                        Strategy::Blocks(Box::new(BlockJoin::new(foreign, memory)))
+                        Strategy::Blocks(Box::new(BlockJoin::new(foreign, text_order, memory)))
                     }
                     _ => Strategy::SearchForGood,
                 }

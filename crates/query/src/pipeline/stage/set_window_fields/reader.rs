@@ -4,11 +4,11 @@
 //! from the first such to the last one that was read. So a running total holds one document, and a window
 //! over the whole partition holds the partition.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use pando_catalog::{Bytes, Reservation};
-use pando_document::{DOCUMENT_BYTES_MAX, RawDocument};
+use pando_document::{DOCUMENT_BYTES_MAX, DocumentWriter, RawDocument};
 
 use super::Specification;
 use crate::error::QueryError;
@@ -22,7 +22,12 @@ const DOCUMENT_OVERHEAD: usize = 64;
 /// See the module's head.
 pub(super) struct Reader {
     specification: Arc<Specification>,
+    /// The top-level fields that are looked at here and behind; `None` for all.
+    kept: Option<Vec<String>>,
     sorter: Sorter,
+    /// Buffers for all documents of the input.
+    sort_key: Vec<u8>,
+    written: Vec<u8>,
     disk_use: DiskUse,
     reservation: Reservation,
     held: VecDeque<Bytes>,
@@ -46,9 +51,16 @@ enum Ended {
 }
 
 impl Reader {
-    pub fn new(specification: &Arc<Specification>, memory: &StageMemory) -> Reader {
+    pub fn new(
+        specification: &Arc<Specification>,
+        memory: &StageMemory,
+        needed: Option<BTreeSet<&str>>,
+    ) -> Reader {
         Reader {
             specification: Arc::clone(specification),
+            kept: needed.map(|fields| fields.into_iter().map(str::to_owned).collect()),
+            sort_key: Vec::new(),
+            written: Vec::new(),
             sorter: Sorter::new(None, memory),
             disk_use: memory.disk_use,
             reservation: memory.account.reserve(),
@@ -63,12 +75,20 @@ impl Reader {
 
     /// Takes a document of the input in.
     pub fn take(&mut self, document: &RawDocument, check: Check<'_>) -> Result<(), QueryError> {
-        let mut key = Vec::new();
-        self.specification.append_partition_key(document, &mut key)?;
-        if let Some(order) = &self.specification.order {
-            order.append_key(document, &mut key)?;
+        let Reader { specification, sorter, sort_key, written, kept, .. } = self;
+        sort_key.clear();
+        specification.append_partition_key(document, sort_key)?;
+        if let Some(order) = &specification.order {
+            order.append_key(document, sort_key)?;
         }
-        self.sorter.push(&key, &[], document.as_bytes(), check)
+        let bytes = match kept {
+            None => document.as_bytes(),
+            Some(kept) => {
+                write_kept(document, kept, written)?;
+                written
+            }
+        };
+        sorter.push(sort_key, &[], bytes, check)
     }
 
     /// Goes on to the next partition; false where there is none.
@@ -92,9 +112,22 @@ impl Reader {
 
     /// A document of the partition; `None` behind the last.
     pub fn document(&mut self, number: usize, check: Check<'_>) -> Result<Option<Bytes>, QueryError> {
+        self.read_up_to(number, check)?;
+        Ok(number.checked_sub(self.first).and_then(|at| self.held.get(at)).cloned())
+    }
+
+    /// The same, until the next call.
+    pub fn borrowed(&mut self, number: usize, check: Check<'_>) -> Result<Option<&RawDocument>, QueryError> {
+        self.read_up_to(number, check)?;
+        let held = number.checked_sub(self.first).and_then(|at| self.held.get(at));
+        Ok(held.map(|bytes| RawDocument::from_bytes(bytes)).transpose()?)
+    }
+
+    /// Reads the partition up to a document, or to its end.
+    fn read_up_to(&mut self, number: usize, check: Check<'_>) -> Result<(), QueryError> {
         while number >= self.first + self.held.len() {
             if self.ended != Ended::No {
-                return Ok(None);
+                return Ok(());
             }
             match self.pull(check)? {
                 None => self.ended = Ended::Input,
@@ -105,7 +138,7 @@ impl Reader {
                 Some((_, document)) => self.hold(document)?,
             }
         }
-        Ok(number.checked_sub(self.first).and_then(|at| self.held.get(at)).cloned())
+        Ok(())
     }
 
     /// Lets go of the documents in front of a number.
@@ -154,4 +187,22 @@ impl Reader {
         self.held.push_back(document);
         self.reserve_with(0)
     }
+}
+
+/// Writes a document with some of its fields.
+fn write_kept(document: &RawDocument, kept: &[String], out: &mut Vec<u8>) -> Result<(), QueryError> {
+    out.clear();
+    let mut writer = DocumentWriter::begin(out);
+    let bytes = document.as_bytes();
+    let mut fields = document.iter();
+    loop {
+        let start = fields.offset();
+        let Some(field) = fields.next() else { break };
+        let (name, _) = field?;
+        if kept.iter().any(|kept| kept == name) {
+            writer.append_raw_fields(&bytes[start..fields.offset()]);
+        }
+    }
+    writer.finish();
+    Ok(())
 }

@@ -10,12 +10,12 @@
 //! 4. The window slides, and states hold values: a new state takes in the whole window. The result is as long
 //!    as the window mostly.
 
-use pando_document::{ArrayWriter, RawArray, RawDocument, RawValue};
+use pando_document::RawValue;
 
 use super::bounds::{Bounds, Window};
 use super::reader::Reader;
 use crate::error::QueryError;
-use crate::expression::accumulator::Accumulator;
+use crate::expression::accumulator::{Accumulator, absorb};
 use crate::expression::{Evaluated, Frame, narrowed};
 use crate::pipeline::accumulator::AccumulatorCall;
 use crate::sort::Check;
@@ -146,8 +146,9 @@ struct Taking<'t> {
 impl Taking<'_> {
     /// Takes a document in; false behind the last.
     fn take(&mut self, state: &mut dyn Accumulator, at: usize, check: Check<'_>) -> Result<bool, QueryError> {
-        let Some(bytes) = self.reader.document(at, check)? else { return Ok(false) };
-        self.call.feed(state, &mut Frame::new(RawDocument::from_bytes(&bytes)?), 1)?;
+        let call = self.call;
+        let Some(document) = self.reader.borrowed(at, check)? else { return Ok(false) };
+        call.feed(state, &mut Frame::new(document), 1)?;
         Ok(true)
     }
 
@@ -205,7 +206,7 @@ impl TwoStacks {
             (front, back) => {
                 let mut both = call.start(RawValue::Null)?;
                 for part in front.into_iter().chain(back) {
-                    merge(both.as_mut(), part.as_ref())?;
+                    absorb(both.as_mut(), part.as_ref())?;
                 }
                 both.finish()?
             }
@@ -229,7 +230,7 @@ impl TwoStacks {
             let mut state = taking.call.start(RawValue::Null)?;
             taking.take(state.as_mut(), at, check)?;
             if let Some(behind) = self.front.last() {
-                merge(state.as_mut(), behind.as_ref())?;
+                absorb(state.as_mut(), behind.as_ref())?;
             }
             self.front.push(state);
         }
@@ -237,14 +238,4 @@ impl TwoStacks {
         self.back = Some(taking.call.start(RawValue::Null)?);
         Ok(())
     }
-}
-
-/// Takes the values of a later state in.
-fn merge(into: &mut dyn Accumulator, later: &dyn Accumulator) -> Result<(), QueryError> {
-    let mut bytes = Vec::with_capacity(96);
-    let mut out = ArrayWriter::begin(&mut bytes);
-    later.save(&mut out);
-    out.finish();
-    let saved = RawArray::from_document(RawDocument::from_bytes(&bytes)?);
-    saved.iter().try_for_each(|saved| into.merge(saved?))
 }
