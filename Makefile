@@ -48,6 +48,9 @@ demo: $(PYTHON) ## Five short steps: a server, real data, questions, a small mea
 TESTED      := --workspace $(addprefix --exclude ,pando-rocksdb pando-wiredtiger pando-wiredtiger-sys pando-tikv pando-bench-mysql)
 BUILD_TESTS := cargo test --no-run $(TESTED)
 
+# Marks lines that come side by side; the closing lines of cargo, pytest and node stay as they are, for those who look for them.
+marked = /^(test result:|=* ?[0-9]+ (passed|failed)|[^ -~]* ?\#? ?(tests|pass|fail) [0-9])/!s/^/$(1) | /
+
 .PHONY: test
 test: ## All tests, real clients included; says first what it does, takes and installs
 	@$(CC_CHECK)
@@ -60,9 +63,9 @@ test: ## All tests, real clients included; says first what it does, takes and in
 	step 2 "the build of all tests"
 	again test-build
 	step 3 "make test-rust test-schedules, and beside them make test-clients, which mostly waits"
-	{ again test-rust && again test-schedules; } 2>&1 | sed -u 's/^/rust    | /' &
+	{ again test-rust && again test-schedules; } 2>&1 | sed -u -E "$(call marked,rust   )" &
 	rust=$$!
-	again test-clients 2>&1 | sed -u 's/^/clients | /' &
+	again test-clients 2>&1 | sed -u -E "$(call marked,clients)" &
 	clients=$$!
 	failed=""
 	wait $$rust || failed="$$failed test-rust or test-schedules"
