@@ -69,6 +69,29 @@ pub enum EncryptionError {
         /// The problem.
         problem: String,
     },
+    /// The key command has not answered in time.
+    #[error(
+        "{origin} gave no key '{id}' within {seconds} s, and was killed: run it by hand and look after the key server, or \
+         give it more time with --encryption-key-timeout"
+    )]
+    KeyCommandTime {
+        /// The command.
+        origin: String,
+        /// The key that was asked for.
+        id: String,
+        /// The time limit.
+        seconds: u64,
+    },
+    /// The store has another cipher than the one that was asked for.
+    #[error("the store in {} has the cipher {found}, and keeps it: leave --encryption-cipher {wanted} out, or make a copy with it by 'pando copy --to FOLDER --encryption-cipher {wanted}'", folder.display())]
+    OtherCipher {
+        /// The folder of the store.
+        folder: PathBuf,
+        /// Its cipher.
+        found: crate::Cipher,
+        /// The cipher that was asked for.
+        wanted: crate::Cipher,
+    },
     /// The id of a key has characters that no id may have.
     #[error(
         "'{id}' is no id of a key: it takes 1 to 256 letters, digits and the characters . _ : / -, and no part of it is '..'"

@@ -170,6 +170,26 @@ pub fn master_key_id(environment: &Environment, folder: &Path) -> Result<String,
     Ok(decode_file(&bytes, &path)?.id.to_owned())
 }
 
+/// Refuses another cipher than that of the store in a folder. There may be no store yet.
+///
+/// # Errors
+/// The store has another cipher, or the file of its data keys is damaged.
+pub fn refuse_other_cipher(
+    environment: &Environment,
+    folder: &Path,
+    wanted: Cipher,
+) -> Result<(), EncryptionError> {
+    let path = folder.join(FILE);
+    if !environment.files().exists(&path)? {
+        return Ok(());
+    }
+    let bytes = read_file(environment, &path)?;
+    match decode_file(&bytes, &path)?.cipher {
+        found if found == wanted => Ok(()),
+        found => Err(EncryptionError::OtherCipher { folder: folder.to_owned(), found, wanted }),
+    }
+}
+
 fn read_file(environment: &Environment, path: &Path) -> Result<Vec<u8>, EncryptionError> {
     let files = environment.files();
     if !files.exists(path)? {

@@ -53,8 +53,8 @@ pub use key_command::KeyCommand;
 pub use key_file::KeyFile;
 #[cfg(feature = "fuzzing")]
 pub use key_table::decode_for_fuzzing as decode_key_table;
-pub use key_table::master_key_id;
 pub use key_table::{FILE as KEY_TABLE_FILE, UNFINISHED_FILE as UNFINISHED_KEY_TABLE_FILE};
+pub use key_table::{master_key_id, refuse_other_cipher};
 pub use key_text::parse as parse_key_text;
 pub use secret_key::SecretKey;
 pub use vault::{DataKeyFacts, SEAL_BYTES, Seal, SealBroken, Vault};

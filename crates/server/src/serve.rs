@@ -35,7 +35,7 @@ use log_tail_layer::{ThreadName, line_of_now};
 use pando_commands::{
     AccessControl, AuditTrail, CertificateRotation, LogLine, LogSeverity, LogTail, MONGODB_VERSION, Persona,
 };
-use pando_encryption::{Encryption, master_key_id};
+use pando_encryption::{Encryption, master_key_id, refuse_other_cipher};
 use pando_environment::Environment;
 use pandodb::{
     Commands, CommandsOptions, EngineName, EngineOptions, FolderError, FolderState, MissingStore,
@@ -379,6 +379,10 @@ fn open_store(
         ..CommandsOptions::default()
     };
     let query_memory = configuration.query_memory.map(ByteSize::bytes);
+    if let Some(cipher) = configuration.encryption.cipher {
+        refuse_other_cipher(&environment, &configuration.data, cipher)
+            .map_err(|error| ServeError::Encryption { source: Box::new(error) })?;
+    }
     let commands = open_commands(
         configuration.engine,
         &configuration.data,

@@ -2,19 +2,21 @@
 
 use std::error::Error;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Arg, ArgMatches};
 use pando_encryption::{Cipher, Encryption};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use super::failure::UsageError;
-use crate::configuration::{EncryptionChoice, key_id};
+use crate::configuration::{EncryptionChoice, key_id, key_timeout};
 
 /// The names of arguments, for one store.
 pub(super) struct EncryptionArguments {
     key_file: &'static str,
     key_command: &'static str,
     key_id: &'static str,
+    key_timeout: &'static str,
     /// None where the command makes no store.
     cipher: Option<&'static str>,
 }
@@ -24,6 +26,7 @@ pub(super) const OF_STORE: EncryptionArguments = EncryptionArguments {
     key_file: "encryption-key-file",
     key_command: "encryption-key-command",
     key_id: "encryption-key-id",
+    key_timeout: "encryption-key-timeout",
     cipher: Some("encryption-cipher"),
 };
 /// The source of a copy.
@@ -31,6 +34,7 @@ pub(super) const OF_SOURCE: EncryptionArguments = EncryptionArguments {
     key_file: "from-encryption-key-file",
     key_command: "from-encryption-key-command",
     key_id: "from-encryption-key-id",
+    key_timeout: "from-encryption-key-timeout",
     cipher: None,
 };
 /// The key after a rotation.
@@ -38,6 +42,7 @@ pub(super) const NEW: EncryptionArguments = EncryptionArguments {
     key_file: "new-encryption-key-file",
     key_command: "new-encryption-key-command",
     key_id: "new-encryption-key-id",
+    key_timeout: "new-encryption-key-timeout",
     cipher: None,
 };
 
@@ -54,13 +59,18 @@ impl EncryptionArguments {
                 .help(format!("The file with the master key of {whose}, if it is encrypted")),
             value(self.key_command, "PROGRAM").help("A program that prints the key of an id instead"),
             value(self.key_id, "ID").requires(self.key_command).hide(true),
+            value(self.key_timeout, "SECONDS")
+                .requires(self.key_command)
+                .value_parser(|text: &str| key_timeout(text))
+                .hide(true),
         ];
         of_key.into_iter().chain(cipher).collect()
     }
 
     /// Refuses a key for a running server: it would have no effect.
     pub(super) fn refuse_for_server(&self, matches: &ArgMatches) -> Result<(), UsageError> {
-        let names = [self.key_file, self.key_command, self.key_id].into_iter().chain(self.cipher);
+        let names = [self.key_file, self.key_command, self.key_id, self.key_timeout];
+        let names = names.into_iter().chain(self.cipher);
         match names.into_iter().find(|name| matches.try_contains_id(name).unwrap_or(false)) {
             None => Ok(()),
             Some(name) => Err(UsageError::new(format!(
@@ -78,6 +88,9 @@ impl EncryptionArguments {
             ..EncryptionChoice::default()
         };
         choice.key_id = text(self.key_id).and_then(|id| key_id(id));
+        if let Some(time) = matches.try_get_one::<Duration>(self.key_timeout).ok().flatten() {
+            choice.key_timeout = *time;
+        }
         let cipher = self.cipher.and_then(|name| matches.try_get_one::<Cipher>(name).ok().flatten());
         if let Some(cipher) = cipher {
             if !choice.is_on() {
@@ -85,7 +98,7 @@ impl EncryptionArguments {
                     format!("--encryption-cipher needs a key: name its file with --{}", self.key_file);
                 return Err(UsageError::new(message).into());
             }
-            choice.cipher = *cipher;
+            choice.cipher = Some(*cipher);
         }
         if choice.is_on() {
             keep_out_of_core_dumps();
