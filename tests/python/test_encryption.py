@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -127,6 +128,66 @@ def test_keys_rotate_and_may_come_from_a_command(tmp_path):
     assert server.stop() == 0
     hook.write_text("#!/bin/sh\nexit 3\n")
     assert "exit status: 3" in refusal(tmp_path / "data", "--encryption-key-command", str(hook))
+    hook.write_text("#!/bin/sh\nsleep 60\n")
+    late = refusal(tmp_path / "data", "--encryption-key-command", str(hook), "--encryption-key-timeout", "1")
+    assert str(hook) in late and "within 1 s" in late and "--encryption-key-timeout" in late
+    late = pando("verify", tmp_path / "data", "--encryption-key-command", hook, "--encryption-key-timeout", "1")
+    assert late.returncode == 1 and "within 1 s" in late.stderr
+
+
+def test_an_encryption_option_without_effect_stops_the_server(tmp_path):
+    key = key_file(tmp_path)
+    for options, words in (
+        (["--encryption-cipher", "AES256-GCM"], "--encryption-cipher needs a key"),
+        (["--encryption-key-id", "shop/1"], "--encryption-key-id is for --encryption-key-command"),
+        (["--encryption-key-timeout", "9"], "--encryption-key-timeout is for --encryption-key-command"),
+        (["--encryption-key-file", key, "--encryption-key-timeout", "9"], "a key file has one key"),
+    ):
+        assert words in refusal(tmp_path / "data", *options), options
+        assert not (tmp_path / "data" / "data.0000").exists()
+    server = Server(tmp_path / "data", "--encryption-key-file", key, "--encryption-cipher", "ChaCha20-Poly1305").start()
+    assert server.stop() == 0
+    other = refusal(tmp_path / "data", "--encryption-key-file", key, "--encryption-cipher", "AES256-GCM")
+    assert "has the cipher ChaCha20-Poly1305" in other and "pando copy" in other
+    for same in ([], ["--encryption-cipher", "ChaCha20-Poly1305"]):
+        server = Server(tmp_path / "data", "--encryption-key-file", key, *same).start()
+        assert server.stop() == 0
+
+
+def test_a_server_rewrites_the_store_under_a_new_data_key(tmp_path):
+    key = key_file(tmp_path)
+    named = ["--encryption-key-file", key]
+    server = Server(tmp_path / "data", *named).start()
+    fill(server)
+    assert server.stop() == 0
+    rotated = pando("key", "rotate", "--data", tmp_path / "data", *named, "--new-data-key")
+    assert rotated.returncode == 0 and "2 data keys" in rotated.stdout, rotated.stderr
+    server = Server(tmp_path / "data", *named, "--engine-option", "keyRewriteRate=0").start()
+    with server.client() as client:
+        def section():
+            return client.admin.command("serverStatus")["security"]["encryptionAtRest"]
+
+        assert (section()["dataKeys"], section()["rewriting"]["phase"]) == (2, "rewriting")
+        operations = client.admin.command("currentOp", {"desc": "KeyRewriting"})["inprog"]
+        assert [(op["msg"], op["progress"]["total"] > 0) for op in operations] == [("Key rewriting: rewriting", True)]
+        told = pando("key", "status", "--uri", f"mongodb://127.0.0.1:{server.port}")
+        assert told.returncode == 0 and told.stdout.startswith("2 data keys; rewriting: pass 1, 0 B of "), told
+        client.admin.command("setParameter", 1, betreeKeyRewriteRate="64MB")
+        deadline = time.monotonic() + 90
+        while section()["dataKeys"] == 2:
+            assert time.monotonic() < deadline, section()
+            time.sleep(0.2)
+        assert section()["rewriting"]["phase"] == "none" and section()["rewriting"]["rewrittenBytes"] > 10_000
+        assert client.admin.command("currentOp", {"desc": "KeyRewriting"})["inprog"] == []
+        assert client["shop"][f"people-{MARKER}"].count_documents({}) == 2_000
+    server.kill()
+    told = pando("key", "status", "--data", tmp_path / "data", *named)
+    assert told.stdout == "1 data keys; nothing is to be rewritten\n", told
+    assert pando("verify", tmp_path / "data", "--collections", *named).returncode == 0
+    plain = Server(tmp_path / "plain").start()
+    told = pando("key", "status", "--uri", f"mongodb://127.0.0.1:{plain.port}")
+    assert told.returncode == 1 and "is not encrypted" in told.stderr
+    assert plain.stop() == 0
 
 
 def test_a_key_that_would_have_no_effect_is_a_usage_error(tmp_path):

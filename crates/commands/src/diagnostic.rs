@@ -17,6 +17,7 @@ pub(crate) mod get_parameter;
 pub(crate) mod hello;
 pub(crate) mod host_info;
 mod idle_session;
+mod key_rewriting;
 pub(crate) mod latency_document;
 pub(crate) mod list_commands;
 pub(crate) mod pando_verify;

@@ -12,6 +12,7 @@
 //! | [`buffer_age`] | has old buffers flushed, so that no tree pins the log |
 //! | [`checkpointer`] | makes images; the checkpoint task runs [`maintenance`] |
 //! | [`dropped_trees`], [`space_return`], [`relocation`] | free room, and give it back to the device |
+//! | [`key_rewriting`] | brings old blocks under a new data key |
 //! | [`memory_sharing`] | shares the limit of memory out |
 //! | [`flush_monitor`], [`commit_pace`], [`hot_set`], [`back_pressure`] | measure flushes, and keep commits at their pace |
 //! | [`compaction`] | takes all pending messages into the leaves, on demand |
@@ -30,6 +31,7 @@ pub(crate) mod dropped_trees;
 pub(crate) mod flush_monitor;
 pub(crate) mod flush_scheduler;
 pub(crate) mod hot_set;
+pub(crate) mod key_rewriting;
 pub(crate) mod maintenance;
 pub(crate) mod memory_sharing;
 pub(crate) mod partial_flush;

@@ -54,6 +54,9 @@ pub(crate) struct Counters {
     pub(crate) returned_bytes: Counter,
     pub(crate) moved_bytes: Counter,
     pub(crate) failed_returns: Counter,
+    /// Of blocks that were written anew under a new data key, and failed steps of that.
+    pub(crate) rewritten_bytes: Counter,
+    pub(crate) failed_rewrites: Counter,
     pub(crate) checkpoint_nanos: Counter,
     pub(crate) replayed_records: Counter,
     pub(crate) replayed_writes: Counter,

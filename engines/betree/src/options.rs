@@ -60,6 +60,8 @@ pub struct Options {
     /// A range with at least this many entries, by estimate, is deleted by one message. A smaller range is
     /// deleted key by key, which costs less than rewriting the pages at its ends.
     pub range_delete_entries: u64,
+    /// Bytes a second that are read and written to bring old blocks under a new data key; 0 pauses that.
+    pub key_rewrite_rate: u64,
     /// The keys of an encrypted store; `None` for a plain one. A store is one or the other from its creation.
     pub encryption: Option<Encryption>,
     pub(crate) tree: TreeSettings,
@@ -81,13 +83,14 @@ impl Default for Options {
             transaction_memory_bytes: 0,
             transaction_bytes: 0,
             range_delete_entries: 1_000,
+            key_rewrite_rate: 16 << 20,
             encryption: None,
             tree: TreeSettings::default(),
         }
     }
 }
 
-const KNOWN: &str = "cache, bufferBudget, logBudget, checkpointPeriod (seconds), directIo (auto, on, off), growthSize, mergeThreads, scanThreads, partitionSize, rangeDeleteEntries, transactionLimit, transactionMemory, logCompression, \
+const KNOWN: &str = "cache, bufferBudget, logBudget, checkpointPeriod (seconds), directIo (auto, on, off), growthSize, keyRewriteRate (bytes a second), mergeThreads, scanThreads, partitionSize, rangeDeleteEntries, transactionLimit, transactionMemory, logCompression, \
                      compression, runCompression, pageSize, leafSize, fanout, bufferPercent, runSize, filterBits, leafFilterBits, largeValueSize";
 
 impl Options {
@@ -143,6 +146,11 @@ impl Options {
                     let range = 64 << 10..=1 << 30;
                     let size = parse_size("growthSize", value, range, "a size from 64KB to 1GB")?;
                     self.growth_bytes = size as u64;
+                }
+                "keyRewriteRate" => {
+                    let expected = "a size from 0 to 1GB";
+                    self.key_rewrite_rate =
+                        parse_size("keyRewriteRate", value, 0..=1 << 30, expected)? as u64;
                 }
                 "mergeThreads" => self.merge_threads = parse_threads("mergeThreads", value)?,
                 "scanThreads" => self.scan_threads = parse_threads("scanThreads", value)?,

@@ -85,6 +85,9 @@ pub(crate) fn open(
         }
         Some(state) => recover(&store, folder, &state, log_options, &mut tasks)?,
     }
+    if store.key_rewriting.begin() {
+        tasks.start("betree-keys", |store| store.key_rewriting.step())?;
+    }
     tasks.start_checkpointer()?;
     tasks.start_scan_helpers()?;
     let tasks = tasks.tasks;

@@ -7,7 +7,7 @@
 //!  store        ------------------------------------------------------------
 //!  commits      Committer -> BackPressure -> Checkpointer, FlushScheduler
 //!  background   FlushScheduler -> PartialFlushes, RangeDeleteApplier, AgedBuffers -> BufferFlusher
-//!               Maintenance -> Checkpointer, MemorySharing, SpaceReturn      Compaction
+//!               Maintenance -> Checkpointer, MemorySharing, SpaceReturn      Compaction   KeyRewriting
 //!  state        TreeRegistry  CommitGate  Visibility  LargeCommits  WriteBuffers  Backlog  FlushMonitor
 //!  below        Blocks (page cache and data file)  LiveOptions  Counters
 //! ```
@@ -17,6 +17,7 @@ pub(crate) mod settings;
 use std::sync::Arc;
 
 use pando_environment::Environment;
+use pando_environment::sync::Mutex;
 use pando_storage::SpillSpace;
 
 use crate::background::back_pressure::BackPressure;
@@ -28,6 +29,7 @@ use crate::background::compaction::Compaction;
 use crate::background::dropped_trees::DroppedTrees;
 use crate::background::flush_monitor::FlushMonitor;
 use crate::background::flush_scheduler::FlushScheduler;
+use crate::background::key_rewriting::{KeyRewriting, Progress};
 use crate::background::maintenance::Maintenance;
 use crate::background::memory_sharing::MemorySharing;
 use crate::background::partial_flush::{Idle, PartialFlushes};
@@ -67,6 +69,7 @@ pub(crate) struct Store {
     pub(crate) back_pressure: Arc<BackPressure>,
     pub(crate) maintenance: Maintenance,
     pub(crate) compaction: Compaction,
+    pub(crate) key_rewriting: KeyRewriting,
     pub(crate) committer: Committer,
 }
 
@@ -169,6 +172,10 @@ impl Store {
         });
         let compaction =
             part!(Compaction { blocks, trees, gate, flusher, partial_flushes, range_delete_applier });
+        let key_rewriting = part!(KeyRewriting {
+            options, blocks, trees, gate, buffers, checkpointer, counters;
+            progress: Progress::default(); work: Mutex::default()
+        });
         let committer = part!(Committer {
             environment,
             runs_by_itself,
@@ -209,6 +216,7 @@ impl Store {
             back_pressure,
             maintenance,
             compaction,
+            key_rewriting,
             committer,
         }
     }

@@ -9,6 +9,7 @@ use pando_query::filter::Filter;
 use crate::arguments::is_generic;
 use crate::context::Context;
 use crate::diagnostic::idle_session::session_document;
+use crate::diagnostic::key_rewriting::KeyRewriting;
 use crate::operations::{Surroundings, connection_document, cursor_document};
 use crate::{CommandError, Request};
 
@@ -96,6 +97,9 @@ impl WantedOperations {
             .filter(|connection| self.idle_connections || connection.running.is_some())
             .map(|connection| connection_document(connection, &surroundings));
         let mut documents: Vec<RawDocumentBuf> = wanted.collect();
+        if own.is_none() {
+            documents.extend(KeyRewriting::of(context).and_then(|work| work.operation(surroundings.host)));
+        }
         if self.idle_cursors {
             let mut idle = shared.cursors.idle();
             idle.retain(|cursor| own.is_none_or(|login| cursor.is_of(&login.user)));

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use bson::doc;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use pandodb::{DataKeys, rotate_keys};
 use serde_json::json;
@@ -11,16 +12,21 @@ use serde_json::json;
 use super::encryption_arguments::{NEW, OF_STORE};
 use super::failure::UsageError;
 use super::output::print_line;
-use super::target_arguments::{json_argument, required};
+use super::target_arguments::{json_argument, required, store_arguments, target_of};
+use crate::amounts::bytes_text;
+use crate::transfer::run_command;
 
 const EXAMPLES: &str = "Examples:
   pando key rotate --data ./data --encryption-key-file old.key --new-encryption-key-file new.key
       the store opens with new.key from now on, and with old.key no more
   pando key rotate --data ./data --encryption-key-file my.key --new-data-key
       the same master key; blocks and log records that are written from now on are sealed under a new data key
+  pando key status --uri mongodb://127.0.0.1:27017
+      how many data keys there are, and how far the server is with rewriting older blocks
 
-No server may have the folder open. No block is rewritten, so that a rotation takes a moment. Backups that were made before
-still take the key that they were made with. To have every block under a new data key, copy the store with 'pando copy'.
+No server may have the folder open during a rotation, which takes a moment. The next server rewrites what older data keys have
+sealed, in the background, and forgets these keys at the end. Backups that were made before still take the key that they were
+made with.
 
 Exit codes: 0 done; 1 an error, and the message says what; 2 a wrong command line.";
 
@@ -49,12 +55,20 @@ pub(super) fn command() -> Command {
                 )
                 .arg(json_argument()),
         )
+        .subcommand(
+            Command::new("status")
+                .about("Tell the data keys of a store, and how far its rewriting under the newest one is")
+                .args(store_arguments())
+                .args(OF_STORE.arguments("the data folder"))
+                .arg(json_argument()),
+        )
         .after_help(EXAMPLES)
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     match matches.subcommand() {
         Some(("rotate", matches)) => rotate(matches),
+        Some(("status", matches)) => status(matches),
         other => unreachable!("clap lets no other subcommand through: {other:?}"),
     }
 }
@@ -80,6 +94,38 @@ fn rotate(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
             "{} opens with {}; it has {keys} data keys",
             folder.display(),
             new.unwrap_or(old).source.describe()
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn status(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
+    let reply = run_command(&target_of(matches)?, "admin", doc! { "serverStatus": 1 })?;
+    let security = reply.get_document("security");
+    let Ok(section) = security.and_then(|security| security.get_document("encryptionAtRest")) else {
+        return Err("the store is not encrypted; 'pando copy' makes an encrypted one of it".into());
+    };
+    let rewriting = section.get_document("rewriting")?;
+    let figure = |name: &str| u64::try_from(rewriting.get_i64(name).unwrap_or(0)).unwrap_or(0);
+    let (keys, phase) = (section.get_i64("dataKeys")?, rewriting.get_str("phase")?);
+    let (done, total, rewritten) = (figure("doneBytes"), figure("totalBytes"), figure("rewrittenBytes"));
+    if matches.get_flag("json") {
+        print_line!(
+            "{}",
+            json!({
+                "dataKeys": keys, "phase": phase, "passes": figure("passes"), "doneBytes": done, "totalBytes": total,
+                "rewrittenBytes": rewritten, "damaged": figure("damaged"), "failures": figure("failures"),
+            })
+        );
+    } else if phase == "none" {
+        print_line!("{keys} data keys; nothing is to be rewritten");
+    } else {
+        print_line!(
+            "{keys} data keys; {phase}: pass {}, {} of {} looked at, {} rewritten",
+            figure("passes"),
+            bytes_text(done.min(total)),
+            bytes_text(total),
+            bytes_text(rewritten)
         );
     }
     Ok(ExitCode::SUCCESS)

@@ -21,7 +21,7 @@
 
 use pando_environment::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use pando_environment::sync::{Mutex, MutexGuard};
 use pando_environment::{Clock, Monotonic};
@@ -47,7 +47,7 @@ use crate::tree::node::{Child, NodeSlot};
 use crate::tree::registry::TreeRegistry;
 use crate::tree::tree_blocks::Blocks;
 use crate::tree::tree_state::Tree;
-use crate::tree::view::TreeView;
+use crate::tree::view::{TreeVersion, TreeView};
 
 /// The catalog belongs to no tree.
 const NO_TREE: TreeId = TreeId::new(0);
@@ -458,6 +458,21 @@ impl Checkpointer {
         self.gate.log().release_before(outcome.log_keep_from)?;
         self.large.forget_before(image.from);
         Ok(())
+    }
+
+    /// The versions of trees that readers may still hold, but for the newest ones of live trees.
+    pub(crate) fn versions_of_readers(&self) -> Vec<Weak<TreeVersion>> {
+        let mut versions = Vec::new();
+        // No checkpoint puts a tree into the graveyard meanwhile.
+        let last = self.state.last.lock();
+        for tree in self.trees.in_order().iter().chain(&last.graveyard) {
+            let installed = tree.installed.lock();
+            versions.extend(installed.older_versions());
+            if tree.is_dropped() {
+                versions.push(Arc::downgrade(&tree.view().version));
+            }
+        }
+        versions
     }
 
     /// Frees replaced blocks whose readers are gone.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pando_environment::sync::atomic::{AtomicBool, Ordering};
 
-use super::relocation::{MoveLimits, relocate};
+use super::relocation::{Chosen, MoveLimits, relocate};
 use super::write_buffers::WriteBuffers;
 use crate::counters::Counters;
 use crate::error::BetreeError;
@@ -94,8 +94,9 @@ impl SpaceReturn {
             if !tree.is_dropped()
                 && let Some(_flushing) = tree.try_lock_flush()
             {
-                let limits = MoveLimits { ceiling, bytes: MOVE_BYTES - moved };
-                moved += relocate(&self.blocks, &tree, limits)?;
+                let chosen = Chosen::Beyond(ceiling);
+                let limits = MoveLimits { chosen, bytes: MOVE_BYTES - moved, from: b"" };
+                moved += relocate(&self.blocks, &tree, limits)?.moved;
             }
         }
         Ok(moved)

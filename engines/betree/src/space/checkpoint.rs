@@ -67,6 +67,14 @@ impl DurableState {
         &self.used
     }
 
+    /// See [`BlockStore::has_left_behind`].
+    pub(super) fn has_left_behind(&self, store: &BlockStore, generation: Generation, lsn: Lsn) -> bool {
+        let newest = (self.superblock.generation, self.superblock.log_position);
+        let is_past = |(of, log): (Generation, LogPosition)| of > generation && log.lsn() > lsn;
+        let mut map = self.root.iter().chain(self.map.pointers());
+        is_past(newest) && self.older.is_some_and(is_past) && !map.any(|pointer| store.is_outdated(pointer))
+    }
+
     /// The extents of the space map's own blocks.
     pub(super) fn map_extents(&self) -> Vec<Extent> {
         extents_of(self.root.iter().chain(self.map.pointers()))
@@ -168,7 +176,8 @@ impl<'a> Checkpoint<'a> {
         let delta_bytes = space_map::delta_bytes_max(trees.added(), trees.removed(), 4);
         let mut written = Vec::new();
         let is_in_the_way = self.store.allocator().lock().reaches_beyond_ceiling(&durable.map_extents());
-        let result = if durable.map.wants_snapshot(delta_bytes) || is_in_the_way {
+        let is_outdated = durable.map.pointers().any(|pointer| self.store.is_outdated(pointer));
+        let result = if durable.map.wants_snapshot(delta_bytes) || is_in_the_way || is_outdated {
             self.write_snapshot(durable, trees, &mut written)
         } else {
             self.write_delta(durable, trees, delta_bytes, &mut written)

@@ -57,10 +57,18 @@ pub(crate) fn statistics(store: &Store) -> Statistics {
         ("data.returned_bytes", &counters.returned_bytes),
         ("data.moved_bytes", &counters.moved_bytes),
         ("data.failed_returns", &counters.failed_returns),
+        ("encryption.rewritten_bytes", &counters.rewritten_bytes),
+        ("encryption.failed_rewrites", &counters.failed_rewrites),
         ("recovery.records", &counters.replayed_records),
         ("recovery.writes", &counters.replayed_writes),
     ] {
         figures.set(name, counter.get());
+    }
+    if let Some(vault) = store.blocks.store().vault() {
+        figures.set("encryption.data_keys", vault.data_keys().len() as u64);
+        for (name, figure) in store.key_rewriting.figures() {
+            figures.set(name, figure);
+        }
     }
     add_memory(store, &mut figures);
     add_devices(store, &mut figures);

@@ -8,11 +8,12 @@ use crate::space::{BlockStore, SpaceError};
 use crate::store::Store;
 
 /// The options that can be changed while the store is open.
-const CHANGEABLE: [&str; 7] = [
+const CHANGEABLE: [&str; 8] = [
     "bufferBudget",
     "cache",
     "checkpointPeriod",
     "directIo",
+    "keyRewriteRate",
     "logBudget",
     "transactionLimit",
     "transactionMemory",
@@ -33,6 +34,7 @@ pub(crate) fn settings(store: &Store) -> Vec<(&'static str, String)> {
             DirectIo::On => "on".to_owned(),
             DirectIo::Off => "off".to_owned(),
         },
+        "keyRewriteRate" => options.key_rewrite_rate.to_string(),
         "transactionLimit" => match options.transaction_bytes {
             0 => "auto".to_owned(),
             bytes => bytes.to_string(),
@@ -50,7 +52,7 @@ pub(crate) fn settings(store: &Store) -> Vec<(&'static str, String)> {
 pub(crate) fn change_settings(store: &Store, changes: &[(&str, &str)]) -> Result<(), BetreeError> {
     store.gate.check_open()?;
     if let Some((name, _)) = changes.iter().find(|(name, _)| !CHANGEABLE.contains(name)) {
-        let known = "bufferBudget, cache, checkpointPeriod (seconds), directIo (auto, on, off), logBudget, transactionLimit, transactionMemory";
+        let known = "bufferBudget, cache, checkpointPeriod (seconds), directIo (auto, on, off), keyRewriteRate, logBudget, transactionLimit, transactionMemory";
         return Err(BetreeError::UnknownOption { name: (*name).to_owned(), known });
     }
     let _turn = store.options.lock();

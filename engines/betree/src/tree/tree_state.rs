@@ -94,6 +94,11 @@ impl Installed {
         !self.retired.is_empty()
     }
 
+    /// The versions that have been replaced, and that a reader may still hold.
+    pub(crate) fn older_versions(&self) -> impl Iterator<Item = Weak<TreeVersion>> + '_ {
+        self.retired.iter().map(|retired| Weak::clone(&retired.version))
+    }
+
     /// Takes blocks, grouped by owner, out of the view; `version` is the last that has them.
     pub(crate) fn retire(&mut self, version: &Arc<TreeVersion>, owners: &[Vec<Pointer>]) {
         let mut extents = Vec::new();

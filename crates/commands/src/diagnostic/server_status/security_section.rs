@@ -1,10 +1,11 @@
-//! The sections `security`, about logins and the certificate of the server, and `transportSecurity`, about
+//! The sections `security`, about logins, the certificate of the server and data keys, and `transportSecurity`, about
 //! the versions of TLS that clients speak.
 
 use pando_document::DocumentWriter;
 
 use crate::access::{LOGIN_MECHANISMS, PlainLogins};
 use crate::context::Context;
+use crate::diagnostic::key_rewriting::KeyRewriting;
 use crate::diagnostic::statistics_document::whole_number;
 use crate::server_counters::Figure;
 
@@ -38,6 +39,9 @@ pub(super) fn write_security(context: &Context<'_>, reply: &mut DocumentWriter<'
     if let Some(certificate) = certificates.and_then(|certificates| certificates.own()) {
         security.append_str("SSLServerSubjectName", &certificate.subject);
         security.append_date_time("SSLServerCertificateExpirationDate", certificate.valid_to_ms);
+    }
+    if let Some(rewriting) = KeyRewriting::of(context) {
+        rewriting.write(&mut security);
     }
     security.finish();
 }

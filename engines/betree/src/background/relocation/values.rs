@@ -2,17 +2,16 @@
 //! references.
 //!
 //! The page keeps its length: a reference has as many pieces before and after. Where there is no room before
-//! the ceiling a value stays where it is, to be tried again.
+//! the ceiling a value stays where it is, to be tried again. A value that is chosen by its birth must move.
 
 use bytes::Bytes;
 
-use crate::background::relocation::{Mover, decoded};
+use crate::background::relocation::{Chosen, Mover, decoded};
 use crate::base::{BlockKind, Pointer, extents_of};
 use crate::error::BetreeError;
 use crate::format::content::{Content, LargeReference};
 use crate::format::page::Page;
 use crate::format::page_builder::PageBuilder;
-use crate::space::SpaceError;
 
 /// A page of which some large values have moved.
 pub(crate) struct MovedPage {
@@ -24,7 +23,7 @@ pub(crate) struct MovedPage {
 }
 
 impl Mover<'_> {
-    /// Moves those of a page's large values that lie behind the ceiling, as far as this step goes.
+    /// Moves those of a page's large values that are chosen; by place as far as this step goes.
     pub(crate) fn page_with_values(
         &mut self,
         pointer: &Pointer,
@@ -38,7 +37,7 @@ impl Mover<'_> {
             let mut content = page.content(&entry);
             let reference;
             if let Content::Large(old) = &content
-                && self.reaches_out(old.reach())
+                && self.is_value_chosen(old)
                 && let Some(new) = self.value(old)?
             {
                 reference = new;
@@ -51,6 +50,13 @@ impl Mover<'_> {
         Ok(MovedPage { raw: builder.finish(), reach, moved })
     }
 
+    fn is_value_chosen(&self, value: &LargeReference<&[u8]>) -> bool {
+        match self.limits.chosen {
+            Chosen::Beyond(_) => self.reaches_out(value.reach()),
+            Chosen::BornBy(_) => value.pieces().any(|piece| self.is_chosen(&piece)),
+        }
+    }
+
     /// Writes a value in another place; `None` where there is no room before the ceiling.
     fn value(&mut self, old: &LargeReference<&[u8]>) -> Result<Option<LargeReference<Bytes>>, BetreeError> {
         let store = self.blocks.store();
@@ -59,13 +65,14 @@ impl Mover<'_> {
         let first_written = self.written.len();
         // Piece by piece, as it was written, so a long value needs no long stretch.
         for piece in &before {
-            let mut writer = store.relocation_writer(self.tree.id);
+            let mut writer = self.writer();
             let raw = store.read_block(piece)?;
             writer.append(BlockKind::LargeValue, self.tree.settings().compression, &raw)?;
             let placed = match writer.place() {
-                Err(SpaceError::NoSpace { .. }) => {
+                Err(error) if self.may_stay(&error) => {
                     self.abandon_from(first_written);
-                    self.tried += before.iter().map(|piece| u64::from(piece.disk_length())).sum::<u64>();
+                    self.outcome.read +=
+                        before.iter().map(|piece| u64::from(piece.disk_length())).sum::<u64>();
                     return Ok(None);
                 }
                 placed => placed?,
@@ -74,7 +81,7 @@ impl Mover<'_> {
             self.written.extend(extents_of(&pointers));
             after.extend(pointers);
         }
-        self.moved += after.iter().map(|piece| u64::from(piece.disk_length())).sum::<u64>();
+        self.outcome.moved += after.iter().map(|piece| u64::from(piece.disk_length())).sum::<u64>();
         self.replaced.push(before);
         Ok(Some(LargeReference::of_pieces(&after)))
     }
