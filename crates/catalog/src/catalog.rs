@@ -352,20 +352,22 @@ impl Catalog {
         Ok(alone.collection)
     }
 
-    /// Replaces a collection's options.
-    pub fn set_options(
+    /// Changes a collection's options. `change` gets the collection as it is while no other changes it, so
+    /// that of two changes at once none is lost. It must not change a collection itself.
+    pub fn change_options<E: From<CatalogError>>(
         &self,
         namespace: &Namespace,
-        options: RawDocumentBuf,
         operation: &Operation,
-    ) -> Result<(), CatalogError> {
+        change: impl FnOnce(&Collection) -> Result<RawDocumentBuf, E>,
+    ) -> Result<(), E> {
         let alone = self.exclusive(namespace, operation)?;
+        let options = change(&alone.collection)?;
         let layout = Layout::of_options(&options);
         // An older program made no heaps of collections that called themselves capped.
         let is_old = alone.collection.layout().is_by_id() && layout == Ok(Layout::Heap);
         assert!(is_old || layout.as_ref() == Ok(alone.collection.layout()), "a layout never changes");
         let parts = Parts { options, ..alone.collection.parts() };
-        self.replace(parts)
+        Ok(self.replace(parts)?)
     }
 
     /// Ends all index builds of a collection, as [`drop_index`](Catalog::drop_index) does.
@@ -408,18 +410,34 @@ impl Catalog {
     }
 
     /// Replaces an index's specification by one that means the same tree (hidden or not, another expiry).
-    pub fn set_index_specification(
+    /// `change` gets the index as it is while no other changes it, as for
+    /// [`change_options`](Catalog::change_options).
+    pub fn change_index_specification<E: From<CatalogError>>(
         &self,
         namespace: &Namespace,
         name: &str,
-        specification: RawDocumentBuf,
         operation: &Operation,
-    ) -> Result<(), CatalogError> {
+        change: impl FnOnce(&Index) -> Result<RawDocumentBuf, E>,
+    ) -> Result<(), E> {
         let alone = self.exclusive(namespace, operation)?;
+        let index = alone.collection.index(name);
+        let index = index.ok_or_else(|| CatalogError::IndexNotFound { name: name.to_owned() })?;
+        let specification = change(index)?;
+        Ok(self.replace_specification(&alone, index, specification)?)
+    }
+
+    fn replace_specification(
+        &self,
+        alone: &Exclusive,
+        have: &Arc<Index>,
+        specification: RawDocumentBuf,
+    ) -> Result<(), CatalogError> {
+        if *have.specification() == specification {
+            return Ok(());
+        }
         let mut parts = alone.collection.parts();
-        let at = parts.indexes.iter().position(|index| index.name() == name);
-        let at = at.ok_or_else(|| CatalogError::IndexNotFound { name: name.to_owned() })?;
-        let have = &parts.indexes[at];
+        let at = parts.indexes.iter().position(|index| Arc::ptr_eq(index, have));
+        let at = at.ok_or_else(|| CatalogError::IndexNotFound { name: have.name().to_owned() })?;
         let now = have.describe();
         let mut description = self.describe_index(&specification)?;
         assert_eq!(description.fields, now.fields, "a new specification of an index has the same key");
@@ -439,34 +457,41 @@ impl Catalog {
         self.replace(parts)
     }
 
-    /// Replaces a collection's options, and gives the tree of its documents the settings in them.
-    pub fn change_settings(
+    /// [Changes](Catalog::change_options) a collection's options, and gives the tree of its documents the
+    /// settings in them.
+    pub fn change_settings<E: From<CatalogError>>(
         &self,
         namespace: &Namespace,
-        options: RawDocumentBuf,
         operation: &Operation,
-    ) -> Result<(), CatalogError> {
-        let tree = self.existing(namespace)?.primary_tree();
-        let settings = tree_options(&options, self.engine().name())?;
-        self.engine().change_tree_options(tree, &settings)?;
-        self.set_options(namespace, options, operation)
+        change: impl FnOnce(&Collection) -> Result<RawDocumentBuf, E>,
+    ) -> Result<(), E> {
+        self.change_options(namespace, operation, |collection| {
+            let options = change(collection)?;
+            self.lay_out(collection.primary_tree(), &options)?;
+            Ok(options)
+        })
     }
 
-    /// Replaces an index's specification by one that means the same tree, and gives the tree the settings in
-    /// it.
-    pub fn change_index_settings(
+    /// Gives a tree the settings in options or in a specification.
+    fn lay_out(&self, tree: TreeId, options: &RawDocument) -> Result<(), CatalogError> {
+        let settings = tree_options(options, self.engine().name())?;
+        Ok(self.engine().change_tree_options(tree, &settings)?)
+    }
+
+    /// [Changes](Catalog::change_index_specification) an index's specification, and gives the tree the
+    /// settings in it.
+    pub fn change_index_settings<E: From<CatalogError>>(
         &self,
         namespace: &Namespace,
         name: &str,
-        specification: RawDocumentBuf,
         operation: &Operation,
-    ) -> Result<(), CatalogError> {
-        let collection = self.existing(namespace)?;
-        let index = collection.index(name);
-        let index = index.ok_or_else(|| CatalogError::IndexNotFound { name: name.to_owned() })?;
-        let settings = tree_options(&specification, self.engine().name())?;
-        self.engine().change_tree_options(index.tree(), &settings)?;
-        self.set_index_specification(namespace, name, specification, operation)
+        change: impl FnOnce(&Index) -> Result<RawDocumentBuf, E>,
+    ) -> Result<(), E> {
+        self.change_index_specification(namespace, name, operation, |index| {
+            let specification = change(index)?;
+            self.lay_out(index.tree(), &specification)?;
+            Ok(specification)
+        })
     }
 
     /// Commits and shows a new description of a collection whose latch the caller holds alone.

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use counted::{engines, index, namespace, small_options};
 use pando_betree::Betree;
 use pando_catalog::{
-    Begin, BlockingMode, Caller, CappedCopy, Catalog, Collection, Direction, Durability, KeyRange, Operation,
-    SharedEngine, TakenName, Transaction, WriteTransaction, verify_collection,
+    Begin, BlockingMode, Caller, CappedCopy, Catalog, CatalogError, Collection, Direction, Durability,
+    KeyRange, Operation, SharedEngine, TakenName, Transaction, WriteTransaction, verify_collection,
 };
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_environment::{Environment, Random, SeededRandom};
@@ -243,7 +243,9 @@ fn lowered_limits_hold_after_the_next_insert_and_older_programs_refuse_the_colle
             insert(&catalog, &document(id, 100), Durability::None);
         }
         let smaller = doc! { "capped": true, "size": 100_000, "max": 7 }.to_raw();
-        catalog.set_options(&namespace(NAME), smaller, &Operation::default()).unwrap();
+        catalog
+            .change_options(&namespace(NAME), &Operation::default(), |_| Ok::<_, CatalogError>(smaller))
+            .unwrap();
         assert_eq!(contents_now(&catalog).0.len(), 50, "{name}");
         insert(&catalog, &document(50, 100), Durability::None);
         assert_eq!(contents_now(&catalog).0, (44..=50).collect::<Vec<_>>(), "{name}");

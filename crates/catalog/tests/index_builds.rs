@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hooked_engine::HookedEngine;
 use pando_catalog::index_kind::OrdinaryIndexes;
 use pando_catalog::{
-    Begin, BlockingMode, BuildEnd, Caller, Catalog, CatalogError, Durability, IndexDescription, Interruption,
-    Multikey, Namespace, Operation, QueryMemory, ScratchSpace, Uniqueness, WriteError,
+    Begin, BlockingMode, BuildEnd, Caller, Catalog, CatalogError, Durability, Index, IndexDescription,
+    Interruption, Multikey, Namespace, Operation, QueryMemory, ScratchSpace, Uniqueness, WriteError,
 };
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
 use pando_environment::{Environment, SeededRandom};
@@ -335,12 +335,71 @@ fn a_prepared_index_that_is_dropped_or_changed_does_not_become_unique() {
                 return;
             }
             let plain = doc! { "v": 2, "key": { "u": 1 }, "name": "u_1" };
-            inside.set_index_specification(&namespace(), "u_1", plain.to_raw(), &operation).unwrap();
+            let plain = |_: &Index| Ok::<_, CatalogError>(plain.to_raw());
+            inside.change_index_specification(&namespace(), "u_1", &operation, plain).unwrap();
         });
         let ended = convert(&catalog);
         assert!(matches!(ended, Err(CatalogError::IndexBuildEnded { .. })), "{ended:?}");
         assert_eq!(assert_sound(&catalog, changes), 500);
     }
+}
+
+#[test]
+fn a_conversion_whose_commit_fails_leaves_the_prepared_index() {
+    let (engine, catalog) = filled(500);
+    catalog.create_indexes(&namespace(), vec![prepared()], &Operation::default()).unwrap();
+    let trees = engine.tree_names();
+    engine.refuse_the_next_change_of_the_catalog();
+    let failed = convert(&catalog);
+    assert!(matches!(failed, Err(CatalogError::Storage(_))), "{failed:?}");
+    assert!(!engine.refuses(), "a commit was refused");
+    // The catalog names the tree of the old index: that is the one which stays.
+    assert_eq!(engine.tree_names(), trees);
+    for catalog in [&catalog, &Arc::new(Catalog::open(engine.as_engine()).unwrap())] {
+        assert_eq!(assert_sound(catalog, 1), 500);
+        let collection = catalog.collection(namespace().database(), namespace().collection()).unwrap();
+        assert_eq!(collection.index("u_1").unwrap().uniqueness(), Uniqueness::Prepared);
+        assert!(insert(catalog, &doc! { "_id": 2_000, "u": 3 }).is_err());
+    }
+    convert(&catalog).unwrap();
+    assert_eq!(assert_sound(&Catalog::open(engine.as_engine()).unwrap(), 1), 500);
+}
+
+/// Each change is made of what the one before has left, also where threads begin at once.
+#[test]
+fn changes_at_once_lose_none() {
+    const EACH: i32 = 200;
+    let (_engine, catalog) = filled(3);
+    catalog.create_indexes(&namespace(), vec![prepared()], &Operation::default()).unwrap();
+    let count = |document: &RawDocument| match document.get("count").unwrap() {
+        Some(RawValue::Int32(count)) => count,
+        _ => 0,
+    };
+    let changer = |catalog: &Catalog| {
+        for _ in 0..EACH {
+            let operation = Operation::default();
+            let changed = catalog.change_options(&namespace(), &operation, |collection| {
+                let mut options = Document::from_raw(collection.options()).unwrap();
+                options.insert("count", Value::Int32(count(collection.options()) + 1));
+                Ok::<_, CatalogError>(options.to_raw())
+            });
+            changed.unwrap();
+            let changed = catalog.change_index_specification(&namespace(), "u_1", &operation, |index| {
+                let mut specification = Document::from_raw(index.specification()).unwrap();
+                specification.insert("count", Value::Int32(count(index.specification()) + 1));
+                Ok::<_, CatalogError>(specification.to_raw())
+            });
+            changed.unwrap();
+        }
+    };
+    std::thread::scope(|threads| {
+        for _ in 0..3 {
+            threads.spawn(|| changer(&catalog));
+        }
+    });
+    let collection = catalog.collection(namespace().database(), namespace().collection()).unwrap();
+    assert_eq!(count(collection.options()), 3 * EACH);
+    assert_eq!(count(collection.index("u_1").unwrap().specification()), 3 * EACH);
 }
 
 #[test]

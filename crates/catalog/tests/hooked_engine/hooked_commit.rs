@@ -1,14 +1,34 @@
-//! A transaction that calls the test back as soon as its commit is visible, before its caller knows.
+//! A transaction that calls the test back as soon as its commit is visible, before its caller knows. Or one
+//! whose commit fails, as on a full disk, if it writes to a tree.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pando_catalog::{CommitReceipt, Durability, Estimate, StorageError, Transaction};
 use pando_storage::{
-    Batch, BatchLimits, BlockingMode, Bytes, Claim, Direction, KeyRange, Merge, Savepoint, ScanEnd,
-    SnapshotTimestamp, TreeId,
+    Batch, BatchLimits, BlockingMode, Bytes, Claim, Direction, ErrorKind, KeyRange, Merge, Savepoint,
+    ScanEnd, SnapshotTimestamp, TreeId,
 };
 
 pub struct HookedCommit {
     pub inner: Box<dyn Transaction>,
-    pub hook: super::Hook,
+    pub hook: CommitHook,
+}
+
+/// The time at which the test interferes.
+pub enum CommitHook {
+    /// The commit is visible.
+    Behind(super::Hook),
+    /// The commit fails, if it writes to this tree and no other one has failed.
+    Refuse { tree: TreeId, is_armed: Arc<AtomicBool>, writes: bool },
+}
+
+impl HookedCommit {
+    fn note(&mut self, written: TreeId) {
+        if let CommitHook::Refuse { tree, writes, .. } = &mut self.hook {
+            *writes |= *tree == written;
+        }
+    }
 }
 
 impl Transaction for HookedCommit {
@@ -21,10 +41,12 @@ impl Transaction for HookedCommit {
     }
 
     fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
+        self.note(tree);
         self.inner.put(tree, key, value)
     }
 
     fn delete(&mut self, tree: TreeId, key: &[u8]) -> Result<(), StorageError> {
+        self.note(tree);
         self.inner.delete(tree, key)
     }
 
@@ -73,9 +95,18 @@ impl Transaction for HookedCommit {
     }
 
     fn commit(self: Box<Self>, durability: Durability) -> Result<CommitReceipt, StorageError> {
-        let receipt = self.inner.commit(durability)?;
-        (self.hook)();
-        Ok(receipt)
+        match self.hook {
+            CommitHook::Refuse { writes: true, is_armed, .. } if is_armed.swap(false, Ordering::SeqCst) => {
+                self.inner.rollback();
+                Err(StorageError::new(ErrorKind::Io, "no space is left, says the test"))
+            }
+            CommitHook::Refuse { .. } => self.inner.commit(durability),
+            CommitHook::Behind(hook) => {
+                let receipt = self.inner.commit(durability)?;
+                hook();
+                Ok(receipt)
+            }
+        }
     }
 
     fn rollback(self: Box<Self>) {

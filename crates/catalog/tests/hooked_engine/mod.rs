@@ -1,13 +1,14 @@
 //! An engine that calls the test back in the middle of an index build: when the documents have been read,
 //! before their entries are loaded. Or as soon as a commit is visible ([`hooked_commit`]). It counts the
-//! memory that it lends.
+//! memory that it lends, and can refuse a commit of the catalog.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 mod hooked_commit;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use hooked_commit::HookedCommit;
+use hooked_commit::{CommitHook, HookedCommit};
 use pando_catalog::{
     Begin, CommitReceipt, Durability, DurabilityWaker, Engine, Estimate, LiveTransaction, SharedEngine,
     Statistics, StorageError, Transaction, TreeOptions,
@@ -26,6 +27,8 @@ pub struct HookedEngine {
     inner: MemoryEngine,
     hook: Mutex<Option<Hook>>,
     commit_hook: Mutex<Option<Hook>>,
+    /// The next commit to the catalog fails.
+    refuses: Arc<AtomicBool>,
     lent: MemoryAccount,
 }
 
@@ -35,6 +38,7 @@ impl HookedEngine {
             inner: MemoryEngine::new(&Environment::real()),
             hook: Mutex::new(None),
             commit_hook: Mutex::new(None),
+            refuses: Arc::default(),
             lent: MemoryAccount::default(),
         })
     }
@@ -56,6 +60,16 @@ impl HookedEngine {
     /// Has something done as soon as the commit of the transaction that begins next is visible.
     pub fn behind_the_next_commit(&self, hook: impl FnOnce() + Send + 'static) {
         *self.commit_hook.lock() = Some(Box::new(hook));
+    }
+
+    /// Has the next commit fail that changes a description in the catalog.
+    pub fn refuse_the_next_change_of_the_catalog(&self) {
+        self.refuses.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether that commit is still to come.
+    pub fn refuses(&self) -> bool {
+        self.refuses.load(Ordering::SeqCst)
     }
 
     /// The names of all trees but the catalog's.
@@ -106,10 +120,18 @@ impl Engine for HookedEngine {
 
     fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError> {
         let transaction = self.inner.begin(begin)?;
-        Ok(match self.commit_hook.lock().take() {
-            Some(hook) => Box::new(HookedCommit { inner: transaction, hook }),
-            None => transaction,
-        })
+        let hook = match self.commit_hook.lock().take() {
+            Some(hook) => CommitHook::Behind(hook),
+            None if self.refuses() => {
+                let trees = self.inner.list_trees()?;
+                let Some(catalog) = trees.into_iter().find(|tree| tree.name == "catalog") else {
+                    return Ok(transaction);
+                };
+                CommitHook::Refuse { tree: catalog.id, is_armed: Arc::clone(&self.refuses), writes: false }
+            }
+            None => return Ok(transaction),
+        };
+        Ok(Box::new(HookedCommit { inner: transaction, hook }))
     }
 
     fn when_durable(&self, receipt: CommitReceipt, durability: Durability, waker: DurabilityWaker) {

@@ -6,7 +6,7 @@ mod life_change;
 mod unique_conversion;
 
 use pando_catalog::{Collection, Namespace};
-use pando_document::{Document, DocumentWriter, RawDocument, RawValue, Value};
+use pando_document::{Document, DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_query::time_series::BUCKETS_PREFIX;
 
 use self::index_change::{IndexChange, Run};
@@ -50,9 +50,12 @@ impl RuleChange<'_> {
                 }
             })?;
         }
-        let collection = context.catalog().collection(namespace.database(), namespace.collection());
-        let collection = collection
-            .ok_or_else(|| CommandError::failed(ErrorCode::NamespaceNotFound, "ns does not exist"))?;
+        context
+            .catalog()
+            .change_options(namespace, context.operation, |collection| self.options_of(collection))
+    }
+
+    fn options_of(&self, collection: &Collection) -> Result<RawDocumentBuf, CommandError> {
         let mut options = Document::from_raw(collection.options())?;
         let validator = match self.validator {
             Some(validator) if validator.is_empty() => None,
@@ -73,7 +76,7 @@ impl RuleChange<'_> {
                 options.push(name, value);
             }
         }
-        Ok(context.catalog().set_options(namespace, options.to_raw(), context.operation)?)
+        Ok(options.to_raw())
     }
 }
 
@@ -90,8 +93,15 @@ impl LimitsChange {
     }
 
     fn carry_out(&self, context: &Context<'_>, namespace: &Namespace) -> Result<(), CommandError> {
-        let found = context.catalog().collection(namespace.database(), namespace.collection());
-        let Some(collection) = found.filter(|_| self.is_wanted()) else { return Ok(()) };
+        if !self.is_wanted() {
+            return Ok(());
+        }
+        context
+            .catalog()
+            .change_options(namespace, context.operation, |collection| self.options_of(collection))
+    }
+
+    fn options_of(&self, collection: &Collection) -> Result<RawDocumentBuf, CommandError> {
         let mut options = Document::new();
         let had = |name| collection.options().get(name).ok().flatten().and_then(|had| had.as_i64_exact());
         let size = self.size.or(had("size")).unwrap_or(capped_options::BYTES_MAX);
@@ -102,7 +112,7 @@ impl LimitsChange {
                 options.push(name, value.to_owned());
             }
         }
-        Ok(context.catalog().set_options(namespace, options.to_raw(), context.operation)?)
+        Ok(options.to_raw())
     }
 }
 
@@ -179,8 +189,10 @@ impl<'a> Changes<'a> {
             return index.carry_out(context, collection, run, reply);
         }
         if let Some(settings) = self.settings {
-            let options = storage_engine_options::merged(collection.options(), settings)?;
-            context.catalog().change_settings(namespace, options, context.operation)?;
+            context.catalog().change_settings(namespace, context.operation, |collection| {
+                let merged = storage_engine_options::merged(collection.options(), settings);
+                merged.map_err(CommandError::from)
+            })?;
         }
         self.rule.carry_out(context, namespace)?;
         self.limits.carry_out(context, namespace)?;

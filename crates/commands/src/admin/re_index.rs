@@ -99,15 +99,17 @@ fn change(
     let mut changes = Document::new();
     changes.push(engine, Value::Document(settings.clone()));
     let (namespace, changes) = (collection.namespace(), changes.to_raw());
-    let Some(found) = collection.index(index) else {
-        let options = storage_engine_options::merged(collection.options(), &changes)?;
-        return Ok(context.catalog().change_settings(namespace, options, context.operation)?);
-    };
-    let specification = storage_engine_options::merged(found.specification(), &changes)?;
-    // MongoDB's index on `_id` has no settings, so its normal form has none.
-    let specification = match index {
-        ID_INDEX => specification,
-        _ => normalise(&specification, UnknownOptions::Refused, engine)?.to_raw(),
-    };
-    Ok(context.catalog().change_index_settings(namespace, index, specification, context.operation)?)
+    if collection.index(index).is_none() {
+        return context.catalog().change_settings(namespace, context.operation, |collection| {
+            Ok(storage_engine_options::merged(collection.options(), &changes)?)
+        });
+    }
+    context.catalog().change_index_settings(namespace, index, context.operation, |found| {
+        let specification = storage_engine_options::merged(found.specification(), &changes)?;
+        // MongoDB's index on `_id` has no settings, so its normal form has none.
+        Ok(match index {
+            ID_INDEX => specification,
+            _ => normalise(&specification, UnknownOptions::Refused, engine)?.to_raw(),
+        })
+    })
 }

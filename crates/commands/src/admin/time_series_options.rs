@@ -156,11 +156,12 @@ pub(super) fn make_coarser(
     buckets: &Collection,
     granularity: &str,
 ) -> Result<(), CommandError> {
-    let mut options = Document::from_raw(buckets.options())?;
+    let options = Document::from_raw(buckets.options())?;
     let Some(Value::Document(series)) = options.get("timeseries") else { return Ok(()) };
     let place = |wanted: &str| GRANULARITIES.iter().position(|(name, _)| *name == wanted);
-    let now = place(series.get("granularity").and_then(Value::as_str).unwrap_or("seconds"));
-    let (Some(now), Some(wanted)) = (now, place(granularity)) else { return Ok(()) };
+    let place_of =
+        |series: &Document| place(series.get("granularity").and_then(Value::as_str).unwrap_or("seconds"));
+    let (Some(now), Some(wanted)) = (place_of(series), place(granularity)) else { return Ok(()) };
     if wanted == now {
         return Ok(());
     }
@@ -175,8 +176,18 @@ pub(super) fn make_coarser(
     series.insert("granularity", granularity);
     series.insert("bucketMaxSpanSeconds", i32::try_from(span).map_or(Value::Int64(span), Value::Int32));
     view_definition::replace(context, namespace, &view_of(buckets.namespace(), &series))?;
-    options.insert("timeseries", Value::Document(series));
-    Ok(context.catalog().set_options(buckets.namespace(), options.to_raw(), context.operation)?)
+    context.catalog().change_options(buckets.namespace(), context.operation, |buckets| {
+        let mut options = Document::from_raw(buckets.options())?;
+        let now = match options.get("timeseries") {
+            Some(Value::Document(series)) => place_of(series),
+            _ => None,
+        };
+        // Another request may have made it coarser still.
+        if now < Some(wanted) {
+            options.insert("timeseries", Value::Document(series));
+        }
+        Ok(options.to_raw())
+    })
 }
 
 /// The fields that the stage needs.

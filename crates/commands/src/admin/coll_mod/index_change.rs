@@ -139,15 +139,11 @@ impl<'a> IndexChange<'a> {
             return Err(invalid("TTL indexes are single-field indexes, compound indexes do not support TTL"));
         }
         if let Some(settings) = self.settings {
-            let specification = storage_engine_options::merged(index.specification(), settings)?;
             let engine = context.catalog().engine().name();
-            let specification = normalise(&specification, UnknownOptions::Refused, engine)?;
-            context.catalog().change_index_settings(
-                namespace,
-                index.name(),
-                specification.to_raw(),
-                context.operation,
-            )?;
+            context.catalog().change_index_settings(namespace, index.name(), context.operation, |index| {
+                let specification = storage_engine_options::merged(index.specification(), settings)?;
+                Ok::<_, CommandError>(normalise(&specification, UnknownOptions::Refused, engine)?.to_raw())
+            })?;
         }
         if self.hidden.is_none() && self.expiry.is_none() && step == UniqueStep::Stays {
             return Ok(());
@@ -179,6 +175,21 @@ impl<'a> IndexChange<'a> {
         }
     }
 
+    /// The fields of the specification that change.
+    fn changes_after(&self, before: &Before, step: UniqueStep) -> Document {
+        let mut changes = Document::new();
+        if let Some(hidden) = self.hidden.filter(|hidden| *hidden != before.was_hidden) {
+            changes.push("hidden", Value::Boolean(hidden));
+        }
+        if let Some(seconds) = self.expiry.filter(|seconds| before.expiry != Some(i64::from(*seconds))) {
+            changes.push("expireAfterSeconds", Value::Int32(seconds));
+        }
+        if let UniqueStep::Prepare(prepared) = step {
+            changes.push("prepareUnique", Value::Boolean(prepared));
+        }
+        changes
+    }
+
     /// Changes visibility, expiry and uniqueness in one step, and tells the values before and after.
     fn change_specification(
         &self,
@@ -188,31 +199,31 @@ impl<'a> IndexChange<'a> {
         step: UniqueStep,
         reply: &mut DocumentWriter<'_>,
     ) -> Result<(), CommandError> {
-        let was_hidden = matches!(index.specification().get("hidden")?, Some(value) if value.to_bool());
-        let old_expiry = index.specification().get("expireAfterSeconds")?.map(whole);
-        let hidden = self.hidden.filter(|hidden| *hidden != was_hidden);
-        let expiry = self.expiry.filter(|seconds| old_expiry != Some(i64::from(*seconds)));
-        let mut changes = Document::new();
-        if let Some(hidden) = hidden {
-            changes.push("hidden", Value::Boolean(hidden));
-        }
-        if let Some(seconds) = expiry {
-            changes.push("expireAfterSeconds", Value::Int32(seconds));
-        }
-        if let UniqueStep::Prepare(prepared) = step {
-            changes.push("prepareUnique", Value::Boolean(prepared));
-        }
-        if step == UniqueStep::Convert {
+        let before = if step == UniqueStep::Convert {
+            let before = Before::of(index)?;
+            let changes = self.changes_after(&before, step);
             unique_conversion::carry_out(context, namespace, index.name(), &changes)?;
-        } else if !changes.is_empty() {
-            let specification = changed(context, index.specification(), &changes)?;
-            context.catalog().set_index_specification(
+            before
+        } else {
+            let mut before = Before::of(index)?;
+            context.catalog().change_index_specification(
                 namespace,
                 index.name(),
-                specification.to_raw(),
                 context.operation,
+                |index| {
+                    // Another request may have changed it since it was found.
+                    before = Before::of(index)?;
+                    let changes = self.changes_after(&before, UniqueStep::of(self, index)?);
+                    match changes.is_empty() {
+                        true => Ok::<_, CommandError>(index.specification().to_owned()),
+                        false => Ok(changed(context, index.specification(), &changes)?.to_raw()),
+                    }
+                },
             )?;
-        }
+            before
+        };
+        let Before { was_hidden, expiry: old_expiry } = before;
+        let hidden = self.hidden.filter(|hidden| *hidden != was_hidden);
         if let Some(seconds) = self.expiry {
             if let Some(old) = old_expiry {
                 reply.append_i64("expireAfterSeconds_old", old);
@@ -232,6 +243,23 @@ impl<'a> IndexChange<'a> {
             UniqueStep::Convert => reply.append("unique_new", RawValue::Boolean(true)),
         }
         Ok(())
+    }
+}
+
+/// Values of an index before a change.
+struct Before {
+    was_hidden: bool,
+    /// Seconds.
+    expiry: Option<i64>,
+}
+
+impl Before {
+    fn of(index: &Index) -> Result<Before, CommandError> {
+        let specification = index.specification();
+        Ok(Before {
+            was_hidden: matches!(specification.get("hidden")?, Some(value) if value.to_bool()),
+            expiry: specification.get("expireAfterSeconds")?.map(whole),
+        })
     }
 }
 

@@ -4,13 +4,13 @@
 //! reads look for buckets only grows, and it grows before that of inserts does.
 
 use pando_catalog::{Collection, Namespace};
-use pando_document::{Document, RawValue, Value};
+use pando_document::{Document, RawDocumentBuf, RawValue, Value};
 
 use super::invalid;
+use crate::CommandError;
 use crate::admin::time_series_options;
 use crate::arguments::{Argument, Arguments, whole};
 use crate::context::Context;
-use crate::{CommandError, ErrorCode};
 
 const EXPIRY: &str = "expireAfterSeconds";
 
@@ -124,10 +124,12 @@ impl<'a> LifeChange<'a> {
 impl NewExpiry {
     /// Changes the option of a collection.
     pub(super) fn set_on(self, context: &Context<'_>, namespace: &Namespace) -> Result<(), CommandError> {
-        let found = context.catalog().collection(namespace.database(), namespace.collection());
-        let Some(collection) = found else {
-            return Err(CommandError::failed(ErrorCode::NamespaceNotFound, "ns does not exist"));
-        };
+        context
+            .catalog()
+            .change_options(namespace, context.operation, |collection| self.options_of(collection))
+    }
+
+    fn options_of(self, collection: &Collection) -> Result<RawDocumentBuf, CommandError> {
         let mut had = Document::from_raw(collection.options())?;
         had.remove(EXPIRY);
         let mut options = Document::new();
@@ -147,6 +149,6 @@ impl NewExpiry {
         if !is_series {
             push_expiry(&mut options);
         }
-        Ok(context.catalog().set_options(namespace, options.to_raw(), context.operation)?)
+        Ok(options.to_raw())
     }
 }

@@ -39,21 +39,17 @@ pub(super) fn carry_out(
         collection.ok_or_else(|| CatalogError::CollectionNotFound { namespace: namespace.to_string() })?;
     let index = collection.index(name);
     let index = index.ok_or_else(|| CatalogError::IndexNotFound { name: name.to_owned() })?;
-    let mut specification = changes.clone();
-    specification.push("prepareUnique", Value::Boolean(false));
-    specification.push("unique", Value::Boolean(true));
-    let specification = changed(context, index.specification(), &specification)?;
+    let mut changes = changes.clone();
+    changes.push("prepareUnique", Value::Boolean(false));
+    changes.push("unique", Value::Boolean(true));
     if index.uniqueness() == Uniqueness::Unique {
         // Another request was faster.
-        let specification = specification.to_raw();
-        return Ok(context.catalog().set_index_specification(
-            namespace,
-            name,
-            specification,
-            context.operation,
-        )?);
+        return context.catalog().change_index_specification(namespace, name, context.operation, |index| {
+            Ok(changed(context, index.specification(), &changes)?.to_raw())
+        });
     }
     check(context, &collection, index)?;
+    let specification = changed(context, index.specification(), &changes)?;
     let description = context.catalog().describe_index(&specification.to_raw())?;
     turn.replace(index, description).map_err(|error| match error {
         CatalogError::Write(error) => write_failure(error, &namespace.to_string()),
