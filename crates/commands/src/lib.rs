@@ -60,7 +60,7 @@
 //! admin -> context, cursor_reply, default_concerns, fail_points, generic_arguments, open_load
 //! admin -> rights, sessions, system_profile, validation, views
 //! default_concerns -> generic_arguments
-//! diagnostic -> access, connection, context, fail_points, generic_arguments, operations, profiler
+//! diagnostic -> access, accounts, connection, context, fail_points, generic_arguments, operations, profiler
 //! diagnostic -> server_counters
 //! diagnostic -> cursor_reply, sasl, sessions, snapshot_watch, system_profile, topology_version, validation
 //! session -> access, accounts, connection, connection_transaction, context, generic_arguments

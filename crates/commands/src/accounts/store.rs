@@ -17,6 +17,13 @@ pub(crate) const USERS: &str = "system.users";
 /// The roles that are not built in.
 pub(crate) const ROLES: &str = "system.roles";
 
+/// The version of their schema, which tools read before they carry users and roles.
+pub(crate) const VERSIONS: &str = "system.version";
+/// The document with the version.
+pub(crate) const SCHEMA_KEY: &str = "authSchema";
+/// The version: that of MongoDB since 3.0.
+pub(crate) const SCHEMA_VERSION: i32 = 5;
+
 /// Whether a collection is one of the two.
 pub(crate) fn has(database: &str, collection: &str) -> bool {
     database == DATABASE && matches!(collection, USERS | ROLES)

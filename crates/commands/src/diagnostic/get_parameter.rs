@@ -8,6 +8,7 @@ use super::set_parameter::{
     ATOMIC_STATEMENTS, QUERY_MEMORY, SNAPSHOT_WINDOW, TRANSACTION_LIFETIME, TRANSACTION_WAIT, TTL_ENABLED,
     TTL_SLEEP, parameter_name,
 };
+use crate::accounts::store::SCHEMA_VERSION;
 use crate::context::Context;
 use crate::fail_points::TestCommands;
 use crate::identity::FEATURE_COMPATIBILITY_VERSION;
@@ -15,7 +16,9 @@ use crate::{CommandError, ErrorCode, Request};
 
 /// Whether the server has commands for tests: the suites of drivers ask.
 const TEST_COMMANDS: &str = "enableTestCommands";
-const PARAMETERS: [&str; 2] = [TEST_COMMANDS, "featureCompatibilityVersion"];
+/// The version of the schema of users and roles: mongorestore asks.
+const SCHEMA: &str = "authSchemaVersion";
+const PARAMETERS: [&str; 3] = [SCHEMA, TEST_COMMANDS, "featureCompatibilityVersion"];
 
 /// Answers the parameters that the request names.
 pub(crate) fn run(
@@ -89,6 +92,9 @@ pub(crate) fn run(
 fn write_parameter(context: &Context<'_>, name: &str, reply: &mut DocumentWriter<'_>) {
     if name == TEST_COMMANDS {
         return reply.append_bool(name, context.shared.options.test_commands == TestCommands::On);
+    }
+    if name == SCHEMA {
+        return reply.append_i32(name, SCHEMA_VERSION);
     }
     let mut parameter = reply.document(name);
     parameter.append("version", RawValue::String(FEATURE_COMPATIBILITY_VERSION));

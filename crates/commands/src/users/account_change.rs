@@ -3,14 +3,14 @@
 use pando_catalog::{BlockingMode, CatalogError, Lease, Namespace, StorageError, WriteTransaction};
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, doc};
 
-use crate::accounts::store::{DATABASE, ROLES, USERS};
+use crate::accounts::store::{self, DATABASE, ROLES, SCHEMA_KEY, SCHEMA_VERSION, USERS, VERSIONS};
 use crate::context::Context;
 use crate::error::write_failure;
 use crate::{CommandError, unit_of_work};
 
 /// The change of one document.
 pub(super) struct AccountChange {
-    /// The collection, one of the two.
+    /// The collection: users, roles, or the version of their schema.
     pub collection: &'static str,
     /// The `_id`.
     pub key: String,
@@ -49,10 +49,31 @@ pub(super) fn carry_out<T>(
     let shared = context.shared;
     let _turn = shared.access.turn.lock();
     unit_of_work::run(context, |context| {
-        let (changes, told) = decide(context)?;
+        let (mut changes, told) = decide(context)?;
+        changes.extend(missing_version(context, &changes)?);
         write(context, &changes)?;
         Ok(told)
     })
+}
+
+/// The version of the schema, with the first change after which there are users or roles. Without it
+/// mongorestore takes the accounts for those of an ancient server.
+fn missing_version(
+    context: &Context<'_>,
+    changes: &[AccountChange],
+) -> Result<Option<AccountChange>, CommandError> {
+    if changes.is_empty() || store::document(context.catalog(), VERSIONS, SCHEMA_KEY)?.is_some() {
+        return Ok(None);
+    }
+    let mut version = Document::new();
+    version.push("_id", SCHEMA_KEY);
+    version.push("currentVersion", SCHEMA_VERSION);
+    Ok(Some(AccountChange {
+        collection: VERSIONS,
+        key: SCHEMA_KEY.to_owned(),
+        before: None,
+        after: Some(version),
+    }))
 }
 
 fn write(context: &mut Context<'_>, changes: &[AccountChange]) -> Result<(), CommandError> {
@@ -60,7 +81,7 @@ fn write(context: &mut Context<'_>, changes: &[AccountChange]) -> Result<(), Com
         return Ok(());
     }
     let mut leases = Vec::new();
-    for name in [USERS, ROLES] {
+    for name in [USERS, ROLES, VERSIONS] {
         if changes.iter().any(|change| change.collection == name) {
             leases.push((name, lease(context, name)?));
         }
@@ -106,7 +127,7 @@ fn write_one(
     written.map_err(|error| write_failure(error, lease.full_name()))
 }
 
-/// A collection of users or roles. Created with its index if it is not there.
+/// A collection of users, roles or versions. Created with its index if it is not there.
 fn lease(context: &Context<'_>, name: &'static str) -> Result<Lease, CommandError> {
     let catalog = context.catalog();
     let namespace = Namespace::new(DATABASE, name)?;
@@ -119,12 +140,18 @@ fn lease(context: &Context<'_>, name: &'static str) -> Result<Lease, CommandErro
         Ok(_) | Err(CatalogError::CollectionExists { .. }) => {}
         Err(error) => return Err(error.into()),
     }
-    let field = if name == USERS { "user" } else { "role" };
-    let mut key = Document::new();
-    key.push(field, 1);
-    key.push("db", 1);
-    let index = doc! { "v": 2, "key": key, "name": format!("{field}_1_db_1"), "unique": true };
-    let description = catalog.describe_index(&index.to_raw())?;
-    catalog.create_indexes(&namespace, vec![description], context.operation)?;
+    let field = match name {
+        USERS => Some("user"),
+        ROLES => Some("role"),
+        _ => None,
+    };
+    if let Some(field) = field {
+        let mut key = Document::new();
+        key.push(field, 1);
+        key.push("db", 1);
+        let index = doc! { "v": 2, "key": key, "name": format!("{field}_1_db_1"), "unique": true };
+        let description = catalog.describe_index(&index.to_raw())?;
+        catalog.create_indexes(&namespace, vec![description], context.operation)?;
+    }
     leased()?.ok_or_else(|| CatalogError::CollectionNotFound { namespace: namespace.to_string() }.into())
 }
