@@ -87,6 +87,15 @@ READS.update({
     "explain collStats": lambda c: {"explain": {"collStats": c}},
     "find of two databases": lambda c: {"explain": {"find": c, "$db": OTHER}},
 })
+# Stages that need the right to read and no more: of a collection as READS.
+PLAIN_STAGES = {
+    "$addFields": {"a": 1}, "$bucket": {"groupBy": "$_id", "boundaries": [0, 9], "default": 0}, "$bucketAuto": {"groupBy": "$_id", "buckets": 2},
+    "$count": "n", "$densify": {"field": "t", "range": {"step": 1, "bounds": "full"}}, "$fill": {"output": {"a": {"value": 1}}},
+    "$group": {"_id": 1}, "$limit": 1, "$match": {}, "$project": {"a": 1}, "$redact": "$$KEEP", "$replaceRoot": {"newRoot": "$$ROOT"},
+    "$replaceWith": "$$ROOT", "$sample": {"size": 1}, "$set": {"a": 1}, "$setWindowFields": {"output": {"n": {"$sum": 1}}}, "$skip": 1,
+    "$sort": {"a": 1}, "$sortByCount": "$a", "$unset": "a", "$unwind": "$a", "$facet": {"a": []},
+}
+READS.update({stage: pipeline({stage: value}) for stage, value in PLAIN_STAGES.items()})
 # Of a collection: requests that may change it.
 WRITES = {
     "insert": lambda c: {"insert": c, "documents": [{"_id": 1}]},
@@ -185,6 +194,11 @@ ON_DATABASES = {
     "createUser restricted": {"createUser": "made", "pwd": "x", "roles": ["no such role"], "authenticationRestrictions": [{"clientSource": ["127.0.0.1"]}]},
     "dropUser": {"dropUser": "no such user"},
     "dropAllUsersFromDatabase": None,
+    "dropAllRolesFromDatabase": None,
+    "getnonce": {"getnonce": 1},
+    "authenticate": {"authenticate": 1, "mechanism": "no such mechanism"},
+    "saslStart": {"saslStart": 1, "mechanism": "no such mechanism", "payload": b""},
+    "saslContinue": {"saslContinue": 1, "conversationId": 77, "payload": b""},
     "updateUser password": {"updateUser": "no such user", "pwd": "x"},
     "updateUser custom": {"updateUser": "no such user", "customData": {"a": 1}},
     "updateUser roles": {"updateUser": "no such user", "roles": [{"role": "read", "db": OWN}]},
@@ -251,6 +265,7 @@ ON_ADMIN = {
     "replSetGetConfig": {"replSetGetConfig": 1},
     "replSetGetStatus": {"replSetGetStatus": 1},
     "invalidateUserCache": {"invalidateUserCache": 1},
+    "rotateCertificates": {"rotateCertificates": 1},
     "commitTransaction": {"commitTransaction": 1},
     "abortTransaction": {"abortTransaction": 1},
     "killAllSessions all": {"killAllSessions": []},
@@ -358,7 +373,7 @@ def questions():
     yield "$listSessions all config", "config", {"aggregate": "system.sessions", "pipeline": [{"$listSessions": {"allUsers": True}}], "cursor": {}}
     for name, request in ON_DATABASES.items():
         for database in DATABASES:
-            if name == "dropAllUsersFromDatabase":
+            if name in ("dropAllUsersFromDatabase", "dropAllRolesFromDatabase"):
                 if database == OTHER:
                     yield f"{name} {database}", database, {name: 1}
                 continue

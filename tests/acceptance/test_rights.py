@@ -15,7 +15,7 @@ from pymongo import MongoClient
 import rights_questions
 from oracle import Oracle
 from raw_connection import Raw
-from rights_questions import OTHER, OWN, ROLES
+from rights_questions import OTHER, OWN, ROLES, questions
 from scram_client import log_in
 from server import Server
 
@@ -261,6 +261,29 @@ def test_built_in_roles_have_the_privileges_of_mongodb(guarded, database):
             return {role["role"]: role for role in roles}
 
     alike(guarded, scenario)
+
+
+# `logout` ends the login with which the next question is asked; test_rights.py of PyMongo's tests has it.
+NOT_ASKED = {"logout"}
+# The stages of MongoDB 6.0 that a client may write.
+STAGES = {
+    "$addFields", "$bucket", "$bucketAuto", "$changeStream", "$collStats", "$count", "$currentOp", "$densify", "$documents", "$facet", "$fill",
+    "$geoNear", "$graphLookup", "$group", "$indexStats", "$limit", "$listLocalSessions", "$listSessions", "$lookup", "$match", "$merge", "$out",
+    "$planCacheStats", "$project", "$redact", "$replaceRoot", "$replaceWith", "$sample", "$search", "$set", "$setWindowFields", "$skip", "$sort",
+    "$sortByCount", "$unionWith", "$unset", "$unwind",
+}
+
+
+def test_every_command_of_both_and_every_stage_is_asked(guarded):
+    known = []
+    for side in guarded.ports:
+        with guarded.connect(side, ROOT) as root:
+            known.append(set(root.command("admin", {"listCommands": 1})["commands"]))
+    requests = [request for _, _, request in questions()]
+    asked = {next(iter(request)) for request in requests}
+    assert known[0] & known[1] <= asked | NOT_ASKED, known[0] & known[1] - asked - NOT_ASKED
+    stages = {next(iter(stage)) for request in requests if "aggregate" in request for stage in request["pipeline"]}
+    assert STAGES <= stages, STAGES - stages
 
 
 def test_built_in_roles_may_do_what_they_may_with_mongodb(guarded):
