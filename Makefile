@@ -79,7 +79,7 @@ test-build:
 	$(BUILD_TESTS)
 
 .PHONY: lint
-lint: ## Format, lints, layers, tidy
+lint: ## Format, lints, layers, tidy, licences and sources of packages
 	@$(CC_CHECK)
 	cargo fmt --all --check
 	cargo clippy --all-targets -- -D warnings
@@ -87,6 +87,20 @@ lint: ## Format, lints, layers, tidy
 	cargo clippy --package pandodb -- -D warnings
 	cargo xtask layers
 	cargo xtask tidy
+	cargo xtask dependencies
+
+# Building cargo-deny takes as long as building the server, and its advisories come from GitHub. So it is no part of `make lint`.
+DENY_VERSION := 0.20.2
+DENY := $(CACHE)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
+.PHONY: deny
+deny: ## The policy of deny.toml by cargo-deny, with known flaws of packages where their database can be had
+	@test -x "$(DENY)" || cargo install --quiet --locked --root "$(CACHE)/cargo-deny-$(DENY_VERSION)" cargo-deny@$(DENY_VERSION)
+	"$(DENY)" check bans licenses sources
+	if "$(DENY)" fetch db; then
+		"$(DENY)" check advisories
+	else
+		echo "the database of advisories cannot be had here: licences, bans and sources were checked, known flaws were not"
+	fi
 
 # Report pages are tested in a browser: Debian's package where the machine has none.
 .PHONY: browser

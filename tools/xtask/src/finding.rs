@@ -48,6 +48,14 @@ pub enum CheckError {
         /// Why.
         source: std::io::Error,
     },
+    /// The policy for packages of others is not understood.
+    #[error("the policy {path} is not usable")]
+    Policy {
+        /// Its file.
+        path: PathBuf,
+        /// Its fault.
+        source: Box<toml::de::Error>,
+    },
     /// The list of arrows is missing or not understood.
     #[error("the list of allowed arrows in {path} is not usable")]
     Arrows {

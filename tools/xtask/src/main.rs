@@ -4,18 +4,21 @@
 //!   `--graph CRATE` it prints the arrows that are found between the modules of a crate, and their circles.
 //! - `tidy`: the rules of style that a program can check (see [`tidy`]). With `--lower` it first lowers the
 //!   numbers of exceptions that the tree no longer needs.
+//! - `dependencies`: licences, sources and versions of packages of others (see [`dependencies`]).
 //! - `compatibility`: writes docs/compatibility.md, by the test of `crates/pando` that otherwise compares it.
 //!
 //! Every check prints all findings as `file:line: rule: what to do`. It ends with 1 if there was a finding,
 //! and with 2 if it could not run. Not here: formatting (`cargo fmt`) and lints (`cargo clippy`).
 //!
 //! ```arrows
+//! dependencies -> finding
 //! layers -> arrow_block, finding
 //! tidy -> finding
 //! finding -> arrow_block
 //! ```
 
 mod arrow_block;
+mod dependencies;
 mod finding;
 mod layers;
 mod tidy;
@@ -24,7 +27,8 @@ use finding::{CheckError, Finding};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-const USAGE: &str = "usage: cargo xtask layers [--graph CRATE] | tidy [--lower] | compatibility";
+const USAGE: &str =
+    "usage: cargo xtask layers [--graph CRATE] | tidy [--lower] | dependencies | compatibility";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -35,6 +39,7 @@ fn main() -> ExitCode {
         ["layers"] => layers::check_workspace(&root),
         ["tidy"] => tidy::check_tree(&root),
         ["tidy", "--lower"] => tidy::lower_and_check(&root),
+        ["dependencies"] => dependencies::check_workspace(&root),
         ["compatibility"] => return write_compatibility(&root),
         _ => {
             eprintln!("{USAGE}");
