@@ -168,7 +168,7 @@ def test_a_server_rewrites_the_store_under_a_new_data_key(tmp_path):
             return client.admin.command("serverStatus")["security"]["encryptionAtRest"]
 
         assert (section()["dataKeys"], section()["rewriting"]["phase"]) == (2, "rewriting")
-        operations = client.admin.command("currentOp", {"desc": "KeyRewriting"})["inprog"]
+        operations = client.admin.command("currentOp", desc="KeyRewriting")["inprog"]
         assert [(op["msg"], op["progress"]["total"] > 0) for op in operations] == [("Key rewriting: rewriting", True)]
         told = pando("key", "status", "--uri", f"mongodb://127.0.0.1:{server.port}")
         assert told.returncode == 0 and told.stdout.startswith("2 data keys; rewriting: pass 1, 0 B of "), told
@@ -178,7 +178,7 @@ def test_a_server_rewrites_the_store_under_a_new_data_key(tmp_path):
             assert time.monotonic() < deadline, section()
             time.sleep(0.2)
         assert section()["rewriting"]["phase"] == "none" and section()["rewriting"]["rewrittenBytes"] > 10_000
-        assert client.admin.command("currentOp", {"desc": "KeyRewriting"})["inprog"] == []
+        assert client.admin.command("currentOp", desc="KeyRewriting")["inprog"] == []
         assert client["shop"][f"people-{MARKER}"].count_documents({}) == 2_000
     server.kill()
     told = pando("key", "status", "--data", tmp_path / "data", *named)

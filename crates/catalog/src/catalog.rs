@@ -420,24 +420,11 @@ impl Catalog {
         change: impl FnOnce(&Index) -> Result<RawDocumentBuf, E>,
     ) -> Result<(), E> {
         let alone = self.exclusive(namespace, operation)?;
-        let index = alone.collection.index(name);
-        let index = index.ok_or_else(|| CatalogError::IndexNotFound { name: name.to_owned() })?;
-        let specification = change(index)?;
-        Ok(self.replace_specification(&alone, index, specification)?)
-    }
-
-    fn replace_specification(
-        &self,
-        alone: &Exclusive,
-        have: &Arc<Index>,
-        specification: RawDocumentBuf,
-    ) -> Result<(), CatalogError> {
-        if *have.specification() == specification {
-            return Ok(());
-        }
         let mut parts = alone.collection.parts();
-        let at = parts.indexes.iter().position(|index| Arc::ptr_eq(index, have));
-        let at = at.ok_or_else(|| CatalogError::IndexNotFound { name: have.name().to_owned() })?;
+        let at = parts.indexes.iter().position(|index| index.name() == name);
+        let at = at.ok_or_else(|| CatalogError::IndexNotFound { name: name.to_owned() })?;
+        let have = &parts.indexes[at];
+        let specification = change(have)?;
         let now = have.describe();
         let mut description = self.describe_index(&specification)?;
         assert_eq!(description.fields, now.fields, "a new specification of an index has the same key");
@@ -452,9 +439,9 @@ impl Catalog {
         if is_prepared {
             // A transaction with an older snapshot does not see the keys that were written since: it may not
             // write beside them.
-            return self.replace_with_new(parts, &[changed], &[]);
+            return Ok(self.replace_with_new(parts, &[changed], &[])?);
         }
-        self.replace(parts)
+        Ok(self.replace(parts)?)
     }
 
     /// [Changes](Catalog::change_options) a collection's options, and gives the tree of its documents the

@@ -1,5 +1,5 @@
-//! The rewriting of a store under a new data key: afterwards none of its blocks, log records and backups needs
-//! an older one. Crashes and restarts on the way lose nothing.
+//! The rewriting of a store under a new data key: afterwards none of its blocks, log records and backups
+//! needs an older one. Crashes and restarts on the way lose nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -105,7 +105,7 @@ fn verify(simulation: &Simulation, folder: &Path) {
 }
 
 #[test]
-fn nothing_needs_the_older_keys_once_they_are_forgotten() {
+fn a_rewritten_store_needs_no_older_key() {
     let simulation = Environment::simulated(21);
     filled(&simulation).close().expect("stores close");
     assert_eq!(rotate(&simulation), 2);

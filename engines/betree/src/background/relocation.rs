@@ -14,8 +14,8 @@
 //! - A leaf or slice whose large values *reach* behind the ceiling moves as well, together with those values:
 //!   the references to them are in its pages.
 //! - The birth of a directory or index does not tell the births of pages and large values: they outlive it
-//!   when a part of a leaf is rewritten. So a choice by birth reads all directories and indexes, and the pages
-//!   that refer to large values. It goes by keys, so that a later step goes on where one has ended.
+//!   when a part of a leaf is rewritten. So a choice by birth reads all directories and indexes, and the
+//!   pages that refer to large values. It goes by keys, so that a later step goes on where one has ended.
 //! - A damaged leaf or slice stays where it is, and stops no other.
 //!
 //! The caller holds the tree's flush lock.
@@ -66,8 +66,8 @@ pub(crate) struct MoveLimits<'k> {
 /// The outcome of a step.
 #[derive(Debug, Default)]
 pub(crate) struct Relocated {
-    /// Stored bytes that were moved. A choice by place moves fewer than allowed if all of the tree lies before
-    /// the ceiling, or there is no room.
+    /// Stored bytes that were moved. A choice by place moves fewer than allowed if all of the tree lies
+    /// before the ceiling, or there is no room.
     pub(crate) moved: u64,
     /// Stored bytes that were read, and not moved.
     pub(crate) read: u64,

@@ -1,8 +1,8 @@
 //! Licence expressions of SPDX: identifiers, `AND`, `OR`, `WITH` and parentheses. The `/` of old packages is
 //! an `OR`.
 //!
-//! `AND` binds closer than `OR`, and `WITH` closer than both. An exception (`WITH`) only gives further rights,
-//! so that the licence before it decides.
+//! `AND` binds closer than `OR`, and `WITH` closer than both. An exception (`WITH`) only gives further
+//! rights, so that the licence before it decides.
 
 /// Whether an expression can be fulfilled by licences that `allows` accepts.
 ///

@@ -1,5 +1,5 @@
-//! The sections `security`, about logins, the certificate of the server and data keys, and `transportSecurity`, about
-//! the versions of TLS that clients speak.
+//! The sections `security`, about logins, the certificate of the server and data keys, and
+//! `transportSecurity`, about the versions of TLS that clients speak.
 
 use pando_document::DocumentWriter;
 
