@@ -147,11 +147,7 @@ impl Options {
                     let size = parse_size("growthSize", value, range, "a size from 64KB to 1GB")?;
                     self.growth_bytes = size as u64;
                 }
-                "keyRewriteRate" => {
-                    let expected = "a size from 0 to 1GB";
-                    self.key_rewrite_rate =
-                        parse_size("keyRewriteRate", value, 0..=1 << 30, expected)? as u64;
-                }
+                "keyRewriteRate" => self.key_rewrite_rate = parse_rate(value)?,
                 "mergeThreads" => self.merge_threads = parse_threads("mergeThreads", value)?,
                 "scanThreads" => self.scan_threads = parse_threads("scanThreads", value)?,
                 "partitionSize" => {
@@ -254,6 +250,10 @@ fn processors() -> usize {
 fn parse_entries(value: &str) -> Result<u64, BetreeError> {
     let entries = parse_size("rangeDeleteEntries", value, 0..=usize::MAX, "a number of entries")?;
     Ok(entries as u64)
+}
+
+fn parse_rate(value: &str) -> Result<u64, BetreeError> {
+    Ok(parse_size("keyRewriteRate", value, 0..=1 << 30, "a size from 0 to 1GB")? as u64)
 }
 
 fn parse_threads(name: &'static str, value: &str) -> Result<usize, BetreeError> {

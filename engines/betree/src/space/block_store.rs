@@ -132,7 +132,7 @@ pub(crate) struct BlockStore {
     /// them before any generation leads to these blocks.
     features: AtomicU64,
     /// Blocks born up to this generation are being written anew; 0 for none.
-    outdated: AtomicU64,
+    pub(super) outdated: AtomicU64,
     poison: OnceLock<Arc<SpaceError>>,
     counters: Counters,
     traffic: Traffic,
@@ -266,27 +266,6 @@ impl BlockStore {
     /// The random name of the store.
     pub(crate) const fn store_id(&self) -> StoreId {
         self.store
-    }
-
-    /// Notes that blocks born up to this generation are being written anew. From then on checkpoints do the
-    /// same with those of the space map.
-    pub(crate) fn outdate(&self, generation: Generation) {
-        self.outdated.store(generation.get(), Ordering::SeqCst);
-    }
-
-    pub(super) fn is_outdated(&self, pointer: &Pointer) -> bool {
-        pointer.birth().get() <= self.outdated.load(Ordering::SeqCst)
-    }
-
-    /// Whether both superblocks are later than a generation, reach no outdated block of the space map, and
-    /// need no log record up to `lsn`.
-    pub(crate) fn has_left_behind(&self, generation: Generation, lsn: Lsn) -> bool {
-        self.durable.lock().has_left_behind(self, generation, lsn)
-    }
-
-    /// Whether a backup or a check holds a generation.
-    pub(crate) fn is_pinned(&self) -> bool {
-        self.allocator.lock().pins() > 0
     }
 
     /// The data keys, if the store is encrypted.

@@ -57,19 +57,12 @@ pub(crate) fn statistics(store: &Store) -> Statistics {
         ("data.returned_bytes", &counters.returned_bytes),
         ("data.moved_bytes", &counters.moved_bytes),
         ("data.failed_returns", &counters.failed_returns),
-        ("encryption.rewritten_bytes", &counters.rewritten_bytes),
-        ("encryption.failed_rewrites", &counters.failed_rewrites),
         ("recovery.records", &counters.replayed_records),
         ("recovery.writes", &counters.replayed_writes),
     ] {
         figures.set(name, counter.get());
     }
-    if let Some(vault) = store.blocks.store().vault() {
-        figures.set("encryption.data_keys", vault.data_keys().len() as u64);
-        for (name, figure) in store.key_rewriting.figures() {
-            figures.set(name, figure);
-        }
-    }
+    add_encryption(store, &mut figures);
     add_memory(store, &mut figures);
     add_devices(store, &mut figures);
     super::traffic_statistics::add_traffic(store, &mut figures);
@@ -80,6 +73,16 @@ pub(crate) fn statistics(store: &Store) -> Statistics {
     let fragments = |tree: &Arc<Tree>| tree.view().ranges.fragments().len() as u64;
     figures.set("range_deletes.pending", store.trees.all().values().map(fragments).sum());
     figures
+}
+
+fn add_encryption(store: &Store, figures: &mut Statistics) {
+    let Some(vault) = store.blocks.store().vault() else { return };
+    figures.set("encryption.data_keys", vault.data_keys().len() as u64);
+    figures.set("encryption.rewritten_bytes", store.counters.rewritten_bytes.get());
+    figures.set("encryption.failed_rewrites", store.counters.failed_rewrites.get());
+    for (name, figure) in store.key_rewriting.figures() {
+        figures.set(name, figure);
+    }
 }
 
 fn add_memory(store: &Store, figures: &mut Statistics) {
