@@ -22,10 +22,11 @@ struct Merge<'a> {
     rest: Rest,
 }
 
-/// The fate of users and roles that are not among those that come.
+/// The fate of users and roles that are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rest {
     Kept,
+    /// Those that come replace them, and the others go.
     Dropped,
 }
 
@@ -93,6 +94,8 @@ impl<'a> Merge<'a> {
         }
         for (key, before) in store::all(context.catalog(), target, context.operation)? {
             match coming.remove(&key) {
+                // As in MongoDB: one that is there stays, unless all are to be replaced.
+                Some(_) if self.rest == Rest::Kept => {}
                 Some(document) => {
                     let (before, after) = (Some(before), Some(Document::from_raw(&document)?));
                     changes.push(AccountChange { collection: target, key, before, after });
