@@ -48,6 +48,7 @@
 //! catalog_entry -> collection, index_kind, layout
 //! flag_log -> catalog_entry, collection, index
 //! tree_settings -> collection
+//! truncation -> collection, write_transaction
 //! scans -> collection, index, index_entry
 //! shared_keys -> collection, index, scans
 //! sorted_entries -> building, documents, index
@@ -124,6 +125,7 @@ mod sorted_entries;
 mod store;
 mod tree_owners;
 mod tree_settings;
+mod truncation;
 mod verify;
 mod write_transaction;
 

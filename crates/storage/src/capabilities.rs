@@ -19,8 +19,9 @@ pub enum History {
     WhileHeld,
 }
 
-/// The abilities of an engine. Callers never branch on them: where an engine lacks one,
-/// [`emulate`](crate::emulate) stands in. They are for the conformance suite and for people.
+/// The abilities of an engine. Callers do not branch on them: where an engine lacks one,
+/// [`emulate`](crate::emulate) stands in. They are for the conformance suite and for people. One caller does:
+/// an emulated range delete of a whole tree has no bound, so the catalog deletes in steps there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// When the loser of a conflict learns of it.

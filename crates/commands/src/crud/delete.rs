@@ -40,7 +40,22 @@ pub(super) struct DeleteParts<'a> {
 pub(super) struct LargeDelete<'a> {
     selection: Selection,
     counted: Counted<'a>,
+    way: Way,
 }
+
+/// The way in which a large deletion begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// By a truncation, or in steps where there can be none.
+    Truncation,
+    /// In steps.
+    Steps,
+}
+
+/// The fewest documents that are truncated: fewer are gone as fast one by one.
+const TRUNCATED_DOCUMENTS_MIN: u64 = 1_000;
+/// Truncations that are tried before the documents are deleted in steps. Any writer may be in the way.
+const TRUNCATION_TRIES: u32 = 3;
 
 /// Deletes.
 pub(crate) fn run(
@@ -118,6 +133,14 @@ pub(super) fn delete_batch(
 }
 
 impl DeleteParts<'_> {
+    /// Whether it is of all documents, and in no certain way.
+    fn is_of_all(&self) -> bool {
+        self.query.is_empty()
+            && self.reach == Reach::Many
+            && self.hint.is_none()
+            && matches!(self.counted, Counted::Documents)
+    }
+
     /// The delete as lists of operations show it.
     fn shown(&self) -> RawDocumentBuf {
         let limit = i32::from(self.reach == Reach::One);
@@ -211,17 +234,20 @@ impl<'a> Statement for DeleteParts<'a> {
         };
         let scope = self.collation.scope_in(scope, Some(collection))?;
         let selection = Selection::new(Filter::parse_for_plan(self.query, &scope)?, None, self.hint, limit)?;
-        let keys = selection::keys(&selection, collection, &**transaction, context, documents_max(context))?;
-        let large = |selection| {
-            Ok(StatementRun::TooLarge(Box::new(LargeDelete { selection, counted: self.counted })))
+        let large = |selection, way| {
+            Ok(StatementRun::TooLarge(Box::new(LargeDelete { selection, counted: self.counted, way })))
         };
-        let Some(keys) = keys else { return large(selection) };
+        if self.is_of_all() && may_truncate(context, collection, transaction)? {
+            return large(selection, Way::Truncation);
+        }
+        let keys = selection::keys(&selection, collection, &**transaction, context, documents_max(context))?;
+        let Some(keys) = keys else { return large(selection, Way::Steps) };
         let mut outcome = DeleteOutcome::default();
         let mut meter = Meter::of(context);
         for key in keys {
             context.check()?;
             if meter.is_full() {
-                return large(selection);
+                return large(selection, Way::Steps);
             }
             let Some(old) = collection.fetch(&**transaction, &key, context.blocking)? else { continue };
             meter.add(&old);
@@ -246,6 +272,12 @@ impl<'a> Statement for DeleteParts<'a> {
         collection: &Arc<Collection>,
         outcome: &mut DeleteOutcome,
     ) -> Result<(), CommandError> {
+        if large.way == Way::Truncation
+            && let Some(documents) = truncate(context, &large.selection, collection)?
+        {
+            outcome.documents += documents;
+            return Ok(());
+        }
         let change = |context: &Context<'_>,
                       transaction: &mut WriteTransaction,
                       key: &[u8],
@@ -259,6 +291,51 @@ impl<'a> Statement for DeleteParts<'a> {
             outcome.documents += step.documents;
         })
     }
+}
+
+/// Whether so many documents of a collection go that a truncation is worth it, and none is missed by it: the
+/// server has an eye on the documents of its own collections.
+fn may_truncate(
+    context: &Context<'_>,
+    collection: &Collection,
+    transaction: &WriteTransaction,
+) -> Result<bool, CommandError> {
+    if context.is_atomic() || collection.namespace().is_system() {
+        return Ok(false);
+    }
+    let documents = collection.document_count(&**transaction, context.blocking)?;
+    Ok(documents.is_some_and(|documents| documents >= TRUNCATED_DOCUMENTS_MIN))
+}
+
+/// Truncates a collection; gives the number of its documents. `None` where it cannot be, or others write to it
+/// all the time.
+fn truncate(
+    context: &mut Context<'_>,
+    selection: &Selection,
+    collection: &Arc<Collection>,
+) -> Result<Option<u64>, CommandError> {
+    for _ in 0..TRUNCATION_TRIES {
+        context.check()?;
+        let mut work = context.begin_work()?;
+        let transaction = work.writer();
+        selection.note_plan(context, collection, &**transaction)?;
+        let truncated = match collection.truncate(transaction, context.blocking) {
+            Ok(Some(documents)) => context.commit_work(work).map(|()| documents),
+            Ok(None) => {
+                context.abandon_work(work);
+                return Ok(None);
+            }
+            Err(error) => {
+                context.abandon_work(work);
+                Err(error.into())
+            }
+        };
+        match truncated {
+            Err(CommandError::Failed(failure)) if failure.is_conflict() => std::thread::yield_now(),
+            other => return other.map(Some),
+        }
+    }
+    Ok(None)
 }
 
 /// Removes one document and its entries.

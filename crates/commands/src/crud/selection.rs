@@ -70,6 +70,16 @@ impl Selection {
         Some(collection.id_key(id.raw()))
     }
 
+    /// Notes the plan of a statement that is carried out without it.
+    pub fn note_plan(
+        &self,
+        context: &Context<'_>,
+        collection: &Arc<Collection>,
+        transaction: &dyn Transaction,
+    ) -> Result<(), CommandError> {
+        self.executor(context, collection, transaction, Purpose::Delete).map(drop)
+    }
+
     /// An executor that gives primary keys, and documents only where a filter is left.
     fn executor(
         &self,
