@@ -72,7 +72,8 @@ def test_cursors_and_transactions_keep_their_snapshots(client, db):
     c = filled(db)
     cursor = c.find({}, batch_size=100)
     first = [next(cursor)["_id"] for _ in range(100)]
-    with client.start_session() as session, session.start_transaction():
+    with client.start_session() as session:
+        session.start_transaction()
         assert c.count_documents({"a": 3}, session=session) == len([at for at in range(MANY) if at % 7 == 3])
         assert c.delete_many({}).deleted_count == MANY
         assert c.count_documents({}, session=session) == MANY

@@ -33,6 +33,7 @@ use crate::index::{Index, Owner};
 use crate::index_description::{EntryContents, RaisedFlags, Uniqueness};
 use crate::index_entry::{self, EncodedEntry};
 use crate::index_keys::IndexKey;
+use crate::partitions::PREFIX_BYTES;
 
 const REMOVED: u8 = 0;
 const PUT: u8 = 1;
@@ -125,7 +126,8 @@ impl BuildingIndex {
 
 /// The entry of a document's key while the index is built.
 pub(crate) fn entry_under_construction(index: &Index, key: &IndexKey, owner: Owner<'_>) -> EncodedEntry {
-    let plain = plain_entry_under_construction(index.uniqueness(), key, owner.primary_key);
+    let prefix = index.prefix_of(owner.primary_key);
+    let plain = plain_entry_under_construction(index.uniqueness(), key, owner.primary_key, prefix);
     match index.contents() {
         EntryContents::Copy => {
             let value = index_entry::value_with_document(&plain.value, owner.document.as_bytes());
@@ -139,8 +141,10 @@ fn plain_entry_under_construction(
     uniqueness: Uniqueness,
     key: &IndexKey,
     primary_key: &[u8],
+    prefix: Option<[u8; PREFIX_BYTES]>,
 ) -> EncodedEntry {
     let entry = index_entry::encode(uniqueness, &key.fields, &key.type_bits, primary_key);
+    let entry = entry.behind(prefix.as_ref());
     match uniqueness {
         Uniqueness::NotUnique | Uniqueness::Prepared => entry,
         Uniqueness::Unique => {
@@ -231,7 +235,7 @@ mod tests {
         for fields in [&b"abc"[..], &[7; FIELD_BYTES_MAX - 1], &[7; 5_000]] {
             let key = key(fields, b"\x01\x02");
             let finished = index_entry::encode(Uniqueness::Unique, &key.fields, &key.type_bits, b"pk");
-            let built = plain_entry_under_construction(Uniqueness::Unique, &key, b"pk");
+            let built = plain_entry_under_construction(Uniqueness::Unique, &key, b"pk", None);
             let parts = UniqueParts::of(EntryContents::Reference, &built.key, &built.value).unwrap();
             assert_eq!((parts.fields, parts.primary_key), (&*finished.key, &b"pk"[..]));
             let mut value = Vec::new();
@@ -248,8 +252,8 @@ mod tests {
     #[test]
     fn two_documents_with_one_unique_key_are_two_entries_under_construction() {
         let key = key(b"abc", b"");
-        let one = plain_entry_under_construction(Uniqueness::Unique, &key, b"1");
-        let other = plain_entry_under_construction(Uniqueness::Unique, &key, b"2");
+        let one = plain_entry_under_construction(Uniqueness::Unique, &key, b"1", None);
+        let other = plain_entry_under_construction(Uniqueness::Unique, &key, b"2", None);
         assert_ne!(one.key, other.key);
         assert!(
             UniqueParts::of(EntryContents::Reference, b"ab", &other.value).is_err(),

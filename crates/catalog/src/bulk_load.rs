@@ -41,6 +41,7 @@ use crate::capped::CappedLimits;
 use crate::collection::{EntryState, Parts};
 use crate::counters::{CounterKey, CounterKind};
 use crate::index::Owner;
+use crate::layout::is_partitioned;
 use crate::publication::Publication;
 use crate::sorted_entries::{self, CHECK_EVERY, Destination};
 use crate::store::TreeNumber;
@@ -184,6 +185,10 @@ impl Catalog {
     pub(crate) fn begin_load_of(&self, load: NewLoad<'_>, name: LoadName) -> Result<BulkLoad, CatalogError> {
         let NewLoad { namespace, options, uuid, descriptions } = load;
         namespace.check_writable()?;
+        if is_partitioned(&options) {
+            let reason = "a partitioned collection is filled by inserts, and not by a load".to_owned();
+            return Err(CatalogError::CollectionOptions { reason });
+        }
         self.check_case(namespace.database())?;
         let parts = self.new_parts(namespace, options, uuid)?;
         let mark = CounterKey::new(CounterKind::Mark, parts.primary.number);
@@ -194,7 +199,7 @@ impl Catalog {
         let mut unpublished = UnpublishedCollection::new(Collection::new(parts.clone(), Arc::clone(store)));
         for description in descriptions {
             // The collection has each tree as soon as it is created, so that an error drops all.
-            parts.indexes.push(self.new_index(description)?);
+            parts.indexes.push(self.new_index(description, parts.partitions.clone())?);
             unpublished.collection = Some(Arc::new(Collection::new(parts.clone(), Arc::clone(store))));
         }
         let account = self.query_memory().account();

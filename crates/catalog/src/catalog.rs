@@ -24,6 +24,7 @@
 
 mod creation;
 mod opening;
+pub(crate) mod partitioning;
 pub(crate) mod renaming;
 pub(crate) mod views;
 
@@ -39,6 +40,7 @@ use pando_storage::{
 };
 use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, RawRwLock};
 
+use creation::check_partitionable;
 use opening::{drop_orphans, forget_counters_of_orphans, read_names};
 
 use crate::capped::{CappedState, CappedTurn};
@@ -49,7 +51,7 @@ use crate::error::{BuildEnd, CatalogError};
 use crate::index::Index;
 use crate::index_description::{IndexDescription, Uniqueness};
 use crate::index_kind::{IndexDefinition, IndexFactory, OrdinaryIndexes};
-use crate::layout::Layout;
+use crate::layout::{ID_INDEX, Layout};
 use crate::namespace::Namespace;
 use crate::session_records::{self, SESSIONS_TREE};
 use crate::store::{OwnTrees, Store, TreeNumber};
@@ -428,11 +430,16 @@ impl Catalog {
         let now = have.describe();
         let mut description = self.describe_index(&specification)?;
         assert_eq!(description.fields, now.fields, "a new specification of an index has the same key");
+        check_partitionable(&description, parts.partitions.is_some() && name != ID_INDEX)?;
         description.multikey = now.multikey;
         description.truncated = now.truncated;
         let methods = self.store.methods(&description)?;
         let is_prepared = description.unique == Uniqueness::Prepared && now.unique == Uniqueness::NotUnique;
-        let changed = Index::new(IndexDefinition { description, methods }, have.named_tree().clone());
+        let changed = Index::new(
+            IndexDefinition { description, methods },
+            have.named_tree().clone(),
+            parts.partitions.clone(),
+        );
         changed.set_published(have.published());
         let changed = Arc::new(changed);
         parts.indexes[at] = Arc::clone(&changed);

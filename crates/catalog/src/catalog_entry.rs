@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! key    "c/" + database + "." + collection
-//! value  { v: 1 to 4, uuid: BinData(4), tree: "collection-1", options: {…}, idTruncated: bool,
+//! value  { v: 1 to 5, uuid: BinData(4), tree: "collection-1", options: {…}, idTruncated: bool,
 //!          indexes: [ { spec: { v: 2, key: {…}, name: … , unique?: true, sparse?: true, hidden?: true },
 //!                       tree: "index-2", multikey: [bool, …], multikeyComponents: [i64, …],
-//!                       truncated: bool } ] }
+//!                       truncated: bool } ],
+//!          partitions: { next: i64, live: [ { id: i64, key?: BinData, values?: {…}, created?: Date } ] } }
 //! ```
 //!
 //! `spec` is what the user asked for. The index factory makes the index from it, so no other field repeats
@@ -15,21 +16,23 @@
 //! index: a program that knows version 1 alone would read them wrong, and refuses the entry instead. Every
 //! other entry has version 1. In such a layout the first of `indexes` is that on `_id`. Version 3 is that of
 //! a capped collection, whose limits an older program would pass over. Version 4 is that of an entry with a
-//! collation: a program that does not know it would take sort keys for strings.
+//! collation: a program that does not know it would take sort keys for strings. Version 5 is that of a
+//! collection with partitions, whose numbers stand before the keys of index entries (`partitions`).
 //!
 //! `multikey` says of each field whether it met an array, and `multikeyComponents` at which components of the
 //! path (a bit for each, see [`Multikey`]). An older program writes and reads only the first. Without the
 //! second, a field that met an array may have met one at any component.
 
 use pando_collation::TextOrder;
-use pando_document::{Document, RawArray, RawDocument, RawDocumentBuf, RawValue, Value};
+use pando_document::{Binary, Document, RawArray, RawDocument, RawDocumentBuf, RawValue, Value};
 
 use crate::collection::Collection;
 use crate::error::CatalogError;
 use crate::index_description::{EntryContents, RaisedFlags, Truncation};
 use crate::index_kind::{IndexDefinition, IndexFactory};
-use crate::layout::{ID_INDEX, Layout};
+use crate::layout::{ID_INDEX, Layout, is_partitioned};
 use crate::multikey::Multikey;
+use crate::partitions::{Partition, PartitionBound, PartitionList};
 
 /// Version of an entry whose documents lie by `_id` and in no index.
 const VERSION_PLAIN: i32 = 1;
@@ -39,6 +42,8 @@ const VERSION_OF_LAYOUTS: i32 = 2;
 const VERSION_OF_CAPPED: i32 = 3;
 /// Version of an entry with a collation, of the collection or of an index.
 const VERSION_OF_COLLATIONS: i32 = 4;
+/// Version of the entry of a collection with partitions.
+const VERSION_OF_PARTITIONS: i32 = 5;
 
 /// The name of the tree that holds the entries.
 pub const CATALOG_TREE: &str = "catalog";
@@ -64,6 +69,7 @@ pub(crate) struct Entry {
     pub text_order: TextOrder,
     pub id_truncated: Truncation,
     pub indexes: Vec<(IndexDefinition, String)>,
+    pub partitions: Option<PartitionList>,
 }
 
 /// Flags that are about to be raised in the index of this name.
@@ -75,12 +81,20 @@ pub(crate) fn encode(
     id_truncated: Truncation,
     raising: Raising<'_>,
 ) -> RawDocumentBuf {
+    let list = collection.shared_partitions().map(|shared| shared.list());
+    encode_with(collection, id_truncated, raising, list.as_ref().map(|list| &***list))
+}
+
+/// The same with these partitions.
+pub(crate) fn encode_with(
+    collection: &Collection,
+    id_truncated: Truncation,
+    raising: Raising<'_>,
+    partitions: Option<&PartitionList>,
+) -> RawDocumentBuf {
     let mut entry = Document::new();
     entry.push("v", Value::Int32(version_of(collection)));
-    entry.push(
-        "uuid",
-        Value::Binary(pando_document::Binary { subtype: 4, bytes: collection.uuid().to_vec() }),
-    );
+    entry.push("uuid", Value::Binary(Binary { subtype: 4, bytes: collection.uuid().to_vec() }));
     entry.push("tree", Value::from(collection.primary_tree_name()));
     entry.push("options", document_value(collection.options()));
     entry.push("idTruncated", Value::Boolean(id_truncated == Truncation::Truncated));
@@ -100,6 +114,9 @@ pub(crate) fn encode(
         Value::Document(one)
     });
     entry.push("indexes", Value::Array(indexes.collect()));
+    if let Some(partitions) = partitions {
+        entry.push("partitions", Value::Document(partitions_value(partitions)));
+    }
     entry.to_raw()
 }
 
@@ -108,11 +125,65 @@ fn version_of(collection: &Collection) -> i32 {
     let has_collations = !collection.text_order().is_simple()
         || collection.indexes().iter().any(|index| !index.text_order().is_simple());
     match (collection.capped_limits(), collection.layout().is_by_id() && !has_copies) {
+        _ if collection.shared_partitions().is_some() => VERSION_OF_PARTITIONS,
         _ if has_collations => VERSION_OF_COLLATIONS,
         (Some(_), _) => VERSION_OF_CAPPED,
         (None, true) => VERSION_PLAIN,
         (None, false) => VERSION_OF_LAYOUTS,
     }
+}
+
+fn partitions_value(partitions: &PartitionList) -> Document {
+    let live = partitions.live.iter().map(|partition| {
+        let mut one = Document::new();
+        one.push("id", Value::Int64(partition.id.into()));
+        if let Some(bound) = &partition.bound {
+            one.push("key", Value::Binary(Binary { subtype: 0, bytes: bound.key.clone() }));
+            one.push("values", document_value(&bound.values));
+        }
+        if let Some(created) = partition.created_ms {
+            one.push("created", Value::DateTime(created));
+        }
+        Value::Document(one)
+    });
+    let live = Value::Array(live.collect());
+    let mut all = Document::new();
+    all.push("next", Value::Int64(partitions.next_id.into()));
+    all.push("live", live);
+    all
+}
+
+fn read_partitions(entry: &RawDocument) -> Result<Option<PartitionList>, String> {
+    let Some(all) = entry.get("partitions").map_err(|error| error.to_string())? else { return Ok(None) };
+    let RawValue::Document(all) = all else { return Err("partitions is not a document".to_owned()) };
+    let number = |document: &RawDocument, name| match field(document, name)? {
+        RawValue::Int64(number) => {
+            u32::try_from(number).map_err(|_| format!("{name} is no number of a partition"))
+        }
+        _ => Err(format!("{name} is not a 64-bit integer")),
+    };
+    let RawValue::Array(live) = field(all, "live")? else { return Err("live is not an array".to_owned()) };
+    let mut read = Vec::new();
+    for partition in live.iter() {
+        let RawValue::Document(partition) = partition.map_err(|error| error.to_string())? else {
+            return Err("a partition is not a document".to_owned());
+        };
+        let bound = match partition.get("key").map_err(|error| error.to_string())? {
+            None => None,
+            Some(RawValue::Binary(key)) => {
+                let values = document(partition, "values")?.to_owned();
+                Some(PartitionBound { key: key.bytes.to_vec(), values })
+            }
+            Some(_) => return Err("the key of a partition is not binary".to_owned()),
+        };
+        let created_ms = match partition.get("created").map_err(|error| error.to_string())? {
+            None => None,
+            Some(RawValue::DateTime(created)) => Some(created),
+            Some(_) => return Err("created is not a date".to_owned()),
+        };
+        read.push(Partition { id: number(partition, "id")?, bound, created_ms });
+    }
+    PartitionList::of_entry(read, number(all, "next")?).map(Some)
 }
 
 fn document_value(document: &RawDocument) -> Value {
@@ -143,10 +214,10 @@ fn read(bytes: &[u8], factory: &dyn IndexFactory) -> Result<Entry, String> {
     let options = document(entry, "options")?;
     let layout = match field(entry, "v")? {
         RawValue::Int32(VERSION_PLAIN) => Layout::Clustered,
-        RawValue::Int32(VERSION_OF_LAYOUTS..=VERSION_OF_COLLATIONS) => Layout::of_options(options)?,
+        RawValue::Int32(VERSION_OF_LAYOUTS..=VERSION_OF_PARTITIONS) => Layout::of_options(options)?,
         other => {
             return Err(format!(
-                "it has version {other:?}, and this program reads versions {VERSION_PLAIN} to {VERSION_OF_COLLATIONS}"
+                "it has version {other:?}, and this program reads versions {VERSION_PLAIN} to {VERSION_OF_PARTITIONS}"
             ));
         }
     };
@@ -171,6 +242,10 @@ fn read(bytes: &[u8], factory: &dyn IndexFactory) -> Result<Entry, String> {
     if has_id_index == layout.is_by_id() {
         return Err(format!("its layout is {}, and its indexes are those of another", layout.name()));
     }
+    let partitions = read_partitions(entry)?;
+    if partitions.is_some() != is_partitioned(options) {
+        return Err("its options and its partitions disagree".to_owned());
+    }
     Ok(Entry {
         uuid,
         tree: string(entry, "tree")?.to_owned(),
@@ -179,6 +254,7 @@ fn read(bytes: &[u8], factory: &dyn IndexFactory) -> Result<Entry, String> {
         text_order: TextOrder::of_stored(options)?,
         id_truncated: truncation(entry, "idTruncated")?,
         indexes,
+        partitions,
     })
 }
 

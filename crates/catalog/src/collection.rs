@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pando_collation::TextOrder;
 use pando_document::{RawDocument, RawDocumentBuf};
 use pando_storage::{
-    BlockingMode, Bytes, QueryMemory, SharedEngine, SnapshotTimestamp, StorageError, Transaction, TreeId,
-    WaitSignal,
+    BlockingMode, Bytes, KeyRange, QueryMemory, SharedEngine, SnapshotTimestamp, StorageError, Transaction,
+    TreeId, WaitSignal,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -25,6 +25,7 @@ use crate::definition::definition_of;
 use crate::index_description::{EntryContents, Truncation, Uniqueness};
 use crate::index_filters::IndexFilters;
 use crate::layout::{Layout, clustered_name, clustered_specification};
+use crate::partitions::{Partition, Partitions};
 use crate::publication::Publication;
 use crate::record_ids::RecordIds;
 use crate::store::{NamedTree, Store, TreeNumber};
@@ -83,6 +84,8 @@ pub(crate) struct Parts {
     pub layout: Layout,
     /// The order of strings that its options name, in primary keys and where a request names none.
     pub text_order: TextOrder,
+    /// Of a partitioned collection; shared with later descriptions.
+    pub partitions: Option<Arc<Partitions>>,
     /// Of a heap; shared with later descriptions.
     pub record_ids: Arc<RecordIds>,
     /// Of a capped collection; shared with later descriptions.
@@ -122,6 +125,7 @@ impl Parts {
             options: RawDocumentBuf::new(),
             layout: Layout::Clustered,
             text_order: TextOrder::SIMPLE,
+            partitions: None,
             record_ids: Arc::default(),
             capped: None,
             primary,
@@ -251,6 +255,31 @@ impl Collection {
     #[inline]
     pub fn text_order(&self) -> &TextOrder {
         &self.parts.text_order
+    }
+
+    /// See [`Parts::partitions`].
+    #[inline]
+    pub(crate) fn shared_partitions(&self) -> Option<&Arc<Partitions>> {
+        self.parts.partitions.as_ref()
+    }
+
+    /// Its partitions in the order of their bounds; `None` of a collection without.
+    pub fn partitions(&self) -> Option<Vec<Partition>> {
+        Some(self.parts.partitions.as_ref()?.list().live.clone())
+    }
+
+    /// Whether it has partitions.
+    #[inline]
+    pub fn has_partitions(&self) -> bool {
+        self.parts.partitions.is_some()
+    }
+
+    /// How many of its partitions some ranges of primary keys meet, and how many it has; `None` of a collection
+    /// without.
+    pub fn partitions_met(&self, keys: &[KeyRange]) -> Option<(usize, usize)> {
+        let list = self.parts.partitions.as_ref()?.list();
+        let met = (0..list.live.len()).filter(|place| list.is_met_at(*place, keys)).count();
+        Some((met, list.live.len()))
     }
 
     /// See [`Parts::record_ids`].

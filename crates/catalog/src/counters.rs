@@ -17,6 +17,8 @@
 //!        kind 1, documents       i64 LE     by the number of the collection's tree
 //!        kind 2, bytes           i64 LE     by the number of the collection's tree
 //!        kind 3, surplus         i64 LE     by the number of the index's tree
+//!        kind 4, documents       i64 LE     of a partition: by the number of the collection's tree, and in
+//!        kind 5, bytes           i64 LE     32 bits behind it that of the partition
 //! ```
 //! An absent counter is 0. Trees go by the numbers in their names: those survive a restored backup, and the
 //! engine's own numbers may not.
@@ -60,6 +62,16 @@ pub(crate) enum CounterKind {
     Bytes = 2,
     /// Entries of an index less the documents.
     Surplus = 3,
+    /// Documents of a partition.
+    PartitionDocuments = 4,
+    /// Bytes of the documents of a partition.
+    PartitionBytes = 5,
+}
+
+/// The number by which the counters of a partition go.
+pub(crate) fn partition_number(collection: TreeNumber, partition: u32) -> TreeNumber {
+    assert!(collection.get() <= u64::from(u32::MAX), "a store has fewer trees");
+    TreeNumber::new(collection.get() << 32 | u64::from(partition))
 }
 
 /// The key of a counter.
@@ -91,6 +103,8 @@ impl CounterKey {
             1 => CounterKind::Documents,
             2 => CounterKind::Bytes,
             3 => CounterKind::Surplus,
+            4 => CounterKind::PartitionDocuments,
+            5 => CounterKind::PartitionBytes,
             _ => return None,
         };
         let mut bytes = [0; 8];
@@ -110,6 +124,8 @@ pub(crate) enum CounterChange {
     ForgetCollection(TreeNumber),
     /// The index is gone, or its entries have to be counted anew.
     ForgetIndex(TreeNumber),
+    /// The partition of this number is gone.
+    ForgetPartition(TreeNumber),
 }
 
 impl CounterChange {
@@ -130,6 +146,10 @@ impl CounterChange {
                 forget(CounterKind::Bytes, number)
             }
             CounterChange::ForgetIndex(number) => forget(CounterKind::Surplus, number),
+            CounterChange::ForgetPartition(number) => {
+                forget(CounterKind::PartitionDocuments, number)?;
+                forget(CounterKind::PartitionBytes, number)
+            }
         }
     }
 }
@@ -188,6 +208,19 @@ impl Collection {
         let documents = reader.get(CounterKind::Documents, self.number())?;
         let bytes = reader.get(CounterKind::Bytes, self.number())?;
         Ok((documents >= 0 && bytes >= 0).then_some((documents, bytes)))
+    }
+
+    /// Documents and bytes of a partition, as [`document_count`](Collection::document_count).
+    pub fn partition_totals(
+        &self,
+        partition: u32,
+        transaction: &dyn Transaction,
+        blocking: BlockingMode,
+    ) -> Result<(i64, i64), StorageError> {
+        let reader = CounterReader { transaction, tree: self.store.counters, blocking };
+        let number = partition_number(self.number(), partition);
+        let documents = reader.get(CounterKind::PartitionDocuments, number)?;
+        Ok((documents, reader.get(CounterKind::PartitionBytes, number)?))
     }
 
     /// All counters, as [`document_count`](Collection::document_count).
@@ -279,7 +312,16 @@ pub(crate) fn remove_others(
     let mut others = Vec::new();
     let mut cursor = Cursor::new(tree, KeyRange::all(), Direction::Forward);
     while let Some((key, _)) = cursor.next(transaction, BlockingMode::MayBlock)? {
-        if CounterKey::parts(key).is_some_and(|(_, number)| !wanted.contains(&number)) {
+        let is_other = CounterKey::parts(key).is_some_and(|(kind, number)| {
+            let owner = match kind {
+                CounterKind::PartitionDocuments | CounterKind::PartitionBytes => {
+                    TreeNumber::new(number.get() >> 32)
+                }
+                _ => number,
+            };
+            !wanted.contains(&owner)
+        });
+        if is_other {
             others.push(key.to_vec());
         }
     }
@@ -293,7 +335,8 @@ mod tests {
     #[test]
     fn keys_are_short_and_come_apart_as_they_were_put_together() {
         for number in [0, 1, 255, 256, 70_000, u64::MAX] {
-            for kind in [CounterKind::Mark, CounterKind::Documents, CounterKind::Bytes, CounterKind::Surplus]
+            for kind in
+                [CounterKind::Mark, CounterKind::Bytes, CounterKind::Surplus, CounterKind::PartitionBytes]
             {
                 let key = CounterKey::new(kind, TreeNumber::new(number));
                 assert_eq!(CounterKey::parts(key.as_bytes()), Some((kind, TreeNumber::new(number))));

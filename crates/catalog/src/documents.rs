@@ -18,6 +18,8 @@
 //! An index under construction gets its changes recorded for the build (`building`),
 //! without a check of uniqueness.
 //!
+//! In a collection with partitions a unique key is looked for in all of them (`claim_in_partitions`).
+//!
 //! In a capped collection an insert removes the oldest documents (`capping`).
 //!
 //! # Not here
@@ -32,10 +34,12 @@ use pando_keyorder::{Direction, TypeBits};
 use pando_storage::{BlockingMode, Cursor, KeyRange, Transaction};
 
 use crate::building::BuildingIndex;
+use crate::counters::partition_number;
 use crate::index::Owner;
 use crate::index_description::{EntryContents, Uniqueness};
 use crate::index_entry::{self, EncodedEntry};
 use crate::index_keys::IndexKey;
+use crate::partitions::{NO_PARTITION, PARTITIONED_KEY_BYTES_MAX, PREFIX_BYTES};
 use crate::write_transaction::WriteTransaction;
 use crate::{Collection, Index, PrimaryKey, WriteError};
 
@@ -77,6 +81,7 @@ impl Collection {
         {
             return Err(duplicate_id(id, self.text_order()));
         }
+        self.check_partitionable(&key)?;
         if key.is_cut() && !self.is_primary_truncated() {
             self.log_primary_truncated()?;
         }
@@ -92,6 +97,7 @@ impl Collection {
         transaction.engine().put(self.primary_tree(), key.as_bytes(), document.as_bytes())?;
         let bytes = document.as_bytes().len();
         self.count_documents(transaction, 1, bytes as i64);
+        self.count_in_partition(transaction, key.as_bytes(), 1, bytes as i64);
         match self.capped_limits() {
             None => Ok(()),
             Some(limits) => self.make_room(limits, transaction, (&key, bytes), blocking),
@@ -110,6 +116,7 @@ impl Collection {
     ) -> Result<(), WriteError> {
         let moved = self.moved_key(key, new)?;
         if let Some(moved) = &moved {
+            self.check_partitionable(moved)?;
             if moved.is_cut() && !self.is_primary_truncated() {
                 self.log_primary_truncated()?;
             }
@@ -135,7 +142,10 @@ impl Collection {
             }
             self.count_surplus(transaction, target, after.len() as i64 - before.len() as i64);
         }
-        self.count_documents(transaction, 0, new.as_bytes().len() as i64 - old.as_bytes().len() as i64);
+        let (before, after) = (old.as_bytes().len() as i64, new.as_bytes().len() as i64);
+        self.count_documents(transaction, 0, after - before);
+        self.count_in_partition(transaction, key, -1, -before);
+        self.count_in_partition(transaction, new_key, 1, after);
         Ok(())
     }
 
@@ -156,6 +166,7 @@ impl Collection {
             self.count_surplus(transaction, target, 1 - entry_keys.len() as i64);
         }
         self.count_documents(transaction, -1, -(old.as_bytes().len() as i64));
+        self.count_in_partition(transaction, key, -1, -(old.as_bytes().len() as i64));
         Ok(())
     }
 
@@ -163,6 +174,22 @@ impl Collection {
     fn count_documents(&self, transaction: &mut WriteTransaction, documents: i64, bytes: i64) {
         if self.keeps_counters() {
             transaction.count_documents(self.number(), documents, bytes);
+        }
+    }
+
+    /// Notes a change of documents and bytes in the partition of a primary key, where there are partitions.
+    fn count_in_partition(&self, transaction: &mut WriteTransaction, key: &[u8], documents: i64, bytes: i64) {
+        if let Some(partitions) = self.shared_partitions() {
+            let number = partition_number(self.number(), partitions.list().of_key(key).id);
+            transaction.count_in_partition(number, documents, bytes);
+        }
+    }
+
+    /// Refuses a key that is cut where there are partitions: it has lost its order.
+    fn check_partitionable(&self, key: &PrimaryKey) -> Result<(), WriteError> {
+        match self.shared_partitions().is_some() && key.as_bytes().len() > PARTITIONED_KEY_BYTES_MAX {
+            true => Err(WriteError::KeyTooLongForPartitions { bytes_max: PARTITIONED_KEY_BYTES_MAX }),
+            false => Ok(()),
         }
     }
 
@@ -255,18 +282,48 @@ fn put_entry(
             transaction.put_blind(index.tree(), &key, &value)?;
         }
         Uniqueness::Unique => {
-            if let Some(have) = transaction.get(index.tree(), &key, blocking)? {
-                let present = index.decode_entry(&key, &have).map_err(|reason| damaged(index, reason))?;
-                let is_own =
-                    written.before == Before::Present && present.primary_key == written.owner.primary_key;
-                if !is_own {
-                    return Err(duplicate_key(index, entry_key));
-                }
+            match index.partitions() {
+                None => check_unique(index, transaction, &key, (entry_key, written), blocking)?,
+                Some(_) => claim_in_partitions(index, transaction, &key, (entry_key, written), blocking)?,
             }
             transaction.put(index.tree(), &key, &value)?;
         }
     }
     Ok(())
+}
+
+/// Checks that no other document has the key of an entry.
+#[inline]
+fn check_unique(
+    index: &Index,
+    transaction: &dyn Transaction,
+    key: &[u8],
+    (entry_key, written): (&IndexKey, Written<'_>),
+    blocking: BlockingMode,
+) -> Result<(), WriteError> {
+    let Some(have) = transaction.get(index.tree(), key, blocking)? else { return Ok(()) };
+    let present = index.decode_entry(key, &have).map_err(|reason| damaged(index, reason))?;
+    let is_own = written.before == Before::Present && present.primary_key == written.owner.primary_key;
+    if is_own { Ok(()) } else { Err(duplicate_key(index, entry_key)) }
+}
+
+/// Checks that no document of any partition has the key of an entry, and keeps other writers of it away: they
+/// meet at the key that belongs to no partition, whose removal changes nothing.
+fn claim_in_partitions(
+    index: &Index,
+    transaction: &mut dyn Transaction,
+    key: &[u8],
+    entry: (&IndexKey, Written<'_>),
+    blocking: BlockingMode,
+) -> Result<(), WriteError> {
+    let Some(partitions) = index.partitions() else { return Ok(()) };
+    let mut other = key.to_vec();
+    for prefix in partitions.list().prefixes_at(transaction.snapshot()) {
+        other[..PREFIX_BYTES].copy_from_slice(&prefix);
+        check_unique(index, transaction.as_dyn(), &other, entry, blocking)?;
+    }
+    other[..PREFIX_BYTES].copy_from_slice(&NO_PARTITION);
+    Ok(transaction.delete(index.tree(), &other)?)
 }
 
 /// Checks that no other document has a key, and keeps other writers of it away.

@@ -145,6 +145,20 @@ pub enum CatalogError {
     /// Building the index met a document that it cannot hold.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// The collection has no partitions.
+    #[error("collection {namespace} is not partitioned")]
+    NotPartitioned {
+        /// The collection.
+        namespace: String,
+    },
+    /// A change of partitions is refused.
+    #[error("{reason}")]
+    Partitions {
+        /// The kind of fault.
+        fault: PartitionFault,
+        /// The fault.
+        reason: String,
+    },
     /// The options of a collection are refused.
     #[error("{reason}")]
     CollectionOptions {
@@ -173,6 +187,23 @@ pub enum CatalogError {
     /// The engine said no.
     #[error(transparent)]
     Storage(#[from] StorageError),
+}
+
+/// Why a change of partitions is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartitionFault {
+    /// The bound would be that of the last partition, which is empty.
+    Empty,
+    /// The collection would have no partition.
+    Only,
+    /// There is no such partition.
+    Unknown,
+    /// The bound is not one of the collection, or not above all documents.
+    Bound,
+    /// There are as many as there can be.
+    TooMany,
+    /// An index would be unique, and its keys lie in several partitions.
+    UniqueIndex,
 }
 
 /// Why a build was ended from outside.
@@ -240,6 +271,12 @@ pub enum WriteError {
     ArrayInPrimaryKey {
         /// The field.
         path: String,
+    },
+    /// The primary key of a document of a partitioned collection is too long.
+    #[error("the primary key of a document in a partitioned collection has at most {bytes_max} bytes")]
+    KeyTooLongForPartitions {
+        /// The limit.
+        bytes_max: usize,
     },
     /// A hashed index cannot hold the document.
     #[error("Error: hashed indexes do not currently support array values. Found array at path: {path}")]

@@ -10,6 +10,7 @@ use pando_storage::{BlockingMode, Bytes, ErrorKind, StorageError, Transaction, T
 use crate::collection::Collection;
 use crate::index_description::Uniqueness;
 use crate::index_entry::{self, FIELD_BYTES_MAX};
+use crate::partitions::Partitions;
 use crate::primary_key::{PrimaryKey, cut};
 
 /// The key by which a collection finds the document with an `_id`.
@@ -65,7 +66,11 @@ impl Collection {
         blocking: BlockingMode,
     ) -> Result<Option<Vec<u8>>, StorageError> {
         let Some(tree) = id.index else { return Ok(Some(id.bytes.clone())) };
-        let Some(value) = transaction.get(tree, &id.bytes, blocking)? else { return Ok(None) };
+        let found = match self.shared_partitions() {
+            None => transaction.get(tree, &id.bytes, blocking)?,
+            Some(partitions) => find_in(partitions, transaction, (tree, &id.bytes), blocking)?,
+        };
+        let Some(value) = found else { return Ok(None) };
         let entry = index_entry::decode(Uniqueness::Unique, &[Direction::Ascending], &id.bytes, &value)
             .map_err(|reason| {
                 let message = format!("an entry of the index on _id is damaged: {reason}");
@@ -73,4 +78,20 @@ impl Collection {
             })?;
         Ok(Some(entry.primary_key.to_vec()))
     }
+}
+
+/// The value of a key of the index on `_id`, in the partition that has it.
+fn find_in(
+    partitions: &Partitions,
+    transaction: &dyn Transaction,
+    (tree, key): (TreeId, &[u8]),
+    blocking: BlockingMode,
+) -> Result<Option<Bytes>, StorageError> {
+    for prefix in partitions.list().prefixes_at(transaction.snapshot()) {
+        let found = transaction.get(tree, &[&prefix[..], key].concat(), blocking)?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
 }

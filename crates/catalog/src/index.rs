@@ -3,6 +3,7 @@
 //! Not here: logging a flag before it is raised (`flag_log`), building an index (`index_build`), the keys of
 //! documents (`index_kind`).
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pando_collation::TextOrder;
@@ -18,6 +19,7 @@ use crate::index_entry::{self, DecodedEntry, EncodedEntry};
 use crate::index_keys::{GeneratedKeys, IndexKey};
 use crate::index_kind::{IndexDefinition, IndexMethods};
 use crate::multikey::Multikey;
+use crate::partitions::{PREFIX_BYTES, Partitions};
 use crate::store::{NamedTree, TreeNumber};
 
 /// The document that an entry stands for.
@@ -38,6 +40,8 @@ pub struct Index {
     definition: IndexDescription,
     methods: IndexMethods,
     tree: NamedTree,
+    /// Those of the collection, if it has any.
+    partitions: Option<Arc<Partitions>>,
     /// The bits of each field's [`Multikey`].
     multikey: Vec<AtomicU64>,
     truncated: AtomicBool,
@@ -49,7 +53,11 @@ pub struct Index {
 
 impl Index {
     /// An index over a tree; the flags start as the definition has them.
-    pub(crate) fn new(definition: IndexDefinition, tree: NamedTree) -> Index {
+    pub(crate) fn new(
+        definition: IndexDefinition,
+        tree: NamedTree,
+        partitions: Option<Arc<Partitions>>,
+    ) -> Index {
         let IndexDefinition { description, methods } = definition;
         assert!(!description.fields.is_empty(), "an index has at least one field");
         assert_eq!(description.fields.len(), description.multikey.len(), "each field has its multikey flags");
@@ -57,7 +65,7 @@ impl Index {
         let truncated = AtomicBool::new(description.truncated == Truncation::Truncated);
         let published = AtomicU64::new(0);
         let uses = AtomicU64::new(0);
-        Index { definition: description, methods, tree, multikey, truncated, published, uses }
+        Index { definition: description, methods, tree, partitions, multikey, truncated, published, uses }
     }
 
     /// The index's name.
@@ -124,7 +132,18 @@ impl Index {
 
     /// The same without the document.
     pub(crate) fn entry_key(&self, key: &IndexKey, primary_key: &[u8]) -> EncodedEntry {
-        index_entry::encode(self.uniqueness(), &key.fields, &key.type_bits, primary_key)
+        let entry = index_entry::encode(self.uniqueness(), &key.fields, &key.type_bits, primary_key);
+        entry.behind(self.prefix_of(primary_key).as_ref())
+    }
+
+    /// The partitions of its collection, if it has any.
+    pub(crate) fn partitions(&self) -> Option<&Arc<Partitions>> {
+        self.partitions.as_ref()
+    }
+
+    /// The bytes before the keys of a document's entries, in a collection with partitions.
+    pub(crate) fn prefix_of(&self, primary_key: &[u8]) -> Option<[u8; PREFIX_BYTES]> {
+        Some(self.partitions.as_ref()?.prefix_of(primary_key))
     }
 
     /// Takes an entry apart; `Err` says what does not fit.
@@ -133,6 +152,10 @@ impl Index {
         key: &'e [u8],
         value: &'e [u8],
     ) -> Result<DecodedEntry<'e>, &'static str> {
+        let key = match &self.partitions {
+            None => key,
+            Some(_) => key.get(PREFIX_BYTES..).ok_or("the key is shorter than the number of a partition")?,
+        };
         let (plain, document) = index_entry::split_document(self.contents(), value)?;
         let entry = index_entry::decode(self.uniqueness(), self.directions(), key, plain)?;
         Ok(DecodedEntry { document, ..entry })

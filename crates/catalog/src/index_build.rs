@@ -153,8 +153,9 @@ struct Build<'b> {
 impl Build<'_> {
     fn run(&mut self, descriptions: Vec<IndexDescription>) -> Result<(), CatalogError> {
         let began = Instant::now();
+        let partitions = self.catalog.existing(self.namespace)?.shared_partitions().cloned();
         for description in descriptions {
-            self.indexes.push(self.catalog.new_index(description)?);
+            self.indexes.push(self.catalog.new_index(description, partitions.clone())?);
         }
         if self.publish_if_empty()? {
             return Ok(());
@@ -192,6 +193,7 @@ impl Build<'_> {
             return Ok(false);
         }
         let alone = self.catalog.exclusive(self.namespace, self.operation)?;
+        self.check_partitions(&alone.collection)?;
         let is_empty = is_empty(&alone.collection)?;
         if is_empty {
             self.publish(&alone)?;
@@ -199,10 +201,24 @@ impl Build<'_> {
         Ok(is_empty)
     }
 
+    /// Refuses a collection that has taken the name since the indexes were made, with other partitions.
+    fn check_partitions(&self, collection: &Collection) -> Result<(), CatalogError> {
+        let own = |index: &Arc<Index>| match (index.partitions(), collection.shared_partitions()) {
+            (None, None) => true,
+            (Some(own), Some(now)) => Arc::ptr_eq(own, now),
+            _ => false,
+        };
+        match self.indexes.iter().all(own) {
+            true => Ok(()),
+            false => Err(CatalogError::CollectionChanged { namespace: self.namespace.to_string() }),
+        }
+    }
+
     /// Has writers record their changes, and begins the snapshot that has everything before: step 1.
     fn announce(&mut self) -> Result<(Arc<Collection>, Box<dyn Transaction>), CatalogError> {
         let building = self.new_changes()?;
         let alone = self.catalog.exclusive(self.namespace, self.operation)?;
+        self.check_partitions(&alone.collection)?;
         let mut parts = alone.collection.parts();
         parts.building.extend(building);
         let collection = self.catalog.show(parts);

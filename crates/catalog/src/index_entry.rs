@@ -11,6 +11,8 @@
 //!              value: u32 LE length of the value above | value above | document
 //! ```
 //!
+//! In a collection with partitions each key stands behind the number of one (`partitions`).
+//!
 //! Field bytes longer than [`FIELD_BYTES_MAX`] are *cut* to exactly that length: their first bytes and a hash
 //! of the whole.
 //!
@@ -24,6 +26,7 @@ use pando_keyorder::Direction;
 use pando_storage::KEY_BYTES_MAX;
 
 use crate::index_description::{EntryContents, Truncation, Uniqueness};
+use crate::partitions::PREFIX_BYTES;
 use crate::primary_key::{HASH_BYTES, PRIMARY_KEY_BYTES_MAX, cut};
 
 /// Longest field bytes in an entry: with the longest primary key behind them they fill
@@ -40,6 +43,17 @@ const FIELDS_WERE_CUT: u8 = 1;
 pub(crate) struct EncodedEntry {
     pub key: Vec<u8>,
     pub value: Vec<u8>,
+}
+
+impl EncodedEntry {
+    /// The entry in a collection with partitions: its key stands behind these bytes.
+    #[inline]
+    pub(crate) fn behind(mut self, prefix: Option<&[u8; PREFIX_BYTES]>) -> EncodedEntry {
+        if let Some(prefix) = prefix {
+            self.key.splice(..0, *prefix);
+        }
+        self
+    }
 }
 
 /// The entry of a document's key. `fields` are the whole field bytes.

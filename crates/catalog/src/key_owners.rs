@@ -11,6 +11,7 @@ use crate::catalog::Catalog;
 use crate::collection::Collection;
 use crate::index_description::FieldKind;
 use crate::layout::Layout;
+use crate::partitions::PREFIX_BYTES;
 use crate::record_ids::record_id_of;
 
 /// See the module's head.
@@ -25,6 +26,8 @@ struct Owner {
     paths: Vec<String>,
     directions: Vec<Direction>,
     order: TextOrder,
+    /// Bytes of the number of a partition before each key.
+    prefix_bytes: usize,
 }
 
 /// A key as people read it.
@@ -56,6 +59,7 @@ impl KeyOwners {
                             .collect(),
                         directions: index.directions().to_vec(),
                         order: index.text_order().clone(),
+                        prefix_bytes: index.partitions().map_or(0, |_| PREFIX_BYTES),
                     };
                     found.owners.insert(index.tree(), owner);
                 }
@@ -74,7 +78,13 @@ impl KeyOwners {
         };
         let order = collection.text_order().clone();
         let name = collection.layout().documents_name().trim_start_matches('$');
-        let owner = Owner { index: format!("{}.${name}", collection.full_name()), paths, directions, order };
+        let owner = Owner {
+            index: format!("{}.${name}", collection.full_name()),
+            paths,
+            directions,
+            order,
+            prefix_bytes: 0,
+        };
         self.owners.insert(collection.primary_tree(), owner);
     }
 
@@ -100,6 +110,7 @@ impl Owner {
             document.push("$recordId", Value::Int64(record));
             return Some(document);
         }
+        let key = key.get(self.prefix_bytes..)?;
         let length = pando_keyorder::parts_length(key, &self.directions).ok()?;
         let values = self.order.decode(&key[..length], &[], &self.directions).ok()?;
         let mut document = Document::new();

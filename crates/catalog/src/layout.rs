@@ -63,6 +63,11 @@ impl Layout {
                 }
             };
         }
+        if is_partitioned(options) && matches!(get("layout")?, Some(RawValue::String("heap"))) {
+            return Err(
+                "a partitioned collection has the layout of its 'primaryKey', and not \"heap\"".to_owned()
+            );
+        }
         match (get("layout")?, fields) {
             (None | Some(RawValue::String("clustered")), None) => Ok(Layout::Clustered),
             (None | Some(RawValue::String("clustered")), Some(fields)) if fields.len() == 1 => {
@@ -139,6 +144,11 @@ fn push_collation(specification: &mut Document, order: &TextOrder) {
     if let Some(collation) = order.document() {
         specification.push("collation", Value::from(RawValue::Document(collation)));
     }
+}
+
+/// Whether the options of a collection ask for partitions.
+pub fn is_partitioned(options: &RawDocument) -> bool {
+    matches!(options.get("partitioned"), Ok(Some(RawValue::Boolean(true))))
 }
 
 /// The name that MongoDB's option `clusteredIndex` gives the documents; `None` without the option.

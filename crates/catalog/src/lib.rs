@@ -33,33 +33,36 @@
 //! namespace -> error
 //! error -> expansion
 //! index_description -> multikey
-//! index_entry -> primary_key
+//! index_entry -> partitions, primary_key
 //! index_keys -> index_entry
 //! index_kind -> definition, index_keys
 //! store -> index_kind
-//! index -> index_entry, index_keys, index_kind, store
-//! building -> index, index_entry, index_keys
+//! index -> index_entry, index_keys, index_kind, partitions, store
+//! building -> index, index_entry, index_keys, partitions
 //! layout -> definition
-//! collection -> building, definition, index, index_filters, layout, store
+//! collection -> building, definition, index, index_filters, layout, partitions, store
 //! document_key -> collection, index_keys, layout, primary_key
-//! id_lookup -> collection, index_entry, primary_key
+//! id_lookup -> collection, index_entry, partitions, primary_key
 //! counters -> collection, store
 //! write_transaction -> counters, store
-//! catalog_entry -> collection, index_kind, layout
+//! catalog_entry -> collection, index_kind, layout, partitions
 //! flag_log -> catalog_entry, collection, index
 //! tree_settings -> collection
-//! truncation -> collection, write_transaction
-//! scans -> collection, index, index_entry
+//! truncation -> collection, counters, write_transaction
+//! partitions -> primary_key
+//! partitioned_scan -> partitions
+//! scans -> collection, index, index_entry, partitioned_scan, partitions
 //! shared_keys -> collection, index, scans
 //! sorted_entries -> building, documents, index
 //! bulk_load -> building, catalog, collection, counters, index, layout, sorted_entries, store
-//! documents -> building, collection, index, index_entry, index_keys, primary_key, write_transaction
+//! documents -> building, collection, counters, index, index_entry, index_keys, partitions, primary_key
+//! documents -> write_transaction
 //! verify -> collection, index
 //! tree_owners -> catalog, catalog_entry
-//! key_owners -> catalog, collection, layout
+//! key_owners -> catalog, collection, layout, partitions
 //! session_records -> collection, primary_key, store, write_transaction
 //! catalog -> catalog_entry, collection, counters, index, index_kind, layout, session_records, store
-//! catalog -> tree_settings, write_transaction
+//! catalog -> partitions, tree_settings, write_transaction
 //! index_build -> building, catalog, collection, counters, documents, index, index_keys, sorted_entries
 //! first_count -> catalog, collection, counters
 //! session_transaction -> bulk_load, catalog, collection, counters, seen_names, store, write_transaction
@@ -73,6 +76,8 @@
 //! # Invariants
 //! - Every document has, in each index, exactly the entries of the keys that the index's methods give it
 //!   ([`index_kind`]). No entry is without its document. [`verify_collection`] checks both.
+//! - In a collection with partitions an entry stands behind the number of its document's partition
+//!   (`partitions`).
 //! - Counters equal a scan at every snapshot that sees the collection's mark (`counters`).
 //! - A tree is created before the catalog entry that refers to it is committed, and dropped after the
 //!   entry is gone. A crash therefore leaves at worst a tree that no entry refers to.
@@ -112,6 +117,8 @@ mod key_owners;
 mod layout;
 mod multikey;
 mod namespace;
+mod partitioned_scan;
+mod partitions;
 mod primary_key;
 mod publication;
 mod record_ids;
@@ -132,6 +139,7 @@ mod write_transaction;
 pub use bulk_load::{BulkLoad, LoadedCollection};
 pub use capped::{CappedLimits, TailVersion, capped_size};
 pub use capped_copy::CappedCopy;
+pub use catalog::partitioning::{DroppedPartitions, PartitionChoice};
 pub use catalog::renaming::{Renaming, TakenName};
 pub use catalog::views::{VIEWS_COLLECTION, ViewChange, view_definition};
 pub use catalog::{Catalog, Lease};
@@ -140,7 +148,7 @@ pub use collection_activity::{
     ActivityKind, CollectionActivity, KindFigures, LatencyClass, LatencyFigures, LatencyHistogram,
 };
 pub use counters::CollectionCounts;
-pub use error::{BuildEnd, CatalogError, GeometryFault, NameError, WriteError};
+pub use error::{BuildEnd, CatalogError, GeometryFault, NameError, PartitionFault, WriteError};
 pub use id_lookup::IdKey;
 pub use index::Index;
 pub use index_build::IndexBuildTurn;
@@ -150,15 +158,17 @@ pub use index_description::{
 };
 pub use index_filters::{IndexFilter, IndexFilters};
 pub use key_owners::{KeyOwners, OwnedKey};
-pub use layout::{HEAP_TREE, ID_INDEX, Layout, PRIMARY_KEY_INDEX};
+pub use layout::{HEAP_TREE, ID_INDEX, Layout, PRIMARY_KEY_INDEX, is_partitioned};
 pub use multikey::Multikey;
 pub use namespace::{Namespace, check_database};
+pub use partitions::{PARTITIONS_MAX, Partition, PartitionBound};
 pub use primary_key::{PRIMARY_KEY_BYTES_MAX, PrimaryKey};
 pub use scans::{DocumentScan, IndexEntry, IndexScan};
 pub use seen_names::SeenNames;
 pub use session_transaction::{CommitLeases, SessionTransaction};
 pub use shared_keys::{SharedKeys, Sharer};
 pub use tree_owners::TreeOwners;
+pub use truncation::RangeStep;
 pub use verify::{CollectionReport, verify_collection};
 pub use write_transaction::{WriteSavepoint, WriteTransaction};
 

@@ -8,6 +8,8 @@ use pando_storage::{
 
 use crate::index_description::Uniqueness;
 use crate::index_entry::DecodedEntry;
+use crate::partitioned_scan::PartitionedScan;
+use crate::partitions::range_behind;
 use crate::publication::Publication;
 use crate::{Collection, Index};
 
@@ -108,12 +110,20 @@ const BEYOND_EVERY_CONTINUATION: u8 = 0xFF;
 /// Entries of an index in the order of their keys.
 #[derive(Clone, Debug)]
 pub struct IndexScan {
-    cursor: Cursor,
+    entries: Entries,
     gate: Gate,
     index: Arc<Index>,
     direction: Direction,
     /// Entries to step over before a jump.
     stepped_over: usize,
+}
+
+/// The entries of a scan, in order.
+#[derive(Clone, Debug)]
+enum Entries {
+    /// Those of a collection without partitions.
+    OfTree(Cursor),
+    Partitioned(Box<PartitionedScan>),
 }
 
 impl IndexScan {
@@ -126,7 +136,11 @@ impl IndexScan {
         if self.gate.is_shut_for(transaction, blocking)? {
             return Ok(None);
         }
-        let Some((key, value)) = self.cursor.next(transaction, blocking)? else { return Ok(None) };
+        let next = match &mut self.entries {
+            Entries::OfTree(cursor) => cursor.next(transaction, blocking)?,
+            Entries::Partitioned(scan) => scan.next(transaction, blocking)?,
+        };
+        let Some((key, value)) = next else { return Ok(None) };
         self.index.decode_entry(key, value).map(Some).map_err(|reason| {
             StorageError::new(
                 ErrorKind::Corrupt,
@@ -145,22 +159,28 @@ impl IndexScan {
         if self.gate.is_shut_for(transaction, blocking)? {
             return Ok(0);
         }
-        self.cursor.pass_batch(transaction, blocking)
+        match &mut self.entries {
+            Entries::OfTree(cursor) => cursor.pass_batch(transaction, blocking),
+            Entries::Partitioned(scan) => scan.pass_batch(transaction, blocking),
+        }
     }
 
     /// Passes over the entries that are left of the batch in hand; their number.
     pub fn pass_rest(&mut self) -> usize {
-        self.cursor.pass_rest()
+        match &mut self.entries {
+            Entries::OfTree(cursor) => cursor.pass_rest(),
+            Entries::Partitioned(_) => 0,
+        }
     }
 
     /// Passes over the entries right behind the last one that have the same field bytes, `field_bytes` long,
     /// and the same type bits; their number. It looks no further than the batch in hand.
     pub fn pass_equal(&mut self, field_bytes: usize) -> usize {
-        match self.index.uniqueness() {
-            // Equal field bytes stand once.
-            Uniqueness::Unique => 0,
-            Uniqueness::NotUnique | Uniqueness::Prepared => {
-                self.cursor.pass_prefix(field_bytes, RunValues::Equal, usize::MAX)
+        match (self.index.uniqueness(), &mut self.entries) {
+            // Equal field bytes stand once, or in several partitions.
+            (Uniqueness::Unique, _) | (_, Entries::Partitioned(_)) => 0,
+            (Uniqueness::NotUnique | Uniqueness::Prepared, Entries::OfTree(cursor)) => {
+                cursor.pass_prefix(field_bytes, RunValues::Equal, usize::MAX)
             }
         }
     }
@@ -169,35 +189,53 @@ impl IndexScan {
     /// entry. A short run is stepped over and a long one jumped over. It is thought to be as long as the one
     /// before.
     pub fn skip_fields(&mut self, fields: usize) {
-        let Some((key, _)) = self.cursor.current() else { return };
-        let Some(first) = self.index.directions().get(..fields) else { return };
+        let current = match &self.entries {
+            Entries::OfTree(cursor) => cursor.current().map(|(key, _)| key),
+            Entries::Partitioned(scan) => scan.current_key(),
+        };
+        let (Some(key), Some(first)) = (current, self.index.directions().get(..fields)) else { return };
         // A cut key does not decode; its neighbours are then stepped through one by one.
         let Ok(bytes) = pando_keyorder::parts_length(key, first) else { return };
         let mut beyond = key[..bytes].to_vec();
-        let passed = self.cursor.pass_prefix(bytes, RunValues::Any, self.stepped_over);
+        let cursor = match &mut self.entries {
+            Entries::OfTree(cursor) => cursor,
+            Entries::Partitioned(scan) => {
+                if self.direction == Direction::Forward {
+                    beyond.push(BEYOND_EVERY_CONTINUATION);
+                }
+                return scan.seek(&beyond);
+            }
+        };
+        let passed = cursor.pass_prefix(bytes, RunValues::Any, self.stepped_over);
         let is_long = passed == self.stepped_over;
         self.stepped_over = if is_long { STEPPED_OVER_AGAIN } else { STEPPED_OVER };
-        if !is_long && !self.cursor.is_at_batch_end() {
+        if !is_long && !cursor.is_at_batch_end() {
             return;
         }
         if self.direction == Direction::Forward {
             beyond.push(BEYOND_EVERY_CONTINUATION);
         }
         match is_long {
-            true => self.cursor.seek_briefly(&beyond, 1 + self.stepped_over),
+            true => cursor.seek_briefly(&beyond, 1 + self.stepped_over),
             // The run may go on in the next batch.
-            false => self.cursor.seek_nearby(&beyond),
+            false => cursor.seek_nearby(&beyond),
         }
     }
 
     /// Begins again with another range of keys.
     pub fn restart(&mut self, range: KeyRange) {
-        self.cursor.restart(range);
+        match &mut self.entries {
+            Entries::OfTree(cursor) => cursor.restart(range),
+            Entries::Partitioned(scan) => scan.restart(range),
+        }
     }
 
     /// Jumps to the first entry whose field bytes are at or beyond `field_bytes`, in the scan's direction.
     pub fn seek(&mut self, field_bytes: &[u8]) {
-        self.cursor.seek(field_bytes);
+        match &mut self.entries {
+            Entries::OfTree(cursor) => cursor.seek(field_bytes),
+            Entries::Partitioned(scan) => scan.seek(field_bytes),
+        }
     }
 }
 
@@ -210,9 +248,27 @@ impl Collection {
     /// A scan of the entries of an index whose keys (field bytes, and primary key behind them where the index
     /// is not unique) lie in a range.
     pub fn scan_index(&self, index: &Arc<Index>, range: KeyRange, direction: Direction) -> IndexScan {
-        let cursor = Cursor::new(index.tree(), range, direction);
+        self.scan_entries(index, range, direction, None)
+    }
+
+    /// The same, for a caller that wants the entries of documents with some primary keys only. It gets others as
+    /// well: this serves to pass partitions over.
+    pub fn scan_entries(
+        &self,
+        index: &Arc<Index>,
+        range: KeyRange,
+        direction: Direction,
+        keys: Option<Arc<[KeyRange]>>,
+    ) -> IndexScan {
+        let entries = match index.partitions() {
+            None => Entries::OfTree(Cursor::new(index.tree(), range, direction)),
+            Some(partitions) => {
+                let scan = PartitionedScan::new(index.tree(), partitions, range, direction, keys);
+                Entries::Partitioned(Box::new(scan))
+            }
+        };
         let (gate, index) = (self.gate(), Arc::clone(index));
-        IndexScan { cursor, gate, index, direction, stepped_over: STEPPED_OVER }
+        IndexScan { entries, gate, index, direction, stepped_over: STEPPED_OVER }
     }
 
     /// The number of documents whose primary keys lie in a range, about.
@@ -233,7 +289,17 @@ impl Collection {
         transaction: &dyn Transaction,
         blocking: BlockingMode,
     ) -> Result<Estimate, StorageError> {
-        transaction.estimate(index.tree(), range, blocking)
+        let Some(partitions) = index.partitions() else {
+            return transaction.estimate(index.tree(), range, blocking);
+        };
+        let mut sum = Estimate::default();
+        for partition in &partitions.list().live {
+            let range = range_behind(partition.prefix(), range);
+            let one = transaction.estimate(index.tree(), &range, blocking)?;
+            sum.entries += one.entries;
+            sum.bytes += one.bytes;
+        }
+        Ok(sum)
     }
 
     fn gate(&self) -> Gate {

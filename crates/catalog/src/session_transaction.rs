@@ -335,7 +335,7 @@ impl SessionTransaction {
         let store = catalog.store();
         let mut parts = self.created[at].parts();
         for description in descriptions {
-            parts.indexes.push(catalog.new_index(description)?);
+            parts.indexes.push(catalog.new_index(description, parts.partitions.clone())?);
             self.created[at] = Arc::new(Collection::new(parts.clone(), Arc::clone(store)));
         }
         Ok(true)

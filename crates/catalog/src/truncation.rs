@@ -11,14 +11,74 @@
 //! An older snapshot sees the documents as before. The room comes free in the background once no snapshot
 //! does.
 //!
+//! # A range of documents
+//! Documents that expire go by a range delete as well, where no index has entries of them. Their bytes have to be
+//! counted, so a step reads as many as it removes, and writes nothing for each.
+//!
 //! # Not here
 //! Deletions one by one, to which the caller goes back after a conflict: the crate `commands`.
 
-use pando_storage::{BlockingMode, KeyRange, RangeDeletes, StorageError};
+use std::ops::Bound;
 
-use crate::{Collection, WriteTransaction};
+use pando_storage::{BlockingMode, Caller, Direction, KeyRange, RangeDeletes, StorageError};
+
+use crate::counters::partition_number;
+use crate::{Collection, WriteError, WriteTransaction};
+
+/// The most that one step removes. The first document goes in any case.
+#[derive(Clone, Copy, Debug)]
+pub struct RangeStep {
+    /// Documents.
+    pub documents: u64,
+    /// Bytes of documents.
+    pub bytes: usize,
+}
 
 impl Collection {
+    /// Whether documents can be removed by ranges of their keys.
+    fn takes_range_deletes(&self) -> bool {
+        // An emulated range delete is a scan, and a transaction without bounds.
+        let is_emulated = self.engine().capabilities().range_deletes == RangeDeletes::Emulated;
+        let is_watched = self.capped_limits().is_some() || !self.building().is_empty();
+        !is_emulated && !is_watched && self.keeps_counters()
+    }
+
+    /// Removes the first documents of a range of primary keys; gives their number. `None` where they have to be
+    /// removed one by one: beside what [`truncate`](Collection::truncate) names, there is an index.
+    ///
+    /// # Errors
+    /// As for [`truncate`](Collection::truncate); the operation has to end.
+    pub fn remove_first(
+        &self,
+        transaction: &mut WriteTransaction,
+        range: KeyRange,
+        most: RangeStep,
+        caller: Caller<'_>,
+    ) -> Result<Option<u64>, WriteError> {
+        if !self.takes_range_deletes() || !self.indexes().is_empty() || self.has_partitions() {
+            return Ok(None);
+        }
+        let mut scan = self.scan_documents(range.clone(), Direction::Forward);
+        let (mut documents, mut bytes, mut last) = (0, 0, Vec::new());
+        while documents < most.documents
+            && bytes < most.bytes
+            && let Some((key, document)) = scan.next(&**transaction, caller.blocking)?
+        {
+            caller.operation.check()?;
+            last.clear();
+            last.extend_from_slice(key);
+            documents += 1;
+            bytes += document.len();
+        }
+        if documents == 0 {
+            return Ok(Some(0));
+        }
+        let gone = KeyRange { lower: range.lower, upper: Bound::Included(last) };
+        transaction.engine().delete_range(self.primary_tree(), &gone, caller.blocking)?;
+        transaction.count_documents(self.number(), -documents.cast_signed(), -(bytes as i64));
+        Ok(Some(documents))
+    }
+
     /// Removes all documents that a transaction sees, which has not written yet; gives their number. `None`
     /// where the documents have to be removed one by one: the engine would do that as well, the collection is
     /// capped or not counted, or an index is being built.
@@ -31,10 +91,7 @@ impl Collection {
         transaction: &mut WriteTransaction,
         blocking: BlockingMode,
     ) -> Result<Option<u64>, StorageError> {
-        // An emulated range delete is a scan, and a transaction without bounds.
-        let is_emulated = self.engine().capabilities().range_deletes == RangeDeletes::Emulated;
-        let is_watched = self.capped_limits().is_some() || !self.building().is_empty();
-        if is_emulated || is_watched || !self.keeps_counters() {
+        if !self.takes_range_deletes() {
             return Ok(None);
         }
         let Some(counts) = self.counts(&**transaction, blocking)? else { return Ok(None) };
@@ -49,6 +106,11 @@ impl Collection {
         transaction.count_documents(self.number(), -documents, -counts.data_bytes.cast_signed());
         for (index, (_, entries)) in self.indexes().iter().zip(&counts.index_entries) {
             transaction.count_surplus(index.number(), documents - entries.cast_signed());
+        }
+        for partition in self.partitions().unwrap_or_default() {
+            let (documents, bytes) = self.partition_totals(partition.id, &**transaction, blocking)?;
+            let number = partition_number(self.number(), partition.id);
+            transaction.count_in_partition(number, -documents, -bytes);
         }
         Ok(Some(counts.documents))
     }

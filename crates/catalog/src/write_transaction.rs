@@ -41,6 +41,8 @@ struct Deltas {
     first: Option<CollectionDelta>,
     others: Vec<CollectionDelta>,
     surpluses: Vec<SurplusDelta>,
+    /// Of partitions.
+    partitions: Vec<CollectionDelta>,
     /// The first record of a capped collection that the transaction has not removed.
     first_kept: Option<(TreeNumber, u64)>,
 }
@@ -92,6 +94,18 @@ impl WriteTransaction {
         let delta = self.deltas.of_collection(collection);
         delta.documents += documents;
         delta.bytes += bytes;
+    }
+
+    /// Notes a change of the documents of a partition, by the number of its counters.
+    pub(crate) fn count_in_partition(&mut self, partition: TreeNumber, documents: i64, bytes: i64) {
+        let partitions = &mut self.deltas.partitions;
+        match partitions.iter_mut().find(|delta| delta.collection == partition) {
+            Some(delta) => {
+                delta.documents += documents;
+                delta.bytes += bytes;
+            }
+            None => partitions.push(CollectionDelta { collection: partition, documents, bytes }),
+        }
     }
 
     /// Notes that an index has so many entries more than the collection has documents more.
@@ -147,6 +161,10 @@ impl WriteTransaction {
         for delta in deltas.first.iter().chain(&deltas.others) {
             self.merge(CounterKind::Documents, delta.collection, delta.documents)?;
             self.merge(CounterKind::Bytes, delta.collection, delta.bytes)?;
+        }
+        for delta in &deltas.partitions {
+            self.merge(CounterKind::PartitionDocuments, delta.collection, delta.documents)?;
+            self.merge(CounterKind::PartitionBytes, delta.collection, delta.bytes)?;
         }
         for delta in &deltas.surpluses {
             self.merge(CounterKind::Surplus, delta.index, delta.entries)?;

@@ -1,5 +1,6 @@
 //! Commands that create, list, change and drop databases, collections and indexes.
 
+pub(crate) mod add_partition;
 pub(crate) mod capped_copy;
 mod capped_options;
 mod clustered_index;
@@ -13,9 +14,11 @@ pub(crate) mod default_rw_concern;
 pub(crate) mod drop;
 pub(crate) mod drop_database;
 pub(crate) mod drop_indexes;
+pub(crate) mod drop_partition;
 mod existing_indexes;
 pub(crate) mod fsync;
 mod geo_specification;
+pub(crate) mod get_partition_info;
 mod index_collation;
 mod index_key_pattern;
 mod index_specification;

@@ -13,8 +13,8 @@ pub enum DefaultLayout {
 }
 
 /// Options of `create` that say themselves how documents lie, or that there are none.
-const LAYOUT_OPTIONS: [&str; 6] =
-    ["layout", "primaryKey", "clusteredIndex", "viewOn", "timeseries", "capped"];
+const LAYOUT_OPTIONS: [&str; 7] =
+    ["layout", "primaryKey", "clusteredIndex", "viewOn", "timeseries", "capped", "partitioned"];
 
 impl DefaultLayout {
     /// All layouts.

@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{CatalogError, Contested, ErrorKind, GeometryFault, NameError, StorageError, WriteError};
+use pando_catalog::{
+    CatalogError, Contested, ErrorKind, GeometryFault, NameError, PartitionFault, StorageError, WriteError,
+};
 use pando_document::{Document, DocumentError, DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_environment::MissedRead;
 use pando_query::QueryError;
@@ -155,6 +157,8 @@ impl From<CatalogError> for CommandError {
             | CatalogError::CappedInTransaction { .. } => ErrorCode::OperationNotSupportedInTransaction,
             CatalogError::CollectionNotFound { .. } => ErrorCode::NamespaceNotFound,
             CatalogError::IndexNotFound { .. } => ErrorCode::IndexNotFound,
+            CatalogError::NotPartitioned { .. } => ErrorCode::IllegalOperation,
+            CatalogError::Partitions { fault, .. } => partition_code(*fault),
             CatalogError::CollectionOptions { .. } => ErrorCode::InvalidOptions,
             CatalogError::IndexSpecification { .. } => ErrorCode::CannotCreateIndex,
             CatalogError::IndexBuildRunning { .. } => ErrorCode::BackgroundOperationInProgressForNamespace,
@@ -169,6 +173,16 @@ impl From<CatalogError> for CommandError {
             }
         };
         CommandError::failed(code, error.to_string())
+    }
+}
+
+/// TokuMX's code of a change of partitions that is refused, where it has one.
+fn partition_code(fault: PartitionFault) -> ErrorCode {
+    match fault {
+        PartitionFault::Empty => ErrorCode::Location(17_248),
+        PartitionFault::Only => ErrorCode::Location(17_252),
+        PartitionFault::UniqueIndex => ErrorCode::Location(17_351),
+        PartitionFault::Unknown | PartitionFault::Bound | PartitionFault::TooMany => ErrorCode::BadValue,
     }
 }
 
@@ -221,9 +235,9 @@ pub fn write_failure(error: WriteError, namespace: &str) -> CommandError {
             CommandError::failed(ErrorCode::CannotBuildIndexKeys, error.to_string())
         }
         WriteError::Geometry { fault, reason } => CommandError::failed(geometry_code(fault), reason),
-        WriteError::ArrayInPrimaryKey { .. } | WriteError::PartialFilter { .. } => {
-            CommandError::failed(ErrorCode::BadValue, error.to_string())
-        }
+        WriteError::ArrayInPrimaryKey { .. }
+        | WriteError::KeyTooLongForPartitions { .. }
+        | WriteError::PartialFilter { .. } => CommandError::failed(ErrorCode::BadValue, error.to_string()),
         WriteError::NoId => {
             CommandError::failed(ErrorCode::InternalError, "a document without _id reached the catalog")
         }

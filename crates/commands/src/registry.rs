@@ -118,6 +118,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     on_admin("abortTransaction", Access::LoggedIn, session::transactions::run_abort)
         .writes_nothing()
         .transactions(TransactionSupport::End),
+    any("addPartition", Access::Collection(Action::CreateCollection), admin::add_partition::run).writes(),
     any("aggregate", Access::Request(rights::aggregate), crud::aggregate::run)
         .reads(ReadConcernSupport::All)
         .own_read_words()
@@ -189,6 +190,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("dropAllUsersFromDatabase", Access::Database(Action::DropUser), users::drop_all_users::run).writes(),
     any("dropDatabase", Access::Database(Action::DropDatabase), admin::drop_database::run).writes(),
     any("dropIndexes", Access::Collection(Action::DropIndex), admin::drop_indexes::run).writes(),
+    any("dropPartition", Access::Collection(Action::DropCollection), admin::drop_partition::run).writes(),
     any("dropRole", Access::Database(Action::DropRole), users::drop_role::run).writes(),
     any("dropUser", Access::Database(Action::DropUser), users::drop_user::run).writes(),
     any("endSessions", Access::LoggedIn, session::end_sessions::run),
@@ -229,6 +231,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         .counted(OperationKind::GetMore)
         .active(ActivityKind::GetMore),
     on_admin("getParameter", Access::Cluster(Action::GetParameter), diagnostic::get_parameter::run),
+    any("getPartitionInfo", Access::Collection(Action::CollStats), admin::get_partition_info::run),
     any("getlasterror", Access::Anyone, diagnostic::get_last_error::run),
     any("getnonce", Access::Anyone, diagnostic::get_nonce::run),
     any(

@@ -22,6 +22,8 @@
 //!    With a sort, scans that each give its order are merged ([`merge`]), those of an `$in` as well.
 //! 5. An index filter of the query's shape leaves only the indexes that it allows ([`index_filter`]).
 //! 6. `hint`, `min` and `max` leave no choice ([`forced`]), nor does a search for words ([`text`]).
+//! 7. In a collection with partitions the scans of indexes keep to those that may have matches
+//!    ([`partition_scope`]).
 //!
 //! # Invariants
 //! - A plan finds every document that matches, and none twice.
@@ -46,6 +48,7 @@ mod index_filter;
 pub mod interval;
 mod merge;
 mod near;
+mod partition_scope;
 mod point_lookup;
 mod predicate_bounds;
 mod predicates;
@@ -71,6 +74,7 @@ pub use interval::{Cut, Interval, Intervals, Side};
 pub use merge::MergeAccess;
 pub(crate) use merge::{SortField, merge_key};
 pub use near::{NearAccess, NearOutput};
+pub use partition_scope::PartitionScope;
 pub use point_lookup::{plan_by_id, point_lookup};
 pub use query_shape::query_shape;
 pub use returned_key::ReturnedKey;
@@ -165,6 +169,8 @@ pub struct IndexAccess {
     pub bounds: ScanBounds,
     /// Which way.
     pub direction: ScanDirection,
+    /// In a collection with partitions: which of them. `None` for all.
+    pub partitions: Option<Arc<PartitionScope>>,
 }
 
 /// A search for words in a text index.
@@ -345,17 +351,19 @@ pub fn choose_at(
 ) -> Result<PlanChoice, QueryError> {
     if let Some(filter) = index_filter::of(find, collection) {
         let indexes = collection.describe_indexes_at(snapshot);
-        return index_filter::choose_allowed(find, &filter, &indexes, estimates);
+        let choice = index_filter::choose_allowed(find, &filter, &indexes, estimates)?;
+        return Ok(partition_scope::narrowed(choice, find.filter, collection));
     }
     // A primary key of several fields may have a better plan.
     let by_id = match collection.layout() {
         Layout::Clustered | Layout::Heap => plan_by_id(find, collection.text_order()),
         Layout::Fields(_) => None,
     };
-    match by_id {
-        Some(plan) => Ok(PlanChoice::only(plan)),
-        None => choose(find, &collection.describe_indexes_at(snapshot), estimates),
-    }
+    let choice = match by_id {
+        Some(plan) => return Ok(PlanChoice::only(plan)),
+        None => choose(find, &collection.describe_indexes_at(snapshot), estimates)?,
+    };
+    Ok(partition_scope::narrowed(choice, find.filter, collection))
 }
 
 /// As [`choose_at`], against all indexes that there are by now.
@@ -368,10 +376,11 @@ pub fn choose_now(
     estimates: &dyn Estimates,
 ) -> Result<PlanChoice, QueryError> {
     let indexes = collection.describe_indexes();
-    match index_filter::of(find, collection) {
-        Some(filter) => index_filter::choose_allowed(find, &filter, &indexes, estimates),
-        None => choose(find, &indexes, estimates),
-    }
+    let choice = match index_filter::of(find, collection) {
+        Some(filter) => index_filter::choose_allowed(find, &filter, &indexes, estimates)?,
+        None => choose(find, &indexes, estimates)?,
+    };
+    Ok(partition_scope::narrowed(choice, find.filter, collection))
 }
 
 /// The direction in which a collection scan goes for a `$natural` sort or hint.

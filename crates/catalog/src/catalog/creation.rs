@@ -9,12 +9,13 @@ use pando_storage::TreeOptions;
 
 use super::Catalog;
 use crate::collection::Parts;
-use crate::error::CatalogError;
+use crate::error::{CatalogError, PartitionFault};
 use crate::index::Index;
-use crate::index_description::IndexDescription;
+use crate::index_description::{IndexDescription, Uniqueness};
 use crate::index_kind::IndexDefinition;
-use crate::layout::Layout;
+use crate::layout::{Layout, is_partitioned};
 use crate::namespace::Namespace;
+use crate::partitions::{PartitionList, Partitions};
 use crate::record_ids::RecordIds;
 use crate::tree_settings::tree_options;
 
@@ -31,31 +32,52 @@ impl Catalog {
         let text_order = TextOrder::of_stored(&options);
         let text_order = text_order.map_err(|reason| CatalogError::CollectionOptions { reason })?;
         let settings = tree_options(&options, self.store.engine.name())?;
+        let partitions = is_partitioned(&options).then(|| Partitions::new(PartitionList::first()));
         let mut indexes = Vec::new();
         if let Some(specification) = layout.id_index_specification(&text_order) {
-            indexes.push(self.new_index_with(self.describe_index(&specification)?, &settings)?);
+            let description = self.describe_index(&specification)?;
+            indexes.push(self.new_index_with(description, &settings, partitions.clone())?);
         }
         let primary = self.store.create_tree("collection", &settings)?;
         let record_ids = Arc::new(RecordIds::of_new_collection());
         let of_tree = Parts::of_tree(namespace.clone(), primary);
-        let parts = Parts { uuid, options, layout, text_order, record_ids, indexes, ..of_tree };
+        let parts = Parts { uuid, options, layout, text_order, partitions, record_ids, indexes, ..of_tree };
         parts.counters_kept.store(true, Ordering::Release);
         Ok(parts)
     }
 
-    /// A new index with an empty tree, which no entry refers to yet.
-    pub(crate) fn new_index(&self, description: IndexDescription) -> Result<Arc<Index>, CatalogError> {
+    /// A new index with an empty tree, which no entry refers to yet, of a collection with these partitions.
+    pub(crate) fn new_index(
+        &self,
+        description: IndexDescription,
+        partitions: Option<Arc<Partitions>>,
+    ) -> Result<Arc<Index>, CatalogError> {
+        check_partitionable(&description, partitions.is_some())?;
         let settings = tree_options(&description.specification, self.store.engine.name())?;
-        self.new_index_with(description, &settings)
+        self.new_index_with(description, &settings, partitions)
     }
 
     fn new_index_with(
         &self,
         description: IndexDescription,
         settings: &TreeOptions,
+        partitions: Option<Arc<Partitions>>,
     ) -> Result<Arc<Index>, CatalogError> {
         let methods = self.store.methods(&description)?;
         let tree = self.store.create_tree("index", settings)?;
-        Ok(Arc::new(Index::new(IndexDefinition { description, methods }, tree)))
+        Ok(Arc::new(Index::new(IndexDefinition { description, methods }, tree, partitions)))
     }
+}
+
+/// Refuses a unique index of a collection with partitions: that on `_id` is the only one.
+pub(super) fn check_partitionable(
+    description: &IndexDescription,
+    has_partitions: bool,
+) -> Result<(), CatalogError> {
+    let is_refused = has_partitions && description.unique != Uniqueness::NotUnique;
+    if !is_refused {
+        return Ok(());
+    }
+    let reason = format!("a partitioned collection has no unique index beside '_id_': {}", description.name);
+    Err(CatalogError::Partitions { fault: PartitionFault::UniqueIndex, reason })
 }

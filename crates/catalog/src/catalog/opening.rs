@@ -14,6 +14,7 @@ use crate::catalog_entry::{self, CATALOG_TREE, Entry};
 use crate::collection::Parts;
 use crate::counters::{self, COUNTERS_TREE};
 use crate::index_description::Truncation;
+use crate::partitions::Partitions;
 use crate::session_records::SESSIONS_TREE;
 use crate::store::{NamedTree, Store, TreeNumber};
 use crate::{CatalogError, Collection, Index, Namespace};
@@ -56,14 +57,15 @@ fn parts_of(
         let number = number.ok_or_else(|| damaged(format!("the name of its tree {name} has no number")))?;
         Ok::<_, CatalogError>(NamedTree { id, name, number })
     };
+    let partitions = entry.partitions.map(Partitions::new);
     let mut indexes = Vec::with_capacity(entry.indexes.len());
     for (definition, tree_name) in entry.indexes {
-        indexes.push(Arc::new(Index::new(definition, find(tree_name)?)));
+        indexes.push(Arc::new(Index::new(definition, find(tree_name)?, partitions.clone())));
     }
     let primary_truncated = Arc::new(AtomicBool::new(entry.id_truncated == Truncation::Truncated));
     let Entry { uuid, options, layout, text_order, .. } = entry;
     let of_tree = Parts::of_tree(namespace.clone(), find(entry.tree)?);
-    Ok(Parts { uuid, options, layout, text_order, primary_truncated, indexes, ..of_tree })
+    Ok(Parts { uuid, options, layout, text_order, partitions, primary_truncated, indexes, ..of_tree })
 }
 
 /// Drops trees that a crash has left between their creation and their entry, or between

@@ -13,7 +13,7 @@ use pando_storage::Operation;
 
 use super::{Catalog, EntryChange, Exclusive, commit_entries};
 use crate::collection::{Collection, Parts};
-use crate::counters::CounterChange;
+use crate::counters::{CounterChange, partition_number};
 use crate::error::CatalogError;
 use crate::namespace::Namespace;
 
@@ -131,5 +131,9 @@ pub(super) fn forgotten(collection: &Collection) -> Vec<CounterChange> {
     let indexes = collection.indexes().iter();
     let mut changes: Vec<_> = indexes.map(|index| CounterChange::ForgetIndex(index.number())).collect();
     changes.push(CounterChange::ForgetCollection(collection.number()));
+    let partitions = collection.partitions().unwrap_or_default().into_iter();
+    changes.extend(partitions.map(|partition| {
+        CounterChange::ForgetPartition(partition_number(collection.number(), partition.id))
+    }));
     changes
 }

@@ -109,7 +109,14 @@ fn options_of(source: &RawDocument, size: i64, temporary: Temporary) -> Result<D
         let (name, value) = option?;
         let is_of_layout = matches!(
             name,
-            "capped" | "size" | "max" | "layout" | "primaryKey" | "clusteredIndex" | "expireAfterSeconds"
+            "capped"
+                | "size"
+                | "max"
+                | "layout"
+                | "primaryKey"
+                | "clusteredIndex"
+                | "partitioned"
+                | "expireAfterSeconds"
         );
         if !is_of_layout {
             options.push(name, value.to_owned());

@@ -116,7 +116,7 @@ pub(super) fn options_of_load(
 }
 
 /// Options that do not go together with `timeseries`.
-const NOT_BESIDE_SERIES: [&str; 11] = [
+const NOT_BESIDE_SERIES: [&str; 12] = [
     "capped",
     "autoIndexId",
     "idIndex",
@@ -128,6 +128,7 @@ const NOT_BESIDE_SERIES: [&str; 11] = [
     "changeStreamPreAndPostImages",
     "layout",
     "primaryKey",
+    "partitioned",
 ];
 
 /// The options of a new collection.
@@ -186,6 +187,10 @@ impl Options {
             }
             "primaryKey" => self.take_primary_key(argument)?,
             "layout" => {}
+            "partitioned" if argument.lenient_boolean()? == Some(true) => {
+                self.kept.push(argument.name, Value::Boolean(true));
+            }
+            "partitioned" => {}
             "indexOptionDefaults" => self.take_index_defaults(argument)?,
             "validator" => {
                 if argument.document()?.is_some_and(|validator| !validator.is_empty()) {
@@ -222,7 +227,7 @@ impl Options {
                     self.kept.push(argument.name, Value::Document(index));
                 }
             }
-            "changeStreamPreAndPostImages" | "encryptedFields" => {
+            "changeStreamPreAndPostImages" | "encryptedFields" | "partitionBy" => {
                 self.not_yet = Some(argument.name.to_owned())
             }
             _ => argument.refuse_unless_generic()?,
@@ -344,6 +349,7 @@ impl Options {
         if is_clustered && (self.kept.get("layout").is_some() || self.kept.get("primaryKey").is_some()) {
             return Err(invalid("the 'clusteredIndex' option is not possible with 'layout' or 'primaryKey'"));
         }
+        self.check_partitioned(is_clustered)?;
         self.check_expiry()?;
         let mut kept = Document::new();
         if let (true, Some(size)) = (self.capped, self.size) {
@@ -360,6 +366,21 @@ impl Options {
         }
         Layout::of_options(&kept.to_raw()).map_err(|reason| invalid(&reason))?;
         storage_engine_options::add(&mut kept, &self.short, self.engine)
+    }
+
+    /// Refuses options that do not go together with partitions.
+    fn check_partitioned(&self, is_clustered: bool) -> Result<(), CommandError> {
+        if self.kept.get("partitioned").is_none() {
+            return Ok(());
+        }
+        if self.capped {
+            let sentence = "a collection cannot be both partitioned and capped";
+            return Err(CommandError::failed(ErrorCode::Location(17_266), sentence));
+        }
+        if is_clustered {
+            return Err(invalid("the 'clusteredIndex' option is not possible with 'partitioned'"));
+        }
+        Ok(())
     }
 
     /// The index on `_id` has the collation of its collection.
@@ -385,6 +406,9 @@ impl Options {
                 "'idIndex' is not allowed with 'viewOn': {}",
                 document_text(index)
             )));
+        }
+        if self.kept.get("partitioned").is_some() {
+            return Err(invalid("the 'partitioned' option is not possible with 'viewOn'"));
         }
         if self.kept.get("clusteredIndex").is_some() {
             return Err(CommandError::failed(

@@ -33,10 +33,12 @@ const USER_FIELDS: &[&str] = &["customData", "roles", "authenticationRestriction
 const ROLE_FIELDS: &[&str] = &["roles", "privileges", "authenticationRestrictions"];
 
 /// Commands, their events, and the parameters.
-const EVENTS: [(&str, &str, Shape); 28] = [
+const EVENTS: [(&str, &str, Shape); 30] = [
     ("create", "createCollection", Shape::Collection),
     ("createIndexes", "createIndex", Shape::Indexes),
     ("drop", "dropCollection", Shape::Collection),
+    ("addPartition", "addPartition", Shape::Collection),
+    ("dropPartition", "dropPartition", Shape::Collection),
     ("dropDatabase", "dropDatabase", Shape::Database),
     ("dropIndexes", "dropIndex", Shape::DroppedIndexes),
     ("deleteIndexes", "dropIndex", Shape::DroppedIndexes),

@@ -322,3 +322,10 @@ pub(super) fn between(min: Option<Vec<u8>>, max: Option<Vec<u8>>) -> KeyRange {
         upper: max.map_or(Bound::Unbounded, Bound::Excluded),
     }
 }
+/// The direction of a scan in the storage engine.
+pub(super) fn storage_direction(direction: ScanDirection) -> pando_catalog::Direction {
+    match direction {
+        ScanDirection::Forward => pando_catalog::Direction::Forward,
+        ScanDirection::Backward => pando_catalog::Direction::Backward,
+    }
+}

@@ -184,6 +184,7 @@ impl NearSearch {
             index: self.access.index.clone(),
             bounds: ScanBounds::Fields(fields),
             direction: ScanDirection::Forward,
+            partitions: None,
         };
         let seen = access.gives_duplicates().then(|| KeySet::new(&self.account));
         Ok(Phase::Scanning(Box::new(Scan {

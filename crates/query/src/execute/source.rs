@@ -14,13 +14,13 @@ use pando_document::RawDocument;
 use super::Counters;
 use super::Row;
 use super::entry_document::EntryDocument;
-use super::key_ranges::{self, KeyRanges};
+use super::key_ranges::{self, KeyRanges, storage_direction};
 use super::merged_scans::MergedScans;
 use super::near_search::NearSearch;
 use super::text_source::TextSource;
 use crate::QueryError;
 use crate::filter::Filter;
-use crate::plan::{Access, Coverage, IndexAccess, Nulls, ScanBounds, ScanDirection};
+use crate::plan::{Access, Coverage, IndexAccess, Nulls, ScanBounds};
 
 /// The result of a step of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +113,8 @@ pub(super) struct Entries {
     index: Arc<Index>,
     /// `None`: one range of keys, under way or done.
     ranges: Option<KeyRanges>,
+    /// Of the primary keys of matches, in a collection with partitions.
+    within: Option<Arc<[KeyRange]>>,
     scan: Option<IndexScan>,
     phase: ScanPhase,
     direction: Direction,
@@ -221,7 +223,8 @@ impl Source {
             QueryError::from(StorageError::new(ErrorKind::NotFound, message))
         })?;
         index.count_use();
-        let scan = one_range.map(|range| collection.scan_index(index, range, direction));
+        let within = access.partitions.map(|scope| Arc::clone(&scope.keys));
+        let scan = one_range.map(|range| collection.scan_entries(index, range, direction, within.clone()));
         let coverage = match coverage {
             Coverage::Document if access.index.contents == EntryContents::Copy => EntryCoverage::Copied,
             Coverage::Document => EntryCoverage::Fetched,
@@ -238,6 +241,7 @@ impl Source {
         Ok(Source::Entries(Entries {
             index: Arc::clone(index),
             ranges,
+            within,
             scan,
             phase,
             direction,
@@ -562,7 +566,9 @@ impl Entries {
         let Some(range) = self.next_range() else { return Step::End };
         match &mut self.scan {
             Some(scan) => scan.restart(range),
-            none => *none = Some(collection.scan_index(&self.index, range, self.direction)),
+            none => {
+                *none = Some(collection.scan_entries(&self.index, range, self.direction, self.within.clone()))
+            }
         }
         self.phase = ScanPhase::Within;
         Step::Nothing
@@ -590,11 +596,4 @@ impl Entries {
 /// instead.
 fn admits(ranges: &KeyRanges, primary_key: &[u8]) -> bool {
     primary_key.len() == PRIMARY_KEY_BYTES_MAX || ranges.admits(primary_key)
-}
-
-fn storage_direction(direction: ScanDirection) -> Direction {
-    match direction {
-        ScanDirection::Forward => Direction::Forward,
-        ScanDirection::Backward => Direction::Backward,
-    }
 }

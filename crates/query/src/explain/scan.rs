@@ -8,7 +8,7 @@ use pando_collation::TextOrder;
 use pando_document::{Document, RawValue, Value};
 use pando_keyorder::Direction;
 
-use super::{named, owned};
+use super::{named, number, owned};
 use crate::geo_index::GeoCells;
 use crate::plan::interval::{self, Interval, Intervals, Side};
 use crate::plan::wildcard::shown_pattern;
@@ -32,14 +32,24 @@ pub(super) fn id_point(id: RawValue<'_>) -> Document {
 }
 
 pub(super) fn index_scan(scan: &IndexAccess) -> Document {
-    entry_scan("IXSCAN", scan)
+    within_partitions(scan, entry_scan("IXSCAN", scan))
+}
+
+/// A scan of a collection with partitions is one of those that may have matches.
+fn within_partitions(scan: &IndexAccess, stage: Document) -> Document {
+    let Some(scope) = &scan.partitions else { return stage };
+    let mut outer = named("PARTITIONS");
+    outer.push("kept", number(scope.kept as u64));
+    outer.push("total", number(scope.total as u64));
+    outer.push("inputStage", stage);
+    outer
 }
 
 /// A scan that steps from value to value, covered as it always is.
 pub(super) fn distinct_scan(scan: &IndexAccess) -> Document {
     let mut outer = named("PROJECTION_COVERED");
     outer.push("transformBy", Document::new());
-    outer.push("inputStage", entry_scan("DISTINCT_SCAN", scan));
+    outer.push("inputStage", within_partitions(scan, entry_scan("DISTINCT_SCAN", scan)));
     outer
 }
 
@@ -134,7 +144,7 @@ pub(super) fn count_scan(scan: &IndexAccess) -> Option<Document> {
     bounds.push("endKey", end);
     bounds.push("endKeyInclusive", has_upper);
     stage.push("indexBounds", bounds);
-    Some(stage)
+    Some(within_partitions(scan, stage))
 }
 
 /// One interval of each field, if together they are one run of keys: single values, then

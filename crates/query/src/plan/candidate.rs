@@ -110,6 +110,7 @@ pub(super) fn through_index(
             index: index.clone(),
             bounds: ScanBounds::Fields(bounds.fields),
             direction: direction.flatten().unwrap_or(ScanDirection::Forward),
+            partitions: None,
         }),
         skip: find.skip,
         limit: find.limit,

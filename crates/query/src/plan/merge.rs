@@ -149,7 +149,8 @@ fn taken_apart(
     }
     let scan = |mut fields: Vec<Intervals>| {
         fields.extend_from_slice(&bounds[singled..]);
-        IndexAccess { index: access.index.clone(), bounds: ScanBounds::Fields(fields), direction }
+        let bounds = ScanBounds::Fields(fields);
+        IndexAccess { index: access.index.clone(), bounds, direction, partitions: None }
     };
     let mut scans: Vec<IndexAccess> = all.into_iter().map(scan).collect();
     if direction == ScanDirection::Backward {

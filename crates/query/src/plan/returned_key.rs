@@ -53,7 +53,7 @@ impl ReturnedKey {
     }
 
     fn of_index(access: &IndexAccess) -> Option<ReturnedKey> {
-        let IndexAccess { index, bounds, direction } = access;
+        let IndexAccess { index, bounds, direction, .. } = access;
         if index.hashed_field().is_some() || index.is_wildcard() || index.is_of_geometries() {
             return None;
         }

@@ -162,6 +162,7 @@ fn narrowing(whole: &[Node], branch: &Node, indexes: &[UsableIndex<'_>]) -> Vec<
                 index: index.clone(),
                 bounds: ScanBounds::Fields(bounds.fields),
                 direction: ScanDirection::Forward,
+                partitions: None,
             },
         })
         .collect()

@@ -1,0 +1,32 @@
+//! `addPartition`: TokuMX's command that gives the last partition of a collection a bound, and adds one behind it.
+//!
+//! `newMax` is the bound: a value for each field of the primary key. Without it, the last document's key is.
+
+use pando_document::DocumentWriter;
+
+use super::get_partition_info::partitioned;
+use crate::arguments::{Arguments, collection_name};
+use crate::context::Context;
+use crate::{CommandError, Request};
+
+/// Adds a partition.
+pub(crate) fn run(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    _reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    context.require_may_block()?;
+    let name = collection_name(request.command()?.1)?;
+    let mut values = None;
+    for argument in Arguments::of_command("addPartition", request.body) {
+        let argument = argument?;
+        match argument.name {
+            "newMax" => values = argument.document()?,
+            _ => argument.refuse_unless_generic()?,
+        }
+    }
+    let namespace = context.writable(name)?;
+    partitioned(context, &namespace)?;
+    let now_ms = context.shared.now_ms();
+    Ok(context.catalog().add_partition(&namespace, values, now_ms, context.operation)?)
+}

@@ -1,0 +1,54 @@
+//! `getPartitionInfo`: the partitions of a collection, in the order of their bounds.
+
+use std::sync::Arc;
+
+use pando_catalog::{CatalogError, Collection, Namespace};
+use pando_document::{Document, DocumentWriter, RawValue, Value};
+
+use crate::arguments::{collection_name, no_more};
+use crate::context::Context;
+use crate::{CommandError, ErrorCode, Request};
+
+/// Lists them.
+pub(crate) fn run(
+    context: &mut Context<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let name = collection_name(request.command()?.1)?;
+    no_more("getPartitionInfo", request.body)?;
+    let namespace = context.namespace(name)?;
+    let collection = partitioned(context, &namespace)?;
+    let partitions = collection.partitions().unwrap_or_default();
+    reply.append("numPartitions", RawValue::Int64(partitions.len() as i64));
+    let mut list = reply.array("partitions");
+    for partition in partitions {
+        let mut shown = Document::new();
+        shown.push("_id", Value::Int64(partition.id.into()));
+        let bound = match &partition.bound {
+            Some(bound) => RawValue::Document(&bound.values).to_owned(),
+            None => Value::Document(collection.endless_bound()),
+        };
+        shown.push("max", bound);
+        if let Some(created) = partition.created_ms {
+            shown.push("createTime", Value::DateTime(created));
+        }
+        list.push_document(&shown.to_raw());
+    }
+    list.finish();
+    Ok(())
+}
+
+/// The collection of this name, which has partitions.
+pub(super) fn partitioned(
+    context: &Context<'_>,
+    namespace: &Namespace,
+) -> Result<Arc<Collection>, CommandError> {
+    let found = context.no_view(namespace)?.ok_or_else(|| {
+        CommandError::failed(ErrorCode::NamespaceNotFound, format!("ns not found: {namespace}"))
+    })?;
+    match found.partitions() {
+        Some(_) => Ok(found),
+        None => Err(CatalogError::NotPartitioned { namespace: namespace.to_string() }.into()),
+    }
+}

@@ -1,0 +1,388 @@
+"""Partitioned collections: the same answers as a plain collection, and drops that keep counters, indexes and snapshots right."""
+
+import datetime
+import random
+import threading
+
+import pytest
+from bson import SON, MaxKey, MinKey
+from pymongo import ASCENDING, DESCENDING
+from pymongo.errors import BulkWriteError, DuplicateKeyError, OperationFailure
+
+from server import Server
+
+KEYS = {"id": None, "ts": SON([("ts", 1), ("_id", 1)]), "backwards": SON([("d.e", -1), ("ts", 1), ("_id", 1)])}
+
+
+def made(db, name="c", key="ts", **options):
+    primary = {} if KEYS[key] is None else {"primaryKey": KEYS[key]}
+    return db.create_collection(name, partitioned=True, **primary, **options)
+
+
+def info(collection):
+    reply = collection.database.command("getPartitionInfo", collection.name)
+    assert reply["numPartitions"] == len(reply["partitions"])
+    return reply["partitions"]
+
+
+def add(collection, **bound):
+    more = {"newMax": SON(bound)} if bound else {}
+    collection.database.command("addPartition", collection.name, **more)
+
+
+def drop(collection, **which):
+    collection.database.command("dropPartition", collection.name, **which)
+
+
+def assert_sound(collection):
+    db = collection.database
+    found = list(collection.find())
+    assert len(found) == collection.estimated_document_count() == db.command("collStats", collection.name)["count"]
+    report = db.command("validate", collection.name, full=True)
+    assert report["valid"], report
+
+
+def refused(code, action, *arguments, **more):
+    with pytest.raises(OperationFailure) as failure:
+        action(*arguments, **more)
+    assert failure.value.code == code, failure.value.details
+
+
+def test_partitions_are_added_listed_and_dropped(db):
+    c = made(db)
+    assert info(c) == [{"_id": 0, "max": {"ts": MaxKey(), "_id": MaxKey()}}]
+    refused(17248, add, c)
+    c.insert_many([{"_id": at, "ts": at // 10} for at in range(50)])
+    add(c)
+    add(c, ts=7, _id=MinKey())
+    c.insert_many([{"_id": at, "ts": at // 10} for at in range(50, 100)])
+    bounds = [partition["max"] for partition in info(c)]
+    assert bounds == [{"ts": 4, "_id": 49}, {"ts": 7, "_id": MinKey()}, {"ts": MaxKey(), "_id": MaxKey()}]
+    assert all(isinstance(partition["createTime"], datetime.datetime) for partition in info(c)[1:])
+    drop(c, id=1)
+    assert [document["_id"] for document in c.find().sort("_id")] == [*range(50), *range(70, 100)]
+    assert_sound(c)
+    # Documents between the bounds go to the next partition.
+    c.insert_one({"_id": "between", "ts": 5})
+    drop(c, id=2)
+    assert [document["_id"] for document in c.find().sort("_id")] == list(range(50))
+    assert [partition["_id"] for partition in info(c)] == [0]
+    c.insert_one({"_id": 100, "ts": 100})
+    add(c)
+    assert [partition["_id"] for partition in info(c)] == [0, 3]
+    assert_sound(c)
+    refused(2, drop, c, id=1)
+    drop(c, max=SON([("ts", 1000), ("_id", MinKey())]))
+    refused(17252, drop, c, id=3)
+    assert c.count_documents({}) == 0
+    assert_sound(c)
+
+
+def test_partitions_up_to_a_bound_are_dropped(db):
+    c = made(db, key="id")
+    for at in range(100):
+        c.insert_one({"_id": at})
+        if at % 10 == 9:
+            add(c)
+    drop(c, max={"_id": 45})
+    assert [document["_id"] for document in c.find()] == list(range(40, 100))
+    drop(c, max={"_id": 3})
+    assert len(info(c)) == 7
+    assert_sound(c)
+
+
+def test_refusals(db):
+    for code, options in [
+        (17266, {"capped": True, "size": 1000}), (72, {"clusteredIndex": {"key": {"_id": 1}, "unique": True}}), (72, {"layout": "heap"}),
+        (72, {"timeseries": {"timeField": "t"}}), (72, {"viewOn": "x", "pipeline": []}), (115, {"partitionBy": {"every": "1d", "keep": "30d"}}),
+    ]:
+        with pytest.raises(OperationFailure) as failure:
+            db.command(SON([("create", "refused"), ("partitioned", True), *options.items()]))
+        assert failure.value.code == code, (options, failure.value.details)
+    plain = db.create_collection("plain")
+    for command in ("addPartition", "dropPartition", "getPartitionInfo"):
+        more = {"id": 0} if command == "dropPartition" else {}
+        refused(20, db.command, command, "plain", **more)
+        refused(26, db.command, command, "nothing", **more)
+    c = made(db)
+    c.insert_one({"_id": 1, "ts": 5})
+    refused(17351, c.create_index, "u", unique=True)
+    refused(17351, c.create_index, "p", prepareUnique=True)
+    for bound in [{"ts": 5}, {"_id": 1, "ts": 9}, {"ts": [9], "_id": 1}, {"ts": 9, "_id": 1, "x": 1}, {"ts": 4, "_id": 1}, {}]:
+        refused(2, db.command, "addPartition", "c", newMax=SON(bound))
+    for which in [{}, {"id": 0, "max": SON([("ts", 1), ("_id", 1)])}, {"max": {"ts": 1}}]:
+        refused(2, drop, c, **which)
+    refused(17252, drop, c, id=0)
+    refused(2, c.insert_one, {"_id": "x" * 600, "ts": 1})
+    refused(2, c.update_one, {"_id": 1}, {"$set": {"ts": "x" * 600}})
+    plain.insert_one({"_id": 1, "ts": 1})
+    refused(72, plain.aggregate, [{"$out": "c"}])
+    assert_sound(c)
+
+
+def some_document(chance, at):
+    document = {"_id": at, "ts": chance.randint(0, 40), "a": chance.randint(0, 5), "d": {"e": chance.randint(0, 3)}}
+    if chance.random() < 0.5:
+        document["tags"] = [chance.randint(0, 9) for _ in range(chance.randint(0, 3))]
+    if chance.random() < 0.3:
+        document["s"] = "x" * chance.choice([1, 5, 3000]) + str(chance.randint(0, 3))
+    if chance.random() < 0.1:
+        del document["ts"]
+    return document
+
+
+def some_filter(chance):
+    return chance.choice([
+        {}, {"_id": chance.randint(0, 300)}, {"_id": {"$in": [chance.randint(0, 300) for _ in range(5)]}}, {"a": chance.randint(0, 5)},
+        {"ts": {"$gte": chance.randint(0, 20), "$lt": chance.randint(15, 40)}}, {"ts": chance.randint(0, 40)}, {"tags": chance.randint(0, 9)},
+        {"a": {"$in": [1, 4]}, "ts": {"$gt": chance.randint(0, 40)}}, {"s": {"$exists": True}}, {"s": {"$gte": "x"}}, {"d.e": {"$gt": 1}},
+        {"$or": [{"a": 2}, {"tags": 3}]}, {"a": {"$gte": 2}, "tags": {"$gt": 4}}, {"ts": None},
+    ])
+
+
+def answers(collection, chance):
+    """What a random reader sees."""
+    filter, kind = some_filter(chance), chance.randint(0, 6)
+    way = chance.choice([ASCENDING, DESCENDING])
+    if kind == 0:
+        return sorted(map(repr, collection.find(filter)))
+    if kind == 1:
+        return list(collection.find(filter).sort([("a", way), ("ts", way), ("_id", 1)]))
+    if kind == 2:
+        return list(collection.find(filter).sort([("a", way), ("_id", 1)]).skip(chance.randint(0, 5)).limit(chance.randint(1, 9)))
+    if kind == 3:
+        return collection.count_documents(filter)
+    if kind == 4:
+        return sorted(map(repr, collection.distinct(chance.choice(["a", "ts", "tags", "d.e"]), filter)))
+    if kind == 5:
+        return list(collection.aggregate([
+            {"$match": filter}, {"$group": {"_id": "$a", "n": {"$sum": 1}, "least": {"$min": "$ts"}, "most": {"$max": "$_id"}}}, {"$sort": {"_id": 1}}]))
+    return list(collection.find({}, {"_id": 1, "ts": 1}).sort([("ts", way), ("_id", way)]).limit(20))
+
+
+def change(collection, chance, at):
+    """A random statement and its outcome."""
+    kind = chance.randint(0, 7)
+    try:
+        if kind <= 2:
+            documents = [some_document(chance, chance.randint(0, 300) if chance.random() < 0.2 else at + n) for n in range(10)]
+            return collection.insert_many(documents, ordered=chance.random() < 0.5).inserted_ids
+        if kind == 3:
+            return collection.update_many(some_filter(chance), {"$inc": {"ts": chance.randint(-3, 9)}}).matched_count
+        if kind == 4:
+            return collection.update_many(some_filter(chance), {"$set": {"a": chance.randint(0, 5), "tags": [1, 2]}}).matched_count
+        if kind == 5:
+            return collection.find_one_and_update({"_id": chance.randint(0, 300)}, {"$set": {"s": "y", "d.e": 9}})
+        if kind == 6:
+            return collection.delete_many({"a": chance.randint(0, 5), "ts": {"$lt": chance.randint(0, 20)}}).deleted_count
+        return collection.replace_one({"_id": chance.randint(0, 300)}, {"ts": chance.randint(0, 40), "a": 3}, upsert=True).matched_count
+    except BulkWriteError as error:
+        return [(failure["index"], failure["code"], failure.get("keyValue")) for failure in error.details["writeErrors"]]
+    except OperationFailure as error:
+        return error.code
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("key", KEYS)
+def test_a_partitioned_collection_answers_as_a_plain_one(db, key, seed):
+    partitioned = made(db, "partitioned", key)
+    plain = db.create_collection("plain", **({} if KEYS[key] is None else {"primaryKey": KEYS[key]}))
+    both = (partitioned, plain)
+    for collection in both:
+        collection.create_index([("a", 1), ("ts", -1)])
+        collection.create_index("tags")
+    chance = random.Random(f"{key}{seed}")
+    for step in range(50):
+        state = chance.getrandbits(64)
+        outcomes = [change(collection, random.Random(state), 1000 + 10 * step) for collection in both]
+        assert outcomes[0] == outcomes[1], step
+        if step == 20:
+            for collection in both:
+                collection.create_index("s", sparse=True)
+                collection.create_index([("d.e", 1)], clustering=True)
+        if step % 6 == 5:
+            try:
+                add(partitioned)
+            except OperationFailure as error:
+                assert error.code == 17248
+        if step % 16 == 15 and len(info(partitioned)) > 1:
+            partition = chance.choice(info(partitioned)[:-1])
+            before = {document["_id"] for document in partitioned.find({}, {"_id": 1})}
+            drop(partitioned, id=partition["_id"])
+            gone = before - {document["_id"] for document in partitioned.find({}, {"_id": 1})}
+            plain.delete_many({"_id": {"$in": list(gone)}})
+        for _ in range(4):
+            state = chance.getrandbits(64)
+            assert answers(partitioned, random.Random(state)) == answers(plain, random.Random(state)), step
+        if step % 25 == 24:
+            assert_sound(partitioned)
+    assert_sound(partitioned)
+    assert_sound(plain)
+
+
+def test_an_id_is_unique_over_all_partitions(db):
+    c = made(db)
+    c.insert_one({"_id": 1, "ts": 1})
+    add(c)
+    c.insert_one({"_id": 2, "ts": 9})
+    for document in ({"_id": 1, "ts": 9}, {"_id": 2, "ts": 0}, {"_id": 1, "ts": 1}):
+        with pytest.raises(DuplicateKeyError) as failure:
+            c.insert_one(document)
+        assert failure.value.details["keyValue"] == {"_id": document["_id"]}
+    # Many insert one _id into two partitions at once.
+    outcomes = []
+
+    def insert(ts):
+        for at in range(10, 60):
+            try:
+                c.insert_one({"_id": at, "ts": ts})
+                outcomes.append(at)
+            except DuplicateKeyError:
+                pass
+
+    writers = [threading.Thread(target=insert, args=(ts,)) for ts in (0, 9, 0, 9)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert sorted(outcomes) == list(range(10, 60))
+    assert_sound(c)
+    c.update_one({"_id": 2}, {"$set": {"ts": 0}})
+    assert c.find_one({"_id": 2})["ts"] == 0
+    drop(c, id=0)
+    assert c.find_one({"_id": 2}) is None and c.find_one({"_id": 1}) is None
+    c.insert_one({"_id": 1, "ts": 0})
+    assert_sound(c)
+
+
+def test_cursors_and_transactions_keep_a_dropped_partition(client, db):
+    c = made(db)
+    c.create_index("a")
+    c.insert_many([{"_id": at, "ts": at, "a": at % 3} for at in range(1000)])
+    add(c)
+    c.insert_many([{"_id": at, "ts": at, "a": at % 3} for at in range(1000, 2000)])
+    by_index = c.find({"a": 1}, batch_size=10).hint("a_1")
+    by_key = c.find({}, batch_size=10).sort("ts", 1)
+    seen = [next(by_index)["_id"] for _ in range(10)], [next(by_key)["_id"] for _ in range(10)]
+    with client.start_session() as session, session.start_transaction():
+        assert c.count_documents({"a": 1}, session=session) == 667
+        drop(c, id=0)
+        assert c.count_documents({"a": 1}, hint="a_1", session=session) == 667
+        assert c.find_one({"_id": 5}, session=session)["ts"] == 5
+        assert len(list(c.find({}, session=session))) == 2000
+    assert sorted(seen[0] + [document["_id"] for document in by_index]) == [at for at in range(2000) if at % 3 == 1]
+    assert seen[1] + [document["_id"] for document in by_key] == list(range(2000))
+    assert c.count_documents({}) == c.count_documents({"a": {"$gte": 0}}, hint="a_1") == 1000
+    assert_sound(c)
+
+
+def test_a_transaction_that_has_written_conflicts_with_a_change_of_partitions(client, db):
+    c = made(db)
+    c.insert_many([{"_id": at, "ts": at} for at in range(10)])
+    with client.start_session() as session:
+        session.start_transaction()
+        c.insert_one({"_id": 100, "ts": 100}, session=session)
+        add(c)
+        refused(112, session.commit_transaction)
+        session.start_transaction()
+        c.insert_one({"_id": 101, "ts": 1}, session=session)
+        drop(c, id=0)
+        refused(112, session.commit_transaction)
+    assert c.count_documents({}) == 0
+    assert_sound(c)
+
+
+def test_all_documents_are_deleted_and_the_partitions_stay(db):
+    c = made(db)
+    c.create_index("a")
+    for at in range(4):
+        c.insert_many([{"_id": 1000 * at + n, "ts": at, "a": n % 5} for n in range(1000)])
+        add(c)
+    assert c.delete_many({}).deleted_count == 4000
+    assert_sound(c)
+    c.insert_many([{"_id": at, "ts": at % 5, "a": 1} for at in range(20)])
+    drop(c, id=1)
+    assert c.count_documents({}) == 16
+    assert_sound(c)
+
+
+def test_it_is_renamed_changed_and_dropped_as_a_whole(db):
+    c = made(db, validator={"ts": {"$type": "number"}})
+    c.insert_many([{"_id": at, "ts": at, "a": at} for at in range(10)])
+    add(c)
+    c.create_index("a")
+    db.command("collMod", "c", index={"name": "a_1", "hidden": True})
+    db.command("collMod", "c", validationLevel="off")
+    c.rename("d")
+    assert len(info(db.d)) == 2
+    listed = next(db.list_collections(filter={"name": "d"}))
+    assert listed["options"]["partitioned"] is True
+    db.d.insert_one({"_id": 100, "ts": 100, "a": 1})
+    assert_sound(db.d)
+    db.d.drop_index("a_1")
+    drop(db.d, id=0)
+    assert [document["_id"] for document in db.d.find()] == [100]
+    assert_sound(db.d)
+    db.d.drop()
+    made(db, "d").insert_one({"_id": 1, "ts": 1})
+    assert len(info(db.d)) == 1
+    assert_sound(db.d)
+
+
+def test_scans_of_indexes_keep_to_the_partitions_that_may_match(db):
+    c = made(db)
+    c.create_index("a")
+    for at in range(10):
+        c.insert_many([{"_id": 100 * at + n, "ts": at, "a": n % 10} for n in range(100)])
+        if at < 9:
+            add(c)
+
+    def partitions(filter, **more):
+        command = SON([("find", "c"), ("filter", filter), ("hint", "a_1"), *more.items()])
+        explained = db.command("explain", command, verbosity="executionStats")
+        stage = explained["queryPlanner"]["winningPlan"]
+        while stage["stage"] != "PARTITIONS":
+            stage = stage["inputStage"]
+        assert stage["inputStage"]["stage"] == "IXSCAN"
+        return stage["kept"], stage["total"], explained["executionStats"]["totalKeysExamined"]
+
+    assert partitions({"a": 3}) == (10, 10, 100)
+    assert partitions({"a": 3, "ts": {"$gte": 8}}) == (2, 10, 20)
+    assert partitions({"a": 3, "ts": {"$in": [1, 5]}})[2] <= 40
+    assert partitions({"a": 3, "ts": {"$gt": 2, "$lte": 4}}, sort={"a": -1})[2] <= 40
+    assert partitions({"a": 3, "ts": "x"}) == (1, 10, 10)
+    for filter in ({"a": 3, "ts": {"$gte": 8}}, {"a": {"$lt": 4}, "ts": {"$in": [1, 5]}}, {"a": 3, "ts": {"$lt": 1}}):
+        assert list(c.find(filter).hint("a_1").sort("_id", 1)) == list(c.find(filter).hint([("$natural", 1)]).sort("_id", 1))
+
+
+def test_partitions_outlive_a_crash(tmp_path):
+    server = Server(tmp_path / "data").start()
+    try:
+        with server.client() as client:
+            c = made(client.db)
+            c.create_index("a")
+            for at in range(5):
+                c.insert_many([{"_id": 100 * at + n, "ts": at, "a": n} for n in range(100)])
+                add(c)
+            drop(c, id=2)
+            before = info(c)
+        server.kill()
+        server.start()
+        with server.client() as client:
+            c = client.db.c
+            assert info(c) == before
+            assert c.count_documents({}) == 400
+            assert_sound(c)
+            drop(c, id=0)
+            add(c, ts=50, _id=MinKey())
+            c.insert_one({"_id": "new", "ts": 60, "a": 1})
+            assert sorted(document["_id"] for document in c.find({"a": 1}, {"_id": 1}).hint("a_1") if document["_id"] != "new") == [101, 301, 401]
+            assert_sound(c)
+        assert server.stop() == 0
+        server.start()
+        with server.client() as client:
+            assert_sound(client.db.c)
+            assert [partition["_id"] for partition in info(client.db.c)] == [1, 3, 4, 5, 6]
+    finally:
+        if server.is_running():
+            server.stop()
