@@ -4,6 +4,7 @@ import datetime
 import time
 
 import pytest
+from bson import ObjectId, Timestamp, encode
 from pymongo.errors import OperationFailure
 
 NOW = datetime.datetime.now(datetime.timezone.utc)
@@ -63,6 +64,26 @@ def test_documents_of_a_clustered_collection_expire_by_their_id(quick, db, name)
     db.c.insert_many([{"_id": PAST}, {"_id": FUTURE}, {"_id": 5}, {"_id": "x"}])
     wait_for_passes(quick)
     assert db.c.count_documents({}) == 3 and not db.c.count_documents({"_id": PAST})
+    assert db.command("validate", "c")["valid"]
+
+
+def test_a_range_of_dates_expires_and_the_figures_are_exact(quick, db):
+    c = db.create_collection("c", clusteredIndex={"key": {"_id": 1}, "unique": True}, expireAfterSeconds=60)
+    first = PAST - datetime.timedelta(days=1)
+    quick.admin.command("setParameter", 1, ttlMonitorEnabled=False)
+    with quick.start_session() as session, session.start_transaction():
+        # Of a transaction that stays open through a pass.
+        c.insert_one({"_id": first}, session=session)
+        c.insert_many([{"_id": first + datetime.timedelta(seconds=at + 1), "pad": "x" * (at % 50)} for at in range(12_000)])
+        c.insert_many([{"_id": FUTURE + datetime.timedelta(seconds=at)} for at in range(10)])
+        c.insert_many([{"_id": value} for value in (5, "x", True, Timestamp(5, 1), ObjectId())])
+        removed = figures(quick)["deletedDocuments"]
+        quick.admin.command("setParameter", 1, ttlMonitorEnabled=True)
+        wait_for(lambda: c.estimated_document_count() == 15)
+    wait_for(lambda: figures(quick)["deletedDocuments"] == removed + 12_001)
+    assert c.estimated_document_count() == len(list(c.find())) == 15
+    stats = db.command("collStats", "c")
+    assert stats["size"] == sum(len(encode(document)) for document in c.find())
     assert db.command("validate", "c")["valid"]
 
 

@@ -6,11 +6,16 @@
 //! - The index finds the documents, so one that it leaves out (a partial index) never expires by it. A hidden
 //!   index counts as any other, as in MongoDB. One under construction is not among a collection's indexes.
 //! - A document is tested again in the transaction that removes it, as those of every delete are.
+//! - Where the documents lie by the date and no index has entries of them, they go by range deletes. Beside a
+//!   transaction that changes one of them they go one by one.
 //! - One that another transaction is changing stays until the next pass: the others do not wait for it.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
-use pando_catalog::{Bytes, Collection, ID_INDEX, Namespace, WriteTransaction};
+use pando_catalog::{
+    Bytes, Collection, ID_INDEX, KeyRange, Namespace, PrimaryKey, RangeStep, WriteTransaction,
+};
 use pando_collation::TextOrder;
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
 use pando_query::filter::Filter;
@@ -19,10 +24,11 @@ use pando_query::time_series::Series;
 
 use super::delete::delete_one;
 use super::selection::Selection;
-use super::steps::{Written, in_steps};
+use super::steps::{STEP_BYTES, STEP_DOCUMENTS, Written, in_steps};
 use crate::CommandError;
 use crate::arguments::whole;
 use crate::context::Context;
+use crate::error::write_failure;
 use crate::operations::{RequestFacts, RunningRequest, statement_of};
 
 /// The most documents of one removal, so that the indexes of a store take turns.
@@ -48,9 +54,14 @@ impl<'i> Expiry<'i> {
         (is_ordered && seconds.is_number()).then(|| Expiry { path, seconds: whole(seconds), partial })
     }
 
+    /// The last date that has expired at this time.
+    fn last(&self, now_ms: i64) -> i64 {
+        now_ms.saturating_sub(self.seconds.saturating_mul(1000))
+    }
+
     /// The filter of the documents that have expired at this time.
     fn filter(&self, now_ms: i64) -> Document {
-        let last = now_ms.saturating_sub(self.seconds.saturating_mul(1000));
+        let last = self.last(now_ms);
         let mut of_date = Document::new();
         of_date.push(self.path, doc! { "$lte": (Value::DateTime(last)) });
         let Some(partial) = self.partial else { return of_date };
@@ -129,6 +140,11 @@ pub(crate) fn remove(
     let parsed = Filter::parse(&filter, &context.parse_scope().collated_by(order))?;
     let selection = Selection::by_index(parsed, Hint::OfServer(index.to_owned()), REMOVAL_DOCUMENTS_MAX);
     let collection: &Arc<Collection> = &lease;
+    if let Some(range) = expired_keys(collection, index, context.shared.now_ms())
+        && remove_by_ranges(context, collection, &range, removed)?
+    {
+        return Ok(());
+    }
     let change = |context: &Context<'_>,
                   transaction: &mut WriteTransaction,
                   key: &[u8],
@@ -143,6 +159,48 @@ pub(crate) fn remove(
         Ok(Written(0))
     };
     in_steps(context, &selection, collection, &change, |step: u64| *removed += step)
+}
+
+/// The primary keys of the documents that have expired, where they are their dates.
+fn expired_keys(collection: &Collection, index: &str, now_ms: i64) -> Option<KeyRange> {
+    let is_by_date = collection.layout().is_by_id() && collection.primary_index_name() == Some(index);
+    if !is_by_date || SeriesExpiry::of(collection).is_some() {
+        return None;
+    }
+    let described = collection.describe_indexes();
+    let found = described.iter().find(|described| described.name == index)?;
+    let expiry = Expiry::of(&found.specification)?;
+    let key = |date| PrimaryKey::in_order(RawValue::DateTime(date), collection.text_order()).into_bytes();
+    let (lower, upper) = (Bound::Included(key(i64::MIN)), Bound::Included(key(expiry.last(now_ms))));
+    Some(KeyRange { lower, upper })
+}
+
+/// Removes documents by ranges, up to [`REMOVAL_DOCUMENTS_MAX`]. False where the rest has to go one by one.
+fn remove_by_ranges(
+    context: &mut Context<'_>,
+    collection: &Arc<Collection>,
+    range: &KeyRange,
+    removed: &mut u64,
+) -> Result<bool, CommandError> {
+    let namespace = collection.namespace().to_string();
+    while *removed < REMOVAL_DOCUMENTS_MAX {
+        context.check()?;
+        let most = RangeStep { documents: STEP_DOCUMENTS as u64, bytes: STEP_BYTES };
+        let mut work = context.begin_work()?;
+        let gone = collection.remove_first(work.writer(), range.clone(), most, context.caller());
+        let gone = match gone.map_err(|error| write_failure(error, &namespace)) {
+            Ok(Some(0)) => return Ok(true),
+            Ok(None) => return Ok(false),
+            Ok(Some(gone)) => context.commit_work(work).map(|()| gone),
+            Err(error) => Err(error),
+        };
+        match gone {
+            Ok(gone) => *removed += gone,
+            Err(error) if error.is_conflict() => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
 }
 
 /// The filter of the documents that have expired by an index, which may be gone or be another one by now.

@@ -28,7 +28,7 @@ use crate::{CommandError, unit_of_work};
 pub(super) const STEP_DOCUMENTS: usize = 10_000;
 /// The most bytes of the documents that one transaction changes, old and new ones together, unless it is one
 /// document.
-const STEP_BYTES: usize = 16 << 20;
+pub(super) const STEP_BYTES: usize = 16 << 20;
 
 /// The documents and bytes of a step so far.
 #[derive(Default)]
