@@ -274,7 +274,8 @@ impl Collection {
         self.parts.partitions.is_some()
     }
 
-    /// How many of its partitions some ranges of primary keys meet, and how many it has; `None` of a collection
+    /// How many of its partitions some ranges of primary keys meet, and how many it has; `None` of a
+    /// collection
     /// without.
     pub fn partitions_met(&self, keys: &[KeyRange]) -> Option<(usize, usize)> {
         let list = self.parts.partitions.as_ref()?.list();

@@ -251,7 +251,8 @@ impl Collection {
         self.scan_entries(index, range, direction, None)
     }
 
-    /// The same, for a caller that wants the entries of documents with some primary keys only. It gets others as
+    /// The same, for a caller that wants the entries of documents with some primary keys only. It gets
+    /// others as
     /// well: this serves to pass partitions over.
     pub fn scan_entries(
         &self,

@@ -59,6 +59,7 @@
 //! crud -> views
 //! admin -> context, cursor_reply, default_concerns, fail_points, generic_arguments, open_load
 //! admin -> rights, sessions, system_profile, validation, views
+//! admin -> unit_of_work
 //! default_concerns -> generic_arguments
 //! diagnostic -> access, accounts, connection, context, fail_points, generic_arguments, operations, profiler
 //! diagnostic -> server_counters

@@ -1,4 +1,4 @@
-//! `addPartition`: TokuMX's command that gives the last partition of a collection a bound, and adds one behind it.
+//! `addPartition`: a bound for the last partition of a collection, and a new one behind it.
 //!
 //! `newMax` is the bound: a value for each field of the primary key. Without it, the last document's key is.
 

@@ -186,11 +186,7 @@ impl Options {
                 self.kept.push(argument.name, argument.value.to_owned());
             }
             "primaryKey" => self.take_primary_key(argument)?,
-            "layout" => {}
-            "partitioned" if argument.lenient_boolean()? == Some(true) => {
-                self.kept.push(argument.name, Value::Boolean(true));
-            }
-            "partitioned" => {}
+            "partitioned" => self.take_partitioned(argument)?,
             "indexOptionDefaults" => self.take_index_defaults(argument)?,
             "validator" => {
                 if argument.document()?.is_some_and(|validator| !validator.is_empty()) {
@@ -203,7 +199,7 @@ impl Options {
             "validationAction" if argument.one_of(&["error", "warn"])?.is_some() => {
                 self.kept.push(argument.name, argument.value.to_owned());
             }
-            "validationLevel" | "validationAction" => {}
+            "layout" | "validationLevel" | "validationAction" => {}
             "viewOn" => self.take_view(argument)?,
             "pipeline" => {
                 argument.documents()?;
@@ -239,6 +235,13 @@ impl Options {
     fn note_beside_series(&mut self, argument: &Argument<'_>) {
         let beside = NOT_BESIDE_SERIES.iter().find(|name| **name == argument.name && !argument.is_absent());
         self.beside_series.extend(beside.filter(|_| !matches!(argument.value, RawValue::Boolean(false))));
+    }
+
+    fn take_partitioned(&mut self, argument: &Argument<'_>) -> Result<(), CommandError> {
+        if argument.lenient_boolean()? == Some(true) {
+            self.kept.push(argument.name, Value::Boolean(true));
+        }
+        Ok(())
     }
 
     fn take_primary_key(&mut self, argument: &Argument<'_>) -> Result<(), CommandError> {

@@ -307,7 +307,8 @@ fn may_truncate(
     Ok(documents.is_some_and(|documents| documents >= TRUNCATED_DOCUMENTS_MIN))
 }
 
-/// Truncates a collection; gives the number of its documents. `None` where it cannot be, or others write to it
+/// Truncates a collection; gives the number of its documents. `None` where it cannot be, or others write to
+/// it
 /// all the time.
 fn truncate(
     context: &mut Context<'_>,
