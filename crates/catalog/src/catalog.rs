@@ -41,6 +41,7 @@ use pando_storage::{
 use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, RawRwLock};
 
 use creation::check_partitionable;
+pub(crate) use creation::put_entry;
 use opening::{drop_orphans, forget_counters_of_orphans, read_names};
 
 use crate::capped::{CappedState, CappedTurn};
@@ -435,11 +436,8 @@ impl Catalog {
         description.truncated = now.truncated;
         let methods = self.store.methods(&description)?;
         let is_prepared = description.unique == Uniqueness::Prepared && now.unique == Uniqueness::NotUnique;
-        let changed = Index::new(
-            IndexDefinition { description, methods },
-            have.named_tree().clone(),
-            parts.partitions.clone(),
-        );
+        let (definition, tree) = (IndexDefinition { description, methods }, have.named_tree().clone());
+        let changed = Index::new(definition, tree, parts.partitions.clone());
         changed.set_published(have.published());
         let changed = Arc::new(changed);
         parts.indexes[at] = Arc::clone(&changed);
@@ -592,14 +590,4 @@ fn commit_entries(store: &Store, change: EntryChange<'_>) -> Result<CommitTimest
     let receipt = transaction.commit(Durability::Logged)?;
     store.engine.wait_durable(receipt, Durability::Synced)?;
     Ok(receipt.timestamp)
-}
-
-/// Writes the entry of a collection as it is now.
-pub(crate) fn put_entry(
-    store: &Store,
-    transaction: &mut dyn Transaction,
-    collection: &Collection,
-) -> Result<(), StorageError> {
-    let entry = catalog_entry::encode(collection, collection.primary_truncation(), None);
-    transaction.put(store.tree, &catalog_entry::key_of(collection.full_name()), entry.as_bytes())
 }

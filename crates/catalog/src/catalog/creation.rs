@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 
 use pando_collation::TextOrder;
 use pando_document::RawDocumentBuf;
-use pando_storage::TreeOptions;
+use pando_storage::{StorageError, Transaction, TreeOptions};
 
 use super::Catalog;
-use crate::collection::Parts;
+use crate::catalog_entry;
+use crate::collection::{Collection, Parts};
 use crate::error::{CatalogError, PartitionFault};
 use crate::index::Index;
 use crate::index_description::{IndexDescription, Uniqueness};
@@ -17,6 +18,7 @@ use crate::layout::{Layout, is_partitioned};
 use crate::namespace::Namespace;
 use crate::partitions::{PartitionList, Partitions};
 use crate::record_ids::RecordIds;
+use crate::store::Store;
 use crate::tree_settings::tree_options;
 
 impl Catalog {
@@ -80,4 +82,14 @@ pub(super) fn check_partitionable(
     }
     let reason = format!("a partitioned collection has no unique index beside '_id_': {}", description.name);
     Err(CatalogError::Partitions { fault: PartitionFault::UniqueIndex, reason })
+}
+
+/// Writes the entry of a collection as it is now.
+pub(crate) fn put_entry(
+    store: &Store,
+    transaction: &mut dyn Transaction,
+    collection: &Collection,
+) -> Result<(), StorageError> {
+    let entry = catalog_entry::encode(collection, collection.primary_truncation(), None);
+    transaction.put(store.tree, &catalog_entry::key_of(collection.full_name()), entry.as_bytes())
 }
