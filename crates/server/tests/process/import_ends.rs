@@ -163,6 +163,35 @@ fn modes_insert_replace_merge_and_delete() {
 }
 
 #[test]
+fn an_input_that_cannot_be_read_drops_nothing_and_names_no_point_to_go_on_from() {
+    let server = Server::in_memory();
+    let folder = tempfile::tempdir().unwrap();
+    let uri = uri(&server);
+    let import = |name: &str, text: &str, arguments: &[&str]| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        let file = file.to_str().unwrap();
+        run(&[&["import", file, "-c", "things", "--uri", &uri], arguments].concat())
+    };
+    import("good.jsonl", "{\"_id\":1}\n", &[]);
+    let header = import("x.csv", "a,b\n1,2\n", &["--types", "c=string", "--drop"]);
+    let twice = import("y.csv", "a,a\n1,2\n", &["--drop"]);
+    for (status, _, said) in [header, twice] {
+        assert_eq!(status.code(), Some(1));
+        assert!(said.contains("no document was written") && !said.contains("--resume"), "{said}");
+        assert_eq!(count(&server), 1);
+    }
+    let (status, _, said) = import("z.jsonl", "nonsense\n", &["--drop"]);
+    assert!(status.code() == Some(1) && said.contains("test.things was not dropped"), "{said}");
+    assert_eq!(count(&server), 1);
+    let (_, _, said) = import("again.jsonl", "{\"_id\":1}\n", &[]);
+    assert!(said.contains("1 document with an _id that is there already: --mode upsert"), "{said}");
+    let (status, _, _) = import("empty.jsonl", "", &["--drop"]);
+    assert!(status.success());
+    assert_eq!(count(&server), 0);
+}
+
+#[test]
 fn flags_of_mongoimport_and_mongoexport_are_taken() {
     let server = Server::in_memory();
     let folder = tempfile::tempdir().unwrap();

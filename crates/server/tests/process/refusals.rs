@@ -32,6 +32,22 @@ fn server_port(log: &str) -> &str {
 }
 
 #[test]
+fn a_wrong_value_ends_as_a_wrong_command_line() {
+    for arguments in [["--listen", "127.0.0.1"], ["--cache", "abc"], ["--log-level", "loud"]] {
+        let (status, _, said) = run(&[&["serve", "--engine", "memory"], &arguments[..]].concat());
+        assert!(status.code() == Some(2) && said.contains("is no valid value"), "{said}");
+    }
+}
+
+#[test]
+fn a_cache_beyond_the_memory_of_the_machine_is_told() {
+    let server = Server::start(&["--engine", "memory", "--listen", "127.0.0.1:0", "--cache", "900TB"]);
+    server.signal(rustix::process::Signal::TERM);
+    let (_, log) = server.ended();
+    assert!(log.contains("is larger than the memory of this machine"), "{log}");
+}
+
+#[test]
 fn a_unix_socket_that_cannot_be_listened_on_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let deep = folder.path().join("d".repeat(100));
