@@ -62,7 +62,7 @@ fn write_machine(figures: &MachineFigures, machine: &mut DocumentWriter<'_>) {
     processors.finish();
     let mut memory = machine.document("memory");
     for (name, size) in &figures.memory_kb {
-        memory.append_i64(&format!("{name}_kb"), whole_number(*size));
+        append_number(&format!("{name}_kb"), *size, &mut memory);
     }
     memory.finish();
     let mut disks = machine.document("disks");
@@ -79,6 +79,14 @@ fn write_machine(figures: &MachineFigures, machine: &mut DocumentWriter<'_>) {
 
 fn write_figures(figures: &[(&'static str, u64)], into: &mut DocumentWriter<'_>) {
     for (name, figure) in figures {
-        into.append_i64(name, whole_number(*figure));
+        append_number(name, *figure, into);
+    }
+}
+
+/// A number in the shortest type that holds it, as MongoDB tells these.
+fn append_number(name: &str, number: u64, into: &mut DocumentWriter<'_>) {
+    match i32::try_from(number) {
+        Ok(short) => into.append_i32(name, short),
+        Err(_) => into.append_i64(name, whole_number(number)),
     }
 }

@@ -65,7 +65,10 @@ fn write_figures(
 /// Writes for which a client waited until other members had them.
 fn write_waits_for_members(metrics: &mut DocumentWriter<'_>) {
     let mut waits = metrics.document("getLastError");
-    write_zeros("wtime", &["num", "totalMillis"], &mut waits);
+    let mut time = waits.document("wtime");
+    time.append_i32("num", 0);
+    time.append_i32("totalMillis", 0);
+    time.finish();
     waits.append_i64("wtimeouts", 0);
     write_zeros("default", &["unsatisfiable", "wtimeouts"], &mut waits);
     waits.finish();
