@@ -1,9 +1,10 @@
 //! The limit of nesting of documents that are computed.
 //!
 //! MongoDB refuses a deeper document where it leaves a pipeline or is sorted. Here no computed value is
-//! deeper, so that no walk over a value exhausts the stack of its thread.
+//! deeper, so that no walk over a value exhausts the stack of its thread. A stored document is less deep, so
+//! that a reply has room around it.
 
-use pando_document::{NESTING_MAX, RawArray, RawDocument, RawValue};
+use pando_document::{Limits, NESTING_MAX, RawArray, RawDocument, RawValue};
 
 use crate::error::{ErrorCode, QueryError};
 
@@ -17,6 +18,19 @@ const LEVEL_BYTES: usize = 2 + EMPTY_BYTES;
 pub(crate) fn check(document: &RawDocument) -> Result<(), QueryError> {
     if may_nest_deeper(document, NESTING_MAX - 1) && nests_deeper(document, NESTING_MAX - 1) {
         return Err(too_deep());
+    }
+    Ok(())
+}
+
+/// Refuses a document that nests deeper than one that a client inserts.
+#[inline]
+pub(crate) fn check_stored(document: &RawDocument) -> Result<(), QueryError> {
+    let within_max = Limits::STORED.nesting_max;
+    if may_nest_deeper(document, within_max) && nests_deeper(document, within_max) {
+        return Err(QueryError::new(
+            ErrorCode::Overflow,
+            format!("Document exceeds maximum nesting depth of {within_max}"),
+        ));
     }
     Ok(())
 }
@@ -84,6 +98,7 @@ mod tests {
             assert!(check(&document).is_ok(), "{levels}");
         }
         assert!(check(&nested(200).to_raw()).is_err());
+        assert!(check_stored(&nested(180).to_raw()).is_ok() && check_stored(&nested(181).to_raw()).is_err());
     }
 
     #[test]

@@ -45,6 +45,7 @@ use self::pipeline_update::{PipelineUpdate, refuse_array_filters};
 use self::replacement::Replacement;
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
+use crate::nesting;
 
 /// A parsed update.
 #[derive(Debug)]
@@ -138,7 +139,7 @@ impl Update {
                 upsert::check_id_type(id)?;
             }
             self.check_id(document, new)?;
-            check_size(new)?;
+            check_result(new)?;
         }
         Ok(applied)
     }
@@ -178,7 +179,7 @@ impl Update {
             ));
         }
         let document = upsert::with_id_first(&document, new_id)?;
-        check_size(&document)?;
+        check_result(&document)?;
         Ok(document)
     }
 
@@ -227,9 +228,10 @@ fn is_operators(document: &RawDocument) -> Result<bool, QueryError> {
     }
 }
 
-fn check_size(document: &RawDocument) -> Result<(), QueryError> {
+/// Refuses a document that is too large or nested too deep to be stored.
+fn check_result(document: &RawDocument) -> Result<(), QueryError> {
     if document.as_bytes().len() <= DOCUMENT_BYTES_MAX {
-        return Ok(());
+        return nesting::check_stored(document);
     }
     Err(UpdateFault::DocumentTooLarge
         .error(format!("Resulting document after update is larger than {DOCUMENT_BYTES_MAX}")))

@@ -29,7 +29,7 @@ use pando_keyorder::{Direction, TypeBits};
 use self::table::Table;
 use super::unwind::Unwind;
 use super::{
-    Check, Definition, FilterInFront, Flow, Gathering, Memory, RunOptions, Source, Stage, same_stage,
+    Check, Definition, FilterInFront, Flow, Gathering, Memory, RunOptions, Sink, Source, Stage, same_stage,
 };
 use crate::error::QueryError;
 use crate::expression::accumulator::Accumulator;
@@ -422,14 +422,27 @@ impl Definition for Group {
 
 impl Stage for Run {
     fn next(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
-        if !self.table.is_giving() {
-            self.gather(input)?;
-            self.table.finish(&mut || input.check())?;
+        self.read(input)?;
+        let mut document = Vec::with_capacity(64);
+        let is_there = self.table.write_next(&mut document, &mut || input.check())?;
+        self.given_bytes += document.len() as u64;
+        Ok(is_there.then(|| Bytes::from(document)))
+    }
+
+    fn for_each(&mut self, input: &mut dyn Source, sink: &mut Sink<'_>) -> Result<(), QueryError> {
+        // One buffer for all groups.
+        let mut document = Vec::with_capacity(64);
+        loop {
+            self.read(input)?;
+            document.clear();
+            if !self.table.write_next(&mut document, &mut || input.check())? {
+                return Ok(());
+            }
+            self.given_bytes += document.len() as u64;
+            if sink(RawDocument::from_bytes(&document)?, &mut || input.check())? == Flow::Enough {
+                return Ok(());
+            }
         }
-        input.check()?;
-        let next = self.table.next(&mut || input.check())?;
-        self.given_bytes += next.as_ref().map_or(0, |document| document.len() as u64);
-        Ok(next)
     }
 
     fn gathering(&mut self) -> Option<&mut dyn Gathering> {
@@ -438,6 +451,17 @@ impl Stage for Run {
 
     fn explain(&self, shown: &mut Document) {
         shown.push("totalOutputDataSizeBytes", long(self.given_bytes));
+    }
+}
+
+impl Run {
+    /// Reads the input, where that is not done, and checks whether the operation has to end.
+    fn read(&mut self, input: &mut dyn Source) -> Result<(), QueryError> {
+        if !self.table.is_giving() {
+            self.gather(input)?;
+            self.table.finish(&mut || input.check())?;
+        }
+        input.check()
     }
 }
 

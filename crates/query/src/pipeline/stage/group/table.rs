@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Bytes, Reservation, Sorter};
+use pando_catalog::{Reservation, Sorter};
 use pando_document::{ArrayWriter, DocumentWriter, RawArray, RawDocument, RawValue};
 
 use super::super::unwind::UnwoundValues;
@@ -321,21 +321,24 @@ impl Table {
         Ok(())
     }
 
-    /// The document of the next group.
-    pub fn next(&mut self, check: Check<'_>) -> Result<Option<Bytes>, QueryError> {
+    /// Writes the document of the next group; false behind the last.
+    pub fn write_next(&mut self, out: &mut Vec<u8>, check: Check<'_>) -> Result<bool, QueryError> {
         let mut finished = match &mut self.phase {
-            Phase::Filling | Phase::Spilling(_) => return Ok(None),
+            Phase::Filling | Phase::Spilling(_) => return Ok(false),
             Phase::Giving(group) => {
                 let given = *group;
                 *group += 1;
-                return self.groups.write(given, &self.specification);
+                return self.groups.write(given, &self.specification, out);
             }
             Phase::Merging(sorter, under_way) => {
                 let merge = Merge { specification: &self.specification, reservation: &mut self.reservation };
                 merge.next(sorter, under_way, check)?
             }
         };
-        finished.as_mut().map(|group| group.write(&self.specification)).transpose()
+        match &mut finished {
+            Some(group) => group.write(&self.specification, out).map(|()| true),
+            None => Ok(false),
+        }
     }
 }
 
@@ -422,9 +425,9 @@ impl OneGroup {
         Ok(places)
     }
 
-    fn write(&mut self, specification: &Specification) -> Result<Bytes, QueryError> {
+    fn write(&mut self, specification: &Specification, out: &mut Vec<u8>) -> Result<(), QueryError> {
         let states = self.states.iter_mut().map(|state| &mut **state as &mut dyn Accumulator);
-        document_of_group(&self.id, specification, states)
+        write_group(&self.id, specification, states, out)
     }
 }
 
@@ -504,26 +507,31 @@ impl Groups {
         self.columns.iter_mut().for_each(|column| column.truncate(last));
     }
 
-    /// The document of a group; `None` behind the last.
-    fn write(&mut self, group: usize, specification: &Specification) -> Result<Option<Bytes>, QueryError> {
-        let Some(id) = self.ids.get(group) else { return Ok(None) };
+    /// Writes the document of a group; false behind the last.
+    fn write(
+        &mut self,
+        group: usize,
+        specification: &Specification,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, QueryError> {
+        let Some(id) = self.ids.get(group) else { return Ok(false) };
         let states = self.columns.iter_mut().map(|column| column.state(group));
-        document_of_group(id, specification, states).map(Some)
+        write_group(id, specification, states, out).map(|()| true)
     }
 }
 
-/// The document of a group that is whole.
-fn document_of_group<'s>(
+/// Writes the document of a group that is whole.
+fn write_group<'s>(
     id: &Literal,
     specification: &Specification,
     states: impl Iterator<Item = &'s mut dyn Accumulator>,
-) -> Result<Bytes, QueryError> {
-    let mut bytes = Vec::with_capacity(64);
-    let mut writer = DocumentWriter::begin(&mut bytes);
+    out: &mut Vec<u8>,
+) -> Result<(), QueryError> {
+    let mut writer = DocumentWriter::begin(out);
     writer.append("_id", id.raw());
     for (field, state) in specification.fields.iter().zip(states) {
         writer.append(&field.name, state.finish()?.raw_or_null());
     }
     writer.finish();
-    Ok(Bytes::from(bytes))
+    Ok(())
 }
