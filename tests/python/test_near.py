@@ -113,3 +113,13 @@ def test_updates_and_deletes_take_the_nearest(sphere):
     assert sphere.c.find_one_and_delete(near)["_id"] == first[0] and sphere.c.find_one(near)["_id"] == first[1]
     moved = sphere.c.update_many({"l": {"$near": {"$geometry": point([13, 52]), "$maxDistance": 20000}}}, {"$set": {"l": [13.001, 52.001]}})
     assert moved.matched_count == moved.modified_count > 0
+
+
+def test_a_far_centre_and_coarse_levels_cost_no_covering_of_the_earth(db):
+    chance = random.Random(3)
+    db.p.insert_many({"_id": n, "at": point([2.3 + chance.random() / 10, 48.8 + chance.random() / 10])} for n in range(500))
+    db.p.create_index([("at", "2dsphere")], coarsestIndexedLevel=12, finestIndexedLevel=20)
+    for centre in ([151.2, -33.9], [2.35, 48.85], [-177, 0]):
+        found = list(db.p.find({"at": {"$near": {"$geometry": point(centre)}}}, max_time_ms=20_000).limit(3))
+        nearest = sorted(db.p.find(), key=lambda place: angle(centre, place["at"]["coordinates"]))[:3]
+        assert [place["_id"] for place in found] == [place["_id"] for place in nearest]

@@ -107,6 +107,48 @@ def test_the_first_error_in_the_order_of_the_documents_is_told(both):
     assert "earlier" in messages[0][1]
 
 
+def test_a_first_batch_without_documents_reads_nothing_twice(both):
+    stages = [{"$group": {"_id": None, "n": {"$sum": 1}}}]
+    for client in both:
+        assert list(client.ranged.c.aggregate(stages, batchSize=0)) == [{"_id": None, "n": DOCUMENTS}]
+
+
+def test_arguments_that_one_thread_spares_are_not_evaluated(both):
+    # Only the first document of all has a divisor.
+    stages = [{"$group": {"_id": None, "first": {"$first": {"$divide": [1, {"$cond": [{"$lt": ["$_id", 100]}, 2, 0]}]}}}}]
+    for client in both:
+        assert list(client.ranged.c.aggregate(stages)) == [{"_id": None, "first": 0.5}]
+
+
+def test_writers_beside_a_scan_change_no_sum(tmp_path):
+    server = Server(tmp_path / "data", "--query-threads", "32").start()
+    with server.client() as client:
+        over = threading.Event()
+
+        def write():
+            k = 0
+            while not over.is_set():
+                client.moving.c.insert_many([{"_id": (k + i) * 2654435761 % (1 << 32), "k": k + i, "pad": "x" * 80} for i in range(1000)])
+                k += 1000
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        ends = time.monotonic() + 8
+        while time.monotonic() < ends:
+            for found in client.moving.c.aggregate([{"$group": {"_id": None, "n": {"$sum": 1}, "k": {"$max": "$k"}}}]):
+                assert found["n"] == found["k"] + 1
+        over.set()
+        writer.join()
+    assert server.stop() == 0, server.log()
+
+
+def test_a_time_limit_ends_a_filter_that_nothing_passes(both):
+    slow = {"$expr": {"$eq": [-1, {"$reduce": {"input": {"$range": [0, 500]}, "initialValue": "$k", "in": {"$add": ["$$value", 1]}}}]}}
+    with pytest.raises(ExecutionTimeout):
+        both[1].ranged.c.aggregate([{"$match": slow}, {"$group": {"_id": "$few"}}], maxTimeMS=50)
+    assert is_idle(both[1])
+
+
 # Some milliseconds for each document.
 SLOW = [{"$group": {"_id": {"$reduce": {"input": {"$range": [0, 20_000]}, "initialValue": "$k", "in": {"$add": ["$$value", "$$this"]}}}}}]
 

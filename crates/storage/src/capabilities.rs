@@ -36,6 +36,8 @@ pub struct Capabilities {
     pub merges: Merging,
     /// How a range of keys is deleted.
     pub range_deletes: RangeDeletes,
+    /// Where estimates of ranges come from.
+    pub estimates: EstimateOrigin,
     /// Whether transactions can be serializable.
     pub read_claims: ReadClaiming,
 }
@@ -57,6 +59,15 @@ pub enum RangeDeletes {
     OneMessage,
     /// By the emulation: a scan, and a delete with an intent for each key.
     Emulated,
+}
+
+/// Where [`Transaction::estimate`](crate::Transaction::estimate) has its numbers for a part of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EstimateOrigin {
+    /// From the sizes of pages: each estimate is cheap, and about right.
+    Pages,
+    /// From a scan of the first entries, and a share that is assumed beyond them.
+    FirstEntries,
 }
 
 /// How [`Transaction::merge`](crate::Transaction::merge) without an intent is done.

@@ -114,7 +114,8 @@ pub use backup::{BackupExtent, BackupReport, BackupRequest};
 pub use batch::{Batch, BatchLimits, ScanEnd};
 pub use bytes::Bytes;
 pub use capabilities::{
-    CachedReads, Capabilities, ConflictTime, History, Merging, Persistence, RangeDeletes, ReadClaiming,
+    CachedReads, Capabilities, ConflictTime, EstimateOrigin, History, Merging, Persistence, RangeDeletes,
+    ReadClaiming,
 };
 pub use check::{CheckReport, CheckRequest};
 pub use checked::CheckedEngine;

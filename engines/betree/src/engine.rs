@@ -9,10 +9,10 @@ use pando_environment::sync::Mutex;
 use pando_environment::{Environment, Task};
 use pando_storage::{
     BackupReport, BackupRequest, Begin, CachedReads, Capabilities, CheckReport, CheckRequest, CommitReceipt,
-    CommitTimestamp, ConflictTime, Durability, DurabilityWaker, Engine, Estimate, HeldMemory, History,
-    Intents, Isolation, LiveTransaction, LoadDurability, Lsn, Merging, Operation, Persistence, RangeDeletes,
-    ReadClaiming, SortedEntries, Statistics, StorageError, Transaction, TreeDescription, TreeId, TreeOptions,
-    Wait,
+    CommitTimestamp, ConflictTime, Durability, DurabilityWaker, Engine, Estimate, EstimateOrigin, HeldMemory,
+    History, Intents, Isolation, LiveTransaction, LoadDurability, Lsn, Merging, Operation, Persistence,
+    RangeDeletes, ReadClaiming, SortedEntries, Statistics, StorageError, Transaction, TreeDescription,
+    TreeId, TreeOptions, Wait,
 };
 
 use crate::backup::{BackupJob, BackupProgress};
@@ -168,6 +168,7 @@ impl Engine for Betree {
             durable: Persistence::Durable,
             cached_reads: CachedReads::Told,
             merges: Merging::Blind,
+            estimates: EstimateOrigin::Pages,
             range_deletes: RangeDeletes::OneMessage,
             read_claims: ReadClaiming::Ranges,
         }

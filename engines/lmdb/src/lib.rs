@@ -50,9 +50,9 @@ use std::sync::mpsc;
 use pando_environment::{Environment, Step, Task};
 use pando_storage::{
     Begin, CachedReads, Capabilities, CommitReceipt, ConflictTime, Durability, DurabilityWaker, Engine,
-    ErrorKind, Estimate, History, Intents, LiveTransaction, Merging, Persistence, RangeDeletes, ReadClaiming,
-    SnapshotTimestamp, Statistics, StorageError, SyncState, Transaction, TreeDescription, TreeId,
-    TreeOptions,
+    ErrorKind, Estimate, EstimateOrigin, History, Intents, LiveTransaction, Merging, Persistence,
+    RangeDeletes, ReadClaiming, SnapshotTimestamp, Statistics, StorageError, SyncState, Transaction,
+    TreeDescription, TreeId, TreeOptions,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -145,6 +145,7 @@ impl Engine for LmdbEngine {
             durable: Persistence::Durable,
             cached_reads: CachedReads::NotTold,
             merges: Merging::Blind,
+            estimates: EstimateOrigin::FirstEntries,
             range_deletes: RangeDeletes::Emulated,
             read_claims: ReadClaiming::None,
         }

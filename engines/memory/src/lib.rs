@@ -36,9 +36,10 @@ use std::sync::Arc;
 use pando_environment::{Clock, Environment};
 use pando_storage::{
     Begin, CachedReads, Capabilities, Claims, CommitReceipt, ConflictTime, Durability, DurabilityWaker,
-    Engine, ErrorKind, Estimate, History, Intents, Isolation, LiveTransaction, Merging, Persistence,
-    RangeDeletes, ReadClaiming, ReadClaims, SnapshotTimestamp, SnapshotTransaction, SpillingWrites,
-    Statistics, StorageError, Transaction, TransactionId, TreeDescription, TreeId, TreeOptions,
+    Engine, ErrorKind, Estimate, EstimateOrigin, History, Intents, Isolation, LiveTransaction, Merging,
+    Persistence, RangeDeletes, ReadClaiming, ReadClaims, SnapshotTimestamp, SnapshotTransaction,
+    SpillingWrites, Statistics, StorageError, Transaction, TransactionId, TreeDescription, TreeId,
+    TreeOptions,
 };
 use parking_lot::RwLock;
 
@@ -83,6 +84,7 @@ impl Engine for MemoryEngine {
             durable: Persistence::Volatile,
             cached_reads: CachedReads::Told,
             merges: Merging::Blind,
+            estimates: EstimateOrigin::FirstEntries,
             range_deletes: RangeDeletes::Emulated,
             read_claims: ReadClaiming::Ranges,
         }

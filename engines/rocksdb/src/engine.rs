@@ -8,9 +8,9 @@ use std::sync::mpsc;
 use pando_environment::{Access, Environment, OpenMode, Step, Task};
 use pando_storage::{
     BackupReport, BackupRequest, Begin, BlockingMode, CachedReads, Capabilities, CommitReceipt, ConflictTime,
-    Durability, DurabilityWaker, Engine, Estimate, History, Intents, Isolation, LiveTransaction, Merging,
-    Operation, Persistence, RangeDeletes, ReadClaiming, ReadClaims, Statistics, StorageError, SyncState,
-    Transaction, TransactionId, TreeDescription, TreeId, TreeOptions, Wait,
+    Durability, DurabilityWaker, Engine, Estimate, EstimateOrigin, History, Intents, Isolation,
+    LiveTransaction, Merging, Operation, Persistence, RangeDeletes, ReadClaiming, ReadClaims, Statistics,
+    StorageError, SyncState, Transaction, TransactionId, TreeDescription, TreeId, TreeOptions, Wait,
 };
 use parking_lot::{Mutex, RwLock};
 use rocksdb::{CompactOptions, WriteOptions};
@@ -112,6 +112,7 @@ impl Engine for RocksdbEngine {
             durable: Persistence::Durable,
             cached_reads: CachedReads::Told,
             merges: Merging::Blind,
+            estimates: EstimateOrigin::FirstEntries,
             range_deletes: RangeDeletes::OneMessage,
             read_claims: ReadClaiming::Ranges,
         }

@@ -8,9 +8,9 @@ use std::sync::{Arc, OnceLock};
 use pando_environment::{Environment, Task};
 use pando_storage::{
     Begin, CachedReads, Capabilities, CommitReceipt, ConflictTime, Durability, DurabilityWaker, Engine,
-    Estimate, History, Intents, Isolation, LiveTransaction, Merging, Mode, Persistence, RangeDeletes,
-    ReadClaiming, ReadClaims, SnapshotTimestamp, Statistics, StorageError, Transaction, TransactionId,
-    TreeDescription, TreeId, TreeOptions,
+    Estimate, EstimateOrigin, History, Intents, Isolation, LiveTransaction, Merging, Mode, Persistence,
+    RangeDeletes, ReadClaiming, ReadClaims, SnapshotTimestamp, Statistics, StorageError, Transaction,
+    TransactionId, TreeDescription, TreeId, TreeOptions,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -91,6 +91,7 @@ impl Engine for TikvEngine {
             durable: Persistence::Durable,
             cached_reads: CachedReads::NotTold,
             merges: Merging::Blind,
+            estimates: EstimateOrigin::FirstEntries,
             range_deletes: RangeDeletes::Emulated,
             read_claims: ReadClaiming::Ranges,
         }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use pando_environment::{Environment, Step, Task};
 use pando_storage::{
     Begin, CachedReads, Capabilities, CheckReport, CheckRequest, Claims, CommitReceipt, ConflictTime,
-    Durability, DurabilityWaker, Engine, ErrorKind, Estimate, History, Intents, Isolation, LiveTransaction,
-    LoadDurability, Merging, Operation, Persistence, RangeDeletes, ReadClaiming, ReadClaims,
+    Durability, DurabilityWaker, Engine, ErrorKind, Estimate, EstimateOrigin, History, Intents, Isolation,
+    LiveTransaction, LoadDurability, Merging, Operation, Persistence, RangeDeletes, ReadClaiming, ReadClaims,
     SnapshotTimestamp, SnapshotTransaction, SortedEntries, SpillingWrites, Statistics, StorageError,
     SyncState, Transaction, TransactionId, TreeDescription, TreeId, TreeOptions,
 };
@@ -155,6 +155,7 @@ impl Engine for WiredTigerEngine {
             durable: Persistence::Durable,
             cached_reads: CachedReads::NotTold,
             merges: Merging::Blind,
+            estimates: EstimateOrigin::FirstEntries,
             range_deletes: match self.store.options.lock().collections.table_type {
                 TableType::Btree => RangeDeletes::OneMessage,
                 TableType::Lsm => RangeDeletes::Emulated,

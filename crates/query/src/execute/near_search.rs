@@ -144,7 +144,7 @@ impl NearSearch {
 
     /// A first width that holds some entries, where the engine tells how many there are.
     fn first_width(&self, surroundings: &Surroundings<'_>) -> Option<f64> {
-        let NearAccess { cells, query, index, at, fields, reach, .. } = &self.access;
+        let NearAccess { cells, query, index, at, fields, .. } = &self.access;
         let estimates = EntryEstimates::new(surroundings.collection, surroundings.transaction);
         let entries = |level: u8| {
             let mut fields = fields.clone();
@@ -152,7 +152,8 @@ impl NearSearch {
             estimates.entries(index, &fields)
         };
         if entries(0)? < FIRST_ENTRIES {
-            return Some(*reach);
+            // The centre lies far from most of them.
+            return None;
         }
         let (mut coarse, mut fine) = (0, LEVEL_OF_METRE + 1);
         while fine - coarse > 1 {
@@ -164,7 +165,11 @@ impl NearSearch {
         }
         let cell = width_of_level(coarse) * query.radius();
         // A ring around a disc is narrower for the same area.
-        Some(if self.inner > cell { cell * cell / (std::f64::consts::TAU * self.inner) } else { cell / 2.0 })
+        let width = match self.inner > cell {
+            true => cell * cell / (std::f64::consts::TAU * self.inner),
+            false => cell / 2.0,
+        };
+        Some(width.max(self.width))
     }
 
     fn is_last(&self) -> bool {

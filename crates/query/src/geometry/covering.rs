@@ -42,6 +42,12 @@ impl CellLevels {
         (coarsest <= finest).then_some(CellLevels { coarsest, finest })
     }
 
+    /// The coverer of a region that is searched. Its cells may be coarser than those of keys: the keys within
+    /// them are ranges all the same, and a large region has no more cells than a small one.
+    fn searched(self) -> RegionCoverer {
+        RegionCoverer::new().max_level(self.finest).max_cells(CELLS_MAX)
+    }
+
     fn coverer(self) -> RegionCoverer {
         RegionCoverer::new().min_level(self.coarsest).max_level(self.finest).max_cells(CELLS_MAX)
     }
@@ -69,7 +75,7 @@ pub fn keys_of(shape: &SphereShape, levels: CellLevels) -> Vec<i64> {
 /// The ranges of cell numbers, both ends included, in which each shape has a key that meets a region; `None`
 /// for a region of the plane.
 pub fn ranges_of_region(region: &Region, levels: CellLevels) -> Option<Vec<(i64, i64)>> {
-    let coverer = levels.coverer();
+    let coverer = levels.searched();
     let cells = match region {
         Region::Shape(shape) => {
             let coverings = shape.parts().iter().flat_map(|part| match part {
@@ -96,11 +102,11 @@ pub fn ranges_of_ring(centre: PlanePoint, inner: f64, outer: f64, levels: CellLe
     let (inner, outer) = (inner - SLACK, outer + SLACK);
     let outside = if outer >= std::f64::consts::PI { Cap::full() } else { cap(outer) };
     let cells = if inner <= 0.0 {
-        levels.coverer().covering(&outside)
+        levels.searched().covering(&outside)
     } else {
         let ring =
             RegionIntersection::from_regions(vec![Box::new(outside), Box::new(cap(inner).complement())]);
-        levels.coverer().covering(&ring)
+        levels.searched().covering(&ring)
     };
     ranges_of(&cells, levels)
 }

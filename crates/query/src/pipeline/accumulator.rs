@@ -200,6 +200,11 @@ impl AccumulatorCall {
         self.argument.never_fails().then_some((takes, call))
     }
 
+    /// Whether it passes over arguments that may fail, once it has what it wants.
+    pub(crate) fn spares_failures(&self) -> bool {
+        matches!(self.kind, Kind::First) && !self.argument.never_fails()
+    }
+
     /// The shape of its states.
     pub(crate) fn state_shape(&self) -> StateShape {
         match self.kind {

@@ -12,7 +12,8 @@
 //!    spilled does.
 //!
 //! # Invariants
-//! - An interruption of the caller's operation ends all threads, within [`DOCUMENTS_A_LOOK`] documents each.
+//! - An interruption of the caller's operation ends all threads: one that only waits looks at it, and
+//!   interrupts the operations of the ranges.
 //! - Of several errors the caller gets that of the first range which has one, because one thread would have
 //!   met it first.
 //!
@@ -22,10 +23,12 @@
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use pando_catalog::{
-    Begin, Bytes, Caller, Collection, Direction, KeyRange, Operation, StorageError, Transaction,
+    Begin, Bytes, Caller, Collection, Direction, EstimateOrigin, Interruption, KeyRange, Operation,
+    StorageError, Transaction,
 };
 use pando_query::QueryError;
 use pando_query::execute::Executor;
@@ -33,6 +36,7 @@ use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::pipeline::{Flow, Pipeline, PipelineRun, RunOptions, RunSink, Sink, Source, Take};
 use pando_query::plan::{Access, Coverage, Plan, ScanDirection};
+use parking_lot::{Condvar, Mutex};
 
 use crate::ErrorCode;
 use crate::reader::Reader;
@@ -40,8 +44,8 @@ use crate::shared_state::SharedState;
 
 /// The least documents of a range: some milliseconds of work, against some ten microseconds for a thread.
 const RANGE_DOCUMENTS_MIN: u64 = 10_000;
-/// Documents between two looks at the caller's operation.
-const DOCUMENTS_A_LOOK: u32 = 64;
+/// The time between two looks at the caller's operation.
+const A_LOOK: Duration = Duration::from_millis(2);
 /// Bytes of a key behind what all keys begin with that are bisected.
 const BISECTED_BYTES: usize = 12;
 
@@ -108,6 +112,9 @@ impl RangedScan {
         if wanted < 2 {
             return Ok(Gathered::Nothing);
         }
+        if shared.catalog.engine().capabilities().estimates != EstimateOrigin::Pages {
+            return Ok(Gathered::Nothing);
+        }
         let ranges = ranges_of(&self.collection, transaction, wanted, documents, caller)?;
         let begin = Begin::read_at(transaction.snapshot());
         // An engine without past snapshots is read by one thread.
@@ -133,7 +140,7 @@ impl RangedScan {
     ) -> Result<(), QueryError> {
         let mut later: Vec<PipelineRun> =
             ranges.iter().skip(1).map(|_| self.pipeline.start(&self.options)).collect();
-        let first_failure = AtomicUsize::new(usize::MAX);
+        let supervision = Supervision::default();
         let runs = std::iter::once(&mut *run).chain(&mut later);
         let mut parts = Vec::with_capacity(ranges.len());
         for (place, ((range, transaction), run)) in ranges.into_iter().zip(transactions).zip(runs).enumerate()
@@ -148,14 +155,17 @@ impl RangedScan {
                     range,
                 ),
                 transaction,
-                operation: Operation::default(),
+                operation: Arc::new(Operation::default()),
                 outcome: Ok(()),
             });
         }
-        let works = parts.iter_mut().map(|part| -> Box<dyn FnOnce() + Send + '_> {
-            Box::new(|| part.gather(self.stages, caller.operation, &first_failure))
-        });
-        shared.environment.spawner().run_together("pando-query", works.collect());
+        let operations: Vec<Arc<Operation>> = parts.iter().map(|part| Arc::clone(&part.operation)).collect();
+        let mut works: Vec<Box<dyn FnOnce() + Send + '_>> = Vec::with_capacity(parts.len() + 1);
+        for part in &mut parts {
+            works.push(Box::new(|| part.gather(self.stages, &supervision)));
+        }
+        works.push(Box::new(|| supervision.watch(caller.operation, &operations)));
+        shared.environment.spawner().run_together("pando-query", works);
         for part in &parts {
             let figures = part.operation.usage().figures();
             caller.operation.usage().add_examined(figures.keys_examined, figures.documents_examined);
@@ -175,53 +185,80 @@ struct Part<'r> {
     run: &'r mut PipelineRun,
     executor: Executor,
     transaction: Box<dyn Transaction>,
-    operation: Operation,
+    operation: Arc<Operation>,
     outcome: Result<(), QueryError>,
 }
 
 impl Part<'_> {
     /// Reads the range, on the thread of the call.
-    fn gather(&mut self, stages: usize, whole: &Operation, first_failure: &AtomicUsize) {
+    fn gather(&mut self, stages: usize, supervision: &Supervision) {
         let _charge = self.operation.device().charge_thread();
+        // Also where the stages panic, so that nobody waits for this range.
+        let mut ended = EndedPart { supervision, place: self.place, outcome: PartOutcome::Failed };
         let mut documents = RangeDocuments {
             executor: &mut self.executor,
             transaction: &*self.transaction,
             caller: Caller::may_block(&self.operation),
-            watch: Watch { whole, place: self.place, first_failure, documents: 0 },
         };
         self.outcome = self.run.gather(stages, &mut documents);
-        if self.outcome.is_err() {
-            first_failure.fetch_min(self.place, Ordering::Relaxed);
+        if self.outcome.is_ok() {
+            ended.outcome = PartOutcome::Read;
         }
     }
 }
 
-/// Whether a range is still to be read.
-#[derive(Clone, Copy)]
-struct Watch<'w> {
-    whole: &'w Operation,
-    place: usize,
+/// The watch over all ranges: it ends them with the caller's operation, and those behind one that has failed.
+#[derive(Default)]
+struct Supervision {
+    progress: Mutex<Progress>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Progress {
+    ended: usize,
     /// The place of the first range that has failed.
-    first_failure: &'w AtomicUsize,
-    documents: u32,
+    first_failure: Option<usize>,
 }
 
-impl Watch<'_> {
-    /// Fails if the caller's operation has to end. A range behind one that has failed ends with any error:
-    /// nobody is told.
-    fn check(&self) -> Result<(), QueryError> {
-        self.whole.check_now()?;
-        match self.first_failure.load(Ordering::Relaxed) < self.place {
-            true => Err(StorageError::would_block().into()),
-            false => Ok(()),
-        }
-    }
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PartOutcome {
+    Read,
+    Failed,
+}
 
-    fn note_document(&mut self) -> Result<(), QueryError> {
-        self.documents += 1;
-        match self.documents.is_multiple_of(DOCUMENTS_A_LOOK) {
-            true => self.check(),
-            false => Ok(()),
+/// Tells of the end of a range when it is dropped.
+struct EndedPart<'s> {
+    supervision: &'s Supervision,
+    place: usize,
+    outcome: PartOutcome,
+}
+
+impl Drop for EndedPart<'_> {
+    fn drop(&mut self) {
+        let mut progress = self.supervision.progress.lock();
+        progress.ended += 1;
+        if self.outcome == PartOutcome::Failed {
+            let first = progress.first_failure.map_or(self.place, |first| first.min(self.place));
+            progress.first_failure = Some(first);
+        }
+        self.supervision.changed.notify_all();
+    }
+}
+
+impl Supervision {
+    /// Returns when all ranges have ended.
+    fn watch(&self, whole: &Operation, parts: &[Arc<Operation>]) {
+        let mut progress = self.progress.lock();
+        while progress.ended < parts.len() {
+            // The look at the clock is what finds a time limit.
+            if let Err(interruption) = whole.check_now() {
+                parts.iter().for_each(|part| part.interrupt(interruption));
+            }
+            // Nobody is told the error of a range behind one that has failed.
+            let behind = progress.first_failure.map_or(parts.len(), |first| first + 1);
+            parts[behind..].iter().for_each(|part| part.interrupt(Interruption::Killed));
+            self.changed.wait_for(&mut progress, A_LOOK);
         }
     }
 }
@@ -231,21 +268,18 @@ struct RangeDocuments<'r> {
     executor: &'r mut Executor,
     transaction: &'r dyn Transaction,
     caller: Caller<'r>,
-    watch: Watch<'r>,
 }
 
 impl Source for RangeDocuments<'_> {
     fn next(&mut self) -> Result<Option<Bytes>, QueryError> {
-        self.watch.note_document()?;
         let row = self.executor.next(self.transaction, self.caller)?;
         Ok(row.map(|row| Bytes::copy_from_slice(row.document.as_bytes())))
     }
 
     fn for_each(&mut self, sink: &mut Sink<'_>) -> Result<(), QueryError> {
-        let watch = &mut self.watch;
+        let operation = self.caller.operation;
         self.executor.for_each(self.transaction, self.caller, &mut |row| {
-            watch.note_document()?;
-            Ok(match sink(row.document, &mut || watch.check())? {
+            Ok(match sink(row.document, &mut || Ok(operation.check()?))? {
                 Flow::More => ControlFlow::Continue(()),
                 Flow::Enough => ControlFlow::Break(()),
             })
@@ -253,10 +287,9 @@ impl Source for RangeDocuments<'_> {
     }
 
     fn for_each_run(&mut self, sink: &mut RunSink<'_>) -> Result<(), QueryError> {
-        let watch = &mut self.watch;
+        let operation = self.caller.operation;
         self.executor.for_each_run(self.transaction, self.caller, &mut |run| {
-            watch.note_document()?;
-            sink(run.row.document, run.documents, &mut || watch.check())
+            sink(run.row.document, run.documents, &mut || Ok(operation.check()?))
         })
     }
 
@@ -267,7 +300,7 @@ impl Source for RangeDocuments<'_> {
     }
 
     fn check(&self) -> Result<(), QueryError> {
-        self.watch.check()
+        Ok(self.caller.operation.check()?)
     }
 }
 
@@ -302,6 +335,8 @@ fn ranges_of(
         }
         splits.push(keys.key(high));
     }
+    // Flushes between two bisections move the estimates.
+    splits.sort_unstable();
     splits.dedup();
     Ok(ranges_between(splits))
 }

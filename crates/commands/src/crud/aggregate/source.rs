@@ -81,7 +81,11 @@ impl CursorSource for AggregateSource {
             return Err(CommandError::WouldBlock(None));
         }
         let held = self.reader.hold()?;
-        if let Some(ranged) = self.ranged.take_if(|_| caller.blocking == BlockingMode::MayBlock) {
+        if self.ranged.is_some() && caller.blocking == BlockingMode::CachedOnly {
+            // What the first stages had read on the event loop would be read again by the ranges.
+            return Err(CommandError::WouldBlock(None));
+        }
+        if let Some(ranged) = self.ranged.take() {
             let gathered = ranged.gather(&self.shared, held.transaction(), &mut self.run, caller);
             self.account.report(caller.operation);
             let gathered =

@@ -15,7 +15,7 @@ use crate::time_series::{Series, UNPACK_STAGE};
 /// Measurements that are given between two checks whether the operation has to end.
 const GIVEN_A_CHECK: usize = 64;
 /// Bytes of the measurements that wait for a sink which takes them one by one.
-const WAITING_BYTES_MAX: usize = 256 << 10;
+const WAITING_BYTES_MAX: usize = 64 << 10;
 
 #[derive(Clone, Debug)]
 struct UnpackBucket {
