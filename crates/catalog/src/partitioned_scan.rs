@@ -12,7 +12,7 @@
 //! # Invariants
 //! - Entries come in the order of their keys, as in a collection without partitions.
 //! - After `WouldBlock` the scan stands where it stood. A cursor that could not be read stays in `unread`, or
-//!    at the top of the heap.
+//!   at the top of the heap.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

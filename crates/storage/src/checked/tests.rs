@@ -8,7 +8,7 @@ use super::*;
 use crate::access::BlockingMode;
 use crate::batch::{Batch, BatchLimits, ScanEnd};
 use crate::capabilities::{
-    CachedReads, ConflictTime, History, Merging, Persistence, RangeDeletes, ReadClaiming,
+    CachedReads, ConflictTime, EstimateOrigin, History, Merging, Persistence, RangeDeletes, ReadClaiming,
 };
 use crate::error::ErrorKind;
 use crate::identifiers::{Lsn, Savepoint, SnapshotTimestamp};
@@ -44,6 +44,7 @@ impl Engine for Breaking {
             cached_reads: CachedReads::Told,
             merges: Merging::Emulated,
             range_deletes: RangeDeletes::Emulated,
+            estimates: EstimateOrigin::FirstEntries,
             read_claims: ReadClaiming::None,
         }
     }

@@ -294,8 +294,8 @@ impl GroupId {
 }
 
 impl Definition for Group {
-    /// The ends of an order are not taken in. Where arguments that may fail are spared, each run would evaluate
-    /// those of its own first documents.
+    /// The ends of an order are not taken in. Where arguments that may fail are spared, each run would
+    /// evaluate those of its own first documents.
     fn gathers(&self) -> bool {
         let fields = &self.specification.fields;
         self.specification.sort.is_none() && !fields.iter().any(|field| field.call.spares_failures())

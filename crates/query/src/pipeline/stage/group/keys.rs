@@ -33,7 +33,7 @@ struct Hashing {
 
 impl Default for Hashing {
     fn default() -> Hashing {
-        let long = RandomState::new();
+        let long = RandomState::default();
         Hashing { secrets: [0_u64, 1, 2].map(|number| long.hash_one(number)), long }
     }
 }
