@@ -2,7 +2,9 @@
 shows the keys of a user.
 """
 
+import datetime
 import json
+import time
 
 import bson
 import pytest
@@ -76,7 +78,30 @@ def test_each_way_of_writing_takes_effect_and_is_an_event(guarded, root, bob, na
     assert again.get("n") == 1 or name == "delete"
 
 
-def test_older_operations_and_expiry_take_effect(guarded, root, bob):
+def test_a_user_that_expires_loses_the_rights_of_open_connections(guarded, root):
+    index = {"key": {"until": 1}, "name": "until_1", "expireAfterSeconds": 0}
+    root.command("admin", {"createIndexes": "system.users", "indexes": [index]})
+    try:
+        eve = {**stored_user("eve", "admin", PASSWORD, ["readAnyDatabase"]), "until": datetime.datetime(2030, 1, 1)}
+        root.command("admin", {"insert": "system.users", "documents": [eve]})
+        with Raw(guarded.port) as raw:
+            assert log_in(raw, "admin", "eve", PASSWORD)["ok"] == 1
+            assert raw.command("shop", {"count": "c"})["n"] == 1
+            root.command("admin", {"setParameter": 1, "ttlMonitorSleepSecs": 1})
+            past = {"$set": {"until": datetime.datetime(2020, 1, 1)}}
+            root.command("admin", {"update": "system.users", "updates": [{"q": {"user": "eve"}, "u": past}]})
+            deadline = time.monotonic() + 60
+            while root.command("admin", {"count": "system.users", "query": {"user": "eve"}})["n"]:
+                assert time.monotonic() < deadline, "the user does not expire"
+                time.sleep(0.1)
+            assert raw.ask("shop", {"count": "c"})["code"] == UNAUTHORIZED
+            assert log_in(raw, "admin", "eve", PASSWORD)["ok"] == 0
+    finally:
+        root.command("admin", {"dropIndexes": "system.users", "index": "until_1"})
+        root.command("admin", {"setParameter": 1, "ttlMonitorSleepSecs": 60})
+
+
+def test_older_operations_take_effect(guarded, root, bob):
     class AsRaw:
         def __init__(self, wire):
             self.ask = lambda database, request: wire.command(database, request)

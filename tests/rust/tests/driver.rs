@@ -1,6 +1,8 @@
 //! The Rust driver against a real `pando serve` process.
 
-mod server;
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use mongodb::IndexModel;
 use mongodb::Namespace;
@@ -11,7 +13,48 @@ use mongodb::options::{
 };
 use mongodb::sync::{Client, Collection};
 use serde::{Deserialize, Serialize};
-use server::Server;
+
+/// A server process over a folder of its own; ended when dropped.
+struct Server {
+    process: Child,
+    port: u16,
+    _folder: tempfile::TempDir,
+}
+
+impl Server {
+    fn start() -> Server {
+        let program = std::env::var("PANDO").expect("PANDO names the server's binary");
+        let folder = tempfile::tempdir().unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut process = Command::new(program)
+            .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data"])
+            .arg(folder.path().join("data"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let begun = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(process.try_wait().unwrap().is_none(), "the server ended");
+            assert!(begun.elapsed() < Duration::from_secs(60), "the server does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Server { process, port, _folder: folder }
+    }
+
+    fn client(&self, options: &str) -> Client {
+        let uri = format!("mongodb://127.0.0.1:{}/?directConnection=true{options}", self.port);
+        Client::with_uri_str(uri).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Book {
