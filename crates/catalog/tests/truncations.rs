@@ -11,7 +11,7 @@ use counted::{
     some_options, write_some,
 };
 use pando_catalog::{
-    Begin, BlockingMode, Catalog, Durability, Engine, ErrorKind, Operation, SharedEngine, WriteTransaction,
+    Begin, BlockingMode, Catalog, Durability, ErrorKind, Operation, SharedEngine, WriteTransaction,
 };
 use pando_document::doc;
 use pando_environment::{Environment, SeededRandom};
