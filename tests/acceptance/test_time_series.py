@@ -140,3 +140,47 @@ def test_granularity_only_grows(both):
 
 def test_a_series_is_validated_by_its_buckets(measured):
     measured.same({"validate": "s"}, ignore=["nIndexes", "keysPerIndex", "indexDetails"])
+
+
+# Keys with options: indexes of the meta field, of the time, of measurements, and those that are refused.
+INDEXES = [
+    ({"m": 1}, {}), ({"m": -1}, {}), ({"m.a": 1}, {}), ({"t": 1}, {}), ({"t": -1}, {}), ({"m": 1, "t": -1}, {}), ({"v": 1}, {}), ({"v": -1}, {}), ({"m.a": 1, "v": 1}, {}),
+    ({"v.x": 1}, {}), ({"t": 1, "m.a": -1, "v": 1}, {}), ({"mm": 1}, {}), ({"m.a": 1}, {"unique": True}), ({"m.a": 1}, {"sparse": True}), ({"v": 1}, {"sparse": True}),
+    ({"t": 1}, {"expireAfterSeconds": 10}), ({"m.a": 1}, {"expireAfterSeconds": 10}), ({"m.a": 1}, {"partialFilterExpression": {"m.a": {"$gt": 1}}}), ({"m.a": "hashed"}, {}),
+    ({"v": "hashed"}, {}), ({"m.b": "text"}, {}), ({"v": "text"}, {}), ({"$**": 1}, {}), ({"v.$**": 1}, {}), ({"m.g": "2d"}, {}), ({"m.g": "2dsphere"}, {}),
+    ({"m.a": 1}, {"hidden": True}), ({"m.a": 0}, {}),
+]
+
+
+@pytest.mark.parametrize("key, options", INDEXES, ids=repr)
+def test_indexes(measured, key, options):
+    measured.same({"createIndexes": "s", "indexes": [{"key": key, "name": "i", **options}]}, ignore=["commitQuorum"])
+    measured.same({"listIndexes": "s"})
+    measured.same({"createIndexes": "s", "indexes": [{"key": key, "name": "i", **options}]}, ignore=["commitQuorum"])
+    measured.same({"createIndexes": "s", "indexes": [{"key": key, "name": "other", **options}]}, ignore=["commitQuorum"])
+    for filter_ in ({"m.a": 1}, {"t": {"$gte": START + datetime.timedelta(seconds=5)}}, {"v": {"$lt": 4}}, {"m": {"b": 1, "a": 2}}, {"m.a": {"$gt": 1}, "v": {"$ne": 5}}):
+        measured.rows({"find": "s", "filter": filter_, "projection": {"_id": 1}, "sort": {"_id": 1}})
+        measured.rows({"find": "s", "filter": filter_, "projection": {"_id": 1}, "sort": {"_id": 1}, "hint": key})
+        measured.same({"count": "s", "query": filter_, "hint": "i"}, ignore=["ok"])
+    measured.same({"collMod": "s", "index": {"keyPattern": key, "hidden": True}})
+    measured.same({"collMod": "s", "index": {"name": "i", "hidden": False}}, texts=Texts.COMPARED)
+    measured.same({"collMod": "s", "index": {"name": "i", "unique": True}}, texts=Texts.COMPARED)
+    measured.same({"collMod": "s", "index": {"name": "i", "prepareUnique": True}}, texts=Texts.COMPARED)
+    measured.same({"listIndexes": "s"})
+    measured.same({"dropIndexes": "s", "index": key})
+    measured.same({"dropIndexes": "s", "index": "i"})
+    measured.same({"listIndexes": "s"})
+
+
+def test_several_indexes_and_none(measured):
+    measured.same({"createIndexes": "s", "indexes": [{"key": {"m.a": 1}, "name": "a"}, {"key": {"m": 1}, "name": "u", "unique": True}]})
+    measured.same({"listIndexes": "s"})
+    measured.same({"createIndexes": "n", "indexes": [{"key": {"t": 1}, "name": "t"}, {"key": {"meta": 1}, "name": "m"}]}, ignore=["commitQuorum"])
+    measured.same({"listIndexes": "n"})
+    measured.same({"dropIndexes": "n", "index": "*"})
+    measured.same({"dropIndexes": "s", "index": "_id_"})
+    measured.same({"dropIndexes": "s", "index": ["zz"]})
+    for command in ({"find": "s", "filter": {"m.a": 1}}, {"aggregate": "s", "pipeline": [{"$match": {"m.a": 1}}], "cursor": {}}, {"count": "s", "query": {"m.a": 1}}):
+        measured.same({**command, "hint": {"m.q": 1}}, ignore=["ok"])
+    for stage in ({"$out": "s"}, {"$merge": "s"}, {"$out": "system.buckets.s"}, {"$merge": "system.buckets.s"}):
+        measured.same({"aggregate": "n", "pipeline": [stage], "cursor": {}})

@@ -37,6 +37,7 @@ pub(crate) mod plan_cache_set_filter;
 pub(crate) mod re_index;
 pub(crate) mod rename_collection;
 pub(crate) mod rotate_certificates;
+mod series_indexes;
 mod storage_engine_options;
 mod time_series_options;
 mod view_definition;

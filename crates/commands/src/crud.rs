@@ -13,6 +13,7 @@ pub(crate) mod explain;
 pub(crate) mod find;
 pub(crate) mod find_and_modify;
 pub(crate) mod find_request;
+mod found_metadata;
 pub(crate) mod get_more;
 mod given_stages;
 mod index_stats_stage;

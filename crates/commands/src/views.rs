@@ -142,6 +142,17 @@ impl ResolvedView {
         Ok(Some(RawDocumentBuf::from_vec(bytes)?))
     }
 
+    /// The hint to the collection below: a pattern of a time series is another one of its buckets.
+    pub fn hint_below(&self, hint: RawValue<'_>) -> Result<Option<RawDocumentBuf>, CommandError> {
+        let RawValue::Document(pattern) = hint else { return Ok(None) };
+        let first = self.stages.first().and_then(|part| part.iter().next()).transpose()?;
+        let Some((_, RawValue::Document(stage))) = first else { return Ok(None) };
+        let Some(RawValue::Document(options)) = stage.get(UNPACK_STAGE)? else { return Ok(None) };
+        let is_natural = pattern.get("$natural")?.is_some();
+        let series = Series::of(options).filter(|_| !is_natural);
+        Ok(series.map(|series| series.bucket_key_pattern(pattern)))
+    }
+
     /// The stages of the view, and the given ones behind them, as an array.
     pub fn followed_by(&self, pipeline: &RawArray) -> Result<RawDocumentBuf, CommandError> {
         let mut bytes = Vec::new();

@@ -52,8 +52,8 @@ pub use self::watch::EvaluationWatch;
 use self::call::Call;
 use crate::error::QueryError;
 use crate::literal::Literal;
+use crate::metadata::{Metadata, without_hidden};
 use crate::needs::Needs;
-use crate::text_index::SCORE_FIELD;
 
 /// A parsed expression.
 #[derive(Clone, Debug)]
@@ -75,6 +75,8 @@ enum Node {
     Remove,
     /// `$$ROOT`.
     Root,
+    /// `$$ROOT` of a document that comes with metadata.
+    RootFields,
     Object(Vec<(String, Expression)>),
     Array(Vec<Expression>),
     Call(Box<Call>),
@@ -118,8 +120,8 @@ impl Expression {
     /// The path of the root that this is, if it is one.
     pub fn as_field_path(&self) -> Option<&FieldPath> {
         match &self.node {
-            // No filter can name the score of a search, so nobody may put its path in the place of a field.
-            Node::Path(path) if path.first() != SCORE_FIELD => Some(path),
+            // No filter can name a hidden field, so nobody may put its path in the place of a field.
+            Node::Path(path) if Metadata::of_field(path.first()).is_none() => Some(path),
             _ => None,
         }
     }
@@ -152,7 +154,7 @@ impl Expression {
     pub fn collect_fields<'e>(&'e self, fields: &mut Vec<Option<&'e str>>) {
         match &self.node {
             Node::Path(path) => fields.push(Some(path.first())),
-            Node::Root => fields.push(None),
+            Node::Root | Node::RootFields => fields.push(None),
             Node::Object(members) => members.iter().for_each(|(_, member)| member.collect_fields(fields)),
             Node::Array(elements) => elements.iter().for_each(|element| element.collect_fields(fields)),
             Node::Call(call) => call.arguments().for_each(|argument| argument.collect_fields(fields)),
@@ -182,7 +184,7 @@ impl Expression {
     pub(crate) fn add_needs(&self, needs: &mut Needs) {
         match &self.node {
             Node::Path(path) => needs.add(&path.text()),
-            Node::Root => needs.add_everything(),
+            Node::Root | Node::RootFields => needs.add_everything(),
             Node::Object(members) => members.iter().for_each(|(_, member)| member.add_needs(needs)),
             Node::Array(elements) => elements.iter().for_each(|element| element.add_needs(needs)),
             Node::Call(call) => call.arguments().for_each(|argument| argument.add_needs(needs)),
@@ -196,6 +198,7 @@ impl Expression {
             Node::Constant(literal) => Ok(Evaluated::Raw(literal.raw())),
             Node::Path(path) => frame.at_path(path),
             Node::Root => Ok(Evaluated::Raw(RawValue::Document(frame.root()))),
+            Node::RootFields => Ok(Evaluated::owned(RawValue::Document(&without_hidden(frame.root())?))),
             Node::Remove => Ok(Evaluated::Missing),
             Node::Variable { slot, path } => frame.read(*slot, path.as_ref()),
             Node::Object(members) => run_object(members, frame),
@@ -256,6 +259,7 @@ fn parse_variable(text: &str, scope: &ParseScope) -> Result<Node, QueryError> {
         ("ROOT", path) if scope.has_own_root() => scope.resolve(name, path)?,
         ("CURRENT", path) if scope.has_own_current() => scope.resolve(name, path)?,
         ("ROOT" | "CURRENT", Some(path)) => Node::Path(path),
+        ("ROOT" | "CURRENT", None) if !scope.metadata().is_empty() => Node::RootFields,
         ("ROOT" | "CURRENT", None) => Node::Root,
         ("NOW", None) => Node::Constant(Literal::new(RawValue::DateTime(scope.now_millis()))),
         ("CLUSTER_TIME", path) => match (scope.cluster_time(), path) {

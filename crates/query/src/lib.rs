@@ -19,22 +19,22 @@
 //! ```arrows
 //! update -> array_sort, expression, filter, memory, pipeline
 //! explain -> execute, filter, geo_index, memory, plan, sort
-//! pipeline -> expression, filter, memory, plan, projection, sort, text_index, time_series
+//! pipeline -> expression, filter, memory, projection, sort, time_series
 //! execute -> filter, geo_index, geometry, memory, plan, sort, text_index
 //! plan -> filter, geo_index, geometry, partial_index, regular_expression, sort, text_index, wildcard_index
 //! partial_index -> expression, filter, geo_index, text_index, wildcard_index
-//! projection -> expression, filter, text_index
+//! projection -> expression, filter
 //! filter -> expression, geometry, regular_expression, text_index
 //! geo_index -> geometry
-//! sort -> expression, memory, text_index
-//! expression -> array_sort, date, memory, regular_expression, text_index
+//! sort -> expression, memory
+//! expression -> array_sort, date, memory, regular_expression
 //! needs -> path
 //! path -> error, field_tables
 //! merged_fields -> literal
 //! nesting -> error
-//! leaves: array_build, error, field_tables, hashed_index, identity, literal, merged_fields, needs, nesting
-//! leaves: path
-//! leaves: shell_text, value_set
+//! metadata -> error
+//! leaves: array_build, error, field_tables, hashed_index, identity, literal, merged_fields, metadata, needs
+//! leaves: nesting, path, shell_text, value_set
 //! ```
 //!
 //! # Invariants
@@ -63,6 +63,7 @@ mod identity;
 pub mod literal;
 pub mod memory;
 mod merged_fields;
+pub mod metadata;
 pub mod needs;
 mod nesting;
 pub mod partial_index;

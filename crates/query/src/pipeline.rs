@@ -27,14 +27,14 @@
 mod accumulator;
 mod depth_guard;
 mod fault;
+mod foreign;
 mod measured;
 mod optimiser;
-mod scores;
 mod searches_shown;
 mod stage;
 mod upstream;
+mod wanted_metadata;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
@@ -42,6 +42,7 @@ use pando_document::{Document, RawArray, RawDocument, RawDocumentBuf, RawValue};
 use pando_environment::Clock;
 
 pub use self::fault::PipelineFault;
+pub use self::foreign::{ForeignAccess, ForeignPath, Searches};
 
 use self::depth_guard::DepthGuard;
 use self::measured::Measured;
@@ -52,8 +53,8 @@ use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
 use crate::filter::{Filter, has_text};
 use crate::memory::StageMemory;
+use crate::metadata::MetadataSet;
 use crate::needs::Needs;
-use crate::plan::Scores;
 
 /// Most stages of one pipeline, as in MongoDB.
 const STAGES_MAX: usize = 1000;
@@ -129,6 +130,22 @@ pub trait Source {
         Ok(ForeignAccess::default())
     }
 
+    /// Calls `take` with the documents of another collection in the order of their distances, as `$geoNear`
+    /// gives them.
+    ///
+    /// # Errors
+    /// As for [`Source::find_in`]; there is no index of geometries, or no collection.
+    fn find_near(
+        &mut self,
+        collection: &str,
+        near: &GeoNearSpecification,
+        metadata: MetadataSet,
+        take: Take<'_>,
+    ) -> Result<(), QueryError> {
+        let _ = (collection, near, metadata, take);
+        Err(QueryError::not_implemented("$geoNear over documents of no collection"))
+    }
+
     /// The work of [`Source::find_in`] since the last call, where the run is measured.
     fn take_searches(&mut self) -> Searches {
         Searches::default()
@@ -141,48 +158,6 @@ pub trait Source {
     fn check(&self) -> Result<(), QueryError>;
 }
 
-/// How documents of another collection are found by the values at a path.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ForeignAccess {
-    /// The way to them.
-    pub by: ForeignPath,
-    /// Documents of the collection, where they are counted.
-    pub documents: Option<u64>,
-}
-
-/// The way to the documents of another collection with some values at a path.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ForeignPath {
-    /// All documents are read.
-    #[default]
-    Scan,
-    /// An index begins with the path.
-    Index,
-}
-
-/// The work of searches in other collections, for `explain`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Searches {
-    /// Index entries stepped over, and lookups by primary key.
-    pub keys_examined: u64,
-    /// Documents looked at.
-    pub documents_examined: u64,
-    /// Searches that read all documents.
-    pub collection_scans: u64,
-    /// The names of the indexes of the others.
-    pub indexes: BTreeSet<String>,
-}
-
-impl Searches {
-    /// Adds later searches.
-    pub fn add(&mut self, later: Searches) {
-        self.keys_examined += later.keys_examined;
-        self.documents_examined += later.documents_examined;
-        self.collection_scans += later.collection_scans;
-        self.indexes.extend(later.indexes);
-    }
-}
-
 /// Takes the documents that a [`Source`] finds.
 pub type Take<'t> = &'t mut dyn FnMut(&RawDocument) -> Result<(), QueryError>;
 
@@ -190,8 +165,8 @@ pub type Take<'t> = &'t mut dyn FnMut(&RawDocument) -> Result<(), QueryError>;
 #[derive(Clone, Debug, Default)]
 pub struct Pipeline {
     stages: Vec<ParsedStage>,
-    /// Whether its stages look at the scores of the search that it begins with.
-    scores: Scores,
+    /// The metadata that its stages look at.
+    metadata: MetadataSet,
 }
 
 #[derive(Clone, Debug)]
@@ -265,20 +240,22 @@ pub struct PipelineRun {
 impl Pipeline {
     /// Parses the stages.
     pub fn parse(stages: &RawArray, scope: &ParseScope) -> Result<Pipeline, QueryError> {
-        match scores::of(stages, scope)? {
-            Scores::Unneeded => Pipeline::parse_stages(stages, scope),
-            Scores::Wanted => {
-                let mut pipeline = Pipeline::parse_stages(stages, &scope.with_scores())?;
-                pipeline.stages.push(scores::removal()?);
-                pipeline.scores = Scores::Wanted;
-                Ok(pipeline)
-            }
+        if scope.is_as_written() {
+            // The pipeline of an update: its document comes with no metadata.
+            return Pipeline::parse_stages(stages, scope);
         }
+        let metadata = wanted_metadata::of(stages, scope)?;
+        let mut pipeline = Pipeline::parse_stages(stages, &scope.with_metadata(metadata))?;
+        if !metadata.is_empty() {
+            pipeline.stages.push(wanted_metadata::removal(metadata)?);
+            pipeline.metadata = metadata;
+        }
+        Ok(pipeline)
     }
 
-    /// Whether documents need the scores of a search.
-    pub fn scores(&self) -> Scores {
-        self.scores
+    /// The metadata that its documents need.
+    pub fn metadata(&self) -> MetadataSet {
+        self.metadata
     }
 
     fn parse_stages(stages: &RawArray, scope: &ParseScope) -> Result<Pipeline, QueryError> {
@@ -311,7 +288,7 @@ impl Pipeline {
                 "Pipeline length must be no longer than {STAGES_MAX} stages"
             )));
         }
-        Ok(Pipeline { stages: optimiser::optimised(pipeline.stages, scope)?, scores: Scores::Unneeded })
+        Ok(Pipeline { stages: optimiser::optimised(pipeline.stages, scope)?, metadata: MetadataSet::EMPTY })
     }
 
     fn push(
@@ -321,7 +298,7 @@ impl Pipeline {
         argument: RawValue<'_>,
         scope: &ParseScope,
     ) -> Result<(), QueryError> {
-        scores::check_place(name, argument, self.stages.len())?;
+        wanted_metadata::check_place(name, argument, self.stages.len())?;
         let is_misplaced = FIRST_ONLY.contains(&name) && !self.stages.is_empty();
         let misplaced = || {
             PipelineFault::StageNotFirst
@@ -337,9 +314,7 @@ impl Pipeline {
             return Err(misplaced());
         }
         if name == "$geoNear" && !self.stages.is_empty() {
-            return Err(PipelineFault::GeoNearNotFirst.error(
-                "$geoNear was not the first stage in the pipeline after optimization. Is optimization disabled or inhibited?",
-            ));
+            return Err(near_not_first());
         }
         for definition in definitions {
             self.stages.push(ParsedStage { text: text.to_owned(), definition });
@@ -352,11 +327,17 @@ impl Pipeline {
         self.stages.is_empty()
     }
 
-    /// The pipeline behind the search that it begins with, which has been answered with its filter.
+    /// The pipeline behind the search that it begins with, which has been answered by the source.
     pub(crate) fn behind_search(&self) -> Option<Pipeline> {
-        let first = self.stages.first()?.argument_document()?;
-        let is_search = self.stages[0].name() == "$match" && has_text(&first);
-        is_search.then(|| Pipeline { stages: self.stages[1..].to_vec(), scores: self.scores })
+        let first = self.stages.first()?;
+        let is_text = || first.name() == "$match" && first.argument_document().is_some_and(|f| has_text(&f));
+        let is_search = first.definition.as_geo_near().is_some() || is_text();
+        is_search.then(|| Pipeline { stages: self.stages[1..].to_vec(), metadata: self.metadata })
+    }
+
+    /// The `$geoNear` that it begins with.
+    pub fn near(&self) -> Option<&GeoNearSpecification> {
+        self.stages.first()?.definition.as_geo_near()
     }
 
     /// Whether it reads no collection: it begins with `$documents`.
@@ -404,10 +385,9 @@ impl Pipeline {
     /// Takes off the front what a plan can do.
     pub fn split_pushdown(self) -> Pushdown {
         let mut stages = self.stages.into_iter().peekable();
-        let near = stages.next_if(|stage| stage.name() == "$geoNear").and_then(|stage| {
-            let argument = stage.argument_document()?;
-            GeoNearSpecification::parse(RawValue::Document(&argument)).ok()
-        });
+        let near = stages
+            .next_if(|stage| stage.definition.as_geo_near().is_some())
+            .and_then(|stage| stage.definition.as_geo_near().cloned());
         let mut filters = Vec::new();
         // The filter of a search is its own; a `$match` may ask about the distance.
         while let Some(stage) = stages.next_if(|stage| near.is_none() && stage.name() == "$match") {
@@ -426,7 +406,7 @@ impl Pipeline {
                 _ => limit = Some(limit.map_or(count, |limit| limit.min(count))),
             }
         }
-        let mut rest = Pipeline { stages: stages.collect(), scores: self.scores };
+        let mut rest = Pipeline { stages: stages.collect(), metadata: self.metadata };
         let mut rest_unsorted = None;
         let is_uncut = sort.is_none() && skip == 0 && limit.is_none();
         if let Some((pattern, apart)) =
@@ -506,6 +486,13 @@ impl ParsedStage {
             .and_then(|(_, argument)| argument.as_i64_exact())
             .and_then(|count| u64::try_from(count).ok())
     }
+}
+
+/// The error of a `$geoNear` behind another stage.
+fn near_not_first() -> QueryError {
+    PipelineFault::GeoNearNotFirst.error(
+        "$geoNear was not the first stage in the pipeline after optimization. Is optimization disabled or inhibited?",
+    )
 }
 
 /// One filter for all `$match` stages.

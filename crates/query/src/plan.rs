@@ -79,7 +79,6 @@ pub use point_lookup::{plan_by_id, point_lookup};
 pub use query_shape::query_shape;
 pub use returned_key::ReturnedKey;
 pub use specification::{Consumer, FindSpecification, Hint, ProjectionNeeds, Scores};
-pub(crate) use text::score_not_available;
 
 pub(crate) use self::near::{cell_bounds, ring_bounds};
 use self::usable_index::UsableIndex;

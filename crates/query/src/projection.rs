@@ -27,8 +27,8 @@ use self::finish::Finish;
 use self::tree::{Child, Computed, Fallback, Fields};
 use crate::error::QueryError;
 use crate::expression::{Evaluated, FAILED_TO_FOLD, FieldPath, Frame, ParseScope};
+use crate::metadata::{MetadataSet, is_not_available};
 use crate::needs::Needs;
-use crate::text_index::SCORE_FIELD;
 
 /// A parsed projection.
 #[derive(Clone, Debug)]
@@ -132,10 +132,10 @@ impl Projection {
         parse::parse(&RawDocumentBuf::from_vec(bytes)?, Flavour::Stage, &ParseScope::default())
     }
 
-    /// The removal of the score of a search.
-    pub fn without_score() -> Projection {
+    /// The removal of hidden fields.
+    pub fn without_metadata(metadata: MetadataSet) -> Projection {
         let mut tree = Fields::default();
-        tree.prepend(SCORE_FIELD, Child::Drop);
+        metadata.iter().for_each(|kind| tree.prepend(kind.field(), Child::Drop));
         Projection::new(tree, Fallback::Keep, Finish::default())
     }
 
@@ -297,8 +297,8 @@ fn collect_paths(fields: &Fields, prefix: &str, paths: &mut Vec<String>) -> Opti
 
 /// Puts the name of a stage before the message of an error of its projection.
 pub(crate) fn in_stage(stage: &str, error: QueryError) -> QueryError {
-    // MongoDB folds when it puts the stages together, not when it parses one.
-    if error.message().starts_with(FAILED_TO_FOLD) {
+    // MongoDB folds, and looks for metadata, when it puts the stages together, not when it parses one.
+    if error.message().starts_with(FAILED_TO_FOLD) || is_not_available(&error) {
         return error;
     }
     error.prefixed(format_args!("Invalid {stage} :: caused by :: "))

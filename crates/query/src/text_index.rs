@@ -29,27 +29,9 @@ pub mod specification;
 mod strings;
 mod tokenizer;
 
-use pando_document::{DocumentError, DocumentWriter, RawDocument, RawDocumentBuf, RawValue};
-
 pub(crate) use self::keys::TextKeys;
 pub use self::language::Language;
 pub(crate) use self::language::check_built;
 pub use self::search::{SearchArguments, TextSearch};
 pub use self::specification::{TextRefusal, TextSpecification};
 pub use self::tokenizer::Sensitivity;
-
-/// The field of a document in memory that has its score. No document of a collection is found by that name:
-/// paths of queries cannot begin with `$`.
-pub const SCORE_FIELD: &str = "$textScore";
-
-/// A document with its score.
-pub(crate) fn with_score(document: &RawDocument, score: f64) -> Result<RawDocumentBuf, DocumentError> {
-    let bytes = document.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len() + SCORE_FIELD.len() + 10);
-    let mut writer = DocumentWriter::begin(&mut out);
-    // A length stands before the fields, and a zero behind them.
-    writer.append_raw_fields(&bytes[4..bytes.len() - 1]);
-    writer.append(SCORE_FIELD, RawValue::Double(score));
-    writer.finish();
-    RawDocumentBuf::from_vec(out)
-}

@@ -21,13 +21,16 @@
 
 pub mod bucket;
 mod bucket_filter;
+mod bucket_index;
 mod column;
 mod meta_change;
+mod packed_numbers;
 #[cfg(test)]
 mod tests;
 
 pub use bucket::{Series, Unpacked};
 pub use bucket_filter::bucket_filter;
+pub use bucket_index::ORIGINAL_SPECIFICATION;
 
 /// The name of the stage that makes measurements of buckets.
 pub const UNPACK_STAGE: &str = "$_internalUnpackBucket";

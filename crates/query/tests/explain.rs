@@ -17,8 +17,9 @@ use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc
 use pando_query::explain::{ExplainedProjection, winning_plan};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
+use pando_query::metadata::MetadataSet;
 use pando_query::plan::{
-    Consumer, Estimates, FindSpecification, Hint, Intervals, PlanChoice, ProjectionNeeds, Scores, choose,
+    Consumer, Estimates, FindSpecification, Hint, Intervals, PlanChoice, ProjectionNeeds, choose,
 };
 use pando_query::projection::Projection;
 use pando_query::shell_text::document_text;
@@ -105,7 +106,7 @@ fn planned(
         consumer: Consumer::Documents,
         skip: number("skip").unwrap_or(0),
         limit: number("limit"),
-        scores: Scores::Unneeded,
+        metadata: MetadataSet::EMPTY,
         hint: hint.as_ref(),
         min: document(find, "min"),
         max: document(find, "max"),

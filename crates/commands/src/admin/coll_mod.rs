@@ -7,7 +7,7 @@ mod unique_conversion;
 
 use pando_catalog::{Collection, Namespace};
 use pando_document::{Document, DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Value};
-use pando_query::time_series::BUCKETS_PREFIX;
+use pando_query::time_series::{BUCKETS_PREFIX, Series};
 
 use self::index_change::{IndexChange, Run};
 use self::life_change::LifeChange;
@@ -209,8 +209,9 @@ impl<'a> Changes<'a> {
     fn carry_out_on_series(
         self,
         context: &mut Context<'_>,
-        series: &Namespace,
+        (namespace, series): (&Namespace, &Series),
         buckets: &Collection,
+        reply: &mut DocumentWriter<'_>,
     ) -> Result<(), CommandError> {
         let RuleChange { validator, level, action } = &self.rule;
         for (name, is_given) in [
@@ -227,10 +228,12 @@ impl<'a> Changes<'a> {
         if let Some(option) = self.of_view {
             return Err(invalid(&format!("option only supported on a view: {option}")));
         }
-        if let Some(index) = self.index.transpose()? {
-            return Err(index.not_found(buckets.namespace()));
+        let index = self.index.transpose()?;
+        self.life.carry_out_on_series(context, namespace, buckets)?;
+        match index {
+            Some(index) => index.carry_out_on_series(context, series, buckets, reply),
+            None => Ok(()),
         }
-        self.life.carry_out_on_series(context, series, buckets)
     }
 }
 
@@ -247,10 +250,10 @@ pub(crate) fn run(
     let collection = context.catalog().collection(context.database, name);
     let series = name.strip_prefix(BUCKETS_PREFIX).or(collection.is_none().then_some(name));
     if let Some(series) = series
-        && let Some((buckets, _)) = context.series(series)?
+        && let Some((buckets, of_series)) = context.series(series)?
     {
-        let series = context.namespace(series)?;
-        return changes.carry_out_on_series(context, &series, &buckets);
+        let namespace = context.namespace(series)?;
+        return changes.carry_out_on_series(context, (&namespace, &of_series), &buckets, reply);
     }
     match collection {
         Some(collection) => changes.carry_out(context, &collection, reply),

@@ -17,6 +17,7 @@ use super::existing_indexes::{is_among, key_and_name};
 use super::index_collation;
 use super::index_key_pattern;
 use super::index_specification::{UnknownOptions, normalise};
+use super::series_indexes::SeriesIndexes;
 use super::storage_engine_options::note_of_passed_over;
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::context::Context;
@@ -38,6 +39,11 @@ pub(crate) fn run(
     let Wanted { specifications: wanted, quorum } = read(context, request.body)?;
     let engine = context.catalog().engine().name();
     let namespace = context.writable(name)?;
+    if let Some(series) = SeriesIndexes::of(context, &namespace)? {
+        series.create(context, &wanted, reply)?;
+        quorum.append_to(reply);
+        return Ok(());
+    }
     let found = context.collection(name)?;
     if found.is_none() {
         context.refuse_view(&namespace)?;
@@ -173,7 +179,7 @@ fn read(context: &Context<'_>, body: &RawDocument) -> Result<Wanted, CommandErro
 }
 
 /// The wanted indexes without those that are there; an error where one is in the way of another.
-fn not_there_yet(
+pub(super) fn not_there_yet(
     have: &[RawDocumentBuf],
     wanted: &[RawDocumentBuf],
 ) -> Result<Vec<RawDocumentBuf>, CommandError> {
@@ -187,17 +193,21 @@ fn not_there_yet(
 }
 
 /// One build of several indexes, as its errors name it.
-struct Build<'b> {
-    namespace: &'b Namespace,
+pub(super) struct Build<'b> {
+    pub namespace: &'b Namespace,
     /// The collection's number if it was there before.
-    collection: Option<String>,
-    number: String,
+    pub collection: Option<String>,
+    pub number: String,
 }
 
 impl Build<'_> {
     /// Builds the missing indexes once it is the turn of this build. Gives the number of indexes before and
     /// after.
-    fn run(&self, context: &Context<'_>, wanted: &[RawDocumentBuf]) -> Result<(usize, usize), CommandError> {
+    pub fn run(
+        &self,
+        context: &Context<'_>,
+        wanted: &[RawDocumentBuf],
+    ) -> Result<(usize, usize), CommandError> {
         let turn = context.catalog().index_build_turn(self.namespace, context.operation)?;
         // Another build may have built the same while this one waited.
         let (database, name) = (self.namespace.database(), self.namespace.collection());
@@ -235,7 +245,7 @@ impl Build<'_> {
     }
 
     /// The indexes to build, checked against one another and the limits.
-    fn descriptions(
+    pub fn descriptions(
         &self,
         context: &Context<'_>,
         have: usize,
@@ -287,7 +297,7 @@ impl Build<'_> {
     }
 
     /// An error of the build, as MongoDB words it for a collection that was there.
-    fn failed(&self, error: CommandError) -> CommandError {
+    pub fn failed(&self, error: CommandError) -> CommandError {
         let (CommandError::Failed(failure), Some(collection)) = (&error, &self.collection) else {
             return error;
         };
@@ -300,6 +310,6 @@ impl Build<'_> {
     }
 }
 
-fn count(number: usize) -> RawValue<'static> {
+pub(super) fn count(number: usize) -> RawValue<'static> {
     RawValue::Int32(i32::try_from(number).unwrap_or(i32::MAX))
 }

@@ -6,6 +6,7 @@ use pando_query::shell_text::document_text;
 
 use super::index_key_pattern;
 use super::index_specification::shown;
+use super::series_indexes::SeriesIndexes;
 use crate::arguments::{Argument, Arguments, collection_name, missing};
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
@@ -28,20 +29,40 @@ pub(crate) fn run(
     }
     let wanted = wanted.ok_or_else(|| missing("dropIndexes", "index"))?;
     let namespace = context.namespace(name)?;
-    let Some(collection) = context.no_view(&namespace)? else {
-        return Err(CommandError::failed(ErrorCode::NamespaceNotFound, format!("ns not found {namespace}")));
+    let before = match SeriesIndexes::of(context, &namespace)? {
+        Some(series) => {
+            let before = series.count();
+            drop_all(context, &series.buckets, &wanted.names_of_series(&series)?, &wanted)?;
+            before
+        }
+        None => {
+            let Some(collection) = context.no_view(&namespace)? else {
+                let reason = format!("ns not found {namespace}");
+                return Err(CommandError::failed(ErrorCode::NamespaceNotFound, reason));
+            };
+            drop_all(context, &collection, &wanted.names(&collection)?, &wanted)?;
+            collection.describe_indexes().len()
+        }
     };
-    let names = wanted.names(&collection)?;
-    if matches!(wanted, Wanted::All) {
-        context.catalog().end_index_builds(&namespace, context.operation)?;
-    }
-    for name in &names {
-        context.catalog().drop_index(&namespace, name, context.operation)?;
-    }
-    let before = i32::try_from(collection.describe_indexes().len()).unwrap_or(i32::MAX);
-    reply.append("nIndexesWas", RawValue::Int32(before));
+    reply.append("nIndexesWas", RawValue::Int32(i32::try_from(before).unwrap_or(i32::MAX)));
     if matches!(wanted, Wanted::All) {
         reply.append("msg", RawValue::String("non-_id indexes dropped for collection"));
+    }
+    Ok(())
+}
+
+fn drop_all(
+    context: &Context<'_>,
+    collection: &Collection,
+    names: &[String],
+    wanted: &Wanted<'_>,
+) -> Result<(), CommandError> {
+    let namespace = collection.namespace();
+    if matches!(wanted, Wanted::All) {
+        context.catalog().end_index_builds(namespace, context.operation)?;
+    }
+    for name in names {
+        context.catalog().drop_index(namespace, name, context.operation)?;
     }
     Ok(())
 }
@@ -71,6 +92,18 @@ impl<'a> Wanted<'a> {
             _ => return Err(argument.wrong_type("types '[string, object']")),
         };
         Ok(if names.contains(&"*") { Wanted::All } else { Wanted::Names(names) })
+    }
+
+    /// The same of a time series: the names of the indexes of its buckets.
+    fn names_of_series(&self, series: &SeriesIndexes) -> Result<Vec<String>, CommandError> {
+        match self {
+            Wanted::Key(key) => Wanted::Key(&series.series.bucket_key_pattern(key)).names(&series.buckets),
+            Wanted::Names(names) if names.contains(&ID_INDEX) => Err(CommandError::failed(
+                ErrorCode::Location(5_979_800),
+                "It is illegal to drop the clusteredIndex",
+            )),
+            other => other.names(&series.buckets),
+        }
     }
 
     /// The names of these indexes.

@@ -1,7 +1,9 @@
 //! `listIndexes`: the specifications of a collection's indexes, `_id_` first.
 
+use pando_catalog::Namespace;
 use pando_document::DocumentWriter;
 
+use super::series_indexes::SeriesIndexes;
 use crate::arguments::{Arguments, collection_name};
 use crate::context::Context;
 use crate::cursor_reply::{self, ListSource, NewCursor, cursor_batch_size};
@@ -28,14 +30,10 @@ pub(crate) fn run(
         }
     }
     let namespace = context.namespace(name)?;
-    let Some(collection) = context.no_view(&namespace)? else {
-        return Err(CommandError::failed(
-            ErrorCode::NamespaceNotFound,
-            format!("ns does not exist: {namespace}"),
-        ));
+    let specifications = match SeriesIndexes::of(context, &namespace)? {
+        Some(series) => series.specifications()?,
+        None => specifications_of(context, &namespace)?,
     };
-    let specifications =
-        collection.describe_indexes().into_iter().map(|index| index.specification.into_vec()).collect();
     let source = Box::new(ListSource::new(specifications));
     let first_batch = batch_size.or(Some(u64::MAX));
     let cursor = NewCursor {
@@ -43,4 +41,14 @@ pub(crate) fn run(
         ..NewCursor::new(request.body, namespace.to_string(), source, context.query_account())
     };
     cursor_reply::open(context, cursor, reply)
+}
+
+fn specifications_of(context: &Context<'_>, namespace: &Namespace) -> Result<Vec<Vec<u8>>, CommandError> {
+    let Some(collection) = context.no_view(namespace)? else {
+        return Err(CommandError::failed(
+            ErrorCode::NamespaceNotFound,
+            format!("ns does not exist: {namespace}"),
+        ));
+    };
+    Ok(collection.describe_indexes().into_iter().map(|index| index.specification.into_vec()).collect())
 }

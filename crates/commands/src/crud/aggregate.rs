@@ -32,6 +32,7 @@ use super::current_op_stage::{self, COLLECTIONLESS, has_current_op};
 use super::given_stages;
 use super::inner_figures;
 use super::list_sessions_stage;
+use super::row_metadata::RowMetadata;
 use super::write_stage::{self, SplitPipeline};
 use crate::arguments::{Arguments, missing};
 use crate::collation::CollationChoice;
@@ -213,6 +214,8 @@ pub(crate) struct PlannedPipeline {
     pub rejected: Vec<Plan>,
     pub index_filter: IndexFilterUse,
     pub rest: Pipeline,
+    /// The metadata of the documents for it.
+    pub metadata: Option<RowMetadata>,
 }
 
 impl PlannedPipeline {
@@ -227,7 +230,7 @@ impl PlannedPipeline {
         let Pushdown { near, filter, sort, skip, limit, rest, rest_unsorted } = pipeline.split_pushdown();
         let snapshot = transaction.snapshot();
         let filter = match &near {
-            Some(near) => geo_near::filter(near, collection, snapshot, scope)?,
+            Some(near) => geo_near::filter(near, &collection.describe_indexes_at(snapshot))?,
             None => Filter::parse(&filter, scope)?,
         };
         let sort = sort.as_deref().map_or(Ok(Sort::Unordered), Sort::parse)?;
@@ -250,10 +253,14 @@ impl PlannedPipeline {
             rest = unsorted;
         }
         let PlanChoice { mut plan, rejected, index_filter } = choice;
-        if let Some(near) = near {
+        // A sort behind a search is none of the plan in MongoDB: it shows no key.
+        let shown = if near.is_some() { &Sort::Unordered } else { &sort };
+        let order = (shown, scope.text_order());
+        let metadata = RowMetadata::of_pipeline(rest.metadata(), collection.layout(), order, &plan)?;
+        if let Some(near) = &near {
             geo_near::give_distances(near, &mut plan);
         }
-        Ok(PlannedPipeline { filter, plan, rejected, index_filter, rest })
+        Ok(PlannedPipeline { filter, plan, rejected, index_filter, rest, metadata })
     }
 
     /// How the plan is displayed where there is nothing behind it.
@@ -270,7 +277,8 @@ fn choose_for(
     snapshot: SnapshotTimestamp,
     estimates: &EntryEstimates<'_>,
 ) -> Result<PlanChoice, CommandError> {
-    let needs = rest.needs();
+    // Keys are made of whole documents.
+    let needs = if rest.metadata().is_empty() { rest.needs() } else { Needs::Everything };
     let paths: Option<Vec<String>> = match &needs {
         Needs::Everything => None,
         Needs::Paths(paths) => Some(paths.iter().cloned().collect()),
@@ -285,7 +293,7 @@ fn choose_for(
             true => Consumer::Groups,
             false => Consumer::Documents,
         },
-        scores: rest.scores(),
+        metadata: rest.metadata(),
         ..specification
     };
     Ok(choose_at(&specification, collection, snapshot, estimates)?)
@@ -461,7 +469,9 @@ pub(super) fn source_of(
     {
         let stages = view.followed_by(request.pipeline)?;
         let pipeline = RawArray::from_document(&stages);
-        let below = AggregateRequest { collection: &view.collection, pipeline, ..*request };
+        let of_buckets = request.hint.map_or(Ok(None), |hint| view.hint_below(hint))?;
+        let hint = of_buckets.as_deref().map(RawValue::Document).or(request.hint);
+        let below = AggregateRequest { collection: &view.collection, pipeline, hint, ..*request };
         return source_of_collection(context, &below, scope, account);
     }
     source_of_collection(context, request, scope, account)
@@ -497,9 +507,18 @@ fn source_of_collection(
                     context.note_plan(&planned.plan, Purpose::Find);
                     context.note_stages(&planned.filter, &planned.plan, planned.display());
                     let run = planned.rest.start(&options);
-                    ranged =
-                        RangedScan::of(&collection, &planned.plan, &planned.rest, &reader, &memory, &options);
-                    (Input::of(collection, planned.plan, &planned.rest, &memory)?, run)
+                    ranged = match &planned.metadata {
+                        None => {
+                            let (plan, rest) = (&planned.plan, &planned.rest);
+                            RangedScan::of(&collection, plan, rest, &reader, &memory, &options)
+                        }
+                        Some(_) => None,
+                    };
+                    let input = Input::of(collection, planned.plan, &planned.rest, &memory)?;
+                    (input.with(planned.metadata), run)
+                }
+                None if pipeline.near().is_some() => {
+                    return Err(geo_near::no_collection(context.database, request.collection).into());
                 }
                 // Without documents some stages still answer, `$facet` for one.
                 None => {

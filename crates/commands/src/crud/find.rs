@@ -9,12 +9,13 @@
 use std::sync::Arc;
 
 use pando_catalog::{Caller, Collection};
-use pando_document::{DocumentWriter, RawValue};
+use pando_document::{DocumentWriter, RawDocument, RawValue};
 use pando_query::execute::{EntryEstimates, ExecutionFigures, Executor, Revisits};
 use pando_query::explain::{PlanSummary, Purpose};
 use pando_query::expression::EvaluationWatch;
 use pando_query::filter::Filter;
 use pando_query::memory::StageMemory;
+use pando_query::metadata::MetadataSet;
 use pando_query::plan::{Access, plan_at, point_lookup};
 use pando_query::projection::Projection;
 
@@ -135,6 +136,7 @@ fn point_lookup_id<'a>(find: &FindRequest<'a>) -> Option<RawValue<'a>> {
         && find.sort.is_none()
         && find.tailing.is_none()
         && find.metadata.is_empty()
+        && find.projection.is_none_or(|projection| MetadataSet::asked_in(projection).is_empty())
         && matches!(find.collation, CollationChoice::Inherited);
     if plain { point_lookup(find.filter) } else { None }
 }
@@ -224,8 +226,10 @@ impl FindSource {
         )?;
         let executor = Executor::new(collection, plan, memory, Revisits::Impossible)?;
         let ParsedFind { projection, filter, limit, sort, .. } = parsed;
-        // Documents that are sorted by a score have it.
-        let projection = projection.or_else(|| sort.has_score().then(Projection::without_score));
+        // Documents that are sorted by a score or distance have it.
+        let sorted_by = sort.metadata();
+        let hides = !sorted_by.is_empty();
+        let projection = projection.or_else(|| hides.then(|| Projection::without_metadata(sorted_by)));
         let left = limit.or(one_at_most);
         Ok(FindSource { reader, executor, projection, metadata, filter, left, sorting })
     }
@@ -238,18 +242,16 @@ impl CursorSource for FindSource {
         let next = next.map_err(|error| memory_fault("Executor error during find command", error));
         let Some(row) = next? else { return Ok(false) };
         self.left = self.left.map(|left| left.saturating_sub(1));
-        if let Some(metadata) = &self.metadata {
-            let mut projected = Vec::new();
+        let mut shown = |document: &RawDocument, out: &mut Vec<u8>| {
             match &self.projection {
-                None => projected.extend_from_slice(row.document.as_bytes()),
-                Some(projection) => project(projection, &self.filter, row.document, &mut projected)?,
+                None => out.extend_from_slice(document.as_bytes()),
+                Some(projection) => project(projection, &self.filter, document, out)?,
             }
-            metadata.write(row.primary_key, row.document, &projected, out)?;
-            return Ok(true);
-        }
-        match &self.projection {
-            None => out.extend_from_slice(row.document.as_bytes()),
-            Some(projection) => project(projection, &self.filter, row.document, out)?,
+            Ok(())
+        };
+        match &self.metadata {
+            None => shown(row.document, out)?,
+            Some(metadata) => metadata.write(row.primary_key, row.document, &mut shown, out)?,
         }
         Ok(true)
     }

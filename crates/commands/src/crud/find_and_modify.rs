@@ -4,15 +4,18 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use pando_catalog::{Collection, WriteTransaction};
-use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue, Value};
+use pando_document::{Document, DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
+use pando_query::metadata::MetadataSet;
+use pando_query::plan::Plan;
 use pando_query::projection::Projection;
 
+use super::found_metadata;
 use super::insert::ends_transaction;
 use super::selection::{self, Selection};
 use super::statement_parts::{array_of_documents, checked_hint, checked_modification};
-use super::update_statement::{Counted, Reach, UpdateParts, UpdateStatement, Upsert};
+use super::update_statement::{Counted, Reach, UpdateOutcome, UpdateParts, UpdateStatement, Upsert};
 use crate::arguments::{Arguments, collection_name};
 use crate::collation::CollationChoice;
 use crate::context::Context;
@@ -46,6 +49,8 @@ struct Parts<'a> {
     answer: Answer,
     upsert: Upsert,
     collation: CollationChoice<'a>,
+    /// The metadata that the projection asks for.
+    metadata: MetadataSet,
 }
 
 /// The effect.
@@ -55,6 +60,8 @@ struct Outcome {
     matched: u64,
     modified: u64,
     upserted: Option<Value>,
+    /// The metadata of the document that was found, in hidden fields.
+    metadata: Document,
 }
 
 /// Finds and modifies.
@@ -124,7 +131,7 @@ fn repeated(context: &mut Context<'_>, body: &RawDocument) -> Result<Option<Outc
         ));
     };
     let Image { matched, document, .. } = image.clone();
-    Ok(Some(Outcome { document, matched: u64::from(matched), modified: 0, upserted }))
+    Ok(Some(Outcome { document, matched: u64::from(matched), upserted, ..Outcome::default() }))
 }
 
 /// Notes the outcome for a repetition of the request, if it has changed something.
@@ -153,6 +160,7 @@ fn parse(body: &RawDocument) -> Result<Parts<'_>, CommandError> {
         answer: Answer::Before,
         upsert: Upsert::No,
         collation: CollationChoice::Inherited,
+        metadata: MetadataSet::EMPTY,
     };
     let mut remove = false;
     let mut update = None;
@@ -195,6 +203,7 @@ fn parse(body: &RawDocument) -> Result<Parts<'_>, CommandError> {
         (false, Some(update)) => parts.change = Change::Update(update),
         (false, None) => return failed("Either an update or remove=true must be specified"),
     }
+    parts.metadata = parts.projection.map_or(MetadataSet::EMPTY, MetadataSet::asked_in);
     Ok(parts)
 }
 
@@ -217,6 +226,12 @@ impl<'a> Parts<'a> {
             counted: Counted::Documents,
         };
         UpdateStatement::parse(parts, scope)
+    }
+
+    fn projection(&self, scope: &ParseScope) -> Result<Option<Projection>, CommandError> {
+        found_metadata::check(self.metadata)?;
+        let scope = scope.with_possible_metadata(self.metadata);
+        Ok(self.projection.map(|projection| Projection::parse(projection, &scope)).transpose()?)
     }
 
     fn selection(&self, scope: &ParseScope) -> Result<Selection, CommandError> {
@@ -256,8 +271,18 @@ fn modify(
         Change::Remove => remove(context, collection, transaction, parts, scope),
         Change::Update(update) => {
             let statement = parts.update_statement(update, scope)?;
+            // A wrong projection is refused before anything is changed.
+            parts.projection(scope)?;
+            let plan = plan_for(parts, &statement.selection, collection, transaction)?;
             let done = statement.run(context, collection, transaction).map_err(in_execution)?;
             let done = done.expect("a statement about one document needs no steps");
+            let metadata = match (&plan, &done.before) {
+                (Some(plan), Some(before)) => {
+                    let (filter, found) = (&statement.selection.filter, RawDocument::from_bytes(before)?);
+                    found_metadata::hidden_fields(parts.metadata, plan, filter, found)?
+                }
+                _ => Document::new(),
+            };
             let document = match parts.answer {
                 Answer::After => done.after,
                 Answer::Before => match done.before {
@@ -265,8 +290,22 @@ fn modify(
                     None => None,
                 },
             };
-            Ok(Outcome { document, matched: done.matched, modified: done.modified, upserted: done.upserted })
+            let UpdateOutcome { matched, modified, upserted, .. } = done;
+            Ok(Outcome { document, matched, modified, upserted, metadata })
         }
+    }
+}
+
+/// The plan of a selection, where the metadata of its document is wanted.
+fn plan_for(
+    parts: &Parts<'_>,
+    selection: &Selection,
+    collection: &Arc<Collection>,
+    transaction: &WriteTransaction,
+) -> Result<Option<Plan>, CommandError> {
+    match parts.metadata.is_empty() {
+        true => Ok(None),
+        false => selection.plan(collection, &**transaction).map(Some),
     }
 }
 
@@ -278,6 +317,7 @@ fn remove(
     scope: &ParseScope,
 ) -> Result<Outcome, CommandError> {
     let selection = parts.selection(scope)?;
+    parts.projection(scope)?;
     let keys = selection::keys(&selection, collection, &**transaction, context, usize::MAX - 1)?;
     let keys = keys.unwrap_or_default();
     let Some(key) = keys.first() else { return Ok(Outcome::default()) };
@@ -285,10 +325,14 @@ fn remove(
         return Ok(Outcome::default());
     };
     let document = RawDocument::from_bytes(&old)?;
+    let metadata = match plan_for(parts, &selection, collection, transaction)? {
+        Some(plan) => found_metadata::hidden_fields(parts.metadata, &plan, &selection.filter, document)?,
+        None => Document::new(),
+    };
     collection
         .remove(transaction, key, document, context.blocking)
         .map_err(|error| write_failure(error, &collection.namespace().to_string()))?;
-    Ok(Outcome { document: Some(document.to_owned()), matched: 1, ..Outcome::default() })
+    Ok(Outcome { document: Some(document.to_owned()), matched: 1, metadata, ..Outcome::default() })
 }
 
 fn write_reply(
@@ -307,14 +351,21 @@ fn write_reply(
         }
     }
     last.finish();
-    match (&outcome.document, parts.projection) {
+    let projection = match &outcome.document {
+        Some(_) => parts.projection(scope)?,
+        None => None,
+    };
+    match (&outcome.document, projection) {
         (None, _) => reply.append_null("value"),
         (Some(document), None) => reply.append_raw_document("value", document),
         (Some(document), Some(projection)) => {
             let filter = Filter::parse_for_plan(parts.query, scope)?;
-            let projection = Projection::parse(projection, scope)?;
             let mut projected = Vec::new();
-            selection::project(&projection, &filter, document, &mut projected)?;
+            let with_metadata = match outcome.metadata.is_empty() {
+                true => Cow::Borrowed(&**document),
+                false => Cow::Owned(found_metadata::with_fields(document, &outcome.metadata)?),
+            };
+            selection::project(&projection, &filter, &with_metadata, &mut projected)?;
             reply.append_raw_document("value", RawDocument::from_bytes(&projected)?);
         }
     }

@@ -7,7 +7,8 @@ use pando_query::explain::{Choice, Display, ExplainedProjection, Purpose};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::memory::DiskUse;
-use pando_query::plan::{FindSpecification, Hint, ProjectionNeeds, Scores};
+use pando_query::metadata::{Metadata, MetadataSet};
+use pando_query::plan::{FindSpecification, Hint, ProjectionNeeds};
 use pando_query::projection::Projection;
 use pando_query::sort::Sort;
 
@@ -186,21 +187,19 @@ impl<'a> ParsedFind<'a> {
             true => Filter::parse_for_plan(request.filter, &scope.beside_positional())?,
             false => Filter::parse_for_plan(request.filter, &scope)?,
         };
-        let scope = if filter.has_text() { scope.with_scores() } else { scope };
         let mut metadata = request.metadata.clone();
-        let without_metadata = match request.projection {
-            Some(projection) => metadata.take_fields(projection)?,
-            None => None,
-        };
-        let projection = without_metadata.as_deref().or(request.projection);
-        let projection = match projection.filter(|projection| !projection.is_empty()) {
-            Some(projection) => Some(Projection::parse(projection, &scope)?),
+        let sort = request.sort.map_or(Ok(Sort::Unordered), Sort::parse)?.collated_by(scope.text_order());
+        request.projection.map_or(Ok(()), |projection| metadata.read(projection))?;
+        let given = metadata.kinds.or(sort.metadata()).and(given_metadata(&filter, &sort));
+        let projection_scope = scope.with_metadata(given);
+        let projection = match request.projection.filter(|projection| !projection.is_empty()) {
+            Some(projection) => Some(Projection::parse(projection, &projection_scope)?),
             None => None,
         };
         let needed_paths = projection.as_ref().filter(|_| metadata.is_empty());
         Ok(ParsedFind {
             filter,
-            sort: request.sort.map_or(Ok(Sort::Unordered), Sort::parse)?.collated_by(scope.text_order()),
+            sort,
             order: scope.text_order().clone(),
             needed_paths: needed_paths.and_then(Projection::needed_paths),
             metadata,
@@ -234,21 +233,12 @@ impl<'a> ParsedFind<'a> {
             },
             skip: self.skip,
             limit: self.limit,
-            scores: self.scores(),
+            metadata: self.metadata.kinds.or(self.sort.metadata()),
             hint: self.hint.as_ref(),
             min: self.min,
             max: self.max,
             order: &self.order,
             ..FindSpecification::matching(&self.filter)
-        }
-    }
-
-    /// Whether it looks at the scores of a search.
-    fn scores(&self) -> Scores {
-        // Any projection may ask for the score, and gets it; without one nobody sees it.
-        match (self.filter.has_text() && self.projection.is_some()) || self.sort.has_score() {
-            true => Scores::Wanted,
-            false => Scores::Unneeded,
         }
     }
 
@@ -267,4 +257,19 @@ impl<'a> ParsedFind<'a> {
     fn is_simple_inclusion(&self) -> bool {
         self.needed_paths.as_ref().is_some_and(|paths| paths.iter().all(|path| !path.contains('.')))
     }
+}
+
+/// The metadata that the documents of a find may come with.
+fn given_metadata(filter: &Filter, sort: &Sort) -> MetadataSet {
+    let mut given = MetadataSet::of(&[Metadata::IndexKey, Metadata::RecordId]);
+    if filter.has_text() {
+        given = given.with(Metadata::TextScore);
+    }
+    if filter.near().is_some() {
+        given = given.with(Metadata::GeoDistance).with(Metadata::GeoPoint);
+    }
+    if sort.pattern().is_some() {
+        given = given.with(Metadata::SortKey);
+    }
+    given
 }

@@ -10,7 +10,7 @@ use pando_query::explain::{Choice, Display, ExplainedProjection, Purpose};
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::plan::{
-    Access, Consumer, FindSpecification, Hint, Plan, ProjectionNeeds, Scores, plan_at, plan_by_id,
+    Access, Consumer, FindSpecification, Hint, Plan, ProjectionNeeds, plan_at, plan_by_id,
 };
 use pando_query::projection::Projection;
 use pando_query::sort::Sort;
@@ -55,9 +55,19 @@ impl Selection {
             sort: &self.sort,
             hint: self.hint.as_ref(),
             limit: self.limit,
-            scores: if self.sort.has_score() { Scores::Wanted } else { Scores::Unneeded },
+            metadata: self.sort.metadata(),
             ..FindSpecification::matching(&self.filter)
         }
+    }
+
+    /// Its plan against the indexes that a transaction may use.
+    pub fn plan(
+        &self,
+        collection: &Arc<Collection>,
+        transaction: &dyn Transaction,
+    ) -> Result<Plan, CommandError> {
+        let estimates = EntryEstimates::new(collection, transaction);
+        Ok(plan_at(&self.specification(), collection, transaction.snapshot(), &estimates)?)
     }
 
     /// The key by which the only document that can match is found, where the filter asks for nothing else.

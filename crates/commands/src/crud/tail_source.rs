@@ -160,17 +160,16 @@ impl CursorSource for TailSource {
                 continue;
             }
             self.left = self.left.map(|left| left - 1);
-            match (&self.metadata, &self.projection) {
-                (None, None) => out.extend_from_slice(document.as_bytes()),
-                (None, Some(projection)) => project(projection, &self.filter, document, out)?,
-                (Some(metadata), projection) => {
-                    let mut projected = Vec::new();
-                    match projection {
-                        None => projected.extend_from_slice(document.as_bytes()),
-                        Some(projection) => project(projection, &self.filter, document, &mut projected)?,
-                    }
-                    metadata.write(key, document, &projected, out)?;
+            let mut shown = |document: &RawDocument, out: &mut Vec<u8>| {
+                match &self.projection {
+                    None => out.extend_from_slice(document.as_bytes()),
+                    Some(projection) => project(projection, &self.filter, document, out)?,
                 }
+                Ok(())
+            };
+            match &self.metadata {
+                None => shown(document, out)?,
+                Some(metadata) => metadata.write(key, document, &mut shown, out)?,
             }
             return Ok(true);
         }

@@ -12,7 +12,7 @@
 //! # Not here
 //! The form of a bucket (crate `query`, `time_series`), reads, which go through a view.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use pando_catalog::{Collection, Namespace, WriteTransaction};
@@ -60,7 +60,7 @@ pub(super) fn insert_batch(
         })?;
         let mut work = context.begin_work()?;
         let (inserted, failed, groups) = grouped(context, series, documents, order)?;
-        let mut remembered = Vec::new();
+        let mut remembered = HashMap::<RunKey, Vec<BucketRun>>::new();
         for ((window, meta), rows) in groups {
             let key = RunKey { collection: lease.uuid(), window, meta };
             let mut runs = context.shared.open_buckets.runs(&key);
@@ -69,14 +69,18 @@ pub(super) fn insert_batch(
             if runs.is_empty() {
                 // The window before has ended, as a rule.
                 let before = RunKey { window: window - series.span_seconds, ..key.clone() };
-                let ended = context.shared.open_buckets.runs(&before);
+                // This batch may have added to it.
+                let ended = match remembered.get_mut(&before) {
+                    Some(runs) => std::mem::take(runs),
+                    None => context.shared.open_buckets.runs(&before),
+                };
                 if !ended.is_empty() {
                     GroupWriter { window: before.window, ..writer }.end(work.writer(), ended)?;
-                    remembered.push((before, Vec::new()));
+                    remembered.insert(before, Vec::new());
                 }
             }
             writer.write(work.writer(), rows, &mut runs)?;
-            remembered.push((key, runs));
+            remembered.insert(key, runs);
         }
         context.commit_work(work)?;
         Ok((inserted, failed, remembered))

@@ -187,7 +187,8 @@ pub(super) fn as_aggregate(
     }
     for field in ["hint", "let", "allowDiskUse"] {
         if let Some(value) = command.get(field)? {
-            out.append(field, value);
+            let of_buckets = if field == "hint" { view.hint_below(value)? } else { None };
+            out.append(field, of_buckets.as_deref().map_or(value, RawValue::Document));
         }
     }
     out.finish();

@@ -29,7 +29,8 @@ use super::source::{Found, Source, Step, Surroundings};
 use crate::QueryError;
 use crate::geo_index::GeoCells;
 use crate::geometry::covering::width_of_level;
-use crate::geometry::stored_geometries;
+use crate::geometry::{NearQuery, stored_geometries};
+use crate::metadata::{Metadata, with_hidden};
 use crate::path::{Leaves, Path};
 use crate::plan::{
     Coverage, Estimates, IndexAccess, NearAccess, NearOutput, ScanBounds, ScanDirection, cell_bounds,
@@ -250,7 +251,9 @@ impl NearSearch {
 
     /// Takes a candidate into the sorter if it is part of the ring and passes the filter.
     fn take(&mut self, surroundings: &Surroundings<'_>, document: &RawDocument) -> Result<(), QueryError> {
-        let Some((distance, place)) = self.nearest(document)? else { return Ok(()) };
+        let Some((distance, place)) = nearest(&self.path, &self.access.query, document)? else {
+            return Ok(());
+        };
         let query = &self.access.query;
         let is_inside = match self.is_last() {
             true => distance <= query.greatest,
@@ -268,28 +271,18 @@ impl NearSearch {
         // Distances are not negative, so that their bits are in their order.
         key.extend_from_slice(&distance.to_bits().to_be_bytes());
         let changed = self.access.output.apply(document, distance, place)?;
-        let bytes = changed.as_ref().map_or(document.as_bytes(), |changed| changed.as_bytes());
+        let changed = changed.as_deref().unwrap_or(document);
+        let known = [(Metadata::GeoDistance, RawValue::Double(distance)), (Metadata::GeoPoint, place)];
+        let metadata = self.access.metadata;
+        let with_metadata = match metadata.has_any(&[Metadata::GeoDistance, Metadata::GeoPoint]) {
+            true => Some(with_hidden(changed, known.into_iter().filter(|(kind, _)| metadata.has(*kind)))?),
+            false => None,
+        };
+        let bytes = with_metadata.as_deref().unwrap_or(changed).as_bytes();
         let mut check = || Ok::<(), QueryError>(surroundings.operation.check_now()?);
         let Phase::Scanning(scan) = &mut self.phase else { unreachable!("asked while it scans") };
         key.extend_from_slice(&scan.found.primary_key);
         scan.sorter.push(&key, bytes, &mut check)
-    }
-
-    /// The distance of the nearest geometry, and that geometry.
-    fn nearest<'d>(&self, document: &'d RawDocument) -> Result<Option<(f64, RawValue<'d>)>, QueryError> {
-        let mut nearest: Option<(f64, RawValue<'d>)> = None;
-        self.path.any(document, Leaves::Whole, &mut |leaf| {
-            let Some(value) = leaf.value else { return Ok(false) };
-            let given = stored_geometries(value, &mut |place, geometry| {
-                let Some(distance) = self.access.query.distance(&geometry) else { return };
-                if nearest.is_none_or(|(least, _)| distance < least) {
-                    nearest = Some((distance, place));
-                }
-            });
-            given.map_err(|fault| QueryError::bad_value(fault.0))?;
-            Ok(false)
-        })?;
-        Ok(nearest)
     }
 
     fn end_ring(&mut self, check: &mut dyn FnMut() -> Result<(), QueryError>) -> Result<(), QueryError> {
@@ -311,6 +304,27 @@ impl NearSearch {
     }
 }
 
+/// The distance of the nearest geometry at a path, and that geometry.
+pub fn nearest<'d>(
+    path: &Path,
+    query: &NearQuery,
+    document: &'d RawDocument,
+) -> Result<Option<(f64, RawValue<'d>)>, QueryError> {
+    let mut nearest: Option<(f64, RawValue<'d>)> = None;
+    path.any(document, Leaves::Whole, &mut |leaf| {
+        let Some(value) = leaf.value else { return Ok(false) };
+        let given = stored_geometries(value, &mut |place, geometry| {
+            let Some(distance) = query.distance(&geometry) else { return };
+            if nearest.is_none_or(|(least, _)| distance < least) {
+                nearest = Some((distance, place));
+            }
+        });
+        given.map_err(|fault| QueryError::bad_value(fault.0))?;
+        Ok(false)
+    })?;
+    Ok(nearest)
+}
+
 impl NearOutput {
     /// The document with what is asked for beside it; `None` where that is the document.
     fn apply(
@@ -321,14 +335,6 @@ impl NearOutput {
     ) -> Result<Option<pando_document::RawDocumentBuf>, QueryError> {
         match self {
             NearOutput::Document => Ok(None),
-            NearOutput::Metadata => {
-                let mut near = Document::new();
-                near.push("distance", distance);
-                near.push("place", place.to_owned());
-                let mut changed = Document::from_raw(document)?;
-                changed.push(NearOutput::METADATA, near);
-                Ok(Some(changed.to_raw()))
-            }
             NearOutput::Fields { distance_field, place_field, multiplier } => {
                 let mut changed = Document::from_raw(document)?;
                 set(&mut changed, distance_field, pando_document::Value::Double(distance * multiplier));

@@ -22,8 +22,9 @@ use super::key_ranges::KeyRanges;
 use super::source::{Found, Source, Step, Surroundings};
 use crate::QueryError;
 use crate::memory::hold_value;
+use crate::metadata::{Metadata, with_hidden};
 use crate::plan::{Coverage, Intervals, ScanDirection, Scores, TextAccess};
-use crate::text_index::{TextSearch, with_score};
+use crate::text_index::TextSearch;
 
 /// Bytes of a kept score besides its key.
 const ENTRY_BYTES: usize = 48;
@@ -223,6 +224,8 @@ impl TextSource {
         let (Scores::Wanted, Some(score)) = (self.given, self.current) else { return Ok(document) };
         let document = RawDocument::from_bytes(&document)?;
         let score = if score.is_nan() { self.search.score_of(document)? } else { score };
-        Ok(Bytes::copy_from_slice(with_score(document, score)?.as_bytes()))
+        Ok(Bytes::copy_from_slice(
+            with_hidden(document, [(Metadata::TextScore, RawValue::Double(score))])?.as_bytes(),
+        ))
     }
 }

@@ -13,6 +13,7 @@ use super::{EvaluationWatch, Expression, Node};
 use crate::error::{ErrorCode, QueryError};
 use crate::field_tables::Direct;
 use crate::literal::Literal;
+use crate::metadata::MetadataSet;
 
 /// Variables by name, inner ones before outer ones, and the moment that `$$NOW` stands for.
 ///
@@ -31,7 +32,9 @@ pub struct ParseScope {
     dice: Option<Dice>,
     /// `None` on a server without a cluster.
     cluster_time: Option<Timestamp>,
-    scores: Scores,
+    /// The metadata that documents come with.
+    metadata: MetadataSet,
+    absent_metadata: AbsentMetadata,
     /// The order of strings in comparisons.
     text_order: TextOrder,
     /// Pipelines around this one, in which it stands as a part of a stage.
@@ -63,12 +66,16 @@ pub(crate) enum Conditions {
     BesidePositional,
 }
 
-/// Whether documents come with the scores of a search.
+/// The meaning of metadata that documents do not come with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Scores {
-    Given,
+pub(super) enum AbsentMetadata {
     #[default]
-    None,
+    /// It is missing: in filters and updates.
+    Missing,
+    /// A score or distance is an error: in projections and pipelines.
+    Checked,
+    /// All kinds are errors, those that documents come with as well: in the filter of `$match`.
+    Refused,
 }
 
 /// Whether what needs no document is computed at once.
@@ -199,7 +206,7 @@ impl ParseScope {
         self.binding("CURRENT").is_some()
     }
 
-    /// The scope of a pipeline that stands within a stage.
+    /// The scope of a pipeline that stands within a stage. Its documents are others.
     ///
     /// # Errors
     /// It would stand too deep.
@@ -210,7 +217,8 @@ impl ParseScope {
                 format!("Maximum number of nested sub-pipelines exceeded. Limit is {OUTER_PIPELINES_MAX}"),
             ));
         }
-        Ok(ParseScope { outer_pipelines: self.outer_pipelines + 1, ..self.clone() })
+        let outer_pipelines = self.outer_pipelines + 1;
+        Ok(ParseScope { outer_pipelines, metadata: MetadataSet::EMPTY, ..self.clone() })
     }
 
     /// A scope in which each name stands for a constant, or for a missing value.
@@ -262,21 +270,42 @@ impl ParseScope {
         ParseScope { folding: Folding::AsWritten, ..self.clone() }
     }
 
+    /// Whether expressions stay as they are written, as in the pipeline of an update.
+    pub(crate) fn is_as_written(&self) -> bool {
+        self.folding == Folding::AsWritten
+    }
+
     /// Whether expressions are folded.
     pub(super) fn folding(&self) -> Folding {
         self.folding
     }
 
-    /// The same scope for documents that come with the scores of a search, in
-    /// [their field](crate::text_index::SCORE_FIELD).
+    /// The same scope for documents that come with this metadata. A projection or pipeline that asks for a
+    /// score or distance beside it is refused.
     #[must_use]
-    pub fn with_scores(&self) -> ParseScope {
-        ParseScope { scores: Scores::Given, ..self.clone() }
+    pub fn with_metadata(&self, metadata: MetadataSet) -> ParseScope {
+        ParseScope { metadata, absent_metadata: AbsentMetadata::Checked, ..self.clone() }
     }
 
-    /// Whether documents come with the scores of a search.
-    pub(crate) fn has_scores(&self) -> bool {
-        self.scores == Scores::Given
+    /// The same scope for documents that may come with this metadata.
+    #[must_use]
+    pub fn with_possible_metadata(&self, metadata: MetadataSet) -> ParseScope {
+        ParseScope { metadata, absent_metadata: AbsentMetadata::Missing, ..self.clone() }
+    }
+
+    /// The same scope for the filter of `$match`, which may not ask for metadata.
+    pub(crate) fn refusing_metadata(&self) -> ParseScope {
+        ParseScope { absent_metadata: AbsentMetadata::Refused, ..self.clone() }
+    }
+
+    /// The metadata that documents come with.
+    pub(crate) fn metadata(&self) -> MetadataSet {
+        self.metadata
+    }
+
+    /// The meaning of other metadata.
+    pub(super) fn absent_metadata(&self) -> AbsentMetadata {
+        self.absent_metadata
     }
 
     /// Whether it is that of a pipeline within a stage.

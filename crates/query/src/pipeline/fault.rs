@@ -27,6 +27,8 @@ faults! {
         GeoNearWithoutNear = 5_860_400,
         /// `near` of `$geoNear` that is no object and no array.
         GeoNearPoint = 5_860_401,
+        /// `near` of `$geoNear` that depends on documents.
+        GeoNearNotConstant = 5_860_402,
         /// A stage that is not an object with exactly one field.
         StageNotOneField = 40_323,
         /// `$match` whose argument is no object.

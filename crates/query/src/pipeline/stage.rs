@@ -134,6 +134,11 @@ pub(super) trait Definition: Debug + Send + Sync {
         None
     }
 
+    /// The stage as a `$geoNear`, if it is one.
+    fn as_geo_near(&self) -> Option<&GeoNearSpecification> {
+        None
+    }
+
     /// The stage as an `$unwind`, if it is one.
     fn as_unwind(&self) -> Option<&Unwind> {
         None
@@ -295,12 +300,12 @@ pub(super) fn parse(
         "$replaceRoot" => replace_root::parse(argument, scope)?,
         "$replaceWith" => replace_root::parse_replace_with(argument, scope)?,
         "$facet" => facet::parse(argument, scope)?,
-        "$sample" => sample::parse(argument)?,
+        "$sample" => sample::parse(argument, scope)?,
         "$lookup" => lookup::parse(argument, scope)?,
         "$setWindowFields" => set_window_fields::parse(argument, scope)?,
         "$densify" => densify::parse(argument, scope)?,
         "$unionWith" => union_with::parse(argument, scope)?,
-        "$geoNear" => geo_near::parse(argument)?,
+        "$geoNear" => geo_near::parse(argument, scope)?,
         "$documents" => documents::parse(argument, scope)?,
         "$graphLookup" => graph_lookup::parse(argument, scope)?,
         "$redact" => redact::parse(argument, scope)?,

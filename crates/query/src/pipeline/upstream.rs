@@ -3,9 +3,10 @@
 use pando_catalog::Bytes;
 
 use super::stage::Stage;
-use super::{Flow, ForeignAccess, RunSink, Searches, Sink, Source, Take};
+use super::{Flow, ForeignAccess, GeoNearSpecification, RunSink, Searches, Sink, Source, Take};
 use crate::error::QueryError;
 use crate::filter::Filter;
+use crate::metadata::MetadataSet;
 
 /// See the module's head.
 pub(super) struct Upstream<'r> {
@@ -37,6 +38,16 @@ impl Source for Upstream<'_> {
 
     fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
         self.source.find_in(collection, filter, take)
+    }
+
+    fn find_near(
+        &mut self,
+        collection: &str,
+        near: &GeoNearSpecification,
+        metadata: MetadataSet,
+        take: Take<'_>,
+    ) -> Result<(), QueryError> {
+        self.source.find_near(collection, near, metadata, take)
     }
 
     fn foreign_access(&mut self, collection: &str, path: &str) -> Result<ForeignAccess, QueryError> {

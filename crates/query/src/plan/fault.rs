@@ -9,8 +9,6 @@ faults! {
         MinMaxWithoutHint = 51_173,
         /// The hint does not fit `min` or `max`.
         HintDoesNotFitMinMax = 51_174,
-        /// The score of a search is asked for, and there is no search.
-        ScoreNotAvailable = 40_218,
         /// `min` is not below `max`.
         MinNotBelowMax = 51_175,
         /// The point of `$near` lies outside of the bounds of a `2d` index.

@@ -15,6 +15,7 @@ use super::{Access, Coverage, FindSpecification, Hint, Plan, candidate, forced, 
 use crate::filter::{NearTest, Node, Test};
 use crate::geo_index::GeoCells;
 use crate::geometry::{Metric, NearQuery};
+use crate::metadata::{Metadata, MetadataSet};
 use crate::path::Path;
 use crate::sort::Sort;
 use crate::{ErrorCode, QueryError};
@@ -36,6 +37,8 @@ pub struct NearAccess {
     pub reach: f64,
     /// The use of the distances.
     pub output: NearOutput,
+    /// The metadata of the documents: distance and place.
+    pub metadata: MetadataSet,
 }
 
 /// The fields that a search adds to its documents.
@@ -43,8 +46,6 @@ pub struct NearAccess {
 pub enum NearOutput {
     /// They stay as they are.
     Document,
-    /// A last field [`METADATA`](NearOutput::METADATA) with `distance` and `place`.
-    Metadata,
     /// The distance and the nearest geometry, as `$geoNear` asks for them.
     Fields {
         /// The dotted path of the distance.
@@ -54,11 +55,6 @@ pub enum NearOutput {
         /// The factor of the distance.
         multiplier: f64,
     },
-}
-
-impl NearOutput {
-    /// The name of the last field.
-    pub const METADATA: &'static str = "$near";
 }
 
 /// The plan of a find with `$near` at a path.
@@ -73,6 +69,12 @@ pub(super) fn plan(
     };
     if matches!(find.sort, Sort::Natural(_)) {
         return refused("sort order");
+    }
+    if find.filter.has_text() {
+        return Err(QueryError::bad_value("text and geoNear not allowed in same query"));
+    }
+    if find.metadata.has(Metadata::TextScore) {
+        return Err(Metadata::TextScore.not_available());
     }
     let hinted = match find.hint {
         Some(Hint::Natural(_)) => return refused("hint"),
@@ -97,7 +99,8 @@ pub(super) fn plan(
         // Of equal ones the first wins.
         (is_sphere, bounded, std::cmp::Reverse(access.fields.len()))
     });
-    let access = best.ok_or_else(no_index)?;
+    let mut access = best.ok_or_else(no_index)?;
+    access.metadata = find.metadata;
     if let GeoCells::Plane(grid) = &access.cells
         && grid.hash(near.query.centre).is_none()
     {
@@ -144,6 +147,7 @@ fn access(index: &IndexDescription, path: &Path, query: &NearQuery, others: &[No
         query: *query,
         reach,
         output: NearOutput::Document,
+        metadata: MetadataSet::EMPTY,
     })
 }
 

@@ -3,8 +3,9 @@
 use pando_collation::TextOrder;
 use pando_document::{RawDocument, RawValue};
 
-use super::{Access, Coverage, FindSpecification, Plan, Scores, candidate};
+use super::{Access, Coverage, FindSpecification, Plan, candidate};
 use crate::filter::{Node, Operator, Test};
+use crate::metadata::Metadata;
 use crate::sort::Sort;
 
 /// The `_id` of a filter that is `{ _id: value }` and nothing else, with a value that
@@ -38,7 +39,7 @@ pub fn plan_by_id(find: &FindSpecification<'_>, order: &TextOrder) -> Option<Pla
         || find.min.is_some()
         || find.max.is_some()
         || matches!(find.sort, Sort::Natural(_))
-        || find.scores == Scores::Wanted
+        || find.metadata.has_any(&[Metadata::TextScore, Metadata::GeoDistance, Metadata::GeoPoint])
     {
         return None;
     }

@@ -5,6 +5,7 @@ use pando_document::{RawDocument, RawDocumentBuf, RawValue};
 use pando_keyorder::Direction;
 
 use crate::filter::Filter;
+use crate::metadata::{Metadata, MetadataSet};
 use crate::sort::{Sort, SortPattern};
 use crate::{ErrorCode, QueryError};
 
@@ -23,8 +24,8 @@ pub struct FindSpecification<'a> {
     pub skip: u64,
     /// How many are wanted at most; `None` for all.
     pub limit: Option<u64>,
-    /// Whether documents get the scores of a search.
-    pub scores: Scores,
+    /// The metadata that documents get.
+    pub metadata: MetadataSet,
     /// Which index to take.
     pub hint: Option<&'a Hint>,
     /// The least index key, inclusive.
@@ -45,7 +46,7 @@ impl<'a> FindSpecification<'a> {
             consumer: Consumer::Documents,
             skip: 0,
             limit: None,
-            scores: Scores::Unneeded,
+            metadata: MetadataSet::EMPTY,
             hint: None,
             min: None,
             max: None,
@@ -58,6 +59,11 @@ impl<'a> FindSpecification<'a> {
         self.limit.map(|limit| limit.saturating_add(self.skip))
     }
 
+    /// Whether documents get the scores of a search.
+    pub(super) fn scores(&self) -> Scores {
+        if self.metadata.has(Metadata::TextScore) { Scores::Wanted } else { Scores::Unneeded }
+    }
+
     /// The sort pattern, where there is one.
     pub(super) fn sort_pattern(&self) -> Option<&'a SortPattern> {
         self.sort.pattern()
@@ -67,7 +73,7 @@ impl<'a> FindSpecification<'a> {
 /// The use of the scores of a search for words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scores {
-    /// Each document has its score in a field of its own, [`SCORE_FIELD`](crate::text_index::SCORE_FIELD).
+    /// Each document has its score in a field of its own, a hidden one ([`crate::metadata`]).
     Wanted,
     /// Nobody looks at them.
     #[default]

@@ -10,15 +10,15 @@ use std::sync::Arc;
 
 use pando_catalog::{FieldKind, IndexDescription};
 
-use super::fault::PlanFault;
 use super::interval::Intervals;
 use super::predicates::{self, Predicate};
 use super::usable_index::UsableIndex;
 use super::{
-    Access, AssumedShares, Coverage, FindSpecification, Plan, Scores, TextAccess, candidate, forced,
-    index_bounds, union,
+    Access, AssumedShares, Coverage, FindSpecification, Plan, TextAccess, candidate, forced, index_bounds,
+    union,
 };
 use crate::filter::{Node, TextTest, text_index_required};
+use crate::metadata::{Metadata, MetadataSet};
 use crate::sort::Sort;
 use crate::text_index::{TextSearch, TextSpecification};
 use crate::{ErrorCode, QueryError};
@@ -30,11 +30,14 @@ pub(super) fn plan(
 ) -> Result<Option<Plan>, QueryError> {
     let nodes = predicates::conjunction(find.filter);
     let Some(place) = Place::of(nodes) else {
-        return match find.scores {
-            Scores::Unneeded => Ok(None),
-            Scores::Wanted => Err(score_not_available()),
+        return match missing_metadata(find) {
+            None => Ok(None),
+            Some(kind) => Err(kind.not_available()),
         };
     };
+    if find.metadata.has_any(&[Metadata::GeoDistance, Metadata::GeoPoint]) {
+        return Err(Metadata::GeoDistance.not_available());
+    }
     if find.hint.is_some() {
         return Err(QueryError::bad_value("text and hint not allowed in same query"));
     }
@@ -57,9 +60,10 @@ pub(super) fn plan(
     Err(refusal.unwrap_or_else(text_index_required))
 }
 
-/// The error of a score without a search.
-pub(crate) fn score_not_available() -> QueryError {
-    PlanFault::ScoreNotAvailable.error("query requires text score metadata, but it is not available")
+/// The metadata that only a search gives.
+fn missing_metadata(find: &FindSpecification<'_>) -> Option<Metadata> {
+    let of_searches = MetadataSet::of(&[Metadata::TextScore, Metadata::GeoDistance, Metadata::GeoPoint]);
+    find.metadata.and(of_searches).iter().next()
 }
 
 /// The place of the search in a conjunction.
@@ -191,7 +195,7 @@ fn plan_of(
             index: index.clone(),
             bounds,
             search,
-            scores: find.scores,
+            scores: find.scores(),
             others,
         })),
         residual: candidate::residual_of(&residual),

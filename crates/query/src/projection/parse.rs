@@ -18,7 +18,6 @@ use crate::error::{ErrorCode, QueryError};
 use crate::expression::{self, Expression, FieldPath, ParseScope};
 use crate::filter::Filter;
 use crate::shell_text;
-use crate::text_index::SCORE_FIELD;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -215,7 +214,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A score beside the fields: it goes with an inclusion and with an exclusion, and decides neither.
+    /// Metadata beside the fields: it goes with an inclusion and with an exclusion, and decides neither.
     fn meta(&mut self, path: &str, argument: RawValue<'_>) -> Result<(), QueryError> {
         let parsed = FieldPath::parse(path)?;
         let expression = expression::parse_meta(argument, self.scope)?;
@@ -326,11 +325,12 @@ impl Parser<'_> {
             }
             _ => {}
         }
-        if self.scope.has_scores() {
-            // The stages of a pipeline hand the score on, the documents of a find show it by name only.
+        for kind_of_metadata in self.scope.metadata().iter() {
+            // The stages of a pipeline hand metadata on, the documents of a find show it by name only.
+            let field = kind_of_metadata.field();
             match (self.flavour, kind) {
-                (Flavour::Stage, Kind::Inclusion) => self.tree.prepend(SCORE_FIELD, Child::Keep),
-                (Flavour::Find, Kind::Exclusion) => self.tree.prepend(SCORE_FIELD, Child::Drop),
+                (Flavour::Stage, Kind::Inclusion) => self.tree.prepend(field, Child::Keep),
+                (Flavour::Find, Kind::Exclusion) => self.tree.prepend(field, Child::Drop),
                 _ => {}
             }
         }

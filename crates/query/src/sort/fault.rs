@@ -13,10 +13,10 @@ faults! {
         NotMeta = 17_312,
         /// A `$meta` that there is not.
         UnknownMeta = 31_138,
-        /// Metadata that no stage gives.
-        MetaNotAvailable = 40_218,
         /// `$meta` of a search.
         SearchScore = 31_218,
+        /// `$meta` of the highlights of a search.
+        SearchHighlights = 31_219,
         /// A number in a sorted path is both an index into an array and a field of one of its documents.
         AmbiguousField = 16_746,
         /// A sort pattern with more than 32 parts.

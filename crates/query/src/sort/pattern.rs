@@ -6,9 +6,9 @@ use pando_keyorder::Direction;
 
 use super::fault::SortFault;
 use crate::expression::FieldPath;
+use crate::metadata::{Metadata, MetadataSet};
 use crate::path::Path;
 use crate::shell_text::{document_text, value_text};
-use crate::text_index::SCORE_FIELD;
 use crate::{ErrorCode, QueryError};
 
 /// Most parts of a pattern.
@@ -69,9 +69,9 @@ impl Sort {
         }
     }
 
-    /// Whether it asks for the scores of a search.
-    pub fn has_score(&self) -> bool {
-        self.pattern().is_some_and(SortPattern::has_score)
+    /// The metadata that it asks for.
+    pub fn metadata(&self) -> MetadataSet {
+        self.pattern().map_or(MetadataSet::EMPTY, SortPattern::metadata)
     }
 
     /// The same sort, in which strings compare in this order.
@@ -116,9 +116,9 @@ impl SortPattern {
             if parts.len() == PARTS_MAX {
                 return Err(SortFault::TooWide.error("too many compound keys"));
             }
-            if is_score(value)? {
+            if let Some(kind) = metadata_of(value)? {
                 FieldPath::parse(name)?;
-                parts.push(SortPart { path: Path::new(SCORE_FIELD), direction: Direction::Descending });
+                parts.push(SortPart { path: Path::new(kind.field()), direction: Direction::Descending });
                 continue;
             }
             let direction = direction(name, value)?;
@@ -146,18 +146,19 @@ impl SortPattern {
         &self.parts
     }
 
-    /// Whether it asks for the scores of a search.
-    pub fn has_score(&self) -> bool {
-        self.parts.iter().any(|part| part.path.as_str() == SCORE_FIELD)
+    /// The metadata that it asks for.
+    pub fn metadata(&self) -> MetadataSet {
+        let kinds = self.parts.iter().filter_map(|part| Metadata::of_field(part.path.as_str()));
+        kinds.fold(MetadataSet::EMPTY, MetadataSet::with)
     }
 
     /// The pattern as `explain` shows it.
     pub fn to_document(&self) -> RawDocumentBuf {
         let mut document = Document::new();
         for (at, part) in self.parts.iter().enumerate() {
-            if part.path.as_str() == SCORE_FIELD {
+            if let Some(kind) = Metadata::of_field(part.path.as_str()) {
                 let mut meta = Document::new();
-                meta.push("$meta", "textScore");
+                meta.push("$meta", kind.name());
                 document.push(format!("$computed{at}"), meta);
                 continue;
             }
@@ -208,16 +209,17 @@ fn is_random(value: RawValue<'_>) -> bool {
     matches!((fields.next(), fields.next()), (Some(Ok(("$meta", RawValue::String("randVal")))), None))
 }
 
-/// Whether a direction is `{$meta: "textScore"}`.
-fn is_score(direction: RawValue<'_>) -> Result<bool, QueryError> {
-    let RawValue::Document(meta) = direction else { return Ok(false) };
-    if meta.get("$meta")?.and_then(|what| what.as_str()) != Some("textScore") {
-        return Ok(false);
-    }
+/// The metadata that stands for a direction, if it is of a kind that orders documents.
+fn metadata_of(direction: RawValue<'_>) -> Result<Option<Metadata>, QueryError> {
+    let RawValue::Document(meta) = direction else { return Ok(None) };
+    let kind = meta.get("$meta")?.and_then(|what| what.as_str()).and_then(Metadata::of_name);
+    let Some(kind @ (Metadata::TextScore | Metadata::GeoDistance | Metadata::RandomValue)) = kind else {
+        return Ok(None);
+    };
     if meta.iter().count() > 1 {
         return Err(QueryError::failed_to_parse("Cannot have additional keys in a $meta sort specification"));
     }
-    Ok(true)
+    Ok(Some(kind))
 }
 
 fn meta_direction(meta: &RawDocument) -> Result<Direction, QueryError> {
@@ -230,15 +232,13 @@ fn meta_direction(meta: &RawDocument) -> Result<Direction, QueryError> {
             "Cannot have additional keys in a $meta sort specification",
         ));
     }
-    let missing = |data: &str| {
-        Err(SortFault::MetaNotAvailable
-            .error(format!("query requires {data} metadata, but it is not available")))
-    };
     match what {
-        RawValue::String("geoNearDistance") => missing("$geoNear distance"),
-        RawValue::String("randVal") => missing("random value"),
         RawValue::String("searchScore") => {
             Err(SortFault::SearchScore.error("$meta sort by 'searchScore' metadata is not supported"))
+        }
+        RawValue::String("searchHighlights") => {
+            Err(SortFault::SearchHighlights
+                .error("$meta sort by 'searchHighlights' metadata is not supported"))
         }
         other => {
             Err(SortFault::UnknownMeta.error(format!("Illegal $meta sort: $meta: {}", value_text(other))))

@@ -12,11 +12,13 @@
 //! kind 7, ObjectIds of one process  its 5 bytes, varints of the seconds, varints of the counters
 //! ```
 //! Varints begin with a byte: how many times differences to the value before were taken (0, 1 or 2),
-//! whichever gives the fewest bytes. A varint is a zigzag. Planes bring equal bytes together, which the
+//! whichever gives the fewest bytes. A varint is a zigzag. In their place may stand [`packed_numbers`], where
+//! those are clearly fewer bytes; their first byte tells. Planes bring equal bytes together, which the
 //! compression of pages then takes away.
 
 use pando_document::{ArrayWriter, ObjectId, RawArray, RawDocument, RawValue};
 
+use super::packed_numbers::{self, PACKED};
 use crate::QueryError;
 
 const INTEGERS: u8 = 1;
@@ -198,16 +200,26 @@ fn push_varints(numbers: impl Iterator<Item = i64>, out: &mut Vec<u8>) {
                 change = change.wrapping_sub(*last);
                 *last = now;
             }
-            let mut zigzag = ((change << 1) ^ (change >> 63)).cast_unsigned();
-            while zigzag >= 0x80 {
-                bytes.push(zigzag as u8 | 0x80);
-                zigzag >>= 7;
-            }
-            bytes.push(zigzag as u8);
+            push_varint(change, &mut bytes);
         }
         bytes
     });
-    out.extend(orders.min_by_key(Vec::len).unwrap_or_default());
+    let varints = orders.min_by_key(Vec::len).unwrap_or_default();
+    // The compression of pages makes more of varints than of packed bits.
+    match packed_numbers::pack(&numbers).filter(|packed| packed.len() * 4 < varints.len() * 3) {
+        Some(packed) => out.extend(packed),
+        None => out.extend(varints),
+    }
+}
+
+/// Appends one number as a varint.
+pub(super) fn push_varint(number: i64, out: &mut Vec<u8>) {
+    let mut zigzag = ((number << 1) ^ (number >> 63)).cast_unsigned();
+    while zigzag >= 0x80 {
+        out.push(zigzag as u8 | 0x80);
+        zigzag >>= 7;
+    }
+    out.push(zigzag as u8);
 }
 
 fn push_planes<const WIDTH: usize>(values: impl Iterator<Item = [u8; WIDTH]>, out: &mut Vec<u8>) {
@@ -227,7 +239,7 @@ fn push_planes<const WIDTH: usize>(values: impl Iterator<Item = [u8; WIDTH]>, ou
 /// # Errors
 /// The bytes are none of a column.
 pub(super) fn decode(bytes: &[u8], count: usize) -> Result<Vec<Option<RawValue<'_>>>, QueryError> {
-    let mut reader = Reader { bytes };
+    let mut reader = Reader::new(bytes);
     let kind = reader.byte()?;
     let bits = match kind & GAPS {
         0 => None,
@@ -286,12 +298,31 @@ pub(super) fn damaged() -> QueryError {
     QueryError::bad_value("a bucket of a time series is damaged, or was not written by this server")
 }
 
-struct Reader<'b> {
+pub(super) struct Reader<'b> {
     bytes: &'b [u8],
 }
 
 impl<'b> Reader<'b> {
-    fn byte(&mut self) -> Result<u8, QueryError> {
+    pub fn new(bytes: &'b [u8]) -> Reader<'b> {
+        Reader { bytes }
+    }
+
+    /// The bytes that are left.
+    pub fn rest(&self) -> &'b [u8] {
+        self.bytes
+    }
+
+    /// How many bytes are left.
+    pub fn left(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Passes over bytes.
+    pub fn skip(&mut self, count: usize) -> Result<(), QueryError> {
+        self.take(count).map(|_| ())
+    }
+
+    pub fn byte(&mut self) -> Result<u8, QueryError> {
         Ok(self.take(1)?[0])
     }
 
@@ -302,7 +333,13 @@ impl<'b> Reader<'b> {
     }
 
     fn varints(&mut self, count: usize) -> Result<Vec<i64>, QueryError> {
-        let order = Some(self.byte()?).filter(|order| *order <= ORDER_MAX).ok_or_else(damaged)?;
+        let order = self.byte()?;
+        if order & PACKED != 0 {
+            return packed_numbers::unpack(self, order & !PACKED, count);
+        }
+        if order > ORDER_MAX {
+            return Err(damaged());
+        }
         // Each takes a byte at least.
         if count > self.bytes.len() {
             return Err(damaged());
@@ -310,19 +347,7 @@ impl<'b> Reader<'b> {
         let mut numbers = Vec::with_capacity(count);
         let mut before = [0_i64; ORDER_MAX as usize];
         for _ in 0..count {
-            let (mut zigzag, mut shift) = (0_u64, 0_u32);
-            loop {
-                let byte = self.byte()?;
-                if shift > 63 {
-                    return Err(damaged());
-                }
-                zigzag |= u64::from(byte & 0x7F) << shift;
-                shift += 7;
-                if byte & 0x80 == 0 {
-                    break;
-                }
-            }
-            let mut number = (zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed();
+            let mut number = self.varint()?;
             for last in before.iter_mut().take(usize::from(order)).rev() {
                 number = last.wrapping_add(number);
                 *last = number;
@@ -330,6 +355,21 @@ impl<'b> Reader<'b> {
             numbers.push(number);
         }
         Ok(numbers)
+    }
+
+    pub fn varint(&mut self) -> Result<i64, QueryError> {
+        let (mut zigzag, mut shift) = (0_u64, 0_u32);
+        loop {
+            let byte = self.byte()?;
+            if shift > 63 {
+                return Err(damaged());
+            }
+            zigzag |= u64::from(byte & 0x7F) << shift;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                return Ok((zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed());
+            }
+        }
     }
 
     fn process_ids(&mut self, count: usize) -> Result<Vec<RawValue<'static>>, QueryError> {

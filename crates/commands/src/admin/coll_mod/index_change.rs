@@ -12,6 +12,7 @@ use std::sync::Arc;
 use pando_catalog::{Collection, ID_INDEX, Index, Namespace, Uniqueness};
 use pando_document::{Document, DocumentWriter, RawDocument, RawValue, Value};
 use pando_query::shell_text::document_text;
+use pando_query::time_series::{ORIGINAL_SPECIFICATION, Series};
 
 use super::{invalid, settings_change, unique_conversion};
 use crate::admin::existing_indexes::key_and_name;
@@ -96,9 +97,40 @@ impl<'a> IndexChange<'a> {
         Ok(IndexChange { which, hidden, expiry, prepared, unique, settings })
     }
 
-    /// The error of an index that is not there.
-    pub(super) fn not_found(&self, namespace: &Namespace) -> CommandError {
-        not_found(&self.which, namespace)
+    /// Refuses a change that an index of a time series cannot have.
+    fn check_of_series(&self) -> Result<(), CommandError> {
+        match (self.unique, self.prepared) {
+            (Some(_), _) => Err(invalid(
+                "Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.",
+            )),
+            (None, Some(_)) => {
+                Err(invalid("cannot set 'prepareUnique' for indexes of a time-series collection."))
+            }
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// Changes the index of the buckets of a time series.
+    pub(super) fn carry_out_on_series(
+        &self,
+        context: &Context<'_>,
+        series: &Series,
+        buckets: &Collection,
+        reply: &mut DocumentWriter<'_>,
+    ) -> Result<(), CommandError> {
+        let of_buckets;
+        let which = match self.which {
+            Which::ByKey(key) => {
+                of_buckets = series.bucket_key_pattern(key);
+                Which::ByKey(&of_buckets)
+            }
+            Which::ByName(name) => Which::ByName(name),
+        };
+        find(buckets, buckets.namespace(), &which)?;
+        self.check_of_series()?;
+        let IndexChange { hidden, expiry, prepared, unique, settings, .. } = *self;
+        let change = IndexChange { which, hidden, expiry, prepared, unique, settings };
+        change.carry_out(context, buckets, Run::Real, reply)
     }
 
     /// Whether visibility, expiry or settings change.
@@ -318,7 +350,14 @@ pub(super) fn changed(
         specification.remove(name);
         specification.push(name, value.clone());
     }
-    normalise(&specification.to_raw(), UnknownOptions::Refused, context.catalog().engine().name())
+    // The user's own specification of an index of a time series is none of the options.
+    let original = specification.remove(ORIGINAL_SPECIFICATION);
+    let engine = context.catalog().engine().name();
+    let mut normalised = normalise(&specification.to_raw(), UnknownOptions::Refused, engine)?;
+    if let Some(original) = original {
+        normalised.push(ORIGINAL_SPECIFICATION, original);
+    }
+    Ok(normalised)
 }
 
 /// Whether the index on `_id` is meant.

@@ -1,8 +1,8 @@
 //! The search of a `$geoNear` in front of a pipeline: its field of geometries, its filter, and the distances
 //! in its documents.
 
-use pando_catalog::{Collection, FieldKind, IndexDescription, SnapshotTimestamp, Visibility};
-use pando_query::expression::ParseScope;
+use pando_catalog::{FieldKind, IndexDescription, Visibility};
+use pando_query::QueryError;
 use pando_query::filter::Filter;
 use pando_query::pipeline::GeoNearSpecification;
 use pando_query::plan::{Access, NearOutput, Plan};
@@ -12,15 +12,13 @@ use crate::{CommandError, ErrorCode};
 /// The filter of the search.
 pub(super) fn filter(
     near: &GeoNearSpecification,
-    collection: &Collection,
-    snapshot: SnapshotTimestamp,
-    scope: &ParseScope,
+    indexes: &[IndexDescription],
 ) -> Result<Filter, CommandError> {
     let key = match &near.key {
         Some(key) => key.clone(),
-        None => key_of(&collection.describe_indexes_at(snapshot))?,
+        None => key_of(indexes)?,
     };
-    Ok(Filter::parse_for_plan(&near.filter(&key)?, scope)?)
+    Ok(Filter::parse_for_plan(&near.filter(&key)?, near.scope())?)
 }
 
 /// The field of the only `2d` index, or else of the only `2dsphere` index.
@@ -47,12 +45,18 @@ fn key_of(indexes: &[IndexDescription]) -> Result<String, CommandError> {
     Err(CommandError::failed(ErrorCode::IndexNotFound, reason))
 }
 
+/// The error of a search in a collection that does not exist.
+pub(super) fn no_collection(database: &str, collection: &str) -> QueryError {
+    let reason = format!("$geoNear requires a geo index to run, but {database}.{collection} does not exist");
+    QueryError::new(ErrorCode::NamespaceNotFound, reason)
+}
+
 /// Has the plan put the distances into the documents.
-pub(super) fn give_distances(near: GeoNearSpecification, plan: &mut Plan) {
+pub(super) fn give_distances(near: &GeoNearSpecification, plan: &mut Plan) {
     if let Access::Near(access) = &mut plan.access {
         access.output = NearOutput::Fields {
-            distance_field: near.distance_field,
-            place_field: near.place_field,
+            distance_field: near.distance_field.clone(),
+            place_field: near.place_field.clone(),
             multiplier: near.multiplier,
         };
     }

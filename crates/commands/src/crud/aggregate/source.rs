@@ -14,15 +14,17 @@ use pando_query::execute::{ExecutionFigures, Executor, Revisits};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
+use pando_query::metadata::{Metadata, MetadataSet};
 use pando_query::partial_index::PARTIAL_FILTER;
 use pando_query::pipeline::{
-    Flow, ForeignAccess, ForeignPath, Pipeline, PipelineRun, RunOptions, RunSink, Searches, Sink, Source,
-    Take,
+    Flow, ForeignAccess, ForeignPath, GeoNearSpecification, Pipeline, PipelineRun, RunOptions, RunSink,
+    Searches, Sink, Source, Take,
 };
-use pando_query::plan::{Access, FindSpecification, Plan, Scores, plan};
+use pando_query::plan::{Access, FindSpecification, Plan, plan};
 
+use super::super::row_metadata::RowMetadata;
 use super::ranged_scan::{Gathered, RangedScan};
-use super::{AggregateRequest, PlannedPipeline};
+use super::{AggregateRequest, PlannedPipeline, geo_near};
 use crate::CommandError;
 use crate::ErrorCode;
 use crate::context::Context;
@@ -36,6 +38,8 @@ use crate::views::{DEPTH_MAX, ViewReader, as_query_error, other_collation, too_d
 pub(super) enum Input {
     /// The documents that the plan finds.
     Collection(Box<Executor>),
+    /// The same with metadata.
+    WithMetadata(Box<Executor>, Box<RowMetadata>),
     /// These documents.
     Given(std::vec::IntoIter<Bytes>),
 }
@@ -53,9 +57,19 @@ impl Input {
         Ok(Input::Collection(Box::new(if is_free { executor.in_any_order() } else { executor })))
     }
 
+    /// The same documents with metadata.
+    pub fn with(self, metadata: Option<RowMetadata>) -> Input {
+        match (self, metadata) {
+            (Input::Collection(executor), Some(metadata)) => {
+                Input::WithMetadata(executor, Box::new(metadata))
+            }
+            (input, _) => input,
+        }
+    }
+
     fn figures(&self) -> Option<ExecutionFigures> {
         match self {
-            Input::Collection(executor) => Some(executor.figures()),
+            Input::Collection(executor) | Input::WithMetadata(executor, _) => Some(executor.figures()),
             Input::Given(_) => None,
         }
     }
@@ -285,6 +299,12 @@ impl Source for CollectionSource<'_> {
                 let row = executor.next(self.transaction, self.caller)?;
                 Ok(row.map(|row| Bytes::copy_from_slice(row.document.as_bytes())))
             }
+            Input::WithMetadata(executor, metadata) => {
+                self.memory.note();
+                let Some(row) = executor.next(self.transaction, self.caller)? else { return Ok(None) };
+                let shown = metadata.with_hidden(row.primary_key, row.document)?;
+                Ok(Some(Bytes::from(shown.into_vec())))
+            }
         }
     }
 
@@ -293,6 +313,16 @@ impl Source for CollectionSource<'_> {
         let mut check = || Ok(caller.operation.check_now()?);
         let executor = match self.input {
             Input::Collection(executor) => executor,
+            Input::WithMetadata(executor, metadata) => {
+                return executor.for_each(self.transaction, caller, &mut |row| {
+                    self.memory.note();
+                    let shown = metadata.with_hidden(row.primary_key, row.document)?;
+                    Ok(match sink(&shown, &mut check)? {
+                        Flow::More => ControlFlow::Continue(()),
+                        Flow::Enough => ControlFlow::Break(()),
+                    })
+                });
+            }
             Input::Given(documents) => {
                 for document in documents {
                     caller.operation.check()?;
@@ -333,23 +363,29 @@ impl Source for CollectionSource<'_> {
             return self.find_in_view(collection, filter, take);
         };
         let collection = Arc::clone(&searched.collection);
-        let scores = if filter.has_text() { Scores::Wanted } else { Scores::Unneeded };
-        let specification = FindSpecification { scores, ..FindSpecification::matching(filter) };
+        let scores = MetadataSet::of(&[Metadata::TextScore]);
+        let metadata = if filter.has_text() { scores } else { MetadataSet::EMPTY };
+        let specification = FindSpecification { metadata, ..FindSpecification::matching(filter) };
         let plan = plan(&specification, &searched.indexes)?;
-        let memory = StageMemory::new(self.account.clone(), DiskUse::Allowed);
-        let mut searches = self.searches.as_ref().map(|_| search_of(&plan));
-        let mut executor = Executor::new(collection, plan, &memory, Revisits::Impossible)?;
-        while let Some(row) = executor.next(self.transaction, self.caller)? {
-            take(row.document)?;
-            self.memory.note();
-        }
-        if let (Some(all), Some(search)) = (&mut self.searches, &mut searches) {
-            let counters = executor.counters();
-            search.keys_examined = counters.keys_examined;
-            search.documents_examined = counters.documents_examined;
-            all.add(std::mem::take(search));
-        }
-        Ok(())
+        self.take_all(collection, plan, take)
+    }
+
+    fn find_near(
+        &mut self,
+        collection: &str,
+        near: &GeoNearSpecification,
+        metadata: MetadataSet,
+        take: Take<'_>,
+    ) -> Result<(), QueryError> {
+        let Some(searched) = self.search_in(collection)? else {
+            return Err(geo_near::no_collection(self.database, collection));
+        };
+        let collection = Arc::clone(&searched.collection);
+        let filter = geo_near::filter(near, &searched.indexes).map_err(as_query_error)?;
+        let specification = FindSpecification { metadata, ..FindSpecification::matching(&filter) };
+        let mut plan = plan(&specification, &searched.indexes)?;
+        geo_near::give_distances(near, &mut plan);
+        self.take_all(collection, plan, take)
     }
 
     fn foreign_access(&mut self, collection: &str, path: &str) -> Result<ForeignAccess, QueryError> {
@@ -372,6 +408,29 @@ impl Source for CollectionSource<'_> {
 }
 
 impl CollectionSource<'_> {
+    /// Carries a plan out, and gives all of its documents.
+    fn take_all(
+        &mut self,
+        collection: Arc<Collection>,
+        plan: Plan,
+        take: Take<'_>,
+    ) -> Result<(), QueryError> {
+        let memory = StageMemory::new(self.account.clone(), DiskUse::Allowed);
+        let mut searches = self.searches.as_ref().map(|_| search_of(&plan));
+        let mut executor = Executor::new(collection, plan, &memory, Revisits::Impossible)?;
+        while let Some(row) = executor.next(self.transaction, self.caller)? {
+            take(row.document)?;
+            self.memory.note();
+        }
+        if let (Some(all), Some(search)) = (&mut self.searches, &mut searches) {
+            let counters = executor.counters();
+            search.keys_examined = counters.keys_examined;
+            search.documents_examined = counters.documents_examined;
+            all.add(std::mem::take(search));
+        }
+        Ok(())
+    }
+
     /// Another collection of the database; `None` where there is none of this name.
     fn search_in(&mut self, name: &str) -> Result<Option<&Searched>, QueryError> {
         if self.searched.as_ref().is_none_or(|searched| searched.name != name) {

@@ -1,43 +1,61 @@
-//! `$meta`: a figure about a document that is none of its fields, such as the score of a search. MongoDB
-//! refuses those that a stage in front must make, and the others are missing.
+//! `$meta`: a figure about a document that is none of its fields, such as the score of a search.
+//!
+//! | the documents | the value |
+//! |---|---|
+//! | come with the figure | that of its hidden field |
+//! | do not, in a filter or update | missing |
+//! | do not, in a projection or pipeline | an error for scores and distances, else missing |
+//! | any, in the filter of `$match` | an error |
 
 use pando_document::RawValue;
 
 use super::super::field_path::FieldPath;
+use super::super::scope::AbsentMetadata;
 use super::{Expression, ExpressionFault, Node, ParseScope, QueryError};
-use crate::shell_text;
-use crate::text_index::SCORE_FIELD;
+use crate::ErrorCode;
+use crate::metadata::{Metadata, not_available_text};
 
 pub(crate) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
     let RawValue::String(name) = argument else {
-        return Err(ExpressionFault::MetaNotString.error(format!(
-            "$meta only supports string arguments, found {}",
-            shell_text::value_text(argument)
-        )));
+        return Err(ExpressionFault::MetaNotString.error("$meta only supports string arguments"));
     };
-    let not_available = match name {
-        "textScore" if scope.has_scores() => {
-            return Ok(Expression::of_path(FieldPath::of_name(SCORE_FIELD)));
-        }
-        "textScore" => "text score",
-        "geoNearDistance" => "$geoNear distance",
-        "geoNearPoint" => "$geoNear point",
-        "indexKey"
-        | "searchScore"
-        | "searchHighlights"
-        | "searchSequenceToken"
-        | "vectorSearchScore"
-        | "timeseriesBucketMinTime"
-        | "timeseriesBucketMaxTime" => {
-            return Ok(Expression { node: Node::Remove });
-        }
-        "recordId" | "sortKey" | "randVal" => {
-            return Err(QueryError::not_implemented(&format!("$meta: \"{name}\"")));
-        }
-        _ => {
-            return Err(ExpressionFault::UnknownMeta.error(format!("Unsupported argument to $meta: {name}")));
-        }
+    let is_refused = scope.absent_metadata() == AbsentMetadata::Refused;
+    let Some(kind) = Metadata::of_name(name) else {
+        return match name {
+            "timeseriesBucketMinTime" if is_refused => refused("timeseries bucket min time"),
+            "timeseriesBucketMaxTime" if is_refused => refused("timeseries bucket max time"),
+            "searchScore"
+            | "searchHighlights"
+            | "searchScoreDetails"
+            | "searchSequenceToken"
+            | "vectorSearchScore"
+            | "timeseriesBucketMinTime"
+            | "timeseriesBucketMaxTime" => Ok(Expression { node: Node::Remove }),
+            _ => Err(ExpressionFault::UnknownMeta.error(format!("Unsupported argument to $meta: {name}"))),
+        };
     };
-    Err(ExpressionFault::MetaNotAvailable
-        .error(format!("query requires {not_available} metadata, but it is not available")))
+    if is_refused {
+        return Err(kind.not_available());
+    }
+    if scope.metadata().has(kind) {
+        return Ok(Expression::of_path(FieldPath::of_name(kind.field())));
+    }
+    match (scope.absent_metadata(), kind) {
+        (AbsentMetadata::Checked, Metadata::TextScore | Metadata::GeoDistance | Metadata::GeoPoint) => {
+            Err(kind.not_available())
+        }
+        (AbsentMetadata::Checked, Metadata::SortKey) if !scope.is_within_stage() => {
+            Err(QueryError::new(ErrorCode::BadValue, "cannot use sortKey $meta projection without a sort"))
+        }
+        (AbsentMetadata::Checked, Metadata::SortKey | Metadata::IndexKey | Metadata::RecordId)
+            if scope.is_within_stage() =>
+        {
+            Err(QueryError::not_implemented(&format!("$meta: \"{name}\" in a pipeline within a stage")))
+        }
+        _ => Ok(Expression { node: Node::Remove }),
+    }
+}
+
+fn refused(title: &str) -> Result<Expression, QueryError> {
+    Err(ExpressionFault::MetaNotAvailable.error(not_available_text(title)))
 }

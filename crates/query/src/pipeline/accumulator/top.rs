@@ -8,6 +8,7 @@ use super::{AccumulatorCall, Kind};
 use crate::error::QueryError;
 use crate::expression::accumulator::{End, Shape};
 use crate::expression::{Expression, ExpressionFault, ParseScope};
+use crate::pipeline::wanted_metadata::check_order;
 use crate::shell_text;
 use crate::sort::SortPattern;
 
@@ -54,5 +55,6 @@ fn parse_order(value: RawValue<'_>, scope: &ParseScope) -> Result<Option<Arc<Sor
         return Ok(None);
     }
     let pattern = SortPattern::parse(pattern)?.collated_by(scope.text_order());
+    check_order(&pattern, scope)?;
     Ok(Some(Arc::new(pattern)))
 }

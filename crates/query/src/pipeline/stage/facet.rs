@@ -17,13 +17,14 @@ use pando_catalog::{Bytes, Reservation, StorageError};
 use pando_document::{Document, DocumentWriter, RawDocument, RawValue, Value};
 
 use super::{
-    Check, Definition, Flow, ForeignAccess, Gathering, Memory, RunOptions, Searches, Sink, Source, Stage,
-    Take, same_stage,
+    Check, Definition, Flow, ForeignAccess, Gathering, GeoNearSpecification, Memory, RunOptions, Searches,
+    Sink, Source, Stage, Take, same_stage,
 };
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
 use crate::filter::Filter;
 use crate::memory::hold_value;
+use crate::metadata::MetadataSet;
 use crate::needs::Needs;
 use crate::pipeline::{Pipeline, PipelineFault, PipelineRun};
 use crate::shell_text;
@@ -237,6 +238,16 @@ impl Source for Portion<'_> {
 
     fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
         self.others.find_in(collection, filter, take)
+    }
+
+    fn find_near(
+        &mut self,
+        collection: &str,
+        near: &GeoNearSpecification,
+        metadata: MetadataSet,
+        take: Take<'_>,
+    ) -> Result<(), QueryError> {
+        self.others.find_near(collection, near, metadata, take)
     }
 
     fn foreign_access(&mut self, collection: &str, path: &str) -> Result<ForeignAccess, QueryError> {

@@ -3,10 +3,12 @@
 
 use pando_catalog::Bytes;
 
-use super::{ForeignAccess, Searches, Source, Take};
+use super::{ForeignAccess, GeoNearSpecification, Searches, Source, Take};
 use crate::error::QueryError;
 use crate::filter::Filter;
 use crate::memory::{DiskUse, StageMemory};
+use crate::metadata::MetadataSet;
+use crate::pipeline::Pipeline;
 use crate::sort::Sorter;
 
 /// The documents, lent to the pipeline for one call.
@@ -37,6 +39,24 @@ pub(super) fn fetch(
     Ok(documents)
 }
 
+/// The documents of a collection that a pipeline begins with: those of its search, or those that match a
+/// filter.
+pub(super) fn fetch_for(
+    collection: &str,
+    pipeline: &Pipeline,
+    filter: &Filter,
+    memory: &StageMemory,
+    others: &mut dyn Source,
+) -> Result<Sorter, QueryError> {
+    let Some(near) = pipeline.near() else { return fetch(collection, filter, memory, others) };
+    let mut documents = none(memory);
+    let mut no_check = || Ok(());
+    others.find_near(collection, near, pipeline.metadata(), &mut |found| {
+        documents.push(&[], &[], found.as_bytes(), &mut no_check)
+    })?;
+    Ok(documents)
+}
+
 impl Source for Fetched<'_> {
     fn next(&mut self) -> Result<Option<Bytes>, QueryError> {
         self.others.check()?;
@@ -46,6 +66,16 @@ impl Source for Fetched<'_> {
 
     fn find_in(&mut self, collection: &str, filter: &Filter, take: Take<'_>) -> Result<(), QueryError> {
         self.others.find_in(collection, filter, take)
+    }
+
+    fn find_near(
+        &mut self,
+        collection: &str,
+        near: &GeoNearSpecification,
+        metadata: MetadataSet,
+        take: Take<'_>,
+    ) -> Result<(), QueryError> {
+        self.others.find_near(collection, near, metadata, take)
     }
 
     fn foreign_access(&mut self, collection: &str, path: &str) -> Result<ForeignAccess, QueryError> {

@@ -1,9 +1,7 @@
 //! `$geoNear`: the documents of the collection in the order of their distances from a point, with the
 //! distance in a field. It stands first, and its plan needs an index of geometries: it is taken off the front
-//! of the pipeline, as a filter with `$near` ([`GeoNearSpecification::filter`]).
-//!
-//! # Not here
-//! A `$geoNear` within a stage, as in the pipeline of `$lookup`: it is refused.
+//! of the pipeline, as a filter with `$near` ([`GeoNearSpecification::filter`]). In the pipeline of `$lookup`
+//! or `$unionWith` the other collection is searched ([`Source::find_near`]).
 
 use std::sync::Arc;
 
@@ -12,9 +10,9 @@ use pando_document::{DocumentWriter, Number, RawDocument, RawDocumentBuf, RawVal
 
 use super::{Definition, RunOptions, Source, Stage};
 use crate::error::QueryError;
-use crate::expression::FieldPath;
+use crate::expression::{Expression, FieldPath, ParseScope};
+use crate::literal::Literal;
 use crate::pipeline::PipelineFault;
-use crate::shell_text::value_text;
 
 /// A parsed `$geoNear`.
 #[derive(Clone, Debug)]
@@ -28,24 +26,30 @@ pub struct GeoNearSpecification {
     /// The factor of the distance.
     pub multiplier: f64,
     query: RawDocumentBuf,
-    /// The argument, for the point.
-    argument: RawDocumentBuf,
+    /// The point.
+    near: Literal,
+    /// The variables of the query.
+    scope: ParseScope,
     is_spherical: bool,
     least: Option<f64>,
     greatest: Option<f64>,
 }
 
 #[derive(Debug)]
-struct GeoNear;
+struct GeoNear(GeoNearSpecification);
 
 struct Run;
 
 /// Parses the stage.
-pub(super) fn parse(argument: RawValue<'_>) -> Result<Arc<dyn Definition>, QueryError> {
-    GeoNearSpecification::parse(argument).map(|_| Arc::new(GeoNear) as Arc<dyn Definition>)
+pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dyn Definition>, QueryError> {
+    Ok(Arc::new(GeoNear(GeoNearSpecification::parse(argument, scope)?)))
 }
 
 impl Definition for GeoNear {
+    fn as_geo_near(&self) -> Option<&GeoNearSpecification> {
+        Some(&self.0)
+    }
+
     fn start(&self, _options: &RunOptions) -> Box<dyn Stage> {
         Box::new(Run)
     }
@@ -53,7 +57,7 @@ impl Definition for GeoNear {
 
 impl Stage for Run {
     fn next(&mut self, _input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
-        Err(QueryError::not_implemented("$geoNear in a pipeline within a stage"))
+        Err(QueryError::not_implemented("$geoNear without a collection"))
     }
 }
 
@@ -62,7 +66,7 @@ impl GeoNearSpecification {
     ///
     /// # Errors
     /// In MongoDB's words.
-    pub(in crate::pipeline) fn parse(argument: RawValue<'_>) -> Result<GeoNearSpecification, QueryError> {
+    fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<GeoNearSpecification, QueryError> {
         let RawValue::Document(fields) = argument else {
             return Err(
                 PipelineFault::GeoNearNotObject.error("invalid parameter: expected an object ($geoNear)")
@@ -74,9 +78,9 @@ impl GeoNearSpecification {
             return Err(PipelineFault::GeoNearDistanceField.error(reason));
         };
         FieldPath::parse(distance_field)?;
-        if fields.get("near")?.is_none() {
+        let Some(near) = fields.get("near")? else {
             return Err(PipelineFault::GeoNearWithoutNear.error("$geoNear requires a 'near' argument"));
-        }
+        };
         let place_field = match fields.get("includeLocs")? {
             None => None,
             Some(RawValue::String(path)) => {
@@ -115,8 +119,14 @@ impl GeoNearSpecification {
             is_spherical: fields.get("spherical")?.is_some_and(|value| value.to_bool()),
             least: natural(fields, "minDistance")?,
             greatest: natural(fields, "maxDistance")?,
-            argument: fields.to_owned(),
+            near: point_of(near, scope)?,
+            scope: scope.clone(),
         })
+    }
+
+    /// The scope of the filter: the variables that it may name.
+    pub fn scope(&self) -> &ParseScope {
+        &self.scope
     }
 
     /// The filter of the search by a field of geometries.
@@ -124,12 +134,10 @@ impl GeoNearSpecification {
     /// # Errors
     /// The point is no object and no array.
     pub fn filter(&self, key: &str) -> Result<RawDocumentBuf, QueryError> {
-        let point = self.argument.get("near")?.unwrap_or(RawValue::Null);
+        let point = self.near.raw();
         if !matches!(point, RawValue::Document(_) | RawValue::Array(_)) {
             let reason = "$geoNear requires near argument to be a GeoJSON object or a legacy point(array)";
-            return Err(
-                PipelineFault::GeoNearPoint.error(format!("{reason}, but found: {}", value_text(point)))
-            );
+            return Err(PipelineFault::GeoNearPoint.error(reason));
         }
         let mut bytes = Vec::new();
         let mut writer = DocumentWriter::begin(&mut bytes);
@@ -149,6 +157,17 @@ impl GeoNearSpecification {
         writer.finish();
         Ok(RawDocumentBuf::from_vec(bytes)?)
     }
+}
+
+/// The point, which is an expression without fields: it may name a variable.
+fn point_of(near: RawValue<'_>, scope: &ParseScope) -> Result<Literal, QueryError> {
+    let point = Expression::of_pipeline(near, scope)?;
+    if !point.is_constant() {
+        let reason = "$geoNear requires a constant near argument";
+        return Err(PipelineFault::GeoNearNotConstant.error(reason));
+    }
+    let value = point.evaluate(RawDocument::empty())?;
+    Ok(Literal::new(value.raw_or_null()))
 }
 
 /// Refuses options that earlier versions had.

@@ -36,7 +36,7 @@ use crate::filter::Filter;
 use crate::literal::Literal;
 use crate::needs::Needs;
 use crate::pipeline::optimiser::{self, Nulls, lie_apart};
-use crate::pipeline::{Pipeline, PipelineFault};
+use crate::pipeline::{self, Pipeline, PipelineFault};
 
 pub(super) use self::run::{KEPT_BYTES, with_array};
 
@@ -145,6 +145,9 @@ impl Specification {
             let stages = RawArray::from_document(stages);
             super::refuse_writes(stages, PipelineFault::WriteInLookup, "$lookup")?;
             let pipeline = Pipeline::parse(stages, &scope.within_stage()?)?;
+            if pipeline.near().is_some() && self.fields.is_some() {
+                return Err(pipeline::near_not_first());
+            }
             self.parsed = self.variables.is_empty().then_some(pipeline);
         }
         Ok(())

@@ -23,7 +23,7 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
             PipelineFault::MatchNotObject.error("the match filter must be an expression in an object")
         );
     };
-    Ok(Arc::new(Match { filter: Arc::new(Filter::parse(filter, scope)?) }))
+    Ok(Arc::new(Match { filter: Arc::new(Filter::parse(filter, &scope.refusing_metadata())?) }))
 }
 
 impl Definition for Match {

@@ -9,19 +9,18 @@ use pando_document::{RawDocument, RawValue};
 use super::{Definition, FilterInFront, Flow, RunOptions, Sink, Source, Stage, pulled};
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::{Expression, ParseScope};
+use crate::metadata::{MetadataSet, handed_on};
 use crate::pipeline::PipelineFault;
 use crate::pipeline::optimiser::{self, Nulls};
-use crate::plan::Scores;
 use crate::shell_text;
-use crate::text_index::{SCORE_FIELD, with_score};
 
 #[derive(Clone, Debug)]
 struct ReplaceRoot {
     new_root: Arc<Expression>,
     /// How messages name the expression.
     role: &'static str,
-    /// Whether the new document has the score of the old one.
-    scores: Scores,
+    /// The metadata that the new document has of the old one.
+    metadata: MetadataSet,
 }
 
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dyn Definition>, QueryError> {
@@ -61,8 +60,8 @@ fn definition(
     role: &'static str,
     scope: &ParseScope,
 ) -> Result<Arc<dyn Definition>, QueryError> {
-    let scores = if scope.has_scores() { Scores::Wanted } else { Scores::Unneeded };
-    Ok(Arc::new(ReplaceRoot { new_root: Arc::new(Expression::of_pipeline(new_root, scope)?), role, scores }))
+    let new_root = Arc::new(Expression::of_pipeline(new_root, scope)?);
+    Ok(Arc::new(ReplaceRoot { new_root, role, metadata: scope.metadata() }))
 }
 
 impl Definition for ReplaceRoot {
@@ -119,10 +118,7 @@ impl ReplaceRoot {
     ) -> Result<Flow, QueryError> {
         let value = self.new_root.evaluate(root)?;
         match value.raw() {
-            Some(RawValue::Document(document)) => match (self.scores, root.get(SCORE_FIELD)?) {
-                (Scores::Wanted, Some(RawValue::Double(score))) => sink(&with_score(document, score)?),
-                _ => sink(document),
-            },
+            Some(RawValue::Document(document)) => sink(&handed_on(root, document, self.metadata)?),
             other => Err(PipelineFault::NewRootNotObject.error(format!(
                 "{} must evaluate to an object, but resulting value was: {}. Type of resulting value: '{}'. Input \
                  document: {}",

@@ -6,22 +6,27 @@
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
-use pando_document::RawValue;
+use pando_document::{RawDocument, RawValue};
 use pando_environment::{Random, SeededRandom};
 
 use super::{Definition, Memory, Nesting, RunOptions, Source, Stage};
 use crate::error::QueryError;
+use crate::expression::ParseScope;
+use crate::metadata::{Metadata, with_hidden};
 use crate::pipeline::PipelineFault;
 use crate::sort::Sorter;
 
 #[derive(Clone, Debug)]
 struct Sample {
     size: u64,
+    /// Whether documents come with their random values.
+    shows_keys: bool,
 }
 
 struct Run {
     random: SeededRandom,
     sorter: Sorter,
+    shows_keys: bool,
     phase: Phase,
 }
 
@@ -31,7 +36,7 @@ enum Phase {
     Giving,
 }
 
-pub(super) fn parse(argument: RawValue<'_>) -> Result<Arc<dyn Definition>, QueryError> {
+pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dyn Definition>, QueryError> {
     let RawValue::Document(options) = argument else {
         return Err(PipelineFault::SampleNotObject.error("the $sample stage specification must be an object"));
     };
@@ -59,7 +64,7 @@ pub(super) fn parse(argument: RawValue<'_>) -> Result<Arc<dyn Definition>, Query
     let Ok(size) = u64::try_from(size) else {
         return Err(PipelineFault::SampleSizeNegative.error("size argument to $sample must not be negative"));
     };
-    Ok(Arc::new(Sample { size }))
+    Ok(Arc::new(Sample { size, shows_keys: scope.metadata().has(Metadata::RandomValue) }))
 }
 
 impl Definition for Sample {
@@ -75,6 +80,7 @@ impl Definition for Sample {
         Box::new(Run {
             random: SeededRandom::new(options.seed),
             sorter: Sorter::new(Some(self.size), &options.memory),
+            shows_keys: self.shows_keys,
             phase: Phase::Reading,
         })
     }
@@ -85,12 +91,22 @@ impl Stage for Run {
         if self.phase == Phase::Reading {
             while let Some(bytes) = input.next()? {
                 let key = self.random.next_u64().to_be_bytes();
-                self.sorter.push(&key, &[], &bytes, &mut || input.check())?;
+                let kept: &[u8] = if self.shows_keys { &key } else { &[] };
+                self.sorter.push(&key, kept, &bytes, &mut || input.check())?;
             }
             self.phase = Phase::Giving;
         }
         input.check()?;
         let next = self.sorter.next(&mut || input.check())?;
-        Ok(next.map(|sorted| Bytes::copy_from_slice(sorted.document)))
+        let Some(sorted) = next else { return Ok(None) };
+        if !self.shows_keys {
+            return Ok(Some(Bytes::copy_from_slice(sorted.document)));
+        }
+        let key = sorted.primary_key.first_chunk().map_or(0, |key| u64::from_be_bytes(*key));
+        // The greatest comes first, as in MongoDB. Of the 64 bits a double holds 53.
+        let value = ((u64::MAX - key) >> 11) as f64 / (1_u64 << 53) as f64;
+        let document = RawDocument::from_bytes(sorted.document)?;
+        let shown = with_hidden(document, [(Metadata::RandomValue, RawValue::Double(value))])?;
+        Ok(Some(Bytes::from(shown.into_vec())))
     }
 }

@@ -33,6 +33,7 @@ use crate::expression::{Evaluated, Expression, FieldPath, ParseScope};
 use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
 use crate::pipeline::optimiser::{self, Nulls, lie_apart};
+use crate::pipeline::wanted_metadata::check_order;
 use crate::projection::Projection;
 use crate::sort::{Check, SortPattern};
 
@@ -141,6 +142,7 @@ fn parse_output(
 ) -> Result<Output, QueryError> {
     let order = sort_by.filter(|order| !order.is_empty()).map(SortPattern::parse).transpose()?;
     let order = order.map(|order| order.collated_by(scope.text_order()));
+    order.as_ref().map_or(Ok(()), |order| check_order(order, scope))?;
     let parts = order.as_ref().map_or(&[][..], SortPattern::parts);
     let single = match parts {
         [part] => Some(FieldPath::parse(part.path.as_str())?),

@@ -13,7 +13,7 @@ use crate::expression::{FieldPath, ParseScope};
 use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
 use crate::pipeline::measured::long;
-use crate::plan::score_not_available;
+use crate::pipeline::wanted_metadata::check_order;
 use crate::shell_text;
 use crate::sort::{DocumentSorter, SortFault, SortPattern};
 
@@ -56,9 +56,7 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
         }
     }
     let pattern = SortPattern::parse(pattern)?.collated_by(scope.text_order());
-    if pattern.has_score() && !scope.has_scores() {
-        return Err(score_not_available());
-    }
+    check_order(&pattern, scope)?;
     Ok(Arc::new(Sort::by(pattern)))
 }
 
@@ -95,7 +93,7 @@ impl Definition for Sort {
 
     fn sort_pattern(&self) -> Option<&Arc<SortPattern>> {
         // No group has the scores of a search.
-        (self.limit.is_none() && !self.pattern.has_score()).then_some(&self.pattern)
+        (self.limit.is_none() && self.pattern.metadata().is_empty()).then_some(&self.pattern)
     }
 
     fn is_transparent(&self) -> bool {

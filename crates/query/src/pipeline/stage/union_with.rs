@@ -31,8 +31,9 @@ struct Specification {
     /// `None`: the pipeline makes its own documents.
     collection: Option<String>,
     filter: Filter,
-    /// Without a search for words: the filter has answered it.
     pipeline: Pipeline,
+    /// The part of the pipeline behind its search, which the source answers; `None` without a search.
+    behind_search: Option<Pipeline>,
 }
 
 struct Run {
@@ -96,8 +97,8 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
         ));
     }
     let filter = Filter::parse(&pipeline.clone().split_pushdown().filter, &scope)?;
-    let pipeline = pipeline.behind_search().unwrap_or(pipeline);
-    let specification = Specification { collection: collection.map(str::to_owned), filter, pipeline };
+    let (collection, behind_search) = (collection.map(str::to_owned), pipeline.behind_search());
+    let specification = Specification { collection, filter, pipeline, behind_search };
     Ok(Arc::new(UnionWith { specification: Arc::new(specification) }))
 }
 
@@ -135,13 +136,14 @@ impl Definition for UnionWith {
 impl Run {
     /// Asks the other collection. Nothing changes where that fails.
     fn begin_other(&mut self, input: &mut dyn Source) -> Result<(), QueryError> {
-        let Specification { collection, filter, pipeline } = &*self.specification;
+        let Specification { collection, filter, pipeline, behind_search } = &*self.specification;
         let memory = &self.options.memory;
         let documents = match collection {
-            Some(collection) => fetched::fetch(collection, filter, memory, input)?,
+            Some(collection) => fetched::fetch_for(collection, pipeline, filter, memory, input)?,
             None => fetched::none(memory),
         };
-        self.phase = Phase::Other { documents, run: pipeline.start(&self.options) };
+        let run = behind_search.as_ref().unwrap_or(pipeline).start(&self.options);
+        self.phase = Phase::Other { documents, run };
         Ok(())
     }
 

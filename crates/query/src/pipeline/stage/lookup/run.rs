@@ -283,7 +283,7 @@ impl Run {
         }
         let pushed = parsed.pipeline.clone().split_pushdown().filter;
         let filter = Filter::parse(&specification.filter_for(root, &pushed)?, parsed.scope)?;
-        let fetched = fetched::fetch(&specification.from, &filter, memory, input)?;
+        let fetched = fetched::fetch_for(&specification.from, parsed.pipeline, &filter, memory, input)?;
         Ok((fetched, Beginning::Filtered))
     }
 
