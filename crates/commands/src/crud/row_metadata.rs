@@ -7,8 +7,8 @@
 //! | index key | the fields of the index that the plan goes through; none where it goes through no index |
 //! | sort key | an array of the values by which documents are sorted; empty in a pipeline without a sort |
 //!
-//! | record id | in a heap a number; elsewhere the bytes of the primary key, as in MongoDB's clustered ones |
-//! made by searches.
+//! Documents carry it in hidden fields ([`pando_query::metadata`]) to the projection. Scores and distances
+//! are made by searches.
 
 use pando_catalog::{FieldKind, IndexField, Layout};
 use pando_collation::TextOrder;
