@@ -54,9 +54,12 @@ def aggregate(*stages):
 # A stage behind that draws all documents of the stage before and gives one.
 LAST = {"$group": {"_id": None, "last": {"$last": "$k"}}}
 
+# A group with a mean does not take the sort in.
+LAST_AND_MEAN = {"$group": {"_id": None, "last": {"$last": "$_id"}, "mean": {"$avg": "$few"}}}
+
 SPILLING = {
     "sort": {"find": "a", "sort": {"s": 1}, "singleBatch": True, "batchSize": DOCUMENTS},
-    "sort in a pipeline": aggregate({"$set": {"z": 1}}, {"$sort": {"s": 1, "z": 1}}, LAST),
+    "sort in a pipeline": aggregate({"$set": {"z": 1}}, {"$sort": {"s": 1, "z": 1}}, LAST_AND_MEAN),
     "group": aggregate({"$group": {"_id": "$s", "all": {"$push": "$$ROOT"}}}, LAST),
     "group of whole documents": aggregate({"$group": {"_id": "$few", "n": {"$sum": 1}, "all": {"$addToSet": "$k"}}}, LAST),
     "facet": aggregate({"$facet": {"x": [{"$sort": {"s": 1}}, LAST], "y": [{"$group": {"_id": "$s"}}, {"$count": "n"}]}}),

@@ -176,10 +176,11 @@ pub use write_transaction::{WriteSavepoint, WriteTransaction};
 pub use pando_storage::emulate::restore_backup as restore_emulated_backup;
 pub use pando_storage::{
     BackupExtent, BackupReport, BackupRequest, Begin, BlockingMode, Bytes, CachedReads, Caller, CheckRequest,
-    CommitReceipt, Contest, Contested, Cursor, DeviceReads, Direction, Durability, DurabilityWaker, Engine,
-    ErrorKind, Estimate, EstimateOrigin, HeldKey, HeldMemory, Intents, Interruption, KeyRange, KeySet,
-    LiveTransaction, Lsn, Mode, Operation, OperationWait, ProgressFigures, QUERY_MEMORY_MIN, QueryAccount,
-    QueryMemory, QueryMemoryFigures, ReadClaiming, Reservation, Savepoint, ScratchFigures, ScratchSpace,
-    SharedEngine, SnapshotTimestamp, Sorter, StageFigures, StageUsage, Statistics, StorageError, Ticket,
-    Transaction, TransactionId, TreeId, TreeOptions, Usage, UsageFigures, Wait, WaitRequest, WaitSignal,
+    CommitReceipt, Contest, Contested, Cursor, DeviceAccount, DeviceReads, Direction, Durability,
+    DurabilityWaker, Engine, ErrorKind, Estimate, EstimateOrigin, HeldKey, HeldMemory, Intents, Interruption,
+    KeyRange, KeySet, LiveTransaction, Lsn, Mode, Operation, OperationWait, ProgressFigures,
+    QUERY_MEMORY_MIN, QueryAccount, QueryMemory, QueryMemoryFigures, ReadClaiming, Reservation, Savepoint,
+    ScratchFigures, ScratchSpace, SharedEngine, SnapshotTimestamp, Sorter, StageFigures, StageUsage,
+    Statistics, StorageError, Ticket, Transaction, TransactionId, TreeId, TreeOptions, Usage, UsageFigures,
+    Wait, WaitRequest, WaitSignal,
 };

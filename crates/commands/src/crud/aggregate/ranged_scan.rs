@@ -27,8 +27,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use pando_catalog::{
-    Begin, Bytes, Caller, Collection, Direction, EstimateOrigin, Interruption, KeyRange, Operation,
-    StorageError, Transaction,
+    Begin, Bytes, Caller, Collection, DeviceAccount, DeviceReads, Direction, EstimateOrigin, Interruption,
+    KeyRange, Operation, OperationWait, StorageError, Transaction,
 };
 use pando_query::QueryError;
 use pando_query::execute::Executor;
@@ -166,11 +166,6 @@ impl RangedScan {
         }
         works.push(Box::new(|| supervision.watch(caller.operation, &operations)));
         shared.environment.spawner().run_together("pando-query", works);
-        for part in &parts {
-            let figures = part.operation.usage().figures();
-            caller.operation.usage().add_examined(figures.keys_examined, figures.documents_examined);
-            caller.operation.device().add(part.operation.device().reads());
-        }
         parts.into_iter().try_for_each(|part| part.outcome)?;
         for later in &mut later {
             run.absorb(self.stages, later, &mut || Ok(caller.operation.check_now()?))?;
@@ -249,8 +244,13 @@ impl Drop for EndedPart<'_> {
 impl Supervision {
     /// Returns when all ranges have ended.
     fn watch(&self, whole: &Operation, parts: &[Arc<Operation>]) {
+        let _charge = whole.device().charge_thread();
+        let mut shown = Shown::default();
         let mut progress = self.progress.lock();
         while progress.ended < parts.len() {
+            let is_waiting = parts.iter().any(|part| part.wait() == Some(OperationWait::Device));
+            let _wait = is_waiting.then(|| DeviceAccount::waiting(OperationWait::Device));
+            shown.bring_up(whole, parts);
             // The look at the clock is what finds a time limit.
             if let Err(interruption) = whole.check_now() {
                 parts.iter().for_each(|part| part.interrupt(interruption));
@@ -260,6 +260,39 @@ impl Supervision {
             parts[behind..].iter().for_each(|part| part.interrupt(Interruption::Killed));
             self.changed.wait_for(&mut progress, A_LOOK);
         }
+        shown.bring_up(whole, parts);
+    }
+}
+
+/// The work of the ranges that the caller's operation shows. While they are read, nobody else adds to it.
+#[derive(Default)]
+struct Shown {
+    keys: u64,
+    documents: u64,
+    pages: u64,
+    bytes: u64,
+    time: Duration,
+}
+
+impl Shown {
+    /// Adds what the ranges have done since the last time.
+    fn bring_up(&mut self, whole: &Operation, parts: &[Arc<Operation>]) {
+        let mut now = Shown::default();
+        for part in parts {
+            let (usage, reads) = (part.usage().figures(), part.device().reads());
+            now.keys += usage.keys_examined;
+            now.documents += usage.documents_examined;
+            now.pages += reads.pages;
+            now.bytes += reads.bytes;
+            now.time += reads.time;
+        }
+        whole.usage().add_examined(now.keys - self.keys, now.documents - self.documents);
+        whole.device().add(DeviceReads {
+            pages: now.pages - self.pages,
+            bytes: now.bytes - self.bytes,
+            time: now.time.saturating_sub(self.time),
+        });
+        *self = now;
     }
 }
 
