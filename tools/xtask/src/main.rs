@@ -61,7 +61,7 @@ fn write_compatibility(root: &Path) -> ExitCode {
             "--package",
             "pandodb",
             "--features",
-            "collation",
+            "collation,text,codecs,saslprep",
             "--test",
             "compatibility",
         ])
