@@ -30,7 +30,8 @@ class Oracle:
 
     def start(self):
         self._install()
-        self._run("start", "--wiredTigerCacheSizeGB", "0.5")
+        # After five minutes it would make the database `config` for its sessions, which lists of databases show.
+        self._run("start", "--wiredTigerCacheSizeGB", "0.5", "--setParameter", "disableLogicalSessionCacheRefresh=true")
         return self
 
     def start_guarded(self, *flags):

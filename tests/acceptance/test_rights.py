@@ -269,7 +269,7 @@ NOT_ASKED = {"logout"}
 STAGES = {
     "$addFields", "$bucket", "$bucketAuto", "$changeStream", "$collStats", "$count", "$currentOp", "$densify", "$documents", "$facet", "$fill",
     "$geoNear", "$graphLookup", "$group", "$indexStats", "$limit", "$listLocalSessions", "$listSessions", "$lookup", "$match", "$merge", "$out",
-    "$planCacheStats", "$project", "$redact", "$replaceRoot", "$replaceWith", "$sample", "$search", "$set", "$setWindowFields", "$skip", "$sort",
+    "$planCacheStats", "$project", "$redact", "$replaceRoot", "$replaceWith", "$sample", "$set", "$setWindowFields", "$skip", "$sort",
     "$sortByCount", "$unionWith", "$unset", "$unwind",
 }
 
