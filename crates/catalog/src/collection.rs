@@ -275,8 +275,7 @@ impl Collection {
     }
 
     /// How many of its partitions some ranges of primary keys meet, and how many it has; `None` of a
-    /// collection
-    /// without.
+    /// collection without.
     pub fn partitions_met(&self, keys: &[KeyRange]) -> Option<(usize, usize)> {
         let list = self.parts.partitions.as_ref()?.list();
         let met = (0..list.live.len()).filter(|place| list.is_met_at(*place, keys)).count();

@@ -2,8 +2,7 @@
 //!
 //! # Steps
 //! 1. The first call takes the list of partitions, and makes a cursor over the range behind the prefix of
-//!    each
-//!    that the snapshot may see.
+//!    each that the snapshot may see.
 //! 2. Each cursor fetches its first entry, its *head*. The heads lie in a heap, by their keys without
 //!    prefixes.
 //! 3. The entry that is given stays the top of the heap until the next call, which replaces it by the next

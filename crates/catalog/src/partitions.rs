@@ -4,9 +4,8 @@
 //! - *Partition*: the documents whose primary keys are above the bound of the partition before, and not above
 //!   its own *bound*. The last one has no bound.
 //! - *Prefix*: the number of a partition, at the beginning of the key of each index entry of its documents.
-//!   So
-//!   the entries of a partition are one range of each index, as its documents are one range of the primary
-//!   tree.
+//!   So the entries of a partition are one range of each index, as its documents are one range of the
+//!   primary tree.
 //! - *Dropped*: a partition that is gone. An older snapshot sees its entries, so a scan at such a snapshot
 //!   looks under its prefix as well.
 //!
@@ -17,8 +16,8 @@
 //!
 //! # Invariants
 //! - The list changes only while the collection's latch is held alone, and no index is being built.
-//!   Statements
-//!   that write hold the latch shared, so that a document and its entries agree on the partition.
+//!   Statements that write hold the latch shared, so that a document and its entries agree on the
+//!   partition.
 //! - A number is never given twice.
 //! - All descriptions of a collection share one list. A scan takes it after its snapshot has begun, so it has
 //!   every partition in which the snapshot sees documents.
@@ -35,8 +34,7 @@ use pando_storage::{CommitTimestamp, KeyRange, SnapshotTimestamp};
 pub const PARTITIONS_MAX: usize = 1_000;
 
 /// Longest primary key of a document in a partitioned collection: with the number of a partition before it,
-/// it
-/// fills what a storage key leaves to primary keys. It is never cut.
+/// it fills what a storage key leaves to primary keys. It is never cut.
 pub(crate) const PARTITIONED_KEY_BYTES_MAX: usize = PRIMARY_KEY_BYTES_MAX - 1 - PREFIX_BYTES;
 
 /// Bytes of a prefix.
@@ -186,8 +184,7 @@ impl PartitionList {
     }
 
     /// The list without the partition at a place, which is not the only one. The last one that stays loses
-    /// its
-    /// bound.
+    /// its bound.
     pub fn without(&self, place: usize) -> PartitionList {
         let mut list = self.clone();
         list.live.remove(place);

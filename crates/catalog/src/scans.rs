@@ -252,8 +252,7 @@ impl Collection {
     }
 
     /// The same, for a caller that wants the entries of documents with some primary keys only. It gets
-    /// others as
-    /// well: this serves to pass partitions over.
+    /// others as well: this serves to pass partitions over.
     pub fn scan_entries(
         &self,
         index: &Arc<Index>,

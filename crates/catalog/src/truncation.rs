@@ -13,8 +13,7 @@
 //!
 //! # A range of documents
 //! Documents that expire go by a range delete as well, where no index has entries of them. Their bytes have
-//! to be
-//! counted, so a step reads as many as it removes, and writes nothing for each.
+//! to be counted, so a step reads as many as it removes, and writes nothing for each.
 //!
 //! # Not here
 //! Deletions one by one, to which the caller goes back after a conflict: the crate `commands`.
@@ -44,9 +43,8 @@ impl Collection {
         !is_emulated && !is_watched && self.keeps_counters()
     }
 
-    /// Removes the first documents of a range of primary keys; gives their number. `None` where they have to
-    /// be
-    /// removed one by one: beside what [`truncate`](Collection::truncate) names, there is an index.
+    /// Removes the first documents of a range of primary keys; gives their number. `None` where they have
+    /// to be removed one by one: beside what [`truncate`](Collection::truncate) names, there is an index.
     ///
     /// # Errors
     /// As for [`truncate`](Collection::truncate); the operation has to end.

@@ -52,7 +52,7 @@ pub use random::{Random, SeededRandom, split_mix};
 pub use read_queue::{QUEUED_READ_BYTES_MAX, ReadQueue};
 pub use read_together::{ReadRange, read_together};
 pub use simulated::SimulatedDisk;
-pub use tasks::{Spawner, Step, SteppedTasks, Task, TaskWaker};
+pub use tasks::{Spawner, Step, SteppedTasks, Task, TaskWaker, Work};
 
 /// The four doors, shared and cheap to clone.
 #[derive(Clone)]

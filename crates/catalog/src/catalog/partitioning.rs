@@ -3,8 +3,8 @@
 //! # Steps of a change
 //! 1. Take the latch of the collection alone. An index that is being built refuses the change.
 //! 2. One transaction writes the entry with the new list. For a drop it also deletes the range of the
-//!    documents
-//!    and that of the entries in each index, and takes the figures of the partition off the counters.
+//!    documents and that of the entries in each index, and takes the figures of the partition off the
+//!    counters.
 //! 3. When that is on the device, the new list and a new description are shown.
 //!
 //! A transaction of a session that has written to the collection finds another description at its commit, and
@@ -49,9 +49,8 @@ pub struct DroppedPartitions {
 }
 
 impl Catalog {
-    /// Gives the last partition of a collection a bound, and adds one behind it. The bound has these values,
-    /// or
-    /// those of the last document. Blocks until it is on the device.
+    /// Gives the last partition of a collection a bound, and adds one behind it. The bound has these
+    /// values, or those of the last document. Blocks until it is on the device.
     ///
     /// # Errors
     /// The collection has no partitions; see [`PartitionFault`]; an index is being built.
@@ -115,8 +114,7 @@ impl Catalog {
     ///
     /// # Errors
     /// As for [`add_partition`](Catalog::add_partition); a conflict with a transaction that has written to
-    /// the
-    /// partitions.
+    /// the partitions.
     pub fn drop_partitions(
         &self,
         namespace: &Namespace,

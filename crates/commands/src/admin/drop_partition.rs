@@ -1,8 +1,7 @@
 //! `dropPartition`: TokuMX's command that drops partitions of a collection with their documents.
 //!
 //! `id` is the number of one partition. `max` drops all partitions whose bound is not above it. A partition
-//! goes
-//! by range deletes. Cursors and transactions with older snapshots go on to see its documents.
+//! goes by range deletes. Cursors and transactions with older snapshots go on to see its documents.
 
 use pando_catalog::PartitionChoice;
 use pando_document::DocumentWriter;

@@ -308,8 +308,7 @@ fn may_truncate(
 }
 
 /// Truncates a collection; gives the number of its documents. `None` where it cannot be, or others write to
-/// it
-/// all the time.
+/// it all the time.
 fn truncate(
     context: &mut Context<'_>,
     selection: &Selection,

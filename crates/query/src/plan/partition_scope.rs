@@ -1,9 +1,8 @@
 //! The partitions that a scan of an index looks into: those whose primary keys may belong to matches.
 //!
 //! The tests of the filter put bounds on the first field of the primary key, whichever index the plan goes
-//! through. A partition beyond them has no match. Documents need no such scope: their tree lies in the order
-//! of
-//! primary keys.
+//! through. A partition beyond them has no match. Documents need no such scope: their tree lies in the
+//! order of primary keys.
 
 use std::sync::Arc;
 

@@ -21,33 +21,30 @@
 //! Scans by an index; pipelines whose documents go to the client as they come; writers' transactions, whose
 //! own writes only their own thread sees.
 
-use std::ops::{Bound, ControlFlow};
+mod key_ranges;
+mod supervision;
+
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use pando_catalog::{
-    Begin, Bytes, Caller, Collection, DeviceAccount, DeviceReads, Direction, EstimateOrigin, Interruption,
-    KeyRange, Operation, OperationWait, StorageError, Transaction,
-};
+use pando_catalog::{Begin, Bytes, Caller, Collection, EstimateOrigin, KeyRange, Operation, Transaction};
+use pando_environment::Work;
 use pando_query::QueryError;
 use pando_query::execute::Executor;
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::pipeline::{Flow, Pipeline, PipelineRun, RunOptions, RunSink, Sink, Source, Take};
 use pando_query::plan::{Access, Coverage, Plan, ScanDirection};
-use parking_lot::{Condvar, Mutex};
 
+use self::key_ranges::ranges_of;
+use self::supervision::{EndedPart, PartOutcome, Supervision};
 use crate::ErrorCode;
 use crate::reader::Reader;
 use crate::shared_state::SharedState;
 
 /// The least documents of a range: some milliseconds of work, against some ten microseconds for a thread.
 const RANGE_DOCUMENTS_MIN: u64 = 10_000;
-/// The time between two looks at the caller's operation.
-const A_LOOK: Duration = Duration::from_millis(2);
-/// Bytes of a key behind what all keys begin with that are bisected.
-const BISECTED_BYTES: usize = 12;
 
 /// See the module's head.
 pub(super) struct RangedScan {
@@ -103,6 +100,9 @@ impl RangedScan {
         run: &mut PipelineRun,
         caller: Caller<'_>,
     ) -> Result<Gathered, QueryError> {
+        if shared.catalog.engine().capabilities().estimates != EstimateOrigin::Pages {
+            return Ok(Gathered::Nothing);
+        }
         let documents =
             self.collection.estimate_documents(&KeyRange::all(), transaction, caller.blocking)?.entries;
         let of_size = usize::try_from(documents / RANGE_DOCUMENTS_MIN).unwrap_or(usize::MAX);
@@ -110,9 +110,6 @@ impl RangedScan {
         let free = shared.options.query_threads.saturating_sub(shared.running.busy().saturating_sub(1));
         let wanted = free.min(of_size);
         if wanted < 2 {
-            return Ok(Gathered::Nothing);
-        }
-        if shared.catalog.engine().capabilities().estimates != EstimateOrigin::Pages {
             return Ok(Gathered::Nothing);
         }
         let ranges = ranges_of(&self.collection, transaction, wanted, documents, caller)?;
@@ -160,7 +157,7 @@ impl RangedScan {
             });
         }
         let operations: Vec<Arc<Operation>> = parts.iter().map(|part| Arc::clone(&part.operation)).collect();
-        let mut works: Vec<Box<dyn FnOnce() + Send + '_>> = Vec::with_capacity(parts.len() + 1);
+        let mut works: Vec<Work<'_>> = Vec::with_capacity(parts.len() + 1);
         for part in &mut parts {
             works.push(Box::new(|| part.gather(self.stages, &supervision)));
         }
@@ -202,100 +199,6 @@ impl Part<'_> {
     }
 }
 
-/// The watch over all ranges: it ends them with the caller's operation, and those behind one that has failed.
-#[derive(Default)]
-struct Supervision {
-    progress: Mutex<Progress>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct Progress {
-    ended: usize,
-    /// The place of the first range that has failed.
-    first_failure: Option<usize>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum PartOutcome {
-    Read,
-    Failed,
-}
-
-/// Tells of the end of a range when it is dropped.
-struct EndedPart<'s> {
-    supervision: &'s Supervision,
-    place: usize,
-    outcome: PartOutcome,
-}
-
-impl Drop for EndedPart<'_> {
-    fn drop(&mut self) {
-        let mut progress = self.supervision.progress.lock();
-        progress.ended += 1;
-        if self.outcome == PartOutcome::Failed {
-            let first = progress.first_failure.map_or(self.place, |first| first.min(self.place));
-            progress.first_failure = Some(first);
-        }
-        self.supervision.changed.notify_all();
-    }
-}
-
-impl Supervision {
-    /// Returns when all ranges have ended.
-    fn watch(&self, whole: &Operation, parts: &[Arc<Operation>]) {
-        let _charge = whole.device().charge_thread();
-        let mut shown = Shown::default();
-        let mut progress = self.progress.lock();
-        while progress.ended < parts.len() {
-            let is_waiting = parts.iter().any(|part| part.wait() == Some(OperationWait::Device));
-            let _wait = is_waiting.then(|| DeviceAccount::waiting(OperationWait::Device));
-            shown.bring_up(whole, parts);
-            // The look at the clock is what finds a time limit.
-            if let Err(interruption) = whole.check_now() {
-                parts.iter().for_each(|part| part.interrupt(interruption));
-            }
-            // Nobody is told the error of a range behind one that has failed.
-            let behind = progress.first_failure.map_or(parts.len(), |first| first + 1);
-            parts[behind..].iter().for_each(|part| part.interrupt(Interruption::Killed));
-            self.changed.wait_for(&mut progress, A_LOOK);
-        }
-        shown.bring_up(whole, parts);
-    }
-}
-
-/// The work of the ranges that the caller's operation shows. While they are read, nobody else adds to it.
-#[derive(Default)]
-struct Shown {
-    keys: u64,
-    documents: u64,
-    pages: u64,
-    bytes: u64,
-    time: Duration,
-}
-
-impl Shown {
-    /// Adds what the ranges have done since the last time.
-    fn bring_up(&mut self, whole: &Operation, parts: &[Arc<Operation>]) {
-        let mut now = Shown::default();
-        for part in parts {
-            let (usage, reads) = (part.usage().figures(), part.device().reads());
-            now.keys += usage.keys_examined;
-            now.documents += usage.documents_examined;
-            now.pages += reads.pages;
-            now.bytes += reads.bytes;
-            now.time += reads.time;
-        }
-        whole.usage().add_examined(now.keys - self.keys, now.documents - self.documents);
-        whole.device().add(DeviceReads {
-            pages: now.pages - self.pages,
-            bytes: now.bytes - self.bytes,
-            time: now.time.saturating_sub(self.time),
-        });
-        *self = now;
-    }
-}
-
 /// The documents of a range, for the stages.
 struct RangeDocuments<'r> {
     executor: &'r mut Executor,
@@ -334,100 +237,5 @@ impl Source for RangeDocuments<'_> {
 
     fn check(&self) -> Result<(), QueryError> {
         Ok(self.caller.operation.check()?)
-    }
-}
-
-/// Ranges of about the same number of documents, in the order of the keys.
-fn ranges_of(
-    collection: &Collection,
-    transaction: &dyn Transaction,
-    wanted: usize,
-    documents: u64,
-    caller: Caller<'_>,
-) -> Result<Vec<KeyRange>, QueryError> {
-    let end = |direction| -> Result<Option<Vec<u8>>, StorageError> {
-        let mut scan = collection.scan_documents(KeyRange::all(), direction);
-        Ok(scan.next(transaction, caller.blocking)?.map(|(key, _)| key.to_vec()))
-    };
-    let (Some(first), Some(last)) = (end(Direction::Forward)?, end(Direction::Backward)?) else {
-        return Ok(Vec::new());
-    };
-    let keys = KeySpan::between(&first, &last);
-    let mut splits: Vec<Vec<u8>> = Vec::with_capacity(wanted);
-    for place in 1..wanted as u64 {
-        let before = documents / wanted as u64 * place;
-        let (mut low, mut high) = (keys.first, keys.last);
-        while high - low > 1 {
-            caller.operation.check()?;
-            let middle = low + (high - low) / 2;
-            let range = KeyRange { lower: Bound::Unbounded, upper: Bound::Excluded(keys.key(middle)) };
-            match collection.estimate_documents(&range, transaction, caller.blocking)?.entries < before {
-                true => low = middle,
-                false => high = middle,
-            }
-        }
-        splits.push(keys.key(high));
-    }
-    // Flushes between two bisections move the estimates.
-    splits.sort_unstable();
-    splits.dedup();
-    Ok(ranges_between(splits))
-}
-
-fn ranges_between(splits: Vec<Vec<u8>>) -> Vec<KeyRange> {
-    let mut lower = Bound::Unbounded;
-    let mut ranges = Vec::with_capacity(splits.len() + 1);
-    for split in splits {
-        let upper = Bound::Excluded(split.clone());
-        ranges.push(KeyRange { lower: std::mem::replace(&mut lower, Bound::Included(split)), upper });
-    }
-    ranges.push(KeyRange { lower, upper: Bound::Unbounded });
-    ranges
-}
-
-/// Keys as numbers: the bytes behind those that all keys begin with.
-struct KeySpan {
-    common: Vec<u8>,
-    first: u128,
-    last: u128,
-}
-
-impl KeySpan {
-    fn between(first: &[u8], last: &[u8]) -> KeySpan {
-        let length = first.iter().zip(last).take_while(|(a, b)| a == b).count();
-        let (common, first) = first.split_at(length);
-        KeySpan { common: common.to_vec(), first: number_of(first), last: number_of(&last[length..]) }
-    }
-
-    fn key(&self, number: u128) -> Vec<u8> {
-        let bytes = number.to_be_bytes();
-        [&self.common, &bytes[bytes.len() - BISECTED_BYTES..]].concat()
-    }
-}
-
-fn number_of(bytes: &[u8]) -> u128 {
-    let padded = bytes.iter().copied().chain(std::iter::repeat(0));
-    padded.take(BISECTED_BYTES).fold(0, |number, byte| number << 8 | u128::from(byte))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_cover_all_keys_once() {
-        let ranges = ranges_between(vec![b"b".to_vec(), b"d".to_vec()]);
-        let holding = |key: &[u8]| ranges.iter().filter(|range| range.contains(key)).count();
-        assert_eq!(ranges.len(), 3);
-        assert!([&b""[..], b"a", b"b", b"c", b"d", b"e"].into_iter().all(|key| holding(key) == 1));
-    }
-
-    #[test]
-    fn a_key_in_the_middle_lies_between_the_ends() {
-        let keys = KeySpan::between(b"\x10\x20abc", b"\x10\x20zz");
-        let middle = keys.key(keys.first + (keys.last - keys.first) / 2);
-        assert!((b"\x10\x20abc".to_vec()..b"\x10\x20zz".to_vec()).contains(&middle));
-        let same = KeySpan::between(b"a", b"a");
-        assert_eq!(same.first, same.last);
     }
 }

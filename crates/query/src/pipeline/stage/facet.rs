@@ -263,7 +263,17 @@ impl Source for Portion<'_> {
     }
 }
 
-impl Portion<'_> {
+impl<'h> Portion<'h> {
+    /// The portion for a facet that has read some of it.
+    fn of(
+        documents: &'h Documents,
+        input: Input,
+        read: &'h mut usize,
+        others: &'h mut dyn Source,
+    ) -> Portion<'h> {
+        Portion { documents, read, input, reached: Reached::Within, others }
+    }
+
     /// Tells that the portion was read: more follows, or the input has ended.
     fn end(&mut self) -> Result<(), QueryError> {
         if self.input == Input::AtEnd {
@@ -302,13 +312,7 @@ impl Run {
     fn run(&mut self, input: &mut dyn Source) -> Result<(), QueryError> {
         while let Some(facet) = self.facets.get_mut(self.turn) {
             while facet.phase == Phase::Running {
-                let mut source = Portion {
-                    documents: &self.portion,
-                    read: &mut facet.read,
-                    input: self.input,
-                    reached: Reached::Within,
-                    others: &mut *input,
-                };
+                let mut source = Portion::of(&self.portion, self.input, &mut facet.read, input);
                 match facet.run.next(&mut source) {
                     Ok(Some(bytes)) => {
                         self.results_bytes += bytes.len();
@@ -392,13 +396,7 @@ impl Gathering for Run {
             self.read(input)?;
             while let Some(facet) = self.facets.get_mut(self.turn) {
                 let stages = facet.gathering_stages.expect("each facet of one that gathers does");
-                let mut source = Portion {
-                    documents: &self.portion,
-                    read: &mut facet.read,
-                    input: self.input,
-                    reached: Reached::Within,
-                    others: &mut *input,
-                };
+                let mut source = Portion::of(&self.portion, self.input, &mut facet.read, input);
                 match facet.run.gather(stages, &mut source) {
                     Ok(()) => {}
                     Err(error) if error.is_would_block() && source.reached == Reached::PortionEnd => {}

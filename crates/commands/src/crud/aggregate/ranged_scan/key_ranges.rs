@@ -1,0 +1,105 @@
+//! Ranges of primary keys with about the same number of documents, found by bisection of the engine's
+//! estimates.
+
+use std::ops::Bound;
+
+use pando_catalog::{Caller, Collection, Direction, KeyRange, StorageError, Transaction};
+use pando_query::QueryError;
+
+/// Bytes of a key behind what all keys begin with that are bisected.
+const BISECTED_BYTES: usize = 12;
+
+/// Ranges of about the same number of documents, in the order of the keys.
+pub(super) fn ranges_of(
+    collection: &Collection,
+    transaction: &dyn Transaction,
+    wanted: usize,
+    documents: u64,
+    caller: Caller<'_>,
+) -> Result<Vec<KeyRange>, QueryError> {
+    let end = |direction| -> Result<Option<Vec<u8>>, StorageError> {
+        let mut scan = collection.scan_documents(KeyRange::all(), direction);
+        Ok(scan.next(transaction, caller.blocking)?.map(|(key, _)| key.to_vec()))
+    };
+    let (Some(first), Some(last)) = (end(Direction::Forward)?, end(Direction::Backward)?) else {
+        return Ok(Vec::new());
+    };
+    let keys = KeySpan::between(&first, &last);
+    let mut splits: Vec<Vec<u8>> = Vec::with_capacity(wanted);
+    for place in 1..wanted as u64 {
+        let before = documents / wanted as u64 * place;
+        let (mut low, mut high) = (keys.first, keys.last);
+        while high - low > 1 {
+            caller.operation.check()?;
+            let middle = low + (high - low) / 2;
+            let range = KeyRange { lower: Bound::Unbounded, upper: Bound::Excluded(keys.key(middle)) };
+            match collection.estimate_documents(&range, transaction, caller.blocking)?.entries < before {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        splits.push(keys.key(high));
+    }
+    // Flushes between two bisections move the estimates.
+    splits.sort_unstable();
+    splits.dedup();
+    Ok(ranges_between(splits))
+}
+
+fn ranges_between(splits: Vec<Vec<u8>>) -> Vec<KeyRange> {
+    let mut lower = Bound::Unbounded;
+    let mut ranges = Vec::with_capacity(splits.len() + 1);
+    for split in splits {
+        let upper = Bound::Excluded(split.clone());
+        ranges.push(KeyRange { lower: std::mem::replace(&mut lower, Bound::Included(split)), upper });
+    }
+    ranges.push(KeyRange { lower, upper: Bound::Unbounded });
+    ranges
+}
+
+/// Keys as numbers: the bytes behind those that all keys begin with.
+struct KeySpan {
+    common: Vec<u8>,
+    first: u128,
+    last: u128,
+}
+
+impl KeySpan {
+    fn between(first: &[u8], last: &[u8]) -> KeySpan {
+        let length = first.iter().zip(last).take_while(|(a, b)| a == b).count();
+        let (common, first) = first.split_at(length);
+        KeySpan { common: common.to_vec(), first: number_of(first), last: number_of(&last[length..]) }
+    }
+
+    fn key(&self, number: u128) -> Vec<u8> {
+        let bytes = number.to_be_bytes();
+        [&self.common, &bytes[bytes.len() - BISECTED_BYTES..]].concat()
+    }
+}
+
+fn number_of(bytes: &[u8]) -> u128 {
+    let padded = bytes.iter().copied().chain(std::iter::repeat(0));
+    padded.take(BISECTED_BYTES).fold(0, |number, byte| number << 8 | u128::from(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_cover_all_keys_once() {
+        let ranges = ranges_between(vec![b"b".to_vec(), b"d".to_vec()]);
+        let holding = |key: &[u8]| ranges.iter().filter(|range| range.contains(key)).count();
+        assert_eq!(ranges.len(), 3);
+        assert!([&b""[..], b"a", b"b", b"c", b"d", b"e"].into_iter().all(|key| holding(key) == 1));
+    }
+
+    #[test]
+    fn a_key_in_the_middle_lies_between_the_ends() {
+        let keys = KeySpan::between(b"\x10\x20abc", b"\x10\x20zz");
+        let middle = keys.key(keys.first + (keys.last - keys.first) / 2);
+        assert!((b"\x10\x20abc".to_vec()..b"\x10\x20zz".to_vec()).contains(&middle));
+        let same = KeySpan::between(b"a", b"a");
+        assert_eq!(same.first, same.last);
+    }
+}
