@@ -116,7 +116,9 @@ def test_compass_draws_its_charts_and_tables(member):
     lambda client: list(client.admin.aggregate([{"$currentOp": {"allUsers": True, "localOps": False}}])),
 ], ids=["currentOp", "$currentOp"])
 def test_compass_lists_a_slow_operation_and_ends_it(member, ask):
-    slow = [{"$lookup": {"from": "c", "pipeline": [{"$lookup": {"from": "c", "pipeline": [{"$group": {"_id": "$n"}}], "as": "y"}}], "as": "x"}}]
+    # Minutes, unless it is ended.
+    count = {"$reduce": {"input": {"$range": [0, 1_000_000]}, "initialValue": 0, "in": {"$add": ["$$value", "$$this"]}}}
+    slow = [{"$project": {"x": {"$sum": {"$map": {"input": {"$range": [0, 1000]}, "in": count}}}}}]
     ended = []
 
     def run():
