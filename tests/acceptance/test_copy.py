@@ -102,11 +102,14 @@ def test_a_whole_mongodb_is_copied_without_what_is_its_own(oracle_server, target
     with oracle_server.client() as mongodb, target.client() as pando:
         mongodb.first_of_two.a.insert_one({"_id": 1})
         mongodb.second_of_two.b.insert_one({"_id": 2})
+        # As a server has it once it has written its sessions.
+        mongodb.config.written.insert_one({"_id": 3})
         before = {name: pando[name].list_collection_names() for name in ("admin", "config", "local")}
         done = copy("--from", oracle_server.uri, "--to", target.uri)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "left out: admin, config, local" in done.stderr, done.stderr
         assert set(pando.list_database_names()) >= {"first_of_two", "second_of_two"}
         assert {name: pando[name].list_collection_names() for name in ("admin", "config", "local")} == before
+        mongodb.config.written.drop()
         for name in ("first_of_two", "second_of_two"):
             mongodb.drop_database(name)
