@@ -1,7 +1,8 @@
 """The cost of access control and of TLS: point queries of the same server with and without them, in turns. And the tail of a
-client that has logged in while strangers storm the logins.
+client that has logged in while strangers storm the logins. The cost of encryption at rest: inserts and cold reads.
 """
 
+import secrets
 import subprocess
 import sys
 import time
@@ -91,4 +92,44 @@ def storm(record, server):
         attacker.wait()
 
 
-MEASURES = {"security": security}
+class EncryptedAtRest(Pando):
+    """With a key of its own: blocks, log and spilled files are encrypted."""
+
+    def command(self):
+        key = self.folder.with_suffix(".key")
+        if not key.exists():
+            key.touch(mode=0o600)
+            key.write_text(secrets.token_hex(32))
+        return [*super().command(), "--encryption-key-file", str(key)]
+
+
+AT_REST = [("plain", Pando), ("encrypted", EncryptedAtRest)]
+# 2 million documents, some ten times the cache of the cold reads.
+COLD = ("--collections", 8, "--docs", 250_000)
+COLD_CACHE_MB = 40
+
+
+def encryption(record):
+    """Inserts with three indexes, and point queries far beyond the cache: of a plain and of an encrypted store."""
+    for turn in range(ROUNDS):
+        for name, kind in AT_REST[:: -1 if turn % 2 else 1]:
+            server = kind(f"inserts-{name}", 1000).start()
+            inserts = ("iibench", "--uri", server.uri, "--docs", 1_000_000, "--clients", 4, "--settle", 0, "--no-ceiling")
+            add_run(record, f"{name}.inserts", bench(*inserts)[0])
+            server.end()
+            server.remove()
+    stores = {name: kind(f"cold-{name}", COLD_CACHE_MB).start() for name, kind in AT_REST}
+    for server in stores.values():
+        bench("load", "--uri", server.uri, *COLD)
+        server.end()
+    for turn in range(ROUNDS):
+        for name in list(stores)[:: -1 if turn % 2 else 1]:
+            server = stores[name].start()
+            point = ("point", "--uri", server.uri, *COLD, "--clients", 64, "--duration", SECONDS, "--warmup", 5)
+            add_run(record, f"{name}.cold", bench(*point, "--load", "no", "--no-ceiling")[0])
+            server.end()
+    for server in stores.values():
+        server.remove()
+
+
+MEASURES = {"security": security, "encryption": encryption}
