@@ -110,6 +110,21 @@ def test_an_empty_timestamp_at_the_top_becomes_the_time(both):
     assert both.pando[both.name].c.find_one({"_id": 1})["t"].time > 1_700_000_000
 
 
+@pytest.mark.parametrize("bypass", [True, False, 1, "x"])
+def test_a_request_may_keep_empty_timestamps(both, bypass):
+    empty, option = Timestamp(0, 0), {"bypassEmptyTsReplacement": bypass}
+    both.same({"insert": "c", "documents": [{"_id": 1, "t": empty}, {"_id": 2}, {"t": empty, "_id": 3}], **option})
+    both.same({"update": "c", "updates": [{"q": {"_id": 2}, "u": {"t": empty}}, {"q": {"_id": 4}, "u": {"t": empty}, "upsert": True}], **option})
+    both.same({"update": "c", "updates": [{"q": {"_id": 5}, "u": {"$set": {"t": empty}}, "upsert": True}], **option})
+    both.same({"findAndModify": "c", "query": {"_id": 6}, "update": {"t": empty}, "upsert": True, **option})
+    both.same({"delete": "c", "deletes": [{"q": {"_id": 99}, "limit": 1}], **option})
+    both.same({"aggregate": "c", "pipeline": [], "cursor": {}, **option}, ignore=["cursor.firstBatch.*.t"], order=Order.FREE)
+    both.same({"aggregate": "c", "pipeline": [{"$documents": [{"_id": 7, "t": empty}]}, {"$merge": "c"}], "cursor": {}})
+    both.same({"aggregate": "c", "pipeline": [{"$match": {"_id": 1}}, {"$set": {"_id": 8, "t": empty}}, {"$merge": "c"}], "cursor": {}})
+    kept = [{document["_id"]: document.get("t") == empty for document in client[both.name].c.find()} for client in (both.oracle, both.pando)]
+    assert kept[0] == kept[1]
+
+
 # ---- update
 
 

@@ -21,6 +21,7 @@ use pando_query::expression::{EvaluationWatch, ParseScope};
 use pando_query::filter::Filter;
 use pando_query::plan::{Plan, point_lookup};
 use pando_query::time_series::BUCKETS_PREFIX;
+use pando_query::update::EmptyTimestamps;
 
 use self::account_changes::AccountChange;
 use crate::cursors::Cursors;
@@ -58,6 +59,8 @@ pub(crate) struct Context<'c> {
     pub session_use: Option<Box<SessionUse>>,
     pub read: ReadConcern,
     pub validation: Validation,
+    /// Of the documents that the request writes.
+    pub empty_timestamps: EmptyTimestamps,
     /// The snapshot that a read with read concern `snapshot` reads.
     pub past: Option<Arc<HeldSnapshot>>,
     /// The last commit of this request.
@@ -159,6 +162,7 @@ impl<'c> Context<'c> {
             session_use,
             read,
             validation: Validation::Checked,
+            empty_timestamps: EmptyTimestamps::Filled,
             past: None,
             pending,
             awaited: None,
@@ -169,10 +173,13 @@ impl<'c> Context<'c> {
         }
     }
 
-    /// Reads `bypassDocumentValidation`, whose type the command checks.
-    pub fn read_validation(&mut self, body: &RawDocument) -> Result<(), CommandError> {
+    /// Reads `bypassDocumentValidation` and `bypassEmptyTsReplacement`, whose types the command checks.
+    pub fn read_bypasses(&mut self, body: &RawDocument) -> Result<(), CommandError> {
         if body.get("bypassDocumentValidation")?.is_some_and(|bypass| bypass.to_bool()) {
             self.validation = Validation::Bypassed;
+        }
+        if body.get("bypassEmptyTsReplacement")?.is_some_and(|bypass| bypass.to_bool()) {
+            self.empty_timestamps = EmptyTimestamps::Kept;
         }
         Ok(())
     }

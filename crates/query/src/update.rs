@@ -69,6 +69,15 @@ pub enum ApplyKind {
     Insert,
 }
 
+/// What becomes of a timestamp of zero in a document that is stored as it comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EmptyTimestamps {
+    /// The moment of the write takes its place.
+    Filled,
+    /// It stays: the request has `bypassEmptyTsReplacement`.
+    Kept,
+}
+
 /// The surroundings of an update besides the document.
 #[derive(Clone, Copy, Debug)]
 pub struct UpdateContext {
@@ -80,6 +89,8 @@ pub struct UpdateContext {
     pub timestamp: Timestamp,
     /// Update or insert.
     pub kind: ApplyKind,
+    /// Those of a replacement.
+    pub empty_timestamps: EmptyTimestamps,
 }
 
 /// The result of an update.
@@ -203,7 +214,7 @@ impl Update {
                 if context.kind == ApplyKind::Update {
                     replacement.check_names()?;
                 }
-                replacement.apply(document, context.timestamp)
+                replacement.apply(document, context)
             }
             Style::Pipeline(pipeline) => pipeline.apply(document),
         }

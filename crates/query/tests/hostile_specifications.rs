@@ -15,7 +15,7 @@ use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::pipeline::{Pipeline, RunOptions, Source, Take};
 use pando_query::projection::Projection;
-use pando_query::update::{Applied, ApplyKind, Update, UpdateContext};
+use pando_query::update::{Applied, ApplyKind, EmptyTimestamps, Update, UpdateContext};
 
 const NAMES: [&str; 92] = [
     "a",
@@ -241,6 +241,7 @@ fn random_updates_are_carried_out_or_refused() {
         now_millis: 0,
         timestamp: Timestamp { time: 1, increment: 1 },
         kind: ApplyKind::Update,
+        empty_timestamps: EmptyTimestamps::Filled,
     };
     let mut carried_out = 0;
     for seed in 0..40_000 {

@@ -7,7 +7,7 @@ use pando_document::{ObjectId, RawArray, Timestamp};
 use pando_query::QueryError;
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
-use pando_query::update::{Applied, ApplyKind, Update, UpdateContext};
+use pando_query::update::{Applied, ApplyKind, EmptyTimestamps, Update, UpdateContext};
 
 #[test]
 fn updates_give_what_the_oracle_gives() {
@@ -52,6 +52,7 @@ fn run(case: &Case) -> Result<String, QueryError> {
         now_millis: 0,
         timestamp: Timestamp { time: 1, increment: 1 },
         kind: ApplyKind::Insert,
+        empty_timestamps: EmptyTimestamps::Filled,
     };
     if case.text("upsert").is_some() {
         let new = update.insert(filter, &context, ObjectId::from_parts(1, [0; 5], 1))?;

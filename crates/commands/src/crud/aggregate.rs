@@ -320,7 +320,7 @@ pub(crate) fn run(
     check_stages_in_transaction(context, request.body)?;
     check_stages_at_level(context, request.body)?;
     let aggregate = AggregateRequest::read(request.body, CursorField::Required)?;
-    context.read_validation(request.body)?;
+    context.read_bypasses(request.body)?;
     let namespace = context.namespace(aggregate.collection)?;
     let scope = collated_scope(context, aggregate.collection, aggregate.collation, context.parse_scope())?;
     let scope = scope.with_let(aggregate.variables)?;

@@ -60,7 +60,7 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     // The first runs are committed when a later one lacks a page.
     context.require_may_block()?;
-    context.read_validation(request.body)?;
+    context.read_bypasses(request.body)?;
     let mut options = read_options(request.body)?;
     let operations = request
         .documents_beside("bulkWrite", "ops", &SEQUENCES)?
@@ -104,6 +104,9 @@ fn read_options(body: &RawDocument) -> Result<Options<'_>, CommandError> {
             "ordered" | "errorsOnly" => {}
             "bypassDocumentValidation" => {
                 argument.lenient_boolean()?;
+            }
+            "bypassEmptyTsReplacement" => {
+                argument.boolean()?;
             }
             "let" => options.variables = argument.document()?.unwrap_or(options.variables),
             "cursor" => {

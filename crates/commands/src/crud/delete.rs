@@ -72,6 +72,10 @@ pub(crate) fn run(
             "deletes" => {}
             "ordered" if argument.boolean()? == Some(false) => order = Order::Unordered,
             "ordered" => {}
+            // Taken and without effect, as in MongoDB.
+            "bypassEmptyTsReplacement" => {
+                argument.boolean()?;
+            }
             "let" => variables = argument.document()?.unwrap_or(variables),
             _ => argument.refuse_unless_generic()?,
         }

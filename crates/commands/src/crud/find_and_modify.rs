@@ -72,7 +72,7 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     let name = collection_name(request.command()?.1)?;
     let parts = parse(request.body)?;
-    context.read_validation(request.body)?;
+    context.read_bypasses(request.body)?;
     let namespace = context.writable(name)?;
     let scope = context.parse_scope().with_let(parts.variables)?;
     if let Some(session) = &context.session_use {
@@ -180,6 +180,9 @@ fn parse(body: &RawDocument) -> Result<Parts<'_>, CommandError> {
             "new" | "upsert" => {}
             "bypassDocumentValidation" => {
                 argument.lenient_boolean()?;
+            }
+            "bypassEmptyTsReplacement" => {
+                argument.boolean()?;
             }
             "collation" => parts.collation = CollationChoice::of(argument.document()?),
             _ => argument.refuse_unless_generic()?,

@@ -47,6 +47,9 @@ pub(crate) fn run(
             "bypassDocumentValidation" => {
                 argument.lenient_boolean()?;
             }
+            "bypassEmptyTsReplacement" => {
+                argument.boolean()?;
+            }
             _ => argument.refuse_unless_generic()?,
         }
     }
@@ -56,7 +59,7 @@ pub(crate) fn run(
     if documents.len() > INLINE_DOCUMENTS_MAX {
         context.require_may_block()?;
     }
-    context.read_validation(request.body)?;
+    context.read_bypasses(request.body)?;
     let namespace = context.writable(name)?;
 
     if let Some(session) = &context.session_use {
@@ -217,7 +220,7 @@ fn insert_one(
     document: &RawDocument,
     stored: &mut Vec<u8>,
 ) -> Result<(), CommandError> {
-    stored_document::prepare(context.shared, document, stored)?;
+    stored_document::prepare(context.shared, document, context.empty_timestamps, stored)?;
     let stored = RawDocument::from_bytes(stored)?;
     if let Some(validator) = &target.validator {
         validator.check_insert(stored)?;

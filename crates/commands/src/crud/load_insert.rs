@@ -47,12 +47,13 @@ fn insert_all(
     let (mut inserted, mut failed, mut stored) = (0, Vec::new(), Vec::new());
     for (index, document) in documents.iter().enumerate() {
         context.check()?;
-        let outcome = match stored_document::prepare(context.shared, document, &mut stored) {
-            Ok(()) => load
-                .insert(RawDocument::from_bytes(&stored)?, context.operation)
-                .map_err(|error| write_failure(error, &namespace)),
-            refused => refused,
-        };
+        let outcome =
+            match stored_document::prepare(context.shared, document, context.empty_timestamps, &mut stored) {
+                Ok(()) => load
+                    .insert(RawDocument::from_bytes(&stored)?, context.operation)
+                    .map_err(|error| write_failure(error, &namespace)),
+                refused => refused,
+            };
         match outcome {
             Ok(()) => inserted += 1,
             Err(CommandError::Failed(failure)) if !load.is_broken() => {

@@ -116,7 +116,7 @@ impl OutWriter {
 
     /// Takes a document.
     pub fn take(&mut self, context: &Context<'_>, document: &RawDocument) -> Result<(), CommandError> {
-        stored_document::prepare(context.shared, document, &mut self.stored)?;
+        stored_document::prepare(context.shared, document, context.empty_timestamps, &mut self.stored)?;
         let stored = RawDocument::from_bytes(&self.stored)?;
         if let Some(validator) = &self.validator {
             validator.check_insert(stored)?;

@@ -3,6 +3,7 @@
 //! MongoDB.
 
 use pando_document::{DocumentError, DocumentWriter, Limits, RawDocument, RawValue, Timestamp, validate};
+use pando_query::update::EmptyTimestamps;
 
 use crate::error::Failure;
 use crate::shared_state::SharedState;
@@ -12,10 +13,12 @@ use crate::{CommandError, ErrorCode};
 const STORED_NESTING_MAX: usize = 179;
 
 /// Checks a document from a client and puts its bytes, with `_id` in front, into `out` (emptied first). A
-/// timestamp of zero that stands in the document itself, not in one within it, becomes the time.
+/// timestamp of zero that stands in the document itself, not in one within it, becomes the time where the
+/// request fills them.
 pub(super) fn prepare(
     shared: &SharedState,
     document: &RawDocument,
+    empty_timestamps: EmptyTimestamps,
     out: &mut Vec<u8>,
 ) -> Result<(), CommandError> {
     check_size(document.as_bytes().len())?;
@@ -28,9 +31,9 @@ pub(super) fn prepare(
         }
     }
     out.clear();
-    match survey.timestamps {
-        Timestamps::Set => put_id_first(shared, document, &survey, out)?,
-        Timestamps::Empty => {
+    match (survey.timestamps, empty_timestamps) {
+        (Timestamps::Set, _) | (_, EmptyTimestamps::Kept) => put_id_first(shared, document, &survey, out)?,
+        (Timestamps::Empty, EmptyTimestamps::Filled) => {
             let time = u32::try_from(shared.now_ms() / 1000).unwrap_or(u32::MAX);
             let id = survey.id.unwrap_or(RawValue::ObjectId(shared.new_object_id()));
             rewrite(document, id, Some(Timestamp { time, increment: 1 }), out)?;
@@ -78,6 +81,7 @@ pub(super) fn is_unreadable(document: &RawDocument) -> bool {
 }
 
 /// Whether timestamps of a document are still to be set.
+#[derive(Clone, Copy)]
 enum Timestamps {
     /// There is one of zero.
     Empty,

@@ -37,6 +37,9 @@ pub(crate) fn run(
             "bypassDocumentValidation" => {
                 argument.lenient_boolean()?;
             }
+            "bypassEmptyTsReplacement" => {
+                argument.boolean()?;
+            }
             "let" => variables = argument.document()?.unwrap_or(variables),
             _ => argument.refuse_unless_generic()?,
         }
@@ -44,7 +47,7 @@ pub(crate) fn run(
     let updates = request.documents("update", "updates")?.ok_or_else(|| missing("update", "updates"))?;
     check_batch_length(updates.len())?;
     let parts = updates.iter().map(|update| parse_parts(update)).collect::<Result<Vec<_>, _>>()?;
-    context.read_validation(request.body)?;
+    context.read_bypasses(request.body)?;
     let namespace = context.writable(name)?;
     if let Some(session) = &context.session_use {
         session.check_statements(updates.len())?;

@@ -315,5 +315,7 @@ fn with_constants(scope: &ParseScope, parts: &UpdateParts<'_>) -> Result<ParseSc
 fn update_context(context: &Context<'_>, kind: ApplyKind, matched_index: Option<usize>) -> UpdateContext {
     let now_millis = context.shared.now_ms();
     let time = u32::try_from(now_millis / 1000).unwrap_or(u32::MAX);
-    UpdateContext { matched_index, now_millis, timestamp: Timestamp { time, increment: 1 }, kind }
+    let timestamp = Timestamp { time, increment: 1 };
+    let empty_timestamps = context.empty_timestamps;
+    UpdateContext { matched_index, now_millis, timestamp, kind, empty_timestamps }
 }

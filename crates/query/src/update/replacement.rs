@@ -1,10 +1,11 @@
 //! A replacement: the new document as it is, with the old one's `_id` in front unless it brings its own.
 //!
-//! A timestamp of zero at the top level stands for the moment of the write; `_id` and deeper ones are kept.
+//! A timestamp of zero at the top level stands for the moment of the write, unless the request keeps them;
+//! `_id` and deeper ones are kept always.
 
 use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Timestamp};
 
-use super::Applied;
+use super::{Applied, EmptyTimestamps, UpdateContext};
 use crate::error::{ErrorCode, QueryError};
 
 #[derive(Debug)]
@@ -40,14 +41,14 @@ impl Replacement {
         Ok(())
     }
 
-    pub(super) fn apply(&self, old: &RawDocument, now: Timestamp) -> Result<Applied, QueryError> {
+    pub(super) fn apply(&self, old: &RawDocument, context: &UpdateContext) -> Result<Applied, QueryError> {
         let mut new = match (self.document.get("_id")?, old.get("_id")?) {
             (None, Some(id)) => self.with_id(id)?,
             (Some(_), _) => with_own_id_first(&self.document)?,
             (None, None) => self.document.clone(),
         };
-        if has_empty_timestamp(&new)? {
-            new = with_timestamps(&new, now)?;
+        if context.empty_timestamps == EmptyTimestamps::Filled && has_empty_timestamp(&new)? {
+            new = with_timestamps(&new, context.timestamp)?;
         }
         Ok(if new.as_bytes() == old.as_bytes() { Applied::Unchanged } else { Applied::Changed(new) })
     }

@@ -2,7 +2,7 @@
 
 use pando_document::{Document, ObjectId, RawArray, RawDocumentBuf, Timestamp, Value, doc};
 use pando_query::expression::ParseScope;
-use pando_query::update::{ApplyKind, Update, UpdateContext};
+use pando_query::update::{ApplyKind, EmptyTimestamps, Update, UpdateContext};
 
 use super::{Held, Operation, number, numbers, single, wide};
 
@@ -134,5 +134,6 @@ fn upserted(name: &'static str, filter: impl Fn(usize) -> Document + 'static) ->
 }
 
 fn context(kind: ApplyKind) -> UpdateContext {
-    UpdateContext { matched_index: None, now_millis: 0, timestamp: Timestamp { time: 1, increment: 1 }, kind }
+    let (timestamp, empty_timestamps) = (Timestamp { time: 1, increment: 1 }, EmptyTimestamps::Filled);
+    UpdateContext { matched_index: None, now_millis: 0, timestamp, kind, empty_timestamps }
 }

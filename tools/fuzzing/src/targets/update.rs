@@ -6,7 +6,7 @@ use crate::requests::{FilterDocument, Stored, UpdateText};
 use arbitrary::Arbitrary;
 use pando_document::{ObjectId, RawArray, Timestamp};
 use pando_query::expression::ParseScope;
-use pando_query::update::{Applied, ApplyKind, Update, UpdateContext};
+use pando_query::update::{Applied, ApplyKind, EmptyTimestamps, Update, UpdateContext};
 
 /// Chance makes as good decisions as any.
 pub fn examples() -> Vec<Vec<u8>> {
@@ -32,6 +32,7 @@ pub fn run(input: Input) {
         now_millis: 0,
         timestamp: Timestamp { time: 1, increment: 1 },
         kind: ApplyKind::Update,
+        empty_timestamps: EmptyTimestamps::Filled,
     };
     if let Ok(Applied::Changed(changed)) = update.apply(&input.document, &context) {
         assert_sound(&changed);
