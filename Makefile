@@ -253,9 +253,10 @@ test-legacy-clients: $(PYTHON) $(PYMONGO3) ## Programs of ten years ago: PyMongo
 	PANDO="$(PANDO_DEV)" PYMONGO3="$(PYMONGO3)" JAVA_CLASSES="$(CACHE)/legacy" MGO="$(CACHE)/legacy/mgo" $(PYTHON) -m pytest -q tests/legacy
 
 .PHONY: test-driver-suites
-test-driver-suites: $(PYTHON) ## PyMongo's own suite of tests, whose failures all have a known reason; a quarter of an hour (TESTS="test/test_cursor.py …")
+test-driver-suites: $(PYTHON) ## PyMongo's and the Go driver's own suites, whose failures all have a known reason; half an hour (TESTS="test/test_cursor.py …" RUN=TestUnifiedSpec/crud; needs Go)
 	cargo build --package pando-server
-	PANDO="$(PANDO_DEV)" $(PYTHON) tests/suites/pymongo_suite.py --folder "$(CACHE)/suites" $(TESTS)
+	[ -n "$(RUN)" ] || PANDO="$(PANDO_DEV)" $(PYTHON) tests/suites/pymongo_suite.py --folder "$(CACHE)/suites" $(TESTS)
+	[ -n "$(TESTS)" ] || PANDO="$(PANDO_DEV)" $(PYTHON) tests/suites/go_suite.py --folder "$(CACHE)/suites" $(if $(RUN),--run "$(RUN)")
 
 .PHONY: test-histories
 test-histories: $(PYTHON) ## Histories of concurrent transactions, checked for isolation, with kill -9 (RUNS=1000 WORKLOAD=… SEED=… ARGUMENTS=…)

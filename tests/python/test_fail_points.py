@@ -4,6 +4,7 @@ import functools
 import time
 
 import pytest
+from pymongo import InsertOne, UpdateOne
 from pymongo.errors import AutoReconnect, NotPrimaryError, OperationFailure, WriteConcernError
 
 from server import Server
@@ -191,6 +192,10 @@ def test_a_write_that_lost_its_connection_is_retried_and_counts_once(fail_write,
         with pytest.raises(AutoReconnect):
             c.delete_one({"_id": 1})
         assert c.count_documents({}) == 3
+        fail_write({"skip": 2}, failBeforeCommitExceptionCode=1)
+        with pytest.raises(AutoReconnect):
+            c.bulk_write([UpdateOne({"_id": 0}, {"$inc": {"n": 1}}), InsertOne({"_id": 4, "n": 1}), UpdateOne({"_id": 4}, {"$inc": {"n": 1}})])
+        assert c.find_one({"_id": 0})["n"] == 3 and c.find_one({"_id": 4})["n"] == 1
 
 
 def test_without_a_retry_the_write_is_done_or_not_as_it_was_asked(fail_write, t, own):

@@ -394,6 +394,9 @@ pub(crate) fn position_of(request: &Request<'_>) -> Option<usize> {
 pub(crate) fn unknown(name: &str) -> CommandError {
     let instead = match name {
         "mapReduce" | "mapreduce" => ": Pando runs no JavaScript; say it with the command aggregate",
+        "createSearchIndexes" | "dropSearchIndex" | "listSearchIndexes" | "updateSearchIndex" => {
+            ": search indexes are a service of MongoDB Atlas; Pando searches by indexes of the type 'text'"
+        }
         _ => "",
     };
     CommandError::failed(ErrorCode::CommandNotFound, format!("no such command: '{name}'{instead}"))

@@ -82,7 +82,8 @@ impl Commands {
         }
     }
 
-    /// Closes the connection of a write whose commits hit the fail point. A repetition commits nothing.
+    /// Closes the connection of a write whose commits hit the fail point. A repetition commits nothing. Where
+    /// the point fails writes before their commit, they were counted then.
     pub(super) fn meet_write_point(
         &self,
         command: &CommandRow,
@@ -91,6 +92,9 @@ impl Commands {
     ) {
         let points = &self.shared.fail_points;
         let Some(session) = session.filter(|_| points.write.is_armed()) else { return };
+        if points.write.effect().is_none_or(|effect| effect.code_before_commit.is_some()) {
+            return;
+        }
         // The documents of an insert commit together.
         let commits = if command.name == "insert" {
             session.committed_statements().min(1)
