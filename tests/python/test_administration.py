@@ -77,3 +77,10 @@ def test_an_estimate_of_compact_is_refused_and_compacts_nothing(db):
         db.command("compact", "c", dryRun=True)
     assert told.value.code == 115
     assert db.command("compact", "c", dryRun=False)["bytesFreed"] >= 0
+
+
+def test_a_check_counts_what_was_written_just_before(client, db):
+    before = client.admin.command("pandoVerify")["entries"]
+    db.c.insert_many([{"_id": at} for at in range(500)])
+    after = client.admin.command("pandoVerify")
+    assert after["valid"] and after["problems"] == [] and after["entries"] >= before + 500

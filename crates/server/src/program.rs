@@ -70,7 +70,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             if matches.subcommand_name() != Some("serve") && is_folder_in_use(error.as_ref()) {
                 let flag = if matches.subcommand_name() == Some("copy") { "" } else { "--uri " };
                 eprintln!(
-                    "  or reach the server that has it open: {flag}mongodb://127.0.0.1:27017 in place of the folder"
+                    "  or reach the server that has it open, at its address in place of the folder: {flag}mongodb://127.0.0.1:27017"
                 );
             }
             ExitCode::FAILURE

@@ -3,6 +3,10 @@
 //!
 //! `{pandoVerify: 1, bytesPerSecond: 50000000}`; without the limit, as fast as possible. The reply names the
 //! collection or index, the tree and the keys of every damage.
+//!
+//! 1. A checkpoint, so that the blocks hold what was written until now. Where it fails, that is a problem of the
+//!    reply, and the blocks are those of the last one.
+//! 2. The blocks.
 
 use std::num::NonZeroU64;
 
@@ -32,8 +36,14 @@ pub(crate) fn run(
         }
     }
     let operation = Some(context.operation);
-    let report =
+    let checkpoint = context.catalog().engine().checkpoint();
+    let mut report =
         context.catalog().engine().check(&CheckRequest { trees: &[], bytes_per_second, operation })?;
+    if let Err(error) = checkpoint {
+        report.problems.push(format!(
+            "the checkpoint before the check failed: {error}; the figures are those of the last one"
+        ));
+    }
     for (name, number) in [("trees", report.trees), ("entries", report.entries), ("bytes", report.bytes)] {
         reply.append_i64(name, i64::try_from(number).unwrap_or(i64::MAX));
     }

@@ -19,11 +19,19 @@ const BACKLOG: i32 = 1024;
 pub enum ListenError {
     /// Another process listens there.
     #[error(
-        "{endpoint} is in use: another server listens there; stop it, or choose another address with --listen"
+        "{address} is in use: another server listens there; stop it, or choose another address with --listen"
     )]
     InUse {
-        /// Address or path.
-        endpoint: String,
+        /// Address and port.
+        address: String,
+    },
+    /// Another process listens on the socket.
+    #[error(
+        "{path} is in use: another server listens there; stop it, or choose another path with --unix-socket"
+    )]
+    SocketInUse {
+        /// The path.
+        path: PathBuf,
     },
     /// There is a file of another kind at the path.
     #[error("{path} is there and is no socket; choose another path with --unix-socket")]
@@ -83,11 +91,11 @@ impl Listener {
     /// [`ListenError`].
     pub fn tcp(address: SocketAddr) -> Result<Listener, ListenError> {
         let opened = open_tcp(address).map_err(|source| {
-            let endpoint = address.to_string();
+            let address = address.to_string();
             if source.kind() == io::ErrorKind::AddrInUse {
-                ListenError::InUse { endpoint }
+                ListenError::InUse { address }
             } else {
-                ListenError::Io { endpoint, source }
+                ListenError::Io { endpoint: address, source }
             }
         });
         Ok(Listener { kind: Kind::Tcp(opened?), security: Security::Plain })
@@ -207,6 +215,6 @@ fn remove_stale(path: &Path) -> Result<(), ListenError> {
             std::fs::remove_file(path).map_err(failed)
         }
         Err(source) => Err(failed(source)),
-        Ok(_) => Err(ListenError::InUse { endpoint }),
+        Ok(_) => Err(ListenError::SocketInUse { path: path.to_owned() }),
     }
 }

@@ -107,7 +107,7 @@ fn verify_server(matches: &ArgMatches, uri: &str) -> Result<ExitCode, Box<dyn Er
         print_line!("{result}");
     } else {
         print_line!(
-            "{trees} trees, {entries} entries, {} read, as of the last checkpoint",
+            "{trees} trees, {entries} entries, {} read; a checkpoint was made for it",
             bytes_text(bytes)
         );
         print_problems(&problems);

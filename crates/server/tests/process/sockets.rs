@@ -68,7 +68,11 @@ fn a_unix_socket_is_served_removed_at_the_end_and_a_stale_one_replaced() {
     let _server = Server::start(&arguments);
     Connection::unix(&path).ping();
     let other = crate::running_server::run(&[&["serve"], arguments.as_slice()].concat());
-    assert!(!other.0.success() && other.2.contains("is in use"), "{}", other.2);
+    assert!(
+        !other.0.success() && other.2.contains("is in use") && other.2.contains("--unix-socket"),
+        "{}",
+        other.2
+    );
     Connection::unix(&path).ping();
 }
 
