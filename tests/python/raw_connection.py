@@ -4,6 +4,7 @@ import socket
 import struct
 
 import bson
+from bson.raw_bson import RawBSONDocument
 from pymongo.errors import OperationFailure
 
 HEADER = struct.Struct("<iiii")
@@ -20,11 +21,25 @@ def read_exactly(connection, count):
     return read
 
 
-class Raw:
-    """One connection; one request at a time."""
+def fields(*pairs):
+    """A document of these fields, of which a name may stand several times."""
+    inner = b"".join(bson.encode({name: value})[4:-1] for name, value in pairs)
+    return RawBSONDocument(struct.pack("<i", len(inner) + 5) + inner + b"\0")
 
-    def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+
+_origins = (f"127.0.{high}.{low}" for high in range(1, 255) for low in range(1, 255))
+
+
+def fresh_origin():
+    """An address of this machine from which no login has failed: failures delay the logins that follow from theirs."""
+    return next(_origins)
+
+
+class Raw:
+    """One connection; one request at a time. `origin` is the address of this machine that it comes from."""
+
+    def __init__(self, port, origin="127.0.0.1"):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60, source_address=(origin, 0))
 
     def send(self, database, request):
         """Sends a request, and reads no reply."""

@@ -360,6 +360,50 @@ pub fn collection_name_or<'a>(value: RawValue<'a>, code: ErrorCode) -> Result<&'
     }
 }
 
+/// Refuses a document that has one of these fields twice; `place` is that of the document. One part of the
+/// server would go by the first of them, and another part by the last.
+pub(crate) fn check_named_once(
+    place: &str,
+    document: &RawDocument,
+    names: &[&str],
+) -> Result<(), CommandError> {
+    match repeated_name(document, names)? {
+        None => Ok(()),
+        Some(name) => Err(CommandError::failed(
+            ErrorCode::IdlDuplicateField,
+            format!("BSON field '{place}.{name}' is a duplicate field"),
+        )),
+    }
+}
+
+/// The same for the name of a user or a role; `owner` is what MongoDB's messages call it: `RoleName`.
+pub(crate) fn check_name_once(
+    owner: &str,
+    document: &RawDocument,
+    names: &[&str],
+) -> Result<(), CommandError> {
+    match repeated_name(document, names)? {
+        None => Ok(()),
+        Some(name) => Err(CommandError::failed(
+            ErrorCode::BadValue,
+            format!("{owner} has more than one field named: {name}"),
+        )),
+    }
+}
+
+fn repeated_name<'d>(document: &'d RawDocument, names: &[&str]) -> Result<Option<&'d str>, CommandError> {
+    let mut seen = 0_u32;
+    for field in document.iter() {
+        let (name, _) = field?;
+        let Some(place) = names.iter().position(|known| *known == name) else { continue };
+        if seen & (1 << place) != 0 {
+            return Ok(Some(name));
+        }
+        seen |= 1 << place;
+    }
+    Ok(None)
+}
+
 #[cfg(test)]
 mod tests {
     use pando_document::doc;

@@ -19,6 +19,7 @@ pub(crate) use transaction_fields::{
 };
 pub(crate) use write_concern::{Promise, WriteConcern, write_concern_error};
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use pando_document::{RawBinary, RawDocument, RawValue};
@@ -265,14 +266,26 @@ enum Novelty {
 }
 
 /// The names of a document so far, as one bit each: only where two names share a bit is the document
-/// searched.
+/// searched. The names of a long document are in a set, because a search for each of millions of them would
+/// hold the thread for hours.
 #[derive(Default)]
-struct SeenNames {
+struct SeenNames<'a> {
     bits: u64,
+    many: HashSet<&'a str>,
 }
 
-impl SeenNames {
-    fn is_new(&mut self, body: &RawDocument, at: usize, name: &str) -> Result<Novelty, CommandError> {
+/// Fields from which on the names are in a set. Real requests have fewer.
+const SEARCHED_FIELDS_MAX: usize = 100;
+
+impl<'a> SeenNames<'a> {
+    fn is_new(&mut self, body: &'a RawDocument, at: usize, name: &'a str) -> Result<Novelty, CommandError> {
+        if at >= SEARCHED_FIELDS_MAX {
+            if self.many.is_empty() {
+                self.many =
+                    body.iter().take(at).map(|field| Ok(field?.0)).collect::<Result<_, CommandError>>()?;
+            }
+            return Ok(if self.many.insert(name) { Novelty::New } else { Novelty::Repeated });
+        }
         let bytes = name.as_bytes();
         let (first, last) = (bytes.first().copied().unwrap_or(0), bytes.last().copied().unwrap_or(0));
         let place = (usize::from(first) * 7 + usize::from(last) * 13 + bytes.len()) % 64;

@@ -309,18 +309,21 @@ impl Commands {
     }
 
     /// Closes cursors, as OP_KILL_CURSORS asks. Those that do not exist are left out without a
-    /// word, and so are those that the client may not kill.
+    /// word, and so are those that the client may not kill. The rights of a login that is not renewed yet may
+    /// have ended, so that it kills the cursors of its own user only.
     pub fn kill_cursors(&self, connection: &ConnectionState, cursors: impl Iterator<Item = i64>) {
+        let access = &self.shared.access;
         let login = connection.login();
+        let rights = login.filter(|login| login.generation == access.generation());
         for id in cursors {
-            let is_allowed = !self.shared.access.is_on()
-                || self
-                    .shared
-                    .cursors
-                    .facts(id)
-                    .zip(login)
-                    .is_some_and(|(facts, login)| facts.is_killable_by(&login.user, &login.authority));
-            if is_allowed {
+            let is_allowed = || {
+                let (Some(login), Some(facts)) = (login, self.shared.cursors.facts(id)) else { return false };
+                match rights {
+                    Some(rights) => facts.is_killable_by(&rights.user, &rights.authority),
+                    None => facts.is_of(&login.user),
+                }
+            };
+            if !access.is_on() || is_allowed() {
                 self.shared.cursors.kill(id);
             }
         }

@@ -39,7 +39,7 @@
 //! Between the modules of this folder; `cargo xtask layers` refuses any other.
 //!
 //! ```arrows
-//! audit -> operations
+//! audit -> accounts, operations
 //! rights -> operations
 //! connection -> audit
 //! shared_state -> audit

@@ -451,6 +451,20 @@ mod tests {
     }
 
     #[test]
+    fn a_field_that_stands_twice_among_very_many_is_refused_without_a_search_for_each() {
+        let numbers = (0..500_000).chain([499_000]).map(|number| format!("{number:06}"));
+        let mut bytes = Vec::new();
+        let mut writer = pando_document::DocumentWriter::begin(&mut bytes);
+        writer.append_str("find", "c");
+        writer.append_str("$db", "d");
+        numbers.for_each(|name| writer.append(&name, RawValue::Null));
+        writer.finish();
+        let body = RawDocumentBuf::from_vec(bytes).unwrap();
+        let generic = GenericArguments::read(&Request::of(&body), SessionOwner::NOBODY).unwrap();
+        assert_eq!(code_of(generic.check("find", "c", &find("find").unwrap().generic)), 40_413);
+    }
+
+    #[test]
     fn a_command_takes_the_concerns_that_its_row_says() {
         let with = |name: &str, value: Document| doc! { "x": 1, "$db": "d", name: value };
         assert!(checked(&with("readConcern", doc! { "level": "majority" }), "find").is_ok());

@@ -11,7 +11,8 @@
 //!
 //! # Invariants
 //! - The check reads every field of a name, not the first one only. So a request that names a field twice is
-//!   never judged by the harmless one.
+//!   never judged by the harmless one. A document within it that names its user, role or collection twice is
+//!   refused ([`check_named_once`](crate::arguments::check_named_once)).
 //! - A body that the check cannot read is left to its command, which refuses it: the check then needs the
 //!   rights of the parts that it could read.
 //! - A view is judged by its own name. The rights on the collection below are needed to define it.

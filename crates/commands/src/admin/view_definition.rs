@@ -154,13 +154,13 @@ fn add_references(stages: &RawArray, found: &mut Vec<String>) -> Result<(), Comm
         match field? {
             ("$unionWith", RawValue::String(name)) => found.push(name.to_owned()),
             ("$lookup" | "$graphLookup" | "$unionWith", RawValue::Document(argument)) => {
-                for name in ["from", "coll"] {
-                    if let Some(RawValue::String(name)) = argument.get(name)? {
-                        found.push(name.to_owned());
+                // Also of a field that stands twice: the stage goes by the last one.
+                for option in argument.iter() {
+                    match option? {
+                        ("from" | "coll", RawValue::String(name)) => found.push(name.to_owned()),
+                        ("pipeline", RawValue::Array(inner)) => add_references(inner, found)?,
+                        _ => {}
                     }
-                }
-                if let Some(RawValue::Array(inner)) = argument.get("pipeline")? {
-                    add_references(inner, found)?;
                 }
             }
             ("$facet", RawValue::Document(parts)) => {

@@ -3,6 +3,7 @@
 use pando_document::{Document, RawDocument, RawValue, Value, doc};
 
 use super::AuditEvent;
+use crate::accounts::store;
 use crate::operations::without_keys;
 use crate::{ErrorCode, Request};
 
@@ -23,6 +24,8 @@ enum Shape {
     Named(&'static str, &'static [&'static str]),
     /// The database alone.
     OfDatabase,
+    /// An event for each collection of users and roles that takes over documents of another one.
+    TakenOver,
     /// The fields of the command.
     Fields,
     /// No parameters.
@@ -33,7 +36,7 @@ const USER_FIELDS: &[&str] = &["customData", "roles", "authenticationRestriction
 const ROLE_FIELDS: &[&str] = &["roles", "privileges", "authenticationRestrictions"];
 
 /// Commands, their events, and the parameters.
-const EVENTS: [(&str, &str, Shape); 30] = [
+const EVENTS: [(&str, &str, Shape); 31] = [
     ("create", "createCollection", Shape::Collection),
     ("createIndexes", "createIndex", Shape::Indexes),
     ("drop", "dropCollection", Shape::Collection),
@@ -57,6 +60,7 @@ const EVENTS: [(&str, &str, Shape); 30] = [
     ("revokeRolesFromRole", "revokeRolesFromRole", Shape::Named("role", &["roles"])),
     ("grantPrivilegesToRole", "grantPrivilegesToRole", Shape::Named("role", &["privileges"])),
     ("revokePrivilegesFromRole", "revokePrivilegesFromRole", Shape::Named("role", &["privileges"])),
+    ("_mergeAuthzCollections", "directAuthMutation", Shape::TakenOver),
     ("logout", "logout", Shape::None),
     ("shutdown", "shutdown", Shape::None),
     ("setParameter", "setParameter", Shape::Fields),
@@ -97,10 +101,20 @@ pub(super) fn of_request(request: &Request<'_>, result: i32) -> Vec<AuditEvent> 
             vec![param]
         }
         Shape::OfDatabase => vec![doc! { "db": database }],
+        Shape::TakenOver => taken_over(name, body),
         Shape::Fields => vec![fields(body)],
         Shape::None => vec![Document::new()],
     };
     params.into_iter().map(|param| AuditEvent { kind, param, result }).collect()
+}
+
+/// The collections that take documents over, by the fields that name the sources.
+fn taken_over(command: &str, body: &RawDocument) -> Vec<Document> {
+    let targets = [("tempUsersCollection", store::USERS), ("tempRolesCollection", store::ROLES)];
+    let named = targets.into_iter().filter(|(field, _)| !text(body, field).is_empty());
+    named
+        .map(|(_, target)| doc! { "ns": format!("{}.{target}", store::DATABASE), "operation": command })
+        .collect()
 }
 
 /// The event of a request that its client has no right to.

@@ -20,7 +20,7 @@ use super::statement_parts::{array_of_documents, check_stages, checked_hint, che
 use super::update::update_batch;
 use super::update_statement::{Counted, Reach, UpdateParts, Upsert};
 use super::write_reply::{FailedWrite, Order, write_retried};
-use crate::arguments::{Argument, Arguments, missing};
+use crate::arguments::{Argument, Arguments, check_named_once, missing};
 use crate::collation::CollationChoice;
 use crate::context::Context;
 use crate::cursor_reply::{self, ListSource, NewCursor, cursor_batch_size};
@@ -121,6 +121,7 @@ fn read_options(body: &RawDocument) -> Result<Options<'_>, CommandError> {
 }
 
 fn read_namespace(entry: &RawDocument) -> Result<Namespace, CommandError> {
+    check_named_once("bulkWrite.nsInfo", entry, &["ns"])?;
     let mut namespace = None;
     for argument in Arguments::inside("bulkWrite.nsInfo", entry) {
         let argument = argument?;

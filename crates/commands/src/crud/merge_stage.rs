@@ -21,6 +21,7 @@ use pando_query::expression::{Expression, FieldPath, ParseScope};
 
 pub(super) use self::writer::MergeWriter;
 use super::write_stage::{not_string, target};
+use crate::arguments::check_named_once;
 use crate::context::Context;
 use crate::{CommandError, ErrorCode};
 
@@ -185,6 +186,7 @@ struct Fields<'o> {
 
 impl<'o> Fields<'o> {
     fn read(database: &str, options: &'o RawDocument) -> Result<Fields<'o>, CommandError> {
+        check_named_once("$merge", options, &["into", "on", "whenMatched", "whenNotMatched", "let"])?;
         let mut fields = Fields::default();
         for option in options.iter() {
             match option? {
@@ -232,6 +234,7 @@ fn parse_into(database: &str, value: RawValue<'_>) -> Result<Namespace, CommandE
             ));
         }
     };
+    check_named_once("into", options, &["db", "coll"])?;
     let (mut own, mut collection) = (database, "");
     for option in options.iter() {
         match option? {

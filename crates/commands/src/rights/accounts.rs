@@ -7,6 +7,7 @@ use pando_access::{Action, Privilege, Resource, Target};
 use pando_document::{RawArray, RawDocument, RawValue};
 
 use super::{Claim, Denial};
+use crate::arguments::check_name_once;
 
 /// `createUser`.
 pub(crate) fn create_user(claim: &Claim<'_>) -> Result<(), Denial> {
@@ -22,7 +23,7 @@ pub(crate) fn create_user(claim: &Claim<'_>) -> Result<(), Denial> {
 }
 
 /// `updateUser`. A user may have the right to change the own password and the own data. New roles take the
-/// earlier ones away, which may be of any database.
+/// earlier ones away, which may be of any database. Fewer mechanisms take keys of the password away.
 pub(crate) fn update_user(claim: &Claim<'_>) -> Result<(), Denial> {
     let is_own =
         claim.user.is_some_and(|user| user.name == claim.collection() && user.database == claim.database);
@@ -32,7 +33,7 @@ pub(crate) fn update_user(claim: &Claim<'_>) -> Result<(), Denial> {
     };
     for field in claim.fields() {
         match field? {
-            ("pwd", _) => need(Action::ChangePassword, Action::ChangeOwnPassword)?,
+            ("pwd" | "mechanisms", _) => need(Action::ChangePassword, Action::ChangeOwnPassword)?,
             ("customData", _) => need(Action::ChangeCustomData, Action::ChangeOwnCustomData)?,
             ("roles", roles) => {
                 claim.need(Action::RevokeRole, Target::Normal)?;
@@ -171,8 +172,9 @@ fn need_roles(claim: &Claim<'_>, roles: &RawArray, action: Action) -> Result<(),
     Ok(())
 }
 
-/// The database that a document names; that of the request where it names none.
+/// The database that the document of a role names; that of the request where it names none.
 fn database_of<'v>(claim: &Claim<'v>, document: &'v RawDocument) -> Result<&'v str, Denial> {
+    check_name_once("RoleName", document, &["role", "db"])?;
     let mut database = claim.database;
     for field in document.iter() {
         if let ("db", RawValue::String(name)) = field? {
@@ -217,6 +219,8 @@ fn for_each_named(
     let one = |value: RawValue<'_>, need: &mut dyn FnMut(Named<'_>) -> Result<(), Denial>| match value {
         RawValue::String(name) => need(Named::Of { name, database: claim.database }),
         RawValue::Document(document) => {
+            let owner = if field == "user" { "UserName" } else { "RoleName" };
+            check_name_once(owner, document, &[field, "db", "forAllDBs"])?;
             let mut name = None;
             for part in document.iter() {
                 match part? {

@@ -5,6 +5,7 @@ use pando_document::{RawArray, RawValue};
 
 use super::pipelines::need_view;
 use super::{Claim, Denial};
+use crate::{CommandError, ErrorCode};
 
 /// The view that a `create` or a `collMod` defines.
 struct DefinedView<'a> {
@@ -12,7 +13,10 @@ struct DefinedView<'a> {
     stages: Option<&'a RawArray>,
 }
 
-fn defined_view<'a>(claim: &Claim<'a>) -> Result<Option<DefinedView<'a>>, Denial> {
+/// The two parts of the definition of a view, as far as a command has them.
+type ViewParts<'a> = (Option<&'a str>, Option<&'a RawArray>);
+
+fn view_parts<'a>(claim: &Claim<'a>) -> Result<ViewParts<'a>, Denial> {
     let (mut on, mut stages) = (None, None);
     for field in claim.fields() {
         match field? {
@@ -21,7 +25,7 @@ fn defined_view<'a>(claim: &Claim<'a>) -> Result<Option<DefinedView<'a>>, Denial
             _ => {}
         }
     }
-    Ok(on.map(|on| DefinedView { on, stages }))
+    Ok((on, stages))
 }
 
 /// A client that may read a view has to be allowed to read all that it shows. One that may not read it may
@@ -37,7 +41,8 @@ fn need_definition(claim: &Claim<'_>, view: &DefinedView<'_>) -> Result<(), Deni
 /// `create`. The right to insert is enough for a plain collection, because an insert would create it, too.
 pub(crate) fn create(claim: &Claim<'_>) -> Result<(), Denial> {
     let collection = claim.collection();
-    let view = defined_view(claim)?;
+    let (on, stages) = view_parts(claim)?;
+    let view = on.map(|on| DefinedView { on, stages });
     let may_create = claim.need_on(Action::CreateCollection, collection);
     match &view {
         Some(view) => {
@@ -52,12 +57,17 @@ pub(crate) fn create(claim: &Claim<'_>) -> Result<(), Denial> {
     Ok(())
 }
 
-/// `collMod`.
+/// `collMod`. It changes a view as a whole only: the rights on a part that it does not name could not be
+/// told here.
 pub(crate) fn change_collection(claim: &Claim<'_>) -> Result<(), Denial> {
     claim.need_on(Action::CollMod, claim.collection())?;
-    match defined_view(claim)? {
-        Some(view) => need_definition(claim, &view),
-        None => Ok(()),
+    match view_parts(claim)? {
+        (Some(on), stages @ Some(_)) => need_definition(claim, &DefinedView { on, stages }),
+        (None, None) => Ok(()),
+        (Some(_), None) | (None, Some(_)) => Err(Denial::Malformed(CommandError::failed(
+            ErrorCode::InvalidOptions,
+            "Must specify both 'viewOn' and 'pipeline' when modifying a view and auth is enabled",
+        ))),
     }
 }
 

@@ -8,6 +8,7 @@ use pando_access::{Action, Target};
 use pando_document::{RawArray, RawDocument, RawValue};
 
 use super::{Claim, Denial};
+use crate::arguments::check_named_once;
 
 /// The collection in the place of none.
 const COLLECTIONLESS: &str = "$cmd.aggregate";
@@ -186,6 +187,7 @@ fn need_foreign(
 
 /// `$merge`: inserts, updates, or both, as its two modes say.
 fn need_merge(claim: &Claim<'_>, options: &RawDocument) -> Result<(), Denial> {
+    check_named_once("$merge", options, &["into", "whenMatched", "whenNotMatched"])?;
     let (mut updates, mut inserts) = (true, true);
     for field in options.iter() {
         match field? {
@@ -194,7 +196,7 @@ fn need_merge(claim: &Claim<'_>, options: &RawDocument) -> Result<(), Denial> {
             _ => {}
         }
     }
-    // No such pair of modes is carried out, and neither is one that names a mode twice.
+    // No such pair of modes is carried out.
     if !updates && !inserts {
         (updates, inserts) = (true, true);
     }
@@ -224,11 +226,13 @@ fn need_write(claim: &Claim<'_>, place: RawValue<'_>, actions: &[Action]) -> Res
     claim.need_bypass(database, collection)
 }
 
-/// The database and the collection of `{db, coll}`.
+/// The database and the collection of `{db, coll}`. An empty database is that of the request, as `$merge` has it.
 fn place_of<'v>(claim: &Claim<'v>, place: &'v RawDocument) -> Result<(&'v str, &'v str), Denial> {
+    check_named_once("into", place, &["db", "coll"])?;
     let (mut database, mut collection) = (claim.database, "");
     for field in place.iter() {
         match field? {
+            ("db", RawValue::String("")) => {}
             ("db", RawValue::String(name)) => database = name,
             ("coll", RawValue::String(name)) => collection = name,
             _ => {}

@@ -4,17 +4,16 @@
 use std::collections::BTreeSet;
 
 use pando_access::{Action, ActionSet, Authority, Privilege, Resource};
-use pando_document::{Document, Value, doc};
+use pando_document::{Document, DocumentWriter, RawDocument, RawDocumentBuf, Value, doc};
 
-use super::{Access, Claim, Denial, not_authorized};
+use super::{Claim, Denial, not_authorized};
 use crate::{CommandError, Request, registry};
 
-/// Whether a client with these actions on the database `d` may make a request.
-fn may(actions: &[Action], command: &Document) -> bool {
+/// The judgement of a request of a client with these actions on the database `d`.
+fn judge(actions: &[Action], body: &RawDocument) -> Result<(), Denial> {
     let own = Privilege { resource: Resource::Database("d".to_owned()), actions: ActionSet::of(actions) };
     let authority = Authority::new(&[own].into_iter().collect());
-    let (body, roles) = (command.to_raw(), BTreeSet::new());
-    let request = Request::of(&body);
+    let (request, roles) = (Request::of(body), BTreeSet::new());
     let access_of = |name: &str| registry::find(name).map(|row| row.access);
     let claim = Claim {
         user: None,
@@ -25,7 +24,12 @@ fn may(actions: &[Action], command: &Document) -> bool {
         access_of,
     };
     let (name, _) = request.command().unwrap();
-    match claim.check(registry::find(name).expect("a command").access) {
+    claim.check(registry::find(name).expect("a command").access)
+}
+
+/// Whether a client with these actions on the database `d` may make a request.
+fn may(actions: &[Action], command: &Document) -> bool {
+    match judge(actions, &command.to_raw()) {
         Ok(()) => true,
         Err(Denial::Rights) => false,
         Err(Denial::Malformed(error)) => panic!("{command:?}: {error:?}"),
@@ -65,38 +69,75 @@ fn a_stage_needs_its_rights_wherever_it_stands() {
     assert!(!may(&[Action::AnyAction], &aggregate(doc! { "$currentOp": { "allUsers": true } })));
 }
 
+/// A document of these fields, of which a name may stand several times.
+fn fields(fields: &[(&str, &str)]) -> RawDocumentBuf {
+    let mut bytes = Vec::new();
+    let mut out = DocumentWriter::begin(&mut bytes);
+    fields.iter().for_each(|(name, value)| out.append_str(name, value));
+    out.finish();
+    RawDocumentBuf::from_vec(bytes).unwrap()
+}
+
+/// A command with one document in a list.
+fn with_listed(command: (&str, &str), list: &str, document: &RawDocument) -> RawDocumentBuf {
+    let mut bytes = Vec::new();
+    let mut out = DocumentWriter::begin(&mut bytes);
+    out.append_str(command.0, command.1);
+    let mut listed = out.array(list);
+    listed.push_document(document);
+    listed.finish();
+    out.finish();
+    RawDocumentBuf::from_vec(bytes).unwrap()
+}
+
+/// A document with one document within it.
+fn around(name: &str, document: &RawDocument) -> RawDocumentBuf {
+    let mut bytes = Vec::new();
+    let mut out = DocumentWriter::begin(&mut bytes);
+    out.append_raw_document(name, document);
+    out.finish();
+    RawDocumentBuf::from_vec(bytes).unwrap()
+}
+
 #[test]
 fn a_field_that_stands_twice_is_judged_by_both() {
-    let mut bytes = Vec::new();
-    let mut out = pando_document::DocumentWriter::begin(&mut bytes);
-    let mut options = out.document("$lookup");
-    options.append_str("from", "c");
-    options.append_str("from", "system.profile");
-    options.finish();
-    out.finish();
-    let stage = pando_document::RawDocumentBuf::from_vec(bytes).unwrap();
-    let mut body = Vec::new();
-    let mut out = pando_document::DocumentWriter::begin(&mut body);
-    out.append_str("aggregate", "c");
-    let mut stages = out.array("pipeline");
-    stages.push_document(&stage);
-    stages.finish();
-    out.finish();
-    let body = pando_document::RawDocumentBuf::from_vec(body).unwrap();
-    let own =
-        Privilege { resource: Resource::Database("d".to_owned()), actions: ActionSet::of(&[Action::Find]) };
-    let authority = Authority::new(&[own].into_iter().collect());
-    let (request, roles) = (Request::of(&body), BTreeSet::new());
-    let access_of = |_: &str| None;
-    let claim = Claim {
-        user: None,
-        roles: &roles,
-        authority: &authority,
-        database: "d",
-        request: &request,
-        access_of,
+    let stage = around("$lookup", &fields(&[("from", "c"), ("from", "system.profile")]));
+    let request = with_listed(("aggregate", "c"), "pipeline", &stage);
+    assert!(matches!(judge(&[Action::Find], &request), Err(Denial::Rights)));
+}
+
+#[test]
+fn a_name_that_stands_twice_within_a_part_of_a_request_is_refused() {
+    let is_refused = |request: RawDocumentBuf| match judge(&[Action::AnyAction], &request) {
+        Err(Denial::Malformed(CommandError::Failed(failure))) => matches!(failure.code.code(), 2 | 40_413),
+        _ => false,
     };
-    assert!(matches!(claim.check(Access::Request(super::aggregate)), Err(Denial::Rights)));
+    for role in [
+        fields(&[("role", "root"), ("db", "admin"), ("db", "d")]),
+        fields(&[("role", "read"), ("db", "d"), ("role", "root")]),
+    ] {
+        for command in ["grantRolesToUser", "revokeRolesFromUser", "grantRolesToRole", "createUser"] {
+            assert!(is_refused(with_listed((command, "x"), "roles", &role)), "{command}");
+        }
+        assert!(is_refused(around("rolesInfo", &role)));
+    }
+    for user in [&[("user", "x"), ("db", "d"), ("user", "y")][..], &[("db", "d"), ("user", "x"), ("db", "e")]]
+    {
+        assert!(is_refused(around("usersInfo", &fields(user))));
+    }
+    let merge =
+        |options: &RawDocument| with_listed(("aggregate", "c"), "pipeline", &around("$merge", options));
+    for options in [
+        fields(&[("into", "c"), ("whenMatched", "fail"), ("whenMatched", "replace")]),
+        fields(&[("into", "c"), ("whenNotMatched", "discard"), ("whenNotMatched", "insert")]),
+        fields(&[("into", "c"), ("into", "x")]),
+        around("into", &fields(&[("db", "e"), ("coll", "c"), ("db", "")])),
+        around("into", &fields(&[("coll", "x"), ("coll", "c")])),
+    ] {
+        assert!(is_refused(merge(&options)), "{options:?}");
+    }
+    let namespace = fields(&[("ns", "d.c"), ("ns", "admin.system.users")]);
+    assert!(is_refused(with_listed(("bulkWrite", "1"), "nsInfo", &namespace)));
 }
 
 #[test]
@@ -136,6 +177,24 @@ fn a_view_needs_the_rights_below_where_its_maker_may_read_it() {
     assert!(!may(&[Action::CreateCollection], &doc! { "create": "c", "capped": true }));
     let shown = doc! { "collMod": "v", "viewOn": "c", "pipeline": [{ "$unionWith": "system.profile" }] };
     assert!(!may(&[Action::CollMod, Action::Find], &shown) && may(&[Action::CollMod], &shown));
+    // What the view shows cannot be told of a part.
+    for part in [
+        doc! { "collMod": "v", "pipeline": [{ "$unionWith": "system.profile" }] },
+        doc! { "collMod": "v", "viewOn": "c" },
+        doc! { "collMod": "v", "viewOn": null, "pipeline": [] },
+    ] {
+        let judged = judge(&[Action::CollMod, Action::Find], &part.to_raw());
+        assert!(matches!(judged, Err(Denial::Malformed(_))), "{part:?}");
+    }
+}
+
+#[test]
+fn keys_of_a_password_are_taken_by_those_who_may_change_it() {
+    for change in
+        [doc! { "updateUser": "x", "mechanisms": ["SCRAM-SHA-1"] }, doc! { "updateUser": "x", "pwd": "p" }]
+    {
+        assert!(may(&[Action::ChangePassword], &change) && !may(&[Action::ChangeCustomData], &change));
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use pando_access::{Action, Target};
 use pando_document::{RawDocument, RawValue};
 
 use super::{Claim, Denial, has_true_field};
+use crate::arguments::check_named_once;
 
 /// `insert`.
 pub(crate) fn insert(claim: &Claim<'_>) -> Result<(), Denial> {
@@ -58,6 +59,7 @@ pub(crate) fn bulk_write(claim: &Claim<'_>) -> Result<(), Denial> {
     let namespaces = claim.request.documents_beside("bulkWrite", "nsInfo", &parts)?.unwrap_or_default();
     let mut places = Vec::with_capacity(namespaces.len());
     for namespace in namespaces {
+        check_named_once("bulkWrite.nsInfo", namespace, &["ns"])?;
         let Some(full_name) = namespace.get("ns")?.and_then(|name| name.as_str()) else { return Ok(()) };
         places.push(full_name.split_once('.').unwrap_or((full_name, "")));
     }

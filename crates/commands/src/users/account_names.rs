@@ -5,7 +5,7 @@ use pando_catalog::Catalog;
 use pando_document::{Document, RawArray, RawDocument, RawValue, Value, doc};
 
 use crate::accounts::store;
-use crate::arguments::{Argument, missing};
+use crate::arguments::{Argument, check_name_once, missing};
 use crate::{CommandError, ErrorCode, Request};
 
 /// The name that is the value of a command itself.
@@ -53,6 +53,7 @@ pub(super) fn read_one(value: RawValue<'_>, database: &str, other: &str) -> Resu
 
 /// A part of a name that is a document; `owner` is what MongoDB's messages call it.
 pub(super) fn part<'d>(document: &'d RawDocument, owner: &str, field: &str) -> Result<&'d str, CommandError> {
+    check_name_once(owner, document, &[field])?;
     let sentence = match document.get(field)? {
         Some(RawValue::String(text)) => return Ok(text),
         None => format!("{owner} must contain a field named: {field}"),

@@ -16,6 +16,9 @@ use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
 
+/// The most bytes of a reply.
+const REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 /// The users that a request asks for.
 enum Asked {
     OfDatabase,
@@ -179,7 +182,7 @@ fn with_details(
     names: &[UserName],
     shown: &Shown<'_>,
 ) -> Result<Vec<RawDocumentBuf>, CommandError> {
-    let mut found = Vec::new();
+    let (mut found, mut bytes) = (Vec::new(), 0);
     for name in names {
         context.check()?;
         let Some(stored) = store::document(context.catalog(), USERS, &UserRecord::key(name))? else {
@@ -209,7 +212,15 @@ fn with_details(
         user.push("inheritedRoles", roles_value(&inherited));
         user.push("inheritedPrivileges", privileges_value(&resolved.granted.privileges)?);
         user.push("inheritedAuthenticationRestrictions", Value::Array(resolved.shown_restrictions()));
-        found.push(user.to_raw());
+        let user = user.to_raw();
+        // A request may name one user very often.
+        bytes += user.as_bytes().len();
+        if bytes > REPLY_BYTES_MAX {
+            let sentence =
+                format!("the users with their details take more than {REPLY_BYTES_MAX} bytes; ask for fewer");
+            return Err(CommandError::failed(ErrorCode::BsonObjectTooLarge, sentence));
+        }
+        found.push(user);
     }
     Ok(found)
 }
