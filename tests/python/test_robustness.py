@@ -171,6 +171,40 @@ def test_a_port_in_use_is_refused(tmp_path):
     assert "127.0.0.1" in said
 
 
+def open_to_others(folder):
+    """The files and folders that others than their owner could reach."""
+    found = [folder, *folder.rglob("*")]
+    return [str(path) for path in found if path.lstat().st_mode & 0o077 and not path.is_symlink()]
+
+
+def test_files_are_for_their_user_only_whatever_the_umask(tmp_path):
+    freely = ["sh", "-c", 'umask 0; exec "$@"', "sh", PANDO]
+    server = Server(tmp_path / "data", "--audit-destination", "file", "--unix-socket", str(tmp_path / "s.sock"))
+    server.program = freely
+    server.start()
+    with server.client() as client:
+        client.d.c.insert_many({"_id": number, "text": "x" * 1000} for number in range(3000))
+        client.admin.command("pandoBackup", 1, to=str(tmp_path / "backup"))
+        client.admin.command("logRotate", "audit")
+        made = ["data", "backup", "s.sock"]
+        assert [open_to_others(tmp_path / name) for name in made] == [[], [], []]
+    assert server.stop() == 0
+
+    def tool(*arguments, given=""):
+        ended = subprocess.run([*freely, *map(str, arguments)], input=given, capture_output=True, text=True, timeout=120)
+        assert ended.returncode == 0, ended.stderr
+
+    (tmp_path / "lines.json").write_text('{"_id": 1}\n')
+    tool("user", "add", "ada", "--data", tmp_path / "users", given="secret\n")
+    tool("import", tmp_path / "lines.json", "--data", tmp_path / "imported", "--db", "d", "--collection", "c")
+    tool("restore", tmp_path / "backup", "--to", tmp_path / "restored")
+    tool("copy", "--from", tmp_path / "data", "--to", tmp_path / "copied")
+    tool("backup", "--data", tmp_path / "data", "--to", tmp_path / "backup2")
+    tool("export", "--data", tmp_path / "data", "--db", "d", "--collection", "c", "--out", tmp_path / "exported.json")
+    made = ["data", "users", "imported", "restored", "copied", "backup2", "exported.json"]
+    assert {name: open_to_others(tmp_path / name) for name in made} == {name: [] for name in made}
+
+
 def test_an_unknown_setting_is_named(tmp_path):
     config = tmp_path / "pando.toml"
     config.write_text("lisen = '127.0.0.1:1'\n")

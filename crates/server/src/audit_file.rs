@@ -3,11 +3,14 @@
 //! # Chain
 //! With a chain each line ends in `"chain"`: the SHA-256 of the chain of the line before and of the line
 //! without its own. A line that is changed, left out or moved breaks it ([`verify`]). The first line of a
-//! file that follows another one continues the chain of that one. Lines that are cut off at the end are seen
-//! only by those who know the last chain, which [`verify`] tells.
+//! file that follows another one continues the chain of that one, also after a restart. Lines that are cut
+//! off at the end are seen only by those who know the last chain, which [`verify`] tells.
+//!
+//! A line whose write broke off, for lack of room or by a crash, stays as it is. The next one begins a new
+//! line, so that it can be read.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -46,16 +49,23 @@ struct State {
     file: File,
     /// The chain of the last line.
     last: String,
+    end: End,
+}
+
+/// The end of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// That of a line, or there is none.
+    Line,
+    /// A part of a line.
+    Torn,
 }
 
 impl AuditFile {
     /// Opens a file to append to it; makes it if it is missing. A chain goes on where it ended.
     pub(crate) fn open(path: &Path, chaining: Chaining) -> io::Result<AuditFile> {
-        let last = match File::open(path) {
-            Ok(file) if chaining == Chaining::On => last_chain(file)?,
-            _ => String::new(),
-        };
-        let state = State { file: open_to_append(path)?, last };
+        let last = if chaining == Chaining::On { last_chain(path)? } else { String::new() };
+        let state = State { file: open_to_append(path)?, last, end: end_of(path)? };
         Ok(AuditFile { path: path.to_owned(), chaining, state: Mutex::new(state) })
     }
 }
@@ -92,8 +102,13 @@ impl AuditLog for AuditFile {
             state.last = chain;
         }
         whole.push('\n');
+        if state.end == End::Torn {
+            whole.insert(0, '\n');
+        }
         // One write, so that no other process comes between the parts of a line.
-        if let Err(error) = state.file.write_all(whole.as_bytes()) {
+        let written = state.file.write_all(whole.as_bytes());
+        state.end = if written.is_ok() { End::Line } else { end_of(&self.path).unwrap_or(End::Torn) };
+        if let Err(error) = written {
             error!(
                 "an event of the audit trail is lost: cannot write to {} ({error}); make room or mend the disk, and compare with \
                  the log of this time",
@@ -108,6 +123,7 @@ impl AuditLog for AuditFile {
         let kept = self.free_name().map_err(failed)?;
         std::fs::rename(&self.path, &kept).map_err(failed)?;
         state.file = open_to_append(&self.path).map_err(failed)?;
+        state.end = End::Line;
         Ok(())
     }
 }
@@ -131,14 +147,58 @@ fn chain_of(previous: &str, line: &str) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn last_chain(file: File) -> io::Result<String> {
+/// The last chain of a file; that of the file before it where it has none yet.
+fn last_chain(path: &Path) -> io::Result<String> {
+    let mut last = last_chain_within(path)?;
+    if last.is_empty()
+        && let Some(before) = file_before(path)?
+    {
+        last = last_chain_within(&before)?;
+    }
+    Ok(last)
+}
+
+fn last_chain_within(path: &Path) -> io::Result<String> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+        opened => opened?,
+    };
     let mut last = String::new();
-    for line in BufReader::new(file).lines() {
-        if let Some((_, chain)) = unchained(&line?) {
+    for line in BufReader::new(file).split(b'\n') {
+        if let Some((_, chain)) = std::str::from_utf8(&line?).ok().and_then(unchained) {
             chain.clone_into(&mut last);
         }
     }
     Ok(last)
+}
+
+/// The file that the last rotation has left behind, if it is still there.
+fn file_before(path: &Path) -> io::Result<Option<PathBuf>> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+        return Ok(None);
+    };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let mut newest = None;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?.file_name();
+        let time = entry
+            .to_str()
+            .and_then(|entry| entry.strip_prefix(name)?.strip_prefix('.')?.parse::<u128>().ok());
+        newest = newest.max(time);
+    }
+    Ok(newest.map(|time| folder.join(format!("{name}.{time}"))))
+}
+
+/// Whether the last line of a file is whole. Pipes and devices cannot tell.
+fn end_of(path: &Path) -> io::Result<End> {
+    let facts = std::fs::metadata(path)?;
+    if !facts.is_file() || facts.len() == 0 {
+        return Ok(End::Line);
+    }
+    let (mut file, mut last) = (File::open(path)?, [0]);
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(if last == *b"\n" { End::Line } else { End::Torn })
 }
 
 /// A sound file.
@@ -161,7 +221,7 @@ pub enum AuditFault {
         source: io::Error,
     },
     /// A line has no chain.
-    #[error("line {line} of {} has no chain; the file was written without --audit-chain, or changed there", path.display())]
+    #[error("line {line} of {} has no chain; the file was written without --audit-chain, or changed there, or the write of the line broke off", path.display())]
     NoChain {
         /// The file.
         path: PathBuf,
@@ -188,11 +248,12 @@ pub(crate) fn verify(path: &Path, previous: Option<&str>) -> Result<Verified, Au
     let failed = |source| AuditFault::Read { path: path.to_owned(), source };
     let mut last = previous.unwrap_or_default().to_owned();
     let mut lines = 0;
-    for line in BufReader::new(File::open(path).map_err(failed)?).lines() {
-        let text = line.map_err(failed)?;
+    for line in BufReader::new(File::open(path).map_err(failed)?).split(b'\n') {
+        let line = line.map_err(failed)?;
         lines += 1;
+        let chained = std::str::from_utf8(&line).ok().and_then(unchained);
         let (bare, chain) =
-            unchained(&text).ok_or_else(|| AuditFault::NoChain { path: path.to_owned(), line: lines })?;
+            chained.ok_or_else(|| AuditFault::NoChain { path: path.to_owned(), line: lines })?;
         if chain_of(&last, &bare) != chain {
             return Err(AuditFault::Broken { path: path.to_owned(), line: lines });
         }
@@ -235,6 +296,40 @@ mod tests {
             std::fs::write(&path, changed).unwrap();
             let told = verify(&path, None).unwrap_err().to_string();
             assert!(told.starts_with(&format!("line {line} ")), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_broke_off_spoils_no_other_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.json");
+        AuditFile::open(&path, Chaining::On).unwrap().append("{\"a\":1}");
+        let sound = verify(&path, None).unwrap();
+        let mut file = open_to_append(&path).unwrap();
+        file.write_all(b"{\"a\":2,\"b\":\"\xff").unwrap();
+        AuditFile::open(&path, Chaining::On).unwrap().append("{\"a\":3}");
+        let bytes = std::fs::read(&path).unwrap();
+        let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+        assert_eq!(lines.len(), 4);
+        assert!(lines[2].starts_with(b"{\"a\":3,"));
+        // The torn line is told, and without it the others are one chain.
+        assert!(verify(&path, None).is_err());
+        std::fs::write(&path, [lines[0], lines[2], b""].join(&b'\n')).unwrap();
+        assert_eq!(verify(&path, None).unwrap().lines, 2);
+        assert_ne!(verify(&path, None).unwrap().last, sound.last);
+    }
+
+    #[test]
+    fn a_new_file_without_a_line_continues_the_chain_of_the_old_one_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.json");
+        let mut last = String::new();
+        for number in 0..3 {
+            let file = AuditFile::open(&path, Chaining::On).unwrap();
+            file.append(&format!("{{\"a\":{number}}}"));
+            assert_eq!(verify(&path, Some(&last)).unwrap().lines, 1, "{number}");
+            last = verify(&path, Some(&last)).unwrap().last;
+            file.rotate().unwrap();
         }
     }
 

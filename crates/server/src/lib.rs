@@ -15,13 +15,14 @@
 //! ```arrows
 //! program -> configuration, serve, transfer
 //! serve -> configuration, network
-//! leaves: amounts, audit_file, error_text, version
+//! leaves: amounts, audit_file, error_text, file_modes, version
 //! ```
 
 mod amounts;
 mod audit_file;
 pub mod configuration;
 mod error_text;
+mod file_modes;
 pub mod network;
 pub mod program;
 pub mod serve;

@@ -28,6 +28,7 @@ pub use failure::print_failure;
 use failure::{UsageError, is_folder_in_use};
 
 use crate::configuration::{ConfigurationError, Origin};
+use crate::file_modes::restrict_files;
 use crate::version::version_text;
 
 const EXAMPLES: &str = "Examples:
@@ -41,6 +42,9 @@ const EXAMPLES: &str = "Examples:
       talk to it
 
 Exit codes: 0 done; 1 an error, and the message says what; 2 a wrong command line; 130 interrupted (Ctrl-C).";
+
+/// Subcommands whose output is about the program and has no data of anybody.
+const ABOUT_THE_PROGRAM: [&str; 3] = ["completions", "man", "options"];
 
 /// The exit code for a wrong command line.
 const EXIT_CODE_USAGE: u8 = 2;
@@ -79,6 +83,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    // A store, a backup or an export that a tool makes is as secret as one that the server makes.
+    if matches.subcommand_name().is_some_and(|name| !ABOUT_THE_PROGRAM.contains(&name)) {
+        restrict_files();
+    }
     match matches.subcommand() {
         Some(("serve", matches)) => serve_command::run(matches),
         Some(("import", matches)) => import_command::run(matches),

@@ -247,7 +247,6 @@ type Secrets = (Option<Arc<Certificates>>, Option<Encryption>);
 
 /// Reads the keys and gives up the rights that the server does not need.
 fn restrict_process(configuration: &Configuration) -> Result<Secrets, ServeError> {
-    privileges::restrict_files();
     // Root reads the keys; the folder, its files and its socket are those of the user that it becomes.
     let tls = transport::load_tls(configuration)?;
     let encryption = configuration.encryption.load();

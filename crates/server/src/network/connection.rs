@@ -388,7 +388,7 @@ impl<S: Send + 'static> Connection<S> {
         while matches!(self.phase, Phase::Serving) && self.output.is_empty() && self.repeated.is_none() {
             let end = match frame_length(&bytes[at..]) {
                 Ok(Some(length)) if self.is_too_long(length, thread) => {
-                    thread.refusals.warn(format_args!(
+                    thread.responder.refusals.warn(format_args!(
                         "closing connection {}: a message of {length} bytes, and a client that is not logged in may send \
                          {UNTRUSTED_MESSAGE_BYTES_MAX}; look at its client",
                         self.peer
@@ -400,7 +400,10 @@ impl<S: Send + 'static> Connection<S> {
                 Ok(Some(length)) if at + length <= bytes.len() => at + length,
                 Ok(_) => break,
                 Err(error) => {
-                    warn!("closing connection {}: malformed message ({error})", self.peer);
+                    thread
+                        .responder
+                        .refusals
+                        .warn(format_args!("closing connection {}: malformed message ({error})", self.peer));
                     self.phase = Phase::Closing;
                     at = bytes.len();
                     break;

@@ -176,7 +176,7 @@ impl<H: Handler> IoThread<H> {
                 Patience::Left => self.watch_list.add(slot),
                 Patience::Over(debt) => {
                     let peer = connection.peer().clone();
-                    self.state.refusals.warn(format_args!("closing connection {peer}: {debt}"));
+                    self.state.responder.refusals.warn(format_args!("closing connection {peer}: {debt}"));
                     if connection.lost() == Next::Close {
                         self.close(slot);
                     }

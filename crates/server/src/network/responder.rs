@@ -27,6 +27,7 @@ use tracing::{error, warn};
 use super::connection::UNTRUSTED_MESSAGE_BYTES_MAX;
 use super::error_document::{Refusal, command_name};
 use super::handler::{Handler, LegacyAnswer, WireRequest};
+use super::refusal_log::RefusalLog;
 use super::stream::Peer;
 use crate::error_text::{error_text, panic_text};
 
@@ -157,6 +158,8 @@ pub(crate) struct Responder {
     last_request_id: i32,
     /// The bytes of the message under way.
     traffic: MessageTraffic,
+    /// The log lines of its thread about clients that are refused.
+    pub(crate) refusals: RefusalLog,
 }
 
 impl Responder {
@@ -185,11 +188,11 @@ impl Responder {
             Ok(Message { header, body: Body::Compressed(compressed) }) => {
                 let claimed = usize::try_from(compressed.uncompressed_bytes).unwrap_or(0);
                 if claimed > UNTRUSTED_MESSAGE_BYTES_MAX && !exchange.handler.is_trusted(exchange.session) {
-                    warn!(
+                    self.refusals.warn(format_args!(
                         "closing connection {}: a message of {claimed} bytes under its compression, and a client that is not logged in \
                          may send {UNTRUSTED_MESSAGE_BYTES_MAX}; look at its client",
                         exchange.peer
-                    );
+                    ));
                     return Response::Close;
                 }
                 let mut decompressed = std::mem::take(&mut self.decompressed);
@@ -238,9 +241,9 @@ impl Responder {
             }
             Ok(Body::Reply(_) | Body::Compressed(_)) => {
                 let (peer, code) = (exchange.peer, decoded.header.op_code);
-                warn!(
+                self.refusals.warn(format_args!(
                     "closing connection {peer}: its message is no request (op code {code}); look at its client"
-                );
+                ));
                 Response::Close
             }
             Err(error) => self.refuse(exchange, decoded.frame, response_to, &error),
@@ -272,11 +275,11 @@ impl Responder {
                 }
                 // The client would take a connection that stays open for a success.
                 ReplyKind::Message(_) | ReplyKind::Silent => {
-                    warn!(
+                    self.refusals.warn(format_args!(
                         "closing connection {}: its client uses {name}; upgrade the client's driver, or set \
                          --legacy-protocol on",
                         exchange.peer
-                    );
+                    ));
                     return Response::Close;
                 }
             }
@@ -387,7 +390,7 @@ impl Responder {
         sequel
     }
 
-    /// Answers a malformed frame where that is possible. The log has a line either way.
+    /// Answers a malformed frame where that is possible. The log has a line either way, unless it has many.
     fn refuse<H: Handler>(
         &mut self,
         exchange: &mut Exchange<'_, H>,
@@ -398,7 +401,7 @@ impl Responder {
         let (peer, text) = (exchange.peer, error_text(error));
         match error.recovery() {
             Recovery::Close => {
-                warn!("closing connection {peer}: malformed message ({text})");
+                self.refusals.warn(format_args!("closing connection {peer}: malformed message ({text})"));
                 Response::Close
             }
             Recovery::Answer => {
@@ -409,12 +412,15 @@ impl Responder {
                     Some(OpCode::GetMore) => ReplyKind::LegacyQuery,
                     Some(OpCode::Insert | OpCode::Update | OpCode::Delete | OpCode::KillCursors) => {
                         // There is no reply by which the client would hear of it.
-                        warn!("closing connection {peer}: malformed message ({text})");
+                        self.refusals
+                            .warn(format_args!("closing connection {peer}: malformed message ({text})"));
                         return Response::Close;
                     }
                     _ => reply_kind(MsgFlags::peek(frame)),
                 };
-                warn!("refused a malformed message of connection {peer} ({text}); look at its client");
+                self.refusals.warn(format_args!(
+                    "refused a malformed message of connection {peer} ({text}); look at its client"
+                ));
                 let form = ReplyForm::of_one(response_to, kind);
                 Response::Done(self.reply_with(form, &Refusal::Malformed(error), exchange.out))
             }

@@ -12,7 +12,6 @@ use super::inbox::Inbox;
 use super::permits::Permit;
 use super::pool_request::PoolReply;
 use super::reads::Reads;
-use super::refusal_log::RefusalLog;
 use super::responder::Responder;
 use super::security::Security;
 use super::stream::{Peer, Stream};
@@ -32,8 +31,6 @@ pub(crate) struct ThreadState<H: Handler> {
     pub(crate) received: Vec<u8>,
     /// The records of the last read of a socket with TLS. Without such connections it takes no memory.
     pub(crate) records: Vec<u8>,
-    /// Failed handshakes and refused first bytes, for the log.
-    pub(crate) refusals: RefusalLog,
     /// Replies of the connection that has its turn; empty between two turns.
     pub(crate) out: Vec<u8>,
     pub(crate) buffers: BufferPool,
@@ -55,7 +52,6 @@ impl<H: Handler> ThreadState<H> {
             responder: Responder::default(),
             received: Vec::with_capacity(receive_bytes),
             records: Vec::new(),
-            refusals: RefusalLog::default(),
             out: Vec::new(),
             buffers: BufferPool::default(),
         }

@@ -1,4 +1,4 @@
-//! The rights of the process: root becomes another user, and files are for that user only.
+//! The rights of the process: root becomes another user.
 
 use std::ffi::CString;
 use std::io;
@@ -7,11 +7,6 @@ use tracing::{info, warn};
 
 use super::ServeError;
 use crate::configuration::Configuration;
-
-/// Files and folders that the process makes are for its user only, whatever the umask of its parent.
-pub(super) fn restrict_files() {
-    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-}
 
 /// Becomes the user that `--user` names. Called once the keys are read, and before the process has threads of
 /// its own.

@@ -97,12 +97,12 @@ impl<S: Send + 'static> Connection<S> {
             Opening::Message => {}
             Opening::Handshake => self.begin_handshake(bytes, thread),
             Opening::Foreign(protocol) => {
-                thread.refusals.warn(format_args!("closing connection {}: {protocol}", self.peer));
+                thread.responder.refusals.warn(format_args!("closing connection {}: {protocol}", self.peer));
                 thread.out.extend_from_slice(&protocol.answer());
                 self.phase = Phase::Closing;
             }
             Opening::PlainRefused => {
-                thread.refusals.warn(format_args!(
+                thread.responder.refusals.warn(format_args!(
                     "closing connection {}: it does not begin a TLS handshake, which --tls-mode requireTLS asks for; connect with \
                      tls=true",
                     self.peer
@@ -118,7 +118,7 @@ impl<S: Send + 'static> Connection<S> {
         let session = match tls.session() {
             Ok(session) => TlsSession::new(session),
             Err(error) => {
-                thread.refusals.warn(format_args!("closing connection {}: {error}", self.peer));
+                thread.responder.refusals.warn(format_args!("closing connection {}: {error}", self.peer));
                 self.phase = Phase::Closing;
                 return;
             }
@@ -156,7 +156,7 @@ impl<S: Send + 'static> Connection<S> {
                 thread.handler.encrypted(session, tls.encryption());
             }
             Err(error) => {
-                thread.refusals.warn(format_args!(
+                thread.responder.refusals.warn(format_args!(
                     "closing connection {}: its TLS handshake failed ({error}); look at the certificates of client and server, \
                      and at the client's tlsCAFile and tlsCertificateKeyFile",
                     self.peer
