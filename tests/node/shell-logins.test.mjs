@@ -1,4 +1,4 @@
-// mongosh logs in over TLS: by both SCRAMs and by certificate. It takes PLAIN for the database $external only, where no passwords are.
+// mongosh logs in over TLS: by both SCRAMs, by certificate, and by PLAIN, which it takes for the database $external only.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -20,7 +20,7 @@ before(async () => {
   folder = mkdtempSync(path.join(os.tmpdir(), "pando-shell-logins-"));
   files = await makeCertificates(folder);
   server = await startServer("--auth", "--tls-mode", "preferTLS", "--tls-certificate-key-file", files.own, "--tls-ca-file", files.ca,
-    "--tls-allow-connections-without-certificates");
+    "--tls-allow-connections-without-certificates", "--auth-plain");
   const first = await new MongoClient(server.uri).connect();
   await first.db("admin").command({ createUser: "ada", pwd: "s\u00e9cret", roles: ["root"] });
   await first.close();
@@ -43,10 +43,13 @@ function mongosh(options, script) {
   });
 }
 
-const password = (mechanism) => ["--username", "ada", "--password", "s\u00e9cret", "--authenticationDatabase", "admin", "--authenticationMechanism", mechanism];
+const password = (mechanism, database = "admin") => [
+  "--username", "ada", "--password", "s\u00e9cret", "--authenticationDatabase", database, "--authenticationMechanism", mechanism,
+];
 for (const [mechanism, options, user] of [
   ["SCRAM-SHA-1", () => password("SCRAM-SHA-1"), "ada"],
   ["SCRAM-SHA-256", () => password("SCRAM-SHA-256"), "ada"],
+  ["PLAIN", () => password("PLAIN", "$external"), "ada"],
   ["MONGODB-X509", () => ["--tlsCertificateKeyFile", files.app, "--authenticationMechanism", "MONGODB-X509", "--authenticationDatabase", "$external"], APP],
 ]) {
   test(`a person logs in by ${mechanism}`, async () => {
@@ -58,7 +61,19 @@ for (const [mechanism, options, user] of [
   });
 }
 
-test("a wrong password is told as such", async () => {
-  const options = password("SCRAM-SHA-256").map((option) => (option === "s\u00e9cret" ? "wrong" : option));
-  await assert.rejects(mongosh(options, "print(1)"), /Authentication failed/);
+for (const login of [["SCRAM-SHA-256"], ["PLAIN", "$external"]]) {
+  test(`a wrong password is told as such by ${login[0]}`, async () => {
+    const options = password(...login).map((option) => (option === "s\u00e9cret" ? "wrong" : option));
+    await assert.rejects(mongosh(options, "print(1)"), /Authentication failed/);
+  });
+}
+
+test("the Node driver logs in by PLAIN", async () => {
+  const login = (password) =>
+    new MongoClient(server.uri, { tls: true, tlsCAFile: files.ca, auth: { username: "ada", password }, authMechanism: "PLAIN", authSource: "$external" });
+  const client = await login("s\u00e9cret").connect();
+  const { authInfo } = await client.db("admin").command({ connectionStatus: 1 });
+  assert.deepEqual(authInfo.authenticatedUsers, [{ user: "ada", db: "admin" }]);
+  await client.close();
+  await assert.rejects(login("wrong").connect(), { code: 18 });
 });

@@ -110,7 +110,8 @@ def test_a_password_goes_over_tls(open_doors, certificates, user):
 
 
 @pytest.mark.parametrize("changes, code", [
-    ({"password": "wrong"}, 18), ({"user": "nobody"}, 18), ({"source": "test"}, 18), ({"source": "$external"}, 334), ({"tls": False}, 334),
+    ({"password": "wrong"}, 18), ({"user": "nobody"}, 18), ({"source": "test"}, 18), ({"tls": False}, 334),
+    ({"source": "$external", "password": "wrong"}, 18), ({"source": "$external", "user": OWN}, 18), ({"source": "$external", "tls": False}, 334),
 ])
 def test_other_passwords_and_unprotected_ones_are_refused(open_doors, certificates, changes, code):
     with client(open_doors, certificates, **changes) as mongo:
@@ -118,6 +119,25 @@ def test_other_passwords_and_unprotected_ones_are_refused(open_doors, certificat
             mongo.test.c.find_one()
     assert refused.value.code == code and "secret" not in str(refused.value)
     assert "secret" not in open_doors.whole_log()
+
+
+def test_a_password_for_the_external_database_is_that_of_a_user_of_admin(open_doors, certificates):
+    """Some clients take PLAIN for `$external` only. No user of that database is logged in by a password."""
+    with client(open_doors, certificates, source="$external") as mongo:
+        mongo.test.c.insert_one({})
+        assert users(mongo) == [{"user": "ada", "db": "admin"}]
+    assert events(open_doors)[-1]["param"] == {"user": "ada", "db": "admin", "mechanism": PLAIN}
+    # A user of admin with the name of an external one is himself, and not that one.
+    with client(open_doors, certificates, mechanism="SCRAM-SHA-256") as root:
+        root.admin.command("createUser", OWN, pwd="secret", roles=[])
+        try:
+            with client(open_doors, certificates, user=OWN, source="$external") as mongo:
+                assert users(mongo) == [{"user": OWN, "db": "admin"}]
+                with pytest.raises(OperationFailure) as refused:
+                    mongo.test.c.find_one()
+                assert refused.value.code == 13
+        finally:
+            root.admin.command("dropUser", OWN)
 
 
 def test_plain_is_not_offered_unless_it_is_asked_for(shut, certificates):

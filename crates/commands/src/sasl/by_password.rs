@@ -3,6 +3,10 @@
 //!
 //! The password is checked against the stored keys of the user, in the same time for every name. That takes
 //! the rounds of the credential, some milliseconds on a thread that may wait.
+//!
+//! Some clients send this mechanism to the database `$external` only, whose users have no password. They mean
+//! whoever keeps the passwords, and this is the database `admin` here. The login is that of the user in
+//! `admin`, never that of a user of `$external` with the same name.
 
 use pando_access::UserName;
 use pando_access::plain::PlainMessage;
@@ -21,6 +25,8 @@ pub(crate) const MECHANISM: &str = "PLAIN";
 const ROUNDS_MAX: u32 = 100_000;
 /// The database of users without a password.
 const EXTERNAL: &str = "$external";
+/// The database of the users whom clients mean that name the other one.
+const ADMIN: &str = "admin";
 
 /// Logs the user of the message in.
 pub(super) fn begin(
@@ -29,9 +35,10 @@ pub(super) fn begin(
     payload: &Payload,
     place: Place,
 ) -> Result<Outcome, CommandError> {
-    if context.shared.options.plain_logins == PlainLogins::Refused || database == EXTERNAL {
+    if context.shared.options.plain_logins == PlainLogins::Refused {
         return Err(unavailable(MECHANISM, database));
     }
+    let database = if database == EXTERNAL { ADMIN } else { database };
     if !context.connection.is_protected() {
         let _in_other_words = refused(context, None, MECHANISM, &"it came without TLS");
         let sentence = "PLAIN sends the password as it is, so it needs TLS or the unix socket";
