@@ -13,11 +13,13 @@ DAY = datetime.timedelta(days=1)
 
 
 def _name(subject):
-    """A subject such as `O=org,CN=app`, or its parts, in the order of the certificate."""
+    """A subject such as `O=org,CN=app`, or its parts, in the order of the certificate. A part that is a list has several attributes."""
     known = {"CN": NameOID.COMMON_NAME, "OU": NameOID.ORGANIZATIONAL_UNIT_NAME, "O": NameOID.ORGANIZATION_NAME, "C": NameOID.COUNTRY_NAME,
              "L": NameOID.LOCALITY_NAME, "ST": NameOID.STATE_OR_PROVINCE_NAME}
-    parts = (part.split("=", 1) for part in subject.split(",")) if isinstance(subject, str) else subject
-    return x509.Name([x509.NameAttribute(known[kind], value) for kind, value in parts])
+    parts = (tuple(part.split("=", 1)) for part in subject.split(",")) if isinstance(subject, str) else subject
+    parts = [part if isinstance(part, list) else [part] for part in parts]
+    return x509.Name([
+        x509.RelativeDistinguishedName([x509.NameAttribute(known[kind], value) for kind, value in part]) for part in parts])
 
 
 class Certificates:

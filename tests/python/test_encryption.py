@@ -1,6 +1,7 @@
 """Encrypted stores: the server and the tools with keys, without keys, and with wrong ones."""
 
 import os
+import random
 import subprocess
 import time
 
@@ -133,6 +134,42 @@ def test_keys_rotate_and_may_come_from_a_command(tmp_path):
     assert str(hook) in late and "within 1 s" in late and "--encryption-key-timeout" in late
     late = pando("verify", tmp_path / "data", "--encryption-key-command", hook, "--encryption-key-timeout", "1")
     assert late.returncode == 1 and "within 1 s" in late.stderr
+
+
+def test_a_rotation_that_is_killed_leaves_exactly_one_master_key_in_force(tmp_path):
+    keys = [key_file(tmp_path, "old.key", "5a"), key_file(tmp_path, "new.key", "a5")]
+    server = Server(tmp_path / "data", "--encryption-key-file", keys[0]).start()
+    fill(server)
+    assert server.stop() == 0
+
+    def rotation():
+        return subprocess.Popen([PANDO, "key", "rotate", "--data", tmp_path / "data", "--encryption-key-file", keys[0],
+                                 "--new-encryption-key-file", keys[1], "--new-data-key"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def in_force():
+        return [key for key in keys if pando("key", "status", "--data", tmp_path / "data", "--encryption-key-file", key).returncode == 0]
+
+    begun = time.monotonic()
+    assert rotation().wait() == 0
+    whole, chance, outcomes = time.monotonic() - begun, random.Random(7), set()
+    keys.reverse()
+    for _ in range(20):
+        assert in_force() == keys[:1]
+        killed = rotation()
+        time.sleep(chance.uniform(0, 1.1 * whole))
+        killed.kill()
+        killed.wait()
+        found = in_force()
+        assert len(found) == 1, found
+        outcomes.add(found == keys[:1])
+        if found != keys[:1]:
+            keys.reverse()
+    assert outcomes == {True, False}
+    assert pando("verify", tmp_path / "data", "--collections", "--encryption-key-file", keys[0]).returncode == 0
+    server = Server(tmp_path / "data", "--encryption-key-file", keys[0]).start()
+    with server.client() as client:
+        assert client["shop"][f"people-{MARKER}"].count_documents({}) == 2_000
+    assert server.stop() == 0
 
 
 def test_an_encryption_option_without_effect_stops_the_server(tmp_path):

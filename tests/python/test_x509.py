@@ -79,6 +79,36 @@ def test_other_certificates_and_none_are_refused(guarded, certificates, app):
             assert refused.value.code == code
 
 
+# Subjects that somebody could take for `CN=app\\, 1,OU=apps,O=org`, each with its own name.
+LOOK_ALIKES = {
+    "a value that ends like a part": ([("O", "org"), ("CN", "app, 1,OU=apps")], "CN=app\\, 1\\,OU=apps,O=org"),
+    "a zero behind": ([("O", "org"), ("OU", "apps"), ("CN", "app, 1\0")], "CN=app\\, 1\\00,OU=apps,O=org"),
+    "a zero and more behind": ([("O", "org"), ("OU", "apps"), ("CN", "app, 1\0.example.org")], "CN=app\\, 1\\00.example.org,OU=apps,O=org"),
+    "two common names": ([("O", "org"), ("OU", "apps"), ("CN", "app, 1"), ("CN", "other")], "CN=other,CN=app\\, 1,OU=apps,O=org"),
+    "two common names, the other way": ([("CN", "other"), ("O", "org"), ("OU", "apps"), ("CN", "app, 1")], "CN=app\\, 1,OU=apps,O=org,CN=other"),
+    "two attributes in one part": ([("O", "org"), [("OU", "apps"), ("CN", "app, 1")]], None),
+    "another order": ([("OU", "apps"), ("O", "org"), ("CN", "app, 1")], "CN=app\\, 1,O=org,OU=apps"),
+    "a space behind": ([("O", "org"), ("OU", "apps"), ("CN", "app, 1 ")], "CN=app\\, 1\\ ,OU=apps,O=org"),
+    "another letter": ([("O", "org"), ("OU", "apps"), ("CN", "\u0430pp, 1")], "CN=\\D0\\B0pp\\, 1,OU=apps,O=org"),
+    "a capital letter": ([("O", "org"), ("OU", "apps"), ("CN", "App, 1")], "CN=App\\, 1,OU=apps,O=org"),
+    "an escape that stands there": ([("O", "org"), ("OU", "apps"), ("CN", "app\\, 1")], "CN=app\\\\\\, 1,OU=apps,O=org"),
+    "a line break": ([("O", "org"), ("OU", "apps"), ("CN", "app, 1\n")], "CN=app\\, 1\\0A,OU=apps,O=org"),
+}
+
+
+@pytest.mark.parametrize("place", LOOK_ALIKES)
+def test_a_subject_that_looks_alike_is_another_user(guarded, certificates, place):
+    subject, name = LOOK_ALIKES[place]
+    key = certificates.issue("alike.pem", subject)
+    for options, code in (({}, 11), ({"username": APP}, 18)):
+        with over_tls(guarded, certificates, key, authMechanism="MONGODB-X509", **options) as client:
+            with pytest.raises(OperationFailure) as refused:
+                client.test.things.find_one()
+            assert refused.value.code == code
+            if code == 11 and name:
+                assert refused.value.details["errmsg"] == f'Could not find user "{name}" for db "$external"'
+
+
 def test_logins_and_refusals_are_in_the_audit_trail(guarded, certificates):
     with over_tls(guarded, certificates, username="ada", password="secret") as client:
         client.test.things.find_one()
