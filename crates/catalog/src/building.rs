@@ -34,6 +34,7 @@ use crate::index_description::{EntryContents, RaisedFlags, Uniqueness};
 use crate::index_entry::{self, EncodedEntry};
 use crate::index_keys::IndexKey;
 use crate::partitions::PREFIX_BYTES;
+use crate::store::NamedTree;
 
 const REMOVED: u8 = 0;
 const PUT: u8 = 1;
@@ -69,14 +70,24 @@ pub(crate) struct BuildingIndex {
     pub(crate) index: Arc<Index>,
     /// Where changes go from now on.
     pub(crate) changes: TreeId,
+    /// The engine's name of that tree.
+    pub(crate) changes_name: String,
+    /// The server that builds it, in a shared store; 0 in any other.
+    pub(crate) builder: u64,
     /// Changes put there, including those of transactions that were rolled back.
     noted: AtomicU64,
     pub(crate) ticket: Arc<BuildTicket>,
 }
 
 impl BuildingIndex {
-    pub(crate) fn new(index: Arc<Index>, changes: TreeId, ticket: Arc<BuildTicket>) -> BuildingIndex {
-        BuildingIndex { index, changes, noted: AtomicU64::new(0), ticket }
+    pub(crate) fn new(
+        index: Arc<Index>,
+        changes: NamedTree,
+        builder: u64,
+        ticket: Arc<BuildTicket>,
+    ) -> BuildingIndex {
+        let NamedTree { id: changes, name: changes_name, .. } = changes;
+        BuildingIndex { index, changes, changes_name, builder, noted: AtomicU64::new(0), ticket }
     }
 
     /// Changes recorded so far, including some that were rolled back.
@@ -84,7 +95,8 @@ impl BuildingIndex {
         self.noted.load(Ordering::Relaxed)
     }
 
-    /// Flags need no logging: they go to the catalog with the index's first entry there.
+    /// Flags need no logging in a store of one server: they go to the catalog with the index's first entry
+    /// there.
     pub(crate) fn raise(&self, flags: &RaisedFlags) {
         self.index.raise(flags);
     }

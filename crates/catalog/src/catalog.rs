@@ -17,45 +17,52 @@
 //!
 //! An index build does its long work before, while statements write (`index_build`).
 //!
+//! A store that several servers share has one step before these: a barrier, behind which no server writes to
+//! the collection (`following`). Step 3 waits until all of them work by the new entry.
+//!
 //! # Invariants
 //! - A build turn is taken before the latch, and the latch before the mutex, never after.
 //! - A description in the map agrees with the catalog tree, with two exceptions. A flag is in the tree before
-//!   it is raised in memory, and an index under construction is in memory only.
+//!   it is raised in memory, and an index under construction is in memory only, unless several servers share
+//!   the store.
 
 mod creation;
+mod entry_change;
+mod following;
 mod opening;
 pub(crate) mod partitioning;
+mod refresh;
 pub(crate) mod renaming;
 pub(crate) mod views;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use pando_document::{RawDocument, RawDocumentBuf};
 use pando_storage::{
-    Begin, BlockingMode, Caller, CheckedEngine, CommitReceipt, CommitTimestamp, Durability, Operation,
-    OperationWait, QueryMemory, SharedEngine, StorageError, Transaction, TreeId, TreeOptions,
+    Begin, BlockingMode, Caller, CommitReceipt, Durability, Operation, OperationWait, QueryMemory,
+    SharedEngine, StorageError, Transaction, TreeId,
 };
 use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, RawRwLock};
 
 use creation::check_partitionable;
 pub(crate) use creation::put_entry;
-use opening::{drop_orphans, forget_counters_of_orphans, read_names};
+use entry_change::{EntryChange, commit_entries};
+pub(crate) use entry_change::{count_change, has_changed};
+use following::Barrier;
 
 use crate::capped::{CappedState, CappedTurn};
-use crate::catalog_entry::{self, CATALOG_TREE};
 use crate::collection::{Collection, Parts};
-use crate::counters::{COUNTERS_TREE, CounterChange};
+use crate::counters::CounterChange;
 use crate::error::{BuildEnd, CatalogError};
 use crate::index::Index;
 use crate::index_description::{IndexDescription, Uniqueness};
-use crate::index_kind::{IndexDefinition, IndexFactory, OrdinaryIndexes};
+use crate::index_kind::IndexDefinition;
 use crate::layout::{ID_INDEX, Layout};
 use crate::namespace::Namespace;
-use crate::session_records::{self, SESSIONS_TREE};
-use crate::store::{OwnTrees, Store, TreeNumber};
+use crate::store::Store;
 use crate::tree_settings::tree_options;
 use crate::write_transaction::WriteTransaction;
 
@@ -101,51 +108,11 @@ impl std::ops::Deref for Lease {
 pub(crate) struct Exclusive {
     pub collection: Arc<Collection>,
     _latch: ArcRwLockWriteGuard<RawRwLock, ()>,
+    /// In a shared store: what keeps the statements of other servers away.
+    _barrier: Option<Barrier>,
 }
 
 impl Catalog {
-    /// Reads the catalog tree, or makes one in an empty store, and drops trees that
-    /// nothing refers to. Blocks.
-    ///
-    /// In debug builds every call goes through [`CheckedEngine`], which panics at the first broken promise of
-    /// the contract, by the catalog or by the engine.
-    pub fn open(engine: SharedEngine) -> Result<Catalog, CatalogError> {
-        let memory = QueryMemory::new(&engine, usize::MAX, None);
-        Catalog::open_with(engine, memory, Arc::new(OrdinaryIndexes))
-    }
-
-    /// The same with a budget for the memory of queries and index builds, and with indexes of more kinds:
-    /// the factory makes those of the store, and all new ones.
-    ///
-    /// # Errors
-    /// As for [`open`](Catalog::open).
-    pub fn open_with(
-        engine: SharedEngine,
-        memory: QueryMemory,
-        factory: Arc<dyn IndexFactory>,
-    ) -> Result<Catalog, CatalogError> {
-        let engine = if cfg!(debug_assertions) { CheckedEngine::shared(engine) } else { engine };
-        let trees: HashMap<String, TreeId> =
-            engine.list_trees()?.into_iter().map(|tree| (tree.name, tree.id)).collect();
-        let own_tree = |name: &str| match trees.get(name) {
-            Some(tree) => Ok(*tree),
-            None => engine.create_tree(name, &TreeOptions::default()),
-        };
-        let own_trees = OwnTrees {
-            catalog: own_tree(CATALOG_TREE)?,
-            counters: own_tree(COUNTERS_TREE)?,
-            sessions: own_tree(SESSIONS_TREE)?,
-        };
-        let numbers = trees.keys().filter_map(|name| TreeNumber::of_name(name));
-        let next_number = TreeNumber::new(numbers.max().map_or(1, |number| number.get() + 1));
-        let store = Arc::new(Store::new(engine, memory, own_trees, factory, next_number));
-        let names = read_names(&store, &trees)?;
-        drop_orphans(&store, &trees, &names)?;
-        forget_counters_of_orphans(&store, &names)?;
-        let session_records = session_records::collection_of(&store)?;
-        Ok(Catalog { store, names: ArcSwap::from_pointee(names), session_records })
-    }
-
     /// The description of an index that is to be created with this specification.
     pub fn describe_index(&self, specification: &RawDocument) -> Result<IndexDescription, CatalogError> {
         self.store.factory.define(specification).map(|definition| definition.description).map_err(|reason| {
@@ -166,7 +133,11 @@ impl Catalog {
 
     /// Begins a transaction. One that writes documents begins by [`begin_write`](Catalog::begin_write).
     pub fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError> {
-        self.store.engine.begin(begin)
+        let transaction = self.store.engine.begin(begin)?;
+        if let Some(sharing) = &self.store.sharing {
+            sharing.check_trusted()?;
+        }
+        Ok(transaction)
     }
 
     /// Begins a transaction that may write documents.
@@ -176,7 +147,9 @@ impl Catalog {
 
     /// The same, begun so. The begin of a serializable one waits for commits under way.
     pub(crate) fn begin_write_as(&self, begin: Begin) -> Result<WriteTransaction, StorageError> {
-        Ok(WriteTransaction::new(self.begin(begin)?, &self.store))
+        // Before the begin: a lapse in between fails the commit.
+        let epoch = self.store.sharing.as_ref().map(|sharing| sharing.epoch());
+        Ok(WriteTransaction::new(self.begin(begin)?, &self.store, epoch))
     }
 
     /// Commits a record that changes nothing. All that a reader has seen before comes earlier in the log.
@@ -260,6 +233,7 @@ impl Catalog {
         operation: &Operation,
         before_wait: &dyn Fn(&Collection),
     ) -> Result<Exclusive, CatalogError> {
+        let barrier = self.barrier_before(namespace, operation)?;
         loop {
             let found = self.existing(namespace)?;
             let latch = operation.wait_for(OperationWait::Collection, || {
@@ -268,7 +242,7 @@ impl Catalog {
             })?;
             let now = self.existing(namespace)?;
             if Arc::ptr_eq(&now, &found) {
-                return Ok(Exclusive { collection: now, _latch: latch });
+                return Ok(Exclusive { collection: now, _latch: latch, _barrier: barrier });
             }
         }
     }
@@ -296,21 +270,35 @@ impl Catalog {
         options: RawDocumentBuf,
         uuid: [u8; 16],
     ) -> Result<Arc<Collection>, CatalogError> {
-        let _changing = self.store.changing.lock();
-        if self.collection(namespace.database(), namespace.collection()).is_some() {
-            return Err(CatalogError::CollectionExists { namespace: namespace.to_string() });
+        let mut parts: Option<Parts> = None;
+        let created = self.changing(|| {
+            if self.collection(namespace.database(), namespace.collection()).is_some()
+                || self.has_view(namespace)?
+            {
+                return Err(CatalogError::CollectionExists { namespace: namespace.to_string() });
+            }
+            self.check_case(namespace.database())?;
+            // Its trees are made once, also where the commit is tried again.
+            let made = match parts.take() {
+                Some(made) => made,
+                None => self.new_parts(namespace, options.clone(), uuid)?,
+            };
+            let mark = CounterChange::Mark(made.primary.number);
+            let collection = Arc::new(Collection::new(made.clone(), Arc::clone(&self.store)));
+            parts = Some(made);
+            let change = EntryChange { gone: &[], come: &[&collection], counters: &[mark] };
+            commit_entries(&self.store, change)?;
+            self.swap(&[], &[&collection]);
+            Ok(collection)
+        });
+        if let (Err(CatalogError::CollectionExists { .. }), Some(parts)) = (&created, parts) {
+            // Another server was faster. After any other error the commit may have been made.
+            let trees = parts.indexes.iter().map(|index| index.tree());
+            for tree in trees.chain([parts.primary.id]) {
+                self.store.engine.drop_tree(tree)?;
+            }
         }
-        if self.has_view(namespace)? {
-            return Err(CatalogError::CollectionExists { namespace: namespace.to_string() });
-        }
-        self.check_case(namespace.database())?;
-        let parts = self.new_parts(namespace, options, uuid)?;
-        let mark = CounterChange::Mark(parts.primary.number);
-        let collection = Arc::new(Collection::new(parts, Arc::clone(&self.store)));
-        let change = EntryChange { gone: &[], come: &[&collection], counters: &[mark] };
-        commit_entries(&self.store, change)?;
-        self.swap(&[], &[&collection]);
-        Ok(collection)
+        created
     }
 
     /// Refuses a new database whose name differs from another's in upper and lower case only: a file system
@@ -338,19 +326,19 @@ impl Catalog {
         end_users: &dyn Fn(&Collection),
     ) -> Result<Arc<Collection>, CatalogError> {
         let alone = self.exclusive_after(namespace, operation, end_users)?;
-        {
-            let _changing = self.store.changing.lock();
-            let counters = renaming::forgotten(&alone.collection);
+        let counters = renaming::forgotten(&alone.collection);
+        self.changing(|| {
             let change = EntryChange { gone: &[namespace], come: &[], counters: &counters };
             commit_entries(&self.store, change)?;
             self.swap(&[namespace], &[]);
-        }
+            Ok(())
+        })?;
         end_users(&alone.collection);
         for building in alone.collection.building() {
             building.ticket.end(BuildEnd::CollectionDropped);
         }
         for tree in alone.collection.trees() {
-            self.store.engine.drop_tree(tree)?;
+            self.drop_tree(tree)?;
         }
         Ok(alone.collection)
     }
@@ -380,7 +368,7 @@ impl Catalog {
         for building in parts.building.drain(..) {
             building.ticket.end(BuildEnd::IndexDropped);
         }
-        self.show(parts);
+        self.show(parts)?;
         Ok(())
     }
 
@@ -399,7 +387,7 @@ impl Catalog {
             parts.building.retain(|building| !Arc::ptr_eq(&building.ticket, &ticket));
             // A build that replaces an index has its name.
             if parts.indexes.iter().all(|index| index.name() != name) {
-                self.show(parts);
+                self.show(parts)?;
                 return Ok(());
             }
         }
@@ -408,8 +396,7 @@ impl Catalog {
         let at = at.ok_or_else(|| CatalogError::IndexNotFound { name: name.to_owned() })?;
         let gone = parts.indexes.remove(at);
         self.replace_counting(parts, &[CounterChange::ForgetIndex(gone.number())])?;
-        self.store.engine.drop_tree(gone.tree())?;
-        Ok(())
+        self.drop_tree(gone.tree())
     }
 
     /// Replaces an index's specification by one that means the same tree (hidden or not, another expiry).
@@ -503,23 +490,29 @@ impl Catalog {
         new: &[Arc<Index>],
         counters: &[CounterChange],
     ) -> Result<(), CatalogError> {
-        let _changing = self.store.changing.lock();
         let collection = Arc::new(Collection::new(parts, Arc::clone(&self.store)));
-        let at = commit_entries(&self.store, EntryChange { gone: &[], come: &[&collection], counters })?;
-        for index in new {
-            index.set_published(at);
-        }
-        self.swap(&[], &[&collection]);
-        Ok(())
+        self.changing(|| {
+            let at = commit_entries(&self.store, EntryChange { gone: &[], come: &[&collection], counters })?;
+            for index in new {
+                index.set_published(at);
+            }
+            self.swap(&[], &[&collection]);
+            Ok(())
+        })
     }
 
     /// Shows a new description of a collection whose latch the caller holds alone. Only the indexes under
-    /// construction may differ, so that the catalog tree needs no change.
-    pub(crate) fn show(&self, parts: Parts) -> Arc<Collection> {
-        let _changing = self.store.changing.lock();
+    /// construction may differ, so that the catalog tree needs no change where no other server reads it.
+    pub(crate) fn show(&self, parts: Parts) -> Result<Arc<Collection>, CatalogError> {
         let collection = Arc::new(Collection::new(parts, Arc::clone(&self.store)));
-        self.swap(&[], &[&collection]);
-        collection
+        self.changing(|| {
+            if self.is_shared() {
+                let change = EntryChange { gone: &[], come: &[&collection], counters: &[] };
+                commit_entries(&self.store, change)?;
+            }
+            self.swap(&[], &[&collection]);
+            Ok(Arc::clone(&collection))
+        })
     }
 
     /// All descriptions of this moment.
@@ -563,31 +556,4 @@ fn turn_of(state: &Arc<CappedState>, caller: Caller<'_>) -> Result<CappedTurn, C
         }
     };
     Ok(CappedTurn::new(guard, state))
-}
-
-/// A change of the catalog tree, and of counters with it.
-#[derive(Clone, Copy)]
-struct EntryChange<'c> {
-    /// Collections that lose their entries.
-    gone: &'c [&'c Namespace],
-    /// Collections with new entries.
-    come: &'c [&'c Arc<Collection>],
-    counters: &'c [CounterChange],
-}
-
-/// Makes a change in one transaction. Blocks until it is durable.
-fn commit_entries(store: &Store, change: EntryChange<'_>) -> Result<CommitTimestamp, StorageError> {
-    let mut transaction = store.engine.begin(Begin::WRITE)?;
-    for namespace in change.gone {
-        transaction.delete(store.tree, &catalog_entry::key_of(&namespace.to_string()))?;
-    }
-    for collection in change.come {
-        put_entry(store, &mut *transaction, collection)?;
-    }
-    for counter in change.counters {
-        counter.make(&mut *transaction, store.counters)?;
-    }
-    let receipt = transaction.commit(Durability::Logged)?;
-    store.engine.wait_durable(receipt, Durability::Synced)?;
-    Ok(receipt.timestamp)
 }

@@ -6,6 +6,8 @@
 //!          indexes: [ { spec: { v: 2, key: {…}, name: … , unique?: true, sparse?: true, hidden?: true },
 //!                       tree: "index-2", multikey: [bool, …], multikeyComponents: [i64, …],
 //!                       truncated: bool } ],
+//!          building: [ { spec, tree, multikey, multikeyComponents, truncated,
+//!                        changes: "changes-3", builder: i64 } ],
 //!          partitions: { next: i64, live: [ { id: i64, key?: BinData, values?: {…}, created?: Date } ] } }
 //! ```
 //!
@@ -19,6 +21,9 @@
 //! collation: a program that does not know it would take sort keys for strings. Version 5 is that of a
 //! collection with partitions, whose numbers stand before the keys of index entries (`partitions`).
 //!
+//! `building` is there in a store that several servers share, while one of them (`builder`) builds indexes:
+//! the writers of all note their changes in the tree `changes` (`sharing`).
+//!
 //! `multikey` says of each field whether it met an array, and `multikeyComponents` at which components of the
 //! path (a bit for each, see [`Multikey`]). An older program writes and reads only the first. Without the
 //! second, a field that met an array may have met one at any component.
@@ -28,6 +33,7 @@ use pando_document::{Binary, Document, RawArray, RawDocument, RawDocumentBuf, Ra
 
 use crate::collection::Collection;
 use crate::error::CatalogError;
+use crate::index::Index;
 use crate::index_description::{EntryContents, RaisedFlags, Truncation};
 use crate::index_kind::{IndexDefinition, IndexFactory};
 use crate::layout::{ID_INDEX, Layout, is_partitioned};
@@ -69,7 +75,16 @@ pub(crate) struct Entry {
     pub text_order: TextOrder,
     pub id_truncated: Truncation,
     pub indexes: Vec<(IndexDefinition, String)>,
+    pub building: Vec<BuildingEntry>,
     pub partitions: Option<PartitionList>,
+}
+
+/// An index under construction in an entry.
+pub(crate) struct BuildingEntry {
+    pub definition: IndexDefinition,
+    pub tree: String,
+    pub changes: String,
+    pub builder: u64,
 }
 
 /// Flags that are about to be raised in the index of this name.
@@ -98,26 +113,38 @@ pub(crate) fn encode_with(
     entry.push("tree", Value::from(collection.primary_tree_name()));
     entry.push("options", document_value(collection.options()));
     entry.push("idTruncated", Value::Boolean(id_truncated == Truncation::Truncated));
-    let indexes = collection.indexes().iter().map(|index| {
-        let mut description = index.describe();
-        if let Some((_, flags)) = raising.filter(|(name, _)| *name == description.name) {
-            description.raise(flags);
-        }
-        let mut one = Document::new();
-        one.push("spec", document_value(&description.specification));
-        one.push("tree", Value::from(index.tree_name()));
-        let multikey = description.multikey.iter().map(|flags| Value::Boolean(flags.has_arrays())).collect();
-        one.push("multikey", Value::Array(multikey));
-        let components = description.multikey.iter().map(|flags| Value::Int64(flags.bits() as i64));
-        one.push("multikeyComponents", Value::Array(components.collect()));
-        one.push("truncated", Value::Boolean(description.truncated == Truncation::Truncated));
-        Value::Document(one)
-    });
+    let indexes = collection.indexes().iter().map(|index| Value::Document(index_value(index, raising)));
     entry.push("indexes", Value::Array(indexes.collect()));
+    // In any other store nobody but this process could go on with a build.
+    if collection.sharing().is_some() && !collection.building().is_empty() {
+        let building = collection.building().iter().map(|building| {
+            let mut one = index_value(&building.index, raising);
+            one.push("changes", Value::from(building.changes_name.as_str()));
+            one.push("builder", Value::Int64(building.builder.cast_signed()));
+            Value::Document(one)
+        });
+        entry.push("building", Value::Array(building.collect()));
+    }
     if let Some(partitions) = partitions {
         entry.push("partitions", Value::Document(partitions_value(partitions)));
     }
     entry.to_raw()
+}
+
+fn index_value(index: &Index, raising: Raising<'_>) -> Document {
+    let mut description = index.describe();
+    if let Some((_, flags)) = raising.filter(|(name, _)| *name == description.name) {
+        description.raise(flags);
+    }
+    let mut one = Document::new();
+    one.push("spec", document_value(&description.specification));
+    one.push("tree", Value::from(index.tree_name()));
+    let multikey = description.multikey.iter().map(|flags| Value::Boolean(flags.has_arrays())).collect();
+    one.push("multikey", Value::Array(multikey));
+    let components = description.multikey.iter().map(|flags| Value::Int64(flags.bits() as i64));
+    one.push("multikeyComponents", Value::Array(components.collect()));
+    one.push("truncated", Value::Boolean(description.truncated == Truncation::Truncated));
+    one
 }
 
 fn version_of(collection: &Collection) -> i32 {
@@ -242,6 +269,7 @@ fn read(bytes: &[u8], factory: &dyn IndexFactory) -> Result<Entry, String> {
     if has_id_index == layout.is_by_id() {
         return Err(format!("its layout is {}, and its indexes are those of another", layout.name()));
     }
+    let building = read_building(entry, factory)?;
     let partitions = read_partitions(entry)?;
     if partitions.is_some() != is_partitioned(options) {
         return Err("its options and its partitions disagree".to_owned());
@@ -254,8 +282,27 @@ fn read(bytes: &[u8], factory: &dyn IndexFactory) -> Result<Entry, String> {
         text_order: TextOrder::of_stored(options)?,
         id_truncated: truncation(entry, "idTruncated")?,
         indexes,
+        building,
         partitions,
     })
+}
+
+fn read_building(entry: &RawDocument, factory: &dyn IndexFactory) -> Result<Vec<BuildingEntry>, String> {
+    let Some(all) = entry.get("building").map_err(|error| error.to_string())? else { return Ok(Vec::new()) };
+    let RawValue::Array(all) = all else { return Err("building is not an array".to_owned()) };
+    let mut building = Vec::new();
+    for one in all.iter() {
+        let RawValue::Document(one) = one.map_err(|error| error.to_string())? else {
+            return Err("an index under construction is not a document".to_owned());
+        };
+        let (definition, tree) = read_index(one, factory)?;
+        let RawValue::Int64(builder) = field(one, "builder")? else {
+            return Err("builder is not a 64-bit integer".to_owned());
+        };
+        let changes = string(one, "changes")?.to_owned();
+        building.push(BuildingEntry { definition, tree, changes, builder: builder.cast_unsigned() });
+    }
+    Ok(building)
 }
 
 fn read_index(index: &RawDocument, factory: &dyn IndexFactory) -> Result<(IndexDefinition, String), String> {

@@ -8,7 +8,7 @@
 //! Not here: writing documents (`documents`), scans (`scans`), replacing the description (`catalog`).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pando_collation::TextOrder;
 use pando_document::{RawDocument, RawDocumentBuf};
@@ -28,6 +28,7 @@ use crate::layout::{Layout, clustered_name, clustered_specification};
 use crate::partitions::{Partition, Partitions};
 use crate::publication::Publication;
 use crate::record_ids::RecordIds;
+use crate::sharing::Sharing;
 use crate::store::{NamedTree, Store, TreeNumber};
 use crate::{Index, IndexDescription, Namespace};
 
@@ -108,6 +109,9 @@ pub(crate) struct Parts {
     pub counters_kept: Arc<AtomicBool>,
     /// Whether the catalog tree has an entry of the collection; shared with later descriptions.
     pub entry: Arc<EntryState>,
+    /// In a shared store: the version of the catalog tree that has all flags that are raised here. Shared
+    /// with later descriptions.
+    pub flags_version: Arc<AtomicU64>,
     /// Of a collection that was loaded since the store was opened; shared with later descriptions.
     pub publication: Option<Arc<Publication>>,
     /// Shared with later descriptions.
@@ -136,6 +140,7 @@ impl Parts {
             build_turn: Arc::default(),
             counters_kept: Arc::default(),
             entry: Arc::default(),
+            flags_version: Arc::default(),
             publication: None,
             activity: Arc::default(),
             index_filters: Arc::default(),
@@ -380,6 +385,16 @@ impl Collection {
         }
     }
 
+    /// The membership in a shared store.
+    pub(crate) fn sharing(&self) -> Option<&Arc<Sharing>> {
+        self.store.sharing.as_ref()
+    }
+
+    /// See [`Parts::flags_version`].
+    pub(crate) fn flags_version(&self) -> &AtomicU64 {
+        &self.parts.flags_version
+    }
+
     pub(crate) fn building(&self) -> &[Arc<BuildingIndex>] {
         &self.parts.building
     }
@@ -443,6 +458,11 @@ impl Collection {
     pub(crate) fn tree_names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.parts.primary.name.as_str())
             .chain(self.parts.indexes.iter().map(|index| index.tree_name()))
+    }
+
+    /// The trees of the builds that its entry names, by the engine's names: in a shared store.
+    pub(crate) fn names_of_trees_being_built(&self) -> impl Iterator<Item = &str> {
+        self.parts.building.iter().flat_map(|one| [one.index.tree_name(), one.changes_name.as_str()])
     }
 
     /// Every tree of this collection.

@@ -82,7 +82,7 @@ impl Collection {
             return Err(duplicate_id(id, self.text_order()));
         }
         self.check_partitionable(&key)?;
-        if key.is_cut() && !self.is_primary_truncated() {
+        if key.is_cut() {
             self.log_primary_truncated()?;
         }
         let owner = Owner { primary_key: key.as_bytes(), document };
@@ -117,7 +117,7 @@ impl Collection {
         let moved = self.moved_key(key, new)?;
         if let Some(moved) = &moved {
             self.check_partitionable(moved)?;
-            if moved.is_cut() && !self.is_primary_truncated() {
+            if moved.is_cut() {
                 self.log_primary_truncated()?;
             }
             transaction.engine().delete(self.primary_tree(), key)?;
@@ -210,10 +210,16 @@ impl Collection {
         let index = target.index();
         let derived = index.keys_of(document)?;
         let flags = derived.flags();
-        if flags.any() && index.lacks(&flags) {
+        if flags.any() {
             match target {
-                Target::Ready(index) => self.log_index_flags(index, &flags)?,
-                Target::Building(building) => building.raise(&flags),
+                // Nobody but this process knows an index under construction, unless servers share the store.
+                Target::Building(building) if self.sharing().is_none() => {
+                    if index.lacks(&flags) {
+                        building.raise(&flags);
+                    }
+                }
+                _ if index.lacks(&flags) => self.log_index_flags(index, &flags)?,
+                _ => self.wait_for_flags()?,
             }
         }
         Ok(derived.keys)

@@ -53,6 +53,10 @@ impl Catalog {
     /// Makes the counters of a collection complete, if they are not. Does nothing where the collection has
     /// been dropped or renamed meanwhile. Blocks; reads all documents.
     fn count_first(&self, collection: &Collection, operation: &Operation) -> Result<(), CatalogError> {
+        if self.is_shared() {
+            // Statements of other servers do not count. Every collection made there has its mark.
+            return Ok(());
+        }
         let namespace = collection.namespace();
         let turn = match self.index_build_turn(namespace, operation) {
             Err(CatalogError::CollectionNotFound { .. }) => return Ok(()),
@@ -97,7 +101,7 @@ impl Catalog {
         alone.collection.keep_counters();
         // A session's transaction that has written without counting must not commit: its check compares
         // descriptions.
-        let collection = self.show(alone.collection.parts());
+        let collection = self.show(alone.collection.parts())?;
         let snapshot = self.begin(Begin::READ)?;
         Ok(Some((collection, snapshot)))
     }

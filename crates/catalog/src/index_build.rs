@@ -221,7 +221,7 @@ impl Build<'_> {
         self.check_partitions(&alone.collection)?;
         let mut parts = alone.collection.parts();
         parts.building.extend(building);
-        let collection = self.catalog.show(parts);
+        let collection = self.catalog.show(parts)?;
         let snapshot = self.catalog.begin(Begin::READ)?;
         Ok((collection, snapshot))
     }
@@ -230,9 +230,11 @@ impl Build<'_> {
     fn new_changes(&mut self) -> Result<Vec<Arc<BuildingIndex>>, StorageError> {
         let mut building = Vec::with_capacity(self.indexes.len());
         for index in &self.indexes {
-            let changes = self.catalog.store().create_tree("changes", &TreeOptions::default())?.id;
-            self.scratch.push(changes);
-            building.push(Arc::new(BuildingIndex::new(Arc::clone(index), changes, Arc::clone(&self.ticket))));
+            let changes = self.catalog.store().create_tree("changes", &TreeOptions::default())?;
+            self.scratch.push(changes.id);
+            let (index, ticket) = (Arc::clone(index), Arc::clone(&self.ticket));
+            let builder = self.catalog.store().sharing.as_ref().map_or(0, |sharing| sharing.member());
+            building.push(Arc::new(BuildingIndex::new(index, changes, builder, ticket)));
         }
         Ok(building)
     }
@@ -316,9 +318,13 @@ impl Build<'_> {
 
     /// Applies the changes that writers have recorded, until few are left, and publishes.
     fn catch_up(&mut self) -> Result<(), CatalogError> {
+        // In a shared store each server counts its own notes: the round before tells about how many there
+        // are.
+        let mut applied = u64::MAX;
         for round in 0..ROUNDS_MAX {
             let collection = self.catalog.existing(self.namespace)?;
             let noted: u64 = self.mine(&collection)?.iter().map(|building| building.noted()).sum();
+            let noted = if self.catalog.is_shared() { applied } else { noted };
             if noted <= LAST_CHANGES_MAX {
                 break;
             }
@@ -330,13 +336,14 @@ impl Build<'_> {
                 let mut parts = alone.collection.parts();
                 parts.building.retain(|building| !Arc::ptr_eq(&building.ticket, &self.ticket));
                 parts.building.extend(fresh);
-                self.catalog.show(parts);
+                self.catalog.show(parts)?;
                 before
             };
+            applied = 0;
             for building in &before {
-                self.apply_changes(building)?;
+                applied += self.apply_changes(building)?;
                 // A failure costs only space, and the end of the build tries again.
-                let _dropped = self.catalog.engine().drop_tree(building.changes);
+                let _dropped = self.catalog.drop_tree(building.changes);
             }
         }
         let alone = self.catalog.exclusive(self.namespace, self.operation)?;
@@ -346,8 +353,8 @@ impl Build<'_> {
         self.publish(&alone)
     }
 
-    /// Applies all changes of one tree to its index. No statement writes to either.
-    fn apply_changes(&self, building: &BuildingIndex) -> Result<(), CatalogError> {
+    /// Applies all changes of one tree to its index, and gives their number. No statement writes to either.
+    fn apply_changes(&self, building: &BuildingIndex) -> Result<u64, CatalogError> {
         let reader = self.catalog.begin(Begin::READ)?;
         let mut cursor = Cursor::new(building.changes, KeyRange::all(), Direction::Forward);
         let mut transaction = self.catalog.begin(Begin::WRITE)?;
@@ -369,7 +376,7 @@ impl Build<'_> {
         }
         changes.end_group(&mut *transaction)?;
         transaction.commit(Durability::None)?;
-        Ok(())
+        Ok(count)
     }
 
     /// Commits the description with the new indexes, and the surpluses that the scan has found.
@@ -436,30 +443,42 @@ impl Build<'_> {
     }
 
     /// Takes the build out of the description that writers see.
-    fn withdraw(&self) {
+    ///
+    /// # Errors
+    /// In a shared store the cluster could not be reached. [`Catalog::end_abandoned_builds`] does it later.
+    fn withdraw(&self) -> Result<(), CatalogError> {
+        self.ticket.end(BuildEnd::IndexDropped);
         // The interruption that ended the build must not keep it from being taken back.
-        let Ok(alone) = self.catalog.exclusive(self.namespace, &Operation::default()) else { return };
+        let alone = match self.catalog.exclusive(self.namespace, &Operation::default()) {
+            Err(CatalogError::CollectionNotFound { .. }) => return Ok(()),
+            alone => alone?,
+        };
         let mut parts = alone.collection.parts();
         let before = parts.building.len();
         parts.building.retain(|building| !Arc::ptr_eq(&building.ticket, &self.ticket));
         if parts.building.len() < before {
-            self.catalog.show(parts);
+            self.catalog.show(parts)?;
         }
+        Ok(())
     }
 }
 
 impl Drop for Build<'_> {
     fn drop(&mut self) {
         if !self.is_published {
-            self.withdraw();
+            if let Err(error) = self.withdraw() {
+                tracing::warn!(collection = %self.namespace, %error, "a build that has failed is ended later");
+                return;
+            }
             self.scratch.extend(self.indexes.iter().map(|index| index.tree()));
         }
         for tree in self.scratch.drain(..) {
-            match self.catalog.engine().drop_tree(tree) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
+            match self.catalog.drop_tree(tree) {
+                Err(CatalogError::Storage(error)) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => {
                     tracing::warn!(%tree, %error, "a tree of an index build is left until the next start");
                 }
-                Ok(()) | Err(_) => {}
+                Ok(()) => {}
             }
         }
     }

@@ -208,6 +208,13 @@ pub(crate) struct RaisedFlags {
     pub truncated: Truncation,
 }
 
+impl IndexDescription {
+    /// Its flags.
+    pub(crate) fn raised(&self) -> RaisedFlags {
+        RaisedFlags { multikey: self.multikey.clone(), truncated: self.truncated }
+    }
+}
+
 impl RaisedFlags {
     /// Whether there is a flag at all: most documents raise none.
     pub fn any(&self) -> bool {

@@ -38,14 +38,14 @@
 //! index_kind -> definition, index_keys
 //! store -> index_kind
 //! index -> index_entry, index_keys, index_kind, partitions, store
-//! building -> index, index_entry, index_keys, partitions
+//! building -> index, index_entry, index_keys, partitions, store
 //! layout -> definition
 //! collection -> building, definition, index, index_filters, layout, partitions, store
 //! document_key -> collection, index_keys, layout, primary_key
 //! id_lookup -> collection, index_entry, partitions, primary_key
 //! counters -> collection, store
 //! write_transaction -> counters, store
-//! catalog_entry -> collection, index_kind, layout, partitions
+//! catalog_entry -> collection, index, index_kind, layout, partitions
 //! flag_log -> catalog_entry, collection, index
 //! tree_settings -> collection
 //! truncation -> collection, counters, write_transaction
@@ -62,7 +62,7 @@
 //! key_owners -> catalog, collection, layout, partitions
 //! session_records -> collection, primary_key, store, write_transaction
 //! catalog -> catalog_entry, collection, counters, index, index_kind, layout, session_records, store
-//! catalog -> partitions, tree_settings, write_transaction
+//! catalog -> building, partitions, tree_settings, write_transaction
 //! index_build -> building, catalog, collection, counters, documents, index, index_keys, sorted_entries
 //! first_count -> catalog, collection, counters
 //! session_transaction -> bulk_load, catalog, collection, counters, seen_names, store, write_transaction
@@ -70,7 +70,7 @@
 //! capped_copy -> bulk_load, catalog, collection
 //! seen_names -> catalog, collection
 //! leaves: capped, collection_activity, error, expansion, index_description, multikey, namespace, publication
-//! leaves: record_ids
+//! leaves: record_ids, sharing
 //! ```
 //!
 //! # Invariants
@@ -83,6 +83,7 @@
 //!   entry is gone. A crash therefore leaves at worst a tree that no entry refers to.
 //!   [`Catalog::open`] drops such trees.
 //! - The latch of a collection is taken before the catalog's own mutex, never after.
+//! - In a store that several servers have open, the same holds for the writers of all of them (`sharing`).
 //!
 //! # Not here
 //! The meaning of filters and updates (crate `query`), error codes and requests (crate `commands`), pages and
@@ -128,6 +129,7 @@ mod seen_names;
 mod session_records;
 mod session_transaction;
 mod shared_keys;
+mod sharing;
 mod sorted_entries;
 mod store;
 mod tree_owners;
@@ -180,7 +182,7 @@ pub use pando_storage::{
     DurabilityWaker, Engine, ErrorKind, Estimate, EstimateOrigin, HeldKey, HeldMemory, Intents, Interruption,
     KeyRange, KeySet, LiveTransaction, Lsn, Mode, Operation, OperationWait, ProgressFigures,
     QUERY_MEMORY_MIN, QueryAccount, QueryMemory, QueryMemoryFigures, ReadClaiming, Reservation, Savepoint,
-    ScratchFigures, ScratchSpace, SharedEngine, SnapshotTimestamp, Sorter, StageFigures, StageUsage,
+    ScratchFigures, ScratchSpace, SharedEngine, Sharing, SnapshotTimestamp, Sorter, StageFigures, StageUsage,
     Statistics, StorageError, Ticket, Transaction, TransactionId, TreeId, TreeOptions, Usage, UsageFigures,
     Wait, WaitRequest, WaitSignal,
 };

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use pando_storage::{Durability, Operation};
 
 use crate::bulk_load::LoadedCollection;
-use crate::catalog::{Exclusive, put_entry};
+use crate::catalog::{Exclusive, count_change, has_changed, put_entry};
 use crate::counters::CounterChange;
 use crate::{Catalog, CatalogError, Collection};
 
@@ -72,32 +72,36 @@ impl Catalog {
         let store = self.store();
         let LoadedCollection { unpublished, documents, document_bytes, surpluses } = loaded;
         let collection = Arc::clone(unpublished.collection());
-        let _changing = store.changing.lock();
-        let namespace = collection.namespace();
-        if old.is_none() && (self.existing(namespace).is_ok() || self.has_view(namespace)?) {
-            return Err(CatalogError::CollectionChanged { namespace: collection.full_name().to_owned() });
-        }
-        self.check_case(collection.namespace().database())?;
-        let mut transaction = self.begin_write()?;
-        transaction.count_documents(collection.number(), documents, document_bytes);
-        for (index, surplus) in surpluses {
-            transaction.count_surplus(index, surplus);
-        }
-        put_entry(store, transaction.engine(), &collection)?;
-        CounterChange::Mark(collection.number()).make(transaction.engine(), store.counters)?;
-        if let Some(old) = old {
-            for index in old.indexes() {
-                CounterChange::ForgetIndex(index.number()).make(transaction.engine(), store.counters)?;
+        let receipt = self.changing(|| {
+            let namespace = collection.namespace();
+            if old.is_none() && (self.existing(namespace).is_ok() || self.has_view(namespace)?) {
+                return Err(CatalogError::CollectionChanged { namespace: collection.full_name().to_owned() });
             }
-            let forget = CounterChange::ForgetCollection(old.number());
-            forget.make(transaction.engine(), store.counters)?;
-        }
-        let receipt = transaction.commit(Durability::Logged)?;
-        collection.entry_committed();
-        if let Some(publication) = collection.publication() {
-            publication.committed(receipt.timestamp);
-        }
-        self.swap(&[], &[&collection]);
+            self.check_case(collection.namespace().database())?;
+            let mut transaction = self.begin_write()?;
+            transaction.count_documents(collection.number(), documents, document_bytes);
+            for (index, surplus) in &surpluses {
+                transaction.count_surplus(*index, *surplus);
+            }
+            put_entry(store, transaction.engine(), &collection)?;
+            CounterChange::Mark(collection.number()).make(transaction.engine(), store.counters)?;
+            if let Some(old) = old {
+                for index in old.indexes() {
+                    CounterChange::ForgetIndex(index.number()).make(transaction.engine(), store.counters)?;
+                }
+                let forget = CounterChange::ForgetCollection(old.number());
+                forget.make(transaction.engine(), store.counters)?;
+            }
+            let version = count_change(store, transaction.engine(), std::iter::once(namespace))?;
+            let receipt = transaction.commit(Durability::Logged)?;
+            has_changed(store, version);
+            collection.entry_committed();
+            if let Some(publication) = collection.publication() {
+                publication.committed(receipt.timestamp);
+            }
+            self.swap(&[], &[&collection]);
+            Ok(receipt)
+        })?;
         unpublished.published();
         store.engine.wait_durable(receipt, Durability::Synced)?;
         Ok(())

@@ -47,7 +47,7 @@ use pando_storage::{
 use parking_lot::Mutex;
 
 use crate::bulk_load::{LoadedCollection, UnpublishedCollection};
-use crate::catalog::put_entry;
+use crate::catalog::{count_change, has_changed, put_entry};
 use crate::collection::{EntryState, Parts};
 use crate::counters::CounterChange;
 use crate::seen_names::SeenNames;
@@ -391,6 +391,7 @@ impl SessionTransaction {
         }
         let store = catalog.store();
         let _changing = store.changing.lock();
+        catalog.refresh()?;
         let is_there = |name: &Namespace| catalog.collection(name.database(), name.collection()).is_some();
         if absent.iter().any(is_there) {
             return Err(StorageError::conflict().into());
@@ -408,6 +409,8 @@ impl SessionTransaction {
             put_entry(store, transaction.engine(), collection)?;
             CounterChange::Mark(collection.number()).make(transaction.engine(), store.counters)?;
         }
+        let names = coming.iter().map(|collection| collection.namespace());
+        let version = count_change(store, transaction.engine(), names)?;
         // The names come before the writes: a snapshot that sees a write of this transaction then finds the
         // collection, too. Until the commit the collection is empty for all others, and the latches keep
         // statements that write away from it.
@@ -415,7 +418,10 @@ impl SessionTransaction {
         catalog.swap(&[], &coming.iter().collect::<Vec<_>>());
         let committed = transaction.commit(durability);
         match &committed {
-            Ok(receipt) => self.published(&coming, receipt),
+            Ok(receipt) => {
+                has_changed(store, version);
+                self.published(&coming, receipt);
+            }
             Err(_) => catalog.swap(&coming.iter().map(|one| one.namespace()).collect::<Vec<_>>(), &[]),
         }
         drop(latches);

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use crate::error::CatalogError;
 use crate::index_description::IndexDescription;
 use crate::index_kind::{IndexFactory, IndexMethods};
+use crate::sharing::Sharing;
 
 /// The number at the end of a tree's name. No two trees that a store has, or has had since it was opened,
 /// share a number.
@@ -64,6 +65,8 @@ pub(crate) struct Store {
     pub factory: Arc<dyn IndexFactory>,
     /// The catalog's mutex, held while the catalog tree and the names change.
     pub changing: Mutex<()>,
+    /// The membership in a store that several servers have open.
+    pub sharing: Option<Arc<Sharing>>,
     next_number: AtomicU64,
 }
 
@@ -87,12 +90,34 @@ impl Store {
         let OwnTrees { catalog: tree, counters, sessions } = trees;
         let next_number = AtomicU64::new(next_number.get());
         let changing = Mutex::new(());
-        Store { engine, query_memory, tree, counters, sessions, factory, changing, next_number }
+        Store {
+            engine,
+            query_memory,
+            tree,
+            counters,
+            sessions,
+            factory,
+            changing,
+            sharing: None,
+            next_number,
+        }
+    }
+
+    /// The same store as a member has it.
+    pub(crate) fn shared_as(self, sharing: Arc<Sharing>) -> Store {
+        Store { sharing: Some(sharing), ..self }
+    }
+
+    fn take_number(&self) -> Result<u64, StorageError> {
+        match &self.sharing {
+            None => Ok(self.next_number.fetch_add(1, Ordering::Relaxed)),
+            Some(sharing) => sharing.next_tree_number(self.next_number.load(Ordering::Relaxed) - 1),
+        }
     }
 
     /// A new tree with a name that was never used.
     pub(crate) fn create_tree(&self, kind: &str, options: &TreeOptions) -> Result<NamedTree, StorageError> {
-        let number = TreeNumber::new(self.next_number.fetch_add(1, Ordering::Relaxed));
+        let number = TreeNumber::new(self.take_number()?);
         let name = format!("{kind}-{}", number.get());
         let id = self.engine.create_tree(&name, options)?;
         Ok(NamedTree { id, name, number })

@@ -9,9 +9,12 @@
 //!   puts both back together.
 //! - The engine's transaction has merged deltas only after [`WriteTransaction::write_counters`].
 
+use std::sync::Arc;
+
 use pando_storage::{CommitReceipt, Durability, Savepoint, StorageError, Ticket, Transaction, TreeId};
 
 use crate::counters::{self, CounterKey, CounterKind};
+use crate::sharing::Sharing;
 use crate::store::{Store, TreeNumber};
 
 /// A transaction that may write documents. It dereferences to the engine's transaction for reads.
@@ -24,6 +27,8 @@ pub struct WriteTransaction {
     deltas: Deltas,
     /// Documents and bytes of the capped collection that it writes to, before its own writes.
     totals_before: Option<CollectionDelta>,
+    /// In a shared store: the membership, and the epoch in which it has begun.
+    begun_in: Option<(Arc<Sharing>, u64)>,
 }
 
 /// A point to come back to.
@@ -69,10 +74,16 @@ impl std::ops::Deref for WriteTransaction {
 }
 
 impl WriteTransaction {
-    pub(crate) fn new(transaction: Box<dyn Transaction>, store: &Store) -> WriteTransaction {
+    /// A transaction that was begun in this epoch, if the store is shared.
+    pub(crate) fn new(
+        transaction: Box<dyn Transaction>,
+        store: &Store,
+        epoch: Option<u64>,
+    ) -> WriteTransaction {
         let Store { counters, sessions, .. } = *store;
         let (deltas, totals_before) = (Deltas::default(), None);
-        WriteTransaction { transaction, counters, sessions, deltas, totals_before }
+        let begun_in = store.sharing.clone().zip(epoch);
+        WriteTransaction { transaction, counters, sessions, deltas, totals_before, begun_in }
     }
 
     pub(crate) fn sessions_tree(&self) -> TreeId {
@@ -179,6 +190,9 @@ impl WriteTransaction {
     /// Makes all writes visible at one timestamp, those of the counters too. See [`Transaction::commit`].
     pub fn commit(mut self, durability: Durability) -> Result<CommitReceipt, StorageError> {
         self.write_counters()?;
+        if let Some((sharing, epoch)) = &self.begun_in {
+            sharing.check_commit(*epoch)?;
+        }
         self.transaction.commit(durability)
     }
 

@@ -40,6 +40,19 @@ pub struct Capabilities {
     pub estimates: EstimateOrigin,
     /// Whether transactions can be serializable.
     pub read_claims: ReadClaiming,
+    /// Whether other processes may have the same store open.
+    pub sharing: Sharing,
+}
+
+/// Whether several servers may have one store open at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// One process has it.
+    Exclusive,
+    /// Several may have it. Transactions of all of them conflict as those of one do, at the commit at the
+    /// latest, and blind merges of all count. It claims no reads.
+    /// [`Engine::list_trees`](crate::Engine::list_trees) also knows the trees that others have made.
+    Shared,
 }
 
 /// Whether an engine claims what serializable transactions read.

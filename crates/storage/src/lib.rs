@@ -115,7 +115,7 @@ pub use batch::{Batch, BatchLimits, ScanEnd};
 pub use bytes::Bytes;
 pub use capabilities::{
     CachedReads, Capabilities, ConflictTime, EstimateOrigin, History, Merging, Persistence, RangeDeletes,
-    ReadClaiming,
+    ReadClaiming, Sharing,
 };
 pub use check::{CheckReport, CheckRequest};
 pub use checked::CheckedEngine;

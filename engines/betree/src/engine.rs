@@ -11,8 +11,8 @@ use pando_storage::{
     BackupReport, BackupRequest, Begin, CachedReads, Capabilities, CheckReport, CheckRequest, CommitReceipt,
     CommitTimestamp, ConflictTime, Durability, DurabilityWaker, Engine, Estimate, EstimateOrigin, HeldMemory,
     History, Intents, Isolation, LiveTransaction, LoadDurability, Lsn, Merging, Operation, Persistence,
-    RangeDeletes, ReadClaiming, SortedEntries, Statistics, StorageError, Transaction, TreeDescription,
-    TreeId, TreeOptions, Wait,
+    RangeDeletes, ReadClaiming, Sharing, SortedEntries, Statistics, StorageError, Transaction,
+    TreeDescription, TreeId, TreeOptions, Wait,
 };
 
 use crate::backup::{BackupJob, BackupProgress};
@@ -171,6 +171,7 @@ impl Engine for Betree {
             estimates: EstimateOrigin::Pages,
             range_deletes: RangeDeletes::OneMessage,
             read_claims: ReadClaiming::Ranges,
+            sharing: Sharing::Exclusive,
         }
     }
 

@@ -51,7 +51,7 @@ use pando_environment::{Environment, Step, Task};
 use pando_storage::{
     Begin, CachedReads, Capabilities, CommitReceipt, ConflictTime, Durability, DurabilityWaker, Engine,
     ErrorKind, Estimate, EstimateOrigin, History, Intents, LiveTransaction, Merging, Persistence,
-    RangeDeletes, ReadClaiming, SnapshotTimestamp, Statistics, StorageError, SyncState, Transaction,
+    RangeDeletes, ReadClaiming, Sharing, SnapshotTimestamp, Statistics, StorageError, SyncState, Transaction,
     TreeDescription, TreeId, TreeOptions,
 };
 use parking_lot::{Mutex, RwLock};
@@ -148,6 +148,7 @@ impl Engine for LmdbEngine {
             estimates: EstimateOrigin::FirstEntries,
             range_deletes: RangeDeletes::Emulated,
             read_claims: ReadClaiming::None,
+            sharing: Sharing::Exclusive,
         }
     }
 

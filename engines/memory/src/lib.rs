@@ -37,7 +37,7 @@ use pando_environment::{Clock, Environment};
 use pando_storage::{
     Begin, CachedReads, Capabilities, Claims, CommitReceipt, ConflictTime, Durability, DurabilityWaker,
     Engine, ErrorKind, Estimate, EstimateOrigin, History, Intents, Isolation, LiveTransaction, Merging,
-    Persistence, RangeDeletes, ReadClaiming, ReadClaims, SnapshotTimestamp, SnapshotTransaction,
+    Persistence, RangeDeletes, ReadClaiming, ReadClaims, Sharing, SnapshotTimestamp, SnapshotTransaction,
     SpillingWrites, Statistics, StorageError, Transaction, TransactionId, TreeDescription, TreeId,
     TreeOptions,
 };
@@ -87,6 +87,7 @@ impl Engine for MemoryEngine {
             estimates: EstimateOrigin::FirstEntries,
             range_deletes: RangeDeletes::Emulated,
             read_claims: ReadClaiming::Ranges,
+            sharing: Sharing::Exclusive,
         }
     }
 

@@ -9,8 +9,9 @@ use pando_environment::{Access, Environment, OpenMode, Step, Task};
 use pando_storage::{
     BackupReport, BackupRequest, Begin, BlockingMode, CachedReads, Capabilities, CommitReceipt, ConflictTime,
     Durability, DurabilityWaker, Engine, Estimate, EstimateOrigin, History, Intents, Isolation,
-    LiveTransaction, Merging, Operation, Persistence, RangeDeletes, ReadClaiming, ReadClaims, Statistics,
-    StorageError, SyncState, Transaction, TransactionId, TreeDescription, TreeId, TreeOptions, Wait,
+    LiveTransaction, Merging, Operation, Persistence, RangeDeletes, ReadClaiming, ReadClaims, Sharing,
+    Statistics, StorageError, SyncState, Transaction, TransactionId, TreeDescription, TreeId, TreeOptions,
+    Wait,
 };
 use parking_lot::{Mutex, RwLock};
 use rocksdb::{CompactOptions, WriteOptions};
@@ -115,6 +116,7 @@ impl Engine for RocksdbEngine {
             estimates: EstimateOrigin::FirstEntries,
             range_deletes: RangeDeletes::OneMessage,
             read_claims: ReadClaiming::Ranges,
+            sharing: Sharing::Exclusive,
         }
     }
 

@@ -9,8 +9,8 @@ use pando_environment::{Environment, Task};
 use pando_storage::{
     Begin, CachedReads, Capabilities, CommitReceipt, ConflictTime, Durability, DurabilityWaker, Engine,
     Estimate, EstimateOrigin, History, Intents, Isolation, LiveTransaction, Merging, Mode, Persistence,
-    RangeDeletes, ReadClaiming, ReadClaims, SnapshotTimestamp, Statistics, StorageError, Transaction,
-    TransactionId, TreeDescription, TreeId, TreeOptions,
+    RangeDeletes, ReadClaiming, ReadClaims, Sharing, SnapshotTimestamp, Statistics, StorageError,
+    Transaction, TransactionId, TreeDescription, TreeId, TreeOptions,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -94,6 +94,7 @@ impl Engine for TikvEngine {
             estimates: EstimateOrigin::FirstEntries,
             range_deletes: RangeDeletes::Emulated,
             read_claims: ReadClaiming::Ranges,
+            sharing: Sharing::Exclusive,
         }
     }
 

@@ -11,7 +11,7 @@ use pando_storage::{
     Begin, CachedReads, Capabilities, CheckReport, CheckRequest, Claims, CommitReceipt, ConflictTime,
     Durability, DurabilityWaker, Engine, ErrorKind, Estimate, EstimateOrigin, History, Intents, Isolation,
     LiveTransaction, LoadDurability, Merging, Operation, Persistence, RangeDeletes, ReadClaiming, ReadClaims,
-    SnapshotTimestamp, SnapshotTransaction, SortedEntries, SpillingWrites, Statistics, StorageError,
+    Sharing, SnapshotTimestamp, SnapshotTransaction, SortedEntries, SpillingWrites, Statistics, StorageError,
     SyncState, Transaction, TransactionId, TreeDescription, TreeId, TreeOptions,
 };
 use parking_lot::{Mutex, RwLock};
@@ -161,6 +161,7 @@ impl Engine for WiredTigerEngine {
                 TableType::Lsm => RangeDeletes::Emulated,
             },
             read_claims: ReadClaiming::Ranges,
+            sharing: Sharing::Exclusive,
         }
     }
 

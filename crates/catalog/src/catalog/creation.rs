@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use pando_collation::TextOrder;
-use pando_document::RawDocumentBuf;
+use pando_document::{RawDocument, RawDocumentBuf};
 use pando_storage::{StorageError, Transaction, TreeOptions};
 
 use super::Catalog;
@@ -31,6 +31,7 @@ impl Catalog {
     ) -> Result<Parts, CatalogError> {
         let layout = Layout::of_options(&options);
         let layout = layout.map_err(|reason| CatalogError::CollectionOptions { reason })?;
+        self.check_shareable(&layout, &options)?;
         let text_order = TextOrder::of_stored(&options);
         let text_order = text_order.map_err(|reason| CatalogError::CollectionOptions { reason })?;
         let settings = tree_options(&options, self.store.engine.name())?;
@@ -46,6 +47,20 @@ impl Catalog {
         let parts = Parts { uuid, options, layout, text_order, partitions, record_ids, indexes, ..of_tree };
         parts.counters_kept.store(true, Ordering::Release);
         Ok(parts)
+    }
+
+    /// Refuses, in a shared store, collections whose writers meet in the memory of one server: they give
+    /// record ids, take turns, or look up partitions there.
+    fn check_shareable(&self, layout: &Layout, options: &RawDocument) -> Result<(), CatalogError> {
+        let is_refused = *layout == Layout::Heap || is_partitioned(options);
+        match self.is_shared() && is_refused {
+            false => Ok(()),
+            true => {
+                let reason = "a store that several servers share has no capped or partitioned collections, and \
+                              none in the layout \"heap\"";
+                Err(CatalogError::CollectionOptions { reason: reason.to_owned() })
+            }
+        }
     }
 
     /// A new index with an empty tree, which no entry refers to yet, of a collection with these partitions.

@@ -95,23 +95,25 @@ impl Catalog {
         parts: Parts,
         replaced: Option<&Exclusive>,
     ) -> Result<(), CatalogError> {
-        let _changing = self.store.changing.lock();
         let to = parts.namespace.clone();
-        self.check_case(to.database())?;
-        let now = self.collection(to.database(), to.collection());
-        let is_as_taken = match (&now, replaced) {
-            (None, None) => true,
-            (Some(now), Some(replaced)) => Arc::ptr_eq(now, &replaced.collection),
-            _ => false,
-        };
-        if !is_as_taken || self.has_view(&to)? {
-            return Err(CatalogError::CollectionExists { namespace: to.to_string() });
-        }
         let renamed = Arc::new(Collection::new(parts, Arc::clone(&self.store)));
         let counters = replaced.map(|replaced| forgotten(&replaced.collection)).unwrap_or_default();
-        commit_entries(&self.store, EntryChange { gone: &[from], come: &[&renamed], counters: &counters })?;
-        self.swap(&[from], &[&renamed]);
-        Ok(())
+        self.changing(|| {
+            self.check_case(to.database())?;
+            let now = self.collection(to.database(), to.collection());
+            let is_as_taken = match (&now, replaced) {
+                (None, None) => true,
+                (Some(now), Some(replaced)) => Arc::ptr_eq(now, &replaced.collection),
+                _ => false,
+            };
+            if !is_as_taken || self.has_view(&to)? {
+                return Err(CatalogError::CollectionExists { namespace: to.to_string() });
+            }
+            let change = EntryChange { gone: &[from], come: &[&renamed], counters: &counters };
+            commit_entries(&self.store, change)?;
+            self.swap(&[from], &[&renamed]);
+            Ok(())
+        })
     }
 
     /// Ends the users of a collection whose entry is gone, and drops its trees. A tree that cannot be dropped
@@ -119,7 +121,7 @@ impl Catalog {
     pub(crate) fn drop_replaced(&self, replaced: &Collection, end_users: &dyn Fn(&Collection)) {
         end_users(replaced);
         for tree in replaced.trees() {
-            if let Err(error) = self.store.engine.drop_tree(tree) {
+            if let Err(error) = self.drop_tree(tree) {
                 tracing::warn!(%tree, %error, "a tree of a replaced collection is left until the next start");
             }
         }

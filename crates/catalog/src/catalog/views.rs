@@ -16,7 +16,7 @@
 use pando_document::{RawDocument, RawDocumentBuf, RawValue};
 use pando_storage::{Begin, BlockingMode, Bytes, Caller, CommitReceipt, Durability, Operation, Transaction};
 
-use super::Catalog;
+use super::{Catalog, Lease, count_change, has_changed};
 use crate::collection::Collection;
 use crate::error::{CatalogError, WriteError};
 use crate::namespace::Namespace;
@@ -78,7 +78,16 @@ impl Catalog {
         }
         let caller = Caller::may_block(operation);
         let Some(lease) = self.lease(view.database(), VIEWS_COLLECTION, caller)? else { return Ok(None) };
-        let _changing = self.store().changing.lock();
+        self.changing(|| self.commit_view(change, &lease))
+    }
+
+    /// Writes or removes a definition. The caller holds the catalog's mutex.
+    fn commit_view(
+        &self,
+        change: &ViewChange<'_>,
+        lease: &Lease,
+    ) -> Result<Option<CommitReceipt>, CatalogError> {
+        let ViewChange { view, definition, .. } = change;
         if definition.is_some() && self.collection(view.database(), view.collection()).is_some() {
             return Err(CatalogError::CollectionExists { namespace: view.to_string() });
         }
@@ -102,7 +111,11 @@ impl Catalog {
             }
             (None, None) => return Ok(None),
         }
-        Ok(Some(transaction.commit(change.durability)?))
+        // A collection of the same name that another server creates conflicts with this.
+        let version = count_change(self.store(), transaction.engine(), std::iter::empty())?;
+        let receipt = transaction.commit(change.durability)?;
+        has_changed(self.store(), version);
+        Ok(Some(receipt))
     }
 
     /// Creates the collection of definitions, unless it is there.

@@ -16,7 +16,8 @@ use pando_catalog::{
 use pando_environment::Environment;
 use pando_memory::MemoryEngine;
 use pando_storage::{
-    Capabilities, HeldMemory, LoadDurability, MemoryAccount, SortedEntries, TreeDescription, TreeId,
+    Capabilities, HeldMemory, LoadDurability, MemoryAccount, ReadClaiming, Sharing, SortedEntries,
+    TreeDescription, TreeId,
 };
 use parking_lot::Mutex;
 
@@ -30,16 +31,27 @@ pub struct HookedEngine {
     /// The next commit to the catalog fails.
     refuses: Arc<AtomicBool>,
     lent: MemoryAccount,
+    sharing: Sharing,
 }
 
 impl HookedEngine {
     pub fn shared() -> Arc<HookedEngine> {
+        HookedEngine::with(Sharing::Exclusive)
+    }
+
+    /// One that says that several servers may have its store open.
+    pub fn of_several_servers() -> Arc<HookedEngine> {
+        HookedEngine::with(Sharing::Shared)
+    }
+
+    fn with(sharing: Sharing) -> Arc<HookedEngine> {
         Arc::new(HookedEngine {
             inner: MemoryEngine::new(&Environment::real()),
             hook: Mutex::new(None),
             commit_hook: Mutex::new(None),
             refuses: Arc::default(),
             lent: MemoryAccount::default(),
+            sharing,
         })
     }
 
@@ -75,7 +87,8 @@ impl HookedEngine {
     /// The names of all trees but the catalog's.
     pub fn tree_names(&self) -> Vec<String> {
         let trees = self.list_trees().expect("the trees can be listed");
-        let is_of_catalog = |name: &String| matches!(name.as_str(), "catalog" | "counters" | "sessions");
+        let is_of_catalog =
+            |name: &String| matches!(name.as_str(), "catalog" | "counters" | "servers" | "sessions");
         trees.into_iter().map(|tree| tree.name).filter(|name| !is_of_catalog(name)).collect()
     }
 }
@@ -103,7 +116,9 @@ impl Engine for HookedEngine {
     }
 
     fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
+        let Capabilities { read_claims, .. } = self.inner.capabilities();
+        let read_claims = if self.sharing == Sharing::Shared { ReadClaiming::None } else { read_claims };
+        Capabilities { sharing: self.sharing, read_claims, ..self.inner.capabilities() }
     }
 
     fn create_tree(&self, name: &str, options: &TreeOptions) -> Result<TreeId, StorageError> {

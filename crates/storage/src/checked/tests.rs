@@ -9,6 +9,7 @@ use crate::access::BlockingMode;
 use crate::batch::{Batch, BatchLimits, ScanEnd};
 use crate::capabilities::{
     CachedReads, ConflictTime, EstimateOrigin, History, Merging, Persistence, RangeDeletes, ReadClaiming,
+    Sharing,
 };
 use crate::error::ErrorKind;
 use crate::identifiers::{Lsn, Savepoint, SnapshotTimestamp};
@@ -46,6 +47,7 @@ impl Engine for Breaking {
             range_deletes: RangeDeletes::Emulated,
             estimates: EstimateOrigin::FirstEntries,
             read_claims: ReadClaiming::None,
+            sharing: Sharing::Exclusive,
         }
     }
     fn create_tree(&self, _: &str, _: &TreeOptions) -> Result<TreeId, StorageError> {

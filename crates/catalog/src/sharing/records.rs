@@ -1,0 +1,153 @@
+//! The records of the tree `servers`: the members of a shared store, and the barriers that they have raised.
+//!
+//! ```text
+//! key    "m" | member, u64 BE     value  beats u64 BE | seen u64 BE | held u64 BE, any number of them
+//! key    "b" | namespace          value  owner u64 BE | number u64 BE
+//! key    "n"                      value  the last number of a member or a barrier, u64 BE
+//! key    "t"                      value  the last number of a tree, u64 BE
+//! key    "v"                      value  the version of the catalog tree, u64 BE
+//! ```
+
+use std::collections::BTreeMap;
+
+use pando_storage::{
+    BlockingMode, Cursor, Direction, ErrorKind, KeyRange, StorageError, Transaction, TreeId,
+};
+
+pub(super) const LAST_NUMBER: &[u8] = b"n";
+pub(super) const LAST_TREE: &[u8] = b"t";
+pub(super) const VERSION: &[u8] = b"v";
+const MEMBERS: u8 = b'm';
+const BARRIERS: u8 = b'b';
+
+/// A member, as it has told the others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MemberRecord {
+    /// How often it has written the record.
+    pub beats: u64,
+    /// The version of the catalog tree by which it works.
+    pub seen: u64,
+    /// The numbers of the barriers that it stands behind.
+    pub held: Vec<u64>,
+}
+
+/// A barrier before a collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BarrierRecord {
+    /// The member that has raised it.
+    pub owner: u64,
+    pub number: u64,
+}
+
+/// All of the tree at one snapshot.
+#[derive(Debug, Default)]
+pub(crate) struct Board {
+    pub version: u64,
+    pub members: BTreeMap<u64, MemberRecord>,
+    /// By `database.collection`.
+    pub barriers: BTreeMap<String, BarrierRecord>,
+}
+
+impl MemberRecord {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let numbers = [self.beats, self.seen].into_iter().chain(self.held.iter().copied());
+        numbers.flat_map(u64::to_be_bytes).collect()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<MemberRecord> {
+        let (numbers, rest) = bytes.as_chunks::<8>();
+        let mut numbers = numbers.iter().map(|number| u64::from_be_bytes(*number));
+        let (beats, seen) = (numbers.next()?, numbers.next()?);
+        rest.is_empty().then(|| MemberRecord { beats, seen, held: numbers.collect() })
+    }
+}
+
+impl BarrierRecord {
+    pub(super) fn encode(self) -> Vec<u8> {
+        [self.owner.to_be_bytes(), self.number.to_be_bytes()].concat()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<BarrierRecord> {
+        let (owner, number) = bytes.split_first_chunk::<8>()?;
+        let number = u64::from_be_bytes(number.try_into().ok()?);
+        Some(BarrierRecord { owner: u64::from_be_bytes(*owner), number })
+    }
+}
+
+impl Board {
+    /// Reads the tree.
+    pub(super) fn read(transaction: &dyn Transaction, tree: TreeId) -> Result<Board, StorageError> {
+        let mut board = Board::default();
+        let mut cursor = Cursor::new(tree, KeyRange::all(), Direction::Forward);
+        while let Some((key, value)) = cursor.next(transaction, BlockingMode::MayBlock)? {
+            board.add(key, value).ok_or_else(|| damaged(key))?;
+        }
+        Ok(board)
+    }
+
+    fn add(&mut self, key: &[u8], value: &[u8]) -> Option<()> {
+        match key.split_first()? {
+            (&MEMBERS, member) => {
+                let member = u64::from_be_bytes(member.try_into().ok()?);
+                self.members.insert(member, MemberRecord::decode(value)?);
+            }
+            (&BARRIERS, namespace) => {
+                let namespace = std::str::from_utf8(namespace).ok()?.to_owned();
+                self.barriers.insert(namespace, BarrierRecord::decode(value)?);
+            }
+            _ if key == VERSION => self.version = number_of(value)?,
+            _ => {}
+        }
+        Some(())
+    }
+}
+
+pub(super) fn member_key(member: u64) -> Vec<u8> {
+    [&[MEMBERS][..], &member.to_be_bytes()].concat()
+}
+
+pub(super) fn barrier_key(namespace: &str) -> Vec<u8> {
+    [&[BARRIERS][..], namespace.as_bytes()].concat()
+}
+
+/// The number at a key; 0 where there is none.
+pub(super) fn number_at(
+    transaction: &dyn Transaction,
+    tree: TreeId,
+    key: &[u8],
+) -> Result<u64, StorageError> {
+    match transaction.get(tree, key, BlockingMode::MayBlock)? {
+        None => Ok(0),
+        Some(value) => number_of(&value).ok_or_else(|| damaged(key)),
+    }
+}
+
+fn number_of(value: &[u8]) -> Option<u64> {
+    value.try_into().ok().map(u64::from_be_bytes)
+}
+
+fn damaged(key: &[u8]) -> StorageError {
+    let key = String::from_utf8_lossy(key).into_owned();
+    StorageError::new(ErrorKind::Corrupt, format!("the record {key:?} in the tree of servers makes no sense"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_read_back_and_broken_ones_are_told() {
+        let member = MemberRecord { beats: 3, seen: 1 << 40, held: vec![7, 9] };
+        assert_eq!(MemberRecord::decode(&member.encode()), Some(member));
+        let barrier = BarrierRecord { owner: 1, number: u64::MAX };
+        assert_eq!(BarrierRecord::decode(&barrier.encode()), Some(barrier));
+        assert_eq!(MemberRecord::decode(&[0; 8]), None);
+        assert_eq!(MemberRecord::decode(&[0; 17]), None);
+        assert_eq!(BarrierRecord::decode(&[0; 15]), None);
+        let mut board = Board::default();
+        assert_eq!(board.add(b"m1", &[0; 16]), None);
+        assert_eq!(board.add(&barrier_key("d.c"), &[0; 16]), Some(()));
+        assert_eq!(board.add(&member_key(4), &[0; 16]), Some(()));
+        assert!(board.members.contains_key(&4) && board.barriers.contains_key("d.c"));
+    }
+}
