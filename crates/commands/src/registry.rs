@@ -196,6 +196,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("endSessions", Access::LoggedIn, session::end_sessions::run),
     on_admin("engineStatus", Access::Cluster(Action::ServerStatus), diagnostic::engine_status::run),
     any("explain", Access::Explained, crud::explain::run),
+    any("filemd5", Access::Request(rights::file_md5), diagnostic::file_md5::run),
     any("find", Access::Collection(Action::Find), crud::find::run)
         .reads(ReadConcernSupport::All)
         .transactions(TransactionSupport::Statement)

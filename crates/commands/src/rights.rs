@@ -34,7 +34,7 @@ use pando_document::{DocumentError, DocumentWriter, RawDocument, RawDocumentBuf,
 use pando_query::shell_text::document_text;
 
 pub(crate) use self::collections::{
-    begin_load, change_collection, clone_as_capped, create, data_size, list_collections, profile,
+    begin_load, change_collection, clone_as_capped, create, data_size, file_md5, list_collections, profile,
     rename_collection,
 };
 pub(crate) use self::pipelines::aggregate;

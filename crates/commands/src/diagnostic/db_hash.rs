@@ -89,7 +89,8 @@ fn digest(
     Ok(digest.finalize().to_vec())
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+/// Bytes as digits in base 16.
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         let _infallible = write!(text, "{byte:02x}");
         text

@@ -5,6 +5,7 @@ use pando_document::{RawArray, RawValue};
 
 use super::pipelines::need_view;
 use super::{Claim, Denial};
+use crate::diagnostic::file_md5::chunks_of;
 use crate::{CommandError, ErrorCode};
 
 /// The view that a `create` or a `collMod` defines.
@@ -100,6 +101,18 @@ pub(crate) fn data_size(claim: &Claim<'_>) -> Result<(), Denial> {
         // Refused by the command.
         None => Ok(()),
     }
+}
+
+/// `filemd5`, which names a bucket of GridFS and reads its chunks.
+pub(crate) fn file_md5(claim: &Claim<'_>) -> Result<(), Denial> {
+    let mut is_default = true;
+    for field in claim.fields() {
+        if let ("root", root) = field? {
+            is_default = false;
+            claim.need_on(Action::Find, &chunks_of(Some(root)))?;
+        }
+    }
+    if is_default { claim.need_on(Action::Find, &chunks_of(None)) } else { Ok(()) }
 }
 
 /// `beginLoad`: a new collection with its indexes and documents.
