@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from bson import Int64, ObjectId, Timestamp
+from bson import Decimal128, Int64, ObjectId, Timestamp
 
 from both import Order, Texts, compare
 from exact import assemble, exactly
@@ -265,6 +265,27 @@ def test_find_and_modify_reports_a_duplicate_key(ten):
 
 
 # ---- cursors
+
+
+@pytest.mark.parametrize("rate", [0, 1, 0.0, 1.0, Int64(1), Decimal128("0"), Decimal128("1.0"), -0.1, 1.1, 2, -1, float("nan"), "x", None, True, [], {}, [0.5], {"a": 1}],
+                         ids=repr)
+@pytest.mark.parametrize("shape", [
+    lambda rate: {"$sampleRate": rate}, lambda rate: {"x": {"$gt": 3}, "$sampleRate": rate}, lambda rate: {"$nor": [{"$sampleRate": rate}]},
+    lambda rate: {"$or": [{"x": 3}, {"$sampleRate": rate}]}, lambda rate: {"x": {"$elemMatch": {"$sampleRate": rate}}},
+], ids=["alone", "beside", "nor", "or", "element"])
+def test_a_sample_rate_of_nothing_or_all_or_a_wrong_one(ten, shape, rate):
+    ten.rows({"find": "c", "filter": shape(rate), "sort": {"_id": 1}})
+    ten.rows({"aggregate": "c", "pipeline": [{"$match": shape(rate)}, {"$sort": {"_id": 1}}]})
+    ten.same({"find": "c", "filter": shape(rate), "sort": {"_id": 1}}, texts=Texts.COMPARED)
+
+
+@pytest.mark.parametrize("rate", [0, 0.5, 1])
+def test_a_sample_rate_in_writes(ten, rate):
+    change = {"q": {"_id": 77, "$sampleRate": rate}, "u": {"$set": {"a": 1}}}
+    ten.same({"update": "c", "updates": [change]})
+    ten.same({"update": "c", "updates": [{**change, "upsert": True}]}, texts=Texts.COMPARED)
+    ten.same({"delete": "c", "deletes": [{"q": {"_id": 78, "$sampleRate": rate}, "limit": 1}]})
+    everything(ten)
 
 
 @pytest.mark.parametrize("options", [

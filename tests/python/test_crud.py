@@ -48,6 +48,20 @@ def test_filters_sorts_and_projections_answer_together(db):
     assert [d["_id"] for d in db.c.find().sort("_id", -1).skip(5).limit(3)] == [194, 193, 192]
 
 
+@pytest.mark.parametrize("beside", [{}, {"n": {"$lt": 5}}, {"$or": [{"n": 1}, {"n": {"$gt": 8}}]}], ids=str)
+def test_a_sample_rate_draws_about_its_share(db, beside):
+    db.c.insert_many([{"_id": i, "n": i % 10} for i in range(20_000)])
+    db.c.create_index("n")
+    drawn = {**beside, "$sampleRate": 0.25}
+    share = db.c.count_documents(beside) / 4
+    found = [
+        len(list(db.c.find(drawn))), db.c.count_documents(drawn), len(list(db.c.find(drawn, {"n": 1, "_id": 0}))),
+        len(list(db.c.aggregate([{"$match": drawn}, {"$sort": {"n": 1}}]))),
+    ]
+    # Ten standard deviations: drawn twice, a document would come with a probability of 1/16.
+    assert all(abs(count - share) < 10 * (share * 0.75) ** 0.5 for count in found), (found, share)
+
+
 def test_a_cursor_goes_past_one_batch(db):
     db.c.insert_many([{"_id": i} for i in range(5000)])
     assert [d["_id"] for d in db.c.find({}, batch_size=77)] == list(range(5000))

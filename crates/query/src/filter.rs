@@ -42,6 +42,7 @@ mod node;
 mod number_argument;
 mod parse;
 mod regex;
+mod sample_rate;
 mod schema;
 mod size;
 mod subject;

@@ -2,7 +2,7 @@
 
 use pando_catalog::{WILDCARD, is_wildcard};
 use pando_document::{Number, RawDocument, RawValue};
-
+use pando_query::expression::is_reference_name;
 use pando_query::text_index::specification::TEXT;
 
 use super::wildcard_specification;
@@ -89,7 +89,9 @@ fn check_path(path: &str) -> Result<(), (ErrorCode, String)> {
     if path.split('.').any(str::is_empty) {
         return refused("Index keys cannot contain an empty field.");
     }
-    if path.split('.').any(|part| part.starts_with('$')) {
+    let is_illegal =
+        |(at, part): (usize, &str)| part.starts_with('$') && (at == 0 || !is_reference_name(part));
+    if path.split('.').enumerate().any(is_illegal) {
         return refused("Index key contains an illegal field name: field name starts with '$'.");
     }
     Ok(())

@@ -19,6 +19,11 @@ pub struct FieldPath {
 /// The longest path, in names.
 const NAMES_MAX: usize = 200;
 
+/// Whether it is a field of a reference to a document (a DBRef): the only names with a `$` that paths may have.
+pub fn is_reference_name(name: &str) -> bool {
+    matches!(name, "$id" | "$ref" | "$db")
+}
+
 impl FieldPath {
     /// Cuts a path at its dots; `text` has no leading `$`.
     pub fn parse(text: &str) -> Result<FieldPath, QueryError> {
@@ -35,7 +40,7 @@ impl FieldPath {
                     ExpressionFault::EmptyPathPart.error("FieldPath field names may not be empty strings.")
                 );
             }
-            if name.starts_with('$') {
+            if name.starts_with('$') && !is_reference_name(name) {
                 return Err(ExpressionFault::DollarInPath.error(
                     "FieldPath field names may not start with '$'. Consider using $getField or $setField.",
                 ));

@@ -1,11 +1,12 @@
 //! `$all`: every value of a list is met, each by any element; or every `$elemMatch` of a list.
 
-use pando_document::RawValue;
+use pando_document::{RawDocument, RawValue};
 
 use super::comparison::{self, is_operator_document};
 use super::parse::Context;
 use super::{Node, elem_match};
 use crate::QueryError;
+use crate::expression::is_reference_name;
 use crate::path::Path;
 
 /// Parses `$all`. An empty list matches nothing.
@@ -21,13 +22,20 @@ pub(super) fn parse(path: &Path, argument: RawValue<'_>, context: Context<'_>) -
                 Some(argument) => elem_match::parse(path, argument, context)?,
                 None => return Err(QueryError::bad_value("$all/$elemMatch has to be consistent")),
             },
-            (false, RawValue::Document(document)) if is_operator_document(document)? => {
+            (false, RawValue::Document(document))
+                if is_operator_document(document)? && !is_reference(document)? =>
+            {
                 return Err(QueryError::bad_value("no $ expressions in $all"));
             }
             (false, value) => comparison::parse_equality(path, value, context.scope.text_order())?,
         });
     }
     Ok(Node::all_of(nodes))
+}
+
+/// Whether a document begins as a reference to another does; it is a value then, though it lacks a part.
+fn is_reference(document: &RawDocument) -> Result<bool, QueryError> {
+    Ok(document.iter().next().transpose()?.is_some_and(|(name, _)| is_reference_name(name)))
 }
 
 /// The argument of a `{ $elemMatch: … }`.

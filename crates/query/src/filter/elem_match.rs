@@ -41,8 +41,19 @@ pub(super) fn parse(path: &Path, argument: RawValue<'_>, context: Context<'_>) -
 /// Whether a first field says that the form is that of operators. The logical ones begin a
 /// filter; so do references.
 fn is_value_operator(name: &str) -> bool {
-    const FILTER_OPERATORS: [&str; 10] =
-        ["$and", "$or", "$nor", "$where", "$expr", "$text", "$jsonSchema", "$ref", "$id", "$db"];
+    const FILTER_OPERATORS: [&str; 11] = [
+        "$and",
+        "$or",
+        "$nor",
+        "$where",
+        "$expr",
+        "$text",
+        "$jsonSchema",
+        "$sampleRate",
+        "$ref",
+        "$id",
+        "$db",
+    ];
     name.starts_with('$') && !FILTER_OPERATORS.contains(&name)
 }
 

@@ -10,13 +10,14 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use pando_collation::TextOrder;
 use pando_document::{RawDocument, RawValue};
 
 use super::bits::{self, BitsWanted};
 use super::comparison::{self, Operator, is_operator_document};
 use super::{
     FilterFault, GeoRelation, Node, all, elem_match, exists, expression, geo, in_list, logical, modulo, near,
-    number_argument, regex, schema, size, text, type_set,
+    number_argument, regex, sample_rate, schema, size, text, type_set,
 };
 use crate::expression::ParseScope;
 use crate::path::Path;
@@ -138,8 +139,13 @@ fn top_level(
             require_top_level(context, "$text")?;
             nodes.push(text::parse(value)?);
         }
+        // The fields of a reference to a document: the value is literal, and only the id knows a collation.
+        "id" => nodes.push(reference_field("$id", value, context, context.scope.text_order())?),
+        "ref" => nodes.push(reference_field("$ref", value, context, &TextOrder::SIMPLE)?),
+        "db" => nodes.push(reference_field("$db", value, context, &TextOrder::SIMPLE)?),
         "sampleRate" => {
-            return Err(QueryError::not_implemented(&format!("${operator}")));
+            require_top_level(context, "$sampleRate")?;
+            nodes.extend(sample_rate::parse(value, context.scope)?);
         }
         _ => {
             return Err(QueryError::bad_value(format!(
@@ -149,6 +155,15 @@ fn top_level(
         }
     }
     Ok(())
+}
+
+fn reference_field(
+    name: &str,
+    value: RawValue<'_>,
+    context: Context<'_>,
+    order: &TextOrder,
+) -> Result<Node, QueryError> {
+    comparison::parse(&context.paths.path(name)?, Operator::Equal, value, order)
 }
 
 fn require_top_level(context: Context<'_>, name: &str) -> Result<(), QueryError> {

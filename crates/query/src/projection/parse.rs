@@ -15,7 +15,7 @@ use super::finish::{Cut, Finish};
 use super::tree::{Child, Computed, ElementFilter, Fallback, Fields};
 use super::{Flavour, Projection};
 use crate::error::{ErrorCode, QueryError};
-use crate::expression::{self, Expression, FieldPath, ParseScope};
+use crate::expression::{self, Expression, FieldPath, ParseScope, is_reference_name};
 use crate::filter::Filter;
 use crate::shell_text;
 
@@ -175,7 +175,7 @@ impl Parser<'_> {
                 .error("An empty sub-projection is not a valid value. Found empty object at path"));
         };
         let (operator, argument) = first?;
-        if operator.starts_with('$') {
+        if operator.starts_with('$') && !is_reference_name(operator) {
             if document.iter().count() > 1 {
                 return Err(FieldPath::parse(operator)
                     .err()
@@ -359,7 +359,7 @@ fn element_filter(
     let tests_values = match condition.iter().next() {
         Some(first) => {
             let (name, _) = first?;
-            name.starts_with('$') && !LOGICAL.contains(&name)
+            name.starts_with('$') && !LOGICAL.contains(&name) && !is_reference_name(name)
         }
         None => false,
     };

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use pando_catalog::{WILDCARD, is_wildcard};
 use pando_document::{RawDocument, RawValue};
 
+use crate::expression::is_reference_name;
 use crate::{ErrorCode, QueryError};
 
 /// The option that chooses the fields.
@@ -264,7 +265,7 @@ fn check_name(name: &str, value: RawValue<'_>) -> Result<(), ProjectionRefusal> 
     if name.split('.').any(str::is_empty) {
         return refused(15_998, "FieldPath field names may not be empty strings.");
     }
-    if name.split('.').any(|part| part.starts_with('$')) {
+    if name.split('.').any(|part| part.starts_with('$') && !is_reference_name(part)) {
         return refused(
             16_410,
             "FieldPath field names may not start with '$'. Consider using $getField or $setField.",
