@@ -36,6 +36,7 @@ REASONS = {
     "the program mongocryptd is not there": r"TestSessionsMongocryptdProse",
     "text indexes of version 1 are not there": r"text indexes of version 1",
     "a command for tests of MongoDB": r"testVersion2",
+    "a fail point does not hit greetings that the server streams": r"Command_error_on_Monitor_check",
     "it fails with MongoDB as well": r"TestCommandLoggingAndMonitoringProse/3\.",
 }
 

@@ -35,7 +35,9 @@ fn familiar_argument(switch: &'static FamiliarSwitch) -> Arg {
 }
 
 fn argument(entry: &'static OptionEntry) -> Arg {
-    let help = format!("{} [default: {}] [env: {}]", entry.help, entry.default, entry.environment_variable());
+    let default =
+        if entry.default.is_empty() { String::new() } else { format!(" [default: {}]", entry.default) };
+    let help = format!("{}{default} [env: {}]", entry.help, entry.environment_variable());
     let argument = Arg::new(entry.name).long(entry.name).help(help);
     match entry.shape {
         Shape::Value(name) => argument.value_name(name).action(ArgAction::Set),

@@ -46,9 +46,10 @@ pub fn markdown_page() -> String {
             Shape::List(name) => format!("`{name}`, several"),
             Shape::Switch => "`true`, `false`".to_owned(),
         };
-        let (name, default, variable) = (entry.name, entry.default, entry.environment_variable());
+        let default = if entry.default.is_empty() { String::new() } else { format!("`{}`", entry.default) };
+        let (name, variable) = (entry.name, entry.environment_variable());
         // Writing to a String cannot fail.
-        let _ = writeln!(page, "| `--{name}` | {value} | `{default}` | `{variable}` | {} |", entry.help);
+        let _ = writeln!(page, "| `--{name}` | {value} | {default} | `{variable}` | {} |", entry.help);
     }
     page.push_str(FAMILIAR_HEAD);
     for switch in FAMILIAR_SWITCHES {

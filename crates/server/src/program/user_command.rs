@@ -24,7 +24,7 @@ const EXAMPLES: &str = "Examples:
   pando user list --data ./data
   pando user remove ada --data ./data
 
-No server may have the folder open; of a running server, users are made with createUser.
+No server may have the folder open. Of a running server: --uri in place of the folder, or createUser in a shell.
 
 Exit codes: 0 done; 1 an error, and the message says what; 2 a wrong command line.";
 

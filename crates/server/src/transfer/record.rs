@@ -50,7 +50,7 @@ pub(super) enum RecordError {
     #[error("not valid CSV: {0}")]
     Csv(#[from] csv::Error),
     /// A row with more or fewer values than columns.
-    #[error("{found} values in a row of {columns} columns")]
+    #[error("{columns} values belong into a row, and this one has {found}")]
     Columns {
         /// Values of the row.
         found: usize,
