@@ -382,7 +382,7 @@ pub(crate) fn duplicate_id(id: RawValue<'_>, order: &TextOrder) -> WriteError {
         key.push("_id", id.to_owned());
     } else {
         let mut bytes = Vec::new();
-        order.encode(id, Direction::Ascending, &mut bytes, &mut TypeBits::new());
+        order.encode(id, Direction::Ascending, &mut bytes, &mut TypeBits::discarded());
         let shown = order.decode(&bytes, &[], &[Direction::Ascending]).unwrap_or_default();
         shown.into_iter().for_each(|value| key.push("_id", value));
     }

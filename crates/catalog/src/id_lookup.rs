@@ -29,7 +29,7 @@ impl Collection {
         }
         let index = self.id_index().expect("the catalog opens no such collection without an index on _id");
         let mut bytes = Vec::with_capacity(24);
-        self.text_order().encode(id, Direction::Ascending, &mut bytes, &mut TypeBits::new());
+        self.text_order().encode(id, Direction::Ascending, &mut bytes, &mut TypeBits::discarded());
         cut(&mut bytes, FIELD_BYTES_MAX);
         IdKey { bytes, index: Some(index.tree()) }
     }

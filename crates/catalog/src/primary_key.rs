@@ -36,7 +36,7 @@ impl PrimaryKey {
     pub fn in_order(id: RawValue<'_>, order: &TextOrder) -> PrimaryKey {
         let mut bytes = Vec::with_capacity(24);
         // The document itself holds the exact `_id`, so what the key loses need not be kept.
-        let mut type_bits = TypeBits::new();
+        let mut type_bits = TypeBits::discarded();
         order.encode(id, Direction::Ascending, &mut bytes, &mut type_bits);
         PrimaryKey::of_bytes(bytes)
     }

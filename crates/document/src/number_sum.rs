@@ -74,7 +74,10 @@ impl NumberSum {
         self.integers += other.integers;
         self.add_double(other.double);
         self.add_double(other.correction);
-        self.decimals = self.decimals.add(other.decimals);
+        // The others have none. The addition of a decimal zero would cost more than all the rest.
+        if other.widest == ElementType::Decimal128 {
+            self.decimals = self.decimals.add(other.decimals);
+        }
         self.widen(other.widest);
     }
 

@@ -8,12 +8,26 @@ pub struct TypeBits {
     bytes: Vec<u8>,
     /// Bits that were pushed.
     count: usize,
+    use_of_bits: UseOfBits,
+}
+
+/// Whether anybody wants the bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum UseOfBits {
+    #[default]
+    Kept,
+    Discarded,
 }
 
 impl TypeBits {
     /// No bits. Allocates nothing before the first 1.
     pub const fn new() -> Self {
-        Self { bytes: Vec::new(), count: 0 }
+        Self { bytes: Vec::new(), count: 0, use_of_bits: UseOfBits::Kept }
+    }
+
+    /// No bits, and none that are pushed: for keys that are only compared. Allocates nothing.
+    pub const fn discarded() -> Self {
+        Self { bytes: Vec::new(), count: 0, use_of_bits: UseOfBits::Discarded }
     }
 
     /// The bytes to store: none if all bits are 0, and the last is not 0.
@@ -43,6 +57,9 @@ impl TypeBits {
 
     /// Appends the lowest `bits` bits of `value`, the highest of them first.
     pub(crate) fn push(&mut self, value: u16, bits: u32) {
+        if self.use_of_bits == UseOfBits::Discarded {
+            return;
+        }
         for place in (0..bits).rev() {
             if value >> place & 1 == 1 {
                 self.bytes.resize(self.count / 8 + 1, 0);
@@ -99,5 +116,13 @@ mod tests {
         assert_eq!(reader.bits(16), 0);
         bits.clear();
         assert_eq!(bits, TypeBits::new());
+    }
+
+    #[test]
+    fn discarded_bits_are_none() {
+        let mut bits = TypeBits::discarded();
+        bits.push_zero();
+        bits.push(0xFFFF, 16);
+        assert!(bits.is_empty());
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn hash_in(value: RawValue<'_>, order: &TextOrder) -> Result<i64, Doc
         return hash_of(value);
     }
     let mut bytes = Vec::with_capacity(32);
-    order.encode(value, Direction::Ascending, &mut bytes, &mut TypeBits::new());
+    order.encode(value, Direction::Ascending, &mut bytes, &mut TypeBits::discarded());
     Ok(first_of(&Md5::digest(&bytes)))
 }
 

@@ -83,20 +83,36 @@ impl Projection {
     }
 
     /// The document with the values of [slots](Projection::of_slots) in their places.
+    pub(crate) fn filled_slots(
+        &self,
+        document: &RawDocument,
+        mut values: Vec<Evaluated<'static>>,
+    ) -> Result<Vec<u8>, QueryError> {
+        let mut bytes = Vec::with_capacity(document.as_bytes().len() + values.len() * 16);
+        self.fill_slots(document, &mut values, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Appends the same; takes the values.
     pub(crate) fn fill_slots(
         &self,
         document: &RawDocument,
-        values: Vec<Evaluated<'static>>,
-    ) -> Result<Vec<u8>, QueryError> {
-        let mut bytes = Vec::with_capacity(document.as_bytes().len() + values.len() * 16);
-        let mut frame = Frame::new(document);
-        for (slot, value) in values.into_iter().enumerate() {
-            frame.write(slot, value);
+        values: &mut Vec<Evaluated<'static>>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), QueryError> {
+        let mut writer = DocumentWriter::begin(out);
+        if self.tree.is_computed_at_top() {
+            self.tree.place_at_top(document, values, &mut writer)?;
+            values.clear();
+        } else {
+            let mut frame = Frame::new(document);
+            for (slot, value) in values.drain(..).enumerate() {
+                frame.write(slot, value);
+            }
+            self.tree.apply(document, &mut frame, self.fallback, &mut writer)?;
         }
-        let mut writer = DocumentWriter::begin(&mut bytes);
-        self.tree.apply(document, &mut frame, self.fallback, &mut writer)?;
         writer.finish();
-        Ok(bytes)
+        Ok(())
     }
 
     /// Puts one value at a path, like `$addFields` with a literal.

@@ -56,7 +56,7 @@ impl<'v> ValueSet<'v> {
 /// The bytes that stand for a value and all that are equal to it.
 fn key_of(value: RawValue<'_>, order: &TextOrder) -> Vec<u8> {
     let mut key = Vec::with_capacity(16);
-    order.encode(value, Direction::Ascending, &mut key, &mut TypeBits::new());
+    order.encode(value, Direction::Ascending, &mut key, &mut TypeBits::discarded());
     key
 }
 

@@ -156,7 +156,7 @@ impl Chance {
         let name = *self.of(&["a", "b", "k", "z"]);
         let mut computed = Document::new();
         computed.push(name, self.expression());
-        match self.below(19) {
+        match self.below(20) {
             0..=3 => vec![doc! { "$match": (self.filter(0)) }],
             4 => vec![doc! { "$addFields": (computed) }],
             5 => {
@@ -206,6 +206,7 @@ impl Chance {
             15 => self.windows(),
             16 => self.ends_of_groups(),
             17 => self.groups_of_elements(),
+            18 => self.group_with(&["$sum", "$avg", "$count"]),
             _ => {
                 let lookup = self.lookup();
                 vec![lookup, doc! { "$unwind": "$j" }, doc! { "$match": { "j.k": (self.condition()) } }]

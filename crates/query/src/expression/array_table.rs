@@ -83,7 +83,7 @@ impl ArrayTable {
 /// The bytes that stand for a value and all that are equal to it.
 fn key_of(value: RawValue<'_>, order: &TextOrder) -> Vec<u8> {
     let mut key = Vec::with_capacity(16);
-    order.encode(value, Direction::Ascending, &mut key, &mut TypeBits::new());
+    order.encode(value, Direction::Ascending, &mut key, &mut TypeBits::discarded());
     key
 }
 

@@ -93,6 +93,16 @@ impl Comparison {
     /// Whether a leaf compares so with the literal.
     pub(crate) fn holds(&self, value: Option<RawValue<'_>>) -> bool {
         let literal = self.literal.raw();
+        // The commonest types by themselves: they need no bracket, and none of their values is a NaN.
+        match (value, literal) {
+            (Some(RawValue::Int32(value)), RawValue::Int32(literal)) => {
+                return self.operator.holds(value.cmp(&literal));
+            }
+            (Some(RawValue::DateTime(value)), RawValue::DateTime(literal)) => {
+                return self.operator.holds(value.cmp(&literal));
+            }
+            _ => {}
+        }
         let value = match value {
             None | Some(RawValue::Undefined) => RawValue::Null,
             Some(value) => value,
@@ -108,7 +118,15 @@ impl Comparison {
         if is_nan(literal) || is_nan(value) {
             return ordering.is_eq() && !matches!(self.operator, Operator::Less | Operator::Greater);
         }
-        match self.operator {
+        self.operator.holds(ordering)
+    }
+}
+
+impl Operator {
+    /// Whether it holds for a value in this order to the literal, neither of them a NaN.
+    #[inline]
+    fn holds(self, ordering: Ordering) -> bool {
+        match self {
             Operator::Equal => ordering == Ordering::Equal,
             Operator::Greater => ordering == Ordering::Greater,
             Operator::GreaterOrEqual => ordering != Ordering::Less,

@@ -190,7 +190,7 @@ fn key_of(
         if !index.text_order.agrees_on(order, value) {
             return Err(does_not_fit());
         }
-        index.text_order.encode(value, field.direction, &mut bytes, &mut TypeBits::new());
+        index.text_order.encode(value, field.direction, &mut bytes, &mut TypeBits::discarded());
     }
     if fields.next().is_some() { Err(does_not_fit()) } else { Ok(Some(bytes)) }
 }

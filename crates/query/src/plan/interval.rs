@@ -52,7 +52,7 @@ impl Cut {
 
 fn encoded(value: RawValue<'_>, order: &TextOrder) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(16);
-    order.encode(value, Direction::Ascending, &mut bytes, &mut TypeBits::new());
+    order.encode(value, Direction::Ascending, &mut bytes, &mut TypeBits::discarded());
     bytes
 }
 

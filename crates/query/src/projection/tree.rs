@@ -174,6 +174,47 @@ impl Fields {
         self.children.iter().all(|(_, child)| matches!(child, Child::Keep))
     }
 
+    /// Whether every child is a computed field at the top, and they are few.
+    pub(super) fn is_computed_at_top(&self) -> bool {
+        self.children.len() <= FEW_NAMES
+            && self.children.iter().all(|(_, child)| matches!(child, Child::Computed(_)))
+    }
+
+    /// Writes a document's fields with values in the places of the children, of which each is
+    /// [computed at the top](Fields::is_computed_at_top): as [`apply`](Fields::apply) does where the rest is
+    /// kept.
+    pub(super) fn place_at_top(
+        &self,
+        document: &RawDocument,
+        values: &[Evaluated<'_>],
+        writer: &mut DocumentWriter<'_>,
+    ) -> Result<(), QueryError> {
+        let bytes = document.as_bytes();
+        let mut elements = document.iter();
+        let mut placed = 0_u64;
+        // Fields without a value of their own are copied in runs.
+        let mut run_start = elements.offset();
+        loop {
+            let start = elements.offset();
+            let Some(element) = elements.next() else { break };
+            let (name, _) = element?;
+            let Some(at) = self.place(name) else { continue };
+            writer.append_raw_fields(&bytes[run_start..start]);
+            run_start = elements.offset();
+            if placed & bit_of(at) == 0 {
+                append_present(name, values.get(at), writer);
+            }
+            placed |= bit_of(at);
+        }
+        writer.append_raw_fields(&bytes[run_start..bytes.len() - 1]);
+        for (at, (name, _)) in self.children.iter().enumerate() {
+            if placed & bit_of(at) == 0 {
+                append_present(name, values.get(at), writer);
+            }
+        }
+        Ok(())
+    }
+
     /// Adds the fields that are kept or computed from; `prefix` is the way down to this node, with its dot.
     pub(super) fn add_needs(&self, prefix: &str, needs: &mut Needs) {
         for (name, child) in &self.children {
@@ -300,6 +341,18 @@ impl Fields {
             }
         }
         Ok(())
+    }
+}
+
+/// The bit of one of [few](FEW_NAMES) children.
+fn bit_of(child: usize) -> u64 {
+    1 << child
+}
+
+/// Appends a field, unless its value is missing.
+fn append_present(name: &str, value: Option<&Evaluated<'_>>, writer: &mut DocumentWriter<'_>) {
+    if let Some(value) = value.and_then(Evaluated::raw) {
+        writer.append(name, value);
     }
 }
 

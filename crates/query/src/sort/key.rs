@@ -32,7 +32,7 @@ pub(super) fn append(
     out: &mut Vec<u8>,
 ) -> Result<(), QueryError> {
     let start = out.len();
-    let mut type_bits = TypeBits::new();
+    let mut type_bits = TypeBits::discarded();
     if let [part] = parts
         && part.path.as_str() == "_id"
     {
@@ -61,7 +61,7 @@ fn append_least(
     let mut least: Option<Vec<u8>> = None;
     expand::<QueryError>(document, &paths, &mut |_, _| {}, &mut |ends| {
         let mut key = Vec::with_capacity(32);
-        let mut type_bits = TypeBits::new();
+        let mut type_bits = TypeBits::discarded();
         for (end, part) in ends.iter().zip(parts) {
             encode_part(order, *end, part, &mut key, &mut type_bits);
         }

@@ -25,6 +25,8 @@ const DOCUMENT_OVERHEAD: usize = 32;
 /// A document in its place.
 #[derive(Clone, Copy, Debug)]
 pub struct Sorted<'s> {
+    /// The sort key.
+    pub key: &'s [u8],
     /// As it was pushed.
     pub primary_key: &'s [u8],
     /// As it was pushed.
@@ -101,10 +103,10 @@ impl External {
             return Ok(None);
         }
         self.left -= 1;
-        let Some((_, value)) = self.sorter.next(check)? else { return Ok(None) };
+        let Some((key, value)) = self.sorter.next(check)? else { return Ok(None) };
         let (length, rest) = value.split_first_chunk().expect("each value begins with a length");
         let (primary_key, document) = rest.split_at(usize::from(u16::from_le_bytes(*length)));
-        Ok(Some(Sorted { primary_key, document }))
+        Ok(Some(Sorted { key, primary_key, document }))
     }
 }
 
@@ -249,8 +251,11 @@ impl Sorter {
                 if given.is_none() {
                     reservation.hold(0);
                 }
-                let given = given.as_ref();
-                Ok(given.map(|given| Sorted { primary_key: given.primary_key(), document: given.document() }))
+                Ok(given.as_ref().map(|given| Sorted {
+                    key: given.key(),
+                    primary_key: given.primary_key(),
+                    document: given.document(),
+                }))
             }
             Held::External(external) => external.next(check),
             Held::Least(..) => unreachable!("sorted just before"),

@@ -41,7 +41,7 @@ impl Accumulator for AddToSet {
     fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError> {
         let Some(raw) = value.raw() else { return Ok(()) };
         let mut key = Vec::new();
-        self.order.encode(raw, Direction::Ascending, &mut key, &mut TypeBits::new());
+        self.order.encode(raw, Direction::Ascending, &mut key, &mut TypeBits::discarded());
         let key_bytes = key.len();
         if self.known.insert(key) {
             self.bytes += bytes_of(value) + key_bytes + KEY_BYTES + size_of::<Literal>();

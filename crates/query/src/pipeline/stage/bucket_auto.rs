@@ -205,7 +205,7 @@ impl Specification {
             check_number(number)?;
         }
         let (mut key, mut pair) = (Vec::new(), Vec::with_capacity(document.as_bytes().len() + 32));
-        self.order.encode(value.raw_or_null(), Direction::Ascending, &mut key, &mut TypeBits::new());
+        self.order.encode(value.raw_or_null(), Direction::Ascending, &mut key, &mut TypeBits::discarded());
         let mut writer = DocumentWriter::begin(&mut pair);
         writer.append("v", value.raw_or_null());
         writer.append("d", RawValue::Document(document));

@@ -137,7 +137,7 @@ impl Densify {
             let value = path.evaluate(document)?;
             // A missing value makes another partition than null does.
             let value = value.raw().unwrap_or(RawValue::Undefined);
-            self.order.text_order().encode(value, Direction::Ascending, &mut key, &mut TypeBits::new());
+            self.order.text_order().encode(value, Direction::Ascending, &mut key, &mut TypeBits::discarded());
         }
         Ok(key)
     }
@@ -324,7 +324,7 @@ impl Run {
         let Some(place) = partition.next.take() else { return Ok(Bytes::new()) };
         partition.next = self.densify.after(place);
         if partition.fields.is_empty() {
-            let alone = self.densify.alone.fill_slots(RawDocument::empty(), vec![Evaluated::Raw(place)])?;
+            let alone = self.densify.alone.filled_slots(RawDocument::empty(), vec![Evaluated::Raw(place)])?;
             return Ok(Bytes::from(alone));
         }
         let Some(template) = &self.densify.template else {
@@ -333,7 +333,7 @@ impl Run {
         };
         let mut values = partition.fields.clone();
         values.push(Evaluated::Raw(place));
-        Ok(Bytes::from(template.fill_slots(RawDocument::empty(), values)?))
+        Ok(Bytes::from(template.filled_slots(RawDocument::empty(), values)?))
     }
 
     /// The next document behind the last of a partition.

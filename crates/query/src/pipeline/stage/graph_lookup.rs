@@ -202,7 +202,7 @@ struct Walk<'w> {
 
 fn key_of(value: RawValue<'_>, order: &TextOrder) -> Box<[u8]> {
     let mut key = Vec::new();
-    order.encode(value, Direction::Ascending, &mut key, &mut TypeBits::new());
+    order.encode(value, Direction::Ascending, &mut key, &mut TypeBits::discarded());
     key.into_boxed_slice()
 }
 

@@ -26,6 +26,7 @@ use pando_collation::TextOrder;
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_keyorder::{Direction, TypeBits};
 
+use self::keys::Hashing;
 use self::table::Table;
 use super::unwind::Unwind;
 use super::{
@@ -60,6 +61,7 @@ struct Specification {
     /// The order of a sort that was taken in.
     sort: Option<Arc<SortPattern>>,
     unwinding: Option<Unwinding>,
+    hashing: Hashing,
 }
 
 /// An `$unwind` that was taken in.
@@ -148,7 +150,8 @@ fn of(id: GroupId, fields: Vec<(String, AccumulatorCall)>, order: &TextOrder) ->
         GroupField { name, call, takes, reads }
     });
     let (fields, order) = (fields.collect(), order.clone());
-    let specification = Specification { id, fields, order, sort: None, unwinding: None };
+    let (sort, unwinding, hashing) = (None, None, Hashing::default());
+    let specification = Specification { id, fields, order, sort, unwinding, hashing };
     Group { specification: Arc::new(specification), equivalent: None, sorted: None }
 }
 
@@ -245,7 +248,7 @@ impl GroupId {
         key: &mut Vec<u8>,
     ) -> Result<Evaluated<'a>, QueryError> {
         let mut append =
-            |value: RawValue<'_>| order.encode(value, Direction::Ascending, key, &mut TypeBits::new());
+            |value: RawValue<'_>| order.encode(value, Direction::Ascending, key, &mut TypeBits::discarded());
         match self {
             GroupId::Expression(expression) => {
                 let value = expression.run(frame)?;
@@ -341,8 +344,8 @@ impl Definition for Group {
         let fields: Option<Vec<GroupField>> = self.specification.fields.iter().map(of_field).collect();
         let Specification { id, order, .. } = &*self.specification;
         let (id, order) = (id.clone(), order.clone());
-        let (sort, unwinding) = (Some(Arc::clone(pattern)), None);
-        let specification = Specification { id, fields: fields?, order, sort, unwinding };
+        let (sort, unwinding, hashing) = (Some(Arc::clone(pattern)), None, Hashing::default());
+        let specification = Specification { id, fields: fields?, order, sort, unwinding, hashing };
         Some(Arc::new(Group {
             specification: Arc::new(specification),
             equivalent: self.equivalent.clone(),
@@ -351,7 +354,8 @@ impl Definition for Group {
     }
 
     fn over_elements(&self, unwind: &Unwind) -> Option<Arc<dyn Definition>> {
-        let Specification { id, fields, order, sort: None, unwinding: None } = &*self.specification else {
+        let Specification { id, fields, order, sort: None, unwinding: None, .. } = &*self.specification
+        else {
             return None;
         };
         let field = unwind.plain_field()?;
@@ -375,6 +379,7 @@ impl Definition for Group {
             order: order.clone(),
             sort: None,
             unwinding: Some(Unwinding { unwind: unwind.clone(), field: field.to_owned(), id_reads }),
+            hashing: Hashing::default(),
         };
         let equivalent = self.equivalent.clone();
         Some(Arc::new(Group { specification: Arc::new(specification), equivalent, sorted: None }))

@@ -27,7 +27,7 @@ use self::bounds::SortField;
 use self::function::Function;
 use self::reader::Reader;
 use self::running::Running;
-use super::{Definition, FilterInFront, Flow, Memory, RunOptions, Source, Stage};
+use super::{Definition, FilterInFront, Flow, Memory, RunOptions, Sink, Source, Stage};
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::{Evaluated, Expression, FieldPath, ParseScope};
 use crate::needs::Needs;
@@ -60,6 +60,10 @@ struct Run {
     specification: Arc<Specification>,
     reader: Reader,
     phase: Phase,
+    /// Buffers for all documents: one as it was read, its values, and as it is given.
+    root: Vec<u8>,
+    values: Vec<Evaluated<'static>>,
+    given: Vec<u8>,
 }
 
 enum Phase {
@@ -196,7 +200,7 @@ impl Specification {
         if value.as_array().is_some() {
             return Err(partition_is_array());
         }
-        self.text_order.encode(value.raw_or_null(), Direction::Ascending, key, &mut TypeBits::new());
+        self.text_order.encode(value.raw_or_null(), Direction::Ascending, key, &mut TypeBits::discarded());
         Ok(())
     }
 }
@@ -251,12 +255,34 @@ impl Definition for SetWindowFields {
             specification: Arc::clone(&self.specification),
             reader: Reader::new(&self.specification, &options.memory, needs.fields()),
             phase: Phase::Reading,
+            root: Vec::new(),
+            values: Vec::new(),
+            given: Vec::new(),
         })
     }
 }
 
 impl Stage for Run {
     fn next(&mut self, input: &mut dyn Source) -> Result<Option<Bytes>, QueryError> {
+        self.read(input)?;
+        let is_given = self.give(&mut || input.check())?;
+        Ok(is_given.then(|| Bytes::copy_from_slice(&self.given)))
+    }
+
+    fn for_each(&mut self, input: &mut dyn Source, sink: &mut Sink<'_>) -> Result<(), QueryError> {
+        self.read(input)?;
+        while self.give(&mut || input.check())? {
+            if sink(RawDocument::from_bytes(&self.given)?, &mut || input.check())? == Flow::Enough {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Run {
+    /// Reads the whole input.
+    fn read(&mut self, input: &mut dyn Source) -> Result<(), QueryError> {
         if matches!(self.phase, Phase::Reading) {
             input.for_each(&mut |document, check| {
                 self.reader.take(document, check)?;
@@ -264,41 +290,42 @@ impl Stage for Run {
             })?;
             self.phase = Phase::Between;
         }
-        input.check()?;
-        self.give(&mut || input.check())
+        Ok(())
     }
-}
 
-impl Run {
-    /// The next document with its fields.
-    fn give(&mut self, check: Check<'_>) -> Result<Option<Bytes>, QueryError> {
+    /// Makes the next document with its fields; false behind the last.
+    fn give(&mut self, check: Check<'_>) -> Result<bool, QueryError> {
+        check()?;
+        let Run { specification, reader, phase, root, values, given } = self;
         loop {
-            match &mut self.phase {
-                Phase::Reading | Phase::Ended => return Ok(None),
+            match phase {
+                Phase::Reading | Phase::Ended => return Ok(false),
                 Phase::Between => {
-                    self.phase = match self.reader.begin_partition(check)? {
-                        true => {
-                            Phase::Within(self.specification.functions.iter().map(Running::new).collect(), 0)
-                        }
+                    *phase = match reader.begin_partition(check)? {
+                        true => Phase::Within(specification.functions.iter().map(Running::new).collect(), 0),
                         false => Phase::Ended,
                     };
                 }
                 Phase::Within(functions, next) => {
                     let at = *next;
-                    let Some(bytes) = self.reader.document(at, check)? else {
-                        self.phase = Phase::Between;
+                    let Some(document) = reader.document(at, check)? else {
+                        *phase = Phase::Between;
                         continue;
                     };
+                    root.clear();
+                    root.extend_from_slice(document.as_bytes());
                     *next += 1;
-                    let root = RawDocument::from_bytes(&bytes)?;
-                    let mut values = Vec::with_capacity(functions.len());
+                    let root = RawDocument::from_bytes(root)?;
+                    values.clear();
                     for function in &mut *functions {
-                        values.push(function.value(at, root, &mut self.reader, check)?);
+                        values.push(function.value(at, root, reader, check)?);
                     }
                     let needed = functions.iter().map(Running::first_needed).min();
-                    self.reader.release_before(needed.unwrap_or(usize::MAX).min(at + 1));
-                    self.reader.reserve_with(functions.iter().map(Running::held_bytes).sum())?;
-                    return Ok(Some(Bytes::from(self.specification.output.fill_slots(root, values)?)));
+                    reader.release_before(needed.unwrap_or(usize::MAX).min(at + 1));
+                    reader.reserve_with(functions.iter().map(Running::held_bytes).sum())?;
+                    given.clear();
+                    specification.output.fill_slots(root, values, given)?;
+                    return Ok(true);
                 }
             }
         }

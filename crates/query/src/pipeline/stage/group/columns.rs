@@ -73,6 +73,17 @@ impl Column {
         }
     }
 
+    /// Takes the state of a group of a later column into that of one of its own. States that hold values are
+    /// none of them.
+    pub fn absorb_at(&mut self, group: usize, later: &Column, number: usize) {
+        match (self, later) {
+            (Column::Counts(states), Column::Counts(later)) => states[group].absorb(&later[number]),
+            (Column::Sums(states), Column::Sums(later)) => states[group].absorb(&later[number]),
+            (Column::Averages(states), Column::Averages(later)) => states[group].absorb(&later[number]),
+            _ => unreachable!("columns of one call have one shape, and hold no values here"),
+        }
+    }
+
     /// The column, to be taken from state by state.
     pub fn leave(self) -> LeavingColumn {
         match self {

@@ -14,7 +14,6 @@ const SLOT_KEY_BYTES: usize = 16;
 const SLOT_BYTES: usize = (size_of::<Slot>() + 1) * 16 / 9;
 
 /// See the module's head.
-#[derive(Default)]
 pub(super) struct GroupKeys {
     slots: HashTable<Slot>,
     /// The long keys, one behind the other.
@@ -22,11 +21,13 @@ pub(super) struct GroupKeys {
     hashing: Hashing,
 }
 
-/// The hash function, seeded anew for each table, so that nobody can choose keys that collide.
+/// The hash function, seeded anew for each pipeline, so that nobody can choose keys that collide. All tables
+/// of a pipeline have the same, so that a walk through one meets the keys of another in about their order.
 ///
 /// A short key is two words. Each word is mixed with a secret one, and the halves of their product of 128
 /// bits are folded into one another, as in wyhash. A long key goes through SipHash.
-struct Hashing {
+#[derive(Clone)]
+pub(super) struct Hashing {
     secrets: [u64; 3],
     long: RandomState,
 }
@@ -35,6 +36,12 @@ impl Default for Hashing {
     fn default() -> Hashing {
         let long = RandomState::default();
         Hashing { secrets: [0_u64, 1, 2].map(|number| long.hash_one(number)), long }
+    }
+}
+
+impl std::fmt::Debug for Hashing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hashing(secret)")
     }
 }
 
@@ -79,6 +86,18 @@ struct Slot {
 }
 
 impl GroupKeys {
+    /// No keys.
+    pub fn new(hashing: &Hashing) -> GroupKeys {
+        GroupKeys { slots: HashTable::new(), long: Vec::new(), hashing: hashing.clone() }
+    }
+
+    /// Calls a function with each key and the number of its group, in the order of the table.
+    pub fn try_for_each<E>(&self, mut visit: impl FnMut(&[u8], usize) -> Result<(), E>) -> Result<(), E> {
+        self.slots
+            .iter()
+            .try_for_each(|slot| slot.with_key(&self.long, |key| visit(key, slot.number as usize)))
+    }
+
     /// The number of the group with a key.
     #[inline]
     pub fn find(&self, key: &[u8]) -> Option<usize> {
@@ -117,8 +136,12 @@ impl GroupKeys {
 
     /// All keys, those of the last groups first.
     pub fn into_descending(self) -> DescendingKeys {
-        let mut slots: Vec<Slot> = self.slots.into_iter().collect();
-        slots.sort_unstable_by_key(|slot| std::cmp::Reverse(slot.number));
+        // The numbers are those from zero on.
+        let mut slots = vec![Slot { number: 0, key_bytes: 0, words: [0; 2] }; self.slots.len()];
+        for slot in self.slots {
+            let rank = slots.len() - 1 - slot.number as usize;
+            slots[rank] = slot;
+        }
         DescendingKeys { slots, long: self.long }
     }
 }
@@ -179,12 +202,19 @@ mod tests {
             key.extend_from_slice(&number.to_be_bytes()[4..]);
             key
         };
-        let mut keys = GroupKeys::default();
+        let mut keys = GroupKeys::new(&Hashing::default());
         for number in 0..3_000 {
             assert_eq!(keys.find(&key(number)), None, "{number}");
             assert!(keys.insert(&key(number), number) >= size_of::<Slot>());
         }
         assert!((0..3_000).all(|number| keys.find(&key(number)) == Some(number)));
+        let mut seen = vec![false; 3_000];
+        keys.try_for_each(|found, number| {
+            seen[number] = found == key(number);
+            Ok::<(), ()>(())
+        })
+        .unwrap();
+        assert!(seen.into_iter().all(|seen| seen));
         let zeros = keys.find(&[0; 16]);
         assert_eq!((zeros, keys.find(b"")), (None, None), "a length tells keys with zeros apart");
         let keys = keys.into_descending();

@@ -8,15 +8,18 @@
 //!
 //! Without a spill the groups come in the order in which they were met; else in the order of their keys.
 
+mod segments;
+
 use std::sync::Arc;
 
 use pando_catalog::{Reservation, Sorter};
 use pando_document::{ArrayWriter, DocumentWriter, RawArray, RawDocument, RawValue};
 
+use self::segments::Segment;
 use super::super::unwind::UnwoundValues;
 use super::columns::{self, Column, LeavingColumn};
 use super::ends::{Ends, Place};
-use super::keys::GroupKeys;
+use super::keys::{GroupKeys, Hashing};
 use super::{Reads, Specification, Unwinding};
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::accumulator::{Accumulator, not_saved};
@@ -38,6 +41,8 @@ pub(super) struct Table {
     reservation: Reservation,
     groups: Groups,
     bytes: usize,
+    /// Groups of tables that were absorbed, in the order of their documents.
+    segments: Vec<Segment>,
     key: Vec<u8>,
     sort_key: Vec<u8>,
     phase: Phase,
@@ -65,12 +70,20 @@ struct OneGroup {
     states: Vec<Box<dyn Accumulator>>,
 }
 
+/// The group to give next.
+#[derive(Clone, Copy, Debug, Default)]
+struct NextGroup {
+    /// Segments that were given, the table's own groups counted as the first.
+    passed: usize,
+    number: usize,
+}
+
 enum Phase {
     Filling,
     /// Some groups were put out.
     Spilling(Box<Sorter>),
-    /// From memory; the group to give next.
-    Giving(usize),
+    /// From memory.
+    Giving(NextGroup),
     /// From the sorter; the group under way, with its key.
     Merging(Box<Sorter>, Option<(Vec<u8>, OneGroup)>),
 }
@@ -83,6 +96,7 @@ impl Table {
             reservation: memory.account.reserve(),
             groups: Groups::new(specification),
             bytes: 0,
+            segments: Vec::new(),
             key: Vec::new(),
             sort_key: Vec::new(),
             phase: Phase::Filling,
@@ -96,6 +110,7 @@ impl Table {
 
     /// Takes a document into its group.
     pub fn take(&mut self, root: &RawDocument, times: u64, check: Check<'_>) -> Result<(), QueryError> {
+        debug_assert!(self.segments.is_empty(), "documents come before other tables are absorbed");
         let Table { specification, groups, key, sort_key, bytes, .. } = self;
         let mut frame = Frame::new(root);
         let Found { group, id } = groups.find(specification, &mut frame, key, bytes)?;
@@ -237,21 +252,13 @@ impl Table {
                 Box::new(Sorter::new(&self.memory.account))
             }
         };
-        let mut groups = std::mem::replace(&mut self.groups, Groups::new(&self.specification));
-        let keys = std::mem::take(&mut groups.keys).into_descending();
-        let bytes_a_group = self.bytes / keys.len().max(1);
-        let mut saved = Vec::new();
-        for rank in 0..keys.len() {
-            saved.clear();
-            groups.pop(&mut saved);
-            keys.with_key(rank, |key| sorter.push(key, &saved, check))?;
-            if rank.is_multiple_of(GROUPS_A_LOOK) {
-                check()?;
-                self.reservation.shrink_to(self.bytes.saturating_sub(rank * bytes_a_group));
-            }
-        }
+        let groups = std::mem::replace(&mut self.groups, Groups::new(&self.specification));
+        let leaving = Leaving { groups, bytes: self.bytes, reservation: &mut self.reservation };
+        leaving.put_out(&mut sorter, |_| false, check)?;
         self.bytes = 0;
-        self.reservation.shrink_to(0);
+        for segment in std::mem::take(&mut self.segments) {
+            segment.put_out(&mut sorter, check)?;
+        }
         Ok(sorter)
     }
 
@@ -259,6 +266,9 @@ impl Table {
     pub fn absorb(&mut self, later: &mut Table, check: Check<'_>) -> Result<(), QueryError> {
         if matches!(later.phase, Phase::Spilling(_)) {
             return self.absorb_spilled(later, check);
+        }
+        if self.keeps_segments() {
+            return self.absorb_as_segment(later, check);
         }
         let Groups { keys, ids, columns, .. } =
             std::mem::replace(&mut later.groups, Groups::new(&self.specification));
@@ -314,8 +324,9 @@ impl Table {
                 Phase::Merging(sorter, None)
             }
             Phase::Filling | Phase::Giving(_) | Phase::Merging(..) => {
-                self.groups.keys = GroupKeys::default();
-                Phase::Giving(0)
+                self.groups.keys = GroupKeys::new(&self.specification.hashing);
+                self.segments.iter_mut().for_each(|segment| segment.forget_keys(&self.specification));
+                Phase::Giving(NextGroup::default())
             }
         };
         Ok(())
@@ -325,10 +336,9 @@ impl Table {
     pub fn write_next(&mut self, out: &mut Vec<u8>, check: Check<'_>) -> Result<bool, QueryError> {
         let mut finished = match &mut self.phase {
             Phase::Filling | Phase::Spilling(_) => return Ok(false),
-            Phase::Giving(group) => {
-                let given = *group;
-                *group += 1;
-                return self.groups.write(given, &self.specification, out);
+            Phase::Giving(next) => {
+                let (groups, segments) = (&mut self.groups, &mut self.segments);
+                return segments::write_next(groups, segments, next, &self.specification, out);
             }
             Phase::Merging(sorter, under_way) => {
                 let merge = Merge { specification: &self.specification, reservation: &mut self.reservation };
@@ -339,6 +349,41 @@ impl Table {
             Some(group) => group.write(&self.specification, out).map(|()| true),
             None => Ok(false),
         }
+    }
+}
+
+/// Groups that leave a table, and the reservation that shrinks as they do.
+struct Leaving<'t> {
+    groups: Groups,
+    bytes: usize,
+    reservation: &'t mut Reservation,
+}
+
+impl Leaving<'_> {
+    /// Moves the groups into a sorter, but those of some numbers.
+    fn put_out(
+        mut self,
+        sorter: &mut Sorter,
+        leaves_out: impl Fn(usize) -> bool,
+        check: Check<'_>,
+    ) -> Result<(), QueryError> {
+        let no_keys = GroupKeys::new(&Hashing::default());
+        let keys = std::mem::replace(&mut self.groups.keys, no_keys).into_descending();
+        let bytes_a_group = self.bytes / keys.len().max(1);
+        let mut saved = Vec::new();
+        for rank in 0..keys.len() {
+            saved.clear();
+            self.groups.pop(&mut saved);
+            if !leaves_out(keys.len() - 1 - rank) {
+                keys.with_key(rank, |key| sorter.push(key, &saved, check))?;
+            }
+            if rank.is_multiple_of(GROUPS_A_LOOK) {
+                check()?;
+                self.reservation.shrink_to(self.bytes.saturating_sub(rank * bytes_a_group));
+            }
+        }
+        self.reservation.shrink_to(0);
+        Ok(())
     }
 }
 
@@ -434,7 +479,7 @@ impl OneGroup {
 impl Groups {
     fn new(specification: &Specification) -> Groups {
         Groups {
-            keys: GroupKeys::default(),
+            keys: GroupKeys::new(&specification.hashing),
             ids: Vec::new(),
             columns: specification.fields.iter().map(|field| Column::of(&field.call)).collect(),
             ends: Vec::new(),

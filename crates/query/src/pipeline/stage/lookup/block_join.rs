@@ -273,7 +273,7 @@ impl Block {
     fn add(&mut self, value: RawValue<'_>, number: usize) {
         let value = if matches!(value, RawValue::Undefined) { RawValue::Null } else { value };
         self.key.clear();
-        self.text_order.encode(value, Direction::Ascending, &mut self.key, &mut TypeBits::new());
+        self.text_order.encode(value, Direction::Ascending, &mut self.key, &mut TypeBits::discarded());
         self.bytes += size_of::<usize>();
         match self.keys.get_mut(self.key.as_slice()) {
             Some(numbers) if numbers.last() == Some(&number) => {}
@@ -300,7 +300,7 @@ impl Block {
         let mut certainty = walk.certainty;
         for value in &walk.values {
             self.key.clear();
-            self.text_order.encode(*value, Direction::Ascending, &mut self.key, &mut TypeBits::new());
+            self.text_order.encode(*value, Direction::Ascending, &mut self.key, &mut TypeBits::discarded());
             if let Some(of) = self.keys.get(self.key.as_slice()) {
                 let first = of.partition_point(|number| *number < round.start);
                 let behind = of.partition_point(|number| *number < round.end);

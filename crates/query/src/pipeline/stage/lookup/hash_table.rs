@@ -107,7 +107,7 @@ impl HashTable {
         walk.follow(RawValue::Document(document), &self.names)?;
         for value in &walk.values {
             self.key.clear();
-            self.text_order.encode(*value, Direction::Ascending, &mut self.key, &mut TypeBits::new());
+            self.text_order.encode(*value, Direction::Ascending, &mut self.key, &mut TypeBits::discarded());
             let list = match self.lists.get_mut(self.key.as_slice()) {
                 Some(list) => list,
                 None => {
@@ -151,7 +151,7 @@ impl HashTable {
     fn add(&mut self, value: RawValue<'_>, found: &mut Found) {
         let value = if matches!(value, RawValue::Undefined) { RawValue::Null } else { value };
         self.key.clear();
-        self.text_order.encode(value, Direction::Ascending, &mut self.key, &mut TypeBits::new());
+        self.text_order.encode(value, Direction::Ascending, &mut self.key, &mut TypeBits::discarded());
         let Some(list) = self.lists.get(self.key.as_slice()) else { return };
         let is_certain = value.as_array().is_none()
             && list.iter().all(|number| self.certainties[*number as usize] == Certainty::Certain);

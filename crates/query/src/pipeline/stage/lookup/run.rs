@@ -453,7 +453,7 @@ fn filled(
     values: &[Option<RawValue<'_>>],
 ) -> Result<Bytes, QueryError> {
     let owned = values.iter().map(|value| value.map_or(Evaluated::Missing, Evaluated::owned));
-    Ok(Bytes::from(projection.fill_slots(root, owned.collect())?))
+    Ok(Bytes::from(projection.filled_slots(root, owned.collect())?))
 }
 
 /// The document with a value of a top-level field, or without the field.

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use pando_document::{Number, Overflow, RawDocument, RawValue, compare_values};
+use pando_document::{Number, Overflow, RawValue, compare_values};
 
 use super::reader::Reader;
 use super::sort_value;
@@ -278,8 +278,8 @@ impl Range<'_> {
         reader: &mut Reader,
         check: Check<'_>,
     ) -> Result<Option<RawValue<'static>>, QueryError> {
-        let Some(bytes) = reader.document(at, check)? else { return Ok(None) };
-        let value = sort_value(self.path, RawDocument::from_bytes(&bytes)?)?;
+        let Some(document) = reader.document(at, check)? else { return Ok(None) };
+        let value = sort_value(self.path, document)?;
         let type_name = value.type_name();
         match (value.raw(), self.unit) {
             (Some(RawValue::DateTime(millis)), Some(_)) => Ok(Some(RawValue::DateTime(millis))),

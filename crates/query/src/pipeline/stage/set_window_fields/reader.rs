@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use pando_catalog::{Bytes, Reservation};
+use pando_catalog::Reservation;
 use pando_document::{DOCUMENT_BYTES_MAX, DocumentWriter, RawDocument};
 
 use super::Specification;
@@ -18,6 +18,9 @@ use crate::sort::{Check, Sorter};
 
 /// Memory of a held document beside its bytes.
 const DOCUMENT_OVERHEAD: usize = 64;
+/// Buffers of documents that were let go, for later ones: so many, of so many bytes at most.
+const SPARE_MAX: usize = 64;
+const SPARE_BYTES_MAX: usize = 4 << 10;
 
 /// See the module's head.
 pub(super) struct Reader {
@@ -30,15 +33,30 @@ pub(super) struct Reader {
     written: Vec<u8>,
     disk_use: DiskUse,
     reservation: Reservation,
-    held: VecDeque<Bytes>,
+    held: VecDeque<Vec<u8>>,
+    spare: Vec<Vec<u8>>,
     /// The number of the first held document.
     first: usize,
     held_bytes: usize,
-    /// The key of the partition.
+    /// The key of the partition, with which the sort keys of its documents begin, and no other: no key of a
+    /// value is the beginning of another's.
     key: Vec<u8>,
     /// The first document of the next partition.
-    pending: Option<(Vec<u8>, Bytes)>,
+    pending: Option<Vec<u8>>,
     ended: Ended,
+}
+
+/// A document from the sorter.
+struct Pulled {
+    partition: Partition,
+    document: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Partition {
+    /// That of the document before.
+    Same,
+    Other,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +83,7 @@ impl Reader {
             disk_use: memory.disk_use,
             reservation: memory.account.reserve(),
             held: VecDeque::new(),
+            spare: Vec::new(),
             first: 0,
             held_bytes: 0,
             key: Vec::new(),
@@ -98,27 +117,36 @@ impl Reader {
         self.first = 0;
         self.reservation.shrink_to(0);
         if self.pending.is_none() && self.ended != Ended::Input {
-            self.pending = self.pull(check)?;
+            self.pending = self.pull(check)?.map(|pulled| pulled.document);
         }
-        let Some((key, document)) = self.pending.take() else {
+        let Some(document) = self.pending.take() else {
             self.ended = Ended::Input;
             return Ok(false);
         };
-        self.key = key;
+        self.key.clear();
+        self.specification.append_partition_key(RawDocument::from_bytes(&document)?, &mut self.key)?;
         self.ended = Ended::No;
         self.hold(document)?;
         Ok(true)
     }
 
     /// A document of the partition; `None` behind the last.
-    pub fn document(&mut self, number: usize, check: Check<'_>) -> Result<Option<Bytes>, QueryError> {
+    pub fn document(&mut self, number: usize, check: Check<'_>) -> Result<Option<&RawDocument>, QueryError> {
         self.read_up_to(number, check)?;
-        Ok(number.checked_sub(self.first).and_then(|at| self.held.get(at)).cloned())
+        self.held_document(number)
     }
 
-    /// The same, until the next call.
-    pub fn borrowed(&mut self, number: usize, check: Check<'_>) -> Result<Option<&RawDocument>, QueryError> {
-        self.read_up_to(number, check)?;
+    /// Two documents of the partition.
+    pub fn two_documents(
+        &mut self,
+        numbers: [usize; 2],
+        check: Check<'_>,
+    ) -> Result<[Option<&RawDocument>; 2], QueryError> {
+        self.read_up_to(numbers[0].max(numbers[1]), check)?;
+        Ok([self.held_document(numbers[0])?, self.held_document(numbers[1])?])
+    }
+
+    fn held_document(&self, number: usize) -> Result<Option<&RawDocument>, QueryError> {
         let held = number.checked_sub(self.first).and_then(|at| self.held.get(at));
         Ok(held.map(|bytes| RawDocument::from_bytes(bytes)).transpose()?)
     }
@@ -131,11 +159,11 @@ impl Reader {
             }
             match self.pull(check)? {
                 None => self.ended = Ended::Input,
-                Some((key, document)) if key != self.key => {
-                    self.pending = Some((key, document));
+                Some(Pulled { partition: Partition::Other, document }) => {
+                    self.pending = Some(document);
                     self.ended = Ended::Partition;
                 }
-                Some((_, document)) => self.hold(document)?,
+                Some(Pulled { partition: Partition::Same, document }) => self.hold(document)?,
             }
         }
         Ok(())
@@ -148,6 +176,9 @@ impl Reader {
         {
             self.first += 1;
             self.held_bytes -= document.len() + DOCUMENT_OVERHEAD;
+            if self.spare.len() < SPARE_MAX && document.capacity() <= SPARE_BYTES_MAX {
+                self.spare.push(document);
+            }
         }
     }
 
@@ -174,15 +205,17 @@ impl Reader {
         )))
     }
 
-    /// The next document of the sorter, with the key of its partition.
-    fn pull(&mut self, check: Check<'_>) -> Result<Option<(Vec<u8>, Bytes)>, QueryError> {
+    /// The next document of the sorter.
+    fn pull(&mut self, check: Check<'_>) -> Result<Option<Pulled>, QueryError> {
         let Some(sorted) = self.sorter.next(check)? else { return Ok(None) };
-        let mut key = Vec::new();
-        self.specification.append_partition_key(RawDocument::from_bytes(sorted.document)?, &mut key)?;
-        Ok(Some((key, Bytes::copy_from_slice(sorted.document))))
+        let partition = if sorted.key.starts_with(&self.key) { Partition::Same } else { Partition::Other };
+        let mut document = self.spare.pop().unwrap_or_default();
+        document.clear();
+        document.extend_from_slice(sorted.document);
+        Ok(Some(Pulled { partition, document }))
     }
 
-    fn hold(&mut self, document: Bytes) -> Result<(), QueryError> {
+    fn hold(&mut self, document: Vec<u8>) -> Result<(), QueryError> {
         self.held_bytes += document.len() + DOCUMENT_OVERHEAD;
         self.held.push_back(document);
         self.reserve_with(0)

@@ -134,8 +134,8 @@ impl Running {
                     None => None,
                 };
                 // A missing value counts as a missing document.
-                if let Some(bytes) = other
-                    && let Some(value) = output.evaluate(RawDocument::from_bytes(&bytes)?)?.raw()
+                if let Some(document) = other
+                    && let Some(value) = output.evaluate(document)?.raw()
                 {
                     return Ok(Evaluated::owned(value));
                 }
@@ -185,8 +185,11 @@ impl Running {
 
 impl Ranking {
     fn next(&mut self, root: &RawDocument) -> Result<Evaluated<'static>, QueryError> {
-        let value = sort_value(&self.path, root)?;
         self.documents += 1;
+        if self.kind == RankKind::DocumentNumber {
+            return Ok(Evaluated::number(narrowed(self.documents)));
+        }
+        let value = sort_value(&self.path, root)?;
         let known = self.value.as_ref().map_or(Evaluated::Missing, |value| Evaluated::Raw(value.raw()));
         let is_new = self.documents == 1 || known.compare(&value, &self.order) != Ordering::Equal;
         if is_new {
@@ -196,8 +199,7 @@ impl Ranking {
             };
             self.value = value.raw().map(Literal::new);
         }
-        let shown = if self.kind == RankKind::DocumentNumber { self.documents } else { self.rank };
-        Ok(Evaluated::number(narrowed(shown)))
+        Ok(Evaluated::number(narrowed(self.rank)))
     }
 }
 
@@ -232,9 +234,8 @@ fn slope(
     if window.end <= window.begin + 1 {
         return Ok(Evaluated::NULL);
     }
-    let ends = (reader.document(window.begin, check)?, reader.document(window.end - 1, check)?);
-    let (Some(first), Some(last)) = ends else { return Ok(Evaluated::NULL) };
-    let (first, last) = (RawDocument::from_bytes(&first)?, RawDocument::from_bytes(&last)?);
+    let ends = reader.two_documents([window.begin, window.end - 1], check)?;
+    let [Some(first), Some(last)] = ends else { return Ok(Evaluated::NULL) };
     let place = |root| {
         let value = sort_value(&derivative.along, root)?;
         match (value.raw(), derivative.unit_millis) {
@@ -347,8 +348,8 @@ impl Filling {
             return Ok(point);
         }
         let mut next = at + 1;
-        while let Some(bytes) = reader.document(next, check)? {
-            if let (x, Some(y)) = self.point(RawDocument::from_bytes(&bytes)?)? {
+        while let Some(document) = reader.document(next, check)? {
+            if let (x, Some(y)) = self.point(document)? {
                 self.next = Some((next, Some(Point { x, y })));
                 return Ok(Some(Point { x, y }));
             }

@@ -15,9 +15,9 @@ use pando_document::RawValue;
 use super::bounds::{Bounds, Window};
 use super::reader::Reader;
 use crate::error::QueryError;
-use crate::expression::accumulator::{Accumulator, absorb};
+use crate::expression::accumulator::{Accumulator, Avg, Sum, absorb};
 use crate::expression::{Evaluated, Frame, narrowed};
-use crate::pipeline::accumulator::AccumulatorCall;
+use crate::pipeline::accumulator::{AccumulatorCall, StateShape};
 use crate::sort::Check;
 
 /// Documents between two checks of the operation.
@@ -36,14 +36,32 @@ pub(super) struct Windowed {
 enum Way {
     Whole(Option<Evaluated<'static>>),
     Growing { state: Option<Box<dyn Accumulator>>, taken: usize },
-    Sliding(TwoStacks),
+    Sliding(SlidingStates),
     Anew,
 }
 
-#[derive(Default)]
-struct TwoStacks {
-    front: Vec<Box<dyn Accumulator>>,
-    back: Option<Box<dyn Accumulator>>,
+/// Two stacks of states: those of the commonest accumulators stand in them as they are.
+enum SlidingStates {
+    Sums(TwoStacks<Sum>),
+    Averages(TwoStacks<Avg>),
+    Others(TwoStacks<Box<dyn Accumulator>>),
+}
+
+/// A state of a window that slides.
+trait SlidingState: Sized {
+    fn start(call: &AccumulatorCall) -> Result<Self, QueryError>;
+
+    fn accumulator(&mut self) -> &mut dyn Accumulator;
+
+    /// Takes in the state of later documents.
+    fn absorb(&mut self, later: &Self) -> Result<(), QueryError>;
+
+    fn finish(&self) -> Result<Evaluated<'static>, QueryError>;
+}
+
+struct TwoStacks<S> {
+    front: Vec<S>,
+    back: Option<S>,
     /// The number of the first document of the window that was taken in, that of the first in the back, and
     /// that behind the last.
     begin: usize,
@@ -58,7 +76,11 @@ impl Windowed {
         } else if bounds.is_left_unbounded() {
             Way::Growing { state: None, taken: 0 }
         } else if call.has_small_states() {
-            Way::Sliding(TwoStacks::default())
+            Way::Sliding(match call.state_shape() {
+                StateShape::Sum => SlidingStates::Sums(TwoStacks::at(0)),
+                StateShape::Average => SlidingStates::Averages(TwoStacks::at(0)),
+                StateShape::Count | StateShape::Other => SlidingStates::Others(TwoStacks::at(0)),
+            })
         } else {
             Way::Anew
         };
@@ -95,9 +117,13 @@ impl Windowed {
                 *taken = window.end.max(*taken);
                 state.finish()
             }
-            Way::Sliding(stacks) => {
+            Way::Sliding(states) => {
                 window.move_to(bounds, at, taking.reader, check)?;
-                stacks.value(window, taking, check)
+                match states {
+                    SlidingStates::Sums(stacks) => stacks.value(window, taking, check),
+                    SlidingStates::Averages(stacks) => stacks.value(window, taking, check),
+                    SlidingStates::Others(stacks) => stacks.value(window, taking, check),
+                }
             }
             Way::Anew => {
                 window.move_to(bounds, at, taking.reader, check)?;
@@ -122,7 +148,7 @@ impl Windowed {
         match &self.way {
             Way::Whole(result) => result.as_ref().and_then(Evaluated::raw).map_or(0, bytes_of),
             Way::Growing { state, .. } => state.as_ref().map_or(0, |state| state.held_bytes()),
-            Way::Sliding(stacks) => stacks.front.len() * STATE_BYTES,
+            Way::Sliding(states) => states.len() * STATE_BYTES,
             Way::Anew => 0,
         }
     }
@@ -147,7 +173,7 @@ impl Taking<'_> {
     /// Takes a document in; false behind the last.
     fn take(&mut self, state: &mut dyn Accumulator, at: usize, check: Check<'_>) -> Result<bool, QueryError> {
         let call = self.call;
-        let Some(document) = self.reader.borrowed(at, check)? else { return Ok(false) };
+        let Some(document) = self.reader.document(at, check)? else { return Ok(false) };
         call.feed(state, &mut Frame::new(document), 1)?;
         Ok(true)
     }
@@ -171,7 +197,79 @@ impl Taking<'_> {
     }
 }
 
-impl TwoStacks {
+impl SlidingState for Sum {
+    fn start(_: &AccumulatorCall) -> Result<Sum, QueryError> {
+        Ok(Sum::default())
+    }
+
+    fn accumulator(&mut self) -> &mut dyn Accumulator {
+        self
+    }
+
+    fn absorb(&mut self, later: &Sum) -> Result<(), QueryError> {
+        Sum::absorb(self, later);
+        Ok(())
+    }
+
+    fn finish(&self) -> Result<Evaluated<'static>, QueryError> {
+        Accumulator::finish(self)
+    }
+}
+
+impl SlidingState for Avg {
+    fn start(_: &AccumulatorCall) -> Result<Avg, QueryError> {
+        Ok(Avg::default())
+    }
+
+    fn accumulator(&mut self) -> &mut dyn Accumulator {
+        self
+    }
+
+    fn absorb(&mut self, later: &Avg) -> Result<(), QueryError> {
+        Avg::absorb(self, later);
+        Ok(())
+    }
+
+    fn finish(&self) -> Result<Evaluated<'static>, QueryError> {
+        Accumulator::finish(self)
+    }
+}
+
+impl SlidingState for Box<dyn Accumulator> {
+    fn start(call: &AccumulatorCall) -> Result<Box<dyn Accumulator>, QueryError> {
+        call.start(RawValue::Null)
+    }
+
+    fn accumulator(&mut self) -> &mut dyn Accumulator {
+        self.as_mut()
+    }
+
+    fn absorb(&mut self, later: &Box<dyn Accumulator>) -> Result<(), QueryError> {
+        absorb(self.as_mut(), later.as_ref())
+    }
+
+    fn finish(&self) -> Result<Evaluated<'static>, QueryError> {
+        self.as_ref().finish()
+    }
+}
+
+impl SlidingStates {
+    /// The number of states in the front stack.
+    fn len(&self) -> usize {
+        match self {
+            SlidingStates::Sums(stacks) => stacks.front.len(),
+            SlidingStates::Averages(stacks) => stacks.front.len(),
+            SlidingStates::Others(stacks) => stacks.front.len(),
+        }
+    }
+}
+
+impl<S: SlidingState> TwoStacks<S> {
+    /// Empty stacks in front of a document.
+    fn at(begin: usize) -> TwoStacks<S> {
+        TwoStacks { front: Vec::new(), back: None, begin, middle: begin, end: begin }
+    }
+
     fn value(
         &mut self,
         window: &Window,
@@ -181,17 +279,12 @@ impl TwoStacks {
         let call = taking.call;
         if window.begin >= self.end || self.back.is_none() {
             // No document of the last window is in this one.
-            *self = TwoStacks {
-                begin: window.begin,
-                middle: window.begin,
-                end: window.begin,
-                ..TwoStacks::default()
-            };
-            self.back = Some(call.start(RawValue::Null)?);
+            *self = TwoStacks::at(window.begin);
+            self.back = Some(S::start(call)?);
         }
         while self.end < window.end {
             if let Some(back) = &mut self.back {
-                taking.take(back.as_mut(), self.end, check)?;
+                taking.take(back.accumulator(), self.end, check)?;
             }
             self.end += 1;
         }
@@ -204,9 +297,9 @@ impl TwoStacks {
         let result = match (self.front.last(), &self.back) {
             (None, Some(back)) => back.finish()?,
             (front, back) => {
-                let mut both = call.start(RawValue::Null)?;
+                let mut both = S::start(call)?;
                 for part in front.into_iter().chain(back) {
-                    absorb(both.as_mut(), part.as_ref())?;
+                    both.absorb(part)?;
                 }
                 both.finish()?
             }
@@ -227,15 +320,15 @@ impl TwoStacks {
             if at.is_multiple_of(DOCUMENTS_A_CHECK) {
                 check()?;
             }
-            let mut state = taking.call.start(RawValue::Null)?;
-            taking.take(state.as_mut(), at, check)?;
+            let mut state = S::start(taking.call)?;
+            taking.take(state.accumulator(), at, check)?;
             if let Some(behind) = self.front.last() {
-                absorb(state.as_mut(), behind.as_ref())?;
+                state.absorb(behind)?;
             }
             self.front.push(state);
         }
         self.middle = self.end;
-        self.back = Some(taking.call.start(RawValue::Null)?);
+        self.back = Some(S::start(taking.call)?);
         Ok(())
     }
 }
