@@ -19,6 +19,7 @@ mod given_stages;
 mod index_stats_stage;
 mod inner_figures;
 pub(crate) mod insert;
+mod keyed_update;
 pub(crate) mod kill_cursors;
 mod list_sessions_stage;
 mod load_insert;

@@ -26,6 +26,7 @@ mod operator;
 mod operators;
 mod path;
 mod pipeline_update;
+mod plain_set;
 mod replacement;
 mod slot;
 mod trail;
@@ -38,6 +39,7 @@ use pando_document::{
 };
 
 pub use self::fault::UpdateFault;
+pub use self::plain_set::PlainFields;
 
 use self::immutable_id::UpdateStyle;
 use self::operators::Operators;

@@ -227,6 +227,7 @@ impl<'a> Parts<'a> {
             upsert: self.upsert,
             collation: self.collation,
             counted: Counted::Documents,
+            keyed: None,
         };
         UpdateStatement::parse(parts, scope)
     }

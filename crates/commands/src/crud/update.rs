@@ -166,6 +166,11 @@ impl<'a> Statement for UpdateParts<'a> {
         transaction: &mut WriteTransaction,
         scope: &ParseScope,
     ) -> Result<StatementRun<UpdateParts<'a>>, CommandError> {
+        if let Some(keyed) = &self.keyed
+            && let Some(outcome) = keyed.run(self.upsert, context, collection, transaction)?
+        {
+            return Ok(StatementRun::Done(outcome));
+        }
         context.list_statement(self.query, || self.shown());
         if self.reach == Reach::Many && context.is_retryable_write() {
             return Err(CommandError::failed(

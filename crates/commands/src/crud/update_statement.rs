@@ -18,6 +18,7 @@ use pando_query::literal::Literal;
 use pando_query::time_series::Series;
 use pando_query::update::{Applied, ApplyKind, Update, UpdateContext};
 
+use super::keyed_update::KeyedUpdate;
 use super::selection::{self, Selection};
 use super::steps::{Meter, Written, documents_max, in_steps};
 use super::stored_document;
@@ -72,6 +73,8 @@ pub(super) struct UpdateParts<'a> {
     /// The scope that the parts are parsed in has it already.
     pub collation: CollationChoice<'a>,
     pub counted: Counted<'a>,
+    /// The same update, where it is one by `_id` and another document.
+    pub keyed: Option<KeyedUpdate<'a>>,
 }
 
 /// The things that the figures of a statement count.
@@ -107,6 +110,7 @@ impl UpdateParts<'_> {
             upsert: Upsert::No,
             collation: CollationChoice::Inherited,
             counted: Counted::Documents,
+            keyed: None,
         }
     }
 
@@ -252,12 +256,8 @@ impl<'a> UpdateStatement<'a> {
         let after = match applied {
             Applied::Unchanged => document.to_owned(),
             Applied::Changed(new) => {
-                if let Some(validator) = self.validator(context, collection)? {
-                    validator.check_update(document, &new)?;
-                }
-                collection
-                    .replace(transaction, key, document, &new, context.blocking)
-                    .map_err(|error| write_failure(error, &collection.namespace().to_string()))?;
+                let validator = self.validator(context, collection)?;
+                replace_document((key, document, &*new), validator, context, collection, transaction)?;
                 outcome.modified += number;
                 written = Written(new.as_bytes().len());
                 new
@@ -280,19 +280,49 @@ impl<'a> UpdateStatement<'a> {
         let new_id = context.shared.new_object_id();
         let made =
             self.update.insert(self.query, &update_context(context, ApplyKind::Insert, None), new_id)?;
-        let mut stored = Vec::new();
-        stored_document::prepare_upserted(context.shared, &made, &mut stored)?;
-        let stored = RawDocumentBuf::from_vec(stored)?;
-        if let Some(validator) = self.validator(context, collection)? {
-            validator.check_insert(&stored)?;
-        }
-        collection
-            .insert(transaction, &stored, context.blocking)
-            .map_err(|error| write_failure(error, &collection.namespace().to_string()))?;
+        let validator = self.validator(context, collection)?;
+        let stored = insert_made(&made, validator, context, collection, transaction)?;
         outcome.upserted = stored.get("_id")?.map(|id| id.to_owned());
         outcome.after = Some(stored);
         Ok(())
     }
+}
+
+/// Replaces the document of a key by another, if that keeps the rule of the collection.
+pub(super) fn replace_document(
+    (key, old, new): (&[u8], &RawDocument, &RawDocument),
+    validator: Option<&Validator>,
+    context: &Context<'_>,
+    collection: &Arc<Collection>,
+    transaction: &mut WriteTransaction,
+) -> Result<(), CommandError> {
+    if let Some(validator) = validator {
+        validator.check_update(old, new)?;
+    }
+    collection
+        .replace(transaction, key, old, new, context.blocking)
+        .map_err(|error| write_failure(error, &collection.namespace().to_string()))
+}
+
+/// Inserts the document that an upsert has made, if it keeps the rule of the collection. Gives it as it is
+/// stored.
+pub(super) fn insert_made(
+    made: &RawDocument,
+    validator: Option<&Validator>,
+    context: &Context<'_>,
+    collection: &Arc<Collection>,
+    transaction: &mut WriteTransaction,
+) -> Result<RawDocumentBuf, CommandError> {
+    let mut stored = Vec::new();
+    stored_document::prepare_upserted(context.shared, made, &mut stored)?;
+    let stored = RawDocumentBuf::from_vec(stored)?;
+    if let Some(validator) = validator {
+        validator.check_insert(&stored)?;
+    }
+    collection
+        .insert(transaction, &stored, context.blocking)
+        .map_err(|error| write_failure(error, &collection.namespace().to_string()))?;
+    Ok(stored)
 }
 
 /// The scope in which an update's constants are variables.

@@ -7,6 +7,7 @@ use super::{Merge, WhenMatched, WhenNotMatched, fault};
 use crate::collation::CollationChoice;
 use crate::context::Context;
 use crate::crud::insert::insert_batch;
+use crate::crud::keyed_update::{KeyedUpdate, OnMatch};
 use crate::crud::update::update_batch;
 use crate::crud::update_statement::{UpdateParts, Upsert};
 use crate::crud::write_reply::{FailedWrite, Order};
@@ -156,10 +157,10 @@ impl<'m> MergeWriter<'m> {
 
     /// Gives the inserts that failed because their key was taken after the update had looked for it: by an
     /// earlier document of the batch, or by another client.
-    fn update(
-        &self,
+    fn update<'b>(
+        &'b self,
         context: &mut Context<'_>,
-        batch: &[&Statement],
+        batch: &[&'b Statement],
     ) -> Result<Vec<FailedWrite>, CommandError> {
         let stages = match &self.merge.matched {
             WhenMatched::Pipeline(stages) => Some(RawValue::Array(RawArray::from_document(stages))),
@@ -174,9 +175,10 @@ impl<'m> MergeWriter<'m> {
             true => CollationChoice::Inherited,
             false => CollationChoice::OfScope,
         };
-        let parts: Vec<_> = batch
-            .iter()
-            .map(|statement| UpdateParts {
+        let on_match = self.keyed_change();
+        let of_statement = |statement: &&'b Statement| -> Result<UpdateParts<'b>, CommandError> {
+            let keyed = on_match.map(|on_match| KeyedUpdate::of(&statement.document, on_match));
+            Ok(UpdateParts {
                 query: &statement.query,
                 update: stages.unwrap_or_else(|| {
                     RawValue::Document(statement.update.as_deref().unwrap_or(&statement.document))
@@ -184,9 +186,11 @@ impl<'m> MergeWriter<'m> {
                 constants: statement.constants.as_deref(),
                 upsert,
                 collation,
+                keyed: keyed.transpose()?.flatten(),
                 ..UpdateParts::empty()
             })
-            .collect();
+        };
+        let parts = batch.iter().map(of_statement).collect::<Result<Vec<_>, _>>()?;
         let mut updated = update_batch(context, &self.merge.target, &parts, self.scope, Order::Unordered)?;
         let failed = self.first_failure(std::mem::take(&mut updated.failed));
         let unmatched = updated.outcomes.iter().filter(|one| one.outcome.matched == 0);
@@ -217,6 +221,16 @@ impl<'m> MergeWriter<'m> {
             }
         }
         Ok(Vec::new())
+    }
+
+    /// The change by which each statement is a keyed update, where the stage makes such.
+    fn keyed_change(&self) -> Option<OnMatch> {
+        let is_by_id = self.merge.on == ["_id"] && self.scope.text_order().is_simple();
+        match &self.merge.matched {
+            WhenMatched::Merge if is_by_id => Some(OnMatch::Set),
+            WhenMatched::KeepExisting if is_by_id => Some(OnMatch::Keep),
+            _ => None,
+        }
     }
 
     /// Whether an insert failed by the fields of `on`.
