@@ -182,3 +182,132 @@ def is_idle(client):
     """The threads have given their memory and their snapshots back."""
     status = client.admin.command("serverStatus")["pando"]
     return status["queryMemory"]["heldBytes"] == 0 and status["liveTransactions"] == 0
+
+
+# ---- ranged filters: documents that come as they are found
+
+# One of a hundred documents passes, and one of ten.
+FILTERS = {"rare": {"many": {"$lt": 100}}, "less rare": {"few": 3, "tags": {"$ne": 5}}, "none": {"text": "none"}, "an expression": {"$expr": {"$eq": ["$many", 7]}}}
+
+
+@pytest.mark.parametrize("batch", [None, 1, 7, 400])
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_rare_filter_gives_the_same_documents_in_the_same_order(both, name, batch):
+    options = {} if batch is None else {"batch_size": batch}
+    answers = []
+    for client in both:
+        before, c = scans(client), client.ranged.c
+        found = list(c.find(FILTERS[name], {"tags": 0}, **options))
+        stages = [{"$match": FILTERS[name]}, {"$set": {"twice": {"$multiply": ["$k", 2]}}}]
+        matched = list(c.aggregate(stages, **({} if batch is None else {"batchSize": batch})))
+        assert [one["_id"] for one in matched] == [one["_id"] for one in found]
+        answers.append((found, matched))
+        made = scans(client)["scans"] - before["scans"]
+        # Small batches are found on the event loop, where no document is far from the next.
+        assert made == 2 if client is both[1] and batch in (None, 400) else made <= (2 if client is both[1] else 0)
+    assert answers[0] == answers[1]
+    assert is_idle(both[1])
+
+
+def test_filters_that_many_documents_pass_and_limits_are_read_by_one_thread(both):
+    before = scans(both[1])
+    assert len(list(both[1].ranged.c.find({"few": {"$lt": 9}}))) == DOCUMENTS * 9 // 10
+    assert len(list(both[1].ranged.c.find({"many": {"$lt": 100}}).limit(300))) == 300
+    assert scans(both[1]) == before
+
+
+def test_stages_that_join_and_group_behind_a_rare_filter_see_its_documents(both):
+    stages = [{"$match": {"many": {"$lt": 100}}}, {"$lookup": {"from": "c", "localField": "_id", "foreignField": "_id", "as": "j"}},
+              {"$unwind": "$j"}, {"$group": {"_id": "$j.few", "n": {"$sum": 1}, "first": {"$first": "$_id"}}}]  # fmt: skip
+    assert list(both[1].ranged.c.aggregate(stages)) == list(both[0].ranged.c.aggregate(stages))
+
+
+def test_a_rare_filter_reads_the_snapshot_of_its_cursor(both):
+    client = both[1]
+    client.ranged.c.aggregate([{"$out": "moved"}])
+    cursor = client.ranged.moved.find({"many": {"$lt": 100}}, batch_size=150)
+    ids = [next(cursor)["_id"] for _ in range(2)]
+    client.ranged.moved.update_many({}, {"$set": {"many": 0}})
+    ids += [one["_id"] for one in cursor]
+    assert ids == [one["_id"] for one in client.ranged.c.find({"many": {"$lt": 100}}, {"_id": 1})]
+    client.ranged.moved.drop()
+
+
+def test_a_cursor_that_is_closed_gives_the_memory_of_what_was_found_back(both):
+    client = both[1]
+    before = scans(client)
+    cursor = client.ranged.c.find({"many": {"$lt": 500}}, batch_size=450)
+    for _ in range(901):
+        next(cursor)
+    assert scans(client)["scans"] - before["scans"] == 1
+    cursor.close()
+    assert is_idle(client)
+
+
+def test_a_filter_that_fails_tells_the_first_error_behind_the_documents_in_front_of_it(both):
+    condition = {"$expr": {"$eq": [{"$toInt": {"$ifNull": ["$bad", {"$toString": "$many"}]}}, 7]}}
+    answers = []
+    for client in both:
+        client.ranged.c.update_one({"_id": 39_000}, {"$set": {"bad": "later"}})
+        client.ranged.c.update_one({"_id": 37_000}, {"$set": {"bad": "earlier"}})
+        found = []
+        with pytest.raises(OperationFailure) as error:
+            found.extend(one["_id"] for one in client.ranged.c.find(condition, batch_size=1))
+        answers.append((found, error.value.code, error.value.details["errmsg"]))
+        client.ranged.c.update_many({"bad": {"$exists": True}}, {"$unset": {"bad": 1}})
+    assert answers[0] == answers[1]
+    assert "earlier" in answers[0][2]
+    assert is_idle(both[1])
+
+
+def test_a_time_limit_and_a_kill_end_a_rare_filter(both):
+    client = both[1]
+    slow = {"$expr": {"$eq": [-1, {"$reduce": {"input": {"$range": [0, 300]}, "initialValue": "$k", "in": {"$add": ["$$value", 1]}}}]}}
+    with pytest.raises(ExecutionTimeout):
+        list(client.ranged.c.find(slow, max_time_ms=300))
+    assert is_idle(client)
+    failures = []
+
+    def ask():
+        try:
+            list(client.ranged.c.find(slow, comment="slow filter"))
+        except OperationFailure as error:
+            failures.append(error.code)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    while not (found := [op for op in client.admin.command("currentOp")["inprog"] if op.get("command", {}).get("comment") == "slow filter"]):
+        time.sleep(0.01)
+    time.sleep(0.3)
+    client.admin.command("killOp", op=found[0]["opid"])
+    asking.join()
+    assert failures == [11601]
+    assert is_idle(client)
+
+
+# ---- sorts of a whole collection for its first documents
+
+SORTS = [({}, {"few": 1, "k": -1}), ({}, {"few": -1}), ({"many": {"$gt": 5000}}, {"tags": 1, "few": 1}), ({"few": 77}, {"k": 1})]
+
+
+@pytest.mark.parametrize("query,pattern", SORTS)
+def test_the_first_documents_of_a_sort_are_those_of_one_thread(both, query, pattern):
+    answers = []
+    for client in both:
+        before, c = scans(client), client.ranged.c
+        found = list(c.find(query, {"text": 0}).sort(list(pattern.items())).limit(150).batch_size(40))
+        piped = list(c.aggregate([{"$match": query}, {"$sort": pattern}, {"$limit": 150}, {"$unset": "text"}]))
+        # Documents of equal keys come in the order of the scan.
+        assert piped == found
+        answers.append(found)
+        assert scans(client)["scans"] - before["scans"] == (2 if client is both[1] else 0)
+    assert answers[0] == answers[1]
+    assert is_idle(both[1])
+
+
+def test_a_sort_that_skips_or_gives_all_is_one_threads(both):
+    before = scans(both[1])
+    sort = [("few", 1), ("k", -1)]
+    assert list(both[1].ranged.c.find().sort(sort).skip(100).limit(20)) == list(both[0].ranged.c.find().sort(sort).skip(100).limit(20))
+    assert len(list(both[1].ranged.c.find({}, {"k": 1}).sort(sort))) == DOCUMENTS
+    assert scans(both[1]) == before

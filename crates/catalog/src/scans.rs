@@ -88,6 +88,12 @@ impl DocumentScan {
         self.cursor.pass_rest()
     }
 
+    /// The range of primary keys that is left, where no document is at hand; `None` at the end, and within a
+    /// batch.
+    pub fn rest(&self) -> Option<&KeyRange> {
+        self.cursor.rest()
+    }
+
     /// Begins again with another range of primary keys.
     pub fn restart(&mut self, range: KeyRange) {
         self.cursor.restart(range);

@@ -26,6 +26,7 @@ mod load_insert;
 mod merge_stage;
 mod out_stage;
 mod plan_cache_stats_stage;
+mod ranged_filter;
 mod row_metadata;
 mod selection;
 mod series_change;

@@ -39,6 +39,6 @@ mod text_source;
 
 pub use counters::{Counters, ExecutionFigures};
 pub use entry_estimates::EntryEstimates;
-pub use executor::{Executor, Revisits};
+pub use executor::{BatchEnd, Executor, Revisits};
 pub use near_search::nearest;
 pub use row::{Row, Run};

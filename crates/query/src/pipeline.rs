@@ -38,7 +38,7 @@ mod wanted_metadata;
 use std::sync::Arc;
 
 use pando_catalog::Bytes;
-use pando_document::{Document, RawArray, RawDocument, RawDocumentBuf, RawValue};
+use pando_document::{Document, RawArray, RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_environment::Clock;
 
 pub use self::fault::PipelineFault;
@@ -55,6 +55,7 @@ use crate::filter::{Filter, has_text};
 use crate::memory::StageMemory;
 use crate::metadata::MetadataSet;
 use crate::needs::Needs;
+use crate::sort::SortPattern;
 
 /// Most stages of one pipeline, as in MongoDB.
 const STAGES_MAX: usize = 1000;
@@ -320,6 +321,13 @@ impl Pipeline {
             self.stages.push(ParsedStage { text: text.to_owned(), definition });
         }
         Ok(())
+    }
+
+    /// A sort alone, of which so many documents are drawn.
+    pub fn sorting(pattern: &SortPattern, limit: u64) -> Pipeline {
+        let text = doc! { "$sort": (Document::new()) }.to_raw();
+        let stages = vec![ParsedStage { text, definition: stage::sorting(pattern, limit) }];
+        Pipeline { stages, metadata: pattern.metadata() }
     }
 
     /// Whether there are no stages.

@@ -5,7 +5,7 @@
 //! 2. The rest draws documents through its stages; the cursor owns the run, the executor and the transaction.
 
 mod geo_near;
-mod ranged_scan;
+pub(in crate::crud) mod ranged_scan;
 mod source;
 
 use std::sync::Arc;
@@ -32,6 +32,7 @@ use super::current_op_stage::{self, COLLECTIONLESS, has_current_op};
 use super::given_stages;
 use super::inner_figures;
 use super::list_sessions_stage;
+use super::ranged_filter::RangedFilter;
 use super::row_metadata::RowMetadata;
 use super::write_stage::{self, SplitPipeline};
 use crate::arguments::{Arguments, missing};
@@ -507,15 +508,17 @@ fn source_of_collection(
                     context.note_plan(&planned.plan, Purpose::Find);
                     context.note_stages(&planned.filter, &planned.plan, planned.display());
                     let run = planned.rest.start(&options);
-                    ranged = match &planned.metadata {
-                        None => {
-                            let (plan, rest) = (&planned.plan, &planned.rest);
-                            RangedScan::of(&collection, plan, rest, &reader, &memory, &options)
+                    let mut filter = None;
+                    if planned.metadata.is_none() {
+                        let (plan, rest) = (&planned.plan, &planned.rest);
+                        ranged = RangedScan::of(&collection, plan, rest, &reader, &memory, &options)
+                            .or_else(|| RangedScan::of_sort(&collection, plan, &reader, &memory, &options));
+                        if ranged.is_none() {
+                            filter = RangedFilter::of(context.shared, &collection, plan, &reader, &memory);
                         }
-                        Some(_) => None,
-                    };
+                    }
                     let input = Input::of(collection, planned.plan, &planned.rest, &memory)?;
-                    (input.with(planned.metadata), run)
+                    (input.with(planned.metadata).filtered_by(filter), run)
                 }
                 None if pipeline.near().is_some() => {
                     return Err(geo_near::no_collection(context.database, request.collection).into());

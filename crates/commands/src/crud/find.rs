@@ -6,9 +6,10 @@
 //! 2. Otherwise filter, sort and projection are parsed, planned and executed; the first batch goes into the
 //!    reply, and the rest stays in a cursor that owns executor and transaction.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use pando_catalog::{Caller, Collection};
+use pando_catalog::{BlockingMode, Caller, Collection};
 use pando_document::{DocumentWriter, RawDocument, RawValue};
 use pando_query::execute::{EntryEstimates, ExecutionFigures, Executor, Revisits};
 use pando_query::explain::{PlanSummary, Purpose};
@@ -16,10 +17,13 @@ use pando_query::expression::EvaluationWatch;
 use pando_query::filter::Filter;
 use pando_query::memory::StageMemory;
 use pando_query::metadata::MetadataSet;
-use pando_query::plan::{Access, plan_at, point_lookup};
+use pando_query::pipeline::{Flow, RunOptions};
+use pando_query::plan::{Access, Plan, plan_at, point_lookup};
 use pando_query::projection::Projection;
 
+use super::aggregate::ranged_scan::{RangedScan, SortedRanges};
 use super::find_request::{FindRequest, ParsedFind, not_capped};
+use super::ranged_filter::RangedFilter;
 use super::row_metadata::RowMetadata;
 use super::selection::project;
 use super::tail_source::TailSource;
@@ -32,6 +36,7 @@ use crate::error::memory_fault;
 use crate::point_lookup::PointLookup;
 use crate::reader::Reader;
 use crate::request_notes::RequestNotes;
+use crate::shared_state::SharedState;
 use crate::suspended_find::SuspendedFind;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -178,6 +183,13 @@ fn find_point(
 pub(crate) struct FindSource {
     reader: Reader,
     executor: Executor,
+    /// The ways to read the documents by several threads.
+    ranged: Option<RangedFilter>,
+    ranged_sort: Option<RangedScan>,
+    sorted: Option<SortedRanges>,
+    /// A document that they have found; one buffer for all.
+    found: Vec<u8>,
+    shared: Arc<SharedState>,
     projection: Option<Projection>,
     metadata: Option<RowMetadata>,
     filter: Filter,
@@ -224,6 +236,11 @@ impl FindSource {
             (&parsed.sort, &parsed.order),
             Some(&plan),
         )?;
+        let (mut ranged, mut ranged_sort) = (None, None);
+        if metadata.is_none() {
+            ranged = RangedFilter::of(context.shared, &collection, &plan, &reader, memory);
+            ranged_sort = ranged_sort_of(context, &collection, &plan, &reader, memory)?;
+        }
         let executor = Executor::new(collection, plan, memory, Revisits::Impossible)?;
         let ParsedFind { projection, filter, limit, sort, .. } = parsed;
         // Documents that are sorted by a score or distance have it.
@@ -231,16 +248,92 @@ impl FindSource {
         let hides = !sorted_by.is_empty();
         let projection = projection.or_else(|| hides.then(|| Projection::without_metadata(sorted_by)));
         let left = limit.or(one_at_most);
-        Ok(FindSource { reader, executor, projection, metadata, filter, left, sorting })
+        let (sorted, found, shared) = (None, Vec::new(), Arc::clone(context.shared));
+        Ok(FindSource {
+            reader,
+            executor,
+            ranged,
+            ranged_sort,
+            sorted,
+            found,
+            shared,
+            projection,
+            metadata,
+            filter,
+            left,
+            sorting,
+        })
+    }
+}
+
+/// The ranged scan of a plan that sorts a large collection in memory. Its request waits on a thread.
+fn ranged_sort_of(
+    context: &Context<'_>,
+    collection: &Arc<Collection>,
+    plan: &Plan,
+    reader: &Reader,
+    memory: &StageMemory,
+) -> Result<Option<RangedScan>, CommandError> {
+    let options = RunOptions::new(memory.clone(), 0);
+    let Some(scan) = RangedScan::of_sort(collection, plan, reader, memory, &options) else { return Ok(None) };
+    let held = reader.hold()?;
+    let (parts, _) = scan.wanted_parts(context.shared, held.transaction(), context.caller())?;
+    if parts < 2 {
+        return Ok(None);
+    }
+    context.require_may_block()?;
+    Ok(Some(scan))
+}
+
+impl FindSource {
+    /// Appends the document that several threads have found as the client wants it; false where there is none.
+    fn give_found(&mut self, out: &mut Vec<u8>) -> Result<bool, CommandError> {
+        if self.found.is_empty() {
+            return Ok(false);
+        }
+        self.left = self.left.map(|left| left.saturating_sub(1));
+        match &self.projection {
+            None => out.extend_from_slice(&self.found),
+            Some(projection) => {
+                project(projection, &self.filter, RawDocument::from_bytes(&self.found)?, out)?
+            }
+        }
+        Ok(true)
     }
 }
 
 impl CursorSource for FindSource {
     fn next(&mut self, caller: Caller<'_>, out: &mut Vec<u8>) -> Result<bool, CommandError> {
         let held = self.reader.hold()?;
+        let fault = |error| memory_fault("Executor error during find command", error);
+        if self.ranged_sort.is_some() && caller.blocking == BlockingMode::CachedOnly {
+            return Err(CommandError::WouldBlock(None));
+        }
+        if let Some(ranged) = self.ranged_sort.take() {
+            self.sorted = ranged.sort(&self.shared, held.transaction(), caller).map_err(fault)?;
+        }
+        if self.sorted.is_some() || self.ranged.is_some() {
+            self.found.clear();
+            let (executor, found) = (&mut self.executor, &mut self.found);
+            match (&mut self.sorted, &mut self.ranged) {
+                (Some(sorted), _) => sorted.for_each(caller, &mut |document, _| {
+                    found.extend_from_slice(document.as_bytes());
+                    Ok(Flow::Enough)
+                }),
+                (None, Some(ranged)) => {
+                    ranged.for_each(executor, held.transaction(), caller, &mut |document| {
+                        found.extend_from_slice(document.as_bytes());
+                        Ok(ControlFlow::Break(()))
+                    })
+                }
+                (None, None) => Ok(()),
+            }
+            .map_err(fault)?;
+            drop(held);
+            return self.give_found(out);
+        }
         let next = self.executor.next(held.transaction(), caller);
-        let next = next.map_err(|error| memory_fault("Executor error during find command", error));
-        let Some(row) = next? else { return Ok(false) };
+        let Some(row) = next.map_err(fault)? else { return Ok(false) };
         self.left = self.left.map(|left| left.saturating_sub(1));
         let mut shown = |document: &RawDocument, out: &mut Vec<u8>| {
             match &self.projection {
@@ -262,6 +355,11 @@ impl CursorSource for FindSource {
     }
 
     fn figures(&self) -> Option<ExecutionFigures> {
-        Some(self.executor.figures())
+        let figures = self.executor.figures();
+        Some(match (&self.sorted, &self.ranged) {
+            (Some(sorted), _) => sorted.figures(),
+            (None, Some(ranged)) => ranged.figures(figures),
+            (None, None) => figures,
+        })
     }
 }

@@ -11,6 +11,15 @@ pub struct Counters {
     pub returned: u64,
 }
 
+impl Counters {
+    /// Adds those of another executor.
+    pub fn add(&mut self, other: Counters) {
+        self.keys_examined += other.keys_examined;
+        self.documents_examined += other.documents_examined;
+        self.returned += other.returned;
+    }
+}
+
 /// The figures of an execution so far, as `explain` and the profiler show them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExecutionFigures {

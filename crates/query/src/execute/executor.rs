@@ -1,5 +1,7 @@
 //! The executor: steps through a plan, row by row.
 
+mod batches;
+
 use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -9,6 +11,8 @@ use pando_catalog::{
     Transaction,
 };
 use pando_document::RawDocument;
+
+pub use self::batches::BatchEnd;
 
 use super::gathered_keys::GatheredKeys;
 use super::row::{Row, Run};
@@ -424,7 +428,7 @@ impl Executor {
         }
         let Some(sort) = &mut self.sort else { unreachable!("only a sort is emptied") };
         let next = sort.sorter.next(&mut || Ok(caller.operation.check_now()?))?;
-        let Some(Sorted { primary_key, document }) = next else { return Ok(false) };
+        let Some(Sorted { primary_key, document, .. }) = next else { return Ok(false) };
         self.fetched = None;
         self.found.primary_key.clear();
         self.found.primary_key.extend_from_slice(primary_key);

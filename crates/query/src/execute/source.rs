@@ -286,17 +286,17 @@ impl Source {
         }
     }
 
+    /// The range of primary keys that is left of a scan of the whole collection, where no document is at hand.
+    pub fn rest(&self) -> Option<&KeyRange> {
+        match self {
+            Source::Documents(Documents { ranges: None, scan: Some(scan), .. }) => scan.rest(),
+            _ => None,
+        }
+    }
+
     /// Whether documents are fetched for the entries of an index.
     pub fn fetches_entries(&self) -> bool {
-        match self {
-            Source::Entries(entries) => matches!(entries.coverage, EntryCoverage::Fetched),
-            Source::Points(_)
-            | Source::Documents(_)
-            | Source::Several(_)
-            | Source::Merged(_)
-            | Source::Text(_)
-            | Source::Near(_) => false,
-        }
+        matches!(self, Source::Entries(Entries { coverage: EntryCoverage::Fetched, .. }))
     }
 
     /// The document that was fetched for the last step, with the score of a search where that is wanted.

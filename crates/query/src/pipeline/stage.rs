@@ -252,6 +252,11 @@ fn pulled(stage: &mut dyn Stage, input: &mut dyn Source) -> Result<Option<Bytes>
     Ok(next)
 }
 
+/// The sort of a plan as a stage.
+pub(super) fn sorting(pattern: &SortPattern, limit: u64) -> Arc<dyn Definition> {
+    Arc::new(sort::Sort::limited_by(pattern, limit))
+}
+
 /// Stages that MongoDB has and this server does not yet.
 const NOT_YET: [&str; 2] = ["$changeStream", "$changeStreamSplitLargeEvent"];
 /// Stages that only a service of MongoDB Atlas has.

@@ -197,6 +197,11 @@ impl Cursor {
         self.at >= self.batch.len()
     }
 
+    /// The range that is left, where no entry is at hand; `None` at the end, and within a batch.
+    pub fn rest(&self) -> Option<&KeyRange> {
+        (self.is_at_batch_end() && self.end == ScanEnd::More).then_some(&self.range)
+    }
+
     /// Fetches the next batch; false at the end of the range.
     fn refill(
         &mut self,

@@ -2,7 +2,8 @@
 //! that gather.
 //!
 //! 1. The scan is worth it where the first stages read the whole collection before they give anything
-//!    ([`Pipeline::gathering_stages`]), the collection is large, and more than one processor is free.
+//!    ([`Pipeline::gathering_stages`]), or the plan sorts all documents for the first of them; where the
+//!    collection is large, and more than one processor is free.
 //! 2. Keys that part the documents into ranges of about the same size are found by bisection of the engine's
 //!    estimates.
 //! 3. Each range has a run of the stages, a transaction at the reader's snapshot, and an operation of its own
@@ -18,11 +19,11 @@
 //!   met it first.
 //!
 //! # Not here
-//! Scans by an index; pipelines whose documents go to the client as they come; writers' transactions, whose
+//! Scans by an index; documents that go to the client as they come (`ranged_filter`); writers' transactions, whose
 //! own writes only their own thread sees.
 
-mod key_ranges;
-mod supervision;
+pub(in crate::crud) mod key_ranges;
+pub(in crate::crud) mod supervision;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -31,13 +32,13 @@ use std::sync::atomic::Ordering;
 use pando_catalog::{Begin, Bytes, Caller, Collection, EstimateOrigin, KeyRange, Operation, Transaction};
 use pando_environment::Work;
 use pando_query::QueryError;
-use pando_query::execute::Executor;
+use pando_query::execute::{Counters, ExecutionFigures, Executor};
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::pipeline::{Flow, Pipeline, PipelineRun, RunOptions, RunSink, Sink, Source, Take};
 use pando_query::plan::{Access, Coverage, Plan, ScanDirection};
 
-use self::key_ranges::ranges_of;
+use self::key_ranges::ranges_within;
 use self::supervision::{EndedPart, PartOutcome, Supervision};
 use crate::ErrorCode;
 use crate::reader::Reader;
@@ -47,22 +48,97 @@ use crate::shared_state::SharedState;
 const RANGE_DOCUMENTS_MIN: u64 = 10_000;
 
 /// See the module's head.
-pub(super) struct RangedScan {
+pub(in crate::crud) struct RangedScan {
     collection: Arc<Collection>,
     plan: Plan,
     pipeline: Pipeline,
     stages: usize,
     memory: StageMemory,
     options: RunOptions,
+    target: Target,
 }
 
-/// Whether the documents have been read.
+/// The stages that gather.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gathered {
-    /// All of them.
+enum Target {
+    /// Those in front of the pipeline behind the plan.
+    Pipeline,
+    /// The sort of the plan, which is a stage of its own here.
+    Sort,
+}
+
+/// The documents that have been read.
+pub(in crate::crud) enum Gathered {
+    /// All of them, by the stages of the run.
     Whole,
+    /// All of them, by the sort of the plan.
+    Sorted(SortedRanges),
     /// None: they are read one after the other.
     Nothing,
+}
+
+/// The documents that the sort of a plan gives.
+pub(in crate::crud) struct SortedRanges {
+    run: PipelineRun,
+    figures: ExecutionFigures,
+}
+
+impl SortedRanges {
+    /// Gives documents to a sink until it has enough or there are no more.
+    pub fn for_each(&mut self, caller: Caller<'_>, sink: &mut Sink<'_>) -> Result<(), QueryError> {
+        let returned = &mut self.figures.counters.returned;
+        self.run.for_each(&mut NoDocuments { operation: caller.operation }, &mut |document, check| {
+            *returned += 1;
+            sink(document, check)
+        })
+    }
+
+    pub fn figures(&self) -> ExecutionFigures {
+        self.figures
+    }
+}
+
+/// The source of a run that has gathered all of its documents.
+struct NoDocuments<'o> {
+    operation: &'o Operation,
+}
+
+impl Source for NoDocuments<'_> {
+    fn next(&mut self) -> Result<Option<Bytes>, QueryError> {
+        Ok(None)
+    }
+
+    fn find_in(&mut self, collection: &str, _: &Filter, _: Take<'_>) -> Result<(), QueryError> {
+        Err(searched_within(collection))
+    }
+
+    fn check(&self) -> Result<(), QueryError> {
+        Ok(self.operation.check()?)
+    }
+}
+
+/// Stages that look at each document alone, or sort, search in no other collection.
+fn searched_within(collection: &str) -> QueryError {
+    let message = format!("the collection {collection} is searched within a range of another one");
+    QueryError::new(ErrorCode::InternalError, message)
+}
+
+/// The threads that one request may have now, its own among them.
+pub(in crate::crud) fn free_threads(shared: &SharedState) -> usize {
+    // The request itself is one of the busy ones.
+    shared.options.query_threads.saturating_sub(shared.running.busy().saturating_sub(1))
+}
+
+/// Whether a plan reads all documents of a collection, in the order of their keys.
+fn is_scan(plan: &Plan) -> bool {
+    matches!(plan.access, Access::Collection(ScanDirection::Forward))
+        && plan.skip == 0
+        && plan.coverage == Coverage::Document
+}
+
+/// Whether several threads may see what a reader sees, and each may have memory of its own.
+fn may_have_parts(reader: &Reader, memory: &StageMemory) -> bool {
+    !matches!(reader, Reader::Session(_)) && memory.disk_use == DiskUse::Allowed
 }
 
 impl RangedScan {
@@ -76,23 +152,42 @@ impl RangedScan {
         options: &RunOptions,
     ) -> Option<RangedScan> {
         let stages = rest.gathering_stages()?;
-        let is_whole = matches!(plan.access, Access::Collection(ScanDirection::Forward))
-            && plan.sort.is_none()
-            && plan.skip == 0
-            && plan.limit.is_none()
-            && plan.coverage == Coverage::Document;
-        let is_reader = !matches!(reader, Reader::Session(_));
-        (is_whole && is_reader && memory.disk_use == DiskUse::Allowed).then(|| RangedScan {
+        let is_whole = is_scan(plan) && plan.sort.is_none() && plan.limit.is_none();
+        (is_whole && may_have_parts(reader, memory)).then(|| RangedScan {
             collection: Arc::clone(collection),
             plan: plan.clone(),
             pipeline: rest.clone(),
             stages,
             memory: memory.clone(),
             options: options.clone(),
+            target: Target::Pipeline,
         })
     }
 
-    /// Has the first stages of a run read all documents, if that is worth several threads now.
+    /// The ranged scan of a plan that sorts all documents in memory for the first of them.
+    pub fn of_sort(
+        collection: &Arc<Collection>,
+        plan: &Plan,
+        reader: &Reader,
+        memory: &StageMemory,
+        options: &RunOptions,
+    ) -> Option<RangedScan> {
+        let (pattern, limit) = (plan.sort.as_ref()?, plan.sort_limit()?);
+        let pipeline = Pipeline::sorting(pattern, limit);
+        let stages = pipeline.gathering_stages()?;
+        (is_scan(plan) && may_have_parts(reader, memory)).then(|| RangedScan {
+            collection: Arc::clone(collection),
+            plan: Plan { sort: None, limit: None, ..plan.clone() },
+            pipeline,
+            stages,
+            memory: memory.clone(),
+            options: options.clone(),
+            target: Target::Sort,
+        })
+    }
+
+    /// Has the first stages of a run read all documents, or the sort of the plan, if that is worth several
+    /// threads now.
     pub fn gather(
         self,
         shared: &SharedState,
@@ -100,19 +195,66 @@ impl RangedScan {
         run: &mut PipelineRun,
         caller: Caller<'_>,
     ) -> Result<Gathered, QueryError> {
-        if shared.catalog.engine().capabilities().estimates != EstimateOrigin::Pages {
+        if self.target == Target::Sort {
+            let sorted = self.sort(shared, transaction, caller)?;
+            return Ok(sorted.map_or(Gathered::Nothing, Gathered::Sorted));
+        }
+        let parts = self.parts(shared, transaction, caller)?;
+        if parts.is_empty() {
             return Ok(Gathered::Nothing);
+        }
+        self.gather_parts(shared, parts, run, caller)?;
+        Ok(Gathered::Whole)
+    }
+
+    /// Sorts all documents, if that is worth several threads now.
+    pub fn sort(
+        self,
+        shared: &SharedState,
+        transaction: &dyn Transaction,
+        caller: Caller<'_>,
+    ) -> Result<Option<SortedRanges>, QueryError> {
+        let parts = self.parts(shared, transaction, caller)?;
+        if parts.is_empty() {
+            return Ok(None);
+        }
+        let mut run = self.pipeline.start(&self.options);
+        let counters = self.gather_parts(shared, parts, &mut run, caller)?;
+        let sorted = counters.returned;
+        let counters = Counters { returned: 0, ..counters };
+        let figures = ExecutionFigures { counters, sorted, ..ExecutionFigures::default() };
+        Ok(Some(SortedRanges { run, figures }))
+    }
+
+    /// The number of ranges that are worth a thread each now.
+    pub fn wanted_parts(
+        &self,
+        shared: &SharedState,
+        transaction: &dyn Transaction,
+        caller: Caller<'_>,
+    ) -> Result<(usize, u64), QueryError> {
+        if shared.catalog.engine().capabilities().estimates != EstimateOrigin::Pages {
+            return Ok((0, 0));
         }
         let documents =
             self.collection.estimate_documents(&KeyRange::all(), transaction, caller.blocking)?.entries;
         let of_size = usize::try_from(documents / RANGE_DOCUMENTS_MIN).unwrap_or(usize::MAX);
-        // The caller's own request is one of the busy ones.
-        let free = shared.options.query_threads.saturating_sub(shared.running.busy().saturating_sub(1));
-        let wanted = free.min(of_size);
+        Ok((free_threads(shared).min(of_size), documents))
+    }
+
+    /// Ranges of the collection, each with a transaction; none where one thread reads.
+    fn parts(
+        &self,
+        shared: &SharedState,
+        transaction: &dyn Transaction,
+        caller: Caller<'_>,
+    ) -> Result<Vec<(KeyRange, Box<dyn Transaction>)>, QueryError> {
+        let (wanted, documents) = self.wanted_parts(shared, transaction, caller)?;
         if wanted < 2 {
-            return Ok(Gathered::Nothing);
+            return Ok(Vec::new());
         }
-        let ranges = ranges_of(&self.collection, transaction, wanted, documents, caller)?;
+        let (all, parts) = (KeyRange::all(), (wanted, documents));
+        let ranges = ranges_within(&all, &self.collection, transaction, parts, caller)?;
         let begin = Begin::read_at(transaction.snapshot());
         // An engine without past snapshots is read by one thread.
         let transactions: Result<Vec<_>, _> = ranges.iter().map(|_| shared.catalog.begin(begin)).collect();
@@ -120,28 +262,25 @@ impl RangedScan {
             Ok(transactions) if ranges.len() > 1 => {
                 shared.ranged_scans.fetch_add(1, Ordering::Relaxed);
                 shared.scanned_ranges.fetch_add(ranges.len() as u64, Ordering::Relaxed);
-                self.gather_ranges(shared, ranges, transactions, run, caller)?;
-                Ok(Gathered::Whole)
+                Ok(ranges.into_iter().zip(transactions).collect())
             }
-            Ok(_) | Err(_) => Ok(Gathered::Nothing),
+            Ok(_) | Err(_) => Ok(Vec::new()),
         }
     }
 
-    fn gather_ranges(
+    fn gather_parts(
         &self,
         shared: &SharedState,
-        ranges: Vec<KeyRange>,
-        transactions: Vec<Box<dyn Transaction>>,
+        ranges: Vec<(KeyRange, Box<dyn Transaction>)>,
         run: &mut PipelineRun,
         caller: Caller<'_>,
-    ) -> Result<(), QueryError> {
+    ) -> Result<Counters, QueryError> {
         let mut later: Vec<PipelineRun> =
             ranges.iter().skip(1).map(|_| self.pipeline.start(&self.options)).collect();
         let supervision = Supervision::default();
         let runs = std::iter::once(&mut *run).chain(&mut later);
         let mut parts = Vec::with_capacity(ranges.len());
-        for (place, ((range, transaction), run)) in ranges.into_iter().zip(transactions).zip(runs).enumerate()
-        {
+        for (place, ((range, transaction), run)) in ranges.into_iter().zip(runs).enumerate() {
             parts.push(Part {
                 place,
                 run,
@@ -163,11 +302,15 @@ impl RangedScan {
         }
         works.push(Box::new(|| supervision.watch(caller.operation, &operations)));
         shared.environment.spawner().run_together("pando-query", works);
-        parts.into_iter().try_for_each(|part| part.outcome)?;
+        let mut counters = Counters::default();
+        for part in parts {
+            part.outcome?;
+            counters.add(part.executor.counters());
+        }
         for later in &mut later {
             run.absorb(self.stages, later, &mut || Ok(caller.operation.check_now()?))?;
         }
-        Ok(())
+        Ok(counters)
     }
 }
 
@@ -230,9 +373,7 @@ impl Source for RangeDocuments<'_> {
     }
 
     fn find_in(&mut self, collection: &str, _: &Filter, _: Take<'_>) -> Result<(), QueryError> {
-        // Stages that look at each document alone search in no other collection.
-        let message = format!("the collection {collection} is searched within a range of another one");
-        Err(QueryError::new(ErrorCode::InternalError, message))
+        Err(searched_within(collection))
     }
 
     fn check(&self) -> Result<(), QueryError> {

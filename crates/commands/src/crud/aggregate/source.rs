@@ -22,8 +22,9 @@ use pando_query::pipeline::{
 };
 use pando_query::plan::{Access, FindSpecification, Plan, plan};
 
+use super::super::ranged_filter::RangedFilter;
 use super::super::row_metadata::RowMetadata;
-use super::ranged_scan::{Gathered, RangedScan};
+use super::ranged_scan::{Gathered, RangedScan, SortedRanges};
 use super::{AggregateRequest, PlannedPipeline, geo_near};
 use crate::CommandError;
 use crate::ErrorCode;
@@ -38,8 +39,12 @@ use crate::views::{DEPTH_MAX, ViewReader, as_query_error, other_collation, too_d
 pub(super) enum Input {
     /// The documents that the plan finds.
     Collection(Box<Executor>),
+    /// The same, found by several threads where few pass the filter of the plan.
+    Filtered(Box<Executor>, Box<RangedFilter>),
     /// The same with metadata.
     WithMetadata(Box<Executor>, Box<RowMetadata>),
+    /// The documents that the sort of the plan has gathered.
+    Sorted(Box<SortedRanges>),
     /// These documents.
     Given(std::vec::IntoIter<Bytes>),
 }
@@ -67,8 +72,18 @@ impl Input {
         }
     }
 
+    /// The same documents, found by several threads where that helps.
+    pub fn filtered_by(self, filter: Option<RangedFilter>) -> Input {
+        match (self, filter) {
+            (Input::Collection(executor), Some(filter)) => Input::Filtered(executor, Box::new(filter)),
+            (input, _) => input,
+        }
+    }
+
     fn figures(&self) -> Option<ExecutionFigures> {
         match self {
+            Input::Filtered(executor, filter) => Some(filter.figures(executor.figures())),
+            Input::Sorted(sorted) => Some(sorted.figures()),
             Input::Collection(executor) | Input::WithMetadata(executor, _) => Some(executor.figures()),
             Input::Given(_) => None,
         }
@@ -104,8 +119,10 @@ impl CursorSource for AggregateSource {
             self.account.report(caller.operation);
             let gathered =
                 gathered.map_err(|error| memory_fault("PlanExecutor error during aggregation", error))?;
-            if gathered == Gathered::Whole {
-                self.input = Input::Given(Vec::new().into_iter());
+            match gathered {
+                Gathered::Whole => self.input = Input::Given(Vec::new().into_iter()),
+                Gathered::Sorted(sorted) => self.input = Input::Sorted(Box::new(sorted)),
+                Gathered::Nothing => {}
             }
         }
         let mut source = CollectionSource {
@@ -299,6 +316,23 @@ impl Source for CollectionSource<'_> {
                 let row = executor.next(self.transaction, self.caller)?;
                 Ok(row.map(|row| Bytes::copy_from_slice(row.document.as_bytes())))
             }
+            Input::Filtered(executor, filter) => {
+                self.memory.note();
+                let mut next = None;
+                filter.for_each(executor, self.transaction, self.caller, &mut |document| {
+                    next = Some(Bytes::copy_from_slice(document.as_bytes()));
+                    Ok(ControlFlow::Break(()))
+                })?;
+                Ok(next)
+            }
+            Input::Sorted(sorted) => {
+                let mut next = None;
+                sorted.for_each(self.caller, &mut |document, _| {
+                    next = Some(Bytes::copy_from_slice(document.as_bytes()));
+                    Ok(Flow::Enough)
+                })?;
+                Ok(next)
+            }
             Input::WithMetadata(executor, metadata) => {
                 self.memory.note();
                 let Some(row) = executor.next(self.transaction, self.caller)? else { return Ok(None) };
@@ -313,6 +347,16 @@ impl Source for CollectionSource<'_> {
         let mut check = || Ok(caller.operation.check_now()?);
         let executor = match self.input {
             Input::Collection(executor) => executor,
+            Input::Sorted(sorted) => return sorted.for_each(caller, sink),
+            Input::Filtered(executor, filter) => {
+                return filter.for_each(executor, self.transaction, caller, &mut |document| {
+                    self.memory.note();
+                    Ok(match sink(document, &mut check)? {
+                        Flow::More => ControlFlow::Continue(()),
+                        Flow::Enough => ControlFlow::Break(()),
+                    })
+                });
+            }
             Input::WithMetadata(executor, metadata) => {
                 return executor.for_each(self.transaction, caller, &mut |row| {
                     self.memory.note();

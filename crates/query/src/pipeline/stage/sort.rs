@@ -64,6 +64,10 @@ impl Sort {
     pub(super) fn by(pattern: SortPattern) -> Sort {
         Sort { pattern: Arc::new(pattern), limit: None }
     }
+
+    pub(super) fn limited_by(pattern: &SortPattern, limit: u64) -> Sort {
+        Sort { pattern: Arc::new(pattern.clone()), limit: Some(limit) }
+    }
 }
 
 impl Definition for Sort {

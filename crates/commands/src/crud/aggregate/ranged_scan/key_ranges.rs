@@ -9,16 +9,20 @@ use pando_query::QueryError;
 /// Bytes of a key behind what all keys begin with that are bisected.
 const BISECTED_BYTES: usize = 12;
 
-/// Ranges of about the same number of documents, in the order of the keys.
-pub(super) fn ranges_of(
+/// A share of the documents of a range by which it may be larger or smaller than others.
+const UNEVEN_SHARE: u64 = 64;
+
+/// Parts of a range of about the same number of documents, in the order of the keys. The whole has about
+/// `documents`.
+pub(in crate::crud) fn ranges_within(
+    whole: &KeyRange,
     collection: &Collection,
     transaction: &dyn Transaction,
-    wanted: usize,
-    documents: u64,
+    (wanted, documents): (usize, u64),
     caller: Caller<'_>,
 ) -> Result<Vec<KeyRange>, QueryError> {
     let end = |direction| -> Result<Option<Vec<u8>>, StorageError> {
-        let mut scan = collection.scan_documents(KeyRange::all(), direction);
+        let mut scan = collection.scan_documents(whole.clone(), direction);
         Ok(scan.next(transaction, caller.blocking)?.map(|(key, _)| key.to_vec()))
     };
     let (Some(first), Some(last)) = (end(Direction::Forward)?, end(Direction::Backward)?) else {
@@ -26,34 +30,43 @@ pub(super) fn ranges_of(
     };
     let keys = KeySpan::between(&first, &last);
     let mut splits: Vec<Vec<u8>> = Vec::with_capacity(wanted);
+    let each = documents / wanted as u64;
+    let mut from = keys.first;
     for place in 1..wanted as u64 {
-        let before = documents / wanted as u64 * place;
-        let (mut low, mut high) = (keys.first, keys.last);
+        let before = each * place;
+        let (mut low, mut high) = (from, keys.last);
         while high - low > 1 {
             caller.operation.check()?;
             let middle = low + (high - low) / 2;
-            let range = KeyRange { lower: Bound::Unbounded, upper: Bound::Excluded(keys.key(middle)) };
-            match collection.estimate_documents(&range, transaction, caller.blocking)?.entries < before {
+            let range = KeyRange { lower: whole.lower.clone(), upper: Bound::Excluded(keys.key(middle)) };
+            let found = collection.estimate_documents(&range, transaction, caller.blocking)?.entries;
+            match found < before {
                 true => low = middle,
                 false => high = middle,
             }
+            if found.abs_diff(before) <= each / UNEVEN_SHARE {
+                high = middle;
+                break;
+            }
         }
         splits.push(keys.key(high));
+        from = high;
     }
     // Flushes between two bisections move the estimates.
     splits.sort_unstable();
     splits.dedup();
-    Ok(ranges_between(splits))
+    splits.retain(|split| whole.contains(split));
+    Ok(ranges_between(whole, splits))
 }
 
-fn ranges_between(splits: Vec<Vec<u8>>) -> Vec<KeyRange> {
-    let mut lower = Bound::Unbounded;
+fn ranges_between(whole: &KeyRange, splits: Vec<Vec<u8>>) -> Vec<KeyRange> {
+    let mut lower = whole.lower.clone();
     let mut ranges = Vec::with_capacity(splits.len() + 1);
     for split in splits {
         let upper = Bound::Excluded(split.clone());
         ranges.push(KeyRange { lower: std::mem::replace(&mut lower, Bound::Included(split)), upper });
     }
-    ranges.push(KeyRange { lower, upper: Bound::Unbounded });
+    ranges.push(KeyRange { lower, upper: whole.upper.clone() });
     ranges
 }
 
@@ -88,10 +101,14 @@ mod tests {
 
     #[test]
     fn ranges_cover_all_keys_once() {
-        let ranges = ranges_between(vec![b"b".to_vec(), b"d".to_vec()]);
-        let holding = |key: &[u8]| ranges.iter().filter(|range| range.contains(key)).count();
-        assert_eq!(ranges.len(), 3);
-        assert!([&b""[..], b"a", b"b", b"c", b"d", b"e"].into_iter().all(|key| holding(key) == 1));
+        let keys = [&b""[..], b"a", b"b", b"c", b"d", b"e"];
+        let (above_a, below_e) = (Bound::Excluded(b"a".to_vec()), Bound::Excluded(b"e".to_vec()));
+        for whole in [KeyRange::all(), KeyRange { lower: above_a, upper: below_e }] {
+            let ranges = ranges_between(&whole, vec![b"b".to_vec(), b"d".to_vec()]);
+            let holding = |key: &[u8]| ranges.iter().filter(|range| range.contains(key)).count();
+            assert_eq!(ranges.len(), 3);
+            assert!(keys.into_iter().all(|key| holding(key) == usize::from(whole.contains(key))));
+        }
     }
 
     #[test]

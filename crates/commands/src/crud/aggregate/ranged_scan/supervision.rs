@@ -15,7 +15,7 @@ const A_LOOK: Duration = Duration::from_millis(2);
 
 /// See the module's head.
 #[derive(Default)]
-pub(super) struct Supervision {
+pub(in crate::crud) struct Supervision {
     progress: Mutex<Progress>,
     changed: Condvar,
 }
@@ -28,13 +28,13 @@ struct Progress {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum PartOutcome {
+pub(in crate::crud) enum PartOutcome {
     Read,
     Failed,
 }
 
 /// Tells of the end of a range when it is dropped.
-pub(super) struct EndedPart<'s> {
+pub(in crate::crud) struct EndedPart<'s> {
     pub supervision: &'s Supervision,
     /// The place of the range.
     pub place: usize,
