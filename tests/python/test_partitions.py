@@ -386,3 +386,32 @@ def test_partitions_outlive_a_crash(tmp_path):
     finally:
         if server.is_running():
             server.stop()
+
+
+def test_groups_and_intersections_step_over_the_entries_of_all_partitions(db):
+    c, plain = made(db, key="id"), db.plain
+    for index in ([("a", 1), ("b", 1)], [("b", -1)], [("s", 1)], [("t", 1)]):
+        c.create_index(index)
+        plain.create_index(index)
+    for partition in range(4):
+        if partition:
+            add(c)
+        documents = [{"_id": at, "a": at % 7, "b": at * 31 % 1009, "s": at % 40, "t": at * 7 % 50} for at in range(partition * 500, partition * 500 + 500)]
+        c.insert_many(documents)
+        plain.insert_many(documents)
+    for stages in (
+        [{"$group": {"_id": None, "x": {"$min": "$b"}, "y": {"$max": "$b"}}}],
+        [{"$group": {"_id": "$a"}}],
+        [{"$group": {"_id": "$a", "x": {"$max": "$b"}}}],
+        [{"$sort": {"b": 1, "_id": 1}}, {"$group": {"_id": "$a", "x": {"$first": "$b"}, "y": {"$last": "$b"}}}],
+        [{"$sort": {"a": 1, "b": -1}}, {"$group": {"_id": "$a", "x": {"$first": "$b"}}}],
+        [{"$match": {"_id": {"$gte": 700}}}, {"$group": {"_id": None, "x": {"$min": "$_id"}}}],
+    ):
+        key = lambda row: repr(row["_id"])
+        assert sorted(c.aggregate(stages), key=key) == sorted(plain.aggregate(stages), key=key), stages
+        plan = str(db.command("explain", {"aggregate": "c", "pipeline": stages, "cursor": {}}))
+        assert ("DISTINCT_SCAN" in plan) == ("_id" not in str(stages[0])), (stages, plan)
+    assert sorted(c.distinct("a")) == list(range(7))
+    for s, t in [(1, 7), (3, 21), (5, 5), (39, 23)]:
+        query = {"s": s, "t": t}
+        assert sorted(row["_id"] for row in c.find(query)) == sorted(row["_id"] for row in plain.find(query))

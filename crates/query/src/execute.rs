@@ -26,13 +26,16 @@
 //! writing (crate `catalog`).
 
 mod counters;
+mod entries;
 mod entry_document;
 mod entry_estimates;
 mod executor;
 mod gathered_keys;
+mod intersected_scans;
 mod key_ranges;
 mod merged_scans;
 mod near_search;
+mod picking;
 mod row;
 mod source;
 mod text_source;

@@ -1,8 +1,8 @@
 //! Plans as `explain` prints them, in the shape that MongoDB's shell, drivers and Compass know.
 //!
-//! The stages are MongoDB's: IDHACK, COLLSCAN, IXSCAN, FETCH, OR, SORT_MERGE, SORT, SKIP, LIMIT,
-//! PROJECTION_…, EOF, and around them SUBPLAN, COUNT, UPDATE, DELETE; RECORD_STORE_FAST_COUNT is that of
-//! counters. `_id_` is shown as the index that it is to users, though its entries are the documents
+//! The stages are MongoDB's: IDHACK, COLLSCAN, IXSCAN, DISTINCT_SCAN, FETCH, OR, AND_SORTED, SORT_MERGE, SORT,
+//! SKIP, LIMIT, PROJECTION_…, EOF, and around them SUBPLAN, COUNT, UPDATE, DELETE; RECORD_STORE_FAST_COUNT is
+//! that of counters. `_id_` is shown as the index that it is to users, though its entries are the documents
 //! themselves. A primary key of the user's choice and a clustering index are shown without a FETCH, with
 //! `clustering: true`. The order of SKIP, LIMIT and PROJECTION_… is that of MongoDB 6.0; scans are printed by
 //! `scan`.
@@ -135,7 +135,7 @@ pub fn query_planner(
 fn shows_rejected(filter: &Filter, plan: &Plan, display: Display<'_>) -> bool {
     let is_subplan = display.choice == Choice::Free && has_branches(filter);
     let is_count = display.purpose == Purpose::Count && count_scan(plan).is_some();
-    !is_subplan && !is_count && !matches!(plan.coverage, Coverage::Distinct(_))
+    !is_subplan && !is_count && !plan.is_distinct()
 }
 
 /// The `executionStats` section.
@@ -271,6 +271,12 @@ impl ExplainedProjection<'_> {
 
 fn projected(plan: &Plan, projection: ExplainedProjection<'_>, stage: Document) -> Document {
     let (name, shown) = match (projection, plan.coverage) {
+        // A document of each group is shown as it is fetched.
+        (_, Coverage::Document) if plan.is_distinct() => return stage,
+        // The values of a `distinct` come from entries.
+        (ExplainedProjection::Whole, Coverage::Entry(_)) if plan.is_distinct() => {
+            ("PROJECTION_COVERED", RawDocument::empty())
+        }
         (ExplainedProjection::Whole, _) => return stage,
         (ExplainedProjection::Simple(shown), Coverage::Document) => ("PROJECTION_SIMPLE", shown),
         (ExplainedProjection::General(shown), Coverage::Document) => ("PROJECTION_DEFAULT", shown),
@@ -337,7 +343,6 @@ fn access(plan: &Plan) -> (Document, bool) {
                 push_filter(&mut stage, plan);
                 (stage, false)
             }
-            Coverage::Distinct(_) => (scan::distinct_scan(scan), false),
             Coverage::Document if scan.index.shows_documents() => {
                 let mut stage = scan::index_scan(scan);
                 push_filter(&mut stage, plan);
@@ -376,7 +381,19 @@ fn access(plan: &Plan) -> (Document, bool) {
             let mut union = named("OR");
             let scans = scans.iter().map(|scan| Value::Document(scan::index_scan(scan)));
             union.push("inputStages", Value::Array(scans.collect()));
-            fetch(plan, union)
+            match plan.coverage {
+                Coverage::Document => fetch(plan, union),
+                Coverage::Entry(_) | Coverage::Nothing | Coverage::Counter => (union, false),
+            }
+        }
+        Access::Intersection(scans) => {
+            let mut intersection = named("AND_SORTED");
+            let scans = scans.iter().map(|scan| Value::Document(scan::index_scan(scan)));
+            intersection.push("inputStages", Value::Array(scans.collect()));
+            match plan.coverage {
+                Coverage::Document => fetch(plan, intersection),
+                Coverage::Entry(_) | Coverage::Nothing | Coverage::Counter => (intersection, false),
+            }
         }
     }
 }

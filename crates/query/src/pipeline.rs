@@ -55,6 +55,7 @@ use crate::filter::{Filter, has_text};
 use crate::memory::StageMemory;
 use crate::metadata::MetadataSet;
 use crate::needs::Needs;
+use crate::plan::GroupEnds;
 use crate::sort::SortPattern;
 
 /// Most stages of one pipeline, as in MongoDB.
@@ -438,6 +439,12 @@ impl Pipeline {
     /// missing field of them is null.
     pub fn sees_values_only(&self) -> bool {
         self.stages.first().is_some_and(|stage| stage.definition.sees_values_only())
+    }
+
+    /// The documents that the first stage needs of each group, where it does not need all. `sort` is the order
+    /// in which documents come.
+    pub fn group_ends(&self, sort: Option<&SortPattern>) -> Option<GroupEnds> {
+        self.stages.first()?.definition.group_ends(sort)
     }
 
     /// The number of stages in front that can read the source in parts: the last of them gathers, and those

@@ -20,9 +20,12 @@
 //!    engine's [`estimates`] decide.
 //! 4. If none narrows but an `$or` has an index for each branch, the union of those scans wins.
 //!    With a sort, scans that each give its order are merged ([`merge`]), those of an `$in` as well.
-//! 5. An index filter of the query's shape leaves only the indexes that it allows ([`index_filter`]).
-//! 6. `hint`, `min` and `max` leave no choice ([`forced`]), nor does a search for words ([`text`]).
-//! 7. In a collection with partitions the scans of indexes keep to those that may have matches
+//! 5. A `$group` that needs only the ends of its groups has scans that step from group to group ([`ends`]).
+//! 6. Two indexes with a single value each meet at their primary keys, where estimates say that far fewer
+//!    documents are fetched then ([`intersection`]).
+//! 7. An index filter of the query's shape leaves only the indexes that it allows ([`index_filter`]).
+//! 8. `hint`, `min` and `max` leave no choice ([`forced`]), nor does a search for words ([`text`]).
+//! 9. In a collection with partitions the scans of indexes keep to those that may have matches
 //!    ([`partition_scope`]).
 //!
 //! # Invariants
@@ -37,6 +40,7 @@
 mod brackets;
 mod candidate;
 mod cost;
+mod ends;
 mod estimates;
 mod fault;
 mod forced;
@@ -45,6 +49,7 @@ mod geo_bounds;
 mod implication;
 mod index_bounds;
 mod index_filter;
+mod intersection;
 pub mod interval;
 mod merge;
 mod near;
@@ -78,7 +83,9 @@ pub use partition_scope::PartitionScope;
 pub use point_lookup::{plan_by_id, point_lookup};
 pub use query_shape::query_shape;
 pub use returned_key::ReturnedKey;
-pub use specification::{Consumer, FindSpecification, Hint, ProjectionNeeds, Scores};
+pub use specification::{
+    Consumer, End, FindSpecification, GroupEnd, GroupEnds, Hint, KeyNulls, ProjectionNeeds, Scores,
+};
 
 pub(crate) use self::near::{cell_bounds, ring_bounds};
 use self::usable_index::UsableIndex;
@@ -120,6 +127,8 @@ pub enum Access {
     Union(Vec<IndexAccess>),
     /// The entries of several scans in one order.
     Merge(Box<MergeAccess>),
+    /// The documents that have an entry in each of two scans, which are in the order of primary keys.
+    Intersection(Box<[IndexAccess; 2]>),
     /// A search for words.
     Text(Box<TextAccess>),
     /// Documents in the order of their distances from a point.
@@ -142,8 +151,6 @@ pub enum Coverage {
     Document,
     /// From the index entry.
     Entry(Nulls),
-    /// From the index entry, of which one is enough for each combination of values of so many first fields.
-    Distinct(usize),
     /// No field is needed, only that there is a document: rows have an empty one.
     Nothing,
     /// As [`Nothing`](Coverage::Nothing), of all documents: the collection's counter has their number.
@@ -170,6 +177,23 @@ pub struct IndexAccess {
     pub direction: ScanDirection,
     /// In a collection with partitions: which of them. `None` for all.
     pub partitions: Option<Arc<PartitionScope>>,
+    /// Which of the entries within the bounds it gives.
+    pub picks: Picks,
+}
+
+/// Which of the entries within its bounds a scan gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Picks {
+    /// All of them.
+    Every,
+    /// The first of each combination of values of so many first fields. Of no field it is the first of all.
+    FirstOfEach {
+        /// The number of fields.
+        fields: usize,
+        /// The field in which null and undefined do not count: the scan gives one entry with such a value,
+        /// and goes on to the next value in it.
+        valued: Option<usize>,
+    },
 }
 
 /// A search for words in a text index.
@@ -202,6 +226,11 @@ pub enum ScanBounds {
 }
 
 impl IndexAccess {
+    /// Whether it steps from value to value.
+    pub fn is_distinct(&self) -> bool {
+        self.picks != Picks::Every
+    }
+
     /// Whether one document may turn up at several entries.
     pub fn gives_duplicates(&self) -> bool {
         if let (Some(at), ScanBounds::Fields(fields)) = (self.index.wildcard_path(), &self.bounds)
@@ -221,6 +250,21 @@ impl IndexAccess {
 }
 
 impl Plan {
+    /// Whether its scans step from value to value.
+    pub fn is_distinct(&self) -> bool {
+        match &self.access {
+            Access::Index(scan) => scan.is_distinct(),
+            Access::Union(scans) => scans.iter().all(IndexAccess::is_distinct),
+            Access::Nothing
+            | Access::Id(_)
+            | Access::Collection(_)
+            | Access::Merge(_)
+            | Access::Intersection(_)
+            | Access::Text(_)
+            | Access::Near(_) => false,
+        }
+    }
+
     /// Whether candidates are found in the order of `_id` or of an index, so that results
     /// are not all held in memory.
     pub fn is_streaming(&self) -> bool {
@@ -314,7 +358,8 @@ pub fn choose(
         candidates.extend(union::merge_of_branches(find, nodes, &usable, estimates));
     }
     candidates.push(candidate::of_collection(find));
-    Ok(selection::of(candidates, estimates))
+    let conjunction = candidate::Conjunction { find, nodes, predicates: &predicates };
+    Ok(selection::of(&conjunction, candidates, estimates))
 }
 
 /// The order of strings in the keys of `_id`: that of its index, where that may be used.

@@ -13,11 +13,13 @@ use std::path::{Path, PathBuf};
 
 use pando_catalog::{EntryContents, IndexDescription, Multikey};
 use pando_collation::TextOrder;
-use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
+use pando_document::{ArrayWriter, Document, RawArray, RawDocument, RawDocumentBuf, RawValue, Value, doc};
 use pando_query::explain::{ExplainedProjection, winning_plan};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::metadata::MetadataSet;
+use pando_query::needs::Needs;
+use pando_query::pipeline::Pipeline;
 use pando_query::plan::{
     Consumer, Estimates, FindSpecification, Hint, Intervals, PlanChoice, ProjectionNeeds, choose,
 };
@@ -81,7 +83,18 @@ impl Estimates for Told {
     }
 }
 
-/// The winning plan of a find, or the error; and those that it rejects.
+/// The pipeline of one `$group`.
+fn pipeline(group: &RawDocument, scope: &ParseScope) -> Pipeline {
+    let mut bytes = Vec::new();
+    let mut writer = ArrayWriter::begin(&mut bytes);
+    writer.push_document(&doc! { "$group": (RawValue::Document(group).to_owned()) }.to_raw());
+    writer.finish();
+    let stages = RawDocumentBuf::from_vec(bytes).unwrap();
+    Pipeline::parse(RawArray::from_document(&stages), scope).unwrap()
+}
+
+/// The winning plan of a find, or the error; and those that it rejects. With `group` it is the plan for that
+/// stage, with `distinct` the one for the values of a path.
 fn planned(
     find: &RawDocument,
     indexes: &[IndexDescription],
@@ -98,12 +111,25 @@ fn planned(
     let projection = document(find, "projection");
     let paths =
         projection.and_then(|projection| Projection::parse(projection, &scope).unwrap().needed_paths());
+    let grouping = document(find, "group").map(|group| pipeline(group, &scope));
+    let ends = grouping.as_ref().and_then(|grouping| grouping.group_ends(sort.pattern()));
+    let paths = match grouping.as_ref().map(Pipeline::needs) {
+        Some(Needs::Paths(paths)) => Some(paths.into_iter().collect()),
+        Some(Needs::Everything) => None,
+        None => paths,
+    };
+    let distinct = field(find, "distinct").map(|path| path.as_str().unwrap());
+    let paths = distinct.map(|path| vec![path.to_owned()]).or(paths);
     let number = |name| field(find, name).map(|value| u64::try_from(value.as_i64_exact().unwrap()).unwrap());
     let specification = FindSpecification {
         filter: &filter,
         sort: &sort,
         needs: paths.as_deref().map_or(ProjectionNeeds::Everything, ProjectionNeeds::Paths),
-        consumer: Consumer::Documents,
+        consumer: match (&ends, distinct) {
+            (Some(ends), _) => Consumer::Ends(ends),
+            (None, Some(path)) => Consumer::Values(path),
+            (None, None) => Consumer::Documents,
+        },
         skip: number("skip").unwrap_or(0),
         limit: number("limit"),
         metadata: MetadataSet::EMPTY,

@@ -310,3 +310,37 @@ fn a_sort_in_memory_ends_while_it_gives_its_rows() {
     operation.interrupt(Interruption::Killed);
     assert!(executor.next(&*transaction, Caller::may_block(&operation)).is_err());
 }
+
+#[test]
+fn a_scan_jumps_over_entries_that_lie_out_of_the_bounds_of_later_fields() {
+    let documents: Vec<RawDocumentBuf> = (0..20_000)
+        .map(|id: i32| doc! { "_id": id, "a": (id / 1_000), "b": (id % 1_000), "c": (id % 7) }.to_raw())
+        .collect();
+    for keys in [doc! { "a": 1, "b": 1, "c": 1 }, doc! { "a": -1, "b": -1, "c": 1 }] {
+        let store = Store::new(&documents, &[index(keys, &[])]);
+        for (filter, wanted) in [
+            (doc! { "a": { "$gte": 3 }, "b": 500 }, (3..20).map(|a| a * 1_000 + 500).collect::<Vec<i64>>()),
+            (doc! { "a": { "$lt": 2 }, "b": { "$in": [3, 900] } }, vec![3, 900, 1_003, 1_900]),
+            (doc! { "a": { "$lte": 1 }, "b": { "$gt": 997, "$lt": 999 } }, vec![998, 1_998]),
+            (doc! { "a": { "$gte": 0 }, "b": { "$gte": 400 }, "c": 9 }, vec![]),
+        ] {
+            let text = document_text(&filter.to_raw());
+            let filter = Filter::parse(&filter.to_raw(), &ParseScope::default()).unwrap();
+            for way in [1, -1] {
+                let sort = Sort::parse(&doc! { "a": way, "b": way }.to_raw()).unwrap();
+                let find = FindSpecification { sort: &sort, ..FindSpecification::matching(&filter) };
+                let made = plan(&find, &store.indexes()).unwrap();
+                assert!(made.sort.is_none(), "{text}");
+                let (found, counters) = store.documents(made);
+                let mut ids: Vec<i64> = found.iter().map(|document| id_of(document)).collect();
+                if way < 0 {
+                    ids.reverse();
+                }
+                assert_eq!(ids, wanted, "{text}");
+                // The last one looks at the values of `b` one by one, and of each at its only `c`.
+                let most = if text.contains("c: 9") { 20_000 } else { 17 * 60 };
+                assert!(counters.keys_examined <= most, "{text}: {} keys", counters.keys_examined);
+            }
+        }
+    }
+}

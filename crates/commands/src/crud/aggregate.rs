@@ -14,7 +14,7 @@ use pando_catalog::{Collection, QueryAccount, SnapshotTimestamp, Transaction};
 use pando_document::{DocumentWriter, RawArray, RawDocument, RawValue};
 use pando_query::execute::EntryEstimates;
 use pando_query::explain::{Choice, Display, ExplainedProjection, PlanSummary, Purpose};
-use pando_query::expression::{EvaluationWatch, ParseScope};
+use pando_query::expression::{EvaluationWatch, Optimisation, ParseScope};
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::needs::Needs;
@@ -237,7 +237,12 @@ impl PlannedPipeline {
         let sort = sort.as_deref().map_or(Ok(Sort::Unordered), Sort::parse)?;
         let sort = sort.collated_by(scope.text_order());
         let hint = request.hint.map_or(Ok(None), Hint::parse)?;
-        let estimates = EntryEstimates::new(collection, transaction);
+        let planner = Planner {
+            collection,
+            snapshot,
+            estimates: EntryEstimates::new(collection, transaction),
+            optimisation: scope.optimisation(),
+        };
         let choose = |sort: &Sort, rest: &Pipeline| {
             let specification = FindSpecification {
                 sort,
@@ -246,7 +251,7 @@ impl PlannedPipeline {
                 hint: hint.as_ref(),
                 ..FindSpecification::matching(&filter)
             };
-            choose_for(specification, rest, collection, snapshot, &estimates)
+            planner.choose(specification, rest)
         };
         let (mut choice, mut rest) = (choose(&sort, &rest)?, rest);
         if let Some(unsorted) = rest_unsorted.filter(|_| choice.plan.sort.is_some()) {
@@ -270,34 +275,49 @@ impl PlannedPipeline {
     }
 }
 
-/// Chooses a plan for what the stages behind it look at.
-fn choose_for(
-    specification: FindSpecification<'_>,
-    rest: &Pipeline,
-    collection: &Collection,
+/// The planner of a pipeline's front.
+struct Planner<'p> {
+    collection: &'p Collection,
     snapshot: SnapshotTimestamp,
-    estimates: &EntryEstimates<'_>,
-) -> Result<PlanChoice, CommandError> {
-    // Keys are made of whole documents.
-    let needs = if rest.metadata().is_empty() { rest.needs() } else { Needs::Everything };
-    let paths: Option<Vec<String>> = match &needs {
-        Needs::Everything => None,
-        Needs::Paths(paths) => Some(paths.iter().cloned().collect()),
-    };
-    let specification = FindSpecification {
-        needs: match &paths {
-            None => ProjectionNeeds::Everything,
-            Some(paths) if paths.is_empty() => ProjectionNeeds::Nothing,
-            Some(paths) => ProjectionNeeds::Paths(paths),
-        },
-        consumer: match rest.sees_values_only() {
-            true => Consumer::Groups,
-            false => Consumer::Documents,
-        },
-        metadata: rest.metadata(),
-        ..specification
-    };
-    Ok(choose_at(&specification, collection, snapshot, estimates)?)
+    estimates: EntryEstimates<'p>,
+    optimisation: Optimisation,
+}
+
+impl Planner<'_> {
+    /// Chooses a plan for what the stages behind it look at.
+    fn choose(
+        &self,
+        specification: FindSpecification<'_>,
+        rest: &Pipeline,
+    ) -> Result<PlanChoice, CommandError> {
+        // Keys are made of whole documents.
+        let needs = if rest.metadata().is_empty() { rest.needs() } else { Needs::Everything };
+        let paths: Option<Vec<String>> = match &needs {
+            Needs::Everything => None,
+            Needs::Paths(paths) => Some(paths.iter().cloned().collect()),
+        };
+        let is_uncut = specification.skip == 0 && specification.limit.is_none();
+        let is_optimised = self.optimisation == Optimisation::On;
+        let ends = match is_uncut && is_optimised && rest.metadata().is_empty() {
+            true => rest.group_ends(specification.sort.pattern()),
+            false => None,
+        };
+        let specification = FindSpecification {
+            needs: match &paths {
+                None => ProjectionNeeds::Everything,
+                Some(paths) if paths.is_empty() => ProjectionNeeds::Nothing,
+                Some(paths) => ProjectionNeeds::Paths(paths),
+            },
+            consumer: match &ends {
+                Some(ends) => Consumer::Ends(ends),
+                None if rest.sees_values_only() => Consumer::Groups,
+                None => Consumer::Documents,
+            },
+            metadata: rest.metadata(),
+            ..specification
+        };
+        Ok(choose_at(&specification, self.collection, self.snapshot, &self.estimates)?)
+    }
 }
 
 /// Runs a pipeline.

@@ -130,6 +130,7 @@ impl Executor {
                 access.gives_duplicates() || (revisits == Revisits::Prevented && !access.index.is_primary())
             }
             Access::Union(_) => true,
+            Access::Intersection(_) => revisits == Revisits::Prevented,
             Access::Merge(access) => access.gives_duplicates() || revisits == Revisits::Prevented,
             Access::Text(access) => !access.others.is_empty() || revisits == Revisits::Prevented,
             Access::Near(_) => revisits == Revisits::Prevented,

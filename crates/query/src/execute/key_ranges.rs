@@ -220,6 +220,45 @@ impl KeyRanges {
         }
     }
 
+    /// The key from which on the scan may meet entries within bounds again, behind one that the bounds do not
+    /// [admit](KeyRanges::admits); `None` where the keys are cut or do not decode.
+    ///
+    /// ```text
+    /// bounds a: (1, inf]  b: [5,5] [7,7]      forward, at a=2 b=6: a=2 b=7;  at a=2 b=8: behind all of a=2
+    /// ```
+    pub fn next_within(&self, field_bytes: &[u8]) -> Option<Vec<u8>> {
+        if self.whole_bytes.is_some() {
+            return None;
+        }
+        let mut length = 0;
+        for (at, field) in self.fields[..self.checked()].iter().enumerate() {
+            let rest = &field_bytes[length..];
+            let part = &rest[..pando_keyorder::parts_length(rest, &self.directions[at..=at]).ok()?];
+            let place = if at > self.ranged { place_in(field, part) } else { Ok(0) };
+            let Err(behind) = place else {
+                length += part.len();
+                continue;
+            };
+            let mut next = field_bytes[..length].to_vec();
+            let (cut, is_behind) = match self.scan {
+                ScanDirection::Forward => {
+                    let cut = field.list().get(behind).map(|interval| &interval.lower);
+                    (cut, cut.is_none_or(|cut| cut.side == Side::After))
+                }
+                ScanDirection::Backward => {
+                    let before = behind.checked_sub(1).map(|before| &field.list()[before].upper);
+                    (before, before.is_some_and(|cut| cut.side == Side::After))
+                }
+            };
+            next.extend_from_slice(cut.map_or(&[], |cut| &cut.bytes));
+            if is_behind {
+                next.push(ABOVE_EVERY_PART);
+            }
+            return Some(next);
+        }
+        None
+    }
+
     /// Whether the fields that ranges do not settle lie within their bounds. Field bytes that do not decode
     /// do not.
     pub fn admits(&self, field_bytes: &[u8]) -> bool {
@@ -241,6 +280,9 @@ impl KeyRanges {
         true
     }
 }
+
+/// A byte that no part of a key begins with, above all that do.
+const ABOVE_EVERY_PART: u8 = 0xFF;
 
 /// So many bytes of a key are whole where keys of an index may be cut; `None`: no key is cut.
 pub(super) fn whole_bytes(index: &IndexDescription) -> Option<usize> {

@@ -9,7 +9,8 @@ use std::collections::BinaryHeap;
 use pando_catalog::{Collection, ErrorKind, StorageError};
 use pando_keyorder::Direction;
 
-use super::source::{Entries, Found, Source, Step, Surroundings};
+use super::entries::Entries;
+use super::source::{Found, Source, Step, Surroundings};
 use crate::QueryError;
 use crate::plan::{Coverage, MergeAccess, SortField, merge_key};
 

@@ -33,7 +33,7 @@ use crate::geometry::{NearQuery, stored_geometries};
 use crate::metadata::{Metadata, with_hidden};
 use crate::path::{Leaves, Path};
 use crate::plan::{
-    Coverage, Estimates, IndexAccess, NearAccess, NearOutput, ScanBounds, ScanDirection, cell_bounds,
+    Coverage, Estimates, IndexAccess, NearAccess, NearOutput, Picks, ScanBounds, ScanDirection, cell_bounds,
     ring_bounds,
 };
 
@@ -191,6 +191,7 @@ impl NearSearch {
             bounds: ScanBounds::Fields(fields),
             direction: ScanDirection::Forward,
             partitions: None,
+            picks: Picks::Every,
         };
         let seen = access.gives_duplicates().then(|| KeySet::new(&self.account));
         Ok(Phase::Scanning(Box::new(Scan {

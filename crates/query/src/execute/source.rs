@@ -1,26 +1,24 @@
 //! Sources of candidates: the access of a plan, carried out.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use pando_catalog::{
-    BlockingMode, Bytes, Collection, Direction, DocumentScan, EntryContents, ErrorKind, IdKey, Index,
-    IndexScan, KeyRange, Operation, PRIMARY_KEY_BYTES_MAX, PrimaryKey, QueryAccount, StorageError,
-    Transaction, Truncation,
+    BlockingMode, Bytes, Collection, Direction, DocumentScan, IdKey, IndexDescription, KeyRange, Operation,
+    PRIMARY_KEY_BYTES_MAX, PrimaryKey, QueryAccount, Transaction,
 };
-
 use pando_document::RawDocument;
 
 use super::Counters;
 use super::Row;
-use super::entry_document::EntryDocument;
+use super::entries::Entries;
+use super::intersected_scans::IntersectedScans;
 use super::key_ranges::{self, KeyRanges, storage_direction};
 use super::merged_scans::MergedScans;
 use super::near_search::NearSearch;
 use super::text_source::TextSource;
 use crate::QueryError;
 use crate::filter::Filter;
-use crate::plan::{Access, Coverage, IndexAccess, Nulls, ScanBounds};
+use crate::plan::{Access, Coverage, IndexAccess, ScanBounds, ScanDirection};
 
 /// The result of a step of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +55,8 @@ pub(super) enum Source {
     Several(Vec<Source>),
     /// Scans of indexes in one order.
     Merged(Box<MergedScans>),
+    /// Two scans, of which the common documents are wanted.
+    Intersected(Box<IntersectedScans>),
     /// A search for words.
     Text(Box<TextSource>),
     /// Documents in the order of their distances.
@@ -95,7 +95,7 @@ enum Checking {
 
 /// Whether a scan stands within a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ScanPhase {
+pub(super) enum ScanPhase {
     Within,
     Between,
 }
@@ -104,50 +104,6 @@ enum ScanPhase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Contents {
     Needed,
-    Unneeded,
-}
-
-/// A scan of index entries.
-#[derive(Debug)]
-pub(super) struct Entries {
-    index: Arc<Index>,
-    /// `None`: one range of keys, under way or done.
-    ranges: Option<KeyRanges>,
-    /// Of the primary keys of matches, in a collection with partitions.
-    within: Option<Arc<[KeyRange]>>,
-    scan: Option<IndexScan>,
-    phase: ScanPhase,
-    direction: Direction,
-    coverage: EntryCoverage,
-    /// Ranges that ended without an entry, one after the other.
-    empty_ranges: u32,
-    scanning: Scanning,
-    /// The length of the field bytes of the entry that a document was made of last.
-    field_bytes: usize,
-}
-
-/// The purpose of a scan of entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scanning {
-    /// The entries of one range.
-    Range,
-    /// The next entry in any of the ranges that are left.
-    NextEntry,
-}
-
-/// So many ranges without an entry are read before the scan looks where the next entry is.
-const EMPTY_RANGES_MAX: u32 = 8;
-
-/// Where the documents of entries come from.
-#[derive(Debug)]
-enum EntryCoverage {
-    /// They are fetched.
-    Fetched,
-    /// The entries hold copies of them.
-    Copied,
-    /// They are made of the entries, of which one is enough for each combination of values of so many fields.
-    Made { maker: EntryDocument, distinct_fields: Option<usize> },
-    /// There is no need of them.
     Unneeded,
 }
 
@@ -178,8 +134,11 @@ impl Source {
             }
             Access::Union(accesses) => {
                 let sources = accesses.into_iter().rev();
-                let sources = sources.map(|access| Source::of_index(collection, access, Coverage::Document));
+                let sources = sources.map(|access| Source::of_index(collection, access, coverage));
                 Source::Several(sources.collect::<Result<_, _>>()?)
+            }
+            Access::Intersection(accesses) => {
+                Source::Intersected(Box::new(IntersectedScans::new(collection, *accesses, coverage)?))
             }
         })
     }
@@ -195,61 +154,24 @@ impl Source {
         access: IndexAccess,
         coverage: Coverage,
     ) -> Result<Source, QueryError> {
-        let direction = storage_direction(access.direction);
-        let is_primary = access.index.is_primary();
-        let whole_bytes = key_ranges::whole_bytes(&access.index);
-        let (ranges, one_range) = match access.bounds {
-            ScanBounds::Fields(fields) => {
-                (Some(KeyRanges::new(&access.index, fields, access.direction, whole_bytes)), None)
-            }
-            ScanBounds::Keys { min, max } => (None, Some(key_ranges::between(min, max))),
-        };
-        if is_primary {
-            collection.activity().add_primary_use();
-            return Ok(match ranges {
-                Some(ranges)
-                    if whole_bytes.is_none() && ranges.is_points_within(PrimaryKey::CUT_PREFIX_BYTES) =>
-                {
-                    Source::Points(Points::Listed(ranges))
-                }
-                ranges => {
-                    let scan = one_range.map(|range| collection.scan_documents(range, direction));
-                    Source::Documents(Documents::new(ranges, scan, direction, coverage))
-                }
-            });
+        if !access.index.is_primary() {
+            return Ok(Source::Entries(Entries::new(collection, access, coverage)?));
         }
-        let index = collection.index(&access.index.name).ok_or_else(|| {
-            let message = format!("index {} was dropped while it was to be read", access.index.name);
-            QueryError::from(StorageError::new(ErrorKind::NotFound, message))
-        })?;
-        index.count_use();
-        let within = access.partitions.map(|scope| Arc::clone(&scope.keys));
-        let scan = one_range.map(|range| collection.scan_entries(index, range, direction, within.clone()));
-        let coverage = match coverage {
-            Coverage::Document if access.index.contents == EntryContents::Copy => EntryCoverage::Copied,
-            Coverage::Document => EntryCoverage::Fetched,
-            Coverage::Entry(nulls) => {
-                EntryCoverage::Made { maker: EntryDocument::new(&access.index, nulls), distinct_fields: None }
+        collection.activity().add_primary_use();
+        let direction = storage_direction(access.direction);
+        let whole_bytes = key_ranges::whole_bytes(&access.index);
+        let (ranges, one_range) = ranges_of(&access.index, access.bounds, access.direction);
+        Ok(match ranges {
+            Some(ranges)
+                if whole_bytes.is_none() && ranges.is_points_within(PrimaryKey::CUT_PREFIX_BYTES) =>
+            {
+                Source::Points(Points::Listed(ranges))
             }
-            Coverage::Distinct(fields) => EntryCoverage::Made {
-                maker: EntryDocument::new(&access.index, Nulls::Taken),
-                distinct_fields: Some(fields),
-            },
-            Coverage::Nothing | Coverage::Counter => EntryCoverage::Unneeded,
-        };
-        let phase = if scan.is_some() { ScanPhase::Within } else { ScanPhase::Between };
-        Ok(Source::Entries(Entries {
-            index: Arc::clone(index),
-            ranges,
-            within,
-            scan,
-            phase,
-            direction,
-            coverage,
-            field_bytes: 0,
-            empty_ranges: 0,
-            scanning: Scanning::Range,
-        }))
+            ranges => {
+                let scan = one_range.map(|range| collection.scan_documents(range, direction));
+                Source::Documents(Documents::new(ranges, scan, direction, coverage))
+            }
+        })
     }
 
     /// Looks at the next document or entry. A document that does not pass `filter` is [`Step::Nothing`].
@@ -261,6 +183,7 @@ impl Source {
             Source::Text(text) => text.step(surroundings, found),
             Source::Near(near) => near.step(surroundings, found),
             Source::Merged(merged) => merged.step(surroundings, found),
+            Source::Intersected(scans) => scans.step(surroundings, found),
             Source::Several(sources) => {
                 let Some(current) = sources.last_mut() else { return Ok(Step::End) };
                 match current.step(surroundings, found)? {
@@ -282,7 +205,11 @@ impl Source {
             Source::Documents(documents) => documents.scan.as_ref()?.current(),
             Source::Several(sources) => sources.last()?.scanned(),
             Source::Text(text) => text.scanned(),
-            Source::Points(_) | Source::Entries(_) | Source::Merged(_) | Source::Near(_) => None,
+            Source::Points(_)
+            | Source::Entries(_)
+            | Source::Merged(_)
+            | Source::Intersected(_)
+            | Source::Near(_) => None,
         }
     }
 
@@ -296,7 +223,7 @@ impl Source {
 
     /// Whether documents are fetched for the entries of an index.
     pub fn fetches_entries(&self) -> bool {
-        matches!(self, Source::Entries(Entries { coverage: EntryCoverage::Fetched, .. }))
+        matches!(self, Source::Entries(entries) if entries.fetches())
     }
 
     /// The document that was fetched for the last step, with the score of a search where that is wanted.
@@ -315,6 +242,7 @@ impl Source {
             | Source::Entries(_)
             | Source::Several(_)
             | Source::Merged(_)
+            | Source::Intersected(_)
             | Source::Text(_)
             | Source::Near(_) => Ok(ControlFlow::Continue(())),
         }
@@ -328,6 +256,7 @@ impl Source {
             Source::Points(_)
             | Source::Several(_)
             | Source::Merged(_)
+            | Source::Intersected(_)
             | Source::Text(_)
             | Source::Near(_) => 0,
         }
@@ -403,7 +332,7 @@ impl Documents {
         coverage: Coverage,
     ) -> Documents {
         let contents = match coverage {
-            Coverage::Document | Coverage::Entry(_) | Coverage::Distinct(_) => Contents::Needed,
+            Coverage::Document | Coverage::Entry(_) => Contents::Needed,
             Coverage::Nothing | Coverage::Counter => Contents::Unneeded,
         };
         let phase = if scan.is_some() { ScanPhase::Within } else { ScanPhase::Between };
@@ -482,113 +411,17 @@ impl Documents {
     }
 }
 
-impl Entries {
-    pub fn step(&mut self, surroundings: &Surroundings<'_>, found: &mut Found) -> Result<Step, QueryError> {
-        let Some(scan) = self.scan.as_mut().filter(|_| self.phase == ScanPhase::Within) else {
-            return Ok(self.begin_range(surroundings.collection));
-        };
-        let Some(entry) = scan.next(surroundings.transaction, surroundings.blocking)? else {
-            self.phase = ScanPhase::Between;
-            self.empty_ranges += 1;
-            if let (Scanning::NextEntry, Some(ranges)) = (self.scanning, &mut self.ranges) {
-                ranges.end();
-            }
-            if matches!(self.coverage, EntryCoverage::Unneeded) {
-                // A count looks one entry beyond its range, and MongoDB shows that.
-                surroundings.count_keys(1);
-            }
-            // At once, so that a short range of a long list costs two steps and not three.
-            return Ok(self.begin_range(surroundings.collection));
-        };
-        surroundings.count_keys(1);
-        self.empty_ranges = 0;
-        if let (Scanning::NextEntry, Some(ranges)) = (self.scanning, &mut self.ranges) {
-            ranges.skip_to(entry.fields);
-            self.phase = ScanPhase::Between;
-            return Ok(Step::Nothing);
+/// The ranges of a scan one after the other, or the only one.
+pub(super) fn ranges_of(
+    index: &IndexDescription,
+    bounds: ScanBounds,
+    direction: ScanDirection,
+) -> (Option<KeyRanges>, Option<KeyRange>) {
+    match bounds {
+        ScanBounds::Fields(fields) => {
+            (Some(KeyRanges::new(index, fields, direction, key_ranges::whole_bytes(index))), None)
         }
-        // The bytes of a cut key are lost: its document is tested instead.
-        let is_whole = entry.truncated == Truncation::Whole;
-        if is_whole && self.ranges.as_ref().is_some_and(|ranges| !ranges.admits(entry.fields)) {
-            return Ok(Step::Nothing);
-        }
-        found.primary_key.clear();
-        found.primary_key.extend_from_slice(entry.primary_key);
-        if let Some(fields) = &mut found.fields {
-            fields.clear();
-            fields.extend_from_slice(entry.fields);
-        }
-        self.field_bytes = entry.fields.len();
-        match &self.coverage {
-            EntryCoverage::Made { maker, distinct_fields } if is_whole => {
-                let is_made = maker.write(entry.fields, entry.type_bits, &mut found.document)?;
-                match entry.document {
-                    None if !is_made => return Ok(Step::Key),
-                    Some(document) if !is_made => {
-                        found.document.clear();
-                        found.document.extend_from_slice(document);
-                    }
-                    _ => {}
-                }
-                if let Some(fields) = distinct_fields {
-                    scan.skip_fields(*fields);
-                }
-            }
-            EntryCoverage::Copied | EntryCoverage::Made { .. } | EntryCoverage::Fetched => {
-                let Some(document) = entry.document else { return Ok(Step::Key) };
-                found.document.clear();
-                found.document.extend_from_slice(document);
-            }
-            EntryCoverage::Unneeded => {
-                found.document.clear();
-                found.document.extend_from_slice(RawDocument::empty().as_bytes());
-            }
-        }
-        match surroundings.filter {
-            Some(filter) if !filter.matches(RawDocument::from_bytes(&found.document)?)? => Ok(Step::Nothing),
-            _ => Ok(Step::Document),
-        }
-    }
-
-    /// The range to scan next.
-    fn next_range(&mut self) -> Option<KeyRange> {
-        let ranges = self.ranges.as_mut()?;
-        if self.empty_ranges >= EMPTY_RANGES_MAX && ranges.can_skip() {
-            self.scanning = Scanning::NextEntry;
-            return ranges.rest();
-        }
-        self.scanning = Scanning::Range;
-        ranges.next_range()
-    }
-
-    /// Begins the next range, in the memory of the scan before.
-    fn begin_range(&mut self, collection: &Collection) -> Step {
-        let Some(range) = self.next_range() else { return Step::End };
-        match &mut self.scan {
-            Some(scan) => scan.restart(range),
-            none => {
-                *none = Some(collection.scan_entries(&self.index, range, self.direction, self.within.clone()))
-            }
-        }
-        self.phase = ScanPhase::Within;
-        Step::Nothing
-    }
-
-    /// Passes over the entries at hand that give the same document as the last one did.
-    fn pass_run(&mut self, surroundings: &Surroundings<'_>) -> u64 {
-        let Some(scan) = &mut self.scan else { return 0 };
-        let passed = match &self.coverage {
-            EntryCoverage::Fetched | EntryCoverage::Copied => 0,
-            EntryCoverage::Made { distinct_fields: None, .. } => scan.pass_equal(self.field_bytes),
-            // The others were skipped.
-            EntryCoverage::Made { distinct_fields: Some(_), .. } => 0,
-            EntryCoverage::Unneeded if self.ranges.as_ref().is_none_or(KeyRanges::admits_all) => {
-                scan.pass_rest()
-            }
-            EntryCoverage::Unneeded => 0,
-        };
-        surroundings.count_keys(passed as u64);
-        passed as u64
+        ScanBounds::Keys { min, max } => (None, Some(key_ranges::between(min, max))),
     }
 }
 

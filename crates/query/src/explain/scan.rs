@@ -32,7 +32,12 @@ pub(super) fn id_point(id: RawValue<'_>) -> Document {
 }
 
 pub(super) fn index_scan(scan: &IndexAccess) -> Document {
-    within_partitions(scan, entry_scan("IXSCAN", scan))
+    within_partitions(scan, entry_scan(stage_name(scan), scan))
+}
+
+/// The name of a scan: one that steps from value to value has its own.
+pub(super) fn stage_name(scan: &IndexAccess) -> &'static str {
+    if scan.is_distinct() { "DISTINCT_SCAN" } else { "IXSCAN" }
 }
 
 /// A scan of a collection with partitions is one of those that may have matches.
@@ -42,14 +47,6 @@ fn within_partitions(scan: &IndexAccess, stage: Document) -> Document {
     outer.push("kept", number(scope.kept as u64));
     outer.push("total", number(scope.total as u64));
     outer.push("inputStage", stage);
-    outer
-}
-
-/// A scan that steps from value to value, covered as it always is.
-pub(super) fn distinct_scan(scan: &IndexAccess) -> Document {
-    let mut outer = named("PROJECTION_COVERED");
-    outer.push("transformBy", Document::new());
-    outer.push("inputStage", within_partitions(scan, entry_scan("DISTINCT_SCAN", scan)));
     outer
 }
 

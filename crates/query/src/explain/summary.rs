@@ -4,7 +4,7 @@
 use pando_catalog::IndexDescription;
 use pando_document::{RawDocument, RawValue};
 
-use super::scan::near_name;
+use super::scan::{near_name, stage_name};
 use super::{FAST_COUNT, Purpose, count_scan};
 use crate::plan::wildcard::shown_pattern;
 use crate::plan::{Access, Coverage, IndexAccess, Plan};
@@ -39,7 +39,7 @@ impl PlanSummary {
             Access::Collection(_) => PlanSummary::Collection,
             Access::Index(scan) => {
                 let counts = purpose == Purpose::Count && count_scan(plan).is_some();
-                PlanSummary::Indexes(scan_text(if counts { "COUNT_SCAN" } else { "IXSCAN" }, scan))
+                PlanSummary::Indexes(scan_text(if counts { "COUNT_SCAN" } else { stage_name(scan) }, scan))
             }
             Access::Text(search) => {
                 let pattern = match search.index.specification.get("key") {
@@ -50,12 +50,13 @@ impl PlanSummary {
             }
             Access::Near(near) => PlanSummary::Indexes(index_text(near_name(near), &near.index)),
             Access::Union(scans) => PlanSummary::of_scans(scans),
+            Access::Intersection(scans) => PlanSummary::of_scans(&scans[..]),
             Access::Merge(merge) => PlanSummary::of_scans(&merge.scans),
         }
     }
 
     fn of_scans(scans: &[IndexAccess]) -> PlanSummary {
-        let texts: Vec<String> = scans.iter().map(|scan| scan_text("IXSCAN", scan)).collect();
+        let texts: Vec<String> = scans.iter().map(|scan| scan_text(stage_name(scan), scan)).collect();
         PlanSummary::Indexes(texts.join(", "))
     }
 

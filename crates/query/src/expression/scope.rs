@@ -126,7 +126,7 @@ impl ParseScope {
     }
 
     /// Whether pipelines are optimised.
-    pub(crate) fn optimisation(&self) -> Optimisation {
+    pub fn optimisation(&self) -> Optimisation {
         self.optimisation
     }
 

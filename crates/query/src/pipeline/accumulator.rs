@@ -17,6 +17,7 @@ use crate::expression::accumulator::{
 };
 use crate::expression::{Evaluated, Expression, ExpressionFault, Frame, ParseScope, array_of};
 use crate::needs::Needs;
+use crate::plan::{self, GroupEnd, KeyNulls};
 use crate::shell_text;
 use crate::sort::SortPattern;
 
@@ -64,6 +65,16 @@ pub(crate) enum Takes {
     NewFirst,
     /// Each that comes behind all others so far.
     NewLast,
+}
+
+/// When the document of an end of a group comes to the group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Turn {
+    /// Before all others.
+    First,
+    Any,
+    /// After all others.
+    Last,
 }
 
 /// An accumulator of a `$group` or a window, with its arguments.
@@ -198,6 +209,33 @@ impl AccumulatorCall {
         };
         let call = AccumulatorCall { kind: Kind::Last, ..self.clone() };
         self.argument.never_fails().then_some((takes, call))
+    }
+
+    /// The documents of a group that it needs, where they stand at an end of an order, and when they come.
+    /// `sort` is the order of all documents.
+    pub(crate) fn group_end(&self, sort: Option<&SortPattern>) -> Option<(Turn, GroupEnd)> {
+        let ordered = |pattern: &SortPattern, end| {
+            let (pattern, nulls) = (pattern.clone(), KeyNulls::Ordered);
+            GroupEnd { pattern, end, nulls }
+        };
+        let of_values = |end| {
+            let path = self.argument.as_field_path()?.text();
+            let pattern = SortPattern::ascending(&path).collated_by(&self.text_order);
+            Some((Turn::Any, GroupEnd { pattern, end, nulls: KeyNulls::Ignored }))
+        };
+        match self.kind {
+            Kind::First => Some((Turn::First, ordered(sort?, plan::End::First))),
+            Kind::Last => Some((Turn::Last, ordered(sort?, plan::End::Last))),
+            Kind::Top(End::Top, Shape::Value) => {
+                Some((Turn::Any, ordered(self.order.as_deref()?, plan::End::First)))
+            }
+            Kind::Top(End::Bottom, Shape::Value) => {
+                Some((Turn::Any, ordered(self.order.as_deref()?, plan::End::Last)))
+            }
+            Kind::Min => of_values(plan::End::First),
+            Kind::Max => of_values(plan::End::Last),
+            _ => None,
+        }
     }
 
     /// Whether it passes over arguments that may fail, once it has what it wants.

@@ -47,6 +47,7 @@ use super::{
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
 use crate::needs::Needs;
+use crate::plan::GroupEnds;
 use crate::sort::SortPattern;
 
 /// Whether a stage reserves memory for documents or values.
@@ -172,6 +173,12 @@ pub(super) trait Definition: Debug + Send + Sync {
 
     /// The sort that the stage has taken in, and the stage as it is behind it.
     fn with_sort_apart(&self) -> Option<(&Arc<SortPattern>, Arc<dyn Definition>)> {
+        None
+    }
+
+    /// The documents that the stage needs of each group, where it groups and does not need all. `sort` is the
+    /// order in which they come.
+    fn group_ends(&self, _sort: Option<&SortPattern>) -> Option<GroupEnds> {
         None
     }
 

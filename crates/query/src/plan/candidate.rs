@@ -7,11 +7,21 @@ use super::index_bounds::{self, IndexBounds};
 use super::interval::Intervals;
 use super::predicates::Predicate;
 use super::{
-    Access, Consumer, Coverage, FindSpecification, IndexAccess, Nulls, Plan, ProjectionNeeds, ScanBounds,
-    ScanDirection, from_index, merge, wildcard,
+    Access, Consumer, Coverage, FindSpecification, IndexAccess, Nulls, Picks, Plan, ProjectionNeeds,
+    ScanBounds, ScanDirection, ends, from_index, merge, wildcard,
 };
 use crate::filter::{Filter, Node};
 use crate::path::Path;
+
+/// A find whose filter is taken apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Conjunction<'c> {
+    pub find: &'c FindSpecification<'c>,
+    /// The parts of the filter.
+    pub nodes: &'c [Node],
+    /// The tests in them.
+    pub predicates: &'c [Predicate<'c>],
+}
 
 /// A plan that could be taken.
 #[derive(Clone, Debug)]
@@ -22,6 +32,8 @@ pub(super) struct Candidate {
     pub order: Order,
     /// Whether bounds narrow the search.
     pub narrows: bool,
+    /// The share of entries that a scan from value to value steps on.
+    pub firsts: f64,
 }
 
 impl Candidate {
@@ -45,10 +57,10 @@ pub(super) fn of_index(
     let replaces_documents = match candidate.plan.coverage {
         // An index with arrays has more entries than documents, and each document counts once.
         Coverage::Entry(Nulls::Taken) => !index.is_multikey(),
-        Coverage::Distinct(_) => true,
         Coverage::Entry(Nulls::Fetched) | Coverage::Document | Coverage::Nothing | Coverage::Counter => false,
     };
-    (candidate.narrows || gives_order || replaces_documents).then_some(candidate)
+    let is_wanted = candidate.narrows || gives_order || replaces_documents || candidate.plan.is_distinct();
+    is_wanted.then_some(candidate)
 }
 
 /// The plan through an index with these bounds, be it a good idea or not.
@@ -66,6 +78,11 @@ pub(super) fn through_index(
         .filter(|(at, node)| !bounds.settled.contains(at) && !node.is_trivial())
         .map(|(_, node)| node)
         .collect();
+    if residual.is_empty()
+        && let Some(access) = ends::scans_of(find, index, &bounds)
+    {
+        return through_ends(find, index, access, narrows);
+    }
     let direction =
         find.sort_pattern().map(|pattern| from_index::sort_direction(pattern, index, &bounds.fields));
     let covered = from_index::covers(index, find.needs, &residual, find.sort_pattern())
@@ -82,23 +99,22 @@ pub(super) fn through_index(
         Some(Some(_)) | None => Order::AsFound(find.limit_before_skip()),
     };
     let distinct = distinct_fields(find, index, &bounds).filter(|_| residual.is_empty());
-    let coverage = match (document_access, find.needs, distinct) {
-        (DocumentAccess::Covered, _, Some(fields)) => Coverage::Distinct(fields),
-        (DocumentAccess::Covered | DocumentAccess::Clustered, ProjectionNeeds::Nothing, _)
+    let picks = match (document_access, distinct) {
+        (DocumentAccess::Covered, Some(fields)) => Picks::FirstOfEach { fields, valued: None },
+        _ => Picks::Every,
+    };
+    let coverage = match (document_access, find.needs) {
+        (DocumentAccess::Covered, _) if picks != Picks::Every => Coverage::Entry(Nulls::Taken),
+        (DocumentAccess::Covered | DocumentAccess::Clustered, ProjectionNeeds::Nothing)
             if residual.is_empty() && direction != Some(None) =>
         {
             Coverage::Nothing
         }
-        (DocumentAccess::Covered, _, _) => match find.consumer {
-            Consumer::Groups if residual.is_empty() => Coverage::Entry(Nulls::Taken),
-            _ => Coverage::Entry(Nulls::Fetched),
-        },
-        (DocumentAccess::Fetched | DocumentAccess::Clustered, _, _) => Coverage::Document,
+        (DocumentAccess::Covered, _) if residual.is_empty() => Coverage::Entry(nulls_for(find)),
+        (DocumentAccess::Covered, _) => Coverage::Entry(Nulls::Fetched),
+        (DocumentAccess::Fetched | DocumentAccess::Clustered, _) => Coverage::Document,
     };
-    let work = match coverage {
-        Coverage::Distinct(_) => Work { entries: work.entries * cost::DISTINCT, ..work },
-        _ => work,
-    };
+    let work = work.of_picks(picks, cost::DISTINCT);
     let plan = Plan {
         residual: residual_of(&residual),
         coverage,
@@ -111,6 +127,7 @@ pub(super) fn through_index(
             bounds: ScanBounds::Fields(bounds.fields),
             direction: direction.flatten().unwrap_or(ScanDirection::Forward),
             partitions: None,
+            picks,
         }),
         skip: find.skip,
         limit: find.limit,
@@ -120,11 +137,36 @@ pub(super) fn through_index(
         Access::Merge(_) => Order::AsFound(find.limit_before_skip()),
         _ => order,
     };
-    Candidate { plan, work, document_access, order, narrows }
+    Candidate { plan, work, document_access, order, narrows, firsts: cost::DISTINCT }
+}
+
+/// The use of entries with null for the consumer, where nobody asks them anything else.
+fn nulls_for(find: &FindSpecification<'_>) -> Nulls {
+    if find.consumer.sees_values_only() { Nulls::Taken } else { Nulls::Fetched }
+}
+
+/// The plan of scans that step from group to group.
+fn through_ends(
+    find: &FindSpecification<'_>,
+    index: &IndexDescription,
+    access: Access,
+    narrows: bool,
+) -> Candidate {
+    let covered = from_index::covers(index, find.needs, &[], None);
+    let (document_access, coverage) = match (covered, index.contents) {
+        (true, _) => (DocumentAccess::Covered, Coverage::Entry(nulls_for(find))),
+        (false, EntryContents::Reference) => (DocumentAccess::Fetched, Coverage::Document),
+        (false, EntryContents::Copy | EntryContents::Document) => {
+            (DocumentAccess::Clustered, Coverage::Document)
+        }
+    };
+    let work = ends::work_of(index, &access, cost::DISTINCT);
+    let plan = Plan { residual: None, coverage, sort: None, access, skip: 0, limit: None };
+    Candidate { plan, work, document_access, order: Order::AsFound(None), narrows, firsts: cost::DISTINCT }
 }
 
 /// The first fields of an index of which each combination of values is wanted once: the one that is asked
-/// for, behind fields with a single value each.
+/// for, behind fields with lists of single values.
 fn distinct_fields(
     find: &FindSpecification<'_>,
     index: &IndexDescription,
@@ -137,16 +179,15 @@ fn distinct_fields(
     }
     let is_asked = |field: &IndexField| field.kind == FieldKind::Value && field.path == path;
     let at = index.fields.iter().position(is_asked)?;
-    let is_single = |intervals: &Intervals| intervals.is_points() && intervals.list().len() == 1;
-    bounds.fields[..at].iter().all(is_single).then_some(at + 1)
+    bounds.fields[..at].iter().all(Intervals::is_points).then_some(at + 1)
 }
 
 /// The plan that looks at every document.
 pub(super) fn of_collection(find: &FindSpecification<'_>) -> Candidate {
     let nodes = super::predicates::conjunction(find.filter);
     let order = match find.sort_pattern() {
-        Some(_) => Order::Sorted,
-        None => Order::AsFound(find.limit_before_skip()),
+        Some(_) if !find.consumer.sorts_itself() => Order::Sorted,
+        Some(_) | None => Order::AsFound(find.limit_before_skip()),
     };
     let residual: Vec<&Node> = nodes.iter().filter(|node| !node.is_trivial()).collect();
     let never = nodes.iter().any(|node| matches!(node, Node::Never));
@@ -157,7 +198,9 @@ pub(super) fn of_collection(find: &FindSpecification<'_>) -> Candidate {
                 Coverage::Document
             }
             // A hint asks for the documents themselves.
-            (ProjectionNeeds::Nothing, Consumer::Groups) if find.hint.is_none() && !never => {
+            (ProjectionNeeds::Nothing, consumer)
+                if consumer.sees_values_only() && find.hint.is_none() && !never =>
+            {
                 Coverage::Counter
             }
             (ProjectionNeeds::Nothing, _) => Coverage::Nothing,
@@ -169,7 +212,8 @@ pub(super) fn of_collection(find: &FindSpecification<'_>) -> Candidate {
         limit: find.limit,
     };
     let work = if never { Work { entries: -1.0, found: 0.0 } } else { Work::of_collection() };
-    Candidate { plan, work, document_access: DocumentAccess::Clustered, order, narrows: false }
+    let document_access = DocumentAccess::Clustered;
+    Candidate { plan, work, document_access, order, narrows: false, firsts: cost::DISTINCT }
 }
 
 /// A filter of what is left to ask.

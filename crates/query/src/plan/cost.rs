@@ -7,8 +7,8 @@
 
 use pando_catalog::{FieldKind, IndexDescription, Sparseness};
 
-use super::brackets;
 use super::interval::{Interval, Intervals};
+use super::{Picks, brackets};
 
 /// Documents in a collection of unknown size.
 pub(super) const DOCUMENTS_ASSUMED: f64 = 10_000.0;
@@ -16,7 +16,7 @@ pub(super) const DOCUMENTS_ASSUMED: f64 = 10_000.0;
 /// Which share of the documents a sparse index has.
 const SPARSE: f64 = 0.1;
 
-/// The share of the entries that a search for distinct values steps on.
+/// The share of the entries that a scan from value to value steps on.
 pub(super) const DISTINCT: f64 = 0.1;
 
 /// One document by its primary key, away from its neighbours.
@@ -103,6 +103,21 @@ impl Work {
             found *= share;
         }
         Work { entries: entries.max(1.0), found: found.max(1.0) }
+    }
+
+    /// The work of both.
+    pub fn and(self, other: Work) -> Work {
+        Work { entries: self.entries + other.entries, found: self.found + other.found }
+    }
+
+    /// The work of a scan that gives some entries of those within its bounds, of which this share are the
+    /// first of their combination of values.
+    pub fn of_picks(self, picks: Picks, firsts: f64) -> Work {
+        match picks {
+            Picks::Every => self,
+            Picks::FirstOfEach { fields: 0, .. } => Work { entries: 1.0, found: 1.0 },
+            Picks::FirstOfEach { .. } => Work { entries: self.entries * firsts, found: self.found * firsts },
+        }
     }
 
     /// The work of looking at every document.

@@ -8,7 +8,7 @@ use pando_catalog::{FieldKind, IndexDescription, Uniqueness};
 use super::candidate::Candidate;
 use super::cost::{self, Work};
 use super::interval::Intervals;
-use super::{Access, Coverage, IndexAccess, ScanBounds};
+use super::{Access, IndexAccess, ScanBounds, ends};
 
 /// Scans of one plan that are counted.
 const SCANS_COUNTED_MAX: usize = 16;
@@ -20,6 +20,12 @@ pub trait Estimates {
 
     /// Documents of the collection, about; `None` if unknown.
     fn documents(&self) -> Option<u64>;
+
+    /// The share of the entries within the bounds of a scan that are the first of their combination of values
+    /// of so many first fields, about; `None` if unknown.
+    fn share_of_firsts(&self, _scan: &IndexAccess, _fields: usize) -> Option<f64> {
+        None
+    }
 }
 
 /// No estimates: the planner assumes shares by the shape of bounds.
@@ -47,16 +53,17 @@ fn of_candidate(candidate: &Candidate, estimates: &dyn Estimates) -> Option<Work
             let documents = estimates.documents()? as f64;
             Some(Work { entries: documents, found: documents })
         }
-        Access::Index(access) => {
-            let work = of_scan(access, estimates)?;
-            Some(match candidate.plan.coverage {
-                Coverage::Distinct(_) => Work { entries: work.entries * cost::DISTINCT, ..work },
-                _ => work,
-            })
+        Access::Index(access) => Some(of_scan(access, estimates)?.of_picks(access.picks, candidate.firsts)),
+        Access::Union(scans) if candidate.plan.is_distinct() => {
+            let [first, ..] = scans.as_slice() else { return None };
+            let of_all = of_scan(first, estimates)?;
+            Some(ends::of_picks(scans, of_all, candidate.firsts))
         }
         Access::Union(scans) => of_scans(scans, estimates),
         Access::Merge(merge) => of_scans(&merge.scans, estimates),
-        Access::Nothing | Access::Id(_) | Access::Text(_) | Access::Near(_) => Some(candidate.work),
+        Access::Nothing | Access::Id(_) | Access::Intersection(_) | Access::Text(_) | Access::Near(_) => {
+            Some(candidate.work)
+        }
     }
 }
 
@@ -65,13 +72,13 @@ fn of_scans(scans: &[IndexAccess], estimates: &dyn Estimates) -> Option<Work> {
     let counted = scans.len().clamp(1, SCANS_COUNTED_MAX);
     let mut sum = Work { entries: 0.0, found: 0.0 };
     for scan in scans.iter().take(counted) {
-        let work = of_scan(scan, estimates)?;
-        sum = Work { entries: sum.entries + work.entries, found: sum.found + work.found };
+        sum = sum.and(of_scan(scan, estimates)?);
     }
     let times = scans.len() as f64 / counted as f64;
     Some(Work { entries: sum.entries * times, found: sum.found * times })
 }
 
+/// The estimated work of all entries of a scan.
 pub(super) fn of_scan(access: &IndexAccess, estimates: &dyn Estimates) -> Option<Work> {
     match &access.bounds {
         ScanBounds::Fields(bounds) => of_bounds(&access.index, bounds, estimates),

@@ -10,8 +10,7 @@ use pando_catalog::{Collection, IndexDescription, IndexFilter};
 
 use super::query_shape::{is_lookup_by_id, query_shape};
 use super::{
-    Access, Consumer, Coverage, Estimates, FindSpecification, Hint, IndexFilterUse, PlanChoice,
-    ProjectionNeeds, choose,
+    Access, Consumer, Estimates, FindSpecification, Hint, IndexFilterUse, PlanChoice, ProjectionNeeds, choose,
 };
 use crate::QueryError;
 
@@ -28,7 +27,7 @@ pub(super) fn of(find: &FindSpecification<'_>, collection: &Collection) -> Optio
 fn of_shape(find: &FindSpecification<'_>, collection: &Collection) -> Option<Arc<IndexFilter>> {
     let is_of_server = matches!(find.hint, Some(Hint::OfServer(_)));
     let counts_all = matches!(find.needs, ProjectionNeeds::Nothing)
-        && find.consumer == Consumer::Groups
+        && matches!(find.consumer, Consumer::Groups)
         && find.filter.is_everything()
         && find.hint.is_none();
     if is_of_server || counts_all {
@@ -36,7 +35,7 @@ fn of_shape(find: &FindSpecification<'_>, collection: &Collection) -> Option<Arc
     }
     let needs = match find.consumer {
         Consumer::Values(_) => ProjectionNeeds::Everything,
-        Consumer::Documents | Consumer::Groups => find.needs,
+        Consumer::Documents | Consumer::Groups | Consumer::Ends(_) => find.needs,
     };
     let shape = query_shape(&FindSpecification { needs, ..*find }, collection.text_order());
     collection.index_filters().of_shape(&shape)
@@ -51,7 +50,7 @@ pub(super) fn choose_allowed(
 ) -> Result<PlanChoice, QueryError> {
     if matches!(find.consumer, Consumer::Values(_)) {
         let free = choose(find, indexes, estimates)?;
-        if matches!(free.plan.coverage, Coverage::Distinct(_)) {
+        if free.plan.is_distinct() {
             return Ok(free);
         }
     }

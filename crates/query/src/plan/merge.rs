@@ -11,7 +11,7 @@ use pando_catalog::{EntryContents, FieldKind, IndexDescription};
 use pando_keyorder::Direction;
 
 use super::interval::Intervals;
-use super::{Access, Coverage, IndexAccess, Plan, ScanBounds, ScanDirection, from_index};
+use super::{Access, Coverage, IndexAccess, Picks, Plan, ScanBounds, ScanDirection, from_index};
 use crate::sort::SortPattern;
 
 /// Most scans of a merge, as in MongoDB: each holds an entry in memory, and the first document needs all.
@@ -51,6 +51,11 @@ impl MergeAccess {
         sort_fields(&self.pattern, index)
     }
 
+    /// One of its scans, where they are those of one scan taken apart.
+    pub(super) fn only_index(&self) -> Option<&IndexAccess> {
+        self.scans.first().filter(|_| self.entries == SharedEntries::Apart)
+    }
+
     /// Whether a document may turn up more than once.
     pub fn gives_duplicates(&self) -> bool {
         self.entries == SharedEntries::Possible || self.scans.iter().any(|scan| scan.index.is_multikey())
@@ -72,7 +77,7 @@ fn sort_fields(pattern: &SortPattern, index: &IndexDescription) -> Option<Vec<So
 /// The plan with an ordered merge in the place of its scan and its sort, where there is one.
 pub(super) fn instead_of_sort(plan: Plan) -> Plan {
     let (Access::Index(access), Some(pattern)) = (&plan.access, &plan.sort) else { return plan };
-    if !matches!(plan.coverage, Coverage::Document | Coverage::Entry(_)) {
+    if access.is_distinct() || !matches!(plan.coverage, Coverage::Document | Coverage::Entry(_)) {
         return plan;
     }
     let Some(scans) = scans_in_order(pattern, access).filter(|scans| scans.len() > 1) else { return plan };
@@ -150,7 +155,7 @@ fn taken_apart(
     let scan = |mut fields: Vec<Intervals>| {
         fields.extend_from_slice(&bounds[singled..]);
         let bounds = ScanBounds::Fields(fields);
-        IndexAccess { index: access.index.clone(), bounds, direction, partitions: None }
+        IndexAccess { index: access.index.clone(), bounds, direction, partitions: None, picks: Picks::Every }
     };
     let mut scans: Vec<IndexAccess> = all.into_iter().map(scan).collect();
     if direction == ScanDirection::Backward {

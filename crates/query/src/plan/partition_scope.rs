@@ -52,6 +52,7 @@ fn scans_of(access: &mut Access) -> Vec<&mut IndexAccess> {
     let scans: &mut [IndexAccess] = match access {
         Access::Index(scan) => std::slice::from_mut(scan),
         Access::Union(scans) => scans,
+        Access::Intersection(scans) => &mut scans[..],
         Access::Merge(merge) => &mut merge.scans,
         Access::Nothing | Access::Id(_) | Access::Collection(_) | Access::Text(_) | Access::Near(_) => {
             &mut []

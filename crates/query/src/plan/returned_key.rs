@@ -49,6 +49,7 @@ impl ReturnedKey {
                 ReturnedKey::of_index(first).map(|key| ReturnedKey { bounds, ..key })
             }
             Access::Union(accesses) => ReturnedKey::of_index(accesses.first()?),
+            Access::Intersection(scans) => ReturnedKey::of_index(&scans[0]),
         }
     }
 

@@ -92,7 +92,7 @@ pub enum ProjectionNeeds<'a> {
 }
 
 /// The use of the documents that a plan finds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Consumer<'a> {
     /// They are the answer, or something whose answer depends on each and on their order.
     Documents,
@@ -101,6 +101,69 @@ pub enum Consumer<'a> {
     Groups,
     /// The different values at this path: one document with each is enough.
     Values(&'a str),
+    /// Groups that need only some documents of each. A plan may give all of them as well.
+    Ends(&'a GroupEnds),
+}
+
+impl Consumer<'_> {
+    /// Whether documents need not be sorted for it.
+    pub(super) fn sorts_itself(self) -> bool {
+        matches!(self, Consumer::Ends(GroupEnds { sorts_itself: true, .. }))
+    }
+
+    /// Whether a missing field is the same as null to it, and the order of the documents none of its concern.
+    pub(super) fn sees_values_only(self) -> bool {
+        match self {
+            Consumer::Groups => true,
+            Consumer::Documents | Consumer::Values(_) => false,
+            Consumer::Ends(ends) => ends.sees_values_only,
+        }
+    }
+}
+
+/// The documents that a `$group` needs: those at the ends of each group, in one order or several.
+#[derive(Clone, Debug)]
+pub struct GroupEnds {
+    /// The path by which documents are grouped; `None` where they are one group.
+    pub key: Option<String>,
+    /// The order of strings, which says which keys are equal.
+    pub order: TextOrder,
+    /// The ends, in the order in which their documents have to come. Without any, one document of each group
+    /// is enough.
+    pub ends: Vec<GroupEnd>,
+    /// Whether the order of the documents does not matter, and a missing field is null.
+    pub sees_values_only: bool,
+    /// Whether the group finds the ends of a sort by itself, so that documents need not be sorted for it.
+    pub sorts_itself: bool,
+}
+
+/// An end of each group.
+#[derive(Clone, Debug)]
+pub struct GroupEnd {
+    /// The order within the group.
+    pub pattern: SortPattern,
+    /// Which end of it.
+    pub end: End,
+    /// Whether documents with null in the first field of the pattern count.
+    pub nulls: KeyNulls,
+}
+
+/// An end of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Its beginning.
+    First,
+    /// Its last place.
+    Last,
+}
+
+/// The part of null, undefined and missing values in an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyNulls {
+    /// They have their place.
+    Ordered,
+    /// They do not count, as those of `$min` and `$max`. A group that has no other value needs one of them.
+    Ignored,
 }
 
 /// Which index a request asks for.

@@ -9,8 +9,10 @@ use super::cost::{DocumentAccess, Order, Work};
 use super::estimates::{self, AssumedShares, Estimates};
 use super::merge::SharedEntries;
 use super::usable_index::UsableIndex;
-use super::{Access, Coverage, FindSpecification, IndexAccess, MergeAccess, Plan, ScanBounds, ScanDirection};
-use super::{index_bounds, merge, predicates};
+use super::{
+    Access, Coverage, FindSpecification, IndexAccess, MergeAccess, Picks, Plan, ScanBounds, ScanDirection,
+};
+use super::{cost, index_bounds, merge, predicates};
 use crate::filter::Node;
 
 /// Branches of an `$or` that are estimated one by one.
@@ -41,7 +43,8 @@ pub(super) fn of_branches(
         limit: find.limit,
     };
     let work = Work { entries: found, found };
-    Some(Candidate { plan, work, document_access: DocumentAccess::Fetched, order, narrows: true })
+    let (document_access, firsts) = (DocumentAccess::Fetched, cost::DISTINCT);
+    Some(Candidate { plan, work, document_access, order, narrows: true, firsts })
 }
 
 /// An ordered merge for the first `$or` of the conjunction whose branches all have scans in the order of the
@@ -96,7 +99,8 @@ pub(super) fn merge_of_branches(
         limit: find.limit,
     };
     let (work, order) = (Work { entries: found, found }, Order::AsFound(find.limit_before_skip()));
-    Some(Candidate { plan, work, document_access: DocumentAccess::Fetched, order, narrows: true })
+    let (document_access, firsts) = (DocumentAccess::Fetched, cost::DISTINCT);
+    Some(Candidate { plan, work, document_access, order, narrows: true, firsts })
 }
 
 /// A scan that narrows a branch.
@@ -163,6 +167,7 @@ fn narrowing(whole: &[Node], branch: &Node, indexes: &[UsableIndex<'_>]) -> Vec<
                 bounds: ScanBounds::Fields(bounds.fields),
                 direction: ScanDirection::Forward,
                 partitions: None,
+                picks: Picks::Every,
             },
         })
         .collect()

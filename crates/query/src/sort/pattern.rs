@@ -104,6 +104,12 @@ pub(crate) fn natural_direction(value: RawValue<'_>) -> Result<Direction, QueryE
 }
 
 impl SortPattern {
+    /// The order of the values at one path.
+    pub(crate) fn ascending(path: &str) -> SortPattern {
+        let part = SortPart { path: Path::new(path), direction: Direction::Ascending };
+        SortPattern { parts: vec![part], order: TextOrder::SIMPLE }
+    }
+
     /// Parses a pattern that is not empty.
     ///
     /// # Errors

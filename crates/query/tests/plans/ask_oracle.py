@@ -7,7 +7,8 @@ Needs PyMongo. The lines of a file:
 
     index {...} [arrays PATH ...]   an index specification, and the paths that have met arrays: at each name,
                                     or with PATH@PREFIX at the end of the prefix only
-    find {...}                      a find (Extended JSON): filter, sort, projection, skip, limit, hint
+    find {...}                      a find (Extended JSON): filter, sort, projection, skip, limit, hint; for Pando
+                                    alone `group`, a `$group` behind it, or `distinct`, the path of its values
     bounds {...}                    MongoDB's bounds, where a find has a hint: written by this script
     plan ...                        Pando's plan: written by the test `explain` with PANDO_REWRITE=1
     # ...                           a comment

@@ -9,7 +9,7 @@ use pando_catalog::{
 use pando_document::{Document, RawDocument, RawDocumentBuf, Value, doc};
 use pando_environment::Environment;
 use pando_memory::MemoryEngine;
-use pando_query::execute::{Executor, Revisits};
+use pando_query::execute::{Counters, Executor, Revisits};
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::partial_index::IndexKinds;
 use pando_query::plan::Plan;
@@ -70,9 +70,15 @@ impl Store {
         self.collection.describe_indexes()
     }
 
-    /// The `_id`s that a plan gives, in its order. Every third read that must not block would block, and the
-    /// executor is then asked again, which must change nothing.
+    /// The `_id`s that a plan gives, in its order.
+    #[allow(dead_code, reason = "each test file uses its part")]
     pub fn run(&self, plan: Plan) -> Vec<i64> {
+        self.documents(plan).0.iter().map(|document| id_of(document)).collect()
+    }
+
+    /// The documents that a plan gives, in its order, and what it has examined. Every third read that must not
+    /// block would block, and the executor is then asked again, which must change nothing.
+    pub fn documents(&self, plan: Plan) -> (Vec<RawDocumentBuf>, Counters) {
         let transaction = reluctant::Reluctant::new(self.catalog.begin(Begin::READ).unwrap());
         let collection = Arc::clone(&self.collection);
         let mut executor = Executor::new(
@@ -82,16 +88,16 @@ impl Store {
             Revisits::Impossible,
         )
         .unwrap();
-        let mut ids = Vec::new();
+        let mut documents = Vec::new();
         let operation = Operation::default();
         let mut blocking = BlockingMode::CachedOnly;
         loop {
             match executor.next(&transaction, Caller { blocking, operation: &operation }) {
                 Ok(Some(row)) => {
-                    ids.push(id_of(row.document));
+                    documents.push(row.document.to_owned());
                     blocking = BlockingMode::CachedOnly;
                 }
-                Ok(None) => return ids,
+                Ok(None) => return (documents, executor.counters()),
                 Err(error) => {
                     assert!(error.is_would_block() && blocking == BlockingMode::CachedOnly, "{error:?}");
                     blocking = BlockingMode::MayBlock;
@@ -119,6 +125,7 @@ pub fn index(keys: Document, options: &[&str]) -> Document {
     specification
 }
 
+#[allow(dead_code, reason = "each test file uses its part")]
 pub fn numbered(count: i32) -> Vec<RawDocumentBuf> {
     (0..count).map(|id| doc! { "_id": id, "n": (id % 10) }.to_raw()).collect()
 }

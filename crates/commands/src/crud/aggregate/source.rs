@@ -572,6 +572,9 @@ fn search_of(plan: &Plan) -> Searches {
         }
         Access::Merge(merge) => search.indexes.extend(merge.scans.iter().map(|scan| scan.index.name.clone())),
         Access::Union(scans) => search.indexes.extend(scans.iter().map(|scan| scan.index.name.clone())),
+        Access::Intersection(scans) => {
+            search.indexes.extend(scans.iter().map(|scan| scan.index.name.clone()));
+        }
     }
     search
 }

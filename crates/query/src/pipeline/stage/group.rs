@@ -40,6 +40,7 @@ use crate::pipeline::PipelineFault;
 use crate::pipeline::accumulator::{AccumulatorCall, Takes};
 use crate::pipeline::measured::long;
 use crate::pipeline::optimiser::{self, Nulls};
+use crate::plan::GroupEnds;
 use crate::sort::SortPattern;
 
 /// A parsed `$group`.
@@ -228,6 +229,18 @@ impl GroupId {
         single.into_iter().chain(members.iter().map(|(_, member)| member))
     }
 
+    /// The only expression, where a missing value of it is null.
+    fn single(&self) -> Option<&Expression> {
+        match self {
+            GroupId::Expression(expression) => Some(expression),
+            // Of an object of several members a missing one is left out.
+            GroupId::Members(members) => match members.as_slice() {
+                [(_, only)] => Some(only),
+                _ => None,
+            },
+        }
+    }
+
     fn folded_in(self, scope: &ParseScope) -> Result<GroupId, QueryError> {
         Ok(match self {
             GroupId::Expression(expression) => GroupId::Expression(expression.folded_in(scope)?),
@@ -392,15 +405,32 @@ impl Definition for Group {
         Some((pattern, Arc::new(apart)))
     }
 
-    fn sees_values_only(&self) -> bool {
-        let id = match &self.specification.id {
-            GroupId::Expression(expression) => Some(expression),
-            // Of an object of several members a missing one is left out.
-            GroupId::Members(members) => match members.as_slice() {
-                [(_, only)] => Some(only),
-                _ => None,
-            },
+    fn group_ends(&self, sort: Option<&SortPattern>) -> Option<GroupEnds> {
+        let Specification { id, fields, order, sort: None, unwinding: None } = &*self.specification else {
+            return None;
         };
+        let id = id.single()?;
+        let key = match id.as_constant() {
+            Some(_) => None,
+            None => Some(id.as_field_path()?.text()),
+        };
+        let mut ends = Vec::with_capacity(fields.len());
+        for field in fields {
+            ends.push(field.call.group_end(sort)?);
+        }
+        if ends.is_empty() && key.is_none() {
+            return None;
+        }
+        // `$first` takes the first document that comes, and `$last` the last one.
+        ends.sort_by_key(|(turn, _)| *turn);
+        let ends = ends.into_iter().map(|(_, end)| end).collect();
+        let sees_values_only = self.sees_values_only();
+        let sorts_itself = fields.iter().all(|field| field.call.over_unsorted().is_some());
+        Some(GroupEnds { key, order: order.clone(), ends, sees_values_only, sorts_itself })
+    }
+
+    fn sees_values_only(&self) -> bool {
+        let id = self.specification.id.single();
         id.is_some_and(Expression::is_plain)
             && self.specification.sort.is_none()
             && self.specification.unwinding.is_none()
