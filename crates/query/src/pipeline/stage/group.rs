@@ -406,7 +406,8 @@ impl Definition for Group {
     }
 
     fn group_ends(&self, sort: Option<&SortPattern>) -> Option<GroupEnds> {
-        let Specification { id, fields, order, sort: None, unwinding: None } = &*self.specification else {
+        let Specification { id, fields, order, sort: None, unwinding: None, .. } = &*self.specification
+        else {
             return None;
         };
         let id = id.single()?;
