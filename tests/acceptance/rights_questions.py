@@ -396,6 +396,10 @@ def questions():
     yield "dataSize elsewhere", OWN, {"dataSize": f"{OTHER}.c"}
     yield "dataSize of a database that is not named", OWN, {"dataSize": "c"}
     yield "aggregate 1", OWN, {"aggregate": 1, "pipeline": [], "cursor": {}}
+    for database in DATABASES:
+        # The chunks lie in a collection that the field `root` names.
+        yield f"filemd5 {database}", database, {"filemd5": 1}
+        yield f"filemd5 with a root {database}", database, {"filemd5": 1, "root": "c"}
 
 
 def on(collection, *actions, database=OWN):
