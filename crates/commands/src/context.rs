@@ -2,6 +2,7 @@
 
 mod access_limits;
 mod account_changes;
+mod attempt;
 mod audit_calls;
 mod view_lookup;
 
@@ -24,6 +25,7 @@ use pando_query::time_series::BUCKETS_PREFIX;
 use pando_query::update::EmptyTimestamps;
 
 use self::account_changes::AccountChange;
+pub(crate) use self::attempt::{Attempt, RequestForm, Validation};
 use crate::cursors::Cursors;
 use crate::error::Failure;
 use crate::generic_arguments::{ReadConcern, ReadLevel, WriteConcern};
@@ -89,43 +91,6 @@ pub(crate) enum Suspension {
 pub(crate) struct PendingCommit {
     pub receipt: CommitReceipt,
     pub durability: Durability,
-}
-
-/// An attempt to handle a request.
-#[derive(Clone, Copy)]
-pub(crate) struct Attempt<'a> {
-    pub blocking: BlockingMode,
-    pub record: &'a Arc<ConnectionRecord>,
-    /// The first attempt of the same request, from which its time counts.
-    pub began: Monotonic,
-    pub form: RequestForm,
-}
-
-/// Whether the writes of a request keep the rules of their collections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Validation {
-    /// They do.
-    Checked,
-    /// The request has `bypassDocumentValidation`.
-    Bypassed,
-}
-
-/// The form in which a request came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RequestForm {
-    /// A message of today, or a call in the same process.
-    Message,
-    /// A query of an older operation.
-    LegacyQuery,
-    /// A write of an older operation, which has no reply.
-    LegacyWrite,
-}
-
-impl<'a> Attempt<'a> {
-    /// The operation with its blocking mode.
-    pub fn caller(&self) -> Caller<'a> {
-        Caller { blocking: self.blocking, operation: self.record.operation() }
-    }
 }
 
 /// The generic fields of a request that commands look at.

@@ -112,7 +112,7 @@
 //! session_id -> identity
 //! leaves: arguments, chore_figures, cluster_clock, command_name, error, error_code, handled, host_facts
 //! leaves: certificate_rotation, collation
-//! leaves: default_layout, identity, open_buckets
+//! leaves: default_layout, grid_fs, identity, open_buckets
 //! leaves: last_write, log_tail, operation_counters, persona, reply_wait, request, session_id, ttl_state
 //! leaves: wait_figures
 //! ```
@@ -146,6 +146,7 @@ mod error;
 pub mod error_code;
 mod fail_points;
 mod generic_arguments;
+mod grid_fs;
 mod handled;
 mod held_snapshots;
 mod host_facts;

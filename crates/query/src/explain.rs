@@ -1,7 +1,8 @@
 //! Plans as `explain` prints them, in the shape that MongoDB's shell, drivers and Compass know.
 //!
-//! The stages are MongoDB's: IDHACK, COLLSCAN, IXSCAN, DISTINCT_SCAN, FETCH, OR, AND_SORTED, SORT_MERGE, SORT,
-//! SKIP, LIMIT, PROJECTION_…, EOF, and around them SUBPLAN, COUNT, UPDATE, DELETE; RECORD_STORE_FAST_COUNT is
+//! The stages are MongoDB's: IDHACK, COLLSCAN, IXSCAN, DISTINCT_SCAN, FETCH, OR, AND_SORTED, SORT_MERGE,
+//! SORT, SKIP, LIMIT, PROJECTION_…, EOF, and around them SUBPLAN, COUNT, UPDATE, DELETE;
+//! RECORD_STORE_FAST_COUNT is
 //! that of counters. `_id_` is shown as the index that it is to users, though its entries are the documents
 //! themselves. A primary key of the user's choice and a clustering index are shown without a FETCH, with
 //! `clustering: true`. The order of SKIP, LIMIT and PROJECTION_… is that of MongoDB 6.0; scans are printed by
@@ -21,7 +22,7 @@ pub use self::summary::PlanSummary;
 use crate::execute::ExecutionFigures;
 use crate::filter::{FieldTest, Filter, Node, Operator, Test};
 use crate::memory::MEMORY_BYTES_MAX;
-use crate::plan::{Access, Coverage, IndexFilterUse, Plan, Scores};
+use crate::plan::{Access, Coverage, IndexAccess, IndexFilterUse, Plan, Scores};
 use crate::sort::SortPattern;
 
 /// The stage that takes the number of all documents from the collection's counter.
@@ -377,24 +378,18 @@ fn access(plan: &Plan) -> (Document, bool) {
                 false => fetch(plan, stage),
             }
         }
-        Access::Union(scans) => {
-            let mut union = named("OR");
-            let scans = scans.iter().map(|scan| Value::Document(scan::index_scan(scan)));
-            union.push("inputStages", Value::Array(scans.collect()));
-            match plan.coverage {
-                Coverage::Document => fetch(plan, union),
-                Coverage::Entry(_) | Coverage::Nothing | Coverage::Counter => (union, false),
-            }
-        }
-        Access::Intersection(scans) => {
-            let mut intersection = named("AND_SORTED");
-            let scans = scans.iter().map(|scan| Value::Document(scan::index_scan(scan)));
-            intersection.push("inputStages", Value::Array(scans.collect()));
-            match plan.coverage {
-                Coverage::Document => fetch(plan, intersection),
-                Coverage::Entry(_) | Coverage::Nothing | Coverage::Counter => (intersection, false),
-            }
-        }
+        Access::Union(scans) => of_several(plan, named("OR"), scans),
+        Access::Intersection(scans) => of_several(plan, named("AND_SORTED"), scans.as_slice()),
+    }
+}
+
+/// A stage over scans of several indexes, and the fetch of their documents where it is needed.
+fn of_several(plan: &Plan, mut stage: Document, scans: &[IndexAccess]) -> (Document, bool) {
+    let scans = scans.iter().map(|scan| Value::Document(scan::index_scan(scan)));
+    stage.push("inputStages", Value::Array(scans.collect()));
+    match plan.coverage {
+        Coverage::Document => fetch(plan, stage),
+        Coverage::Entry(_) | Coverage::Nothing | Coverage::Counter => (stage, false),
     }
 }
 

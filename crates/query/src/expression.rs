@@ -38,7 +38,7 @@ pub use self::dice::Dice;
 pub use self::evaluated::Evaluated;
 pub(crate) use self::evaluated::{array_of, document_of};
 pub use self::fault::ExpressionFault;
-pub use self::field_path::{FieldPath, is_reference_name};
+pub use self::field_path::FieldPath;
 pub(crate) use self::fold::FAILED_TO_FOLD;
 pub use self::frame::Frame;
 pub(crate) use self::integer::{narrowed, truncated};

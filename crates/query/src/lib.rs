@@ -19,7 +19,7 @@
 //! ```arrows
 //! update -> array_sort, expression, filter, memory, pipeline
 //! explain -> execute, filter, geo_index, memory, plan, sort
-//! pipeline -> expression, filter, memory, projection, sort, time_series
+//! pipeline -> expression, filter, memory, plan, projection, sort, time_series
 //! execute -> filter, geo_index, geometry, memory, plan, sort, text_index
 //! plan -> filter, geo_index, geometry, partial_index, regular_expression, sort, text_index, wildcard_index
 //! partial_index -> expression, filter, geo_index, text_index, wildcard_index

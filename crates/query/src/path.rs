@@ -28,6 +28,12 @@ use std::sync::Arc;
 use pando_document::{RawArray, RawDocument, RawValue};
 
 use crate::QueryError;
+
+/// Whether it is a field of a reference to a document (a DBRef): the only names with a `$` that paths may
+/// have.
+pub fn is_reference_name(name: &str) -> bool {
+    matches!(name, "$id" | "$ref" | "$db")
+}
 use crate::field_tables::{Direct, FieldSource};
 
 /// One component of a path.

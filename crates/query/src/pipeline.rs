@@ -441,8 +441,8 @@ impl Pipeline {
         self.stages.first().is_some_and(|stage| stage.definition.sees_values_only())
     }
 
-    /// The documents that the first stage needs of each group, where it does not need all. `sort` is the order
-    /// in which documents come.
+    /// The documents that the first stage needs of each group, where it does not need all. `sort` is the
+    /// order in which documents come.
     pub fn group_ends(&self, sort: Option<&SortPattern>) -> Option<GroupEnds> {
         self.stages.first()?.definition.group_ends(sort)
     }

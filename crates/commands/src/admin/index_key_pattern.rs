@@ -2,7 +2,7 @@
 
 use pando_catalog::{WILDCARD, is_wildcard};
 use pando_document::{Number, RawDocument, RawValue};
-use pando_query::expression::is_reference_name;
+use pando_query::path::is_reference_name;
 use pando_query::text_index::specification::TEXT;
 
 use super::wildcard_specification;

@@ -286,7 +286,8 @@ fn ranged_sort_of(
 }
 
 impl FindSource {
-    /// Appends the document that several threads have found as the client wants it; false where there is none.
+    /// Appends the document that several threads have found as the client wants it; false where there is
+    /// none.
     fn give_found(&mut self, out: &mut Vec<u8>) -> Result<bool, CommandError> {
         if self.found.is_empty() {
             return Ok(false);

@@ -10,7 +10,7 @@ use pando_catalog::{Collection, WriteTransaction};
 use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue};
 use pando_query::update::{Applied, PlainFields};
 
-use super::update_statement::{UpdateOutcome, Upsert, insert_made, replace_document};
+use super::update_statement::{Change, UpdateOutcome, Upsert, insert_made, replace_document};
 use crate::CommandError;
 use crate::context::Context;
 use crate::validation::Validator;
@@ -74,7 +74,7 @@ impl<'a> KeyedUpdate<'a> {
         let mut outcome = UpdateOutcome { matched: 1, ..UpdateOutcome::default() };
         if let Applied::Changed(new) = applied {
             let validator = Validator::of(context, collection)?;
-            let change = (&*key, document, &*new);
+            let change = Change { key: &key, old: document, new: &new };
             replace_document(change, validator.as_ref(), context, collection, transaction)?;
             outcome.modified = 1;
         }

@@ -10,8 +10,8 @@
 //! 1. The executor of the plan reads batch by batch, on the thread of the request.
 //! 2. When few of many documents have passed, a long rest is to be read and more than one processor is free,
 //!    the rest becomes pieces.
-//! 3. The documents at the front are given. Where a range stands at the front, a round is made. Rounds grow, so
-//!    that a client who takes no more documents has cost no more than those that it took.
+//! 3. The documents at the front are given. Where a range stands at the front, a round is made. Rounds grow,
+//!    so that a client who takes no more documents has cost no more than those that it took.
 //!
 //! # Invariants
 //! - Documents come in the order of one thread, and so does the error of a filter that fails.

@@ -257,7 +257,8 @@ impl<'a> UpdateStatement<'a> {
             Applied::Unchanged => document.to_owned(),
             Applied::Changed(new) => {
                 let validator = self.validator(context, collection)?;
-                replace_document((key, document, &*new), validator, context, collection, transaction)?;
+                let change = Change { key, old: document, new: &new };
+                replace_document(change, validator, context, collection, transaction)?;
                 outcome.modified += number;
                 written = Written(new.as_bytes().len());
                 new
@@ -288,9 +289,16 @@ impl<'a> UpdateStatement<'a> {
     }
 }
 
+/// The documents of a key before and after a change.
+pub(super) struct Change<'a> {
+    pub key: &'a [u8],
+    pub old: &'a RawDocument,
+    pub new: &'a RawDocument,
+}
+
 /// Replaces the document of a key by another, if that keeps the rule of the collection.
 pub(super) fn replace_document(
-    (key, old, new): (&[u8], &RawDocument, &RawDocument),
+    Change { key, old, new }: Change<'_>,
     validator: Option<&Validator>,
     context: &Context<'_>,
     collection: &Arc<Collection>,

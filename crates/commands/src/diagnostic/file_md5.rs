@@ -1,5 +1,5 @@
-//! `filemd5`: the MD5 of a file of GridFS, which drivers of the time of MongoDB 2.4 compare with their own after
-//! an upload. Drivers of today compute none.
+//! `filemd5`: the MD5 of a file of GridFS, which drivers of the time of MongoDB 2.4 compare with their own
+//! after an upload. Drivers of today compute none.
 //!
 //! The chunks of the file are read in the order of their numbers, which have to be 0, 1, 2 and so on.
 
@@ -16,19 +16,11 @@ use pando_query::sort::Sort;
 
 use super::db_hash::hexadecimal;
 use crate::context::Context;
+use crate::grid_fs::chunks_of;
 use crate::{CommandError, ErrorCode, Request};
-
-/// The bucket of a request that names none.
-const DEFAULT_ROOT: &str = "fs";
 
 /// The subtype of binary data whose bytes begin with their length.
 const LENGTH_PREFIXED: u8 = 2;
-
-/// The collection with the chunks of the bucket that the field `root` of a request names.
-pub(crate) fn chunks_of(root: Option<RawValue<'_>>) -> String {
-    let root = root.and_then(|root| root.as_str()).filter(|root| !root.is_empty());
-    format!("{}.chunks", root.unwrap_or(DEFAULT_ROOT))
-}
 
 /// Answers the digest. As MongoDB, it passes over fields that it does not know.
 pub(crate) fn run(

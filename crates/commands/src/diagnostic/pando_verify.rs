@@ -4,8 +4,8 @@
 //! `{pandoVerify: 1, bytesPerSecond: 50000000}`; without the limit, as fast as possible. The reply names the
 //! collection or index, the tree and the keys of every damage.
 //!
-//! 1. A checkpoint, so that the blocks hold what was written until now. Where it fails, that is a problem of the
-//!    reply, and the blocks are those of the last one.
+//! 1. A checkpoint, so that the blocks hold what was written until now. Where it fails, that is a problem of
+//!    the reply, and the blocks are those of the last one.
 //! 2. The blocks.
 
 use std::num::NonZeroU64;

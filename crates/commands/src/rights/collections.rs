@@ -5,7 +5,7 @@ use pando_document::{RawArray, RawValue};
 
 use super::pipelines::need_view;
 use super::{Claim, Denial};
-use crate::diagnostic::file_md5::chunks_of;
+use crate::grid_fs::chunks_of;
 use crate::{CommandError, ErrorCode};
 
 /// The view that a `create` or a `collMod` defines.

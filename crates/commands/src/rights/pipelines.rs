@@ -226,7 +226,8 @@ fn need_write(claim: &Claim<'_>, place: RawValue<'_>, actions: &[Action]) -> Res
     claim.need_bypass(database, collection)
 }
 
-/// The database and the collection of `{db, coll}`. An empty database is that of the request, as `$merge` has it.
+/// The database and the collection of `{db, coll}`. An empty database is that of the request, as `$merge` has
+/// it.
 fn place_of<'v>(claim: &Claim<'v>, place: &'v RawDocument) -> Result<(&'v str, &'v str), Denial> {
     check_named_once("into", place, &["db", "coll"])?;
     let (mut database, mut collection) = (claim.database, "");

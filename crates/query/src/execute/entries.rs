@@ -1,10 +1,10 @@
 //! A scan of index entries within the bounds of a plan.
 //!
 //! # Steps
-//! 1. The ranges of keys come one after the other ([`KeyRanges`]). Where many have no entry, the scan looks for
-//!    the next entry in any of them.
-//! 2. An entry whose later fields lie out of bounds is not given. After some such entries the scan jumps to the
-//!    next one that may lie within.
+//! 1. The ranges of keys come one after the other ([`KeyRanges`]). Where many have no entry, the scan looks
+//!    for the next entry in any of them.
+//! 2. An entry whose later fields lie out of bounds is not given. After some such entries the scan jumps to
+//!    the next one that may lie within.
 //! 3. A scan that steps from value to value passes over the entries that are not wanted ([`Picking`]).
 //! 4. The document of an entry is made of it, is a copy in it, or is fetched by the executor.
 

@@ -54,9 +54,10 @@ impl IntersectedScans {
         let scan = |access: IndexAccess| -> Result<Scan, QueryError> {
             let name = access.index.name.clone();
             match Source::of_index(collection, access, Coverage::Document)? {
-                Source::Entries(entries) => {
-                    Ok(Scan { entries, found: Found { fields: Some(Vec::new()), ..Found::default() } })
-                }
+                Source::Entries(entries) => Ok(Scan {
+                    entries: *entries,
+                    found: Found { fields: Some(Vec::new()), ..Found::default() },
+                }),
                 _ => {
                     let message = format!("index {name} has no entries beside the documents");
                     Err(StorageError::new(ErrorKind::NotFound, message).into())

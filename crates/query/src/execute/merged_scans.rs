@@ -54,7 +54,7 @@ impl MergedScans {
                 return Err(StorageError::new(ErrorKind::NotFound, message).into());
             };
             let found = Found { fields: Some(Vec::new()), ..Found::default() };
-            scans.push(Scan { entries, sort_fields, directions, found, step: Step::Nothing });
+            scans.push(Scan { entries: *entries, sort_fields, directions, found, step: Step::Nothing });
         }
         let moving = (0..scans.len()).rev().collect();
         Ok(MergedScans { scans, heads: BinaryHeap::new(), moving, spare: Vec::new() })

@@ -50,7 +50,7 @@ pub(super) enum Source {
     /// Documents in the order of their keys.
     Documents(Documents),
     /// Entries of an index.
-    Entries(Entries),
+    Entries(Box<Entries>),
     /// One scan after the other; the last comes first.
     Several(Vec<Source>),
     /// Scans of indexes in one order.
@@ -155,7 +155,7 @@ impl Source {
         coverage: Coverage,
     ) -> Result<Source, QueryError> {
         if !access.index.is_primary() {
-            return Ok(Source::Entries(Entries::new(collection, access, coverage)?));
+            return Ok(Source::Entries(Box::new(Entries::new(collection, access, coverage)?)));
         }
         collection.activity().add_primary_use();
         let direction = storage_direction(access.direction);
@@ -213,7 +213,8 @@ impl Source {
         }
     }
 
-    /// The range of primary keys that is left of a scan of the whole collection, where no document is at hand.
+    /// The range of primary keys that is left of a scan of the whole collection, where no document is at
+    /// hand.
     pub fn rest(&self) -> Option<&KeyRange> {
         match self {
             Source::Documents(Documents { ranges: None, scan: Some(scan), .. }) => scan.rest(),

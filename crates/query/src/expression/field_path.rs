@@ -9,6 +9,7 @@ use super::evaluated::{Evaluated, array_of};
 use super::fault::ExpressionFault;
 use crate::error::QueryError;
 use crate::field_tables::{Direct, FieldSource};
+use crate::path::is_reference_name;
 
 /// A path of at least one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,11 +19,6 @@ pub struct FieldPath {
 
 /// The longest path, in names.
 const NAMES_MAX: usize = 200;
-
-/// Whether it is a field of a reference to a document (a DBRef): the only names with a `$` that paths may have.
-pub fn is_reference_name(name: &str) -> bool {
-    matches!(name, "$id" | "$ref" | "$db")
-}
 
 impl FieldPath {
     /// Cuts a path at its dots; `text` has no leading `$`.

@@ -6,8 +6,8 @@ use super::comparison::{self, is_operator_document};
 use super::parse::Context;
 use super::{Node, elem_match};
 use crate::QueryError;
-use crate::expression::is_reference_name;
 use crate::path::Path;
+use crate::path::is_reference_name;
 
 /// Parses `$all`. An empty list matches nothing.
 pub(super) fn parse(path: &Path, argument: RawValue<'_>, context: Context<'_>) -> Result<Node, QueryError> {

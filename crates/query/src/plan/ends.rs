@@ -1,8 +1,9 @@
-//! Scans for the ends of groups: a `$group` with `$first`, `$last`, `$top`, `$bottom`, `$min` and `$max` needs
-//! a few documents of each group, which an index has side by side.
+//! Scans for the ends of groups: a `$group` with `$first`, `$last`, `$top`, `$bottom`, `$min` and `$max`
+//! needs a few documents of each group, which an index has side by side.
 //!
 //! ```text
-//! index { c: 1, a: 1, b: 1 }, filter { c: 5 }, { $sort: { b: 1 } }, { $group: { _id: "$a", x: { $first: … } } }
+//! index { c: 1, a: 1, b: 1 }, filter { c: 5 }, { $sort: { b: 1 } }, { $group: { _id: "$a", x: { $first: … }
+//! } }
 //!
 //! c  5 5 5 5 5 5      the scan gives the first entry of each a, and jumps to the next a
 //! a  1 1 1 2 2 3
@@ -11,10 +12,10 @@
 //! ```
 //!
 //! # Rules
-//! - The first fields of the index are those of the filter with a single value each, and the key of the group.
-//!   Within them all entries of a group lie side by side.
-//! - Behind them come the fields of the order, all in the directions of the index or all against them. A field
-//!   that is the same in all documents of a group does not matter.
+//! - The first fields of the index are those of the filter with a single value each, and the key of the
+//!   group. Within them all entries of a group lie side by side.
+//! - Behind them come the fields of the order, all in the directions of the index or all against them. A
+//!   field that is the same in all documents of a group does not matter.
 //! - The bounds of the index settle the whole filter: else the first entry might be that of a document that
 //!   does not match.
 //! - A group with both ends of an order takes two scans. The documents of the first end come first and those
@@ -95,8 +96,8 @@ fn scans_in(access: &Access) -> &[IndexAccess] {
     }
 }
 
-/// Has candidates that fetch a document of each group tell how many groups there are. A scan of the collection
-/// is better where almost each document is a group.
+/// Has candidates that fetch a document of each group tell how many groups there are. A scan of the
+/// collection is better where almost each document is a group.
 pub(super) fn sample(candidates: &mut [Candidate], estimates: &dyn Estimates) {
     let fetching = candidates.iter_mut().filter(|candidate| {
         candidate.plan.is_distinct() && candidate.document_access == DocumentAccess::Fetched

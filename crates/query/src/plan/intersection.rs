@@ -1,5 +1,5 @@
-//! The intersection of two indexes: documents with one value in the first and one value in the second, where no
-//! index has both.
+//! The intersection of two indexes: documents with one value in the first and one value in the second, where
+//! no index has both.
 //!
 //! The entries of one value lie in the order of primary keys, so that two scans find what they have in common
 //! ([`execute`](crate::execute)). A document is fetched only if it has an entry in both.

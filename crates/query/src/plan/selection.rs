@@ -1,6 +1,7 @@
 //! The selection of the cheapest candidate.
 //!
-//! 1. By assumed shares, which need no look at data, but for the number of groups whose documents are fetched.
+//! 1. By assumed shares, which need no look at data, but for the number of groups whose documents are
+//!    fetched.
 //! 2. Where two or more indexes could serve, estimates decide between them. The collection takes part only if
 //!    it is the cheapest by assumed shares: in a small collection its scan costs little, but users expect to
 //!    see their index at work.
@@ -70,8 +71,8 @@ fn costs(candidates: &[Candidate], works: &[Work], documents: f64) -> Vec<f64> {
 
 /// How many documents are thought to match the whole filter.
 ///
-/// The most selective bounds count in full. Bounds of other fields make the matches fewer: they count the less
-/// the more there are before them, because the values of fields often go together.
+/// The most selective bounds count in full. Bounds of other fields make the matches fewer: they count the
+/// less the more there are before them, because the values of fields often go together.
 fn matching(candidates: &[Candidate], works: &[Work], documents: f64) -> f64 {
     let scans = candidates.iter().zip(works).filter(|(candidate, _)| !candidate.plan.is_distinct());
     let mut found: Vec<(f64, Option<BTreeSet<&str>>)> =

@@ -15,8 +15,9 @@ use super::finish::{Cut, Finish};
 use super::tree::{Child, Computed, ElementFilter, Fallback, Fields};
 use super::{Flavour, Projection};
 use crate::error::{ErrorCode, QueryError};
-use crate::expression::{self, Expression, FieldPath, ParseScope, is_reference_name};
+use crate::expression::{self, Expression, FieldPath, ParseScope};
 use crate::filter::Filter;
+use crate::path::is_reference_name;
 use crate::shell_text;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use pando_catalog::{WILDCARD, is_wildcard};
 use pando_document::{RawDocument, RawValue};
 
-use crate::expression::is_reference_name;
+use crate::path::is_reference_name;
 use crate::{ErrorCode, QueryError};
 
 /// The option that chooses the fields.

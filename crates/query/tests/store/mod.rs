@@ -76,8 +76,8 @@ impl Store {
         self.documents(plan).0.iter().map(|document| id_of(document)).collect()
     }
 
-    /// The documents that a plan gives, in its order, and what it has examined. Every third read that must not
-    /// block would block, and the executor is then asked again, which must change nothing.
+    /// The documents that a plan gives, in its order, and what it has examined. Every third read that must
+    /// not block would block, and the executor is then asked again, which must change nothing.
     pub fn documents(&self, plan: Plan) -> (Vec<RawDocumentBuf>, Counters) {
         let transaction = reluctant::Reluctant::new(self.catalog.begin(Begin::READ).unwrap());
         let collection = Arc::clone(&self.collection);

@@ -19,8 +19,8 @@
 //!   met it first.
 //!
 //! # Not here
-//! Scans by an index; documents that go to the client as they come (`ranged_filter`); writers' transactions, whose
-//! own writes only their own thread sees.
+//! Scans by an index; documents that go to the client as they come (`ranged_filter`); writers' transactions,
+//! whose own writes only their own thread sees.
 
 pub(in crate::crud) mod key_ranges;
 pub(in crate::crud) mod supervision;

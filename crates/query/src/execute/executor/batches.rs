@@ -60,8 +60,8 @@ impl Executor {
         Ok(if ends { BatchEnd::Stopped } else { BatchEnd::More })
     }
 
-    /// The range of primary keys that is left to read, where the plan is a scan of the whole collection and no
-    /// document is at hand.
+    /// The range of primary keys that is left to read, where the plan is a scan of the whole collection and
+    /// no document is at hand.
     pub fn rest(&self) -> Option<&KeyRange> {
         self.source.rest()
     }
