@@ -3,10 +3,12 @@
 import datetime
 import random
 import threading
+import time
 
+import bson
 import pytest
-from bson import SON, MaxKey, MinKey
-from pymongo import ASCENDING, DESCENDING
+from bson import SON, MaxKey, MinKey, ObjectId
+from pymongo import ASCENDING, DESCENDING, MongoClient
 from pymongo.errors import BulkWriteError, DuplicateKeyError, OperationFailure
 
 from server import Server
@@ -50,7 +52,7 @@ def refused(code, action, *arguments, **more):
 
 def test_partitions_are_added_listed_and_dropped(db):
     c = made(db)
-    assert info(c) == [{"_id": 0, "max": {"ts": MaxKey(), "_id": MaxKey()}}]
+    assert info(c) == [{"_id": 0, "max": {"ts": MaxKey(), "_id": MaxKey()}, "count": 0, "size": 0}]
     refused(17248, add, c)
     c.insert_many([{"_id": at, "ts": at // 10} for at in range(50)])
     add(c)
@@ -94,7 +96,7 @@ def test_partitions_up_to_a_bound_are_dropped(db):
 def test_refusals(db):
     for code, options in [
         (17266, {"capped": True, "size": 1000}), (72, {"clusteredIndex": {"key": {"_id": 1}, "unique": True}}), (72, {"layout": "heap"}),
-        (72, {"timeseries": {"timeField": "t"}}), (72, {"viewOn": "x", "pipeline": []}), (115, {"partitionBy": {"every": "1d", "keep": "30d"}}),
+        (72, {"timeseries": {"timeField": "t"}}), (72, {"viewOn": "x", "pipeline": []}),
     ]:
         with pytest.raises(OperationFailure) as failure:
             db.command(SON([("create", "refused"), ("partitioned", True), *options.items()]))
@@ -115,9 +117,23 @@ def test_refusals(db):
     refused(17252, drop, c, id=0)
     refused(2, c.insert_one, {"_id": "x" * 600, "ts": 1})
     refused(2, c.update_one, {"_id": 1}, {"$set": {"ts": "x" * 600}})
-    plain.insert_one({"_id": 1, "ts": 1})
-    refused(72, plain.aggregate, [{"$out": "c"}])
     assert_sound(c)
+
+
+def test_sizes_of_partitions_are_told(db):
+    c = made(db)
+    c.insert_many([{"_id": at, "ts": at, "s": "x" * 100} for at in range(30)])
+    add(c)
+    c.insert_many([{"_id": at, "ts": at} for at in range(30, 40)])
+    c.delete_one({"_id": 3})
+    shown = [(partition["count"], partition["size"]) for partition in info(c)]
+    sizes = [sum(len(bson.encode(document)) for document in c.find(filter)) for filter in ({"ts": {"$lt": 30}}, {"ts": {"$gte": 30}})]
+    assert shown == [(29, sizes[0]), (10, sizes[1])]
+    stats = db.command("collStats", "c")
+    assert stats["partitioned"] is True
+    assert [(partition["_id"], partition["count"], partition["size"]) for partition in stats["partitions"]] == [(0, *shown[0]), (1, *shown[1])]
+    scaled = db.command("collStats", "c", scale=100)["partitions"]
+    assert [partition["size"] for partition in scaled] == [size // 100 for size in sizes]
 
 
 def some_document(chance, at):
@@ -415,3 +431,328 @@ def test_groups_and_intersections_step_over_the_entries_of_all_partitions(db):
     for s, t in [(1, 7), (3, 21), (5, 5), (39, 23)]:
         query = {"s": s, "t": t}
         assert sorted(row["_id"] for row in c.find(query)) == sorted(row["_id"] for row in plain.find(query))
+
+
+# Loads
+
+
+def test_out_replaces_the_documents_of_a_partitioned_collection(db):
+    c = made(db)
+    c.create_index("a")
+    for at in range(4):
+        c.insert_many([{"_id": 100 * at + n, "ts": at, "a": n % 5} for n in range(100)])
+        if at < 3:
+            add(c)
+    before = info(c)
+    db.plain.insert_many([{"_id": n, "ts": n % 6, "a": n % 7} for n in range(600)])
+    db.plain.aggregate([{"$out": "c"}])
+    assert list(c.find().sort("_id", 1)) == list(db.plain.find().sort("_id", 1))
+    assert [(partition["_id"], partition["max"]) for partition in info(c)] == [(partition["_id"], partition["max"]) for partition in before]
+    assert [partition["count"] for partition in info(c)] == [17, 117, 116, 350]
+    assert c.count_documents({"a": 3}, hint="a_1") == db.plain.count_documents({"a": 3})
+    assert_sound(c)
+    drop(c, id=1)
+    assert c.count_documents({}) == c.count_documents({"a": {"$gte": 0}}, hint="a_1") == 483
+    assert_sound(c)
+    # One _id in two partitions is a duplicate, and the collection stays as it was.
+    db.twice.insert_many([{"key": at % 2, "ts": 50 * at} for at in range(3)])
+    with pytest.raises(OperationFailure) as failure:
+        db.twice.aggregate([{"$project": {"_id": "$key", "ts": 1}}, {"$out": "c"}])
+    assert failure.value.code == 11000 and failure.value.details["keyValue"] == {"_id": 0}
+    assert c.count_documents({}) == 483
+    assert_sound(c)
+
+
+def test_merge_writes_into_partitions(db):
+    c = made(db)
+    c.insert_many([{"_id": n, "ts": n} for n in range(10)])
+    add(c)
+    db.plain.insert_many([{"_id": n, "ts": n + (20 if n % 2 else 0), "new": True} for n in range(20)])
+    db.plain.aggregate([{"$merge": {"into": "c", "whenMatched": "replace"}}])
+    assert list(c.find().sort("_id", 1)) == list(db.plain.find().sort("_id", 1))
+    assert [partition["count"] for partition in info(c)] == [5, 15]
+    assert_sound(c)
+
+
+def test_a_load_makes_a_partitioned_collection(server):
+    with MongoClient(server.uri, maxPoolSize=1, retryWrites=False) as client:
+        db = client.load_partitioned
+        db.command("beginLoad", ns="c", indexes=[{"key": {"a": 1}, "name": "a_1"}], options={"partitioned": True, "primaryKey": KEYS["ts"]})
+        db.c.insert_many([{"_id": n, "ts": n % 7, "a": n % 3} for n in range(1000)])
+        db.command("commitLoad")
+        assert [partition["count"] for partition in info(db.c)] == [1000]
+        add(db.c)
+        db.c.insert_one({"_id": "later", "ts": 9, "a": 1})
+        drop(db.c, id=0)
+        assert [document["_id"] for document in db.c.find({"a": 1}).hint("a_1")] == ["later"]
+        assert_sound(db.c)
+        now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+        db.command("beginLoad", ns="t", options={"partitionBy": {"field": "ts", "every": "1d", "keep": "9d"}})
+        db.t.insert_many([{"_id": n, "ts": now - datetime.timedelta(days=n)} for n in range(9)])
+        refused(2, db.t.insert_one, {"_id": "no date"})
+        db.command("commitLoad")
+        assert db.t.count_documents({}) == 9 and max(partition["count"] for partition in info(db.t)) == 1
+        db.command("beginLoad", ns="u", options={"partitionBy": {"field": "ts", "every": "1d", "keep": "9d"}})
+        db.u.insert_many([{"_id": 1, "ts": now - datetime.timedelta(days=n)} for n in range(2)])
+        refused(11000, db.command, "commitLoad")
+        assert "u" not in db.list_collection_names()
+        client.drop_database("load_partitioned")
+
+
+def test_a_plain_collection_is_converted(db):
+    db.create_collection("c", validator={"a": {"$type": "number"}})
+    c = db.c
+    c.insert_many([{"_id": n, "a": n % 5, "ts": n % 11, "tags": [n, n + 1]} for n in range(500)])
+    c.create_index("a")
+    c.create_index("tags", sparse=True)
+    before = list(c.find().sort("_id", 1))
+    db.command("convertToPartitioned", "c")
+    assert list(c.find().sort("_id", 1)) == before
+    assert [(partition["_id"], partition["count"]) for partition in info(c)] == [(0, 500)]
+    assert sorted(index["name"] for index in c.list_indexes()) == ["_id_", "a_1", "tags_1"]
+    options = next(db.list_collections(filter={"name": "c"}))["options"]
+    assert options["partitioned"] is True and options["validator"] == {"a": {"$type": "number"}}
+    assert_sound(c)
+    refused(20, db.command, "convertToPartitioned", "c")
+    add(c)
+    c.insert_one({"_id": 1000, "a": 1, "ts": 1})
+    # By another primary key.
+    db.command("convertToPartitioned", "c", primaryKey=KEYS["ts"])
+    assert list(c.find().hint("primaryKey"))[0]["ts"] == 0
+    assert [(partition["_id"], partition["count"]) for partition in info(c)] == [(0, 501)]
+    assert c.count_documents({"tags": 7}, hint="tags_1") == 2
+    assert_sound(c)
+
+
+def test_refused_conversions_leave_the_collection_as_it_was(db):
+    refused(26, db.command, "convertToPartitioned", "nothing")
+    db.create_collection("capped", capped=True, size=4096)
+    refused(17266, db.command, "convertToPartitioned", "capped")
+    db.create_collection("clustered", clusteredIndex={"key": {"_id": 1}, "unique": True})
+    refused(72, db.command, "convertToPartitioned", "clustered")
+    db.create_collection("view", viewOn="c", pipeline=[])
+    refused(166, db.command, "convertToPartitioned", "view")
+    c = db.c
+    c.insert_many([{"_id": n, "u": n, "d": [n]} for n in range(10)])
+    c.create_index("u", unique=True)
+    refused(17351, db.command, "convertToPartitioned", "c")
+    c.drop_index("u_1")
+    refused(2, db.command, "convertToPartitioned", "c", primaryKey=SON([("d", 1), ("_id", 1)]))
+    refused(72, db.command, "convertToPartitioned", "c", primaryKey={"d": 1})
+    refused(2, db.command, "convertToPartitioned", "c", partitionBy={"every": "1d"})
+    refused(72, db.command, "convertToPartitioned", "c", partitionBy={"every": "1 fortnight"})
+    refused(40415, db.command, "convertToPartitioned", "c", bogus=1)
+    refused(20, db.command, "getPartitionInfo", "c")
+    c.insert_one({"_id": 10})
+    assert c.count_documents({}) == 11
+    assert_sound(c)
+
+
+# Partitions by time
+
+HOUR = datetime.timedelta(hours=1)
+
+
+def until(holds, seconds=40):
+    """Waits until something holds."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it never held"
+        time.sleep(0.1)
+
+
+def ends(collection, field="ts"):
+    return [partition["max"][field] for partition in info(collection)[:-1]]
+
+
+def hour_of(moment):
+    return moment.replace(minute=0, second=0, microsecond=0, tzinfo=None)
+
+
+def test_a_collection_with_partition_by_has_a_partition_for_each_slot(db):
+    before = datetime.datetime.now(datetime.UTC)
+    c = db.create_collection("c", partitionBy={"field": "ts", "every": "1h", "keep": "5h"})
+    after = datetime.datetime.now(datetime.UTC)
+    expected = [[hour_of(now) + hours * HOUR for hours in range(-4, 4)] for now in (before, after)]
+    assert ends(c) in expected
+    options = next(db.list_collections(filter={"name": "c"}))["options"]
+    assert options["partitioned"] is True and options["primaryKey"] == {"ts": 1, "_id": 1}
+    assert options["partitionBy"] == {"field": "ts", "every": "1h", "keep": "5h"}
+    # The options that are listed make the same collection.
+    db.command(SON([("create", "again"), *options.items()]))
+    assert ends(db.again) in expected
+    c.insert_many([{"_id": hours, "ts": after + hours * HOUR} for hours in range(-4, 5)])
+    assert max(partition["count"] for partition in info(c)[:-1]) == 1
+    assert_sound(c)
+    refused(20, add, c, ts=after + 9 * HOUR, _id=MinKey())
+    drop(c, id=info(c)[0]["_id"])
+    assert_sound(c)
+
+
+def test_partitions_by_the_time_in_object_ids(db):
+    c = db.create_collection("c", partitionBy={"every": "1d", "keep": "3d"})
+    assert all(isinstance(end, ObjectId) and str(end).endswith("0" * 16) for end in ends(c, "_id"))
+    c.insert_one({"a": 1})
+    refused(2, c.insert_one, {"_id": 1})
+    refused(2, c.update_one, {"_id": "x"}, {"$set": {"a": 1}}, upsert=True)
+    day = datetime.timedelta(days=1)
+    c.insert_many([{"_id": ObjectId.from_datetime(datetime.datetime.now(datetime.UTC) - days * day)} for days in range(3)])
+    assert sorted(partition["count"] for partition in info(c)) == [0, 0, 0, 0, 1, 1, 2]
+    assert_sound(c)
+
+
+@pytest.mark.parametrize("options", [
+    {"partitionBy": {}}, {"partitionBy": {"every": 1}}, {"partitionBy": {"every": "1y"}}, {"partitionBy": {"every": "0d"}}, {"partitionBy": {"keep": "1d"}},
+    {"partitionBy": {"every": "1d", "keep": "1h"}}, {"partitionBy": {"every": "1s", "keep": "1d"}}, {"partitionBy": {"every": "1d", "more": 1}},
+    {"partitionBy": {"every": "1d", "field": "a"}, "primaryKey": SON([("b", 1), ("_id", 1)])}, {"partitionBy": {"every": "1d", "field": ""}},
+    {"partitionBy": {"every": "1d"}, "primaryKey": SON([("b", -1), ("_id", 1)])}, {"partitionBy": {"every": "1d", "field": "$a"}},
+    {"partitionBy": {"every": "1d"}, "layout": "heap"}, {"partitionBy": {"every": "1d"}, "timeseries": {"timeField": "t"}},
+    {"partitionBy": {"every": "1d"}, "viewOn": "x"}, {"partitionBy": {"every": "1d"}, "clusteredIndex": {"key": {"_id": 1}, "unique": True}},
+    {"partitionBy": {"every": "1d", "field": 7}},
+])
+def test_schedules_that_cannot_be_kept_are_refused(db, options):
+    with pytest.raises(OperationFailure) as failure:
+        db.command(SON([("create", "c"), *options.items()]))
+    assert failure.value.code in (67, 72, 17266), failure.value.details
+    assert db.list_collection_names() == []
+
+
+def test_documents_without_a_date_are_refused(db):
+    c = db.create_collection("c", partitionBy={"every": "1d"}, primaryKey=SON([("d.ts", 1), ("k", 1), ("_id", 1)]))
+    now = datetime.datetime.now(datetime.UTC)
+    for document in ({}, {"d": {}}, {"d": {"ts": 1}}, {"d": {"ts": None}}, {"d": {"ts": [now]}}, {"d": [{"ts": now}]}, {"d": {"ts": "2026-01-01"}}):
+        refused(2, c.insert_one, document)
+    c.insert_one({"_id": 1, "d": {"ts": now}})
+    refused(2, c.update_one, {"_id": 1}, {"$set": {"d.ts": 5}})
+    refused(2, c.update_one, {"_id": 1}, {"$unset": {"d": 1}})
+    refused(2, c.replace_one, {"_id": 1}, {"a": 1})
+    c.update_one({"_id": 1}, {"$set": {"d.ts": now - datetime.timedelta(days=900)}})
+    assert c.count_documents({}) == 1
+    assert_sound(c)
+
+
+def test_new_partitions_are_made_and_old_ones_dropped_as_time_passes(db, client):
+    c = db.create_collection("c", partitionBy={"field": "ts", "every": "2s", "keep": "4s"})
+    c.create_index("a")
+    first, began = ends(c), time.monotonic()
+    stop = threading.Event()
+
+    def insert():
+        while not stop.wait(0.02):
+            c.insert_one({"ts": datetime.datetime.now(datetime.UTC), "a": 1})
+
+    writer = threading.Thread(target=insert)
+    writer.start()
+    try:
+        until(lambda: first[-1] in ends(c) and ends(c)[0] > first[0] and ends(c)[-1] > first[-1])
+        until(lambda: time.monotonic() - began > 12 and ends(c)[0] > first[-1])
+    finally:
+        stop.set()
+        writer.join()
+    assert_sound(c)
+    # The partitions are as long as they should be.
+    made = ends(c)
+    assert len(made) <= 10, made
+    until(lambda: c.count_documents({}) == 0)
+    assert c.count_documents({"a": 1}, hint="a_1") == 0
+    assert_sound(c)
+
+
+def test_documents_out_of_their_time_expire_all_the_same(db, client):
+    client.admin.command("setParameter", 1, ttlMonitorSleepSecs=1)
+    try:
+        c = db.create_collection("c", partitionBy={"field": "ts", "every": "2s", "keep": "10s"})
+        now = datetime.datetime.now(datetime.UTC)
+        at = lambda seconds: now + datetime.timedelta(seconds=seconds)  # noqa: E731
+        # Documents from the far future lie on both sides of the next ends.
+        c.insert_many([{"_id": seconds, "ts": at(seconds)} for seconds in (-100_000, -13, 0, 12, 15, 18, 10_000_000)])
+        until(lambda: sorted(document["_id"] for document in c.find()) == [0, 12, 15, 18, 10_000_000], 15)
+        until(lambda: [document["_id"] for document in c.find()] == [10_000_000], 60)
+        assert_sound(c)
+    finally:
+        client.admin.command("setParameter", 1, ttlMonitorSleepSecs=60)
+
+
+def test_drops_wait_while_the_monitor_is_off(db, client):
+    client.admin.command("setParameter", 1, ttlMonitorEnabled=False)
+    try:
+        c = db.create_collection("c", partitionBy={"field": "ts", "every": "1s", "keep": "1s"})
+        first = ends(c)
+        until(lambda: ends(c)[-1] > first[-1] + datetime.timedelta(seconds=2))
+        assert ends(c)[0] == first[0]
+    finally:
+        client.admin.command("setParameter", 1, ttlMonitorEnabled=True)
+    until(lambda: ends(c)[0] > first[0])
+
+
+def test_the_schedule_is_changed(db):
+    c = db.create_collection("c", partitionBy={"field": "ts", "every": "1s", "keep": "200s"})
+    assert len(ends(c)) > 200
+    c.insert_many([{"_id": n, "ts": datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=n)} for n in range(100)])
+    for change in ({"every": "1 d"}, {"keep": "1d"}, {"field": "x"}, {"bogus": 1}, {"every": None}):
+        refused(72, db.command, "collMod", "c", partitionBy=change)
+    db.command("collMod", "c", partitionBy={"keep": "20s"})
+    assert next(db.list_collections(filter={"name": "c"}))["options"]["partitionBy"] == {"field": "ts", "every": "1s", "keep": "20s"}
+    until(lambda: len(ends(c)) < 30, 90)
+    assert c.count_documents({}) < 30
+    assert_sound(c)
+    db.command("collMod", "c", partitionBy={"keep": None})
+    assert next(db.list_collections(filter={"name": "c"}))["options"]["partitionBy"] == {"field": "ts", "every": "1s"}
+    db.create_collection("plain")
+    refused(72, db.command, "collMod", "plain", partitionBy={"every": "1d"})
+
+
+def test_a_plain_collection_gets_a_schedule_by_conversion(db):
+    now = datetime.datetime.now(datetime.UTC)
+    db.c.insert_many([{"_id": hours, "at": now - hours * HOUR, "a": hours % 2} for hours in range(20)])
+    db.c.create_index("a")
+    db.command("convertToPartitioned", "c", partitionBy={"field": "at", "every": "1h", "keep": "40h"})
+    counts = [partition["count"] for partition in info(db.c)]
+    assert sum(counts) == 20 and max(counts) == 1 and len(counts) == 44
+    assert_sound(db.c)
+
+
+def test_an_expiry_index_on_the_key_drops_whole_partitions(db, client):
+    c = made(db)
+    old = datetime.datetime(2020, 1, 1)
+    c.insert_many([{"_id": n, "ts": old + datetime.timedelta(days=n)} for n in range(10)])
+    c.insert_many([{"_id": f"no date {n}", "ts": value} for n, value in enumerate([None, 5, "x"])])
+    add(c, ts=old + datetime.timedelta(days=20), _id=MinKey())
+    c.insert_many([{"_id": 100 + n, "ts": old + datetime.timedelta(days=20 + n)} for n in range(10)])
+    add(c, ts=old + datetime.timedelta(days=40), _id=MinKey())
+    c.insert_many([{"_id": 200 + n, "ts": datetime.datetime.now(datetime.UTC) + n * HOUR} for n in range(5)])
+    c.create_index("ts", expireAfterSeconds=3600)
+    client.admin.command("setParameter", 1, ttlMonitorSleepSecs=1)
+    try:
+        until(lambda: c.count_documents({}) == 8)
+    finally:
+        client.admin.command("setParameter", 1, ttlMonitorSleepSecs=60)
+    # The first one has documents that never expire, so those that did went one by one.
+    assert [(partition["_id"], partition["count"]) for partition in info(c)] == [(0, 3), (2, 5)]
+    assert_sound(c)
+
+
+def test_partitions_by_time_outlive_a_restart(tmp_path):
+    server = Server(tmp_path / "data").start()
+    try:
+        with server.client() as client:
+            c = client.db.create_collection("c", partitionBy={"field": "ts", "every": "2s", "keep": "6s"})
+            c.create_index("a")
+            now = datetime.datetime.now(datetime.UTC)
+            c.insert_many([{"ts": now - datetime.timedelta(seconds=n), "a": n} for n in range(6)])
+            before = ends(c)
+        server.kill()
+        time.sleep(5)
+        server.start()
+        with server.client() as client:
+            c = client.db.c
+            until(lambda: ends(c)[-1] > before[-1])
+            c.insert_one({"ts": datetime.datetime.now(datetime.UTC), "a": 1})
+            assert_sound(c)
+            until(lambda: c.count_documents({}) == 0)
+            assert ends(c)[0] > before[-1] - datetime.timedelta(seconds=6)
+            assert_sound(c)
+        assert server.stop() == 0
+    finally:
+        if server.is_running():
+            server.stop()

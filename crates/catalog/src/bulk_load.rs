@@ -24,12 +24,18 @@
 //! Two documents with one `_id`, or with one key of a unique index, are found by step 3. A document that an
 //! index cannot hold is refused by step 2, and the load goes on without it.
 //!
+//! # Partitions
+//! The partitions are known before the first document: one, those of the collection that is replaced, or
+//! those of the schedule. The tree of `_id` has the keys of each partition apart, so a sorter of its own
+//! finds an `_id` that two partitions have.
+//!
 //! # Not here
 //! The connection that a load belongs to, and the requests that it refuses meanwhile: crate `commands`.
 //!
 //! [`SessionTransaction::adopt`]: crate::SessionTransaction::adopt
 #![allow(clippy::disallowed_methods, reason = "the time goes into a log line and decides nothing")]
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -39,12 +45,15 @@ use pando_storage::{BlockingMode, Operation, QueryAccount, Sorter};
 use crate::building::entry_under_construction;
 use crate::capped::CappedLimits;
 use crate::collection::{EntryState, Parts};
-use crate::counters::{CounterKey, CounterKind};
+use crate::counters::{CounterKey, CounterKind, partition_number};
+use crate::documents::duplicate_key;
 use crate::index::Owner;
-use crate::layout::is_partitioned;
+use crate::index_keys::IndexKey;
+use crate::partitions::Partitions;
 use crate::publication::Publication;
 use crate::sorted_entries::{self, CHECK_EVERY, Destination};
 use crate::store::TreeNumber;
+use crate::write_transaction::WriteTransaction;
 use crate::{Catalog, CatalogError, Collection, ID_INDEX, Index, IndexDescription, Namespace, WriteError};
 
 /// See the module's head. Dropping it leaves nothing behind.
@@ -54,9 +63,60 @@ pub struct BulkLoad {
     documents: Sorter,
     document_bytes: i64,
     indexes: Vec<IndexLoad>,
+    partitions: Option<PartitionLoad>,
     state: LoadState,
     name: LoadName,
     began: Instant,
+}
+
+/// The partitions of a load.
+struct PartitionLoad {
+    shared: Arc<Partitions>,
+    /// Documents and bytes by the number of the partition.
+    totals: BTreeMap<u32, (i64, i64)>,
+    /// The keys of the index on `_id` without their partitions; `None` where documents lie by `_id`.
+    ids: Option<(Arc<Index>, Sorter)>,
+}
+
+impl PartitionLoad {
+    fn of(collection: &Collection, account: &QueryAccount) -> Option<PartitionLoad> {
+        let shared = Arc::clone(collection.shared_partitions()?);
+        let ids = collection.id_index().map(|index| (Arc::clone(index), Sorter::new(account)));
+        Some(PartitionLoad { shared, totals: BTreeMap::new(), ids })
+    }
+
+    fn take(
+        &mut self,
+        (key, document): (&[u8], &RawDocument),
+        check: &mut dyn FnMut() -> Result<(), WriteError>,
+    ) -> Result<(), WriteError> {
+        let totals = self.totals.entry(self.shared.list().of_key(key).id).or_default();
+        totals.0 += 1;
+        totals.1 += document.as_bytes().len() as i64;
+        let Some((index, ids)) = &mut self.ids else { return Ok(()) };
+        for key in index.keys_of(document)?.keys {
+            ids.push(&key.fields, &key.type_bits, check)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses an `_id` that is there twice.
+    fn check_ids(&mut self, operation: &Operation) -> Result<(), CatalogError> {
+        let Some((index, ids)) = &mut self.ids else { return Ok(()) };
+        let mut check = || Ok::<_, CatalogError>(operation.check_now()?);
+        ids.finish(&mut check)?;
+        let mut last = Vec::new();
+        while let Some((fields, type_bits)) = ids.next(&mut check)? {
+            if last == fields {
+                let key = IndexKey { fields: last, type_bits: type_bits.to_vec() };
+                return Err(duplicate_key(index, &key).into());
+            }
+            last.clear();
+            last.extend_from_slice(fields);
+        }
+        ids.release();
+        Ok(())
+    }
 }
 
 /// Whether another collection may have the name of a load.
@@ -87,11 +147,13 @@ enum LoadState {
 
 /// A collection whose trees are full, and which nobody can see yet. Dropping it drops the trees.
 pub struct LoadedCollection {
-    pub(crate) unpublished: UnpublishedCollection,
-    pub(crate) documents: i64,
-    pub(crate) document_bytes: i64,
+    unpublished: UnpublishedCollection,
+    documents: i64,
+    document_bytes: i64,
     /// Of each index: entries less documents.
-    pub(crate) surpluses: Vec<(TreeNumber, i64)>,
+    surpluses: Vec<(TreeNumber, i64)>,
+    /// Of each partition with documents: its number, documents and bytes.
+    partitions: Vec<(u32, i64, i64)>,
 }
 
 /// A collection that the catalog tree does not know. Its trees go with it, unless it is published.
@@ -179,16 +241,18 @@ impl Catalog {
         }
         let options = replaced.map_or_else(RawDocumentBuf::new, |replaced| replaced.options().to_owned());
         let load = NewLoad { namespace, options, uuid, descriptions };
-        self.begin_load_of(load, LoadName::Replaced)
+        let mut load = self.begin_load_of(load, LoadName::Replaced)?;
+        if let (Some(partitions), Some(replaced)) =
+            (&mut load.partitions, replaced.and_then(|replaced| replaced.shared_partitions()))
+        {
+            partitions.shared.begin_with(replaced.list().for_another());
+        }
+        Ok(load)
     }
 
     pub(crate) fn begin_load_of(&self, load: NewLoad<'_>, name: LoadName) -> Result<BulkLoad, CatalogError> {
         let NewLoad { namespace, options, uuid, descriptions } = load;
         namespace.check_writable()?;
-        if is_partitioned(&options) {
-            let reason = "a partitioned collection is filled by inserts, and not by a load".to_owned();
-            return Err(CatalogError::CollectionOptions { reason });
-        }
         self.check_case(namespace.database())?;
         let parts = self.new_parts(namespace, options, uuid)?;
         let mark = CounterKey::new(CounterKind::Mark, parts.primary.number);
@@ -205,8 +269,19 @@ impl Catalog {
         let account = self.query_memory().account();
         let entries_of = |index| IndexLoad { index, entries: Sorter::new(&account), surplus: 0 };
         let indexes = parts.indexes.iter().cloned().map(entries_of).collect();
+        let partitions = PartitionLoad::of(unpublished.collection(), &account);
         let (documents, state, began) = (Sorter::new(&account), LoadState::Whole, Instant::now());
-        Ok(BulkLoad { unpublished, account, documents, document_bytes: 0, indexes, state, name, began })
+        Ok(BulkLoad {
+            unpublished,
+            account,
+            documents,
+            document_bytes: 0,
+            indexes,
+            partitions,
+            state,
+            name,
+            began,
+        })
     }
 
     fn check_absent(&self, namespace: &Namespace) -> Result<(), CatalogError> {
@@ -221,6 +296,18 @@ impl BulkLoad {
     /// The collection's name.
     pub fn namespace(&self) -> &Namespace {
         self.unpublished.collection().namespace()
+    }
+
+    /// Makes the partitions of the schedule, if there is one. The load has no documents yet.
+    ///
+    /// # Errors
+    /// The bounds are too long.
+    pub fn make_partitions(&mut self, now_ms: i64) -> Result<(), CatalogError> {
+        let collection = self.unpublished.collection();
+        if let (Some(partitions), Some(schedule)) = (&self.partitions, collection.schedule()) {
+            partitions.shared.begin_with(collection.scheduled_partitions(schedule, now_ms)?);
+        }
+        Ok(())
     }
 
     /// The limits of a capped collection, which its filler keeps.
@@ -251,11 +338,15 @@ impl BulkLoad {
     pub fn insert(&mut self, document: &RawDocument, operation: &Operation) -> Result<(), WriteError> {
         document.get("_id")?.ok_or(WriteError::NoId)?;
         let key = self.unpublished.collection().new_key(document, BlockingMode::MayBlock)?;
+        self.unpublished.collection().check_partitionable(&key, document)?;
         let derived = self.indexes.iter().map(|load| load.index.keys_of(document));
         let derived: Vec<_> = derived.collect::<Result<_, _>>()?;
         self.state = LoadState::Broken;
         let mut check = || Ok::<_, WriteError>(operation.check_now()?);
         self.documents.push(key.as_bytes(), document.as_bytes(), &mut check)?;
+        if let Some(partitions) = &mut self.partitions {
+            partitions.take((key.as_bytes(), document), &mut check)?;
+        }
         self.document_bytes += document.as_bytes().len() as i64;
         if key.is_cut() {
             self.unpublished.collection().raise_primary_truncated();
@@ -295,6 +386,9 @@ impl BulkLoad {
         }
         let engine = &**catalog.engine();
         let documents = self.documents.len();
+        if let Some(partitions) = &mut self.partitions {
+            partitions.check_ids(operation)?;
+        }
         let writing = Destination::Documents(collection.primary_tree(), collection.text_order());
         write_tree(engine, writing, &mut self.documents, operation)?;
         let mut surpluses = Vec::with_capacity(self.indexes.len());
@@ -311,9 +405,11 @@ impl BulkLoad {
             seconds,
             "loaded a collection"
         );
-        let BulkLoad { unpublished, document_bytes, .. } = self;
+        let BulkLoad { unpublished, document_bytes, partitions, .. } = self;
         let documents = i64::try_from(documents).unwrap_or(i64::MAX);
-        Ok(LoadedCollection { unpublished, documents, document_bytes, surpluses })
+        let partitions = partitions.into_iter().flat_map(|partitions| partitions.totals);
+        let partitions = partitions.map(|(id, (documents, bytes))| (id, documents, bytes)).collect();
+        Ok(LoadedCollection { unpublished, documents, document_bytes, surpluses, partitions })
     }
 }
 
@@ -347,6 +443,27 @@ fn write_tree(
 }
 
 impl LoadedCollection {
+    /// Notes what it has in the counters of the transaction that publishes it.
+    pub(crate) fn count_in(&self, transaction: &mut WriteTransaction) {
+        let number = self.collection().number();
+        transaction.count_documents(number, self.documents, self.document_bytes);
+        for (index, surplus) in &self.surpluses {
+            transaction.count_surplus(*index, *surplus);
+        }
+        for (id, documents, bytes) in &self.partitions {
+            transaction.count_in_partition(partition_number(number, *id), *documents, *bytes);
+        }
+    }
+
+    /// The collection alone, once it is counted.
+    pub(crate) fn into_unpublished(self) -> UnpublishedCollection {
+        self.unpublished
+    }
+
+    pub(crate) fn collection(&self) -> &Arc<Collection> {
+        self.unpublished.collection()
+    }
+
     /// The collection's name.
     pub fn namespace(&self) -> &Namespace {
         self.unpublished.collection().namespace()

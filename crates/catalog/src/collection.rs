@@ -25,6 +25,7 @@ use crate::definition::definition_of;
 use crate::index_description::{EntryContents, Truncation, Uniqueness};
 use crate::index_filters::IndexFilters;
 use crate::layout::{Layout, clustered_name, clustered_specification};
+use crate::partition_schedule::PartitionSchedule;
 use crate::partitions::{Partition, Partitions};
 use crate::publication::Publication;
 use crate::record_ids::RecordIds;
@@ -73,6 +74,8 @@ pub struct Collection {
     primary_index: Option<IndexDescription>,
     /// Of a capped collection.
     capped_limits: Option<CappedLimits>,
+    /// Of partitions that follow the time.
+    schedule: Option<PartitionSchedule>,
     pub(crate) store: Arc<Store>,
 }
 
@@ -171,7 +174,9 @@ impl Collection {
         if capped_limits.is_some() && parts.capped.is_none() {
             parts.capped = Some(Arc::default());
         }
-        Collection { full_name, parts, primary_index, capped_limits, store }
+        let schedule = PartitionSchedule::of_options(&parts.options).ok().flatten();
+        let schedule = schedule.filter(|_| parts.partitions.is_some());
+        Collection { full_name, parts, primary_index, capped_limits, schedule, store }
     }
 
     /// The parts, to make the next description from.
@@ -271,6 +276,12 @@ impl Collection {
     /// Its partitions in the order of their bounds; `None` of a collection without.
     pub fn partitions(&self) -> Option<Vec<Partition>> {
         Some(self.parts.partitions.as_ref()?.list().live.clone())
+    }
+
+    /// By which its partitions come and go; `None` where only commands change them.
+    #[inline]
+    pub fn schedule(&self) -> Option<&PartitionSchedule> {
+        self.schedule.as_ref()
     }
 
     /// Whether it has partitions.

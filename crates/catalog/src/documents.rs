@@ -40,6 +40,7 @@ use crate::index_description::{EntryContents, Uniqueness};
 use crate::index_entry::{self, EncodedEntry};
 use crate::index_keys::IndexKey;
 use crate::partitions::{NO_PARTITION, PARTITIONED_KEY_BYTES_MAX, PREFIX_BYTES};
+use crate::stamps::value_at;
 use crate::write_transaction::WriteTransaction;
 use crate::{Collection, Index, PrimaryKey, WriteError};
 
@@ -81,7 +82,7 @@ impl Collection {
         {
             return Err(duplicate_id(id, self.text_order()));
         }
-        self.check_partitionable(&key)?;
+        self.check_partitionable(&key, document)?;
         if key.is_cut() {
             self.log_primary_truncated()?;
         }
@@ -116,7 +117,7 @@ impl Collection {
     ) -> Result<(), WriteError> {
         let moved = self.moved_key(key, new)?;
         if let Some(moved) = &moved {
-            self.check_partitionable(moved)?;
+            self.check_partitionable(moved, new)?;
             if moved.is_cut() {
                 self.log_primary_truncated()?;
             }
@@ -185,11 +186,24 @@ impl Collection {
         }
     }
 
-    /// Refuses a key that is cut where there are partitions: it has lost its order.
-    fn check_partitionable(&self, key: &PrimaryKey) -> Result<(), WriteError> {
-        match self.shared_partitions().is_some() && key.as_bytes().len() > PARTITIONED_KEY_BYTES_MAX {
-            true => Err(WriteError::KeyTooLongForPartitions { bytes_max: PARTITIONED_KEY_BYTES_MAX }),
-            false => Ok(()),
+    /// Refuses a document that no partition can have. Its key is cut, and has lost its order; or it has no
+    /// time, where partitions follow that.
+    pub(crate) fn check_partitionable(
+        &self,
+        key: &PrimaryKey,
+        document: &RawDocument,
+    ) -> Result<(), WriteError> {
+        if self.shared_partitions().is_none() {
+            return Ok(());
+        }
+        if key.as_bytes().len() > PARTITIONED_KEY_BYTES_MAX {
+            return Err(WriteError::KeyTooLongForPartitions { bytes_max: PARTITIONED_KEY_BYTES_MAX });
+        }
+        let Some(schedule) = self.schedule() else { return Ok(()) };
+        let stamp = value_at(document, schedule.path()).and_then(|value| schedule.kind().time_of(value));
+        match stamp {
+            Some(_) => Ok(()),
+            None => Err(WriteError::NoStamp { path: schedule.path().to_owned(), kind: schedule.kind() }),
         }
     }
 

@@ -5,6 +5,7 @@ use pando_document::{DocumentError, RawDocumentBuf};
 use pando_storage::{Interruption, StorageError};
 
 use crate::expansion::ExpansionError;
+use crate::stamps::StampKind;
 
 /// A name that cannot be a namespace.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -277,6 +278,14 @@ pub enum WriteError {
     KeyTooLongForPartitions {
         /// The limit.
         bytes_max: usize,
+    },
+    /// A document of a collection whose partitions follow the time has no time.
+    #[error("a document in a collection with 'partitionBy' has {} in the field '{path}'", kind.name())]
+    NoStamp {
+        /// The field.
+        path: String,
+        /// The type of its value.
+        kind: StampKind,
     },
     /// A hashed index cannot hold the document.
     #[error("Error: hashed indexes do not currently support array values. Found array at path: {path}")]

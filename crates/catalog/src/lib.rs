@@ -31,7 +31,7 @@
 //!
 //! ```arrows
 //! namespace -> error
-//! error -> expansion
+//! error -> expansion, stamps
 //! index_description -> multikey
 //! index_entry -> partitions, primary_key
 //! index_keys -> index_entry
@@ -40,7 +40,7 @@
 //! index -> index_entry, index_keys, index_kind, partitions, store
 //! building -> index, index_entry, index_keys, partitions, store
 //! layout -> definition
-//! collection -> building, definition, index, index_filters, layout, partitions, store
+//! collection -> building, definition, index, index_filters, layout, partition_schedule, partitions, store
 //! document_key -> collection, index_keys, layout, primary_key
 //! id_lookup -> collection, index_entry, partitions, primary_key
 //! counters -> collection, store
@@ -50,11 +50,13 @@
 //! tree_settings -> collection
 //! truncation -> collection, counters, write_transaction
 //! partitions -> primary_key
+//! partition_schedule -> layout, partitions
 //! partitioned_scan -> partitions
 //! scans -> collection, index, index_entry, partitioned_scan, partitions
 //! shared_keys -> collection, index, scans
 //! sorted_entries -> building, documents, index
-//! bulk_load -> building, catalog, collection, counters, index, layout, sorted_entries, store
+//! bulk_load -> building, catalog, collection, counters, index, index_keys, partitions, sorted_entries
+//! bulk_load -> documents, layout, store, write_transaction
 //! documents -> building, collection, counters, index, index_entry, index_keys, partitions, primary_key
 //! documents -> write_transaction
 //! verify -> collection, index
@@ -62,15 +64,16 @@
 //! key_owners -> catalog, collection, layout, partitions
 //! session_records -> collection, primary_key, store, write_transaction
 //! catalog -> catalog_entry, collection, counters, index, index_kind, layout, session_records, store
-//! catalog -> building, partitions, tree_settings, write_transaction
+//! catalog -> building, partition_schedule, partitions, tree_settings, write_transaction
 //! index_build -> building, catalog, collection, counters, documents, index, index_keys, sorted_entries
 //! first_count -> catalog, collection, counters
 //! session_transaction -> bulk_load, catalog, collection, counters, seen_names, store, write_transaction
 //! replacement -> bulk_load, catalog, collection, counters
 //! capped_copy -> bulk_load, catalog, collection
+//! partitioned_copy -> bulk_load, catalog, collection, layout
 //! seen_names -> catalog, collection
 //! leaves: capped, collection_activity, error, expansion, index_description, multikey, namespace, publication
-//! leaves: record_ids, sharing
+//! leaves: record_ids, sharing, stamps
 //! ```
 //!
 //! # Invariants
@@ -118,6 +121,8 @@ mod key_owners;
 mod layout;
 mod multikey;
 mod namespace;
+mod partition_schedule;
+mod partitioned_copy;
 mod partitioned_scan;
 mod partitions;
 mod primary_key;
@@ -131,6 +136,7 @@ mod session_transaction;
 mod shared_keys;
 mod sharing;
 mod sorted_entries;
+mod stamps;
 mod store;
 mod tree_owners;
 mod tree_settings;
@@ -141,6 +147,7 @@ mod write_transaction;
 pub use bulk_load::{BulkLoad, LoadedCollection};
 pub use capped::{CappedLimits, TailVersion, capped_size};
 pub use capped_copy::CappedCopy;
+pub use catalog::partition_keeping::{Drops, KeptPartitions};
 pub use catalog::partitioning::{DroppedPartitions, PartitionChoice};
 pub use catalog::renaming::{Renaming, TakenName};
 pub use catalog::views::{VIEWS_COLLECTION, ViewChange, view_definition};
@@ -163,12 +170,15 @@ pub use key_owners::{KeyOwners, OwnedKey};
 pub use layout::{HEAP_TREE, ID_INDEX, Layout, PRIMARY_KEY_INDEX, is_partitioned};
 pub use multikey::Multikey;
 pub use namespace::{Namespace, check_database};
+pub use partition_schedule::PartitionSchedule;
+pub use partitioned_copy::PartitionedCopy;
 pub use partitions::{PARTITIONS_MAX, Partition, PartitionBound};
 pub use primary_key::{PRIMARY_KEY_BYTES_MAX, PrimaryKey};
 pub use scans::{DocumentScan, IndexEntry, IndexScan};
 pub use seen_names::SeenNames;
 pub use session_transaction::{CommitLeases, SessionTransaction};
 pub use shared_keys::{SharedKeys, Sharer};
+pub use stamps::StampKind;
 pub use tree_owners::TreeOwners;
 pub use truncation::RangeStep;
 pub use verify::{CollectionReport, verify_collection};

@@ -6,8 +6,10 @@
 //! - *Prefix*: the number of a partition, at the beginning of the key of each index entry of its documents.
 //!   So the entries of a partition are one range of each index, as its documents are one range of the
 //!   primary tree.
-//! - *Dropped*: a partition that is gone. An older snapshot sees its entries, so a scan at such a snapshot
-//!   looks under its prefix as well.
+//! - *Shrunk*: a partition that is gone, or has lost a part of its keys to a new one. An older snapshot sees
+//!   entries under its prefix for those keys, so a scan at such a snapshot looks there as well.
+//! - *Cut*: a bound within a partition. The documents all lie on one side of it. Those of the other side are
+//!   the keys of a new partition.
 //!
 //! ```text
 //! key of an entry     u32 BE prefix | key of the entry in a collection without partitions
@@ -25,10 +27,12 @@
 
 use std::sync::Arc;
 
-use crate::primary_key::PRIMARY_KEY_BYTES_MAX;
 use arc_swap::{ArcSwap, Guard};
 use pando_document::RawDocumentBuf;
 use pando_storage::{CommitTimestamp, KeyRange, SnapshotTimestamp};
+
+use crate::primary_key::PRIMARY_KEY_BYTES_MAX;
+use crate::stamps::StampKind;
 
 /// The most partitions of a collection.
 pub const PARTITIONS_MAX: usize = 1_000;
@@ -62,11 +66,18 @@ pub struct PartitionBound {
     pub values: RawDocumentBuf,
 }
 
-/// A partition that was dropped since the store was opened.
+/// A partition that has lost keys since the store was opened, and the last commit by which it did.
 #[derive(Clone, Copy, Debug)]
-struct Dropped {
+struct Shrunk {
     id: u32,
     at: CommitTimestamp,
+}
+
+/// The side of a cut that becomes a new partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NewSide {
+    Below,
+    Above,
 }
 
 /// The partitions of a collection at one moment, in the order of their bounds.
@@ -75,7 +86,7 @@ pub(crate) struct PartitionList {
     pub live: Vec<Partition>,
     /// The number of the next one.
     pub next_id: u32,
-    dropped: Vec<Dropped>,
+    shrunk: Vec<Shrunk>,
 }
 
 /// The list that all descriptions and indexes of a collection share.
@@ -88,6 +99,17 @@ impl Partition {
     /// The bytes before the keys of its index entries.
     pub(crate) fn prefix(&self) -> [u8; PREFIX_BYTES] {
         prefix_of(self.id)
+    }
+
+    /// The time of its bound, where the first value of that is a stamp.
+    pub(crate) fn end_ms(&self, kind: StampKind) -> Option<i64> {
+        let (_, value) = self.bound.as_ref()?.values.iter().next()?.ok()?;
+        kind.time_of(value)
+    }
+
+    /// Whether its bound is a stamp that is not behind this time.
+    pub(crate) fn ends_by(&self, kind: StampKind, time_ms: i64) -> bool {
+        self.end_ms(kind).is_some_and(|end| end <= time_ms)
     }
 
     fn is_below(&self, key: &[u8]) -> bool {
@@ -103,7 +125,7 @@ impl PartitionList {
     /// The one partition of a new collection.
     pub fn first() -> PartitionList {
         let first = Partition { id: 0, bound: None, created_ms: None };
-        PartitionList { live: vec![first], next_id: 1, dropped: Vec::new() }
+        PartitionList { live: vec![first], next_id: 1, shrunk: Vec::new() }
     }
 
     /// The partitions in an entry of the catalog; `Err` says what is wrong with them.
@@ -117,12 +139,18 @@ impl PartitionList {
         if live.iter().any(|partition| partition.id >= next_id) || next_id == u32::MAX {
             return Err("a partition has a number that is not given yet".to_owned());
         }
-        Ok(PartitionList { live, next_id, dropped: Vec::new() })
+        Ok(PartitionList { live, next_id, shrunk: Vec::new() })
     }
 
     /// The place of a primary key's partition.
     pub fn place_of(&self, key: &[u8]) -> usize {
         self.live.partition_point(|partition| partition.is_below(key)).min(self.live.len() - 1)
+    }
+
+    /// The place of the partition with this bound.
+    pub fn bound_place(&self, key: &[u8]) -> Option<usize> {
+        let place = self.place_of(key);
+        self.live[place].bound.as_ref().filter(|bound| bound.key == key).map(|_| place)
     }
 
     /// The partition of a primary key.
@@ -161,26 +189,63 @@ impl PartitionList {
     ) -> Vec<[u8; PREFIX_BYTES]> {
         let Some(keys) = keys else { return self.prefixes_at(snapshot).collect() };
         let met = (0..self.live.len()).filter(|place| self.is_met_at(*place, keys));
-        let dropped = self.dropped.iter().filter(|dropped| !snapshot.sees(dropped.at));
-        met.map(|place| self.live[place].id).chain(dropped.map(|dropped| dropped.id)).map(prefix_of).collect()
+        let mut ids: Vec<u32> = met.map(|place| self.live[place].id).collect();
+        for shrunk in self.shrunk.iter().filter(|shrunk| !snapshot.sees(shrunk.at)) {
+            if !ids.contains(&shrunk.id) {
+                ids.push(shrunk.id);
+            }
+        }
+        ids.into_iter().map(prefix_of).collect()
     }
 
     /// The prefixes under which a snapshot may see entries, the last partition first.
     pub fn prefixes_at(&self, snapshot: SnapshotTimestamp) -> impl Iterator<Item = [u8; PREFIX_BYTES]> {
-        let dropped = self.dropped.iter().filter(move |dropped| !snapshot.sees(dropped.at));
+        let unseen = self.shrunk.iter().filter(move |shrunk| !snapshot.sees(shrunk.at));
+        let gone = unseen.filter(|shrunk| self.live.iter().all(|partition| partition.id != shrunk.id));
         let live = self.live.iter().rev().map(|partition| partition.id);
-        live.chain(dropped.map(|dropped| dropped.id)).map(prefix_of)
+        live.chain(gone.map(|shrunk| shrunk.id)).map(prefix_of)
+    }
+
+    /// The list with a cut at this bound through the partition at a place.
+    pub fn with_cut(
+        &self,
+        place: usize,
+        bound: PartitionBound,
+        side: NewSide,
+        created_ms: i64,
+    ) -> PartitionList {
+        let mut list = self.clone();
+        let (id, created_ms) = (list.next_id, Some(created_ms));
+        match side {
+            NewSide::Below => list.live.insert(place, Partition { id, bound: Some(bound), created_ms }),
+            NewSide::Above => {
+                let end = list.live[place].bound.replace(bound);
+                list.live.insert(place + 1, Partition { id, bound: end, created_ms });
+            }
+        }
+        list.next_id += 1;
+        list
     }
 
     /// The list with a bound for the last partition, and a new one behind it.
     pub fn with_bound(&self, bound: PartitionBound, created_ms: i64) -> PartitionList {
-        let mut list = self.clone();
-        if let Some(last) = list.live.last_mut() {
-            last.bound = Some(bound);
-        }
-        list.live.push(Partition { id: list.next_id, bound: None, created_ms: Some(created_ms) });
-        list.next_id += 1;
-        list
+        self.with_cut(self.live.len() - 1, bound, NewSide::Above, created_ms)
+    }
+
+    /// The same partitions for another collection.
+    pub fn for_another(&self) -> PartitionList {
+        PartitionList { live: self.live.clone(), next_id: self.next_id, shrunk: Vec::new() }
+    }
+
+    /// Notes that partitions have lost keys by a commit.
+    fn note_shrunk(&mut self, ids: &[u32], at: CommitTimestamp) {
+        self.shrunk.retain(|shrunk| !ids.contains(&shrunk.id));
+        self.shrunk.extend(ids.iter().map(|id| Shrunk { id: *id, at }));
+    }
+
+    /// Forgets the shrunk partitions that no snapshot from this one on looks for.
+    pub fn forget_seen_by(&mut self, oldest: SnapshotTimestamp) {
+        self.shrunk.retain(|shrunk| !oldest.sees(shrunk.at));
     }
 
     /// The list without the partition at a place, which is not the only one. The last one that stays loses
@@ -211,10 +276,15 @@ impl Partitions {
         self.list.load().of_key(primary_key).prefix()
     }
 
-    /// Replaces the list. The caller holds the latch of the collection alone. `gone` is the number of a
-    /// partition that the commit has dropped.
-    pub fn replace(&self, mut list: PartitionList, gone: Option<u32>, at: CommitTimestamp) {
-        list.dropped.extend(gone.map(|id| Dropped { id, at }));
+    /// Replaces the list. The caller holds the latch of the collection alone. `shrunk` are the numbers of the
+    /// partitions that have lost keys by the commit.
+    pub fn replace(&self, mut list: PartitionList, shrunk: &[u32], at: CommitTimestamp) {
+        list.note_shrunk(shrunk, at);
+        self.list.store(Arc::new(list));
+    }
+
+    /// Replaces the list of a collection that nobody can see yet.
+    pub fn begin_with(&self, list: PartitionList) {
         self.list.store(Arc::new(list));
     }
 }
@@ -275,13 +345,47 @@ mod tests {
     #[test]
     fn a_snapshot_looks_under_the_partitions_that_it_sees() {
         let shared = Partitions::new(three());
-        shared.replace(three().without(0), Some(0), CommitTimestamp::new(7));
+        shared.replace(three().without(0), &[0], CommitTimestamp::new(7));
         let at = |snapshot| {
             let list = shared.list();
             list.prefixes_at(SnapshotTimestamp::new(snapshot)).map(|prefix| prefix[3]).collect::<Vec<_>>()
         };
         assert_eq!(at(7), [3, 2]);
         assert_eq!(at(6), [3, 2, 1]);
+        let mut list = PartitionList::clone(&shared.list());
+        list.forget_seen_by(SnapshotTimestamp::new(6));
+        assert_eq!(list.prefixes_at(SnapshotTimestamp::new(6)).count(), 3);
+        list.forget_seen_by(SnapshotTimestamp::new(7));
+        assert_eq!(list.prefixes_at(SnapshotTimestamp::new(6)).count(), 2);
+    }
+
+    #[test]
+    fn a_cut_leaves_the_number_to_one_side() {
+        let below = three().with_cut(1, bound(b"k"), NewSide::Below, 9);
+        let ids = |list: &PartitionList| list.live.iter().map(|partition| partition.id).collect::<Vec<_>>();
+        assert_eq!((ids(&below), below.of_key(b"k").id, below.of_key(b"l").id), (vec![0, 3, 1, 2], 3, 1));
+        let above = three().with_cut(1, bound(b"k"), NewSide::Above, 9);
+        assert_eq!((ids(&above), above.of_key(b"k").id, above.of_key(b"p").id), (vec![0, 1, 3, 2], 1, 3));
+        assert!(PartitionList::of_entry(below.live, 4).is_ok());
+        assert!(PartitionList::of_entry(above.live, 4).is_ok());
+    }
+
+    #[test]
+    fn an_older_snapshot_looks_under_a_partition_that_was_cut_whatever_the_keys() {
+        let shared = Partitions::new(three());
+        let cut = three().with_cut(1, bound(b"k"), NewSide::Below, 9);
+        shared.replace(cut, &[1], CommitTimestamp::new(7));
+        let within = |snapshot| {
+            let mut found = shared
+                .list()
+                .prefixes_within(SnapshotTimestamp::new(snapshot), Some(&[KeyRange::point(b"h")]));
+            found.sort_unstable();
+            found
+        };
+        assert_eq!(within(7), [prefix_of(3)]);
+        assert_eq!(within(6), [prefix_of(1), prefix_of(3)]);
+        let all: Vec<_> = shared.list().prefixes_at(SnapshotTimestamp::new(6)).collect();
+        assert_eq!(all, [2, 1, 3, 0].map(prefix_of));
     }
 
     #[test]

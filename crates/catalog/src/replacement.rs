@@ -16,6 +16,7 @@ use std::sync::Arc;
 use pando_storage::{Durability, Operation};
 
 use crate::bulk_load::LoadedCollection;
+use crate::catalog::renaming::forgotten;
 use crate::catalog::{Exclusive, count_change, has_changed, put_entry};
 use crate::counters::CounterChange;
 use crate::{Catalog, CatalogError, Collection};
@@ -70,8 +71,7 @@ impl Catalog {
         old: Option<&Arc<Collection>>,
     ) -> Result<(), CatalogError> {
         let store = self.store();
-        let LoadedCollection { unpublished, documents, document_bytes, surpluses } = loaded;
-        let collection = Arc::clone(unpublished.collection());
+        let collection = Arc::clone(loaded.collection());
         let receipt = self.changing(|| {
             let namespace = collection.namespace();
             if old.is_none() && (self.existing(namespace).is_ok() || self.has_view(namespace)?) {
@@ -79,18 +79,13 @@ impl Catalog {
             }
             self.check_case(collection.namespace().database())?;
             let mut transaction = self.begin_write()?;
-            transaction.count_documents(collection.number(), documents, document_bytes);
-            for (index, surplus) in &surpluses {
-                transaction.count_surplus(*index, *surplus);
-            }
+            loaded.count_in(&mut transaction);
             put_entry(store, transaction.engine(), &collection)?;
             CounterChange::Mark(collection.number()).make(transaction.engine(), store.counters)?;
             if let Some(old) = old {
-                for index in old.indexes() {
-                    CounterChange::ForgetIndex(index.number()).make(transaction.engine(), store.counters)?;
+                for change in forgotten(old) {
+                    change.make(transaction.engine(), store.counters)?;
                 }
-                let forget = CounterChange::ForgetCollection(old.number());
-                forget.make(transaction.engine(), store.counters)?;
             }
             let version = count_change(store, transaction.engine(), std::iter::once(namespace))?;
             let receipt = transaction.commit(Durability::Logged)?;
@@ -102,7 +97,7 @@ impl Catalog {
             self.swap(&[], &[&collection]);
             Ok(receipt)
         })?;
-        unpublished.published();
+        loaded.into_unpublished().published();
         store.engine.wait_durable(receipt, Durability::Synced)?;
         Ok(())
     }

@@ -289,13 +289,8 @@ impl SessionTransaction {
     /// The name is taken, or was taken since the snapshot, which is a conflict.
     pub fn adopt(&mut self, catalog: &Catalog, loaded: LoadedCollection) -> Result<(), CatalogError> {
         self.check_new(catalog, loaded.namespace())?;
-        let LoadedCollection { unpublished, documents, document_bytes, surpluses } = loaded;
-        let number = unpublished.collection().number();
-        self.writer().count_documents(number, documents, document_bytes);
-        for (index, surplus) in surpluses {
-            self.writer().count_surplus(index, surplus);
-        }
-        self.loaded.push(unpublished);
+        loaded.count_in(self.writer());
+        self.loaded.push(loaded.into_unpublished());
         Ok(())
     }
 

@@ -237,6 +237,7 @@ pub fn write_failure(error: WriteError, namespace: &str) -> CommandError {
         WriteError::Geometry { fault, reason } => CommandError::failed(geometry_code(fault), reason),
         WriteError::ArrayInPrimaryKey { .. }
         | WriteError::KeyTooLongForPartitions { .. }
+        | WriteError::NoStamp { .. }
         | WriteError::PartialFilter { .. } => CommandError::failed(ErrorCode::BadValue, error.to_string()),
         WriteError::NoId => {
             CommandError::failed(ErrorCode::InternalError, "a document without _id reached the catalog")

@@ -74,7 +74,9 @@
 //! durability_wait -> operations
 //! intent_wait -> operations, shared_state
 //! tail_wait -> cursor_facts, operations, shared_state
-//! ttl_monitor -> accounts, connection, context, crud, generic_arguments, shared_state, write_gate
+//! ttl_monitor -> accounts, connection, context, crud, generic_arguments, partition_keeper, shared_state
+//! ttl_monitor -> write_gate
+//! partition_keeper -> shared_state, write_gate
 //! unit_of_work -> connection, context, intent_wait, shared_state
 //! cursor_reply -> context, cursor_facts, cursors, operations
 //! context -> access, accounts, connection, cursors, generic_arguments, intent_wait, operations, reader
@@ -160,6 +162,7 @@ mod open_buckets;
 mod open_load;
 mod operation_counters;
 mod operations;
+mod partition_keeper;
 mod persona;
 mod point_lookup;
 mod profiler;

@@ -157,6 +157,12 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("connectionStatus", Access::Anyone, diagnostic::connection_status::run),
     any("convertToCapped", Access::Collection(Action::ConvertToCapped), admin::capped_copy::run_convert)
         .writes(),
+    any(
+        "convertToPartitioned",
+        Access::Collection(Action::ConvertToCapped),
+        admin::convert_to_partitioned::run,
+    )
+    .writes(),
     any("count", Access::Collection(Action::Find), crud::count::run)
         .reads(ReadConcernSupport::NoSnapshot)
         .active(ActivityKind::ReadCommand),

@@ -5,6 +5,8 @@
 //! - *Removal*: the deletion of expired documents by one index, bounded in documents ([`expiry`]). It is an
 //!   operation: `currentOp` lists it, and `killOp` ends it until the next pass.
 //!
+//! The task keeps the partitions that follow the time, too ([`PartitionKeeper`]).
+//!
 //! # Steps
 //! 1. A pass begins with a queue of all such indexes.
 //! 2. Each step of the task takes one index from the queue, and carries one removal out. An index with more
@@ -29,8 +31,9 @@ use parking_lot::Mutex;
 use crate::accounts::store;
 use crate::connection::ConnectionState;
 use crate::context::{Addressed, Attempt, Context, RequestForm};
-use crate::crud::expiry;
+use crate::crud::expiry::{self, Dropping};
 use crate::generic_arguments::{ReadConcern, WriteConcern};
+use crate::partition_keeper::PartitionKeeper;
 use crate::shared_state::SharedState;
 use crate::write_gate::WriterKind;
 use crate::{CommandError, ErrorCode};
@@ -59,6 +62,7 @@ struct Passes {
     queue: VecDeque<ExpiringIndex>,
     /// The end of the last pass.
     ended: Monotonic,
+    keeper: PartitionKeeper,
 }
 
 impl TtlMonitor {
@@ -70,6 +74,7 @@ impl TtlMonitor {
             is_stopping: Arc::clone(&is_stopping),
             queue: VecDeque::new(),
             ended: shared.environment.clock().monotonic(),
+            keeper: PartitionKeeper::new(shared),
         };
         let started = shared.environment.spawner().spawn("pando-ttl", Box::new(move || passes.step()));
         let task = started
@@ -98,6 +103,7 @@ impl Passes {
             return Step::Done;
         }
         let shared = Arc::clone(&self.shared);
+        self.keeper.visit(&shared, &self.is_stopping);
         if !shared.ttl.is_enabled() {
             self.queue.clear();
             return Step::Wait(LOOK_WAIT);
@@ -108,7 +114,7 @@ impl Passes {
             if !rest.is_zero() {
                 return Step::Wait(rest.min(LOOK_WAIT));
             }
-            self.queue = expiring_indexes(&shared);
+            self.queue = expiring_indexes(&shared, &self.keeper);
         }
         if let Some(index) = self.queue.pop_front() {
             self.remove(index);
@@ -170,6 +176,9 @@ impl Passes {
         let mut context = Context::new(shared, &mut connection, attempt, addressed);
         expiry::list(&mut context, &index.namespace, &index.name)?;
         let _pass = shared.write_gate.enter(WriterKind::Alone, context.caller(), &**clock)?;
+        if expiry::drop_partitions(&context, &index.namespace, &index.name, removed)? == Dropping::Later {
+            return Ok(());
+        }
         expiry::remove(&mut context, &index.namespace, &index.name, removed)
     }
 }
@@ -180,12 +189,13 @@ fn is_ended_from_outside(code: ErrorCode) -> bool {
 }
 
 /// All indexes of the store whose documents expire.
-fn expiring_indexes(shared: &SharedState) -> VecDeque<ExpiringIndex> {
+fn expiring_indexes(shared: &SharedState, keeper: &PartitionKeeper) -> VecDeque<ExpiringIndex> {
     let catalog = &shared.catalog;
     let mut found = VecDeque::new();
     for database in catalog.databases() {
         for collection in catalog.collections(&database) {
-            for name in expiry::expiring_indexes(&collection) {
+            let by_schedule = keeper.may_drop(shared, &collection).then(|| expiry::by_schedule(&collection));
+            for name in expiry::expiring_indexes(&collection).into_iter().chain(by_schedule.flatten()) {
                 found.push_back(ExpiringIndex { namespace: collection.namespace().clone(), name });
             }
         }

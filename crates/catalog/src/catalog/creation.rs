@@ -16,6 +16,7 @@ use crate::index_description::{IndexDescription, Uniqueness};
 use crate::index_kind::IndexDefinition;
 use crate::layout::{Layout, is_partitioned};
 use crate::namespace::Namespace;
+use crate::partition_schedule::PartitionSchedule;
 use crate::partitions::{PartitionList, Partitions};
 use crate::record_ids::RecordIds;
 use crate::store::Store;
@@ -32,6 +33,8 @@ impl Catalog {
         let layout = Layout::of_options(&options);
         let layout = layout.map_err(|reason| CatalogError::CollectionOptions { reason })?;
         self.check_shareable(&layout, &options)?;
+        PartitionSchedule::of_options(&options)
+            .map_err(|reason| CatalogError::CollectionOptions { reason })?;
         let text_order = TextOrder::of_stored(&options);
         let text_order = text_order.map_err(|reason| CatalogError::CollectionOptions { reason })?;
         let settings = tree_options(&options, self.store.engine.name())?;

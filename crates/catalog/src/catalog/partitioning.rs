@@ -1,4 +1,4 @@
-//! The changes of partitions: a bound for the last one, and drops.
+//! The changes of partitions that a user asks for: a bound for the last one, and drops.
 //!
 //! # Steps of a change
 //! 1. Take the latch of the collection alone. An index that is being built refuses the change.
@@ -9,16 +9,20 @@
 //!
 //! A transaction of a session that has written to the collection finds another description at its commit, and
 //! conflicts. A drop conflicts with one that has written to the partition.
+//!
+//! # Not here
+//! The changes that time brings: `partition_keeping`.
 
 use std::sync::Arc;
 
 use pando_document::{Document, RawDocument, RawValue, Value};
 use pando_keyorder::{Direction as Order, TypeBits};
 use pando_storage::{
-    BlockingMode, Cursor, Direction, Durability, ErrorKind, KeyRange, Operation, StorageError,
+    Begin, BlockingMode, Cursor, Direction, Durability, ErrorKind, KeyRange, Operation, SnapshotTimestamp,
+    StorageError, Transaction,
 };
 
-use super::Catalog;
+use super::{Catalog, Exclusive};
 use crate::catalog_entry;
 use crate::collection::Collection;
 use crate::counters::{CounterChange, partition_number};
@@ -26,9 +30,10 @@ use crate::error::{CatalogError, PartitionFault};
 use crate::layout::Layout;
 use crate::namespace::Namespace;
 use crate::partitions::{PARTITIONED_KEY_BYTES_MAX, PARTITIONS_MAX, PartitionBound, PartitionList};
+use crate::stamps::{StampKind, value_at};
 use crate::write_transaction::WriteTransaction;
 
-const MODE: BlockingMode = BlockingMode::MayBlock;
+pub(super) const MODE: BlockingMode = BlockingMode::MayBlock;
 
 /// The partitions that are dropped.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +42,13 @@ pub enum PartitionChoice<'c> {
     Id(i64),
     /// All whose bound is not above these values.
     UpTo(&'c RawDocument),
+    /// All whose bound is a stamp that is not behind this time, and whose documents have stamps alone.
+    Expired {
+        /// The type of stamps.
+        kind: StampKind,
+        /// The time in milliseconds since 1970.
+        last_ms: i64,
+    },
 }
 
 /// The outcome of a drop.
@@ -69,8 +81,10 @@ impl Catalog {
             return Err(refused(PartitionFault::TooMany, reason));
         }
         let bound = self.new_bound(collection, &list, values)?;
+        // The last one may have had documents above the bound, which older snapshots see.
+        let shrunk = [list.live[list.live.len() - 1].id];
         let list = list.with_bound(bound, now_ms);
-        self.commit_partitions(collection, list, None, self.begin_write()?)
+        self.commit_partitions(collection, (list, &shrunk), None, self.begin_write()?)
     }
 
     fn new_bound(
@@ -122,9 +136,40 @@ impl Catalog {
         operation: &Operation,
     ) -> Result<DroppedPartitions, CatalogError> {
         let alone = self.exclusive(namespace, operation)?;
+        self.drop_chosen(&alone, choice, operation)
+    }
+
+    /// Drops the partitions of a collection whose documents have expired by a time, as
+    /// [`drop_partitions`](Catalog::drop_partitions). `None` where a statement has the collection for long.
+    ///
+    /// # Errors
+    /// As for [`drop_partitions`](Catalog::drop_partitions).
+    pub fn drop_expired_partitions(
+        &self,
+        namespace: &Namespace,
+        (kind, last_ms): (StampKind, i64),
+        operation: &Operation,
+    ) -> Result<Option<DroppedPartitions>, CatalogError> {
+        let found = self.existing(namespace)?;
+        let Some(shared) = found.shared_partitions() else { return Ok(Some(DroppedPartitions::default())) };
+        if !shared.list().live.iter().any(|partition| partition.ends_by(kind, last_ms)) {
+            return Ok(Some(DroppedPartitions::default()));
+        }
+        let Some(alone) = self.exclusive_briefly(namespace, operation)? else { return Ok(None) };
+        self.drop_chosen(&alone, PartitionChoice::Expired { kind, last_ms }, operation).map(Some)
+    }
+
+    pub(super) fn drop_chosen(
+        &self,
+        alone: &Exclusive,
+        choice: PartitionChoice<'_>,
+        operation: &Operation,
+    ) -> Result<DroppedPartitions, CatalogError> {
         let collection = &alone.collection;
         let list = self.changeable(collection)?;
-        let places = chosen(collection, &list, choice)?;
+        let reader = self.begin(Begin::READ)?;
+        let places = chosen(collection, &list, &*reader, choice)?;
+        reader.rollback();
         if places.len() == list.live.len() {
             let reason = "cannot drop the only partition of a collection; drop the collection, or add a partition first";
             return Err(refused(PartitionFault::Only, reason.to_owned()));
@@ -137,14 +182,14 @@ impl Catalog {
             let Some(place) = list.live.iter().position(|partition| partition.id == id) else { continue };
             let mut transaction = self.begin_write()?;
             dropped.documents += remove_partition(collection, &list, place, &mut transaction, operation)?;
-            self.commit_partitions(collection, list.without(place), Some(id), transaction)?;
+            self.commit_partitions(collection, (list.without(place), &[id]), Some(id), transaction)?;
             dropped.ids.push(id);
         }
         Ok(dropped)
     }
 
     /// The partitions of a collection that the caller holds alone, to change them.
-    fn changeable(&self, collection: &Collection) -> Result<Arc<PartitionList>, CatalogError> {
+    pub(super) fn changeable(&self, collection: &Collection) -> Result<Arc<PartitionList>, CatalogError> {
         let namespace = || collection.full_name().to_owned();
         let shared = collection.shared_partitions();
         let shared = shared.ok_or_else(|| CatalogError::NotPartitioned { namespace: namespace() })?;
@@ -154,11 +199,12 @@ impl Catalog {
         Ok(Arc::clone(&shared.list()))
     }
 
-    /// Commits a list in a transaction, and shows it. The caller holds the collection alone.
-    fn commit_partitions(
+    /// Commits a list in a transaction, and shows it. Some partitions have lost keys to others, and one may
+    /// be gone. The caller holds the collection alone.
+    pub(super) fn commit_partitions(
         &self,
         collection: &Arc<Collection>,
-        list: PartitionList,
+        (mut list, shrunk): (PartitionList, &[u32]),
         gone: Option<u32>,
         mut transaction: WriteTransaction,
     ) -> Result<(), CatalogError> {
@@ -172,8 +218,12 @@ impl Catalog {
             CounterChange::ForgetPartition(number).make(transaction.engine(), self.store.counters)?;
         }
         let receipt = transaction.commit(Durability::Logged)?;
+        // A snapshot that is not live yet sees all commits of before.
+        let live = self.store.engine.live_transactions();
+        let oldest = live.iter().map(|transaction| transaction.snapshot).min();
+        list.forget_seen_by(oldest.unwrap_or(SnapshotTimestamp::new(receipt.timestamp.get())));
         if let Some(shared) = collection.shared_partitions() {
-            shared.replace(list, gone, receipt.timestamp);
+            shared.replace(list, shrunk, receipt.timestamp);
         }
         let shown = Arc::new(Collection::new(collection.parts(), Arc::clone(&self.store)));
         self.swap(&[], &[&shown]);
@@ -186,6 +236,7 @@ impl Catalog {
 fn chosen(
     collection: &Collection,
     list: &PartitionList,
+    reader: &dyn Transaction,
     choice: PartitionChoice<'_>,
 ) -> Result<Vec<usize>, CatalogError> {
     match choice {
@@ -201,7 +252,34 @@ fn chosen(
             let bounds = list.live.iter().map_while(|partition| partition.bound.as_ref());
             Ok((0..bounds.take_while(|bound| is_within(bound)).count()).collect())
         }
+        PartitionChoice::Expired { kind, last_ms } => {
+            let mut places = Vec::new();
+            for (place, partition) in list.live.iter().enumerate() {
+                if partition.ends_by(kind, last_ms)
+                    && begins_with_stamp(collection, list.keys_at(place), reader, kind)?
+                {
+                    places.push(place);
+                }
+            }
+            Ok(places)
+        }
     }
+}
+
+/// Whether the first document in a range of keys has a stamp, or there is none. All others of the range have
+/// one then, if the range ends with a stamp: values of one type lie side by side.
+fn begins_with_stamp(
+    collection: &Collection,
+    keys: KeyRange,
+    reader: &dyn Transaction,
+    kind: StampKind,
+) -> Result<bool, CatalogError> {
+    let mut cursor = Cursor::new(collection.primary_tree(), keys, Direction::Forward);
+    let Some((_, first)) = cursor.next(reader, MODE)? else { return Ok(true) };
+    let first = RawDocument::from_bytes(first).map_err(crate::WriteError::from)?;
+    let values = values_of(collection, first).to_raw();
+    let stamp = values.iter().next().transpose().map_err(crate::WriteError::from)?;
+    Ok(stamp.is_some_and(|(_, value)| kind.time_of(value).is_some()))
 }
 
 /// Removes the documents of a partition and their entries; gives their number.
@@ -273,7 +351,7 @@ impl Collection {
 }
 
 /// The fields of the primary key.
-fn key_fields(collection: &Collection) -> Vec<(&str, Order)> {
+pub(super) fn key_fields(collection: &Collection) -> Vec<(&str, Order)> {
     match collection.layout() {
         Layout::Fields(fields) => fields.iter().map(|field| (field.path.as_str(), field.direction)).collect(),
         Layout::Clustered | Layout::Heap => vec![("_id", Order::Ascending)],
@@ -284,11 +362,7 @@ fn key_fields(collection: &Collection) -> Vec<(&str, Order)> {
 fn values_of(collection: &Collection, document: &RawDocument) -> Document {
     let mut values = Document::new();
     for (path, _) in key_fields(collection) {
-        let value = path.split('.').try_fold(RawValue::Document(document), |value, name| match value {
-            RawValue::Document(inner) => inner.get(name).ok().flatten(),
-            _ => None,
-        });
-        values.push(path, value.unwrap_or(RawValue::Null).to_owned());
+        values.push(path, value_at(document, path).unwrap_or(RawValue::Null).to_owned());
     }
     values
 }

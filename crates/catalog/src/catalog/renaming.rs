@@ -129,7 +129,7 @@ impl Catalog {
 }
 
 /// The end of the counters of a collection.
-pub(super) fn forgotten(collection: &Collection) -> Vec<CounterChange> {
+pub(crate) fn forgotten(collection: &Collection) -> Vec<CounterChange> {
     let indexes = collection.indexes().iter();
     let mut changes: Vec<_> = indexes.map(|index| CounterChange::ForgetIndex(index.number())).collect();
     changes.push(CounterChange::ForgetCollection(collection.number()));

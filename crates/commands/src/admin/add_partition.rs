@@ -7,7 +7,7 @@ use pando_document::DocumentWriter;
 use super::get_partition_info::partitioned;
 use crate::arguments::{Arguments, collection_name};
 use crate::context::Context;
-use crate::{CommandError, Request};
+use crate::{CommandError, ErrorCode, Request};
 
 /// Adds a partition.
 pub(crate) fn run(
@@ -26,7 +26,10 @@ pub(crate) fn run(
         }
     }
     let namespace = context.writable(name)?;
-    partitioned(context, &namespace)?;
+    if partitioned(context, &namespace)?.schedule().is_some() {
+        let sentence = format!("the partitions of {namespace} are made by time: it has 'partitionBy'");
+        return Err(CommandError::failed(ErrorCode::IllegalOperation, sentence));
+    }
     let now_ms = context.shared.now_ms();
     Ok(context.catalog().add_partition(&namespace, values, now_ms, context.operation)?)
 }

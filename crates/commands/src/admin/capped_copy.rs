@@ -116,6 +116,7 @@ fn options_of(source: &RawDocument, size: i64, temporary: Temporary) -> Result<D
                 | "primaryKey"
                 | "clusteredIndex"
                 | "partitioned"
+                | "partitionBy"
                 | "expireAfterSeconds"
         );
         if !is_of_layout {

@@ -11,7 +11,7 @@ use pando_query::time_series::{BUCKETS_PREFIX, Series};
 
 use self::index_change::{IndexChange, Run};
 use self::life_change::LifeChange;
-use super::{capped_options, storage_engine_options, view_definition};
+use super::{capped_options, partition_options, storage_engine_options, view_definition};
 use crate::arguments::{Argument, Arguments, collection_name};
 use crate::context::Context;
 use crate::validation;
@@ -124,6 +124,7 @@ struct Changes<'a> {
     rule: RuleChange<'a>,
     limits: LimitsChange,
     life: LifeChange<'a>,
+    partition_by: Option<&'a RawDocument>,
     /// An option of views.
     of_view: Option<&'a str>,
     /// An option that is not carried out yet.
@@ -151,6 +152,7 @@ impl<'a> Changes<'a> {
                 "cappedSize" => limits.size = capped_options::size(&argument)?,
                 "cappedMax" => limits.max = capped_options::max(&argument)?,
                 "expireAfterSeconds" | "timeseries" => changes.life.take(&argument)?,
+                "partitionBy" => changes.partition_by = argument.document()?,
                 "viewOn" | "pipeline" => changes.of_view = Some(argument.name),
                 _ => argument.refuse_unless_generic()?,
             }
@@ -196,6 +198,9 @@ impl<'a> Changes<'a> {
         }
         self.rule.carry_out(context, namespace)?;
         self.limits.carry_out(context, namespace)?;
+        if let Some(change) = self.partition_by {
+            partition_options::change(context, namespace, change)?;
+        }
         if let Some(expiry) = expiry {
             expiry.set_on(context, namespace)?;
         }
@@ -219,6 +224,7 @@ impl<'a> Changes<'a> {
             ("validationLevel", level.is_some()),
             ("validationAction", action.is_some()),
             ("storageEngine", self.settings.is_some()),
+            ("partitionBy", self.partition_by.is_some()),
             ("changeStreamPreAndPostImages", self.not_yet.is_some()),
         ] {
             if is_given {

@@ -3,7 +3,7 @@
 //! Options of collections that Pando does not carry out are refused rather than ignored: a collection without
 //! its validator is worse than none. Options that MongoDB refuses are refused in its words.
 
-use pando_catalog::{Layout, Namespace};
+use pando_catalog::{Drops, Layout, Namespace};
 use pando_collation::TextOrder;
 use pando_document::{Document, DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_query::shell_text::document_text;
@@ -11,8 +11,8 @@ use pando_query::sort::SortFault;
 use pando_query::time_series::BUCKETS_PREFIX;
 
 use super::{
-    capped_options, clustered_index, index_key_pattern, index_specification, storage_engine_options,
-    time_series_options, view_definition,
+    capped_options, clustered_index, index_key_pattern, index_specification, partition_options,
+    storage_engine_options, time_series_options, view_definition,
 };
 use crate::arguments::{Argument, Arguments, collection_name};
 use crate::collation::parse as parse_collation;
@@ -37,6 +37,7 @@ pub(crate) fn run(
         options.take(&argument?)?;
     }
     let namespace = context.writable(name)?;
+    partition_options::complete(&mut options.kept)?;
     let kept = options.check(&namespace.to_string())?;
     let kept = kept.to_raw();
     if let Some(on) = options.view_on {
@@ -75,6 +76,9 @@ pub(crate) fn run(
     }
     let passed_over = storage_engine_options::note_of_passed_over(&kept, options.engine);
     context.create_collection(&namespace, kept)?;
+    // One that a transaction creates gets its partitions after the commit.
+    let now_ms = context.shared.now_ms();
+    context.catalog().keep_partitions(&namespace, (now_ms, Drops::Held), context.operation)?;
     if options.own_id_index == Some(true) {
         reply.append_str(
             "note",
@@ -84,6 +88,20 @@ pub(crate) fn run(
         reply.append_str("note", &note);
     }
     Ok(())
+}
+
+/// Options in the words of the request, checked and as they are kept.
+pub(super) fn checked_options(
+    context: &Context<'_>,
+    namespace: &Namespace,
+    given: &RawDocument,
+) -> Result<RawDocumentBuf, CommandError> {
+    let mut options = Options { engine: context.catalog().engine().name(), ..Options::default() };
+    for argument in Arguments::inside("create", given) {
+        options.take(&argument?)?;
+    }
+    partition_options::complete(&mut options.kept)?;
+    Ok(options.check(&namespace.to_string())?.to_raw())
 }
 
 /// The options of a collection that is loaded, as they are kept.
@@ -98,6 +116,7 @@ pub(super) fn options_of_load(
             options.take(&argument?)?;
         }
     }
+    partition_options::complete(&mut options.kept)?;
     let kept = options.check(&namespace.to_string())?;
     if kept.get("validator").is_some() {
         return Err(not_supported("validator"));
@@ -116,7 +135,7 @@ pub(super) fn options_of_load(
 }
 
 /// Options that do not go together with `timeseries`.
-const NOT_BESIDE_SERIES: [&str; 12] = [
+const NOT_BESIDE_SERIES: [&str; 13] = [
     "capped",
     "autoIndexId",
     "idIndex",
@@ -129,6 +148,7 @@ const NOT_BESIDE_SERIES: [&str; 12] = [
     "layout",
     "primaryKey",
     "partitioned",
+    "partitionBy",
 ];
 
 /// The options of a new collection.
@@ -213,9 +233,7 @@ impl Options {
             "flags" => {
                 argument.integer()?;
             }
-            "temp" => {
-                return Err(invalid("the 'temp' field is an invalid option"));
-            }
+            "temp" => return Err(invalid("the 'temp' field is an invalid option")),
             "timeseries" => self.series = time_series_options::read(argument)?,
             "encryptedFields" if argument.document()?.is_none() => {}
             "clusteredIndex" => {
@@ -223,7 +241,8 @@ impl Options {
                     self.kept.push(argument.name, Value::Document(index));
                 }
             }
-            "changeStreamPreAndPostImages" | "encryptedFields" | "partitionBy" => {
+            "partitionBy" => self.take_partition_by(argument)?,
+            "changeStreamPreAndPostImages" | "encryptedFields" => {
                 self.not_yet = Some(argument.name.to_owned())
             }
             _ => argument.refuse_unless_generic()?,
@@ -240,6 +259,13 @@ impl Options {
     fn take_partitioned(&mut self, argument: &Argument<'_>) -> Result<(), CommandError> {
         if argument.lenient_boolean()? == Some(true) {
             self.kept.push(argument.name, Value::Boolean(true));
+        }
+        Ok(())
+    }
+
+    fn take_partition_by(&mut self, argument: &Argument<'_>) -> Result<(), CommandError> {
+        if let Some(by) = argument.document()? {
+            self.kept.push(argument.name, Value::Document(Document::from_raw(by)?));
         }
         Ok(())
     }
@@ -367,7 +393,9 @@ impl Options {
         if let Some(seconds) = self.expire_after_seconds {
             kept.push("expireAfterSeconds", Value::Int64(seconds));
         }
-        Layout::of_options(&kept.to_raw()).map_err(|reason| invalid(&reason))?;
+        let raw = kept.to_raw();
+        Layout::of_options(&raw).map_err(|reason| invalid(&reason))?;
+        partition_options::check(&raw)?;
         storage_engine_options::add(&mut kept, &self.short, self.engine)
     }
 

@@ -1,8 +1,9 @@
-//! `getPartitionInfo`: the partitions of a collection, in the order of their bounds.
+//! `getPartitionInfo`: the partitions of a collection, in the order of their bounds, with the documents
+//! of each and their bytes.
 
 use std::sync::Arc;
 
-use pando_catalog::{CatalogError, Collection, Namespace};
+use pando_catalog::{Begin, BlockingMode, CatalogError, Collection, Namespace};
 use pando_document::{Document, DocumentWriter, RawValue, Value};
 
 use crate::arguments::{collection_name, no_more};
@@ -15,10 +16,12 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
+    context.require_may_block()?;
     let name = collection_name(request.command()?.1)?;
     no_more("getPartitionInfo", request.body)?;
     let namespace = context.namespace(name)?;
     let collection = partitioned(context, &namespace)?;
+    let reader = context.catalog().begin(Begin::READ)?;
     let partitions = collection.partitions().unwrap_or_default();
     reply.append("numPartitions", RawValue::Int64(partitions.len() as i64));
     let mut list = reply.array("partitions");
@@ -33,9 +36,14 @@ pub(crate) fn run(
         if let Some(created) = partition.created_ms {
             shown.push("createTime", Value::DateTime(created));
         }
+        let (documents, bytes) =
+            collection.partition_totals(partition.id, &*reader, BlockingMode::MayBlock)?;
+        shown.push("count", Value::Int64(documents));
+        shown.push("size", Value::Int64(bytes));
         list.push_document(&shown.to_raw());
     }
     list.finish();
+    reader.rollback();
     Ok(())
 }
 

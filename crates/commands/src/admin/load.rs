@@ -57,7 +57,9 @@ pub(crate) fn run_begin(
     let descriptions = create_indexes::descriptions_of_load(context, &namespace, &indexes, &order)?;
     context.require_may_block()?;
     let uuid = context.shared.new_uuid();
-    let load = OpenLoad::new(context.catalog().begin_load(&namespace, options, uuid, descriptions)?);
+    let mut load = context.catalog().begin_load(&namespace, options, uuid, descriptions)?;
+    load.make_partitions(context.shared.now_ms())?;
+    let load = OpenLoad::new(load);
     if let Some(open) = context.open_transaction() {
         open.hold_load(load.clone());
     }

@@ -41,6 +41,7 @@ const EVENTS: [(&str, &str, Shape); 31] = [
     ("createIndexes", "createIndex", Shape::Indexes),
     ("drop", "dropCollection", Shape::Collection),
     ("addPartition", "addPartition", Shape::Collection),
+    ("convertToPartitioned", "convertToPartitioned", Shape::Collection),
     ("dropPartition", "dropPartition", Shape::Collection),
     ("dropDatabase", "dropDatabase", Shape::Database),
     ("dropIndexes", "dropIndex", Shape::DroppedIndexes),

@@ -9,15 +9,20 @@
 //! - Where the documents lie by the date and no index has entries of them, they go by range deletes. Beside a
 //!   transaction that changes one of them they go one by one.
 //! - One that another transaction is changing stays until the next pass: the others do not wait for it.
+//! - Partitions whose documents have all expired are dropped first ([`drop_partitions`]).
+//! - Where partitions follow the time, they are dropped by `partition_keeper`. Documents that have expired
+//!   and lie in another partition than they should go one by one ([`by_schedule`]).
 
 use std::ops::Bound;
 use std::sync::Arc;
 
 use pando_catalog::{
-    Bytes, Collection, ID_INDEX, KeyRange, Namespace, PrimaryKey, RangeStep, WriteTransaction,
+    Bytes, CatalogError, Collection, ID_INDEX, KeyRange, Layout, Namespace, PrimaryKey, RangeStep, StampKind,
+    WriteTransaction,
 };
 use pando_collation::TextOrder;
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
+use pando_keyorder::Direction;
 use pando_query::filter::Filter;
 use pando_query::plan::Hint;
 use pando_query::time_series::Series;
@@ -93,6 +98,65 @@ impl SeriesExpiry {
         filter.push(latest, doc! { "$lte": (Value::DateTime(last)) });
         filter
     }
+}
+
+/// The name of the primary key of a collection whose partitions follow the time, if they are dropped.
+pub(crate) fn by_schedule(collection: &Collection) -> Option<String> {
+    let drops = collection.schedule()?.horizon(0).is_some();
+    collection.primary_index_name().filter(|_| drops).map(str::to_owned)
+}
+
+/// The filter of the documents before the horizon of a schedule. Their partitions should be gone.
+fn schedule_filter(collection: &Collection, index: &str, now_ms: i64) -> Option<Document> {
+    let schedule = collection.schedule().filter(|_| collection.primary_index_name() == Some(index))?;
+    let horizon = schedule.kind().first_at(schedule.horizon(now_ms)?);
+    let mut filter = Document::new();
+    filter.push(schedule.path(), doc! { "$lt": (horizon) });
+    Some(filter)
+}
+
+/// Whether documents are to be removed one by one after [`drop_partitions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dropping {
+    /// They are.
+    Done,
+    /// Partitions are dropped in the next pass, and their documents with them.
+    Later,
+}
+
+/// Drops the partitions whose documents have all expired by an index: it is of the field by which the
+/// partitions lie. `removed` gets the number of documents.
+pub(crate) fn drop_partitions(
+    context: &Context<'_>,
+    namespace: &Namespace,
+    index: &str,
+    removed: &mut u64,
+) -> Result<Dropping, CommandError> {
+    let catalog = context.catalog();
+    let found = catalog.collection(namespace.database(), namespace.collection());
+    let last = found.as_deref().and_then(|found| expired_partitions(found, index, context.shared.now_ms()));
+    let Some(last) = last else { return Ok(Dropping::Done) };
+    match catalog.drop_expired_partitions(namespace, (StampKind::Date, last), context.operation) {
+        Ok(Some(dropped)) => {
+            *removed += dropped.documents;
+            Ok(Dropping::Done)
+        }
+        // A statement, a transaction or an index build has the collection.
+        Ok(None) => Ok(Dropping::Later),
+        Err(CatalogError::IndexBuildRunning { .. }) => Ok(Dropping::Later),
+        Err(CatalogError::Storage(error)) if error.is_conflict() => Ok(Dropping::Later),
+        Err(CatalogError::CollectionNotFound { .. }) => Ok(Dropping::Done),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The last date that has expired by an index of all documents, where the primary key begins with its field.
+fn expired_partitions(collection: &Collection, index: &str, now_ms: i64) -> Option<i64> {
+    let Layout::Fields(fields) = collection.layout() else { return None };
+    let specification = collection.index(index).filter(|_| collection.has_partitions())?.specification();
+    let expiry = Expiry::of(specification)?;
+    let is_of_key = fields[0].path == expiry.path && fields[0].direction == Direction::Ascending;
+    (is_of_key && expiry.partial.is_none()).then(|| expiry.last(now_ms))
 }
 
 /// The names of the indexes by which documents of a collection expire. The documents themselves are one, by
@@ -207,6 +271,9 @@ fn remove_by_ranges(
 fn filter_by(collection: &Collection, index: &str, now_ms: i64) -> Option<RawDocumentBuf> {
     if let Some(expiry) = SeriesExpiry::of(collection).filter(|_| index == ID_INDEX) {
         return Some(expiry.filter(now_ms).to_raw());
+    }
+    if let Some(filter) = schedule_filter(collection, index, now_ms) {
+        return Some(filter.to_raw());
     }
     let described = collection.describe_indexes();
     let found = described.iter().find(|described| described.name == index)?;

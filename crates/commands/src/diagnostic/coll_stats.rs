@@ -1,7 +1,7 @@
 //! `collStats`: the size of a collection. Documents and their bytes come from the counters and are exact;
 //! bytes on the device come from the engine's directories.
 
-use pando_catalog::{CappedLimits, Collection, CollectionCounts, StorageSize};
+use pando_catalog::{Begin, BlockingMode, CappedLimits, Collection, CollectionCounts, StorageSize};
 use pando_document::{DocumentWriter, RawValue};
 
 use super::statistics_document::write_statistics;
@@ -39,6 +39,7 @@ pub(crate) fn run(
                 reply.append_str("layout", collection.layout().name());
             }
             write_trees(context, &collection, reply)?;
+            write_partitions(context, &collection, scale, reply)?;
         }
         None => write_nothing(scale, reply),
     }
@@ -82,6 +83,30 @@ fn write_trees(
         write_statistics(name, figures, &mut details);
     }
     details.finish();
+    Ok(())
+}
+
+/// The documents of each partition and their bytes, of a collection that has partitions.
+fn write_partitions(
+    context: &Context<'_>,
+    collection: &Collection,
+    scale: u64,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    let Some(partitions) = collection.partitions() else { return Ok(()) };
+    reply.append("partitioned", RawValue::Boolean(true));
+    let reader = context.catalog().begin(Begin::READ)?;
+    let mut list = reply.array("partitions");
+    for partition in partitions {
+        let totals = collection.partition_totals(partition.id, &*reader, BlockingMode::MayBlock)?;
+        let mut shown = list.document();
+        shown.append("_id", RawValue::Int64(partition.id.into()));
+        shown.append("count", scaled(totals.0.unsigned_abs(), 1));
+        shown.append("size", scaled(totals.1.unsigned_abs(), scale));
+        shown.finish();
+    }
+    list.finish();
+    reader.rollback();
     Ok(())
 }
 
