@@ -47,12 +47,15 @@ fn keep(catalog: &Catalog, now_ms: i64) -> KeptPartitions {
     catalog.keep_partitions(&namespace(), (now_ms, Drops::Due), &Operation::default()).unwrap()
 }
 
+fn first(values: &RawDocument) -> RawValue<'_> {
+    values.iter().next().unwrap().unwrap().1
+}
+
 /// The ends of all partitions but the last, in days since the start.
 fn ends(catalog: &Catalog) -> Vec<i64> {
     let collection = catalog.collection("test", "things").unwrap();
     let bounds = collection.partitions().unwrap().into_iter().filter_map(|partition| partition.bound);
-    let date = |values: &RawDocument| values.iter().next().unwrap().unwrap().1;
-    bounds.map(|bound| (StampKind::Date.time_of(date(&bound.values)).unwrap() - START) / DAY).collect()
+    bounds.map(|bound| (StampKind::Date.time_of(first(&bound.values)).unwrap() - START) / DAY).collect()
 }
 
 fn put(catalog: &Catalog, id: i32, time: i64) {

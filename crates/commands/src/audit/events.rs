@@ -36,7 +36,7 @@ const USER_FIELDS: &[&str] = &["customData", "roles", "authenticationRestriction
 const ROLE_FIELDS: &[&str] = &["roles", "privileges", "authenticationRestrictions"];
 
 /// Commands, their events, and the parameters.
-const EVENTS: [(&str, &str, Shape); 31] = [
+const EVENTS: [(&str, &str, Shape); 32] = [
     ("create", "createCollection", Shape::Collection),
     ("createIndexes", "createIndex", Shape::Indexes),
     ("drop", "dropCollection", Shape::Collection),
