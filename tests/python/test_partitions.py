@@ -426,7 +426,9 @@ def test_groups_and_intersections_step_over_the_entries_of_all_partitions(db):
         key = lambda row: repr(row["_id"])
         assert sorted(c.aggregate(stages), key=key) == sorted(plain.aggregate(stages), key=key), stages
         plan = str(db.command("explain", {"aggregate": "c", "pipeline": stages, "cursor": {}}))
-        assert ("DISTINCT_SCAN" in plan) == ("_id" not in str(stages[0])), (stages, plan)
+        # Where `_id` takes part, no index has the order of the groups.
+        is_served = "$group" in stages[0] or "_id" not in str(stages[0])
+        assert ("DISTINCT_SCAN" in plan) == is_served, (stages, plan)
     assert sorted(c.distinct("a")) == list(range(7))
     for s, t in [(1, 7), (3, 21), (5, 5), (39, 23)]:
         query = {"s": s, "t": t}
