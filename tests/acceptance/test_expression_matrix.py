@@ -60,7 +60,7 @@ FORMS = {
     "$dateAdd": [{"$dateAdd": {"startDate": "$a", "unit": "month", "amount": 1}}, {"$dateAdd": {"startDate": WHEN, "unit": "$a", "amount": 1}},
                  {"$dateAdd": {"startDate": WHEN, "unit": "year", "amount": "$a"}}],
     "$dateSubtract": [{"$dateSubtract": {"startDate": "$a", "unit": "day", "amount": 1}}, {"$dateSubtract": {"startDate": WHEN, "unit": "$a", "amount": 1}},
-                      {"$dateSubtract": {"startDate": "$a", "unit": "second", "amount": "$a"}}],
+                      {"$dateSubtract": {"startDate": WHEN, "unit": "quarter", "amount": "$a"}}, {"$dateSubtract": {"startDate": "$a", "unit": "second", "amount": "$a"}}],
     "zones": [{"$dateAdd": {"startDate": WHEN, "unit": "day", "amount": 1, "timezone": "$a"}}, {"$dateDiff": {"startDate": WHEN, "endDate": WHEN, "unit": "day", "timezone": "$a"}},
               {"$dateTrunc": {"date": WHEN, "unit": "week", "timezone": "$a"}}, {"$dateToParts": {"date": WHEN, "timezone": "$a"}},
               {"$hour": {"date": WHEN, "timezone": "$a"}}, {"$dateFromString": {"dateString": "2020-01-02", "timezone": "$a"}}],

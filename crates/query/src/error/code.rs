@@ -134,6 +134,7 @@ error_codes! {
     CursorInUse = 143, "CursorInUse";
     ExceededMemoryLimit = 146, "ExceededMemoryLimit";
     StaleEpoch = 150, "StaleEpoch";
+    DurationOverflow = 159, "DurationOverflow";
     IncompatibleCollationVersion = 161, "IncompatibleCollationVersion";
     CollectionIsEmpty = 162, "CollectionIsEmpty";
     ViewDepthLimitExceeded = 165, "ViewDepthLimitExceeded";

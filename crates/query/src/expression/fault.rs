@@ -457,6 +457,8 @@ faults! {
         DateArithmeticAmountNotInteger = 5_166_405,
         /// `$dateAdd` and its kin: the result is out of range.
         DateArithmeticOverflow = 5_166_406,
+        /// `$dateSubtract`: the least amount, which has no opposite.
+        DateArithmeticAmountWithoutOpposite = 6_045_000,
         /// `$dateAdd` and its kin: an amount beyond all dates.
         DateArithmeticAmountTooLarge = 5_976_500,
         /// `$dateDiff`: the argument is no object.

@@ -72,11 +72,34 @@ fn run<'a>(
             .error(format!("{name} expects integer amount of time units")));
     };
     let zone = zone_or_utc(call, 3, &zone)?;
-    let Some(later) = direct(amount).and_then(|amount| shifted(moment, unit, amount, &zone)) else {
+    let Some(amount) = direct(amount) else {
+        return Err(ExpressionFault::DateArithmeticAmountWithoutOpposite
+            .error(format!("invalid {name} 'amount' parameter value: {amount}")));
+    };
+    if !is_within_dates(unit, amount) {
         return Err(ExpressionFault::DateArithmeticAmountTooLarge
             .error(format!("invalid dateAdd 'amount' parameter value: {amount} {unit_name}")));
+    }
+    match shifted(moment, unit, amount, &zone) {
+        Some(later) => Ok(Evaluated::Raw(RawValue::DateTime(later))),
+        None if unit == Unit::Millisecond => Err(QueryError::new(
+            ErrorCode::DurationOverflow,
+            format!("Overflow while adding {amount}ms to {moment}"),
+        )),
+        None => Err(ExpressionFault::DateArithmeticOverflow.error("dateAdd overflowed")),
+    }
+}
+
+/// Whether there are two dates so far apart, as MongoDB reckons it: in whole years or days.
+fn is_within_dates(unit: Unit, amount: i64) -> bool {
+    const YEARS: i128 = 584_942_418;
+    const DAYS: i128 = 213_503_982_335;
+    let (length, most) = match unit.span() {
+        Span::Months(months) => (months, YEARS * 12),
+        Span::Days(days) => (days, DAYS),
+        Span::Millis(millis) => (millis, DAYS * i128::from(MILLIS_PER_DAY)),
     };
-    Ok(Evaluated::Raw(RawValue::DateTime(later)))
+    (i128::from(amount) * i128::from(length)).abs() < most
 }
 
 /// To a part of a second before 1970 MongoDB adds a second too few, unless it adds milliseconds. Answers are
