@@ -11,7 +11,8 @@
 use std::sync::Arc;
 
 use pando_catalog::{
-    Collection, Direction, EntryContents, ErrorKind, Index, IndexScan, KeyRange, StorageError, Truncation,
+    Collection, Direction, EntryContents, ErrorKind, Index, IndexEntry, IndexScan, KeyRange, StorageError,
+    Truncation,
 };
 use pando_document::RawDocument;
 
@@ -74,6 +75,29 @@ enum EntryCoverage {
     Made(EntryDocument),
     /// There is no need of them.
     Unneeded,
+}
+
+impl EntryCoverage {
+    /// Writes the document of an entry; false where it is to be fetched.
+    fn write(&self, entry: &IndexEntry<'_>, out: &mut Vec<u8>) -> Result<bool, QueryError> {
+        match self {
+            EntryCoverage::Made(maker) if entry.truncated == Truncation::Whole => {
+                if maker.write(entry.fields, entry.type_bits, out)? {
+                    return Ok(true);
+                }
+            }
+            EntryCoverage::Unneeded => {
+                out.clear();
+                out.extend_from_slice(RawDocument::empty().as_bytes());
+                return Ok(true);
+            }
+            EntryCoverage::Copied | EntryCoverage::Made(_) | EntryCoverage::Fetched => {}
+        }
+        let Some(document) = entry.document else { return Ok(false) };
+        out.clear();
+        out.extend_from_slice(document);
+        Ok(true)
+    }
 }
 
 impl Entries {
@@ -180,24 +204,13 @@ impl Entries {
             fields.extend_from_slice(entry.fields);
         }
         self.field_bytes = entry.fields.len();
-        let made = match &self.coverage {
-            EntryCoverage::Made(maker) if is_whole => {
-                maker.write(entry.fields, entry.type_bits, &mut found.document)?
-            }
-            EntryCoverage::Unneeded => {
-                found.document.clear();
-                found.document.extend_from_slice(RawDocument::empty().as_bytes());
-                true
-            }
-            EntryCoverage::Copied | EntryCoverage::Made(_) | EntryCoverage::Fetched => false,
-        };
-        let is_complete = made || entry.document.is_some();
-        if let Some(document) = entry.document.filter(|_| !made) {
-            found.document.clear();
-            found.document.extend_from_slice(document);
-        }
+        let is_complete = self.coverage.write(&entry, &mut found.document)?;
         match verdict {
-            Some(Verdict::Given(fields)) => scan.skip_fields(fields),
+            Some(Verdict::Given(fields)) => {
+                scan.skip_fields(fields);
+                // Of the next value as few entries out of bounds are read as can be.
+                self.out_of_bounds = OUT_OF_BOUNDS_MAX - 1;
+            }
             Some(Verdict::Last) => self.end(),
             Some(Verdict::Had(_)) | None => {}
         }

@@ -72,12 +72,7 @@ pub(super) fn through_index(
 ) -> Candidate {
     // A sparse index is small by itself.
     let narrows = bounds.narrows() || index.sparse == Sparseness::Sparse;
-    let residual: Vec<&Node> = nodes
-        .iter()
-        .enumerate()
-        .filter(|(at, node)| !bounds.settled.contains(at) && !node.is_trivial())
-        .map(|(_, node)| node)
-        .collect();
+    let residual = left_by(&bounds, nodes);
     if residual.is_empty()
         && let Some(access) = ends::scans_of(find, index, &bounds)
     {
@@ -138,6 +133,12 @@ pub(super) fn through_index(
         _ => order,
     };
     Candidate { plan, work, document_access, order, narrows, firsts: cost::DISTINCT }
+}
+
+/// The nodes that bounds do not settle.
+fn left_by<'n>(bounds: &IndexBounds, nodes: &'n [Node]) -> Vec<&'n Node> {
+    let left = nodes.iter().enumerate().filter(|(at, _)| !bounds.settled.contains(at));
+    left.map(|(_, node)| node).filter(|node| !node.is_trivial()).collect()
 }
 
 /// The use of entries with null for the consumer, where nobody asks them anything else.

@@ -419,7 +419,7 @@ impl Definition for Group {
         for field in fields {
             ends.push(field.call.group_end(sort)?);
         }
-        // Of keys that are equal and not the same, such as 1 and 1.0, the first in the order of a sort is given.
+        // Of equal keys that are not the same, such as 1 and 1.0, the first in the order of a sort is given.
         if ends.is_empty() && (key.is_none() || sort.is_some()) {
             return None;
         }
