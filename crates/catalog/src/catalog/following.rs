@@ -7,7 +7,7 @@ use std::time::Duration;
 use pando_storage::{ErrorKind, Operation, OperationWait, TreeId};
 use parking_lot::ArcRwLockWriteGuard;
 
-use super::{Catalog, Exclusive, LATCH_WAIT};
+use super::{Catalog, Exclusive, LATCH_WAIT, Names};
 use crate::collection::Collection;
 use crate::error::{BuildEnd, CatalogError};
 use crate::namespace::Namespace;
@@ -67,7 +67,12 @@ impl Catalog {
             sharing.register()?;
             return Ok(Duration::ZERO);
         }
-        self.take_over(has_lapsed, &mut following)?;
+        let before = has_lapsed.then(|| self.names());
+        self.take_over()?;
+        if let Some(before) = before {
+            self.note_stale(&before, &mut following);
+        }
+        forget_ended(&mut following);
         let stands = self.stand_behind(sharing, &board, &mut following);
         // A server that was not trusted has to do all that others have not waited for.
         if following.stale.is_empty() && (stands || !has_lapsed) {
@@ -78,28 +83,17 @@ impl Catalog {
         Ok(if is_quiet { LOOK_EVERY } else { LOOK_AT_BARRIERS_EVERY })
     }
 
-    /// Takes the changes of others over. After a lapse, statements that hold a description of before have to
-    /// end before the server is trusted again: nobody has waited for them.
-    fn take_over(&self, has_lapsed: bool, following: &mut Following) -> Result<(), CatalogError> {
-        let before = self.names();
-        self.take_over_now()?;
-        if has_lapsed {
-            let now = self.names();
-            let is_same = |old: &Arc<Collection>| {
-                let namespace = old.namespace();
-                let now = now.get(namespace.database()).and_then(|names| names.get(namespace.collection()));
-                now.is_some_and(|now| Arc::ptr_eq(now, old))
-            };
-            let changed = before.values().flat_map(|names| names.values()).filter(|old| !is_same(old));
-            following.stale.extend(changed.map(|old| Arc::clone(old.latch())));
-        }
-        let Following { standing, stale, .. } = following;
-        stale.retain(|latch| {
-            let is_held =
-                standing.values().flatten().any(|held| Arc::ptr_eq(ArcRwLockWriteGuard::rwlock(held), latch));
-            !is_held && latch.try_write_arc_for(LATCH_WAIT).is_none()
-        });
-        Ok(())
+    /// Notes the collections whose descriptions have changed since a lapse. Statements that hold one of before
+    /// have to end before the server is trusted again: nobody has waited for them.
+    fn note_stale(&self, before: &Names, following: &mut Following) {
+        let now = self.names();
+        let is_same = |old: &Arc<Collection>| {
+            let namespace = old.namespace();
+            let now = now.get(namespace.database()).and_then(|names| names.get(namespace.collection()));
+            now.is_some_and(|now| Arc::ptr_eq(now, old))
+        };
+        let changed = before.values().flat_map(|names| names.values()).filter(|old| !is_same(old));
+        following.stale.extend(changed.map(|old| Arc::clone(old.latch())));
     }
 
     /// Stands behind the barriers of others, as far as its own statements have ended, and lets statements
@@ -140,7 +134,7 @@ impl Catalog {
         operation: &Operation,
     ) -> Result<Option<Barrier>, CatalogError> {
         let Some(sharing) = &self.store.sharing else { return Ok(None) };
-        self.take_over_now()?;
+        self.take_over()?;
         self.existing(namespace)?;
         let barrier = self.raise_barrier(sharing, namespace, operation)?;
         operation.wait_for(OperationWait::Collection, || {
@@ -149,11 +143,11 @@ impl Catalog {
                 answer => Some(answer),
             }
         })??;
-        self.take_over_now()?;
+        self.take_over()?;
         Ok(Some(barrier))
     }
 
-    fn take_over_now(&self) -> Result<(), CatalogError> {
+    fn take_over(&self) -> Result<(), CatalogError> {
         let _changing = self.store.changing.lock();
         self.refresh()
     }
@@ -252,4 +246,14 @@ impl Catalog {
         }
         Ok(gone.len())
     }
+}
+
+/// Forgets the stale descriptions that no statement holds any more.
+fn forget_ended(following: &mut Following) {
+    let Following { standing, stale, .. } = following;
+    stale.retain(|latch| {
+        let is_held =
+            standing.values().flatten().any(|held| Arc::ptr_eq(ArcRwLockWriteGuard::rwlock(held), latch));
+        !is_held && latch.try_write_arc_for(LATCH_WAIT).is_none()
+    });
 }

@@ -1,8 +1,9 @@
 //! Failed logins by address, and the delay that they bring to further logins from there.
 //!
 //! The first few failures of an address cost nothing: people mistype. Each further one doubles the delay, up
-//! to a bound. The delay holds for every answer of a login from that address, right or wrong, so that many
-//! connections at once guess no faster than one. Failures are forgotten with time.
+//! to a bound. The delay holds for every answer of a login from that address, right or wrong, whatever its
+//! connection. Connections wait side by side: an address guesses as often in that time as it has connections.
+//! Failures are forgotten with time.
 //!
 //! A delayed reply waits with a timer and holds no thread. The table is bounded: the address with the oldest
 //! failure gives way to a new one.

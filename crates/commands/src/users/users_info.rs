@@ -5,7 +5,7 @@
 //! such a request names its users.
 
 use pando_access::UserName;
-use pando_document::{Document, DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Value};
+use pando_document::{Document, DocumentWriter, Limits, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_query::filter::Filter;
 
 use super::account_names::{part, roles_value};
@@ -15,9 +15,6 @@ use crate::accounts::{UserRecord, resolve_roles, stored_roles};
 use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::{CommandError, ErrorCode, Request};
-
-/// The most bytes of a reply.
-const REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The users that a request asks for.
 enum Asked {
@@ -215,9 +212,9 @@ fn with_details(
         let user = user.to_raw();
         // A request may name one user very often.
         bytes += user.as_bytes().len();
-        if bytes > REPLY_BYTES_MAX {
-            let sentence =
-                format!("the users with their details take more than {REPLY_BYTES_MAX} bytes; ask for fewer");
+        let most = Limits::STORED.bytes_max;
+        if bytes > most {
+            let sentence = format!("the users with their details take more than {most} bytes; ask for fewer");
             return Err(CommandError::failed(ErrorCode::BsonObjectTooLarge, sentence));
         }
         found.push(user);

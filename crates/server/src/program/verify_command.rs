@@ -106,10 +106,7 @@ fn verify_server(matches: &ArgMatches, uri: &str) -> Result<ExitCode, Box<dyn Er
         });
         print_line!("{result}");
     } else {
-        print_line!(
-            "{trees} trees, {entries} entries, {} read; a checkpoint was made for it",
-            bytes_text(bytes)
-        );
+        print_line!("{trees} trees, {entries} entries, {} read", bytes_text(bytes));
         print_problems(&problems);
     }
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
