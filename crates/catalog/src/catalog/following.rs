@@ -83,8 +83,8 @@ impl Catalog {
         Ok(if is_quiet { LOOK_EVERY } else { LOOK_AT_BARRIERS_EVERY })
     }
 
-    /// Notes the collections whose descriptions have changed since a lapse. Statements that hold one of before
-    /// have to end before the server is trusted again: nobody has waited for them.
+    /// Notes the collections whose descriptions have changed since a lapse. Statements that hold one of
+    /// before have to end before the server is trusted again: nobody has waited for them.
     fn note_stale(&self, before: &Names, following: &mut Following) {
         let now = self.names();
         let is_same = |old: &Arc<Collection>| {
