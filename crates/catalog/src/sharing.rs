@@ -197,7 +197,7 @@ impl Sharing {
         }
         let message = "this server has not reached the cluster of its store for a while, in which other servers may have \
                        changed collections: it goes on as soon as it reaches the cluster";
-        Err(StorageError::new(ErrorKind::Io, message))
+        Err(StorageError::new(ErrorKind::Unavailable, message))
     }
 
     /// The same for the commit of a transaction that has begun in an epoch.

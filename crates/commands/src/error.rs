@@ -133,6 +133,8 @@ impl From<StorageError> for CommandError {
             ErrorKind::TooLarge => ErrorCode::TransactionTooLarge,
             ErrorKind::Corrupt => ErrorCode::DataCorruptionDetected,
             ErrorKind::Io => ErrorCode::OutOfDiskSpace,
+            // A code after which drivers try once more, at another server if they know one.
+            ErrorKind::Unavailable => ErrorCode::HostUnreachable,
             ErrorKind::Closed => ErrorCode::ShutdownInProgress,
         };
         CommandError::failed(code, error.to_string())

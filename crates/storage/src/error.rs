@@ -30,6 +30,9 @@ pub enum ErrorKind {
     /// The device refused this request (full, or an error): free space or mend it. No acknowledged commit is
     /// lost.
     Io,
+    /// The cluster of a store that several servers have open could not be reached for so long that they may
+    /// have gone on without this one: ask another server, or this one again later. Nothing was committed.
+    Unavailable,
     /// The engine is closed, or has stopped itself after a failed sync: open it again.
     Closed,
 }
@@ -54,6 +57,8 @@ impl ErrorKind {
             ErrorKind::Corrupt => false,
             // A person has to make room or change the disk.
             ErrorKind::Io => false,
+            // The cluster comes back with time.
+            ErrorKind::Unavailable => true,
             // The process has to open the store again.
             ErrorKind::Closed => false,
         }
@@ -74,7 +79,9 @@ impl ErrorKind {
             // One damaged block says nothing of the others.
             | ErrorKind::Corrupt
             // A refused write leaves the store as it was.
-            | ErrorKind::Io => false,
+            | ErrorKind::Io
+            // It goes on as soon as it reaches the cluster.
+            | ErrorKind::Unavailable => false,
         }
     }
 }

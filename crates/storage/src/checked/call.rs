@@ -36,7 +36,7 @@ impl Call {
     pub(super) fn allows(self, kind: ErrorKind) -> bool {
         match kind {
             // A device can fail at any call, and any call can find the engine closed.
-            ErrorKind::Corrupt | ErrorKind::Io | ErrorKind::Closed => true,
+            ErrorKind::Corrupt | ErrorKind::Io | ErrorKind::Unavailable | ErrorKind::Closed => true,
             ErrorKind::WouldBlock => matches!(self, Call::CachedRead | Call::CachedUpdate),
             ErrorKind::Conflict => {
                 matches!(self, Call::Update | Call::CachedUpdate | Call::Commit)
