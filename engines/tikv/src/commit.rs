@@ -7,7 +7,7 @@
 //! 3. The first change is one by which the commit can be recognised, if there is such: its key is the primary
 //!    key of TiKV's transaction, whose fate is that of all others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pando_storage::{Change, Merge, Merges, StorageError, TreeId, WriteSet};
 
@@ -33,6 +33,8 @@ pub(crate) enum MergeUse {
 pub(crate) struct MergePlan {
     pub(crate) usage: MergeUse,
     pub(crate) first_merges: Vec<TreeId>,
+    /// All trees that it merges into.
+    pub(crate) merged: BTreeSet<TreeId>,
 }
 
 /// The trees that a commit changes.
@@ -40,11 +42,12 @@ pub(crate) type TouchedTrees = BTreeMap<TreeId, Tree>;
 
 /// Looks through the writes for merges.
 pub(crate) fn plan_merges(writes: &WriteSet, trees: &TouchedTrees) -> MergePlan {
-    let mut plan = MergePlan { usage: MergeUse::None, first_merges: Vec::new() };
+    let mut plan = MergePlan { usage: MergeUse::None, first_merges: Vec::new(), merged: BTreeSet::new() };
     for write in writes.iter() {
         let is_merging = trees.get(&write.tree).is_some_and(|tree| tree.merging == Merging::Yes);
         let usage = match write.change {
             Change::Merge(merges) => {
+                plan.merged.insert(write.tree);
                 if !is_merging && !plan.first_merges.contains(&write.tree) {
                     plan.first_merges.push(write.tree);
                 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use pando_environment::{Environment, Task};
+use pando_environment::{Environment, Step, Task};
 use pando_storage::{
     Begin, CachedReads, Capabilities, CommitReceipt, ConflictTime, Durability, DurabilityWaker, Engine,
     Estimate, EstimateOrigin, History, Intents, Isolation, LiveTransaction, Merging, Mode, Persistence,
@@ -17,11 +17,13 @@ use parking_lot::{Mutex, RwLock};
 use crate::cluster::Cluster;
 use crate::failure::{environment_failed, invalid};
 use crate::layout::Keyspace;
+use crate::lease::Claimant;
 use crate::marker::Marker;
-use crate::options::TikvOptions;
+use crate::options::{Servers, TikvOptions};
+use crate::servers::{Membership, Watch};
 use crate::store::{Store, Writing};
 use crate::transaction::TikvSnapshot;
-use crate::upkeep::{LeaseRenewal, Upkeep};
+use crate::upkeep::{LeaseRenewal, RecordRenewal, Upkeep};
 use crate::{lease, opening};
 
 /// A store in a TiKV cluster.
@@ -45,7 +47,12 @@ impl TikvEngine {
         let server = Marker::of_folder(environment, folder, &options)?.server;
         let keyspace = Keyspace::new(&options.keyspace);
         let clock = Arc::clone(environment.clock());
-        lease::acquire(&cluster, &keyspace, server, &options.keyspace, clock.as_ref())?;
+        let claimant = match options.servers {
+            Servers::One => Claimant::Alone { server },
+            Servers::Several => Claimant::OneOfSeveral { server },
+        };
+        let number = lease::acquire(&cluster, &keyspace, claimant, &options.keyspace, clock.as_ref())?;
+        let membership = (options.servers == Servers::Several).then(|| Membership::new(number));
         let renewed_at = clock.monotonic();
         opening::check_format(&cluster, &keyspace)?;
         let trees = opening::read_trees(&cluster, &keyspace)?;
@@ -55,6 +62,7 @@ impl TikvEngine {
             keyspace,
             options,
             server,
+            membership,
             live: Mutex::default(),
             trees: RwLock::new(trees),
             ddl: Mutex::new(()),
@@ -71,11 +79,41 @@ impl TikvEngine {
             _lock: lock,
         });
         store.intents.set_oldest_snapshot(SnapshotTimestamp::new(now));
-        let (mut upkeep, mut renewal) = (Upkeep::new(&store), LeaseRenewal { store: Arc::clone(&store) });
+        let mut upkeep = Upkeep::new(&store);
         let upkeep = environment.spawner().spawn("tikv-upkeep", Box::new(move || upkeep.step()));
-        let renewal = environment.spawner().spawn("tikv-lease", Box::new(move || renewal.step()));
+        let renewal = environment.spawner().spawn("tikv-lease", renewal_of(&store));
         let failed = |error| environment_failed("cannot start a thread of the engine", error);
         Ok(TikvEngine { tasks: Mutex::new(vec![upkeep.map_err(failed)?, renewal.map_err(failed)?]), store })
+    }
+
+    fn sharing(&self) -> Sharing {
+        match self.store.options.servers {
+            Servers::One => Sharing::Exclusive,
+            Servers::Several => Sharing::Shared,
+        }
+    }
+
+    /// What transactions read is claimed in the memory of one server.
+    fn read_claiming(&self) -> ReadClaiming {
+        match self.store.options.servers {
+            Servers::One => ReadClaiming::Ranges,
+            Servers::Several => ReadClaiming::None,
+        }
+    }
+}
+
+/// The step that keeps the store open for this server.
+fn renewal_of(store: &Arc<Store>) -> Box<dyn FnMut() -> Step + Send> {
+    let store = Arc::clone(store);
+    match store.options.servers {
+        Servers::One => {
+            let mut renewal = LeaseRenewal { store };
+            Box::new(move || renewal.step())
+        }
+        Servers::Several => {
+            let mut renewal = RecordRenewal { store, watch: Watch::default() };
+            Box::new(move || renewal.step())
+        }
     }
 }
 
@@ -93,8 +131,8 @@ impl Engine for TikvEngine {
             merges: Merging::Blind,
             estimates: EstimateOrigin::FirstEntries,
             range_deletes: RangeDeletes::Emulated,
-            read_claims: ReadClaiming::Ranges,
-            sharing: Sharing::Exclusive,
+            read_claims: self.read_claiming(),
+            sharing: self.sharing(),
         }
     }
 
@@ -112,12 +150,15 @@ impl Engine for TikvEngine {
 
     fn list_trees(&self) -> Result<Vec<TreeDescription>, StorageError> {
         self.store.check_open()?;
+        if let Some(membership) = &self.store.membership {
+            self.store.read_trees(membership)?;
+        }
         Ok(self.store.trees.read().list())
     }
 
     /// Asks the placement driver for a timestamp.
     fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError> {
-        begin.check(self.name(), ReadClaiming::Ranges)?;
+        begin.check(self.name(), self.read_claiming())?;
         let is_serializable = begin.isolation == Isolation::Serializable;
         let entering = is_serializable.then(|| self.store.read_claims.enter());
         let writing = match begin.mode {
@@ -179,6 +220,9 @@ impl Engine for TikvEngine {
         statistics.set("tikv.scans", load(&figures.scans));
         statistics.set("tikv.timestamps", load(&figures.timestamps));
         statistics.set("transactions.live", store.live.lock().len() as u64);
+        if let Some(membership) = &store.membership {
+            statistics.set("trees.dropped", membership.dropped() as u64);
+        }
         statistics.set("trees", store.trees.read().len() as u64);
         statistics
     }

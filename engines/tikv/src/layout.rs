@@ -11,6 +11,7 @@
 //! | `b` | | the next tree's number |
 //! | `c` | tree, 4 bytes big-endian | the name of a tree, behind its state |
 //! | `d` | | the owner of the store, and its lease |
+//! | `f` | server, 8 bytes big-endian | one of several servers ([`crate::servers`]) |
 //! | `e` | tree, 4 bytes big-endian | figures of a tree |
 //! | `m` | tree, escaped key, number | a pending merge of a key ([`crate::pending_merges`]) |
 //! | `p` | group, number | a piece of a large value ([`crate::large_values`]) |
@@ -89,9 +90,27 @@ impl Keyspace {
         self.key(b'd', &[])
     }
 
-    /// Where this store tells the others its oldest snapshot.
-    pub(crate) fn oldest_snapshot(&self) -> Vec<u8> {
-        self.oldest_snapshot.clone()
+    /// Where one of several servers is noted.
+    pub(crate) fn server(&self, number: u64) -> Vec<u8> {
+        self.key(b'f', &[&number.to_be_bytes()])
+    }
+
+    /// Where all of them are.
+    pub(crate) fn servers(&self) -> Range<Vec<u8>> {
+        self.table(b'f')
+    }
+
+    /// The number of a key in [`Keyspace::servers`].
+    pub(crate) fn server_of(&self, key: &[u8]) -> Option<u64> {
+        key.get(self.prefix.len() + 1..)?.try_into().ok().map(u64::from_be_bytes)
+    }
+
+    /// Where this store tells the others its oldest snapshot; each of several servers has a place of its own.
+    pub(crate) fn oldest_snapshot(&self, server: Option<u64>) -> Vec<u8> {
+        match server {
+            None => self.oldest_snapshot.clone(),
+            Some(server) => [&self.oldest_snapshot, &b"/"[..], &server.to_be_bytes()].concat(),
+        }
     }
 
     /// Where all stores do.

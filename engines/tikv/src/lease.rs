@@ -1,12 +1,13 @@
 //! The lease: one server at a time has a store open.
 //!
 //! The list of trees, the claims of transactions and the pending merges of a store live in one server's
-//! memory, so that a second server would write indexes by a description that is no longer true.
+//! memory, so that a second server would write indexes by a description that is no longer true. A store that
+//! is opened for several servers has them know each other instead (`servers`).
 //!
 //! # Steps
 //! 1. A server that opens the store reads the lease. Where another one owns it, it watches the lease: one
 //!    that is renewed belongs to a living server, and the store is refused. One that stands still for
-//!    [`EXPIRES_AFTER`] is taken over.
+//!    [`EXPIRES_AFTER`] is taken over. The same holds for several servers that have it open.
 //! 2. The owner renews the lease every [`RENEWED_EVERY`].
 //! 3. A server that could not renew it for [`TRUSTED_FOR`] commits nothing until it can. One that finds
 //!    another owner stops.
@@ -26,13 +27,12 @@ use pando_storage::{ErrorKind, StorageError};
 use crate::cluster::{Cluster, Mutation};
 use crate::failure::corrupt;
 use crate::layout::Keyspace;
+use crate::servers::{self, EXPIRES_AFTER, Records};
 
 /// How often the owner renews its lease.
 pub(crate) const RENEWED_EVERY: Duration = Duration::from_secs(3);
 /// How long an owner commits after it has renewed the lease.
 pub(crate) const TRUSTED_FOR: Duration = Duration::from_secs(12);
-/// How long a lease stands still before another server takes it.
-const EXPIRES_AFTER: Duration = Duration::from_secs(20);
 /// How often a server looks at the lease of another.
 const LOOKED_AT_EVERY: Duration = Duration::from_millis(500);
 
@@ -63,41 +63,103 @@ fn read(cluster: &Cluster, keyspace: &Keyspace, at: u64) -> Result<Option<Record
     cluster.get(at, &keyspace.lease())?.as_deref().map(Record::decode).transpose()
 }
 
-/// Makes this server the owner. Waits for the lease of an owner that is gone.
+/// The servers that have a store open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Holders {
+    /// The one that has it alone.
+    owner: Option<Record>,
+    /// The others, as far as they hold the claimant back.
+    several: Records,
+}
+
+/// A server that opens a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claimant {
+    /// It wants to have it alone. A server that had it alone under this number is itself.
+    Alone { server: u64 },
+    /// It lets others have it, too.
+    OneOfSeveral { server: u64 },
+}
+
+impl Claimant {
+    fn holders(self, cluster: &Cluster, keyspace: &Keyspace, at: u64) -> Result<Holders, StorageError> {
+        let several = match self {
+            Claimant::Alone { .. } => servers::read(cluster, keyspace, at)?,
+            Claimant::OneOfSeveral { .. } => Records::new(),
+        };
+        Ok(Holders { owner: read(cluster, keyspace, at)?, several })
+    }
+
+    fn server(self) -> u64 {
+        let (Claimant::Alone { server } | Claimant::OneOfSeveral { server }) = self;
+        server
+    }
+
+    /// The changes by which it opens the store. Both write the lease, so that the two conflict.
+    fn changes(self, keyspace: &Keyspace, found: &Holders, at: u64) -> Vec<Mutation> {
+        match self {
+            Claimant::Alone { server } => {
+                let renewals = found.owner.map_or(1, |owner| owner.renewals + 1);
+                let mine = Record { owner: server, renewals };
+                let gone = found.several.keys().map(|number| Mutation::Delete(keyspace.server(*number)));
+                gone.chain([Mutation::Put(keyspace.lease(), mine.encode())]).collect()
+            }
+            Claimant::OneOfSeveral { .. } => {
+                let mine = servers::Record { read_at: 0, oldest: 0 };
+                vec![Mutation::Delete(keyspace.lease()), Mutation::Put(keyspace.server(at), mine.encode())]
+            }
+        }
+    }
+}
+
+/// Opens the store. Waits for holders that are gone. Gives the number of the server among several.
 pub(crate) fn acquire(
     cluster: &Cluster,
     keyspace: &Keyspace,
-    server: u64,
+    claimant: Claimant,
     name: &str,
     clock: &dyn Clock,
-) -> Result<(), StorageError> {
+) -> Result<u64, StorageError> {
     let (begun, mut last) = (clock.monotonic(), None);
     loop {
-        let now = cluster.timestamp()?;
-        let found = read(cluster, keyspace, now)?;
-        let is_free = found.is_none_or(|found| found.owner == server);
-        let has_expired = last == found && clock.monotonic().since(begun) >= EXPIRES_AFTER;
+        let found = claimant.holders(cluster, keyspace, cluster.timestamp()?)?;
+        let is_unowned = found.owner.is_none_or(|owner| owner.owner == claimant.server());
+        let is_free = is_unowned && found.several.is_empty();
+        let has_expired = last.as_ref() == Some(&found) && clock.monotonic().since(begun) >= EXPIRES_AFTER;
         if is_free || has_expired {
-            let mut is_taken = false;
+            let mut taken_at = None;
             cluster.change(|at| {
-                is_taken = read(cluster, keyspace, at)? == found;
-                let mine = Record { owner: server, renewals: found.map_or(1, |found| found.renewals + 1) };
-                Ok(if is_taken { vec![Mutation::Put(keyspace.lease(), mine.encode())] } else { Vec::new() })
+                taken_at = (claimant.holders(cluster, keyspace, at)? == found).then_some(at);
+                Ok(taken_at.map(|at| claimant.changes(keyspace, &found, at)).unwrap_or_default())
             })?;
-            if is_taken {
-                return Ok(());
+            if let Some(at) = taken_at {
+                return Ok(at);
             }
         }
-        if last.is_some() && last != found {
-            let message = format!(
-                "the store `{name}` of the TiKV cluster is open in another server: stop that one, or choose another \
-                 keyspace"
-            );
-            return Err(StorageError::new(ErrorKind::InvalidInput, message));
+        if last.as_ref().is_some_and(|last| *last != found) {
+            return Err(StorageError::new(ErrorKind::InvalidInput, refusal(name, &found)));
         }
-        last = found;
+        last = Some(found);
         std::thread::sleep(LOOKED_AT_EVERY);
     }
+}
+
+fn refusal(name: &str, found: &Holders) -> String {
+    match found.several.len() {
+        0 => format!(
+            "the store `{name}` of the TiKV cluster is open in another server: stop that one, choose another keyspace, or \
+             start both with the option `servers` = several"
+        ),
+        servers => format!(
+            "the store `{name}` of the TiKV cluster is open in {servers} servers that share it: start this one with the \
+             option `servers` = several, too, or stop them"
+        ),
+    }
+}
+
+/// Whether a server has the store alone.
+pub(crate) fn is_owned(cluster: &Cluster, keyspace: &Keyspace, at: u64) -> Result<bool, StorageError> {
+    Ok(read(cluster, keyspace, at)?.is_some())
 }
 
 /// Renews the lease. Fails as [`Closed`](ErrorKind::Closed) where another server has taken it.

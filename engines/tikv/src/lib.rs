@@ -4,7 +4,8 @@
 //! - *Transactions.* Writes collect in a private write set and claim their keys
 //!   ([`SnapshotTransaction`](pando_storage::SnapshotTransaction)); reads go to the cluster at the timestamp
 //!   of the begin. A commit is one optimistic transaction of TiKV: see `store` and `commit`.
-//! - *One server.* A store is open in one server at a time: see `lease`.
+//! - *Servers.* A store is open in one server at a time (`lease`), or in any number of servers that are told
+//!   so (`servers`).
 //! - *Trees* are ranges of keys behind the name of the store: see `layout`.
 //! - *Values* have a byte for their kind before them, and large ones lie in pieces: see `value`,
 //!   `large_values`.
@@ -18,21 +19,23 @@
 //! - No value is empty, and every key of a store begins with its name.
 //!
 //! # Not here
-//! Several servers on one store, reads of followers, figures of regions:
+//! The descriptions of collections that several servers share (the catalog's `sharing`); reads of followers,
+//! figures of regions:
 //! [0051](../../../docs/decisions/0051-tikv.md).
 //!
 //! # Modules
 //! ```arrows
-//! engine -> cluster, lease, marker, opening, options, store, transaction, upkeep
+//! engine -> cluster, lease, marker, opening, options, servers, store, transaction, upkeep
 //! transaction -> cluster, large_values, pending_merges, store, trees
-//! upkeep -> cluster, large_values, lease, store
-//! store -> cluster, commit, lease, options, pending_merges, tree_record, trees
+//! upkeep -> cluster, large_values, lease, servers, store
+//! store -> cluster, commit, lease, opening, options, pending_merges, servers, tree_record, trees
 //! commit -> cluster, large_values, pending_merges, trees
 //! opening -> cluster, tree_record, trees
 //! tree_record -> trees
 //! large_values -> cluster
 //! pending_merges -> cluster
-//! lease -> cluster
+//! lease -> cluster, servers
+//! servers -> cluster
 //! marker -> options
 //! cluster -> options
 //! leaves: failure, layout, live, value
@@ -52,6 +55,7 @@ mod marker;
 mod opening;
 mod options;
 mod pending_merges;
+mod servers;
 mod store;
 mod transaction;
 mod tree_record;
@@ -60,4 +64,4 @@ mod upkeep;
 mod value;
 
 pub use crate::engine::TikvEngine;
-pub use crate::options::{Certificates, CommitMode, TikvOptions};
+pub use crate::options::{Certificates, CommitMode, Servers, TikvOptions};

@@ -46,7 +46,8 @@ pub(crate) fn read_trees(cluster: &Cluster, keyspace: &Keyspace) -> Result<Trees
     Ok(trees)
 }
 
-fn read_all(
+/// Reads all pages of a range.
+pub(crate) fn read_all(
     cluster: &Cluster,
     at: u64,
     mut range: std::ops::Range<Vec<u8>>,

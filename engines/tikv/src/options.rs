@@ -26,6 +26,18 @@ pub struct TikvOptions {
     pub history: Option<Duration>,
     /// Bytes of keys and values that a transaction may write. Default: 256 MB.
     pub transaction_bytes: usize,
+    /// How many servers may have the store open at once. Default: one.
+    pub servers: Servers,
+}
+
+/// How many servers may have a store open at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Servers {
+    /// One. A second one is refused.
+    One,
+    /// Any number that asks for the same. Heaps, capped and partitioned collections and serializable
+    /// transactions are refused.
+    Several,
 }
 
 /// The files for encrypted connections, all PEM.
@@ -51,7 +63,8 @@ pub enum CommitMode {
 }
 
 const KNOWN: &str = "pd (host:port, …), keyspace, ca, certificate, key, patience (1s … 600s), \
-                     commit (two-phase, one-phase), history (off, 1m … 1440m), transactionLimit (1MB … 1024MB)";
+                     commit (two-phase, one-phase), history (off, 1m … 1440m), transactionLimit (1MB … 1024MB), \
+                     servers (one, several)";
 
 impl TikvOptions {
     /// These options with some changed by name.
@@ -72,6 +85,7 @@ impl TikvOptions {
                 "commit" => self.commit = commit_mode(value).ok_or_else(bad)?,
                 "history" => self.history = history(value).ok_or_else(bad)?,
                 "transactionLimit" => self.transaction_bytes = megabytes(value).ok_or_else(bad)?,
+                "servers" => self.servers = servers(value).ok_or_else(bad)?,
                 _ => {
                     return Err(invalid(format!(
                         "the engine `tikv` has no option `{name}`: there are {KNOWN}"
@@ -87,6 +101,12 @@ impl TikvOptions {
             _ => {
                 return Err(invalid("encrypted connections need all three of `ca`, `certificate` and `key`"));
             }
+        }
+        if self.servers == Servers::Several && self.commit == CommitMode::OnePhase {
+            return Err(invalid(
+                "several servers need `commit` to be two-phase: a commit in one phase may get a timestamp from before a \
+                 snapshot of another server",
+            ));
         }
         Ok(self)
     }
@@ -120,6 +140,14 @@ fn commit_mode(value: &str) -> Option<CommitMode> {
     }
 }
 
+fn servers(value: &str) -> Option<Servers> {
+    match value {
+        "one" => Some(Servers::One),
+        "several" => Some(Servers::Several),
+        _ => None,
+    }
+}
+
 fn history(value: &str) -> Option<Option<Duration>> {
     if value == "off" {
         return Some(None);
@@ -144,6 +172,7 @@ impl Default for TikvOptions {
             commit: CommitMode::TwoPhase,
             history: Some(Duration::from_secs(600)),
             transaction_bytes: 256 << 20,
+            servers: Servers::One,
         }
     }
 }
@@ -175,10 +204,14 @@ mod tests {
             ("history", "1s"),
             ("transactionLimit", "2GB"),
             ("cache", "1GB"),
+            ("servers", "2"),
         ] {
             let refused = with(&[entry]).expect_err(entry.0);
             assert!(refused.contains(entry.0) && refused.contains("transactionLimit"), "{refused}");
         }
+        assert_eq!(with(&[("servers", "several")]).map(|options| options.servers), Ok(Servers::Several));
+        let early = with(&[("servers", "several"), ("commit", "one-phase")]).expect_err("it is refused");
+        assert!(early.contains("two-phase"), "{early}");
         let half = with(&[("ca", "ca.pem")]).expect_err("the key is missing");
         assert!(half.contains("all three"), "{half}");
     }

@@ -7,11 +7,13 @@
 //! # Claims and conflicts
 //! Writers of this server meet in the table of intents, as they do over every engine: the first updater wins,
 //! and others may wait for it. Claims are settled after the cluster has committed; until then nobody else of
-//! this server updates those keys. TiKV checks the same once more.
+//! this server updates those keys. TiKV checks the same once more, and alone decides between transactions of
+//! several servers. So a commit of such a store has the timestamp of its snapshot as its start.
 //!
 //! # A commit without an answer
 //! One of its values has the number of the commit. The store reads that key until the cluster answers, which
-//! resolves the commit's locks: it has happened if the number is there.
+//! resolves the commit's locks: it has happened if the number is there. Where several servers write, another
+//! one may have overwritten it meanwhile: then nobody knows.
 //!
 //! # Locks, in the order in which they are taken
 //! 1. `ddl`: one tree is made or dropped at a time.
@@ -19,7 +21,7 @@
 //!    merging tree has it alone, so that the order of pending merges is that of their commits.
 //! 3. `live`, `trees`, `counted_merges`: for moments, and never across a call to the cluster.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -34,16 +36,22 @@ use tikv_client::Transaction;
 
 use crate::cluster::{Cluster, CommitFailure, Mutation, start_of};
 use crate::commit::{Commit, MergeUse, PreparedCommit, TouchedTrees, plan_merges};
-use crate::failure::{closed, corrupt, invalid, undetermined};
+use crate::failure::{closed, corrupt, invalid, no_tree, undetermined};
 use crate::layout::Keyspace;
 use crate::lease;
 use crate::live::{Entered, LiveTransactions};
+use crate::opening;
 use crate::options::TikvOptions;
 use crate::pending_merges;
+use crate::servers::{self, Membership};
 use crate::tree_record::TreeRecord;
-use crate::trees::{Merging, TreeFigures, Trees};
+use crate::trees::{Growth, Merging, Tree, TreeFigures, Trees};
 use crate::value::number_of;
 
+/// Keys whose values are compared at two snapshots at once.
+const KEYS_COMPARED_AT_ONCE: usize = 256;
+/// The pause between two looks at the records of other servers.
+const ANSWERS_EVERY: Duration = Duration::from_millis(20);
 /// Merges of a key after which they are folded.
 const MERGES_BEFORE_FOLD: u32 = 64;
 
@@ -53,6 +61,8 @@ pub(crate) struct Store {
     pub(crate) keyspace: Keyspace,
     pub(crate) options: TikvOptions,
     pub(crate) server: u64,
+    /// `Some`: other servers may have the store open.
+    pub(crate) membership: Option<Membership>,
     pub(crate) live: Mutex<LiveTransactions>,
     pub(crate) trees: RwLock<Trees>,
     pub(crate) ddl: Mutex<()>,
@@ -77,6 +87,8 @@ pub(crate) struct Begun {
     pub(crate) entered: Entered,
     /// TiKV's transaction, if this one writes at the newest snapshot.
     pub(crate) transaction: Option<Transaction>,
+    /// How often others had taken this server out.
+    pub(crate) lapses: u64,
 }
 
 /// Whether a transaction needs one of TiKV's for its commit.
@@ -94,6 +106,18 @@ impl Store {
         self.failure.get().map_or(Ok(()), |failure| Err(failure.clone()))
     }
 
+    /// Refuses to go on with a transaction where other servers may have removed what it reads.
+    pub(crate) fn check_membership(&self, lapses: u64) -> Result<(), StorageError> {
+        let Some(membership) = &self.membership else { return Ok(()) };
+        self.check_lease()?;
+        if membership.lapses() == lapses {
+            return Ok(());
+        }
+        let message = "this server could not reach the TiKV cluster for so long that the other servers of the store have gone \
+                       on without it: begin the transaction or the query again";
+        Err(StorageError::new(ErrorKind::Unavailable, message))
+    }
+
     /// Refuses commits of a server whose lease may have been taken over.
     fn check_lease(&self) -> Result<(), StorageError> {
         let since = self.clock.monotonic().since(*self.renewed_at.lock());
@@ -104,10 +128,11 @@ impl Store {
             "the TiKV cluster could not be reached for {} s: nothing is committed until it can be",
             since.as_secs()
         );
-        Err(StorageError::new(ErrorKind::Io, message))
+        let kind = if self.membership.is_some() { ErrorKind::Unavailable } else { ErrorKind::Io };
+        Err(StorageError::new(kind, message))
     }
 
-    fn saw(&self, timestamp: u64) {
+    pub(crate) fn saw(&self, timestamp: u64) {
         self.newest.fetch_max(timestamp, Ordering::AcqRel);
     }
 
@@ -118,6 +143,8 @@ impl Store {
         writing: Writing,
     ) -> Result<Begun, StorageError> {
         self.check_open()?;
+        let lapses = self.membership.as_ref().map_or(0, Membership::lapses);
+        self.check_membership(lapses)?;
         let now = self.clock.monotonic();
         let entered = {
             let mut live = self.live.lock();
@@ -126,7 +153,7 @@ impl Store {
                 None => live.enter(self.newest.load(Ordering::Acquire), now),
                 Some(at) if live.is_held(at.get()) || at.get() == self.newest.load(Ordering::Acquire) => {
                     let entered = live.enter(at.get(), now);
-                    return Ok(Begun { snapshot: at.get(), entered, transaction: None });
+                    return Ok(Begun { snapshot: at.get(), entered, transaction: None, lapses });
                 }
                 Some(at) => {
                     return Err(invalid(format!(
@@ -144,7 +171,7 @@ impl Store {
         let (snapshot, transaction) = begun.inspect_err(|_| self.end(entered.number))?;
         self.saw(snapshot);
         self.live.lock().settle(entered.number, snapshot);
-        Ok(Begun { snapshot, entered, transaction })
+        Ok(Begun { snapshot, entered, transaction, lapses })
     }
 
     /// Takes a transaction from the list of live ones.
@@ -164,11 +191,13 @@ impl Store {
     ) -> Result<CommitReceipt, StorageError> {
         self.check_open()?;
         self.check_lease()?;
+        self.check_membership(begun.lapses)?;
         let trees = self.touched(writes)?;
         let plan = plan_merges(writes, &trees);
         for tree in &plan.first_merges {
             self.make_merging(*tree)?;
         }
+        self.tell_of_merges(&plan.merged)?;
         // The first merges have changed what is known of their trees.
         let trees = if plan.first_merges.is_empty() { trees } else { self.touched(writes)? };
         let (_shared, _alone) = match plan.usage {
@@ -176,16 +205,46 @@ impl Store {
             MergeUse::Adds => (Some(self.merge_gate.read()), None),
             MergeUse::Orders => (None, Some(self.merge_gate.write())),
         };
-        // Only a new timestamp sees all merges that such a commit covers.
-        let held = begun.transaction.take().filter(|_| plan.usage != MergeUse::Orders);
+        // Only a new timestamp sees all merges that such a commit covers. Several servers need the old one.
+        let is_kept = self.membership.is_some() || plan.usage != MergeUse::Orders;
+        let held = begun.transaction.take().filter(|_| is_kept);
+        let is_newer = held.is_none();
         let transaction = held.map_or_else(|| self.cluster.begin(), Ok)?;
-        let (at, number) = (start_of(&transaction), self.numbers.fetch_add(1, Ordering::AcqRel) + 1);
+        let at = start_of(&transaction);
+        if self.membership.is_some() && is_newer {
+            self.check_unchanged(writes, begun.snapshot, at)?;
+        }
+        let number = self.number(at);
         let (cluster, keyspace) = (&self.cluster, &self.keyspace);
         let prepared = Commit { cluster, keyspace, writes, trees: &trees, at, number }.prepare()?;
         let timestamp = self.send(transaction, prepared, number, &trees)?;
         claims.commit(&self.intents, CommitTimestamp::new(timestamp));
         self.saw(timestamp);
         Ok(CommitReceipt { timestamp: CommitTimestamp::new(timestamp), lsn: Lsn::new(timestamp) })
+    }
+
+    /// The number of a commit that starts at a timestamp.
+    fn number(&self, start: u64) -> u64 {
+        match self.membership {
+            // No other commit of any server has it.
+            Some(_) => start,
+            None => self.numbers.fetch_add(1, Ordering::AcqRel) + 1,
+        }
+    }
+
+    /// Refuses a commit whose keys have got other values between its snapshot and its start, where TiKV does
+    /// not look.
+    fn check_unchanged(&self, writes: &WriteSet, snapshot: u64, start: u64) -> Result<(), StorageError> {
+        let keys: Vec<Vec<u8>> =
+            writes.iter().map(|write| self.keyspace.entry(write.tree, write.key)).collect();
+        for keys in keys.chunks(KEYS_COMPARED_AT_ONCE) {
+            let mut values = [self.cluster.get_all(snapshot, keys)?, self.cluster.get_all(start, keys)?];
+            values.iter_mut().for_each(|values| values.sort_unstable());
+            if values[0] != values[1] {
+                return Err(StorageError::conflict());
+            }
+        }
+        Ok(())
     }
 
     /// The trees that the writes change. One that is not there (any more) fails the commit.
@@ -233,6 +292,10 @@ impl Store {
         let stored = self.cluster.get(now, &key).map_err(undetermined)?;
         match stored.as_deref().and_then(number_of) {
             Some(found) if found == number => Ok(now),
+            // A later one may have overwritten it.
+            found if self.membership.is_some() && found.is_none_or(|found| found > number) => {
+                Err(undetermined(error))
+            }
             _ => Err(error),
         }
     }
@@ -277,6 +340,9 @@ impl Store {
         self.trees.read().check_name_is_free(name)?;
         let mut made = TreeId::new(0);
         self.cluster.change(|at| {
+            if self.membership.is_some() {
+                self.check_name_is_free_at(at, name)?;
+            }
             let next = match self.cluster.get(at, &self.keyspace.next_tree())? {
                 None => 1,
                 Some(bytes) => {
@@ -303,7 +369,12 @@ impl Store {
         self.check_lease()?;
         self.trees.read().get(tree)?;
         let record = self.keyspace.tree_record(tree);
-        self.cluster.change(|_| Ok(vec![Mutation::Put(record.clone(), TreeRecord::Dropped.encode())]))?;
+        self.cluster.change(|at| {
+            if self.membership.is_some() && !self.is_live_at(at, tree)? {
+                return Err(no_tree(tree));
+            }
+            Ok(vec![Mutation::Put(record.clone(), TreeRecord::Dropped.encode())])
+        })?;
         let live = self.live.lock();
         self.trees.write().drop_tree(tree, live.begun());
         Ok(())
@@ -319,17 +390,85 @@ impl Store {
         Ok(())
     }
 
+    /// Waits until all servers know that these trees have merges.
+    fn tell_of_merges(&self, trees: &BTreeSet<TreeId>) -> Result<(), StorageError> {
+        let Some(membership) = &self.membership else { return Ok(()) };
+        if membership.all_know_merges_of(trees) {
+            return Ok(());
+        }
+        self.wait_until_read(self.cluster.timestamp()?)?;
+        membership.note_merges_known(trees);
+        Ok(())
+    }
+
+    /// Refuses a name that a tree of any server has.
+    fn check_name_is_free_at(&self, at: u64, name: &str) -> Result<(), StorageError> {
+        for (_, record) in opening::read_all(&self.cluster, at, self.keyspace.tree_records())? {
+            if matches!(TreeRecord::decode(&record)?, TreeRecord::Live { name: taken, .. } if taken == name) {
+                return Err(invalid(format!("there is a tree `{name}` already")));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_live_at(&self, at: u64, tree: TreeId) -> Result<bool, StorageError> {
+        let record = self.cluster.get(at, &self.keyspace.tree_record(tree))?;
+        let record = record.as_deref().map(TreeRecord::decode).transpose()?;
+        Ok(matches!(record, Some(TreeRecord::Live { .. })))
+    }
+
+    /// Waits until all servers have read the list of trees after a timestamp, or are dead.
+    fn wait_until_read(&self, after: u64) -> Result<(), StorageError> {
+        loop {
+            self.check_open()?;
+            self.check_lease()?;
+            let records = servers::read(&self.cluster, &self.keyspace, self.cluster.timestamp()?)?;
+            if records.values().all(|record| record.read_at >= after) {
+                return Ok(());
+            }
+            std::thread::sleep(ANSWERS_EVERY);
+        }
+    }
+
+    /// Takes over the trees that other servers have made and dropped. Gives the timestamp at which it has
+    /// read the list.
+    pub(crate) fn read_trees(&self, membership: &Membership) -> Result<u64, StorageError> {
+        // No tree of this server is made or dropped meanwhile.
+        let _turn = self.ddl.lock();
+        let at = self.cluster.timestamp()?;
+        self.saw(at);
+        let (mut found, mut dropped) = (BTreeMap::new(), Vec::new());
+        for (key, record) in opening::read_all(&self.cluster, at, self.keyspace.tree_records())? {
+            let tree = self.keyspace.tree_of(&key);
+            let tree = tree.ok_or_else(|| corrupt("the number of a tree makes no sense"))?;
+            match TreeRecord::decode(&record)? {
+                TreeRecord::Live { name, merging } => drop(found.insert(tree, (name, merging))),
+                TreeRecord::Dropped => dropped.push(tree),
+            }
+        }
+        let youngest = self.live.lock().begun();
+        self.trees.write().take_over(found, youngest);
+        membership.note_dropped(&dropped, at);
+        Ok(at)
+    }
+
     /// Ends all further work, and gives the lease back.
     pub(crate) fn close(&self) -> Result<(), StorageError> {
         if self.is_closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
         self.write_figures()?;
-        lease::release(&self.cluster, &self.keyspace, self.server)
+        match &self.membership {
+            None => lease::release(&self.cluster, &self.keyspace, self.server),
+            Some(membership) => servers::leave(&self.cluster, &self.keyspace, membership.number()),
+        }
     }
 
     /// Brings the figures of changed trees into the cluster.
     pub(crate) fn write_figures(&self) -> Result<(), StorageError> {
+        if self.membership.is_some() {
+            return self.add_figures();
+        }
         let changed: Vec<(TreeId, Vec<u8>)> = {
             let trees = self.trees.read();
             let taken = trees.listed().filter_map(|(id, tree)| Some((id, tree.figures.take_changed()?)));
@@ -339,6 +478,40 @@ impl Store {
             Mutation::Put(self.keyspace.figures(*tree), figures.clone())
         };
         self.cluster.change(|_| Ok(changed.iter().map(put).collect()))
+    }
+
+    /// Adds the growth of trees to the figures in the cluster, and takes over what other servers have added.
+    fn add_figures(&self) -> Result<(), StorageError> {
+        let listed: Vec<(TreeId, Tree)> =
+            self.trees.read().listed().map(|(id, tree)| (id, tree.clone())).collect();
+        for (id, tree) in &listed {
+            let growth = tree.figures.take_growth();
+            if growth == Growth::default() {
+                continue;
+            }
+            let key = self.keyspace.figures(*id);
+            let added = self.cluster.change(|at| {
+                let stored = self.cluster.get(at, &key)?;
+                let total = TreeFigures::decode(stored.as_deref().unwrap_or_default());
+                total.change(growth.entries, growth.bytes);
+                Ok(vec![Mutation::Put(key.clone(), total.encode())])
+            });
+            if added.is_err() {
+                tree.figures.give_back(growth);
+                return added;
+            }
+        }
+        let mut stored = HashMap::new();
+        let now = self.cluster.timestamp()?;
+        for (key, figures) in opening::read_all(&self.cluster, now, self.keyspace.all_figures())? {
+            stored.extend(self.keyspace.tree_of(&key).map(|tree| (tree, figures)));
+        }
+        for (id, tree) in &listed {
+            if let Some(total) = stored.get(id) {
+                tree.figures.set_total(&TreeFigures::decode(total));
+            }
+        }
+        Ok(())
     }
 
     /// How long the oldest live transaction's snapshot lies behind.

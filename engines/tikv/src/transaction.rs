@@ -42,6 +42,7 @@ impl TikvSnapshot {
 
     /// Whether a tree that this transaction may read has merges.
     fn merging(&self, tree: TreeId) -> Result<Merging, StorageError> {
+        self.store.check_membership(self.begun.lapses)?;
         let trees = self.store.trees.read();
         trees.readable(tree, self.begun.entered.number).map(|tree| tree.merging)
     }

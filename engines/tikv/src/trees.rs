@@ -17,13 +17,52 @@ pub(crate) struct TreeFigures {
     entries: AtomicI64,
     bytes: AtomicI64,
     is_changed: AtomicBool,
+    /// The growth that the cluster does not know yet.
+    new_entries: AtomicI64,
+    new_bytes: AtomicI64,
+}
+
+/// The growth of a tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Growth {
+    pub(crate) entries: i64,
+    pub(crate) bytes: i64,
 }
 
 impl TreeFigures {
     pub(crate) fn change(&self, entries: i64, bytes: i64) {
         self.entries.fetch_add(entries, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.give_back(Growth { entries, bytes });
         self.is_changed.store(true, Ordering::Relaxed);
+    }
+
+    /// The growth since it was taken last.
+    pub(crate) fn take_growth(&self) -> Growth {
+        Growth {
+            entries: self.new_entries.swap(0, Ordering::Relaxed),
+            bytes: self.new_bytes.swap(0, Ordering::Relaxed),
+        }
+    }
+
+    /// Has the growth be taken another time.
+    pub(crate) fn give_back(&self, growth: Growth) {
+        self.new_entries.fetch_add(growth.entries, Ordering::Relaxed);
+        self.new_bytes.fetch_add(growth.bytes, Ordering::Relaxed);
+    }
+
+    /// The figures are those of the cluster, and the growth that it does not know.
+    pub(crate) fn set_total(&self, total: &TreeFigures) {
+        let sum = |total: &AtomicI64, new: &AtomicI64| {
+            total.load(Ordering::Relaxed).saturating_add(new.load(Ordering::Relaxed))
+        };
+        self.entries.store(sum(&total.entries, &self.new_entries), Ordering::Relaxed);
+        self.bytes.store(sum(&total.bytes, &self.new_bytes), Ordering::Relaxed);
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let Estimate { entries, bytes } = self.estimate();
+        [entries.to_be_bytes(), bytes.to_be_bytes()].concat()
     }
 
     pub(crate) fn estimate(&self) -> Estimate {
@@ -39,10 +78,7 @@ impl TreeFigures {
 
     /// The figures for the cluster, if they have changed since they were taken last.
     pub(crate) fn take_changed(&self) -> Option<Vec<u8>> {
-        self.is_changed.swap(false, Ordering::Relaxed).then(|| {
-            let Estimate { entries, bytes } = self.estimate();
-            [entries.to_be_bytes(), bytes.to_be_bytes()].concat()
-        })
+        self.is_changed.swap(false, Ordering::Relaxed).then(|| self.encode())
     }
 
     /// Figures from the cluster; none where the bytes make no sense, as they only estimate.
@@ -133,6 +169,21 @@ impl Trees {
             self.names.remove(&tree.name);
             tree.seen_up_to = Some(youngest);
             self.dropped.push(id);
+        }
+    }
+
+    /// Takes over the list of trees of several servers. Trees that are not in it any more are dropped for all
+    /// but the transactions up to this number.
+    pub(crate) fn take_over(&mut self, found: BTreeMap<TreeId, (String, Merging)>, youngest: u64) {
+        let gone: Vec<TreeId> =
+            self.listed().map(|(id, _)| id).filter(|id| !found.contains_key(id)).collect();
+        gone.into_iter().for_each(|id| self.drop_tree(id, youngest));
+        for (id, (name, merging)) in found {
+            match (self.trees.contains_key(&id), merging) {
+                (false, _) => self.insert(id, &name, merging, TreeFigures::default()),
+                (true, Merging::Yes) => self.set_merging(id),
+                (true, Merging::No) => {}
+            }
         }
     }
 

@@ -21,6 +21,7 @@ use crate::cluster::{Mutation, Order, earlier};
 use crate::large_values::{self, UNOWNED_FOR};
 use crate::layout::Keyspace;
 use crate::lease;
+use crate::servers::{self, Membership, Record, Watch};
 use crate::store::Store;
 
 /// The time between two turns.
@@ -69,6 +70,11 @@ impl Upkeep {
         Step::Wait(TURN)
     }
 
+    /// Whether this server does the work that one server of a store does for all.
+    fn does_work_of_all(&self) -> bool {
+        self.store.membership.as_ref().is_none_or(|membership| membership.is_first())
+    }
+
     fn is_due(&self, last: Monotonic, every: Duration) -> bool {
         self.store.clock.monotonic().since(last) >= every
     }
@@ -87,6 +93,10 @@ impl Upkeep {
             let live = self.store.live.lock();
             self.store.trees.write().take_unseen(live.oldest())
         };
+        if let Some(membership) = &self.store.membership {
+            // Those of this server alone say nothing of the others.
+            return membership.unseen().into_iter().try_for_each(|tree| self.remove_tree(tree));
+        }
         for tree in unseen {
             if let Err(error) = self.remove_tree(tree) {
                 self.store.trees.write().put_back(tree);
@@ -127,6 +137,9 @@ impl Upkeep {
     }
 
     fn delete_large_values(&mut self) -> Result<(), StorageError> {
+        if !self.does_work_of_all() {
+            return Ok(());
+        }
         if self.large_values_from.is_none() && !self.is_due(self.large_values_looked_at, LARGE_VALUES_EVERY) {
             return Ok(());
         }
@@ -149,7 +162,11 @@ impl Upkeep {
         let oldest = self.store.live.lock().oldest_snapshot();
         let mine = oldest.unwrap_or(now).min(earlier(now, history));
         let told = [mine.to_be_bytes(), now.to_be_bytes()].concat();
-        cluster.change(|_| Ok(vec![Mutation::Put(keyspace.oldest_snapshot(), told.clone())]))?;
+        let key = keyspace.oldest_snapshot(self.store.membership.as_ref().map(Membership::number));
+        cluster.change(|_| Ok(vec![Mutation::Put(key.clone(), told.clone())]))?;
+        if !self.does_work_of_all() {
+            return Ok(());
+        }
         // A store that has told nothing for long is closed, and holds nothing back.
         let forgotten = earlier(now, history * STORES_FORGOTTEN_AFTER);
         let range = Keyspace::oldest_snapshots();
@@ -178,6 +195,56 @@ impl LeaseRenewal {
             Err(_) => {}
         }
         Step::Wait(lease::RENEWED_EVERY)
+    }
+}
+
+/// The record of one of several servers, written every [`RENEWED_EVERY`](servers::RENEWED_EVERY).
+pub(crate) struct RecordRenewal {
+    pub(crate) store: Arc<Store>,
+    pub(crate) watch: Watch,
+}
+
+impl RecordRenewal {
+    /// Writes it once. A cluster that is away is asked again.
+    pub(crate) fn step(&mut self) -> Step {
+        match self.renew() {
+            Err(error) if error.kind() == ErrorKind::Closed => {
+                self.store.failure.get_or_init(|| error);
+                Step::Done
+            }
+            Ok(()) | Err(_) => Step::Wait(servers::RENEWED_EVERY),
+        }
+    }
+
+    fn renew(&mut self) -> Result<(), StorageError> {
+        let store = &self.store;
+        let Some(membership) = &store.membership else { return Ok(()) };
+        // The record is as old as the moment before it was written.
+        let now = store.clock.monotonic();
+        let read_at = store.read_trees(membership)?;
+        let oldest = store.live.lock().oldest_snapshot().unwrap_or(read_at).min(read_at);
+        let record = Record { read_at, oldest };
+        let (cluster, keyspace, number) = (&store.cluster, &store.keyspace, membership.number());
+        let mut number_now = number;
+        cluster.change(|at| {
+            if lease::is_owned(cluster, keyspace, at)? {
+                let message = "another server has taken over the store in the TiKV cluster for itself, as this one could \
+                               not be reached for a while: start it again to take the store back";
+                return Err(StorageError::new(ErrorKind::Closed, message));
+            }
+            let is_there = cluster.get(at, &keyspace.server(number))?.is_some();
+            number_now = if is_there { number } else { at };
+            let lease = Mutation::Delete(keyspace.lease());
+            let renewed = Mutation::Put(keyspace.server(number_now), record.encode());
+            // A server that comes back conflicts with one that takes the store for itself.
+            Ok(if is_there { vec![renewed] } else { vec![lease, renewed] })
+        })?;
+        if number_now != number {
+            membership.note_lapse(number_now);
+        }
+        *store.renewed_at.lock() = now;
+        membership.note(&self.watch.clear(cluster, keyspace, store.clock.as_ref())?);
+        Ok(())
     }
 }
 
