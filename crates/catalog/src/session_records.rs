@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use pando_document::{RawDocument, RawValue};
-use pando_storage::StorageError;
+use pando_storage::{BlockingMode, Bytes, StorageError};
 
 use crate::collection::{Collection, Parts};
 use crate::error::{CatalogError, WriteError};
@@ -39,6 +39,11 @@ impl WriteTransaction {
         let id = record.get("_id")?.ok_or(WriteError::NoId)?;
         let tree = self.sessions_tree();
         Ok(self.engine().put(tree, PrimaryKey::of(id).as_bytes(), record.as_bytes())?)
+    }
+
+    /// The record of the session with this `_id`, as this transaction sees it. Blocks.
+    pub fn session_record(&self, id: RawValue<'_>) -> Result<Option<Bytes>, StorageError> {
+        (**self).get(self.sessions_tree(), PrimaryKey::of(id).as_bytes(), BlockingMode::MayBlock)
     }
 
     /// Removes the record of the session with this `_id`, whether there is one or not.

@@ -39,6 +39,10 @@ fn stored_time(catalog: &Catalog) -> Result<Option<Timestamp>, CommandError> {
 pub(crate) fn store(shared: &SharedState) {
     let Some(clock) = &shared.cluster_clock else { return };
     let Some(time) = clock.unstored() else { return };
+    if !shared.catalog.keeps_house() {
+        // One server of a store keeps the document.
+        return;
+    }
     match try_store(shared, time) {
         Ok(()) => clock.note_stored(time),
         Err(error) => tracing::warn!(%error, "cannot store the cluster clock; trying again"),

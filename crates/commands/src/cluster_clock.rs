@@ -9,6 +9,9 @@
 //! - The clock never goes back, also not over restarts: each start and a chore every few seconds store it
 //!   (`clock_store.rs`), and the next start leaves out the time that may be missing there. It runs with the
 //!   wall clock wherever that is ahead.
+//!
+//! Each server of a shared store has its own clock. It catches up with the times that clients bring from
+//! others.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,6 +21,9 @@ use pando_document::{DocumentWriter, RawBinary, RawValue, Timestamp};
 const GAP_SECONDS: u32 = 10;
 /// Seconds without a write after which a read moves the clock on, as the idle primary of a replica set does.
 const IDLE_SECONDS: u64 = 10;
+
+/// The furthest that the time of another server may lie ahead of the wall clock: a day.
+const AHEAD_SECONDS_MAX: u64 = 24 * 3_600;
 
 /// The clock.
 #[derive(Debug)]
@@ -44,6 +50,13 @@ impl ClusterClock {
         let next = |last: u64| (last + 1).max(at_second(wall_ms));
         let before = self.last.fetch_update(Ordering::AcqRel, Ordering::Acquire, |last| Some(next(last)));
         Timestamp::from_u64(before.map_or(0, next))
+    }
+
+    /// Moves the clock to a time that another server has given out, unless it lies too far ahead.
+    pub fn catch_up(&self, time: Timestamp, wall_ms: i64) {
+        if u64::from(time.time) <= (at_second(wall_ms) >> 32) + AHEAD_SECONDS_MAX {
+            self.last.fetch_max(time.to_u64(), Ordering::AcqRel);
+        }
     }
 
     /// The last time, to be stored; `None` where it is stored already.
@@ -95,6 +108,16 @@ mod tests {
         assert_eq!(clock.now(5_900), first);
         assert_eq!(clock.tick(7_000), Timestamp { time: 7, increment: 1 });
         assert_eq!(clock.tick(1_000), Timestamp { time: 7, increment: 2 }, "the wall clock was set back");
+    }
+
+    #[test]
+    fn it_catches_up_with_another_server_but_not_with_a_time_far_ahead() {
+        let clock = ClusterClock::new(None, 5_000);
+        let other = Timestamp { time: 9, increment: 3 };
+        clock.catch_up(other, 5_000);
+        assert_eq!(clock.now(5_000), other);
+        clock.catch_up(Timestamp { time: 1_000_000, increment: 1 }, 5_000);
+        assert_eq!(clock.now(5_000), other);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod connection_end;
 mod fail_point_effect;
 mod load_rules;
 mod login_renewal;
+mod opening;
 mod session_turn;
 mod suspended_request;
 mod write_passage;
@@ -17,17 +18,16 @@ use std::time::Duration;
 
 use pando_catalog::{
     ActivityKind, Begin, BlockingMode, Catalog, CatalogError, CollectionReport, DeviceReads, Durability,
-    Interruption, Operation, OperationWait, QueryMemory, ScratchSpace, SharedEngine, StorageError,
-    WriteError, check_database, verify_collection,
+    Interruption, Operation, OperationWait, SharedEngine, StorageError, WriteError, check_database,
+    verify_collection,
 };
 use pando_document::{DocumentWriter, RawValue};
-use pando_encryption::EphemeralFiles;
 use pando_environment::{Environment, MissedRead, Monotonic};
 use pando_query::QueryError;
 use pando_query::explain::PlanSummary;
-use pando_query::partial_index::IndexKinds;
 
 use self::fail_point_effect::ClosedConnection;
+use self::opening::{open_catalog, persona_of};
 use self::session_turn::{check_begun, joined};
 use crate::clock_store;
 use crate::command_name::Scope;
@@ -37,6 +37,7 @@ use crate::default_concerns::DefaultConcerns;
 use crate::durability_wait::DurabilityWait;
 use crate::error::{CommandError, Failure};
 use crate::fail_points::FailCommand;
+use crate::follower::Follower;
 use crate::generic_arguments::{ClusterTimes, Participation, TransactionSupport};
 use crate::handled::Handled;
 use crate::housekeeping::{self, Housekeeper};
@@ -50,7 +51,7 @@ use crate::request_notes::RequestNotes;
 use crate::server_counters::{EndedRequest, MessageTraffic};
 use crate::session_id::SessionId;
 use crate::sessions::{Entry, SessionUse};
-use crate::shared_state::{CommandsOptions, ScratchFiles, SharedState};
+use crate::shared_state::{CommandsOptions, SharedState};
 use crate::suspended_find::SuspendedFind;
 use crate::system_profile::{self, PROFILE_COLLECTION};
 use crate::ttl_monitor::TtlMonitor;
@@ -61,6 +62,7 @@ pub struct Commands {
     pub(crate) shared: Arc<SharedState>,
     housekeeper: Housekeeper,
     ttl_monitor: TtlMonitor,
+    follower: Follower,
 }
 
 /// The remains of a request beside its reply.
@@ -110,20 +112,10 @@ impl Commands {
     pub fn open(
         engine: SharedEngine,
         environment: Environment,
-        options: CommandsOptions,
+        mut options: CommandsOptions,
     ) -> Result<Commands, CatalogError> {
-        let settings = &options.query_memory;
-        let scratch = match &settings.scratch_folder {
-            Some(folder) => match settings.scratch_files {
-                ScratchFiles::Plain => Some(ScratchSpace::open(&environment, folder)?),
-                ScratchFiles::Encrypted => {
-                    Some(ScratchSpace::open(&EphemeralFiles::environment(&environment), folder)?)
-                }
-            },
-            None => None,
-        };
-        let memory = QueryMemory::new(&engine, settings.limit_bytes, scratch);
-        let catalog = Catalog::open_with(engine, memory, Arc::new(IndexKinds))?;
+        let catalog = open_catalog(engine, &environment, &options)?;
+        options.persona.persona = persona_of(&catalog, options.persona.persona);
         let cluster_clock = clock_store::open(&catalog, &environment, &options);
         let commands = registry::command_names();
         let chores = housekeeping::chore_names();
@@ -136,9 +128,10 @@ impl Commands {
         shared.default_concerns.store(Arc::new(stored));
         // A killed server must not have given out times that a later start does not know of.
         clock_store::store(&shared);
+        let follower = Follower::start(&shared)?;
         let housekeeper = Housekeeper::start(&shared);
         let ttl_monitor = TtlMonitor::start(&shared);
-        Ok(Commands { shared, housekeeper, ttl_monitor })
+        Ok(Commands { shared, housekeeper, ttl_monitor, follower })
     }
 
     /// Handles one request. The reply document is appended to `reply`, unless this answers
@@ -526,6 +519,7 @@ impl Commands {
     pub fn close(&self) -> Result<(), StorageError> {
         self.ttl_monitor.stop();
         self.housekeeper.stop();
+        self.follower.stop_builds(&self.shared);
         self.shared.reply_timers.stop();
         self.shared.wait_timers.stop();
         clock_store::store(&self.shared);
@@ -533,6 +527,10 @@ impl Commands {
         self.shared.cursors.clear();
         self.shared.held_snapshots.clear();
         self.shared.sessions.clear();
+        if let Err(error) = self.shared.catalog.leave() {
+            tracing::warn!(%error, "the other servers of the store wait for this one until they hold it for dead");
+        }
+        self.follower.stop();
         self.shared.catalog.engine().close()
     }
 }

@@ -488,6 +488,9 @@ impl<'c> Context<'c> {
     pub fn commit(&mut self, mut transaction: WriteTransaction) -> Result<(), CommandError> {
         let durability = self.concern.durability;
         if let Some(session) = &mut self.session_use {
+            if self.shared.catalog.is_shared() {
+                session.check_record(&transaction)?;
+            }
             session.write_record(&mut transaction, durability, self.shared.now_ms())?;
         }
         let receipt = transaction.commit(durability)?;
@@ -541,7 +544,12 @@ impl<'c> Context<'c> {
 
     /// Has the reply of a read wait until all that it has seen is on the device. The record that is written
     /// comes later in the log.
+    ///
+    /// In a store of several servers nothing is seen before it is on the devices of the cluster.
     pub fn confirm_read(&mut self) -> Result<(), CommandError> {
+        if self.catalog().is_shared() {
+            return Ok(());
+        }
         let receipt = self.catalog().commit_marker(Durability::Synced)?;
         self.pending = Some(PendingCommit { receipt, durability: Durability::Synced });
         Ok(())

@@ -106,6 +106,9 @@ fn expire_sessions(shared: &SharedState, limit: Duration) {
     let limit_ms = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX);
     let since_ms = shared.now_ms().saturating_sub(limit_ms);
     let is_used = shared.sessions.forget_before(since_ms);
+    if !shared.catalog.keeps_house() {
+        return;
+    }
     match sessions::remove_records(&shared.catalog, since_ms, &is_used) {
         Ok(()) => {}
         // A session that is used again at this moment keeps its record, and the next run looks once more.

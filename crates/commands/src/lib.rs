@@ -83,6 +83,8 @@
 //! context -> request_notes
 //! context -> sessions, tail_wait, views
 //! context -> held_snapshots, shared_state, system_profile
+//! follower -> default_concerns, operations, shared_state
+//! commands -> follower
 //! housekeeping -> clock_store, departures, sessions, shared_state, snapshot_watch, system_profile
 //! snapshot_watch -> shared_state
 //! held_snapshots -> operations
@@ -147,6 +149,7 @@ pub mod durability_wait;
 mod error;
 pub mod error_code;
 mod fail_points;
+mod follower;
 mod generic_arguments;
 mod grid_fs;
 mod handled;

@@ -39,7 +39,9 @@ pub(crate) use self::connection_record::{
     ConnectionRecord, ListedConnection, ListedTransaction, RunningRequest,
 };
 pub(crate) use self::listed_request::{RequestFacts, kind_of, namespace_of, statement_of};
-pub(crate) use self::report::{Surroundings, connection_document, cursor_document, write_transaction};
+pub(crate) use self::report::{
+    OperationNames, Surroundings, connection_document, cursor_document, write_transaction,
+};
 pub(crate) use self::stored_secrets::without_keys;
 use crate::session_id::SessionId;
 

@@ -7,7 +7,8 @@
 //!
 //! # Steps of a request with a transaction number
 //! 1. It takes its session out of the table. Another request of the session waits. A session that is not in
-//!    the table is read from its record.
+//!    the table is read from its record; in a store of several servers each session without an open
+//!    transaction is, because the client may have gone on at another server meanwhile.
 //! 2. It begins a transaction or a retryable write, or finds the one that goes on ([`SessionUse::enter`]).
 //! 3. Its command works in the transaction ([`OpenTransaction`]), or notes the statements that have run.
 //! 4. It puts the session back. A failed statement has ended the transaction by then.
@@ -32,7 +33,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use pando_catalog::{Begin, BlockingMode, Caller, Catalog, Direction, Durability, KeyRange, OperationWait};
-use pando_document::{RawDocument, RawValue};
+use pando_document::{RawDocument, RawDocumentBuf, RawValue};
 use pando_query::QueryError;
 use parking_lot::{Condvar, Mutex};
 
@@ -129,6 +130,9 @@ impl Sessions {
         catalog: &Catalog,
         caller: Caller<'_>,
     ) -> Result<SessionUse, CommandError> {
+        if catalog.is_shared() && caller.blocking == BlockingMode::CachedOnly {
+            return Err(CommandError::WouldBlock(None));
+        }
         let session = self.session(id, catalog, caller.blocking)?;
         let mut state = session.state.lock();
         let progress = match (state.progress.take(), caller.blocking) {
@@ -147,7 +151,11 @@ impl Sessions {
             _ => None,
         };
         drop(state);
-        Ok(SessionUse::new(session, Arc::clone(&self.figures), progress))
+        let mut taken = SessionUse::new(session, Arc::clone(&self.figures), progress);
+        if catalog.is_shared() && taken.open().is_none() {
+            taken.take_over(read_record(id, catalog, caller.blocking)?);
+        }
+        Ok(taken)
     }
 
     /// Begins the transaction of a new session, which has no record.
@@ -320,17 +328,26 @@ impl Sessions {
 /// The progress of a session by its record.
 fn read_record(id: SessionId, catalog: &Catalog, blocking: BlockingMode) -> Result<Progress, CommandError> {
     let records = catalog.session_records();
-    let mut named = Vec::new();
-    let mut out = pando_document::DocumentWriter::begin(&mut named);
-    id.write("_id", &mut out);
-    out.finish();
-    let named = RawDocument::from_bytes(&named)?;
+    let named = id_document(id);
     let Some(id @ RawValue::Document(_)) = named.get("_id")? else { return Ok(Progress::UNUSED) };
     let reader = catalog.begin(Begin::READ)?;
     let found = records.fetch_by_id(&*reader, &records.id_key(id), blocking)?;
     reader.rollback();
-    let Some(found) = found else { return Ok(Progress::UNUSED) };
-    let Some((number, recorded)) = write_record::decode(RawDocument::from_bytes(&found)?) else {
+    found.map_or(Ok(Progress::UNUSED), |found| progress_of(&found))
+}
+
+/// A document whose `_id` is that of the record of a session.
+fn id_document(id: SessionId) -> RawDocumentBuf {
+    let mut named = Vec::new();
+    let mut out = pando_document::DocumentWriter::begin(&mut named);
+    id.write("_id", &mut out);
+    out.finish();
+    RawDocumentBuf::from_vec(named).unwrap_or_default()
+}
+
+/// The progress that a record tells of.
+fn progress_of(record: &[u8]) -> Result<Progress, CommandError> {
+    let Some((number, recorded)) = write_record::decode(RawDocument::from_bytes(record)?) else {
         return Err(CommandError::failed(
             ErrorCode::IncompleteTransactionHistory,
             "the record of this session in config.transactions cannot be read: use a new session",
@@ -338,6 +355,7 @@ fn read_record(id: SessionId, catalog: &Catalog, blocking: BlockingMode) -> Resu
     };
     let stage = match recorded {
         Recorded::Committed => Stage::Committed,
+        Recorded::Aborted => Stage::Aborted,
         Recorded::Write(write) => Stage::Write(write),
     };
     Ok(Progress { number, stage })

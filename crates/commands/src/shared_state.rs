@@ -250,6 +250,14 @@ impl SharedState {
         AuditStamp { now_ms: self.now_ms(), uuid: self.new_uuid() }
     }
 
+    /// The address by which operations name the server.
+    pub fn server_name(&self) -> &str {
+        match &self.options.persona.advertised {
+            Some(advertised) if self.catalog.is_shared() => advertised,
+            _ => &self.options.address,
+        }
+    }
+
     /// Milliseconds since 1970.
     pub fn now_ms(&self) -> i64 {
         self.environment.clock().wall().millis().cast_signed()

@@ -16,6 +16,7 @@
 //! # Invariants
 //! - A removal waits at the gate of writers, as every delete does. It waits for no transaction that has
 //!   changed the same documents: one that stays open would keep all indexes of the store waiting.
+//! - Of several servers with one store, the one that keeps house removes documents.
 //! - Closing the store interrupts the removal under way and then waits for it.
 
 use std::collections::VecDeque;
@@ -104,7 +105,7 @@ impl Passes {
         }
         let shared = Arc::clone(&self.shared);
         self.keeper.visit(&shared, &self.is_stopping);
-        if !shared.ttl.is_enabled() {
+        if !shared.ttl.is_enabled() || !shared.catalog.keeps_house() {
             self.queue.clear();
             return Step::Wait(LOOK_WAIT);
         }

@@ -48,6 +48,22 @@ impl Catalog {
         self.store.sharing.as_ref().is_none_or(|sharing| sharing.is_first())
     }
 
+    /// The version of the catalog tree by which this server works; `None` in a store of one server.
+    pub fn version(&self) -> Option<u64> {
+        self.store.sharing.as_ref().map(|sharing| sharing.seen())
+    }
+
+    /// Tells the other servers of a shared store that documents have changed of which they keep the content
+    /// in memory: their [`version`](Catalog::version) moves. Blocks.
+    ///
+    /// # Errors
+    /// The cluster could not be reached.
+    pub fn announce_change(&self) -> Result<(), CatalogError> {
+        let Some(sharing) = &self.store.sharing else { return Ok(()) };
+        sharing.change(|transaction| sharing.count_change(transaction))?;
+        Ok(())
+    }
+
     /// One look at the other servers of a shared store: takes their changes over, and lets them make theirs.
     /// Gives the time until the next look. Only one thread calls it, at these times, as long as the catalog
     /// is in use. Blocks.
@@ -204,6 +220,9 @@ impl Catalog {
     /// Ends the index builds of servers of a shared store that are gone, and gives their number. Blocks.
     pub fn end_abandoned_builds(&self, operation: &Operation) -> Result<usize, CatalogError> {
         let Some(sharing) = &self.store.sharing else { return Ok(0) };
+        if self.names().values().flat_map(|names| names.values()).all(|one| one.building().is_empty()) {
+            return Ok(0);
+        }
         let board = sharing.read_board()?;
         let is_abandoned = |collection: &Collection| {
             let mut building = collection.building().iter();

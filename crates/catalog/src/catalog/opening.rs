@@ -18,6 +18,7 @@ use crate::collection::Parts;
 use crate::counters::{self, COUNTERS_TREE};
 use crate::index_description::Truncation;
 use crate::index_kind::{IndexFactory, OrdinaryIndexes};
+use crate::layout::Layout;
 use crate::partitions::Partitions;
 use crate::session_records::{self, SESSIONS_TREE};
 use crate::sharing::{SERVERS_TREE, Sharing as Membership};
@@ -76,6 +77,10 @@ impl Catalog {
         let session_records = session_records::collection_of(&store)?;
         let catalog = Catalog { store, names: ArcSwap::default(), session_records };
         catalog.follow()?;
+        if let Err(refused) = catalog.check_collections_shareable() {
+            catalog.leave()?;
+            return Err(refused);
+        }
         // Another server may be about to refer to a tree that no entry names yet.
         if membership.read_board()?.members.len() == 1 {
             let trees = tree_numbers(&catalog.store.engine)?;
@@ -83,6 +88,26 @@ impl Catalog {
             forget_counters_of_orphans(&catalog.store, &catalog.names())?;
         }
         Ok(catalog)
+    }
+}
+
+impl Catalog {
+    /// Refuses a store that one server has had alone, if it has collections that only one server can have.
+    fn check_collections_shareable(&self) -> Result<(), CatalogError> {
+        let names = self.names();
+        let is_refused =
+            |one: &&Arc<Collection>| *one.layout() == Layout::Heap || one.shared_partitions().is_some();
+        match names.values().flat_map(BTreeMap::values).find(is_refused) {
+            None => Ok(()),
+            Some(found) => {
+                let reason = format!(
+                    "{} is a capped or partitioned collection, or one in the layout \"heap\", and several servers \
+                     cannot share it: open the store in one server and drop the collection first",
+                    found.full_name()
+                );
+                Err(CatalogError::CollectionOptions { reason })
+            }
+        }
     }
 }
 

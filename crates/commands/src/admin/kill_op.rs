@@ -18,7 +18,10 @@ pub(crate) fn run(
     let Some(number) = request.body.get("op")? else {
         return Err(CommandError::failed(ErrorCode::NoSuchKey, "Missing expected field \"op\""));
     };
-    let number = operation_number(number)?;
+    let number = match number {
+        RawValue::String(name) if context.shared.catalog.is_shared() => named_operation(context, name)?,
+        number => operation_number(number)?,
+    };
     if let Some(login) = context.limiting_login()
         && !login.authority.allows(Action::KillOp, Target::Cluster)
         && !context.shared.running.is_of(number, &login.user)
@@ -28,6 +31,24 @@ pub(crate) fn run(
     reply.append_str("info", "attempting to kill op");
     context.shared.running.kill(number);
     Ok(())
+}
+
+/// The number of an operation of this server by its name, `host:port:number`.
+fn named_operation(context: &Context<'_>, name: &str) -> Result<i32, CommandError> {
+    let parts = name.rsplit_once(':').and_then(|(server, number)| Some((server, number.parse().ok()?)));
+    let Some((server, number)) = parts else {
+        return Err(CommandError::failed(
+            ErrorCode::Location(28_625),
+            format!("The op argument to killOp must be of the format server:opid but found \"{name}\""),
+        ));
+    };
+    if server != context.shared.server_name() {
+        return Err(CommandError::failed(
+            ErrorCode::BadValue,
+            format!("the operation {name} is one of the server {server}: send killOp to that one"),
+        ));
+    }
+    Ok(number)
 }
 
 fn operation_number(value: RawValue<'_>) -> Result<i32, CommandError> {

@@ -69,7 +69,7 @@ impl Commands {
         let outcome = (command.run)(context, request, writer);
         if context.changes_accounts() {
             // Also after a failure: a part of its writes may have been committed.
-            self.shared.access.note_change();
+            self.note_account_change();
             context.audit_direct_change(command.name, &outcome);
         }
         outcome?;
@@ -77,6 +77,14 @@ impl Commands {
             context.confirm_read()?;
         }
         Ok(())
+    }
+
+    /// Users or roles have changed, or may have: here, and for the other servers of a shared store.
+    fn note_account_change(&self) {
+        self.shared.access.note_change();
+        if let Err(error) = self.shared.catalog.announce_change() {
+            tracing::warn!(%error, "other servers of the store take over a change of users or roles later");
+        }
     }
 
     /// The snapshot of a read with read concern `snapshot` outside of transactions.
@@ -117,6 +125,10 @@ impl Commands {
         };
         for (name, wanted) in [("afterClusterTime", after), ("atClusterTime", at)] {
             let Some(wanted) = wanted else { continue };
+            if self.shared.catalog.is_shared() {
+                // Another server may have given it out.
+                clock.catch_up(wanted, self.shared.now_ms());
+            }
             let now = clock.now(self.shared.now_ms());
             if wanted > now {
                 let shown =

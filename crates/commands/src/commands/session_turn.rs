@@ -91,6 +91,16 @@ impl Commands {
             past,
             connection: Arc::clone(attempt.record),
         };
+        let ends_elsewhere = |session: &SessionUse, number: i64| {
+            shared.catalog.is_shared()
+                && entry.support == TransactionSupport::End
+                && number > session.number()
+        };
+        if let Participation::Transaction(number, Start::Continues) = entry.participation
+            && ends_elsewhere(&session, number)
+        {
+            session.end_elsewhere(number, &shared.catalog, shared.now_ms())?;
+        }
         match session.enter(entry, begun) {
             Ok(()) => Ok(Box::new(session)),
             Err(error) => {

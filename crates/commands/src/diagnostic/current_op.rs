@@ -10,7 +10,7 @@ use crate::arguments::is_generic;
 use crate::context::Context;
 use crate::diagnostic::idle_session::session_document;
 use crate::diagnostic::key_rewriting::KeyRewriting;
-use crate::operations::{Surroundings, connection_document, cursor_document};
+use crate::operations::{OperationNames, Surroundings, connection_document, cursor_document};
 use crate::{CommandError, Request};
 
 /// Answers the list.
@@ -84,7 +84,11 @@ impl WantedOperations {
     pub fn list(self, context: &Context<'_>) -> Vec<RawDocumentBuf> {
         let shared = context.shared;
         let surroundings = Surroundings {
-            host: &shared.options.address,
+            host: shared.server_name(),
+            names: match shared.catalog.is_shared() {
+                true => OperationNames::WithServer,
+                false => OperationNames::Numbers,
+            },
             now: shared.environment.clock().monotonic(),
             now_ms: shared.now_ms(),
         };

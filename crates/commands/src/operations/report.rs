@@ -19,9 +19,20 @@ use crate::cursor_facts::{CursorFacts, Expiry};
 pub(crate) struct Surroundings<'s> {
     /// The server's address.
     pub host: &'s str,
+    pub names: OperationNames,
     pub now: Monotonic,
     /// Milliseconds since 1970.
     pub now_ms: i64,
+}
+
+/// The names of operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OperationNames {
+    /// Their numbers.
+    Numbers,
+    /// The server before the number, as a mongos names them: other servers have operations of the same
+    /// numbers.
+    WithServer,
 }
 
 /// The document of a connection.
@@ -73,7 +84,12 @@ fn write_request(
     out: &mut DocumentWriter<'_>,
 ) {
     let operation = connection.record.operation();
-    out.append_i32("opid", running.number);
+    match surroundings.names {
+        OperationNames::Numbers => out.append_i32("opid", running.number),
+        OperationNames::WithServer => {
+            out.append_str("opid", &format!("{}:{}", surroundings.host, running.number));
+        }
+    }
     if operation.interruption().is_some_and(|reason| reason != Interruption::TimeLimit) {
         out.append_bool("killPending", true);
     }

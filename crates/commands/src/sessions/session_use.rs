@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Catalog, Durability, WriteTransaction};
-use pando_document::Value;
+use pando_catalog::{Catalog, Durability, StorageError, WriteTransaction};
+use pando_document::{RawValue, Value};
 
 use super::open_transaction::{Begun, OpenTransaction, aborted};
 use super::write_record::{self, Image, Recorded, WriteRecord};
-use super::{Progress, Session, Stage, TransactionFigures};
+use super::{Progress, Session, Stage, TransactionFigures, id_document, progress_of};
 use crate::error::Failure;
 use crate::generic_arguments::{Participation, Start, StatementIds, TransactionSupport};
 use crate::{CommandError, ErrorCode};
@@ -83,6 +83,13 @@ impl SessionUse {
     ) -> SessionUse {
         let (ended, write) = (Vec::new(), WriteUse::default());
         SessionUse { session, figures, progress, before: None, ended, write, state: UseState::Untouched }
+    }
+
+    /// Takes over the progress of the session's record, where another server has written it.
+    pub(super) fn take_over(&mut self, recorded: Progress) {
+        if recorded.number >= self.progress.number {
+            self.progress = recorded;
+        }
     }
 
     /// Begins the transaction or the retryable write of a request, or finds the one that goes on.
@@ -349,6 +356,61 @@ impl SessionUse {
         transaction.put_session_record(&encoded).map_err(storage_error)?;
         self.figures.count_record();
         Ok(())
+    }
+
+    /// In a store of several servers, before the record is written: another server may have carried the same
+    /// write out since this request has begun. Its client has lost the connection and sent the write here.
+    ///
+    /// # Errors
+    /// A conflict after which the statement finds itself carried out.
+    pub fn check_record(&mut self, transaction: &WriteTransaction) -> Result<(), CommandError> {
+        let Some(own) = self.record() else { return Ok(()) };
+        let own = own.count();
+        let named = id_document(self.session.id);
+        let Some(stored) = transaction.session_record(named.get("_id")?.unwrap_or(RawValue::Null))? else {
+            return Ok(());
+        };
+        let stored = progress_of(&stored)?;
+        let is_same = match &stored.stage {
+            _ if stored.number > self.progress.number => {
+                self.progress = stored;
+                return Err(self.too_old(self.progress.number, Wanted::Write));
+            }
+            Stage::Write(write) => stored.number < self.progress.number || write.count() == own,
+            _ => stored.number < self.progress.number,
+        };
+        if is_same {
+            return Ok(());
+        }
+        self.progress = stored;
+        Err(StorageError::conflict().into())
+    }
+
+    /// Keeps a transaction of another server, which was to be ended here, from committing; unless it has. In
+    /// a store of several servers only.
+    pub fn end_elsewhere(&mut self, number: i64, catalog: &Catalog, now_ms: i64) -> Result<(), CommandError> {
+        let named = id_document(self.session.id);
+        let encoded = write_record::encode(self.session.id, number, &Recorded::Aborted, now_ms);
+        loop {
+            let mut transaction = catalog.begin_write()?;
+            let stored = transaction.session_record(named.get("_id")?.unwrap_or(RawValue::Null))?;
+            if let Some(stored) = stored.map(|stored| progress_of(&stored)).transpose()?
+                && stored.number >= number
+            {
+                self.progress = stored;
+                return Ok(());
+            }
+            transaction.put_session_record(&encoded).map_err(storage_error)?;
+            match transaction.commit(Durability::Logged) {
+                Ok(_) => {
+                    self.progress = Progress { number, stage: Stage::Aborted };
+                    return Ok(());
+                }
+                // Perhaps with the commit itself.
+                Err(error) if error.is_conflict() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     /// How many statements of a retryable write the request has committed; not those of earlier requests.

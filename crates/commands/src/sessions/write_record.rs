@@ -39,6 +39,8 @@ pub(crate) struct Image {
 pub(crate) enum Recorded {
     Write(WriteRecord),
     Committed,
+    /// Another server than that of the transaction was asked for its end, and keeps it from committing.
+    Aborted,
 }
 
 impl WriteRecord {
@@ -169,6 +171,7 @@ pub(crate) fn encode(session: SessionId, number: i64, recorded: &Recorded, now_m
     out.append_date_time("lastWriteDate", now_ms);
     match recorded {
         Recorded::Committed => out.append_str("state", "committed"),
+        Recorded::Aborted => out.append_str("state", "aborted"),
         Recorded::Write(write) => write.write(&mut out),
     }
     out.finish();
@@ -180,6 +183,7 @@ pub(crate) fn decode(record: &RawDocument) -> Option<(i64, Recorded)> {
     let number = record.get("txnNum").ok()??.as_i64_exact()?;
     match record.get("state").ok()? {
         Some(RawValue::String("committed")) => Some((number, Recorded::Committed)),
+        Some(RawValue::String("aborted")) => Some((number, Recorded::Aborted)),
         Some(_) => None,
         None => Some((number, Recorded::Write(WriteRecord::read(record)?))),
     }
@@ -200,9 +204,12 @@ mod tests {
         write.set_image(Image { statement: 9, matched: true, document: Some(doc! { "a": 1 }.to_raw()) });
         assert_eq!(write.ranges, BTreeMap::from([(0, 2), (7, 7), (9, 10)]));
         let session = SessionId::from_bytes([3; 16]);
-        for recorded in
-            [Recorded::Committed, Recorded::Write(write.clone()), Recorded::Write(WriteRecord::default())]
-        {
+        for recorded in [
+            Recorded::Committed,
+            Recorded::Aborted,
+            Recorded::Write(write.clone()),
+            Recorded::Write(WriteRecord::default()),
+        ] {
             let record = encode(session, 42, &recorded, 1_000);
             assert_eq!(decode(&record), Some((42, recorded)));
         }

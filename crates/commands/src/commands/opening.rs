@@ -1,0 +1,49 @@
+//! The opening of the catalog below the commands: alone, or as one of several servers.
+
+use std::sync::Arc;
+
+use pando_catalog::{Catalog, CatalogError, QueryMemory, ScratchSpace, SharedEngine, Sharing};
+use pando_encryption::EphemeralFiles;
+use pando_environment::Environment;
+use pando_query::partial_index::IndexKinds;
+
+use crate::persona::Persona;
+use crate::shared_state::{CommandsOptions, ScratchFiles};
+
+/// Opens the catalog of an engine. Blocks.
+pub(super) fn open_catalog(
+    engine: SharedEngine,
+    environment: &Environment,
+    options: &CommandsOptions,
+) -> Result<Catalog, CatalogError> {
+    let settings = &options.query_memory;
+    let scratch = match &settings.scratch_folder {
+        Some(folder) => match settings.scratch_files {
+            ScratchFiles::Plain => Some(ScratchSpace::open(environment, folder)?),
+            ScratchFiles::Encrypted => {
+                Some(ScratchSpace::open(&EphemeralFiles::environment(environment), folder)?)
+            }
+        },
+        None => None,
+    };
+    let memory = QueryMemory::new(&engine, settings.limit_bytes, scratch);
+    let kinds = Arc::new(IndexKinds);
+    match engine.capabilities().sharing {
+        Sharing::Exclusive => Catalog::open_with(engine, memory, kinds),
+        Sharing::Shared => Catalog::open_shared(engine, memory, kinds, Arc::clone(environment.clock())),
+    }
+}
+
+/// The persona of a server. Several servers of one store cannot each be the primary of a replica set: a
+/// driver that knows two of them would give one up.
+pub(super) fn persona_of(catalog: &Catalog, wanted: Persona) -> Persona {
+    match wanted {
+        Persona::ReplicaSet if catalog.is_shared() => {
+            tracing::info!(
+                "drivers take this server for a mongos, because other servers may share its store"
+            );
+            Persona::Mongos
+        }
+        wanted => wanted,
+    }
+}

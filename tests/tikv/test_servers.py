@@ -1,0 +1,385 @@
+"""Two servers with one store in a TiKV cluster: collections, indexes and users of one are those of both, and a driver with both
+addresses goes on when one of them dies.
+
+`make test-tikv` starts the cluster and runs these tests. PANDO_TIKV_PD names its placement driver. ROUNDS is the number of schema changes
+that writers on the other server race (25).
+"""
+
+import datetime
+import os
+import pathlib
+import random
+import sys
+import threading
+import time
+import uuid
+
+import pytest
+from bson.int64 import Int64
+from pymongo import MongoClient, WriteConcern
+from pymongo.errors import AutoReconnect, DuplicateKeyError, OperationFailure, PyMongoError
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python"))
+from server import Server  # noqa: E402
+
+ROUNDS = int(os.environ.get("ROUNDS", "25"))
+# The time within which a server knows what another one has changed.
+SOON = 5
+
+
+class Pair:
+    """Two servers of one store, each with a folder of its own."""
+
+    def __init__(self, folder, *arguments):
+        self.keyspace = uuid.uuid4().hex[:16]
+        self.servers = [self.add(folder / name, *arguments) for name in ("one", "other")]
+
+    def add(self, folder, *arguments):
+        server = Server(folder, "--engine-option", "servers=several", *arguments, engine="tikv")
+        server.arguments[server.arguments.index("--keyspace") + 1] = self.keyspace
+        return server.start()
+
+    @property
+    def uri(self):
+        return "mongodb://" + ",".join(f"127.0.0.1:{server.port}" for server in self.servers)
+
+    def clients(self, **options):
+        return [server.client(**options) for server in self.servers]
+
+
+@pytest.fixture
+def pair(tmp_path):
+    pair = Pair(tmp_path)
+    yield pair
+    end(pair)
+
+
+def end(pair):
+    for server in pair.servers:
+        if server.is_running():
+            assert server.terminate() == 0, server.log()
+        assert "panic" not in server.whole_log(), server.log()
+
+
+def eventually(what, is_so, seconds=SOON):
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
+        time.sleep(0.02)
+
+
+def indexes(client):
+    return sorted(client.test.c.index_information())
+
+
+def check_sound(client):
+    report = client.test.command("validate", "c", full=True)
+    assert report["valid"], report
+    assert client.test.c.count_documents({}) == client.test.c.estimated_document_count()
+
+
+def test_collections_and_indexes_of_one_server_are_those_of_both(pair):
+    one, other = pair.clients()
+    assert one.admin.command("hello")["msg"] == "isdbgrid"
+    one.test.c.insert_one({"_id": 1, "a": 1})
+    eventually("the collection is there", lambda: other.test.list_collection_names() == ["c"])
+    assert other.test.c.find_one() == {"_id": 1, "a": 1}
+    other.test.c.create_index("a")
+    one.test.c.insert_many([{"_id": number, "a": number} for number in range(2, 50)])
+    eventually("the index is there", lambda: indexes(one) == ["_id_", "a_1"])
+    assert other.test.c.count_documents({"a": {"$gt": 1}}, hint="a_1") == 48
+    check_sound(one)
+    check_sound(other)
+    one.test.c.rename("d")
+    eventually("the name is there", lambda: other.test.list_collection_names() == ["d"])
+    other.test.d.drop()
+    eventually("it is gone", lambda: one.test.list_collection_names() == [])
+    one.test.create_collection("v", viewOn="d", pipeline=[])
+    eventually("the view is there", lambda: "v" in other.test.list_collection_names())
+
+
+def test_a_store_of_several_servers_refuses_what_lives_in_the_memory_of_one(pair):
+    one, _ = pair.clients()
+    for options in ({"capped": True, "size": 4096}, {"partitioned": True}):
+        with pytest.raises(OperationFailure, match="several servers"):
+            one.test.create_collection("special", **options)
+
+
+def test_a_value_of_a_unique_index_goes_to_one_server(pair):
+    clients = pair.clients()
+    clients[0].test.c.create_index("u", unique=True)
+    eventually("the index is there", lambda: indexes(clients[1]) == ["_id_", "u_1"])
+    won = [0, 0]
+
+    def insert(at):
+        for number in range(100):
+            try:
+                clients[at].test.c.insert_one({"_id": f"{at}-{number}", "u": number})
+                won[at] += 1
+            except DuplicateKeyError:
+                pass
+
+    side_by_side([lambda: insert(0), lambda: insert(1)])
+    assert sum(won) == 100 and clients[0].test.c.count_documents({}) == 100, won
+    check_sound(clients[1])
+
+
+def side_by_side(works):
+    failures = []
+
+    def guarded(work):
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001
+            failures.append(error)
+            raise
+
+    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+
+
+def test_schema_changes_raced_by_writers_on_the_other_server_leave_sound_indexes(pair):
+    one, other = pair.clients()
+    one.test.c.insert_one({"_id": 0})
+    eventually("the collection is there", lambda: other.test.list_collection_names() == ["c"])
+    ended, written = threading.Event(), [0, 0]
+
+    def write(at, client):
+        chance = random.Random(at)
+        while not ended.is_set():
+            number = chance.randrange(300)
+            document = {"a": chance.choice([number, [number, 7], "x" * 2000]), "b": chance.randrange(9)}
+            if chance.random() < 0.5:
+                document["s"] = number
+            if chance.random() < 0.25:
+                client.test.c.delete_one({"_id": number})
+            else:
+                client.test.c.replace_one({"_id": number}, document, upsert=True)
+            written[at] += 1
+
+    def change():
+        try:
+            for number in range(ROUNDS):
+                maker, dropper = (one, other) if number % 2 else (other, one)
+                maker.test.c.create_index("a")
+                maker.test.c.create_index([("b", -1), ("a", 1)])
+                maker.test.c.create_index("s", sparse=True)
+                before = list(written)
+                eventually("both write", lambda: all(now > then for now, then in zip(written, before)), 30)
+                report = dropper.test.command("validate", "c")
+                assert report["valid"], (number, report)
+                if number + 1 < ROUNDS:
+                    dropper.test.c.drop_indexes()
+        finally:
+            ended.set()
+
+    side_by_side([lambda: write(0, one), lambda: write(1, other), change])
+    print(f"{ROUNDS} rounds, {written} writes")
+    for client in (one, other):
+        eventually("the indexes are there", lambda: len(indexes(client)) == 4)
+        check_sound(client)
+
+
+def test_an_index_build_of_a_killed_server_is_ended_and_begun_again_by_the_other(pair):
+    one, other = pair.clients()
+    for first in range(0, 30_000, 5_000):
+        one.test.c.insert_many([{"_id": first + number, "a": number % 97} for number in range(5_000)])
+
+    def build():
+        with pytest.raises(PyMongoError):
+            one.test.c.create_index("a")
+
+    thread = threading.Thread(target=build)
+    thread.start()
+    eventually("the build has begun", lambda: "a_1" in one.test.c.index_information() or is_building(one), 30)
+    pair.servers[0].kill()
+    thread.join()
+    # The other server holds it for dead after 20 s, and makes the index.
+    begun = time.monotonic()
+    while True:
+        try:
+            other.test.c.create_index("a")
+            break
+        except OperationFailure as error:
+            assert time.monotonic() - begun < 60, error
+            time.sleep(0.5)
+    other.test.c.insert_one({"_id": -1, "a": 5})
+    assert indexes(other) == ["_id_", "a_1"]
+    check_sound(other)
+    pair.servers[0].start()
+    with pair.servers[0].client() as again:
+        assert indexes(again) == ["_id_", "a_1"]
+        check_sound(again)
+
+
+def is_building(client):
+    operations = client.admin.command("currentOp")["inprog"]
+    return any("createIndexes" in operation.get("command", {}) for operation in operations)
+
+
+def test_a_driver_with_both_addresses_goes_on_when_a_server_is_killed(pair):
+    told = []
+    with MongoClient(pair.uri, serverSelectionTimeoutMS=20_000, timeoutMS=60_000) as client:
+        collection = client.test.get_collection("c", write_concern=WriteConcern("majority"))
+        ended = threading.Event()
+
+        def insert(first):
+            number = first
+            while not ended.is_set():
+                try:
+                    collection.insert_one({"_id": number, "a": number})
+                except AutoReconnect:
+                    # The retry has lost its server, too: nobody knows.
+                    number += 2
+                    continue
+                told.append(number)
+                number += 2
+
+        def kill():
+            time.sleep(3)
+            pair.servers[0].kill()
+            before = len(told)
+            try:
+                eventually("writes go on", lambda: len(told) > before + 50, 60)
+            finally:
+                ended.set()
+
+        side_by_side([lambda: insert(0), lambda: insert(1), kill])
+        found = [row["_id"] for row in client.test.c.find()]
+        assert len(found) == len(set(found)) and set(told) <= set(found)
+
+
+def test_a_retry_at_the_other_server_is_not_carried_out_twice(pair):
+    one, other = pair.clients()
+    one.test.c.insert_one({"_id": 1, "n": 0})
+    eventually("the collection is there", lambda: other.test.list_collection_names() == ["c"])
+    sessions = dict(zip((one, other), same_session(one, other)))
+
+    def raise_it(client, number):
+        statement = {"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}
+        return client.test.command("update", "c", updates=[statement], session=sessions[client], txnNumber=Int64(number))
+
+    for number in range(101, 120, 2):
+        raise_it(one, number)
+        assert raise_it(other, number)["n"] == 1
+        raise_it(other, number + 1)
+        assert raise_it(one, number + 1)["n"] == 1
+    assert one.test.c.find_one()["n"] == 20
+
+
+def same_session(one, other):
+    """A session of each client, with one identity, as after a change of the server."""
+    sessions = [one.start_session(), other.start_session()]
+    identity = sessions[0].session_id
+    assert sessions[1].session_id != identity
+    sessions[1]._server_session.session_id = identity
+    return sessions
+
+
+def test_cursors_and_transactions_belong_to_their_server(pair):
+    one, other = pair.clients()
+    one.test.c.insert_many([{"_id": number} for number in range(10)])
+    eventually("the collection is there", lambda: other.test.list_collection_names() == ["c"])
+    reply = one.test.command("find", "c", batchSize=2)
+    with pytest.raises(OperationFailure) as missing:
+        other.test.command("getMore", reply["cursor"]["id"], collection="c")
+    assert missing.value.code == 43
+    with one.start_session() as session, session.start_transaction():
+        one.test.c.update_one({"_id": 1}, {"$set": {"a": 1}}, session=session)
+        elsewhere = other.start_session()
+        assert elsewhere.session_id != session.session_id
+        elsewhere._server_session.session_id = session.session_id
+        with pytest.raises(OperationFailure) as missing:
+            other.test.command("find", "c", session=elsewhere, txnNumber=Int64(101), autocommit=False)
+        assert missing.value.code == 251
+
+
+def test_operations_are_named_after_their_server(pair):
+    one, other = pair.clients()
+    name = next(operation["opid"] for operation in one.admin.command("currentOp")["inprog"] if "currentOp" in operation.get("command", {}))
+    server, _, number = name.rpartition(":")
+    assert server == f"127.0.0.1:{pair.servers[0].port}" and int(number) > 0
+    assert one.admin.command("killOp", op=name)["ok"] == 1
+    for foreign, code in ((name, 2), ("nonsense", 28625)):
+        with pytest.raises(OperationFailure, match="server") as refused:
+            other.admin.command("killOp", op=foreign)
+        assert refused.value.code == code
+
+
+def test_a_commit_that_is_repeated_at_the_other_server_is_answered_there_and_an_unknown_one_is_ended(pair):
+    one, other = pair.clients()
+    one.test.c.insert_one({"_id": 1, "n": 0})
+    eventually("the collection is there", lambda: other.test.list_collection_names() == ["c"])
+
+    sessions = same_session(one, other)
+
+    def begin(number):
+        terms = {"txnNumber": Int64(number), "autocommit": False}
+        statement = {"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}
+        one.test.command("update", "c", updates=[statement], startTransaction=True, session=sessions[0], **terms)
+        return terms
+
+    terms = begin(101)
+    one.admin.command("commitTransaction", session=sessions[0], **terms)
+    assert other.admin.command("commitTransaction", session=sessions[1], **terms)["ok"] == 1
+    terms = begin(102)
+    with pytest.raises(OperationFailure) as unknown:
+        other.admin.command("commitTransaction", session=sessions[1], **terms)
+    assert unknown.value.code == 251 and unknown.value.has_error_label("TransientTransactionError")
+    with pytest.raises(OperationFailure) as ended:
+        one.admin.command("commitTransaction", session=sessions[0], **terms)
+    assert ended.value.code in (112, 251), ended.value.details
+    assert one.test.c.find_one()["n"] == 1
+
+
+def test_expired_documents_are_removed_by_one_server_and_by_the_next_one_when_it_is_gone(tmp_path):
+    pair = Pair(tmp_path, "--test-commands", "on")
+    clients = pair.clients()
+    for client in clients:
+        client.admin.command("setParameter", 1, ttlMonitorSleepSecs=1)
+    clients[0].test.c.create_index("at", expireAfterSeconds=0)
+
+    def expires():
+        clients[1].test.c.insert_one({"at": datetime.datetime(2020, 1, 1)})
+        return lambda: clients[1].test.c.count_documents({}) == 0
+
+    eventually("it is removed", expires(), 30)
+    removed = [client.admin.command("serverStatus")["metrics"]["ttl"] for client in clients]
+    assert removed[0]["deletedDocuments"] == 1 and removed[1]["deletedDocuments"] == 0, removed
+    assert removed[1]["passes"] == 0, removed
+    assert pair.servers[0].terminate() == 0
+    eventually("it is removed by the other", expires(), 30)
+    end(pair)
+
+
+def test_users_and_roles_of_one_server_are_those_of_both(tmp_path):
+    pair = Pair(tmp_path, "--auth")
+    one, other = pair.servers
+    with one.client() as client:
+        client.admin.command("createUser", "root", pwd="secret", roles=["root"])
+    with one.client(username="root", password="secret") as root:
+        root.test.command("createUser", "ada", pwd="secret", roles=["read"])
+        root.test.c.insert_one({"_id": 1})
+        with other.client(username="ada", password="secret", authSource="test") as ada:
+            eventually("the collection is there", lambda: ada.test.c.find_one() == {"_id": 1})
+            with pytest.raises(OperationFailure) as refused:
+                ada.test.c.insert_one({"_id": 2})
+            assert refused.value.code == 13
+            root.test.command("grantRolesToUser", "ada", roles=["readWrite"])
+            eventually("it may write", lambda: may_write(ada))
+            root.test.command("dropUser", "ada")
+            eventually("it may not any more", lambda: not may_write(ada))
+    end(pair)
+
+
+def may_write(client):
+    try:
+        client.test.c.insert_one({})
+        return True
+    except OperationFailure as error:
+        assert error.code in (13, 11, 18), error
+        return False
