@@ -214,15 +214,16 @@ impl Cluster {
         self.ask("beginning a transaction", async || self.client.begin_with_options(self.options()).await)
     }
 
-    /// Commits changes, and gives the timestamp of the commit.
+    /// Commits changes, and gives the timestamp of the commit. Waits no longer than this.
     pub(crate) fn commit(
         &self,
         mut transaction: Transaction,
         mutations: Vec<Mutation>,
+        within: Duration,
     ) -> Result<u64, CommitFailure> {
         self.figures.commits.fetch_add(1, Ordering::Relaxed);
         let outcome = self.runtime.block_on(async {
-            let deadline = Instant::now() + self.patience;
+            let deadline = Instant::now() + within;
             let work = async {
                 for mutation in mutations {
                     match mutation {
@@ -249,7 +250,7 @@ impl Cluster {
         match outcome {
             Ok(Ok(Some(timestamp))) => Ok(timestamp.version()),
             Ok(Ok(None)) => Err(CommitFailure::Failed(invalid("a commit without changes"))),
-            Err(_) => Err(unknown(too_slow(doing, self.patience.as_secs()))),
+            Err(_) => Err(unknown(too_slow(doing, within.as_secs()))),
             Ok(Err(error)) => match outcome_of(&error) {
                 Outcome::Conflict => {
                     self.figures.conflicts.fetch_add(1, Ordering::Relaxed);
@@ -274,7 +275,7 @@ impl Cluster {
             if mutations.is_empty() {
                 return Ok(());
             }
-            match self.commit(transaction, mutations) {
+            match self.commit(transaction, mutations, self.patience) {
                 Ok(_) => return Ok(()),
                 Err(CommitFailure::Failed(error))
                     if error.kind() == ErrorKind::Conflict && tries < CHANGES_TRIED =>

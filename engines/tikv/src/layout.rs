@@ -13,6 +13,7 @@
 //! | `d` | | the owner of the store, and its lease |
 //! | `f` | server, 8 bytes big-endian | one of several servers ([`crate::servers`]) |
 //! | `e` | tree, 4 bytes big-endian | figures of a tree |
+//! | `g` | tree, 4 bytes big-endian | that all servers know of the merges of a tree |
 //! | `m` | tree, escaped key, number | a pending merge of a key ([`crate::pending_merges`]) |
 //! | `p` | group, number | a piece of a large value ([`crate::large_values`]) |
 //! | `q` | group | the tree and the key of a large value |
@@ -103,6 +104,11 @@ impl Keyspace {
     /// The number of a key in [`Keyspace::servers`].
     pub(crate) fn server_of(&self, key: &[u8]) -> Option<u64> {
         key.get(self.prefix.len() + 1..)?.try_into().ok().map(u64::from_be_bytes)
+    }
+
+    /// Where it is noted that all servers know of the merges of a tree.
+    pub(crate) fn merges_known(&self, tree: TreeId) -> Vec<u8> {
+        self.key(b'g', &[&tree.get().to_be_bytes()])
     }
 
     /// Where this store tells the others its oldest snapshot; each of several servers has a place of its own.

@@ -9,14 +9,14 @@
 //!    that is renewed belongs to a living server, and the store is refused. One that stands still for
 //!    [`EXPIRES_AFTER`] is taken over. The same holds for several servers that have it open.
 //! 2. The owner renews the lease every [`RENEWED_EVERY`].
-//! 3. A server that could not renew it for [`TRUSTED_FOR`] commits nothing until it can. One that finds
-//!    another owner stops.
+//! 3. A server that could not renew it for [`TRUSTED_FOR`](servers::TRUSTED_FOR) commits nothing until it
+//!    can. One that finds another owner stops.
 //!
 //! A server knows itself by a number in the file `tikv-store` of its folder (`marker`), so that it need not
 //! wait for its own lease after a crash.
 //!
 //! # Invariant
-//! [`TRUSTED_FOR`] is shorter than [`EXPIRES_AFTER`], and both are measured by the clock of one process, so
+//! The time of trust is shorter than [`EXPIRES_AFTER`], and both are measured by the clock of one process, so
 //! that the clocks of two machines need not agree.
 
 use std::time::Duration;
@@ -31,8 +31,6 @@ use crate::servers::{self, EXPIRES_AFTER, Records};
 
 /// How often the owner renews its lease.
 pub(crate) const RENEWED_EVERY: Duration = Duration::from_secs(3);
-/// How long an owner commits after it has renewed the lease.
-pub(crate) const TRUSTED_FOR: Duration = Duration::from_secs(12);
 /// How often a server looks at the lease of another.
 const LOOKED_AT_EVERY: Duration = Duration::from_millis(500);
 
@@ -187,6 +185,7 @@ pub(crate) fn release(cluster: &Cluster, keyspace: &Keyspace, server: u64) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::servers::TRUSTED_FOR;
 
     #[test]
     fn a_record_reads_back_and_a_broken_one_is_told() {

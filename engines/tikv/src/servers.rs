@@ -14,10 +14,10 @@
 //!    refused where servers are noted.
 //! 2. Every [`RENEWED_EVERY`] it reads the list of trees and writes its record.
 //! 3. A record that stands still for [`EXPIRES_AFTER`] belongs to a dead server, and is taken out.
-//! 4. A server that could not write its record for [`TRUSTED_FOR`](crate::lease::TRUSTED_FOR) neither begins
-//!    nor reads nor commits.
-//! 5. The first merge that a server makes in a tree waits until all servers have read the list of trees anew:
-//!    a server that takes the tree for one without merges would not see it.
+//! 4. A server that could not write its record for [`TRUSTED_FOR`] neither begins nor reads nor commits. A
+//!    commit under way ends after [`COMMITS_END_AFTER`].
+//! 5. The first merge in a tree waits until all servers have read the list of trees anew: a server that takes
+//!    the tree for one without merges would not see it. Then it is noted that all know of them.
 //! 6. The entries of a dropped tree go when no server reads a snapshot from before.
 //!
 //! # Invariant
@@ -39,6 +39,11 @@ use crate::layout::Keyspace;
 pub(crate) const RENEWED_EVERY: Duration = Duration::from_secs(1);
 /// How long a record stands still before its server is dead to the others.
 pub(crate) const EXPIRES_AFTER: Duration = Duration::from_secs(20);
+/// How long a server is trusted after it has written its record, or renewed its lease.
+pub(crate) const TRUSTED_FOR: Duration = Duration::from_secs(12);
+/// How long after its last record a server still waits for a commit. The catalog renews its own membership
+/// less often, by up to three seconds.
+pub(crate) const COMMITS_END_AFTER: Duration = Duration::from_secs(16);
 /// The most servers of one store.
 const SERVERS_MAX: u32 = 4_096;
 
@@ -89,6 +94,8 @@ pub(crate) struct Membership {
     dropped: Mutex<BTreeMap<TreeId, u64>>,
     /// Trees of which all servers know that they have merges.
     merging: RwLock<BTreeSet<TreeId>>,
+    /// The number of the last commit of this server that has ordered merges.
+    last_ordered: AtomicU64,
 }
 
 impl Membership {
@@ -100,6 +107,7 @@ impl Membership {
             oldest_of_all: AtomicU64::new(0),
             dropped: Mutex::default(),
             merging: RwLock::default(),
+            last_ordered: AtomicU64::new(0),
         }
     }
 
@@ -127,6 +135,15 @@ impl Membership {
         self.is_first.store(records.keys().next() == Some(&self.number()), Ordering::Release);
         let oldest = records.values().map(|record| record.oldest).min().unwrap_or(0);
         self.oldest_of_all.store(oldest, Ordering::Release);
+    }
+
+    pub(crate) fn last_ordered(&self) -> u64 {
+        self.last_ordered.load(Ordering::Acquire)
+    }
+
+    /// Merges of other commits come before or behind a commit with this number. The caller keeps them away.
+    pub(crate) fn note_ordered(&self, number: u64) {
+        self.last_ordered.store(number, Ordering::Release);
     }
 
     pub(crate) fn all_know_merges_of(&self, trees: &BTreeSet<TreeId>) -> bool {
@@ -211,6 +228,12 @@ pub(crate) fn leave(cluster: &Cluster, keyspace: &Keyspace, number: u64) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_commit_ends_before_the_others_hold_its_server_for_dead() {
+        let catalog_renews_every = Duration::from_secs(3);
+        assert!(TRUSTED_FOR < COMMITS_END_AFTER && COMMITS_END_AFTER + catalog_renews_every < EXPIRES_AFTER);
+    }
 
     #[test]
     fn records_read_back_and_broken_ones_are_told() {

@@ -50,6 +50,8 @@ use crate::value::number_of;
 
 /// Keys whose values are compared at two snapshots at once.
 const KEYS_COMPARED_AT_ONCE: usize = 256;
+/// The value that says that all servers know of a tree's merges.
+const MERGES_KNOWN: &[u8] = b"1";
 /// The pause between two looks at the records of other servers.
 const ANSWERS_EVERY: Duration = Duration::from_millis(20);
 /// Merges of a key after which they are folded.
@@ -121,15 +123,17 @@ impl Store {
     /// Refuses commits of a server whose lease may have been taken over.
     fn check_lease(&self) -> Result<(), StorageError> {
         let since = self.clock.monotonic().since(*self.renewed_at.lock());
-        if since <= lease::TRUSTED_FOR {
-            return Ok(());
-        }
+        if since <= servers::TRUSTED_FOR { Ok(()) } else { Err(self.away(since)) }
+    }
+
+    /// The error of a server whose lease is old.
+    fn away(&self, since: Duration) -> StorageError {
         let message = format!(
             "the TiKV cluster could not be reached for {} s: nothing is committed until it can be",
             since.as_secs()
         );
         let kind = if self.membership.is_some() { ErrorKind::Unavailable } else { ErrorKind::Io };
-        Err(StorageError::new(kind, message))
+        StorageError::new(kind, message)
     }
 
     pub(crate) fn saw(&self, timestamp: u64) {
@@ -214,7 +218,9 @@ impl Store {
         if self.membership.is_some() && is_newer {
             self.check_unchanged(writes, begun.snapshot, at)?;
         }
-        let number = self.number(at);
+        let number = self.number(at, plan.usage)?;
+        // Merges that came after the snapshot conflict with a put or a delete that covers them.
+        let at = if self.membership.is_some() { number } else { at };
         let (cluster, keyspace) = (&self.cluster, &self.keyspace);
         let prepared = Commit { cluster, keyspace, writes, trees: &trees, at, number }.prepare()?;
         let timestamp = self.send(transaction, prepared, number, &trees)?;
@@ -223,12 +229,21 @@ impl Store {
         Ok(CommitReceipt { timestamp: CommitTimestamp::new(timestamp), lsn: Lsn::new(timestamp) })
     }
 
-    /// The number of a commit that starts at a timestamp.
-    fn number(&self, start: u64) -> u64 {
-        match self.membership {
-            // No other commit of any server has it.
-            Some(_) => start,
-            None => self.numbers.fetch_add(1, Ordering::AcqRel) + 1,
+    /// The number of a commit that starts at a timestamp. No other commit has it. One that orders merges
+    /// comes behind all merges of this server so far, and before all later ones.
+    fn number(&self, start: u64, usage: MergeUse) -> Result<u64, StorageError> {
+        let Some(membership) = &self.membership else {
+            return Ok(self.numbers.fetch_add(1, Ordering::AcqRel) + 1);
+        };
+        match usage {
+            MergeUse::None => Ok(start),
+            MergeUse::Adds if start > membership.last_ordered() => Ok(start),
+            MergeUse::Adds => self.cluster.timestamp(),
+            MergeUse::Orders => {
+                let number = self.cluster.timestamp()?;
+                membership.note_ordered(number);
+                Ok(number)
+            }
         }
     }
 
@@ -258,6 +273,17 @@ impl Store {
         Ok(touched)
     }
 
+    /// How long a commit may take. One of several servers gives up before the others hold it for dead: they
+    /// change descriptions then that the commit rests on.
+    fn commit_patience(&self) -> Result<Duration, StorageError> {
+        if self.membership.is_none() {
+            return Ok(self.options.patience);
+        }
+        let since = self.clock.monotonic().since(*self.renewed_at.lock());
+        let left = servers::COMMITS_END_AFTER.saturating_sub(since);
+        if left.is_zero() { Err(self.away(since)) } else { Ok(left.min(self.options.patience)) }
+    }
+
     fn send(
         &self,
         transaction: Transaction,
@@ -266,7 +292,8 @@ impl Store {
         trees: &TouchedTrees,
     ) -> Result<u64, StorageError> {
         let PreparedCommit { mutations, recognised_by, growth, merged } = prepared;
-        let timestamp = match self.cluster.commit(transaction, mutations) {
+        let within = self.commit_patience()?;
+        let timestamp = match self.cluster.commit(transaction, mutations, within) {
             Ok(timestamp) => timestamp,
             Err(CommitFailure::Failed(error)) => return Err(error),
             Err(CommitFailure::Unknown(error)) => self.find_out(recognised_by, number, error)?,
@@ -396,7 +423,13 @@ impl Store {
         if membership.all_know_merges_of(trees) {
             return Ok(());
         }
-        self.wait_until_read(self.cluster.timestamp()?)?;
+        let now = self.cluster.timestamp()?;
+        let keys: Vec<Vec<u8>> = trees.iter().map(|tree| self.keyspace.merges_known(*tree)).collect();
+        if self.cluster.get_all(now, &keys)?.len() < keys.len() {
+            self.wait_until_read(now)?;
+            let known = |key: &Vec<u8>| Mutation::Put(key.clone(), MERGES_KNOWN.to_vec());
+            self.cluster.change(|_| Ok(keys.iter().map(known).collect()))?;
+        }
         membership.note_merges_known(trees);
         Ok(())
     }

@@ -124,7 +124,7 @@ impl Upkeep {
                 cluster.change(|_| Ok(keys.iter().cloned().map(Mutation::Delete).collect()))?;
             }
         }
-        let records = [keyspace.tree_record(tree), keyspace.figures(tree)];
+        let records = [keyspace.tree_record(tree), keyspace.figures(tree), keyspace.merges_known(tree)];
         cluster.change(|_| Ok(records.iter().cloned().map(Mutation::Delete).collect()))
     }
 

@@ -174,6 +174,22 @@ fn additions_of_both_servers_count_side_by_side_and_with_puts_of_the_same_tree()
 }
 
 #[test]
+fn a_new_server_adds_at_once_where_all_know_of_the_merges_though_one_is_dead() {
+    let (mut store, one, other) = Store::two();
+    let tree = one.create_tree("t", &TreeOptions::default()).expect("it is made");
+    add(&one, tree, b"sum", 1).expect("it is added");
+    // Without a close: its record stands still.
+    drop(one);
+    let third = store.open("several").expect("it opens");
+    assert_eq!(tree_of(&third, "t"), Some(tree));
+    let begun = Instant::now();
+    add(&third, tree, b"sum", 1).expect("it is added");
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!(tree_of(&other, "t"), Some(tree));
+    assert_eq!(get(&other, tree, b"sum").as_deref(), Some(&2_i64.to_le_bytes()[..]));
+}
+
+#[test]
 fn entries_of_a_dropped_tree_stay_for_a_reader_of_the_other_server_and_then_go() {
     let (_store, one, other) = Store::two();
     let tree = one.create_tree("t", &TreeOptions::default()).expect("it is made");
