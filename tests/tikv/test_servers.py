@@ -2,13 +2,14 @@
 addresses goes on when one of them dies.
 
 `make test-tikv` starts the cluster and runs these tests. PANDO_TIKV_PD names its placement driver. ROUNDS is the number of schema changes
-that writers on the other server race (25).
+that writers on the other server race (10).
 """
 
 import datetime
 import os
 import pathlib
 import random
+import signal
 import sys
 import threading
 import time
@@ -22,7 +23,7 @@ from pymongo.errors import AutoReconnect, DuplicateKeyError, OperationFailure, P
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python"))
 from server import Server  # noqa: E402
 
-ROUNDS = int(os.environ.get("ROUNDS", "25"))
+ROUNDS = int(os.environ.get("ROUNDS", "10"))
 # The time within which a server knows what another one has changed.
 SOON = 5
 
@@ -103,6 +104,26 @@ def test_a_store_of_several_servers_refuses_what_lives_in_the_memory_of_one(pair
     for options in ({"capped": True, "size": 4096}, {"partitioned": True}):
         with pytest.raises(OperationFailure, match="several servers"):
             one.test.create_collection("special", **options)
+
+
+def test_a_store_with_a_capped_collection_stays_that_of_one_server(tmp_path):
+    alone = Server(tmp_path / "alone", engine="tikv").start()
+    with alone.client() as client:
+        client.test.create_collection("log", capped=True, size=4096)
+        client.test.c.insert_one({"_id": 1})
+    assert alone.stop() == 0, alone.log()
+    arguments = list(alone.arguments)
+    alone.arguments += ["--engine-option", "servers=several"]
+    with pytest.raises(RuntimeError, match="several servers cannot share it"):
+        alone.start()
+    alone.arguments = arguments
+    with alone.start().client() as client:
+        client.test.log.drop()
+    assert alone.stop() == 0, alone.log()
+    alone.arguments += ["--engine-option", "servers=several"]
+    with alone.start().client() as client:
+        assert client.test.c.find_one() == {"_id": 1}
+    assert alone.stop() == 0, alone.log()
 
 
 def test_a_value_of_a_unique_index_goes_to_one_server(pair):
@@ -214,6 +235,38 @@ def test_an_index_build_of_a_killed_server_is_ended_and_begun_again_by_the_other
     with pair.servers[0].client() as again:
         assert indexes(again) == ["_id_", "a_1"]
         check_sound(again)
+
+
+def test_a_server_that_stands_still_is_taken_out_and_comes_back(pair):
+    one, other = pair.clients()
+    one.test.c.insert_many([{"_id": number, "a": number} for number in range(100)])
+    eventually("the collection is there", lambda: other.test.list_collection_names() == ["c"])
+    cursor = other.test.c.find(batch_size=2)
+    assert next(cursor)["_id"] == 0
+    os.kill(pair.servers[1].process.pid, signal.SIGSTOP)
+    try:
+        # It may still write by its old description, until it is held for dead.
+        begun = time.monotonic()
+        one.test.c.create_index("a")
+        assert time.monotonic() - begun > 10
+        one.test.c.insert_one({"_id": 100, "a": 1})
+        # The engine's own record of it is taken out, too.
+        time.sleep(3)
+    finally:
+        os.kill(pair.servers[1].process.pid, signal.SIGCONT)
+    began = time.monotonic()
+    while True:
+        try:
+            other.test.c.insert_one({"_id": 101, "a": 1})
+            break
+        except OperationFailure as refused:
+            assert refused.code == 6 and time.monotonic() - began < 20, refused
+            time.sleep(0.1)
+    eventually("the index is there", lambda: indexes(other) == ["_id_", "a_1"])
+    with pytest.raises(OperationFailure, match="begin the transaction or the query again"):
+        list(cursor)
+    check_sound(one)
+    check_sound(other)
 
 
 def is_building(client):

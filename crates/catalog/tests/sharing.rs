@@ -423,6 +423,19 @@ fn a_store_that_is_opened_again_has_what_its_servers_made() {
 }
 
 #[test]
+fn a_change_of_documents_that_is_announced_moves_the_version_of_all_servers() {
+    let (_store, servers) = Store::with_things(2);
+    for round in 0..ROUNDS {
+        let announcer = &servers[round % 2].catalog;
+        let before = servers.iter().filter_map(|server| server.catalog.version()).max();
+        announcer.announce_change().unwrap();
+        for server in &servers {
+            eventually("the version has moved", || server.catalog.version() > before);
+        }
+    }
+}
+
+#[test]
 fn a_store_of_several_servers_refuses_collections_that_live_in_the_memory_of_one() {
     let (store, servers) = Store::with_things(1);
     let capped = doc! { "capped": true, "size": 4_096 }.to_raw();

@@ -128,7 +128,8 @@ impl Following {
             shared.access.note_change();
         }
         if has_changed {
-            let _turn = shared.default_concerns_turn.lock();
+            // A request that changes them may wait for other servers, which wait for this task.
+            let Some(_turn) = shared.default_concerns_turn.try_lock() else { return };
             match DefaultConcerns::stored(&shared.catalog, shared.started_ms) {
                 Ok(stored) => shared.default_concerns.store(Arc::new(stored)),
                 // The next look tries again.

@@ -30,7 +30,15 @@ pub(super) fn open_catalog(
     let kinds = Arc::new(IndexKinds);
     match engine.capabilities().sharing {
         Sharing::Exclusive => Catalog::open_with(engine, memory, kinds),
-        Sharing::Shared => Catalog::open_shared(engine, memory, kinds, Arc::clone(environment.clock())),
+        Sharing::Shared => {
+            let clock = Arc::clone(environment.clock());
+            let opened = Catalog::open_shared(Arc::clone(&engine), memory, kinds, clock);
+            if opened.is_err() {
+                // The other servers need not wait for this one. A failure of the close changes nothing more.
+                let _told_already = engine.close();
+            }
+            opened
+        }
     }
 }
 
