@@ -22,6 +22,7 @@ from pymongo.errors import AutoReconnect, DuplicateKeyError, OperationFailure, P
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python"))
 from server import Server  # noqa: E402
+from test_failures import Transfers, check_bank, cluster, open_bank  # noqa: E402
 
 ROUNDS = int(os.environ.get("ROUNDS", "10"))
 # The time within which a server knows what another one has changed.
@@ -304,6 +305,26 @@ def test_a_driver_with_both_addresses_goes_on_when_a_server_is_killed(pair):
         side_by_side([lambda: insert(0), lambda: insert(1), kill])
         found = [row["_id"] for row in client.test.c.find()]
         assert len(found) == len(set(found)) and set(told) <= set(found)
+
+
+def test_money_is_kept_by_two_servers_while_a_node_dies_and_one_server_is_killed(pair):
+    one, other = pair.clients()
+    open_bank(one)
+    eventually("the bank is there", lambda: "balance_1" in other.bank.accounts.index_information())
+    with Transfers(pair.servers[0], clients=2) as first, Transfers(pair.servers[1], clients=2) as second:
+        time.sleep(3)
+        check_bank(other)
+        cluster("kill", 2)
+        time.sleep(6)
+        cluster("restart", 2)
+        time.sleep(4)
+        before = second.moved
+        assert first.moved > 0
+        first.ends.set()
+        pair.servers[0].kill()
+        eventually("transfers go on", lambda: second.moved > before + 5, 30)
+    check_bank(other)
+    print(f"{first.moved} and {second.moved} transfers")
 
 
 def test_a_retry_at_the_other_server_is_not_carried_out_twice(pair):

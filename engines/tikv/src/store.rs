@@ -21,6 +21,7 @@
 //!    merging tree has it alone, so that the order of pending merges is that of their commits.
 //! 3. `live`, `trees`, `counted_merges`: for moments, and never across a call to the cluster.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -266,8 +267,8 @@ impl Store {
     fn touched(&self, writes: &WriteSet) -> Result<TouchedTrees, StorageError> {
         let (trees, mut touched) = (self.trees.read(), TouchedTrees::new());
         for write in writes.iter() {
-            if !touched.contains_key(&write.tree) {
-                touched.insert(write.tree, trees.get(write.tree)?.clone());
+            if let Entry::Vacant(place) = touched.entry(write.tree) {
+                place.insert(trees.get(write.tree)?.clone());
             }
         }
         Ok(touched)
