@@ -83,7 +83,7 @@
 //! context -> request_notes
 //! context -> sessions, tail_wait, views
 //! context -> held_snapshots, shared_state, system_profile
-//! follower -> default_concerns, operations, shared_state
+//! follower -> default_concerns, shared_state
 //! commands -> follower
 //! housekeeping -> clock_store, departures, sessions, shared_state, snapshot_watch, system_profile
 //! snapshot_watch -> shared_state

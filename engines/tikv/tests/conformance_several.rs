@@ -1,4 +1,5 @@
-//! The engine `tikv` keeps every promise of the storage contract where several servers may have the store open.
+//! The engine `tikv` keeps every promise of the storage contract where several servers may have the store
+//! open.
 //!
 //! `make test-tikv` starts the cluster and names its placement drivers by `PANDO_TIKV_PD`. Each test has a
 //! keyspace of its own, named after its folder.
