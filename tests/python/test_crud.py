@@ -94,6 +94,14 @@ def test_updates_change_what_they_say_and_report_it(db):
     assert result.modified_count == 1 and db.c.find_one({"_id": 1}) == {"_id": 1, "fresh": True}
 
 
+def test_a_replacement_without_an_id_always_counts_as_a_modification(db):
+    db.c.insert_one({"_id": 1, "a": 1})
+    assert db.c.replace_one({"_id": 1}, {"a": 1}).modified_count == 1
+    assert db.c.replace_one({"_id": 1}, {"a": 1, "_id": 1}).modified_count == 1
+    assert db.c.replace_one({"_id": 1}, {"_id": 1, "a": 1}).modified_count == 0
+    assert list(db.c.find_one({"a": 1}).items()) == [("_id", 1), ("a", 1)]
+
+
 def test_upserts_seed_from_the_filter(db):
     result = db.c.update_one({"_id": 7, "a": 1, "b": {"$gt": 5}}, {"$set": {"c": 2}, "$setOnInsert": {"d": 3}}, upsert=True)
     assert result.upserted_id == 7

@@ -2,6 +2,10 @@
 //!
 //! A timestamp of zero at the top level stands for the moment of the write, unless the request keeps them;
 //! `_id` and deeper ones are kept always.
+//!
+//! As in MongoDB, a replacement counts as a modification unless it was sent byte for byte as the old
+//! document is stored. One without `_id`, as most drivers send it, therefore always counts: programs take a
+//! write without a modification for one that another write has overtaken.
 
 use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Timestamp};
 
@@ -42,15 +46,20 @@ impl Replacement {
     }
 
     pub(super) fn apply(&self, old: &RawDocument, context: &UpdateContext) -> Result<Applied, QueryError> {
+        let has_gaps =
+            context.empty_timestamps == EmptyTimestamps::Filled && has_empty_timestamp(&self.document)?;
+        if !has_gaps && self.document.as_bytes() == old.as_bytes() {
+            return Ok(Applied::Unchanged);
+        }
         let mut new = match (self.document.get("_id")?, old.get("_id")?) {
             (None, Some(id)) => self.with_id(id)?,
             (Some(_), _) => with_own_id_first(&self.document)?,
             (None, None) => self.document.clone(),
         };
-        if context.empty_timestamps == EmptyTimestamps::Filled && has_empty_timestamp(&new)? {
+        if has_gaps {
             new = with_timestamps(&new, context.timestamp)?;
         }
-        Ok(if new.as_bytes() == old.as_bytes() { Applied::Unchanged } else { Applied::Changed(new) })
+        Ok(Applied::Changed(new))
     }
 
     fn with_id(&self, id: RawValue<'_>) -> Result<RawDocumentBuf, QueryError> {
