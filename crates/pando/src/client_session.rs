@@ -150,7 +150,7 @@ impl ClientSession {
 
     /// Runs `work` in a transaction and commits it. Both are done again as long as the transaction loses
     /// conflicts, for about two minutes: `work` should change nothing else. An error of `work` undoes the
-    /// transaction.
+    /// transaction; [`Error::custom`] makes one of the caller's own.
     ///
     /// # Errors
     /// The error of `work`, and those of the commit.
@@ -339,6 +339,21 @@ mod tests {
         drop(session);
         assert_eq!(sums(&accounts), [10, 0]);
         add(&accounts, 2, 1).unwrap();
+    }
+
+    #[test]
+    fn an_error_of_the_callers_own_undoes_the_transaction_once_and_comes_back_as_it_was() {
+        let (pando, accounts) = store();
+        let mut runs = 0;
+        let outcome: Result<(), Error> = pando.start_session().run().unwrap().with_transaction(|session| {
+            runs += 1;
+            add(&session.collection(&accounts), 1, -20)?;
+            let number: u8 = "300".parse().map_err(Error::custom)?;
+            add(&session.collection(&accounts), 2, i32::from(number))
+        });
+        let Err(Error::Custom(reason)) = outcome else { panic!("{outcome:?}") };
+        assert!(reason.downcast_ref::<std::num::ParseIntError>().is_some(), "{reason:?}");
+        assert_eq!((sums(&accounts), runs), (vec![10, 0], 1));
     }
 
     #[test]

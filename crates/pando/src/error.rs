@@ -86,9 +86,37 @@ pub enum Error {
     /// The write may not be on the device: the store has stopped after an error of the device. Open it again.
     #[error("the store has stopped, and its last writes may be lost: {0}; open it again")]
     Stopped(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// An error of the caller's own, with which the work of a transaction undoes it: see [`Error::custom`].
+    #[error("{0}")]
+    Custom(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {
+    /// An error of the caller's own: a sentence, or any error. The work of
+    /// [`with_transaction`](crate::ClientSession::with_transaction) returns it to undo the transaction, and
+    /// gets it back.
+    ///
+    /// ```
+    /// # use pandodb::{Error, Pando, bson::Document, doc};
+    /// # fn main() -> Result<(), Error> {
+    /// # let pando = Pando::open_in_memory()?;
+    /// # let accounts = pando.database("bank").collection::<Document>("accounts");
+    /// let outcome = pando.start_session().run()?.with_transaction(|session| {
+    ///     let rich = doc! { "_id": "Ada", "sum": { "$gte": 5 } };
+    ///     let paid = session.collection(&accounts).update_one(rich, doc! { "$inc": { "sum": -5 } }).run()?;
+    ///     if paid.matched_count == 0 {
+    ///         return Err(Error::custom("Ada cannot pay 5"));
+    ///     }
+    ///     Ok(())
+    /// });
+    /// assert_eq!(outcome.unwrap_err().to_string(), "Ada cannot pay 5");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn custom(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::Custom(reason.into())
+    }
+
     /// Whether a write failed because its `_id`, or its key of a unique index, is taken.
     pub fn is_duplicate_key(&self) -> bool {
         match self {
