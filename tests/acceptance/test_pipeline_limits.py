@@ -21,7 +21,7 @@ def filled(both):
 
 # ---- 1,000 stages
 
-FILLERS = {"$set": {"a": 1}, "$skip": 0, "$limit": 5}
+FILLERS = {"$set": {"a": 1}, "$skip": 0, "$limit": 5, "$match": {"k": {"$ne": 3}}}
 
 
 @pytest.mark.parametrize("name", FILLERS)

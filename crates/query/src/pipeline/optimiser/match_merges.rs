@@ -10,31 +10,38 @@ use crate::error::QueryError;
 use crate::expression::ParseScope;
 use crate::filter::Filter;
 
-/// Merges the filters of a pipeline.
+/// Merges the filters of a pipeline. A row of them becomes one list, however long it is: lists within lists
+/// would reach the deepest nesting of a filter.
 pub(super) fn merge(stages: &mut Vec<ParsedStage>, scope: &ParseScope) -> Result<(), QueryError> {
-    let filter_of = |stage: &ParsedStage| match stage.name() {
-        "$match" => stage.argument_document(),
-        _ => None,
-    };
     let mut at = 0;
     while at < stages.len() {
-        let Some(filter) = filter_of(&stages[at]) else {
+        let row: Vec<RawDocumentBuf> = stages[at..].iter().map_while(filter_of).collect();
+        if row.is_empty() {
             at += 1;
             continue;
-        };
-        if Filter::parse(&filter, scope)?.is_everything() {
-            stages.remove(at);
-            continue;
         }
-        if let Some(next) = stages.get(at + 1).and_then(&filter_of) {
-            if !Filter::parse(&next, scope)?.is_everything() {
-                let together: [RawDocumentBuf; 2] = [filter, next];
-                stages[at] = match_of(&together, scope)?;
+        let length = row.len();
+        let mut kept = Vec::new();
+        for filter in row {
+            if !Filter::parse(&filter, scope)?.is_everything() {
+                kept.push(filter);
             }
-            stages.remove(at + 1);
+        }
+        if length == 1 && kept.len() == 1 {
+            at += 1;
             continue;
         }
-        at += 1;
+        let together = if kept.is_empty() { None } else { Some(match_of(&kept, scope)?) };
+        let next = at + usize::from(together.is_some());
+        stages.splice(at..at + length, together);
+        at = next;
     }
     Ok(())
+}
+
+fn filter_of(stage: &ParsedStage) -> Option<RawDocumentBuf> {
+    match stage.name() {
+        "$match" => stage.argument_document(),
+        _ => None,
+    }
 }

@@ -228,7 +228,7 @@ fn filters_side_by_side_become_one_and_those_of_everything_go() {
             doc! { "$match": { "t.u": 2 } },
             doc! { "$match": { "t": 3 } },
         ],
-        &[unwind, doc! { "$match": { "$and": [{ "t": 1, "t.u": 2 }, { "t": 3 }] } }],
+        &[unwind, doc! { "$match": { "$and": [{ "t": 1 }, { "t.u": 2 }, { "t": 3 }] } }],
     );
     check(&[doc! { "$match": {} }], &[]);
 }
@@ -365,4 +365,23 @@ fn the_stages_stay_as_they_are_written_where_the_optimiser_is_off() {
     let texts: Vec<String> = pipeline.stages().map(document_text).collect();
     let written: Vec<String> = stages.iter().map(|stage| document_text(&stage.to_raw())).collect();
     assert_eq!(texts, written);
+}
+
+#[test]
+fn a_long_row_of_filters_becomes_one_list() {
+    let filters: Vec<Document> =
+        (0..999).map(|number| doc! { "$match": { "a": { "$ne": number } } }).collect();
+    let pipeline = pipeline_of(&filters);
+    let [only] = &pipeline.stages().collect::<Vec<_>>()[..] else { panic!("more than one stage") };
+    let parts: Vec<Value> = (0..999).map(|number| Value::from(doc! { "a": { "$ne": number } })).collect();
+    assert_eq!(only.as_bytes(), doc! { "$match": { "$and": parts } }.to_raw().as_bytes());
+}
+
+#[test]
+fn filters_that_hold_for_every_document_go_from_a_row() {
+    let all = doc! { "$match": {} };
+    let (one, other) = (doc! { "$match": { "a": 1 } }, doc! { "$match": { "b": 1 } });
+    let limit = doc! { "$limit": 3 };
+    check(&[all.clone(), one.clone(), all.clone(), limit.clone(), all.clone()], &[one.clone(), limit]);
+    check(&[all.clone(), one, all, other], &[doc! { "$match": { "a": 1, "b": 1 } }]);
 }
