@@ -255,10 +255,11 @@ test-legacy-clients: $(PYTHON) $(PYMONGO3) ## Programs of ten years ago: PyMongo
 	PANDO="$(PANDO_DEV)" PYMONGO3="$(PYMONGO3)" JAVA_CLASSES="$(CACHE)/legacy" MGO="$(CACHE)/legacy/mgo" $(PYTHON) -m pytest -q tests/legacy
 
 .PHONY: test-driver-suites
-test-driver-suites: $(PYTHON) ## PyMongo's and the Go driver's own suites, whose failures all have a known reason; half an hour (TESTS="test/test_cursor.py …" RUN=TestUnifiedSpec/crud; needs Go)
+test-driver-suites: $(PYTHON) ## The own suites of PyMongo, the Go driver and Python programs, whose failures all have a known reason; 40 minutes (TESTS="test/test_cursor.py …" RUN=TestUnifiedSpec/crud; needs Go)
 	cargo build --package pando-server
 	[ -n "$(RUN)" ] || PANDO="$(PANDO_DEV)" $(PYTHON) tests/suites/pymongo_suite.py --folder "$(CACHE)/suites" $(TESTS)
 	[ -n "$(TESTS)" ] || PANDO="$(PANDO_DEV)" $(PYTHON) tests/suites/go_suite.py --folder "$(CACHE)/suites" $(if $(RUN),--run "$(RUN)")
+	[ -n "$(TESTS)$(RUN)" ] || PANDO="$(PANDO_DEV)" $(PYTHON) tests/suites/python_programs.py --folder "$(CACHE)/suites"
 
 .PHONY: test-histories
 test-histories: $(PYTHON) ## Histories of concurrent transactions, checked for isolation, with kill -9 (RUNS=1000 WORKLOAD=… SEED=… ARGUMENTS=…)
