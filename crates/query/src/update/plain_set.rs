@@ -230,11 +230,13 @@ mod tests {
     #[test]
     fn faults_are_left_to_the_parsed_update() {
         let document = doc! { "_id": 1, "a": 1 }.to_raw();
+        // With the field's own document these are 181 levels, one more than a stored document may have.
         let mut deep = Value::Int32(1);
-        (0..179).for_each(|_| deep = Value::Array(vec![deep.clone()]));
+        (0..180).for_each(|_| deep = Value::Array(vec![deep.clone()]));
         let mut nested = doc! { "_id": 1 };
         nested.push("a", Value::Document(doc! { "b": (deep) }));
-        let large = doc! { "_id": 1, "b": ("x".repeat(DOCUMENT_BYTES_MAX - 30)) };
+        // It fits by itself, and not beside the other field.
+        let large = doc! { "_id": 1, "b": ("x".repeat(DOCUMENT_BYTES_MAX - 24)) };
         for fields in [doc! { "_id": 1.0, "a": 2 }, nested, large] {
             let fields = fields.to_raw();
             let plain = PlainFields::of(&fields).unwrap().expect("their names are plain");
