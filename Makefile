@@ -97,7 +97,7 @@ deny: ## The policy of deny.toml by cargo-deny, with known flaws of packages whe
 	@test -x "$(DENY)" || cargo install --quiet --locked --root "$(CACHE)/cargo-deny-$(DENY_VERSION)" cargo-deny@$(DENY_VERSION)
 	"$(DENY)" check licenses sources
 	# Second versions count in the server, and not in tests, tools and the engines that are no part of it by default.
-	"$(DENY)" --manifest-path ./crates/server/Cargo.toml --exclude-dev check --config deny.toml bans
+	"$(DENY)" --manifest-path ./crates/server/Cargo.toml --exclude-dev --config deny.toml check bans
 	if "$(DENY)" fetch db; then
 		"$(DENY)" check advisories
 	else
