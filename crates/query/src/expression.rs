@@ -272,7 +272,7 @@ fn parse_variable(text: &str, scope: &ParseScope) -> Result<Node, QueryError> {
         },
         // A date has no fields.
         ("NOW" | "REMOVE", _) => Node::Remove,
-        // Nobody logs in, so there are no roles; and an array has no fields but those of its elements.
+        // The roles of the user are not known here. An array has no fields but those of its elements.
         ("USER_ROLES", _) => Node::Array(Vec::new()),
         ("SEARCH_META", _) => {
             return Err(ExpressionFault::SearchMetaNotAvailable
