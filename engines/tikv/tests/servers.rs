@@ -1,6 +1,6 @@
 //! Several servers have one store open: what one of them makes, changes and drops is that of all.
-//!
-//! `make test-tikv` starts the cluster and names its placement drivers by `PANDO_TIKV_PD`.
+
+mod cluster;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use pando_environment::Environment;
 use pando_storage::{
     Begin, BlockingMode, Claim, Durability, Engine, ErrorKind, Merge, StorageError, TreeId, TreeOptions,
 };
-use pando_tikv::{TikvEngine, TikvOptions};
+use pando_tikv::TikvEngine;
 use tempfile::TempDir;
 
 const BLOCK: BlockingMode = BlockingMode::MayBlock;
@@ -23,21 +23,11 @@ struct Store {
 impl Store {
     fn new() -> Store {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let name = folder.path().file_name().expect("it has a name").to_string_lossy().into_owned();
-        let keyspace = name.chars().filter(char::is_ascii_alphanumeric).collect();
-        Store { keyspace, folders: vec![folder] }
+        Store { keyspace: cluster::keyspace_of(folder.path()), folders: vec![folder] }
     }
 
     fn open(&mut self, servers: &str) -> Result<Arc<TikvEngine>, StorageError> {
-        let drivers = std::env::var("PANDO_TIKV_PD")
-            .expect("PANDO_TIKV_PD names the placement drivers: make test-tikv");
-        let entries = [
-            ("pd".to_owned(), drivers),
-            ("keyspace".to_owned(), self.keyspace.clone()),
-            ("history".to_owned(), "off".to_owned()),
-            ("servers".to_owned(), servers.to_owned()),
-        ];
-        let options = TikvOptions::default().with_entries(&entries).expect("the options are fine");
+        let options = cluster::options(&self.keyspace, servers);
         let folder = tempfile::tempdir().expect("a temporary folder");
         let engine = TikvEngine::open(&Environment::real(), folder.path(), options);
         self.folders.push(folder);
