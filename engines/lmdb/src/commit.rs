@@ -7,7 +7,7 @@ use heed::RwTxn;
 use pando_storage::{Change, Estimate, StorageError, TreeId, Write, WriteSet};
 use parking_lot::RwLock;
 
-use crate::failure::{is_map_full, lmdb_failed};
+use crate::failure::lmdb_failed;
 use crate::layout::{self, table_key};
 use crate::recovery::Table;
 use crate::trees::Trees;
@@ -15,35 +15,29 @@ use crate::trees::Trees;
 /// Trees with their new sizes.
 pub(crate) type Sizes = BTreeMap<TreeId, Estimate>;
 
-/// Writes a set in the order of its keys, so that neighbours share their pages. `None`: LMDB's map is full,
-/// and the transaction must be dropped. A tree that is not there (any more) fails the whole set.
+/// Writes a set in the order of its keys, so that neighbours share their pages. After an error the
+/// transaction must be dropped. A tree that is not there (any more) fails the whole set.
 pub(crate) fn apply(
     table: Table,
     writer: &mut RwTxn<'_>,
     writes: &WriteSet,
     trees: &RwLock<Trees>,
-) -> Result<Option<Sizes>, StorageError> {
+) -> Result<Sizes, StorageError> {
     let mut sizes = Sizes::new();
     for write in writes.sorted() {
         let size = match sizes.entry(write.tree) {
             Entry::Occupied(size) => size.into_mut(),
             Entry::Vacant(free) => free.insert(trees.read().size(write.tree)?),
         };
-        match apply_write(table, writer, &write, size) {
-            Ok(()) => {}
-            Err(error) if is_map_full(&error) => return Ok(None),
-            Err(error) => return Err(lmdb_failed("writing an entry", error)),
-        }
+        apply_write(table, writer, &write, size).map_err(|error| lmdb_failed("writing an entry", error))?;
     }
     for (tree, size) in &sizes {
         let record = layout::tree_record(*size, trees.read().name(*tree)?);
-        match table.put(writer, &layout::tree_record_key(*tree), &record) {
-            Ok(()) => {}
-            Err(error) if is_map_full(&error) => return Ok(None),
-            Err(error) => return Err(lmdb_failed("writing a tree record", error)),
-        }
+        table
+            .put(writer, &layout::tree_record_key(*tree), &record)
+            .map_err(|error| lmdb_failed("writing a tree record", error))?;
     }
-    Ok(Some(sizes))
+    Ok(sizes)
 }
 
 fn apply_write(

@@ -14,12 +14,22 @@ pub(crate) fn lmdb_failed(doing: &str, error: heed::Error) -> StorageError {
         heed::Error::Mdb(MdbError::Panic) => ErrorKind::Closed,
         _ => ErrorKind::Io,
     };
-    StorageError::with_source(kind, format!("LMDB failed while {doing}: {error}"), error)
+    let cure = match (kind, &error) {
+        (ErrorKind::Corrupt, _) => "; restore the store from a backup",
+        (ErrorKind::Closed, _) => "; the engine has stopped, open it again",
+        (ErrorKind::Busy, _) => "; retry when transactions have ended, or raise `readersMax`",
+        (_, heed::Error::Io(system)) if system.kind() == std::io::ErrorKind::StorageFull => {
+            "; make room on the device"
+        }
+        _ => "",
+    };
+    StorageError::with_source(kind, format!("LMDB failed while {doing}: {error}{cure}"), error)
 }
 
-/// Whether LMDB has used up its map.
-pub(crate) fn is_map_full(error: &heed::Error) -> bool {
-    matches!(error, heed::Error::Mdb(MdbError::MapFull))
+/// Whether LMDB failed because it has used up its map.
+pub(crate) fn is_map_full(error: &StorageError) -> bool {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<heed::Error>());
+    matches!(cause, Some(heed::Error::Mdb(MdbError::MapFull)))
 }
 
 /// An error of the file system, with what was being done.

@@ -14,6 +14,7 @@
 //!   kernel when it returns, which is all that [`Logged`](Durability::Logged) asks. A task syncs within 100
 //!   ms, or at once when a client waits. A pinned snapshot and a copy of the meta pages avert the damage that
 //!   `MDB_NOSYNC` alone would risk in a power cut: see `durable_mark`.
+//! - *A full map* grows while transactions live: see `map`.
 //! - *Blocking mode.* No call tells whether a page of a map is in memory, so every `CachedOnly` read answers
 //!   `WouldBlock`.
 //!
@@ -31,12 +32,16 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![warn(missing_docs)]
 
+mod check;
 mod commit;
 mod durable_mark;
 mod failure;
 mod layout;
 mod live;
+mod map;
 mod options;
+mod page_walk;
+mod records;
 mod recovery;
 mod store;
 mod transaction;
@@ -49,10 +54,10 @@ use std::sync::mpsc;
 
 use pando_environment::{Environment, Step, Task};
 use pando_storage::{
-    Begin, CachedReads, Capabilities, CommitReceipt, ConflictTime, Durability, DurabilityWaker, Engine,
-    ErrorKind, Estimate, EstimateOrigin, History, Intents, LiveTransaction, Merging, Persistence,
-    RangeDeletes, ReadClaiming, Sharing, SnapshotTimestamp, Statistics, StorageError, SyncState, Transaction,
-    TreeDescription, TreeId, TreeOptions,
+    Begin, CachedReads, Capabilities, CheckReport, CheckRequest, CommitReceipt, ConflictTime, Durability,
+    DurabilityWaker, Engine, ErrorKind, Estimate, EstimateOrigin, History, Intents, LiveTransaction, Merging,
+    Persistence, RangeDeletes, ReadClaiming, Sharing, SnapshotTimestamp, Statistics, StorageError, SyncState,
+    Transaction, TreeDescription, TreeId, TreeOptions,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -60,8 +65,12 @@ pub use crate::options::LmdbOptions;
 
 use crate::durable_mark::Ending;
 use crate::failure::{environment_failed, lmdb_failed};
+use crate::map::MapGate;
 use crate::store::Store;
 use crate::transaction::LmdbSnapshot;
+
+/// The one setting that can be changed while the store is open.
+const MAP_SIZE: &str = "mapSize";
 
 /// A store in LMDB.
 pub struct LmdbEngine {
@@ -95,6 +104,8 @@ impl LmdbEngine {
             sync_turn: Mutex::new(opened.durable),
             metas: opened.metas,
             live: Mutex::default(),
+            map: MapGate::new(),
+            stale_readers: AtomicU64::new(opened.stale_readers),
             trees: RwLock::new(opened.trees),
             intents: Intents::new(),
             sync_state: SyncState::default(),
@@ -131,6 +142,23 @@ impl Drop for LmdbEngine {
         drop(self.syncer.get_mut().take());
         self.store.sync_state.fail(failure::closed());
     }
+}
+
+/// LMDB's own figures, which it reads from its map.
+fn set_figures_of_map(store: &Store, statistics: &mut Statistics) {
+    let Ok(map) = store.map.enter() else { return };
+    let (info, pages) = (store.env.info(), store.env.unnamed_database_stat());
+    drop(map);
+    let pages_in_file = info.last_page_number as u64 + 1;
+    statistics.set("data.file_bytes", pages_in_file * u64::from(pages.page_size));
+    statistics.set("map.bytes", info.map_size as u64);
+    statistics.set("map.last_page", info.last_page_number as u64);
+    statistics.set("readers.slots", u64::from(info.number_of_readers));
+    statistics.set("table.branch_pages", pages.branch_pages as u64);
+    statistics.set("table.depth", u64::from(pages.depth));
+    statistics.set("table.entries", pages.entries as u64);
+    statistics.set("table.leaf_pages", pages.leaf_pages as u64);
+    statistics.set("table.overflow_pages", pages.overflow_pages as u64);
 }
 
 impl Engine for LmdbEngine {
@@ -200,7 +228,34 @@ impl Engine for LmdbEngine {
 
     fn checkpoint(&self) -> Result<(), StorageError> {
         self.store.check_open()?;
+        self.store.clear_stale_readers()?;
         self.store.sync(Ending::Open)
+    }
+
+    fn check(&self, request: &CheckRequest<'_>) -> Result<CheckReport, StorageError> {
+        check::check(&self.store, request)
+    }
+
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        // A store whose map is gone has none.
+        self.store.map_bytes().map_or_else(|_| Vec::new(), |bytes| vec![(MAP_SIZE, bytes.to_string())])
+    }
+
+    fn change_settings(&self, changes: &[(&str, &str)]) -> Result<(), StorageError> {
+        let refused = |message: String| Err(StorageError::new(ErrorKind::InvalidInput, message));
+        let mut wanted = None;
+        for (name, value) in changes {
+            if *name != MAP_SIZE {
+                return refused(format!("the engine `lmdb` has no setting `{name}` that can be changed"));
+            }
+            wanted = options::parse_map_size(value);
+            if wanted.is_none() {
+                return refused(format!(
+                    "`{MAP_SIZE}` cannot be {value:?}: it takes a size from 1MB to 1024GB"
+                ));
+            }
+        }
+        wanted.map_or(Ok(()), |bytes| self.store.set_map_bytes(bytes))
     }
 
     fn tree_estimate(&self, tree: TreeId) -> Result<Estimate, StorageError> {
@@ -226,21 +281,22 @@ impl Engine for LmdbEngine {
     fn statistics(&self) -> Statistics {
         let store = &self.store;
         let mut statistics = Statistics::new();
-        let info = store.env.info();
-        let pages = store.env.unnamed_database_stat();
+        set_figures_of_map(store, &mut statistics);
         statistics.set("commits.newest", store.newest.load(Ordering::Acquire));
         statistics.set("commits.synced", store.sync_state.synced().get());
         statistics.set("intents.entries", store.intents.len() as u64);
-        statistics.set("map.bytes", info.map_size as u64);
-        statistics.set("map.last_page", info.last_page_number as u64);
-        statistics.set("table.branch_pages", pages.branch_pages as u64);
-        statistics.set("table.depth", u64::from(pages.depth));
-        statistics.set("table.entries", pages.entries as u64);
-        statistics.set("table.leaf_pages", pages.leaf_pages as u64);
-        statistics.set("table.overflow_pages", pages.overflow_pages as u64);
+        statistics.set("readers.stale_cleared", store.stale_readers.load(Ordering::Relaxed));
         statistics.set("transactions.live", store.live.lock().len() as u64);
         statistics.set("trees.count", store.trees.read().len() as u64);
         statistics
+    }
+
+    fn tree_statistics(&self, tree: TreeId) -> Result<Statistics, StorageError> {
+        let size = self.tree_estimate(tree)?;
+        let mut statistics = Statistics::new();
+        statistics.set("content_bytes", size.bytes);
+        statistics.set("entries", size.entries);
+        Ok(statistics)
     }
 
     fn live_transactions(&self) -> Vec<LiveTransaction> {

@@ -45,11 +45,6 @@ impl LiveTransactions {
         self.entries.keys().next().copied()
     }
 
-    /// Whether nobody but this transaction lives.
-    pub(crate) fn is_alone(&self, number: u64) -> bool {
-        self.entries.keys().all(|other| *other == number)
-    }
-
     /// Transactions begun so far; the number of the youngest.
     pub(crate) fn begun(&self) -> u64 {
         self.begun

@@ -6,8 +6,8 @@ use pando_storage::{ErrorKind, StorageError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LmdbOptions {
     /// Address space for LMDB's map, in bytes. The file can grow to this length before the map has to grow,
-    /// which waits for a moment without other transactions. It costs no memory and no disk. Default: 1 TiB;
-    /// where the system grants less, a half, a quarter and so on.
+    /// for which reads wait a moment. It costs no memory and no disk. Default: 1 TiB; where the system grants
+    /// less, a half, a quarter and so on.
     pub map_bytes: usize,
     /// Transactions that may live at once; more are refused as [`Busy`](pando_storage::ErrorKind::Busy).
     /// Default: 4,096, of 64 bytes each.
@@ -31,10 +31,7 @@ impl LmdbOptions {
                 StorageError::new(ErrorKind::InvalidInput, message)
             };
             match name.as_str() {
-                "mapSize" => {
-                    let size = parse_size(value).filter(|size| (1 << 20..=1 << 40).contains(size));
-                    self.map_bytes = size.ok_or_else(bad)?;
-                }
+                "mapSize" => self.map_bytes = parse_map_size(value).ok_or_else(bad)?,
                 "readersMax" => {
                     let readers = value.parse().ok().filter(|readers| (1..=1_000_000).contains(readers));
                     self.readers_max = readers.ok_or_else(bad)?;
@@ -54,6 +51,11 @@ impl LmdbOptions {
         }
         Ok(self)
     }
+}
+
+/// A size that a map can have.
+pub(crate) fn parse_map_size(value: &str) -> Option<usize> {
+    parse_size(value).filter(|size| (1 << 20..=1 << 40).contains(size))
 }
 
 /// A number with an optional unit: `16KB`, `1MB`, `2GB`.

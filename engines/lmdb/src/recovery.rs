@@ -2,9 +2,9 @@
 //!
 //! 1. Read the mark of the durable state. If the file may be a mixture of states, write the mark's meta pages
 //!    back.
-//! 2. Open LMDB's environment and its one table.
+//! 2. Open LMDB's environment. Read the engine's own records, which checks the format, and open the one table.
 //! 3. Write a first mark, before any record: a store with records always has one.
-//! 4. Check the format, read the tree records, and remove the rest of trees whose removal was interrupted.
+//! 4. Remove the rest of trees whose removal was interrupted.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,12 +12,13 @@ use std::sync::Arc;
 use heed::types::Bytes as Raw;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RwTxn, WithoutTls};
 use pando_environment::{Access, Environment, File, OpenMode};
-use pando_storage::{ErrorKind, KEY_BYTES_MAX, KeyRange, StorageError, TreeId};
+use pando_storage::{ErrorKind, KEY_BYTES_MAX, StorageError, TreeId};
 
 use crate::LmdbOptions;
 use crate::durable_mark::{DurableMark, Ending, Mark};
-use crate::failure::{corrupt, environment_failed, lmdb_failed};
-use crate::layout::{self, FORMAT, FORMAT_KEY, NEXT_TREE_KEY, PREFIX_BYTES, TREE_KEY_PREFIX};
+use crate::failure::{corrupt, environment_failed, is_map_full, lmdb_failed};
+use crate::layout::{self, FORMAT, FORMAT_KEY, NEXT_TREE_KEY, PREFIX_BYTES};
+use crate::records::{self, Records};
 use crate::trees::Trees;
 
 /// LMDB's one table.
@@ -26,8 +27,8 @@ pub(crate) type Table = Database<'static, Raw, Raw>;
 /// The name that LMDB gives its file.
 pub(crate) const DATA_FILE: &str = "data.mdb";
 
-/// Below this a map is not worth trying.
-const MAP_BYTES_MIN: usize = 1 << 20;
+/// Below this a map is not worth trying; all maps have a multiple of it.
+pub(crate) const MAP_BYTES_MIN: usize = 1 << 20;
 
 /// An opened store, before its background work begins.
 pub(crate) struct OpenedStore {
@@ -37,6 +38,8 @@ pub(crate) struct OpenedStore {
     pub(crate) durable: DurableMark,
     pub(crate) metas: MetaPages,
     pub(crate) data_path: PathBuf,
+    /// Slots of the reader table that belonged to processes which had ended.
+    pub(crate) stale_readers: u64,
 }
 
 /// Reads the two meta pages as they are in the kernel.
@@ -46,6 +49,11 @@ pub(crate) struct MetaPages {
 }
 
 impl MetaPages {
+    /// LMDB's file.
+    pub(crate) fn file(&self) -> &dyn File {
+        &*self.file
+    }
+
     pub(crate) fn copy(&self) -> Result<Vec<u8>, StorageError> {
         let mut metas = vec![0; self.bytes];
         let failed = |error| environment_failed("cannot read LMDB's meta pages", error);
@@ -71,16 +79,30 @@ pub(crate) fn open(
         let message = format!("this build of LMDB takes keys of {} bytes only", env.max_key_size());
         return Err(StorageError::new(ErrorKind::InvalidInput, message));
     }
-    let table = open_table(&env)?;
     let failed = |error| environment_failed("cannot open LMDB's file", error);
     let file = environment.files().open(&data_path, OpenMode::ReadOnly, Access::Buffered).map_err(failed)?;
     let page_bytes = env.unnamed_database_stat().page_size as usize;
     let metas = MetaPages { file, bytes: 2 * page_bytes };
+    let records = records::read(metas.file(), &metas.copy()?)?;
+    if !records.is_new && mark.is_none() {
+        return Err(corrupt("the file `durable` is missing: restore it with the others"));
+    }
+    let table = open_table(&env)?;
     env.force_sync().map_err(|error| lmdb_failed("syncing", error))?;
     durable.write(metas.copy()?, Ending::Open)?;
     environment.files().sync_dir(folder).map_err(failed)?;
-    let trees = read_records(&env, table, mark.is_some())?;
-    Ok(OpenedStore { env, table, trees, durable, metas, data_path })
+    // Slots of processes that ended while another one had LMDB's lock file open.
+    let stale_readers = env.clear_stale_readers();
+    let stale_readers =
+        stale_readers.map_err(|error| lmdb_failed("looking for readers that have ended", error))? as u64;
+    loop {
+        match mend(&env, table, &records) {
+            Err(error) if is_map_full(&error) => grow(&env)?,
+            outcome => break outcome?,
+        }
+    }
+    let trees = records.trees;
+    Ok(OpenedStore { env, table, trees, durable, metas, data_path, stale_readers })
 }
 
 /// Writes the meta pages of a mark back, so that LMDB opens the state whose pages are all on the device.
@@ -119,6 +141,13 @@ fn open_environment(folder: &Path, options: LmdbOptions) -> Result<Env<WithoutTl
     }
 }
 
+/// Doubles the map of a store that nobody uses yet.
+fn grow(env: &Env<WithoutTls>) -> Result<(), StorageError> {
+    let bytes = env.info().map_size.saturating_mul(2);
+    // SAFETY: the store is being opened, so that no transaction is active.
+    unsafe { env.resize(bytes) }.map_err(|error| lmdb_failed("growing the map", error))
+}
+
 fn open_table(env: &Env<WithoutTls>) -> Result<Table, StorageError> {
     let failed = |error| lmdb_failed("opening the table", error);
     let writer = env.write_txn().map_err(failed)?;
@@ -129,49 +158,21 @@ fn open_table(env: &Env<WithoutTls>) -> Result<Table, StorageError> {
     Ok(table.expect("the closure commits"))
 }
 
-/// Reads the engine's own records; in a new store, writes the first ones.
-fn read_records(env: &Env<WithoutTls>, table: Table, has_mark: bool) -> Result<Trees, StorageError> {
-    let failed = |error| lmdb_failed("reading the tree records", error);
+/// Writes the first record of a new store, and removes the entries of trees that were being dropped.
+fn mend(env: &Env<WithoutTls>, table: Table, records: &Records) -> Result<(), StorageError> {
+    let failed = |error| lmdb_failed("opening the store", error);
+    if !records.is_new && records.leftovers.is_empty() {
+        return Ok(());
+    }
     let mut writer = env.write_txn().map_err(failed)?;
-    match table.get(&writer, FORMAT_KEY).map_err(failed)?.map(layout::read_u32) {
-        None => table.put(&mut writer, FORMAT_KEY, &FORMAT.to_be_bytes()).map_err(failed)?,
-        Some(Some(FORMAT)) if has_mark => {}
-        Some(Some(FORMAT)) => {
-            return Err(corrupt("the file `durable` is missing: restore it with the others"));
-        }
-        Some(format) => {
-            return Err(corrupt(format!("the store has the format {format:?}, this version reads {FORMAT}")));
-        }
+    if records.is_new {
+        table.put(&mut writer, FORMAT_KEY, &FORMAT.to_be_bytes()).map_err(failed)?;
     }
-    let mut trees = Trees::default();
-    for record in table.prefix_iter(&writer, TREE_KEY_PREFIX).map_err(failed)? {
-        let (key, value) = record.map_err(failed)?;
-        let tree = layout::tree_of_record_key(key).zip(layout::read_tree_record(value));
-        let (id, (size, name)) = tree.ok_or_else(|| corrupt("a tree record makes no sense"))?;
-        trees.insert(id, name, size);
+    for tree in &records.leftovers {
+        let (lower, upper) = records::range_of(*tree);
+        table.delete_range(&mut writer, &(as_slice(&lower), as_slice(&upper))).map_err(failed)?;
     }
-    remove_leftovers(table, &mut writer, &trees).map_err(failed)?;
-    writer.commit().map_err(failed)?;
-    Ok(trees)
-}
-
-/// Removes the entries of trees without a record: they were being dropped when the process ended.
-fn remove_leftovers(table: Table, writer: &mut RwTxn<'_>, trees: &Trees) -> Result<(), heed::Error> {
-    let mut from = layout::table_key(TreeId::new(1), b"");
-    while let Some((key, _)) = table.get_greater_than_or_equal_to(writer, &from)? {
-        let Some(id) =
-            key.first_chunk::<PREFIX_BYTES>().map(|prefix| TreeId::new(u32::from_be_bytes(*prefix)))
-        else {
-            return Ok(());
-        };
-        if trees.name(id).is_err() {
-            let (lower, upper) = layout::table_range(id, &KeyRange::all());
-            table.delete_range(writer, &(as_slice(&lower), as_slice(&upper)))?;
-        }
-        let Some(next) = id.get().checked_add(1) else { return Ok(()) };
-        from = layout::table_key(TreeId::new(next), b"");
-    }
-    Ok(())
+    writer.commit().map_err(failed)
 }
 
 /// The number for a new tree, taken from the record that keeps it from being used again.

@@ -5,7 +5,8 @@
 //! 1. `sync_turn`: one sync at a time.
 //! 2. `writer`: one commit at a time, as LMDB has one writer.
 //! 3. `live`: the live transactions; held while a snapshot is taken, so that the oldest one is always known.
-//! 4. `trees` and `pin`.
+//! 4. `map`: see the module of that name.
+//! 5. `trees` and `pin`.
 //!
 //! # Numbers
 //! LMDB numbers its transactions. A writing one's number is the commit's timestamp and its LSN. A reading
@@ -21,14 +22,16 @@ use pando_storage::{
     Claims, CommitReceipt, CommitTimestamp, ErrorKind, Estimate, Intents, KeyRange, Lsn, SnapshotTimestamp,
     StorageError, SyncState, TreeId, WriteSet,
 };
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use crate::commit::apply;
 use crate::durable_mark::{DurableMark, Ending};
-use crate::failure::{closed, is_map_full, lmdb_failed};
+use crate::failure::{closed, corrupt, is_map_full, lmdb_failed};
 use crate::layout;
 use crate::live::LiveTransactions;
-use crate::recovery::{self, MetaPages, Table, as_slice};
+use crate::map::MapGate;
+use crate::page_walk::TableState;
+use crate::recovery::{self, MAP_BYTES_MIN, MetaPages, Table, as_slice};
 use crate::trees::Trees;
 
 /// Entries that one LMDB transaction of a tree's removal takes out.
@@ -48,6 +51,9 @@ pub(crate) struct Store {
     pub(crate) sync_turn: Mutex<DurableMark>,
     pub(crate) metas: MetaPages,
     pub(crate) live: Mutex<LiveTransactions>,
+    pub(crate) map: MapGate,
+    /// Slots in the reader table that were taken from processes that had ended without letting them go.
+    pub(crate) stale_readers: AtomicU64,
     pub(crate) trees: RwLock<Trees>,
     pub(crate) intents: Intents,
     pub(crate) sync_state: SyncState,
@@ -68,7 +74,6 @@ pub(crate) struct Begun {
 
 /// All that the store needs for a commit.
 pub(crate) struct Commit<'t> {
-    pub(crate) number: u64,
     pub(crate) writes: &'t WriteSet,
     pub(crate) claims: &'t Claims,
 }
@@ -98,6 +103,28 @@ impl Store {
         Ok(Begun { reading, number, writes_shown })
     }
 
+    /// The same for the newest snapshot, with the place of its pages in the file.
+    pub(crate) fn begin_with_state(&self) -> Result<(Begun, TableState), StorageError> {
+        // No commit comes between the snapshot and the copy of the meta pages.
+        let _writer = self.writer.lock();
+        let begun = self.begin(None)?;
+        let metas = self.metas.copy();
+        let number = begun.reading.id() as u64;
+        let state = metas.and_then(|metas| {
+            TableState::of_metas(&metas, Some(number))
+                .ok_or_else(|| corrupt("no meta page of LMDB's file has the newest state: restore a backup"))
+        });
+        match state {
+            Ok(state) => Ok((begun, state)),
+            Err(error) => {
+                let number = begun.number;
+                drop(begun);
+                self.end(number);
+                Err(error)
+            }
+        }
+    }
+
     /// Takes a transaction from the list of live ones. Its snapshot must have been let go.
     pub(crate) fn end(&self, number: u64) {
         let mut live = self.live.lock();
@@ -108,42 +135,36 @@ impl Store {
         self.intents.set_oldest_snapshot(live.oldest_snapshot().unwrap_or(newest));
     }
 
-    /// Applies a write set in one LMDB transaction, and makes it visible.
-    pub(crate) fn commit(&self, commit: &Commit<'_>) -> Result<CommitReceipt, StorageError> {
+    /// Runs a change in the writer's turn. Where the map is full, it grows, and the change runs again from its
+    /// beginning. The turn is kept meanwhile, so that no other commit takes the number of this one.
+    fn with_room<T>(&self, change: impl Fn() -> Result<T, StorageError>) -> Result<T, StorageError> {
+        let turn = self.writer.lock();
         loop {
-            let writer = self.writer.lock();
             self.check_open()?;
-            if let Some(receipt) = self.try_commit(commit)? {
-                return Ok(receipt);
+            match change() {
+                Err(error) if is_map_full(&error) => self.make_room(&turn)?,
+                outcome => return outcome,
             }
-            let map_bytes = self.env.info().map_size;
-            drop(writer);
-            self.grow_map(commit.number, map_bytes)?;
         }
     }
 
-    /// `None`: the map is full, and no write was made.
-    fn try_commit(&self, commit: &Commit<'_>) -> Result<Option<CommitReceipt>, StorageError> {
-        let failed = |error| lmdb_failed("committing", error);
-        let mut writer = self.env.write_txn().map_err(failed)?;
-        let number = writer.id() as u64;
-        let sizes = match apply(self.table, &mut writer, commit.writes, &self.trees)? {
-            Some(sizes) => sizes,
-            None => return Ok(None),
-        };
-        let timestamp = CommitTimestamp::new(number);
-        // Settled before anyone can see the commit; should it fail, the number is given out again.
-        commit.claims.commit(&self.intents, timestamp);
-        match writer.commit() {
-            Ok(()) => {}
-            Err(error) if is_map_full(&error) => return Ok(None),
-            Err(error) => return Err(failed(error)),
-        }
-        let mut trees = self.trees.write();
-        sizes.into_iter().for_each(|(tree, size)| trees.set_size(tree, size));
-        drop(trees);
-        self.wrote(number);
-        Ok(Some(CommitReceipt { timestamp, lsn: Lsn::new(number) }))
+    /// Applies a write set in one LMDB transaction, and makes it visible.
+    pub(crate) fn commit(&self, commit: &Commit<'_>) -> Result<CommitReceipt, StorageError> {
+        self.with_room(|| {
+            let failed = |error| lmdb_failed("committing", error);
+            let mut writer = self.env.write_txn().map_err(failed)?;
+            let number = writer.id() as u64;
+            let sizes = apply(self.table, &mut writer, commit.writes, &self.trees)?;
+            let timestamp = CommitTimestamp::new(number);
+            // Settled before anyone can see the commit; should it fail, the number is given out again.
+            commit.claims.commit(&self.intents, timestamp);
+            writer.commit().map_err(failed)?;
+            let mut trees = self.trees.write();
+            sizes.into_iter().for_each(|(tree, size)| trees.set_size(tree, size));
+            drop(trees);
+            self.wrote(number);
+            Ok(CommitReceipt { timestamp, lsn: Lsn::new(number) })
+        })
     }
 
     fn wrote(&self, number: u64) {
@@ -151,65 +172,83 @@ impl Store {
         self.sync_state.committed(self.clock.monotonic());
     }
 
-    /// Doubles the map, unless someone else has done it since it had `full` bytes. LMDB demands that nobody
-    /// reads meanwhile: where others do, the caller has to come again.
-    fn grow_map(&self, number: u64, full: usize) -> Result<(), StorageError> {
-        loop {
-            // The pin has to go for a moment: only where it keeps no state that differs from the newest one.
-            self.sync(Ending::Open)?;
-            let _turn = self.sync_turn.lock();
-            let _writer = self.writer.lock();
-            if Lsn::new(self.newest.load(Ordering::Acquire)) == self.sync_state.synced() {
-                return self.grow_synced_map(number, full);
-            }
-        }
-    }
-
-    /// The caller holds the sync's turn and the writer's lock, and all commits are synced.
-    fn grow_synced_map(&self, number: u64, full: usize) -> Result<(), StorageError> {
-        let live = self.live.lock();
-        if self.env.info().map_size > full {
+    /// Makes room in a full map. Pages that only ended processes kept are free without a larger map.
+    fn make_room(&self, turn: &MutexGuard<'_, ()>) -> Result<(), StorageError> {
+        if self.clear_stale_readers()? > 0 {
             return Ok(());
         }
-        if !live.is_alone(number) {
-            let message =
-                "the map is full and cannot grow while other transactions live: retry when they have ended";
-            return Err(StorageError::new(ErrorKind::Busy, message));
+        self.grow_map(turn, self.env.info().map_size.saturating_mul(2))
+    }
+
+    /// Takes the slots of the reader table from processes that have ended without letting them go, such as a
+    /// killed `mdb_stat`. Such a slot would keep pages from being used again. Returns their number.
+    pub(crate) fn clear_stale_readers(&self) -> Result<usize, StorageError> {
+        let cleared = self.env.clear_stale_readers();
+        let cleared = cleared.map_err(|error| lmdb_failed("looking for readers that have ended", error))?;
+        self.stale_readers.fetch_add(cleared as u64, Ordering::Relaxed);
+        Ok(cleared)
+    }
+
+    /// Gives the map so many bytes, a multiple of the page size. Live transactions stay, and their calls wait
+    /// meanwhile. Without a map the engine stops. The caller has the writer's turn.
+    fn grow_map(&self, _: &MutexGuard<'_, ()>, bytes: usize) -> Result<(), StorageError> {
+        let _live = self.live.lock();
+        let grown = self.map.replace(|| {
+            // SAFETY: no call of LMDB is under way in this process, and nothing borrows from the map, though
+            // reading transactions are live: see `map`. Calls that read have a guard, which `replace` waits
+            // for. Reading transactions begin under `live` or `writer`, writing ones run under `writer`; both
+            // are held.
+            unsafe { self.env.resize(bytes) }
+        });
+        grown.map_err(|error| {
+            let message = format!(
+                "LMDB's map cannot grow to {bytes} bytes ({error}): the engine has stopped; give the process more \
+                 address space (ulimit -v) and open the store again"
+            );
+            self.sync_state.fail(StorageError::with_source(ErrorKind::Closed, message, error));
+            self.sync_state.check_healthy().err().unwrap_or_else(closed)
+        })
+    }
+
+    /// The bytes of the map.
+    pub(crate) fn map_bytes(&self) -> Result<usize, StorageError> {
+        let _map = self.map.enter()?;
+        Ok(self.env.info().map_size)
+    }
+
+    /// Gives the map at least so many bytes.
+    pub(crate) fn set_map_bytes(&self, bytes: usize) -> Result<(), StorageError> {
+        let turn = self.writer.lock();
+        self.check_open()?;
+        let (known, bytes) = (self.map_bytes()?, bytes.next_multiple_of(MAP_BYTES_MIN));
+        if bytes < known {
+            let message = format!("LMDB's map has {known} bytes and cannot become smaller while it is open");
+            return Err(StorageError::new(ErrorKind::InvalidInput, message));
         }
-        let mut pin = self.pin.lock();
-        *pin = None;
-        let failed = |error| lmdb_failed("growing the map", error);
-        // SAFETY: no transaction is active: the caller has let its snapshot go and no other lives (`live` is
-        // locked, so none begins), the writer's lock and the sync's turn are held, and the pin has just been
-        // dropped.
-        unsafe { self.env.resize(full.saturating_mul(2)) }.map_err(failed)?;
-        *pin = Some(self.env.clone().static_read_txn().map_err(failed)?);
-        Ok(())
+        if bytes == known { Ok(()) } else { self.grow_map(&turn, bytes) }
     }
 
     pub(crate) fn create_tree(&self, name: &str) -> Result<TreeId, StorageError> {
-        let failed = |error| lmdb_failed("creating a tree", error);
-        let _writer = self.writer.lock();
-        self.check_open()?;
-        self.trees.read().check_name_is_free(name)?;
-        let mut writer = self.env.write_txn().map_err(failed)?;
-        let number = writer.id() as u64;
-        let tree = recovery::take_tree_number(self.table, &mut writer)?;
-        let record = layout::tree_record(Estimate::default(), name);
-        self.table.put(&mut writer, &layout::tree_record_key(tree), &record).map_err(failed)?;
-        writer.commit().map_err(failed)?;
-        self.trees.write().insert(tree, name.to_owned(), Estimate::default());
-        self.wrote(number);
-        Ok(tree)
+        self.with_room(|| {
+            let failed = |error| lmdb_failed("creating a tree", error);
+            self.trees.read().check_name_is_free(name)?;
+            let mut writer = self.env.write_txn().map_err(failed)?;
+            let number = writer.id() as u64;
+            let tree = recovery::take_tree_number(self.table, &mut writer)?;
+            let record = layout::tree_record(Estimate::default(), name);
+            self.table.put(&mut writer, &layout::tree_record_key(tree), &record).map_err(failed)?;
+            writer.commit().map_err(failed)?;
+            self.trees.write().insert(tree, name.to_owned(), Estimate::default());
+            self.wrote(number);
+            Ok(tree)
+        })
     }
 
     /// Removes the tree's record, and with that the tree; then its entries, some at a time, so that commits
     /// get between.
     pub(crate) fn drop_tree(&self, tree: TreeId) -> Result<(), StorageError> {
-        let failed = |error| lmdb_failed("dropping a tree", error);
-        {
-            let _writer = self.writer.lock();
-            self.check_open()?;
+        self.with_room(|| {
+            let failed = |error| lmdb_failed("dropping a tree", error);
             self.trees.read().size(tree)?;
             let mut writer = self.env.write_txn().map_err(failed)?;
             let number = writer.id() as u64;
@@ -219,25 +258,27 @@ impl Store {
             self.trees.write().drop_tree(tree, live.begun(), live.oldest());
             drop(live);
             self.wrote(number);
-        }
+            Ok(())
+        })?;
         while self.remove_some_entries(tree)? {}
         Ok(())
     }
 
     /// Removes entries of a dropped tree; true if there may be more.
     fn remove_some_entries(&self, tree: TreeId) -> Result<bool, StorageError> {
-        let failed = |error| lmdb_failed("removing a dropped tree", error);
-        let _writer = self.writer.lock();
-        self.check_open()?;
-        let mut writer = self.env.write_txn().map_err(failed)?;
-        let number = writer.id() as u64;
-        let Some((lower, upper)) = self.first_entries(&writer, tree).map_err(failed)? else {
-            return Ok(false);
-        };
-        self.table.delete_range(&mut writer, &(as_slice(&lower), as_slice(&upper))).map_err(failed)?;
-        writer.commit().map_err(failed)?;
-        self.wrote(number);
-        Ok(true)
+        self.with_room(|| {
+            let failed = |error| lmdb_failed("removing a dropped tree", error);
+            let mut writer = self.env.write_txn().map_err(failed)?;
+            let number = writer.id() as u64;
+            let Some((lower, upper)) = self.first_entries(&writer, tree).map_err(failed)? else {
+                return Ok(false);
+            };
+            let range = (as_slice(&lower), as_slice(&upper));
+            self.table.delete_range(&mut writer, &range).map_err(failed)?;
+            writer.commit().map_err(failed)?;
+            self.wrote(number);
+            Ok(true)
+        })
     }
 
     /// The range of the first entries of a tree; `None` if it has none.
@@ -278,7 +319,10 @@ impl Store {
         };
         let lsn = Lsn::new(pin.id() as u64);
         if lsn > self.sync_state.synced() || ending == Ending::Clean {
-            self.env.force_sync().map_err(|error| lmdb_failed("syncing", error))?;
+            {
+                let _map = self.map.enter()?;
+                self.env.force_sync().map_err(|error| lmdb_failed("syncing", error))?;
+            }
             durable.write(metas, ending)?;
             let before = self.pin.lock().replace(pin);
             drop(before);

@@ -98,6 +98,7 @@ impl EngineSnapshot for LmdbSnapshot {
 
     fn get(&self, tree: TreeId, key: &[u8], blocking: BlockingMode) -> Result<Option<Bytes>, StorageError> {
         self.check_get(tree, blocking)?;
+        let _map = self.store.map.enter()?;
         let found = self.store.table.get(self.reading(), &table_key(tree, key));
         let found = found.map_err(|error| lmdb_failed("reading an entry", error))?;
         Ok(found.map(Bytes::copy_from_slice))
@@ -114,6 +115,7 @@ impl EngineSnapshot for LmdbSnapshot {
     fn scan(&self, scan: OverlaidScan<'_>, batch: &mut Batch) -> Result<ScanEnd, StorageError> {
         self.check_get(scan.tree, scan.blocking)?;
         scan.over(batch, |range, batch| {
+            let _map = self.store.map.enter()?;
             self.scan_table(scan.tree, range, scan.direction, scan.limits, batch)
                 .map_err(|error| lmdb_failed("scanning", error))
         })
@@ -140,7 +142,7 @@ impl EngineSnapshot for LmdbSnapshot {
         // LMDB may reuse the pages that only this snapshot kept: the transaction reads no more.
         self.reading = None;
         let writes = own.writes.in_memory().expect("writes without a spill space stay in memory");
-        self.store.commit(&Commit { number: self.number, writes, claims: own.claims })
+        self.store.commit(&Commit { writes, claims: own.claims })
     }
 
     fn end(&mut self) {

@@ -154,31 +154,6 @@ fn a_store_without_its_mark_is_refused_rather_than_trusted() {
 }
 
 #[test]
-fn a_full_map_grows_when_nobody_reads_and_asks_to_retry_when_someone_does() {
-    let folder = tempfile::tempdir().unwrap();
-    let options = LmdbOptions { map_bytes: 1 << 20, ..LmdbOptions::default() };
-    let engine = LmdbEngine::open(&Environment::real(), folder.path(), options).unwrap();
-    let tree = engine.create_tree("t", &TreeOptions::default()).unwrap();
-    let put = |number: u32| {
-        let mut writer = engine.begin(Begin::WRITE)?;
-        writer.put(tree, &number.to_be_bytes(), &[7; 100_000])?;
-        writer.commit(Durability::Logged)
-    };
-    for number in 0..50 {
-        put(number).unwrap();
-    }
-    let reader = engine.begin(Begin::READ).unwrap();
-    let refused = (50..400).map(put).find_map(Result::err).expect("the map cannot grow while someone reads");
-    assert_eq!(refused.kind(), ErrorKind::Busy);
-    assert!(refused.kind().is_retryable());
-    drop(reader);
-    put(1_000).unwrap();
-    assert!(engine.statistics().get("map.bytes").unwrap() >= 8 << 20);
-    let found = entries(&engine, tree);
-    assert!(found.len() > 50 && found.iter().all(|(_, value)| value == &[7; 100_000]));
-}
-
-#[test]
 fn commits_are_synced_within_a_tenth_of_a_second_though_nobody_asks() {
     let folder = tempfile::tempdir().unwrap();
     let engine = open(folder.path()).unwrap();
