@@ -34,6 +34,10 @@ pub fn restore_store(
             let backup = only_backup(engine, backups)?;
             pando_rocksdb::restore(&environment, backup, to).map(drop)
         }
+        #[cfg(feature = "engine-wiredtiger")]
+        EngineName::WiredTiger if !is_emulated(only_backup(engine, backups)?) => {
+            pando_wiredtiger::restore(&environment, only_backup(engine, backups)?, to).map(drop)
+        }
         other => {
             let backup = only_backup(other, backups)?;
             let opened = open_engine(other, to, options, &environment);
@@ -42,6 +46,12 @@ pub fn restore_store(
         }
     };
     outcome.map_err(|error| Error::Restore(Box::new(error)))
+}
+
+/// Whether a backup is of the contract's emulation, as those of older programs are.
+#[cfg(feature = "engine-wiredtiger")]
+fn is_emulated(backup: &Path) -> bool {
+    Environment::real().files().exists(&backup.join("trees.backup")).unwrap_or(false)
 }
 
 /// The one backup of an engine without incremental ones.

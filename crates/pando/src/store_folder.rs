@@ -101,7 +101,7 @@ pub enum FolderError {
 }
 
 /// Files that tell where a foreign folder comes from.
-const OWNERS: [(&str, &str); 16] = [
+const OWNERS: [(&str, &str); 18] = [
     ("WiredTiger", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
     ("WiredTiger.wt", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
     ("mongod.lock", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
@@ -111,6 +111,8 @@ const OWNERS: [(&str, &str); 16] = [
     ("CURRENT", ", a file of RocksDB or LevelDB"),
     ("MANIFEST", ", a file of a backup (restore it with 'pando restore')"),
     ("MANIFEST.rocksdb", ", a file of a backup (restore it with 'pando restore --engine rocksdb')"),
+    ("MANIFEST.wiredtiger", ", a file of a backup (restore it with 'pando restore --engine wiredtiger')"),
+    ("trees.backup", ", a file of a backup (restore it with 'pando restore' and the engine that made it)"),
     ("data.0000", ", the data file of the engine betree (open the store with --engine betree)"),
     ("keys", ", the keys of a store of the engine betree"),
     ("data.mdb", ", the data file of LMDB (open a store of Pando with --engine lmdb)"),

@@ -51,6 +51,7 @@
 //! check -> operation
 //! contest -> identifiers
 //! error -> contest
+//! file_backup -> backup, operation
 //! checked -> backup, batch, check, durability, engine, intents, limits, load, merge, operation, statistics
 //! checked -> transaction
 //! emulate -> engine, transaction
@@ -84,6 +85,7 @@ mod contest;
 mod durability;
 mod engine;
 mod error;
+mod file_backup;
 mod fingerprint;
 mod identifiers;
 mod intents;
@@ -123,6 +125,7 @@ pub use contest::{Contest, Contested};
 pub use durability::{CommitReceipt, Durability, DurabilityWaker};
 pub use engine::{Begin, Engine, SharedEngine, TreeDescription, TreeOptions};
 pub use error::{ErrorKind, StorageError};
+pub use file_backup::{FileBackup, FileBackups};
 pub use identifiers::{CommitTimestamp, Lsn, Savepoint, SnapshotTimestamp, TransactionId, TreeId};
 pub use intents::{CLAIMS_MAX, Claims, HeldKey, Intent, Intents, RANGE_CLAIMS_MAX, Ticket, WaitRequest};
 pub use key_range::{Direction, KeyRange};

@@ -4,39 +4,25 @@
 //! 1. Flush, so that step 2 has little to write. Commits go on.
 //! 2. With the writer's turn taken, make a *checkpoint*: a folder beside the data with hard links to its
 //!    table files. The newest commit is the moment of the backup. Commits wait for some milliseconds.
-//! 3. Copy the files of the checkpoint, and note length and hash of each. Table files never change, so
-//!    commits and compactions go on.
-//! 4. Write the *manifest*, sync it and give it its name. Only now there is a backup.
-//! 5. Remove the checkpoint.
-//!
-//! # The folder
-//! `files/` has RocksDB's files, [`manifest::FILE`] the manifest.
-//!
-//! # Not here
-//! Incremental backups. A backup is always full.
-
-mod manifest;
-mod restore;
+//! 3. Copy the files of the checkpoint as a [`FileBackup`](pando_storage::FileBackup). Table files never
+//!    change, so commits and compactions go on.
+//! 4. Remove the checkpoint.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use pando_environment::{Access, Environment, File, OpenMode};
-use pando_storage::{BackupExtent, BackupReport, BackupRequest, CommitTimestamp, Operation, StorageError};
+use pando_environment::Environment;
+use pando_storage::{
+    BackupReport, BackupRequest, CommitTimestamp, FileBackup, FileBackups, Lsn, StorageError,
+};
 use rocksdb::checkpoint::Checkpoint;
-use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::failure::{environment_failed, invalid, rocksdb_failed};
-use crate::opening::{CHECKPOINT_FOLDER, remove_checkpoint};
+use crate::failure::{environment_failed, rocksdb_failed};
+use crate::opening::{CHECKPOINT_FOLDER, DATA_FOLDER, remove_checkpoint};
 use crate::store::Store;
-use manifest::{BackedUpFile, Manifest};
+use crate::sync_mark::SyncMark;
 
-pub use restore::restore;
-
-/// The folder of the copies.
-const FILES_FOLDER: &str = "files";
-/// Bytes that are copied at once.
-const PIECE_BYTES: usize = 1 << 20;
+const BACKUPS: FileBackups =
+    FileBackups { engine: "rocksdb", manifest: "MANIFEST.rocksdb", data_folder: DATA_FOLDER };
 
 /// Makes a backup. `own` is where the store lies, the request's environment where the backup goes.
 pub(crate) fn make(
@@ -44,38 +30,15 @@ pub(crate) fn make(
     own: &Environment,
     request: &BackupRequest<'_>,
 ) -> Result<BackupReport, StorageError> {
-    let failed = |error| environment_failed("cannot write the backup", error);
     let _turn = store.backup_turn.lock();
-    let files = request.environment.files();
-    files.create_dir(request.folder).map_err(failed)?;
-    let _lock = files.lock(request.folder).map_err(failed)?;
-    prepare_folder(request)?;
+    let backup = BACKUPS.begin(request)?;
     remove_checkpoint(own, &store.folder)?;
     store.flush()?;
-    let outcome = store.make_checkpoint().and_then(|moment| copy_checkpoint(store, own, request, moment));
+    let outcome =
+        store.make_checkpoint().and_then(|moment| copy_checkpoint(store, own, backup, request, moment));
     let removed = remove_checkpoint(own, &store.folder);
     let report = outcome?;
     removed.map(|()| report)
-}
-
-/// Accepts a folder that is empty or has the rest of an unfinished backup, and removes that.
-fn prepare_folder(request: &BackupRequest<'_>) -> Result<(), StorageError> {
-    let failed = |error| environment_failed("cannot look into the folder of the backup", error);
-    let files = request.environment.files();
-    let names = files.list(request.folder).map_err(failed)?;
-    if let Some(name) =
-        names.iter().find(|name| !["LOCK", FILES_FOLDER, manifest::UNFINISHED].contains(&name.as_str()))
-    {
-        let folder = request.folder.display();
-        let message = format!("{folder} holds {name}: a backup wants a folder of its own, new or empty");
-        return Err(invalid(message));
-    }
-    let copies = request.folder.join(FILES_FOLDER);
-    files.create_dir(&copies).map_err(failed)?;
-    for name in files.list(&copies).map_err(failed)? {
-        files.remove(&copies.join(name)).map_err(failed)?;
-    }
-    Ok(())
 }
 
 impl Store {
@@ -94,69 +57,22 @@ impl Store {
 fn copy_checkpoint(
     store: &Store,
     own: &Environment,
+    mut backup: FileBackup,
     request: &BackupRequest<'_>,
     moment: CommitTimestamp,
 ) -> Result<BackupReport, StorageError> {
-    let failed = |error| environment_failed("cannot write the backup", error);
-    let (from, to) = (store.folder.join(CHECKPOINT_FOLDER), request.folder.join(FILES_FOLDER));
-    let mut copied = Vec::new();
-    for name in own.files().list(&from).map_err(failed)? {
-        let mut copy = Copy::begin(own, &from.join(&name), request.environment, &to.join(&name))?;
-        while copy.piece()? {
-            request.operation.map_or(Ok(()), Operation::check_now)?;
-        }
-        let (bytes, hash) = (copy.at, copy.finish()?);
-        copied.push(BackedUpFile { name, bytes, hash });
+    let from = store.folder.join(CHECKPOINT_FOLDER);
+    let names = own.files().list(&from);
+    for name in names.map_err(|error| environment_failed("cannot read the checkpoint", error))? {
+        backup.copy(own, &from.join(&name), &name, request)?;
     }
-    request.environment.files().sync_dir(&to).map_err(failed)?;
-    let bytes = copied.iter().map(|file| file.bytes).sum();
-    Manifest { moment, files: copied }.write(request.environment, request.folder)?;
-    Ok(BackupReport { moment, extent: BackupExtent::Full, bytes })
+    backup.finish(moment, request)
 }
 
-/// The copy of a file, a piece at a time.
-struct Copy {
-    from: Arc<dyn File>,
-    to: Arc<dyn File>,
-    bytes: u64,
-    at: u64,
-    hash: Xxh3Default,
-    piece: Vec<u8>,
-}
-
-impl Copy {
-    fn begin(
-        from_environment: &Environment,
-        from: &Path,
-        to_environment: &Environment,
-        to: &Path,
-    ) -> Result<Copy, StorageError> {
-        let failed = |error| environment_failed("cannot copy a file", error);
-        let from =
-            from_environment.files().open(from, OpenMode::ReadOnly, Access::Buffered).map_err(failed)?;
-        let to = to_environment.files().open(to, OpenMode::CreateNew, Access::Buffered).map_err(failed)?;
-        let bytes = from.length().map_err(failed)?;
-        Ok(Copy { from, to, bytes, at: 0, hash: Xxh3Default::new(), piece: Vec::new() })
-    }
-
-    /// Copies the next piece; false at the end.
-    fn piece(&mut self) -> Result<bool, StorageError> {
-        let failed = |error| environment_failed("cannot copy a file", error);
-        let bytes = (self.bytes - self.at).min(PIECE_BYTES as u64) as usize;
-        if bytes == 0 {
-            return Ok(false);
-        }
-        self.piece.resize(bytes, 0);
-        self.from.read_exact_at(&mut self.piece, self.at).map_err(failed)?;
-        self.hash.update(&self.piece);
-        self.to.write_all_at(&self.piece, self.at).map_err(failed)?;
-        self.at += bytes as u64;
-        Ok(true)
-    }
-
-    /// Brings the copy to the device, and gives the hash of what was copied.
-    fn finish(self) -> Result<u64, StorageError> {
-        self.to.sync_data().map_err(|error| environment_failed("cannot copy a file", error))?;
-        Ok(self.hash.digest())
-    }
+/// Makes a store in the folder `to` from a backup; see [`FileBackups::restore`].
+pub fn restore(environment: &Environment, backup: &Path, to: &Path) -> Result<BackupReport, StorageError> {
+    let report = BACKUPS.restore(environment, backup, to)?;
+    let (mark, _) = SyncMark::open(environment, to)?;
+    mark.write(Lsn::new(report.moment.get()))?;
+    Ok(report)
 }

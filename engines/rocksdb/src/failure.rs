@@ -14,7 +14,11 @@ pub(crate) fn rocksdb_failed(doing: &str, error: rocksdb::Error) -> StorageError
         rocksdb::ErrorKind::ShutdownInProgress => ErrorKind::Closed,
         _ => ErrorKind::Io,
     };
-    StorageError::with_source(kind, format!("RocksDB failed while {doing}: {error}"), error)
+    let cure = match kind {
+        ErrorKind::Corrupt => "; restore the store from a backup",
+        _ => "",
+    };
+    StorageError::with_source(kind, format!("RocksDB failed while {doing}: {error}{cure}"), error)
 }
 
 /// The error that stops the engine: a write or a sync of the log failed, and its outcome is not known.

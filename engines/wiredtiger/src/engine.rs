@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use pando_environment::{Environment, Step, Task};
 use pando_storage::{
-    Begin, CachedReads, Capabilities, CheckReport, CheckRequest, Claims, CommitReceipt, ConflictTime,
-    Durability, DurabilityWaker, Engine, ErrorKind, Estimate, EstimateOrigin, History, Intents, Isolation,
-    LiveTransaction, LoadDurability, Merging, Operation, Persistence, RangeDeletes, ReadClaiming, ReadClaims,
-    Sharing, SnapshotTimestamp, SnapshotTransaction, SortedEntries, SpillingWrites, Statistics, StorageError,
-    SyncState, Transaction, TransactionId, TreeDescription, TreeId, TreeOptions,
+    BackupReport, BackupRequest, Begin, CachedReads, Capabilities, CheckReport, CheckRequest, Claims,
+    CommitReceipt, ConflictTime, Durability, DurabilityWaker, Engine, ErrorKind, Estimate, EstimateOrigin,
+    History, Intents, Isolation, LiveTransaction, LoadDurability, Merging, Operation, Persistence,
+    RangeDeletes, ReadClaiming, ReadClaims, Sharing, SnapshotTimestamp, SnapshotTransaction, SortedEntries,
+    SpillingWrites, Statistics, StorageError, SyncState, Transaction, TransactionId, TreeDescription, TreeId,
+    TreeOptions,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -24,7 +25,7 @@ use crate::session_pool::SessionPool;
 use crate::snapshot::WiredTigerSnapshot;
 use crate::store::Store;
 use crate::visibility::Visibility;
-use crate::{check, figures, load, records};
+use crate::{backup, check, figures, load, records};
 
 /// How often sizes are saved, and how soon a table that is in use is tried again.
 const HOUSEKEEPING_PERIOD: Duration = Duration::from_secs(1);
@@ -60,6 +61,7 @@ impl WiredTigerEngine {
             sessions: SessionPool::new(opened.connection, options.sessions_max),
             gate: RwLock::new(()),
             schema: Mutex::new(opened.numbers),
+            backup_turn: Mutex::new(()),
             sync_turn: Mutex::new(()),
             order: Mutex::new(()),
             live: Mutex::default(),
@@ -265,7 +267,12 @@ impl Engine for WiredTigerEngine {
     }
 
     fn statistics(&self) -> Statistics {
-        figures::statistics(&self.store)
+        let mut statistics = figures::statistics(&self.store);
+        // A file that was removed meanwhile is no reason to have no figures.
+        if let Ok(bytes) = figures::store_bytes(&self.environment, &self.folder) {
+            statistics.set("data.file_bytes", bytes);
+        }
+        statistics
     }
 
     fn tree_statistics(&self, tree: TreeId) -> Result<Statistics, StorageError> {
@@ -332,6 +339,11 @@ impl Engine for WiredTigerEngine {
 
     fn check(&self, request: &CheckRequest<'_>) -> Result<CheckReport, StorageError> {
         check::check(self, &self.store, request)
+    }
+
+    fn backup(&self, request: &BackupRequest<'_>) -> Result<BackupReport, StorageError> {
+        self.store.check_open()?;
+        backup::make(&self.store, &self.environment, &self.folder, request)
     }
 
     fn close(&self) -> Result<(), StorageError> {

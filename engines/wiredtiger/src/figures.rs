@@ -11,43 +11,46 @@ use crate::failure::environment_failed;
 use crate::library::c_text;
 use crate::store::Store;
 
-/// Figures of the database: the name, and the number of WiredTiger's.
+/// Figures of the database: the name, which all engines have for the same thing, and the number of
+/// WiredTiger's.
 const OF_STORE: [(&str, u32); 24] = [
-    ("cache.bytes", sys::WT_STAT_CONN_CACHE_BYTES_INUSE),
-    ("cache.bytes_dirty", sys::WT_STAT_CONN_CACHE_BYTES_DIRTY),
-    ("cache.bytes_max", sys::WT_STAT_CONN_CACHE_BYTES_MAX),
-    ("cache.bytes_read", sys::WT_STAT_CONN_CACHE_BYTES_READ),
-    ("cache.bytes_written", sys::WT_STAT_CONN_CACHE_BYTES_WRITE),
+    ("cache.dirty_bytes", sys::WT_STAT_CONN_CACHE_BYTES_DIRTY),
     ("cache.evictions_by_callers", sys::WT_STAT_CONN_CACHE_EVICTION_APP),
     ("cache.evictions_clean", sys::WT_STAT_CONN_CACHE_EVICTION_CLEAN),
     ("cache.evictions_dirty", sys::WT_STAT_CONN_CACHE_EVICTION_DIRTY),
+    ("cache.limit_bytes", sys::WT_STAT_CONN_CACHE_BYTES_MAX),
     ("cache.lookaside_entries", sys::WT_STAT_CONN_CACHE_LOOKASIDE_ENTRIES),
+    ("cache.misses", sys::WT_STAT_CONN_CACHE_READ),
+    ("cache.page_bytes", sys::WT_STAT_CONN_CACHE_BYTES_INUSE),
     ("cache.pages", sys::WT_STAT_CONN_CACHE_PAGES_INUSE),
-    ("cache.pages_read", sys::WT_STAT_CONN_CACHE_READ),
-    ("cache.pages_requested", sys::WT_STAT_CONN_CACHE_PAGES_REQUESTED),
-    ("cache.pages_written", sys::WT_STAT_CONN_CACHE_WRITE),
-    ("checkpoint.count", sys::WT_STAT_CONN_TXN_CHECKPOINT),
-    ("checkpoint.millis_last", sys::WT_STAT_CONN_TXN_CHECKPOINT_TIME_RECENT),
-    ("checkpoint.millis_max", sys::WT_STAT_CONN_TXN_CHECKPOINT_TIME_MAX),
-    ("device.bytes_read", sys::WT_STAT_CONN_BLOCK_BYTE_READ),
-    ("device.bytes_written", sys::WT_STAT_CONN_BLOCK_BYTE_WRITE),
-    ("device.reads", sys::WT_STAT_CONN_READ_IO),
-    ("device.writes", sys::WT_STAT_CONN_WRITE_IO),
-    ("files.open", sys::WT_STAT_CONN_FILE_OPEN),
-    ("log.bytes_written", sys::WT_STAT_CONN_LOG_BYTES_WRITTEN),
+    ("cache.read_bytes", sys::WT_STAT_CONN_CACHE_BYTES_READ),
+    ("cache.requests", sys::WT_STAT_CONN_CACHE_PAGES_REQUESTED),
+    ("cache.write_bytes", sys::WT_STAT_CONN_CACHE_BYTES_WRITE),
+    ("cache.writes", sys::WT_STAT_CONN_CACHE_WRITE),
+    ("checkpoints.count", sys::WT_STAT_CONN_TXN_CHECKPOINT),
+    ("checkpoints.last_millis", sys::WT_STAT_CONN_TXN_CHECKPOINT_TIME_RECENT),
+    (CHECKPOINT_MILLIS, sys::WT_STAT_CONN_TXN_CHECKPOINT_TIME_TOTAL),
+    ("data.files_open", sys::WT_STAT_CONN_FILE_OPEN),
+    ("data.read_bytes", sys::WT_STAT_CONN_BLOCK_BYTE_READ),
+    ("data.reads", sys::WT_STAT_CONN_READ_IO),
+    ("data.write_bytes", sys::WT_STAT_CONN_BLOCK_BYTE_WRITE),
+    ("data.writes", sys::WT_STAT_CONN_WRITE_IO),
     ("log.syncs", sys::WT_STAT_CONN_LOG_SYNC),
+    ("log.write_bytes", sys::WT_STAT_CONN_LOG_BYTES_WRITTEN),
     ("log.writes", sys::WT_STAT_CONN_LOG_WRITES),
 ];
+/// The time that checkpoints took.
+const CHECKPOINT_MILLIS: &str = "checkpoints.millis";
 
 /// Figures of a table.
 const OF_TREE: [(&str, u32); 10] = [
-    ("btree.depth", sys::WT_STAT_DSRC_BTREE_MAXIMUM_DEPTH),
-    ("cache.bytes", sys::WT_STAT_DSRC_CACHE_BYTES_INUSE),
-    ("cache.pages_read", sys::WT_STAT_DSRC_CACHE_READ),
-    ("cache.pages_requested", sys::WT_STAT_DSRC_CACHE_PAGES_REQUESTED),
-    ("cache.pages_written", sys::WT_STAT_DSRC_CACHE_WRITE),
-    ("file.bytes", sys::WT_STAT_DSRC_BLOCK_SIZE),
-    ("file.bytes_free", sys::WT_STAT_DSRC_BLOCK_REUSE_BYTES),
+    ("cache.misses", sys::WT_STAT_DSRC_CACHE_READ),
+    ("cache.page_bytes", sys::WT_STAT_DSRC_CACHE_BYTES_INUSE),
+    ("cache.requests", sys::WT_STAT_DSRC_CACHE_PAGES_REQUESTED),
+    ("cache.writes", sys::WT_STAT_DSRC_CACHE_WRITE),
+    ("file_bytes", sys::WT_STAT_DSRC_BLOCK_SIZE),
+    ("file_free_bytes", sys::WT_STAT_DSRC_BLOCK_REUSE_BYTES),
+    ("height", sys::WT_STAT_DSRC_BTREE_MAXIMUM_DEPTH),
     ("lsm.bloom_bytes", sys::WT_STAT_DSRC_BLOOM_SIZE),
     ("lsm.chunks", sys::WT_STAT_DSRC_LSM_CHUNK_COUNT),
     ("lsm.generation_max", sys::WT_STAT_DSRC_LSM_GENERATION_MAX),
@@ -69,7 +72,10 @@ pub(crate) fn statistics(store: &Store) -> Statistics {
         session.statistics(c"statistics:", c"statistics=(fast)", &numbers)
     });
     for ((name, _), value) in OF_STORE.iter().zip(values.unwrap_or_default()) {
-        statistics.set(name, value);
+        match *name {
+            CHECKPOINT_MILLIS => statistics.set("checkpoints.nanos", value.saturating_mul(1_000_000)),
+            name => statistics.set(name, value),
+        }
     }
     statistics
 }
@@ -86,7 +92,7 @@ pub(crate) fn tree_statistics(store: &Store, tree: TreeId) -> Result<Statistics,
     let mut statistics = Statistics::new();
     let size = table.size();
     statistics.set("entries", size.entries);
-    statistics.set("entries.bytes", size.bytes);
+    statistics.set("content_bytes", size.bytes);
     OF_TREE.iter().zip(values).for_each(|((name, _), value)| statistics.set(name, value));
     Ok(statistics)
 }

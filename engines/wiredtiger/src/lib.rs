@@ -27,6 +27,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![warn(missing_docs)]
 
+mod backup;
 mod check;
 mod commit;
 mod engine;
@@ -45,6 +46,7 @@ mod trees;
 mod verify;
 mod visibility;
 
+pub use crate::backup::restore;
 pub use crate::engine::WiredTigerEngine;
 pub use crate::options::{BlockCompressor, TableType, WiredTigerOptions};
 pub use crate::verify::{Verified, verify};

@@ -143,12 +143,10 @@ fn write_format(session: &mut Session) -> Result<(), LibraryError> {
 /// Drops tables without a record: they were being created or dropped when the process ended. Refuses a record
 /// without a table. Returns the number after the last one that was found.
 fn drop_leftovers(session: &mut Session, trees: &Trees) -> Result<u32, StorageError> {
-    let mut found = Vec::new();
-    let listed = session.for_each_name(c"metadata:", |name| {
-        found.extend(tree_of_uri(name));
-        Ok(())
+    let listed = session.with_names(c"metadata:", |names| {
+        names.iter().filter_map(|name| tree_of_uri(name)).collect::<Vec<TreeId>>()
     });
-    listed.map_err(|error| library_failed("listing the tables", error))?;
+    let found = listed.map_err(|error| library_failed("listing the tables", error))?;
     if let Some(missing) = trees.listed().find(|table| !found.contains(&table.id)) {
         let message = format!(
             "the table of {} ({}) is missing: restore the store from a backup",

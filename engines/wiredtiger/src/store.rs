@@ -49,6 +49,7 @@ const BEGIN_READING: &std::ffi::CStr = c"isolation=snapshot";
 /// See the module's head. Fields drop in this order: sessions first, the folder's lock last.
 pub(crate) struct Store {
     pub(crate) sessions: SessionPool,
+    pub(crate) backup_turn: Mutex<()>,
     pub(crate) gate: RwLock<()>,
     pub(crate) schema: Mutex<TreeNumbers>,
     pub(crate) sync_turn: Mutex<()>,
@@ -352,7 +353,8 @@ impl Store {
     /// Stops the engine: its journal cannot be written any more.
     pub(crate) fn log_failed(&self, error: LibraryError) -> StorageError {
         let message = format!(
-            "WiredTiger's journal cannot be written ({error}): the engine has stopped, open it again"
+            "WiredTiger's journal cannot be written ({error}): the engine has stopped; make room on the device or mend it, \
+             then open the store again"
         );
         self.sync_state.fail(StorageError::with_source(ErrorKind::Closed, message, error));
         self.sync_state.check_healthy().err().unwrap_or_else(closed)

@@ -1,8 +1,8 @@
 //! Repeated kills of a writing process: every commit that was acknowledged as `Logged` must be there, with
 //! its index entries, in B-trees and in LSM trees.
 //!
-//! The child is this test binary itself, started with a folder in its environment. It runs three threads.
-//! Each commits documents with an index entry and a blind merge of one counter, and makes and drops a tree
+//! The child is this test binary itself, started with a folder in its environment. It runs three threads,
+//! and one that takes backups. Each commits documents with an index entry and a blind merge of one counter, and makes and drops a tree
 //! now and then. It writes the number of each acknowledged commit to its own file with one `write` call,
 //! which survives the kill as the journal does. The parent kills it after some dozen milliseconds, opens the
 //! store, and checks that
@@ -21,7 +21,8 @@ use std::time::Duration;
 
 use pando_environment::Environment;
 use pando_storage::{
-    Begin, BlockingMode, Claim, Cursor, Direction, Durability, Engine, KeyRange, Merge, TreeId, TreeOptions,
+    BackupRequest, Begin, BlockingMode, Claim, Cursor, Direction, Durability, Engine, KeyRange, Merge,
+    TreeId, TreeOptions,
 };
 use pando_wiredtiger::{WiredTigerEngine, WiredTigerOptions};
 
@@ -59,6 +60,18 @@ fn child_that_writes_until_it_is_killed() {
     let (documents, index, counters) =
         (tree(&engine, "collection-1"), tree(&engine, "index-2"), tree(&engine, "counters"));
     std::thread::scope(|scope| {
+        // Some children are killed while they take a backup, which leaves a file of it in the store.
+        scope.spawn(|| {
+            loop {
+                let to = folder.join("backup");
+                let _removed = std::fs::remove_dir_all(&to);
+                let environment = Environment::real();
+                let request =
+                    BackupRequest { environment: &environment, folder: &to, since: None, operation: None };
+                engine.backup(&request).unwrap();
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
         for thread in 0..THREADS {
             let engine = &engine;
             let path = folder.join(format!("told-{thread}"));
@@ -85,6 +98,13 @@ fn child_that_writes_until_it_is_killed() {
     });
 }
 
+/// The bytes of all numbers that were told.
+fn told_bytes(folder: &Path) -> u64 {
+    let bytes_of =
+        |thread| std::fs::metadata(folder.join(format!("told-{thread}"))).map_or(0, |file| file.len());
+    (0..THREADS).map(bytes_of).sum()
+}
+
 fn kill_and_check(table_type: &str) {
     let folder = tempfile::tempdir().unwrap();
     let mut seen = 0;
@@ -97,7 +117,12 @@ fn kill_and_check(table_type: &str) {
             .stderr(Stdio::inherit())
             .spawn()
             .unwrap();
-        let life = 120 + u64::from(round) * 137 % 400;
+        // A busy machine takes its time to start a child.
+        let told_before = told_bytes(folder.path());
+        while told_bytes(folder.path()) == told_before && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let life = 50 + u64::from(round) * 137 % 400;
         std::thread::sleep(Duration::from_millis(life));
         assert!(child.try_wait().unwrap().is_none(), "round {round}: the child ended by itself");
         child.kill().unwrap();

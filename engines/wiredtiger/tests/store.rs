@@ -89,7 +89,7 @@ fn settings_change_while_the_store_is_open() {
     let folder = tempfile::tempdir().unwrap();
     let engine = open(folder.path()).unwrap();
     engine.change_settings(&[("cache", "48MB"), ("checkpointPeriod", "7")]).unwrap();
-    assert_eq!(engine.statistics().get("cache.bytes_max"), Some(48 << 20));
+    assert_eq!(engine.statistics().get("cache.limit_bytes"), Some(48 << 20));
     assert!(engine.settings().contains(&("checkpointPeriod", "7".to_owned())));
     for (name, value) in [("journalCompressor", "zlib"), ("cache", "nothing")] {
         let refused = engine.change_settings(&[(name, value)]).unwrap_err();

@@ -159,35 +159,36 @@ impl Session {
         Ok(values)
     }
 
-    /// The texts that a cursor of the library gives as keys: of `metadata:` the names of its objects, of
-    /// `backup:` the files. `each` is called for one after the other, and the cursor is open meanwhile.
-    pub(crate) fn for_each_name(
+    /// The names that a cursor of the library gives as keys: of `metadata:` its objects, of `backup:` the
+    /// files. The cursor stays open while `work` has them: that of a backup keeps the files as they are.
+    pub(crate) fn with_names<T>(
         &mut self,
         uri: &CStr,
-        mut each: impl FnMut(&str) -> Result<(), LibraryError>,
-    ) -> Result<(), LibraryError> {
+        work: impl FnOnce(&[String]) -> T,
+    ) -> Result<T, LibraryError> {
         clear_messages();
         let cursor = self.open_cursor(uri, c"")?;
-        let outcome = loop {
-            match call!(cursor.ptr(), next) {
-                0 => {}
-                sys::WT_NOTFOUND => break Ok(()),
-                code => break Err(LibraryError::of_code(code)),
-            }
-            let mut text: *const c_char = ptr::null();
-            let code = call!(cursor.ptr(), get_key, &raw mut text);
-            if code != 0 {
-                break Err(LibraryError::of_code(code));
-            }
-            // SAFETY: the key's format is text, which ends with a zero and lives until the cursor's next
-            // call.
-            let name = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
-            if let Err(error) = each(&name) {
-                break Err(error);
-            }
-        };
+        let names = Self::names(&cursor);
+        let outcome = names.map(|names| work(&names));
         cursor.close();
         outcome
+    }
+
+    /// All names of a cursor.
+    fn names(cursor: &RawCursor) -> Result<Vec<String>, LibraryError> {
+        let mut names = Vec::new();
+        loop {
+            match call!(cursor.ptr(), next) {
+                0 => {}
+                sys::WT_NOTFOUND => return Ok(names),
+                code => return Err(LibraryError::of_code(code)),
+            }
+            let mut text: *const c_char = ptr::null();
+            LibraryError::check(call!(cursor.ptr(), get_key, &raw mut text))?;
+            // SAFETY: the key's format is text, which ends with a zero and lives until the cursor's next
+            // call.
+            names.push(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
+        }
     }
 
     /// Closes the cursors, so that nobody finds their tables in use.

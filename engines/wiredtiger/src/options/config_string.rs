@@ -33,9 +33,10 @@ pub(super) const TREE_KEYS: [&str; 20] = [
 ];
 
 /// Names that may stand in the configuration of the database.
-pub(super) const CONNECTION_KEYS: [&str; 14] = [
+pub(super) const CONNECTION_KEYS: [&str; 15] = [
     "cache_max_wait_ms",
     "cache_overhead",
+    "direct_io",
     "eviction",
     "eviction_checkpoint_target",
     "eviction_dirty_target",

@@ -7,15 +7,11 @@
 use std::path::Path;
 
 use pando_environment::{Access, Environment, OpenMode};
-use pando_storage::{CommitTimestamp, StorageError};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::failure::{corrupt, environment_failed, invalid};
-
-/// The manifest's name.
-pub(super) const FILE: &str = "MANIFEST.rocksdb";
-/// Its name until it is whole.
-pub(super) const UNFINISHED: &str = "MANIFEST.rocksdb.new";
+use super::{corrupt, failed_while, invalid};
+use crate::error::StorageError;
+use crate::identifiers::CommitTimestamp;
 
 const MAGIC: &[u8; 8] = b"PANDORBK";
 const VERSION: u32 = 1;
@@ -28,6 +24,20 @@ pub(super) struct BackedUpFile {
     pub(super) hash: u64,
 }
 
+/// The manifest of an engine's backups: its file, and the engine for messages.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ManifestFile {
+    pub(super) engine: &'static str,
+    pub(super) name: &'static str,
+}
+
+impl ManifestFile {
+    /// Its name until it is whole.
+    pub(super) fn unfinished_name(self) -> String {
+        format!("{}.new", self.name)
+    }
+}
+
 /// See the module's head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Manifest {
@@ -37,25 +47,34 @@ pub(super) struct Manifest {
 
 impl Manifest {
     /// Writes the manifest, after which the backup is finished.
-    pub(super) fn write(&self, environment: &Environment, folder: &Path) -> Result<(), StorageError> {
-        let failed = |error| environment_failed("cannot write the manifest of the backup", error);
-        let (files, unfinished) = (environment.files(), folder.join(UNFINISHED));
+    pub(super) fn write(
+        &self,
+        manifest: ManifestFile,
+        environment: &Environment,
+        folder: &Path,
+    ) -> Result<(), StorageError> {
+        let failed = failed_while("cannot write the manifest of the backup");
+        let (files, unfinished) = (environment.files(), folder.join(manifest.unfinished_name()));
         let file = files.open(&unfinished, OpenMode::CreateOrOpen, Access::Buffered).map_err(failed)?;
         file.set_length(0).map_err(failed)?;
         file.write_all_at(&self.encode(), 0).map_err(failed)?;
         file.sync_data().map_err(failed)?;
-        files.rename(&unfinished, &folder.join(FILE)).map_err(failed)?;
+        files.rename(&unfinished, &folder.join(manifest.name)).map_err(failed)?;
         files.sync_dir(folder).map_err(failed)
     }
 
     /// Reads the manifest of a finished backup.
-    pub(super) fn read(environment: &Environment, folder: &Path) -> Result<Manifest, StorageError> {
-        let failed = |error| environment_failed("cannot read the manifest of the backup", error);
-        let (files, path) = (environment.files(), folder.join(FILE));
+    pub(super) fn read(
+        manifest: ManifestFile,
+        environment: &Environment,
+        folder: &Path,
+    ) -> Result<Manifest, StorageError> {
+        let failed = failed_while("cannot read the manifest of the backup");
+        let (files, path) = (environment.files(), folder.join(manifest.name));
         if !files.exists(&path).map_err(failed)? {
-            let folder = folder.display();
+            let (folder, ManifestFile { engine, name }) = (folder.display(), manifest);
             return Err(invalid(format!(
-                "{folder} holds no finished backup of the engine rocksdb ({FILE} is missing)"
+                "{folder} holds no finished backup of the engine {engine} ({name} is missing)"
             )));
         }
         let file = files.open(&path, OpenMode::ReadOnly, Access::Buffered).map_err(failed)?;
