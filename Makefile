@@ -148,7 +148,10 @@ ENGINE_LIBRARIES += library-rocksdb
 # RocksDB is built from source, a quarter of an hour, unless an installed one is to be linked: ROCKSDB_LIB_DIR=…
 ifdef ROCKSDB_LIB_DIR
 export ROCKSDB_LIB_DIR
+# A folder of the system is searched anyway, and would come before the libraries of another Python.
+ifeq ($(filter /usr/lib%,$(ROCKSDB_LIB_DIR)),)
 export LD_LIBRARY_PATH := $(ROCKSDB_LIB_DIR)$(if $(LD_LIBRARY_PATH),:$(LD_LIBRARY_PATH))
+endif
 endif
 .PHONY: library-rocksdb
 library-rocksdb:
@@ -176,13 +179,22 @@ engines: $(ENGINE_LIBRARIES) ## A server and a lab with all engines, in release 
 	cargo build --release --package pando-server --package pando-bench \
 		--features "$(foreach engine,$(NATIVE_ENGINES),pando-server/engine-$(engine) pando-bench/engine-$(engine))"
 
+# betree with its default layout is compared with MongoDB by `make acceptance`.
+ENGINE_LIST  = $(or $(ENGINES),$(shell echo $(NATIVE_ENGINES) | tr ' ' ','))
 .PHONY: test-engines
-test-engines: $(PYTHON) $(ENGINE_LIBRARIES) ## The conformance suite and PyMongo's tests over each engine with a native library (ENGINES=lmdb,rocksdb)
+test-engines: $(PYTHON) $(ENGINE_LIBRARIES) ## Each engine with a native library: the conformance suite, PyMongo's tests, random requests beside MongoDB in all layouts (ENGINES=lmdb,rocksdb)
 	@$(CC_CHECK)
-	engines="$(or $(ENGINES),$(shell echo $(NATIVE_ENGINES) | tr ' ' ','))"
+	engines="$(ENGINE_LIST)"
 	for engine in $${engines//,/ }; do cargo test --quiet --package pando-$$engine; done
 	cargo build --package pando-server --features "$(addprefix pando-server/engine-,$(NATIVE_ENGINES))"
 	ENGINES="$$engines" PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q $(SIDE_BY_SIDE) tests/python
+	if [ -x "$(SHARED)/oracle/mongod" ]; then
+		stores="betree:heap"; for engine in $${engines//,/ }; do stores="$$stores,$$engine:clustered,$$engine:heap"; done
+		ACCEPTANCE_STORES="$$stores" PANDO="$(PANDO_DEV)" SHARED="$(SHARED)" $(PYTHON) -m pytest -q $(SIDE_BY_SIDE) \
+			tests/acceptance/test_random_queries.py tests/acceptance/test_engines_alike.py
+	else
+		echo "not compared with a real MongoDB: there is no $(SHARED)/oracle/mongod"
+	fi
 
 # A real placement driver and storage nodes that speak TiKV's protocol, both from the Go module proxy.
 TIKV_CLUSTER := PROGRAMS="$(CACHE)/tikv" FOLDER="$(TARGET)/tikv-cluster" bash tests/tikv/cluster.sh
@@ -334,6 +346,23 @@ measure-engines: ## betree beside RocksDB, LMDB, redb and fjall, in process, som
 	exit $$failed
 
 ENGINES_SETUP := --cache 64MB --headroom 192MB --scale 10 --seconds 1.5 --limit 45
+
+.PHONY: measure-contract
+measure-contract: $(ENGINE_LIBRARIES) ## Rates of RocksDB, LMDB and WiredTiger behind the contract by those of the bare library, ten minutes (OUT=…, ARGUMENTS=…)
+	@$(CC_CHECK)
+	cargo build --release --package pando-bench-engine --features contract
+	$(TARGET)/release/pando-bench-engine all --out "$(or $(OUT),$(CACHE)/contract)" --phases cached \
+		--peers rocksdb,rocksdb-engine,lmdb,lmdb-engine,wiredtiger,wiredtiger-engine $(or $(ARGUMENTS),$(ENGINES_SETUP))
+
+MATRIX := sysbench iibench points
+.PHONY: measure-matrix
+measure-matrix: engines ## The engines under sysbench-mongodb, iibench and point queries, two hours; goes on where it was interrupted (MATRIX="points", OUT=…, ARGUMENTS=…)
+	failed=0
+	for suite in $(MATRIX); do
+		$(TARGET)/release/pando-bench suite tools/bench/suites/engines-$$suite-small.toml --out "$(or $(OUT),$(CACHE)/matrix)/$$suite" \
+			--program pando="$(PANDO)" $(ARGUMENTS) || failed=1
+	done
+	exit $$failed
 
 .PHONY: measure-inserts
 measure-inserts: ## The right panel of the README's chart: inserts into betree and RocksDB, in process, three minutes

@@ -1,6 +1,7 @@
 """Two servers for all tests of a run, MongoDB and Pando, and a fresh database on both for each test.
 
 ACCEPTANCE_PEER=oracle puts a second MongoDB in Pando's place, to check the tests themselves: two MongoDBs must agree.
+ACCEPTANCE_STORES=lmdb:heap,betree:clustered has each test run with each of these engines and layouts in turn.
 """
 
 import os
@@ -25,13 +26,15 @@ def oracle_server():
     oracle.stop()
 
 
-@pytest.fixture(scope="session")
-def pando_server(tmp_path_factory):
+@pytest.fixture(scope="session", params=os.environ.get("ACCEPTANCE_STORES", "betree:clustered").split(","))
+def pando_server(request, tmp_path_factory):
     if os.environ.get("ACCEPTANCE_PEER") == "oracle":
         oracle = Oracle().start()
         yield oracle
         return oracle.stop()
-    server = Server(tmp_path_factory.mktemp("store") / "data", "--persona", "standalone").start()
+    engine, layout = request.param.split(":")
+    flags = ["--persona", "standalone", "--default-layout", layout]
+    server = Server(tmp_path_factory.mktemp("store") / "data", *flags, engine=engine).start()
     yield server
     assert server.is_running(), server.log()
     assert server.stop() == 0, server.log()

@@ -24,11 +24,29 @@ ENGINES = built_engines()
 SECTIONS = {
     "betree": {"compression": "lz4", "pageSize": "8KB"},
     "rocksdb": {"compression": "zlib", "compaction": "universal", "filterBits": 12},
+    "wiredtiger": {"blockCompressor": "zlib", "type": "lsm", "configString": "lsm=(chunk_size=1MB)"},
+}
+INDEX_SECTIONS = {"betree": {"compression": "none"}, "rocksdb": {"compression": "none"}, "wiredtiger": {"prefixCompression": "off"}}
+# Figures that an engine has under the name of all engines, if it has them: those of engines without a cache or a log are less.
+STORE_FIGURES = {"transactions.live", "trees.count", "data.file_bytes"}
+CACHE_FIGURES = {"cache.limit_bytes", "cache.page_bytes", "cache.misses", "log.write_bytes", "log.syncs"}
+FIGURES = {
+    "betree": STORE_FIGURES | CACHE_FIGURES | {"checkpoints.count", "checkpoints.nanos"},
+    "lmdb": STORE_FIGURES | {"map.bytes", "readers.stale_cleared"},
+    "rocksdb": STORE_FIGURES | CACHE_FIGURES,
+    "wiredtiger": STORE_FIGURES | CACHE_FIGURES | {"checkpoints.count", "checkpoints.nanos"},
+}
+# A setting of the server with a value for it, and the figure that shows it.
+SETTINGS = {
+    "lmdb": ("lmdbMapSize", 2 << 40, "map.bytes"),
+    "rocksdb": ("rocksdbCache", 512 << 20, "cache.limit_bytes"),
+    "wiredtiger": ("wiredtigerCache", 512 << 20, "cache.limit_bytes"),
 }
 START_OPTIONS = {
     "betree": ["logBudget=64MB"],
     "lmdb": ["readahead=off", "readersMax=500"],
     "rocksdb": ["cacheType=lru", "logBudget=64MB", "backgroundJobs=2", "compression=zstd"],
+    "wiredtiger": ["indexType=lsm", "checkpointPeriod=2", "journalFileSize=1MB", "configString=eviction=(threads_max=2)"],
 }
 
 
@@ -67,7 +85,7 @@ def test_options_at_the_start_and_of_collections(engine, tmp_path):
         assert "d" not in client.test.list_collection_names()
         if engine in SECTIONS:
             client.test.create_collection("c", storageEngine={engine: SECTIONS[engine]})
-            client.test.c.create_index("m", storageEngine={engine: {"compression": "none"}})
+            client.test.c.create_index("m", storageEngine={engine: INDEX_SECTIONS[engine]})
             kept = client.test.command("listCollections")["cursor"]["firstBatch"][0]["options"]["storageEngine"]
             assert kept == {engine: SECTIONS[engine]}
         rows = state(filled(client).database.client)
@@ -101,18 +119,111 @@ def test_figures_and_housekeeping(engine, tmp_path):
     assert server.stop() == 0, server.log()
 
 
-def test_the_cache_of_rocksdb_is_set_and_shown(tmp_path):
-    if "rocksdb" not in ENGINES:
-        return
-    server = Server(tmp_path / "data", engine="rocksdb").start()
+def figure(status, name):
+    for part in name.split("."):
+        status = status[part]
+    return status
+
+
+def test_figures_have_one_name_in_all_engines(engine, tmp_path):
+    server = Server(tmp_path / "data", engine=engine).start()
     with server.client() as client:
-        client.admin.command("setParameter", 1, rocksdbCache="512MB")
-        assert client.admin.command("getParameter", 1, rocksdbCache=1)["rocksdbCache"] == 512 << 20
-        assert client.admin.command("serverStatus")["rocksdb"]["cache"]["limit_bytes"] == 512 << 20
         filled(client)
-        figures = client.test.command("collStats", "c")["rocksdb"]
-        assert figures["entries"] > 0 and figures["page_bytes"] == 16384
+        client.admin.command("fsync")
+        status = client.admin.command("serverStatus")[engine]
+        for name in FIGURES.get(engine, STORE_FIGURES):
+            assert figure(status, name) >= 0, name
+        figures = client.test.command("collStats", "c")[engine]
+        assert figures["entries"] > 0 and figures["content_bytes"] > 100_000, figures
     assert server.stop() == 0, server.log()
+
+
+def test_a_setting_changes_while_the_server_runs_and_impossible_ones_are_refused(engine, tmp_path):
+    if engine not in SETTINGS:
+        return
+    name, value, shown = SETTINGS[engine]
+    # LMDB's map is as large as the system allows unless it is told; here it is to grow.
+    flags = ["--engine-option", "mapSize=64MB"] if engine == "lmdb" else []
+    value = 256 << 20 if engine == "lmdb" else value
+    server = Server(tmp_path / "data", *flags, engine=engine).start()
+    with server.client() as client:
+        filled(client)
+        client.admin.command({"setParameter": 1, name: str(value)})
+        assert int(client.admin.command({"getParameter": 1, name: 1})[name]) == value
+        assert figure(client.admin.command("serverStatus")[engine], shown) == value
+        for wrong in ("much", "1KB"):
+            with pytest.raises(OperationFailure):
+                client.admin.command({"setParameter": 1, name: wrong})
+        with pytest.raises(OperationFailure):
+            client.admin.command({"setParameter": 1, f"{engine}Bogus": 1})
+        state(client)
+    assert server.stop() == 0, server.log()
+
+
+def test_a_full_map_of_lmdb_grows_under_open_cursors(tmp_path):
+    if "lmdb" not in ENGINES:
+        return
+    server = Server(tmp_path / "data", "--engine-option", "mapSize=4MB", engine="lmdb").start()
+    with server.client() as client:
+        rows = [{"_id": at, "n": at, "text": "x" * 2000} for at in range(500)]
+        client.test.c.insert_many(rows)
+        cursor = client.test.c.find(batch_size=10).sort("_id")
+        first = [next(cursor) for _ in range(10)]
+        client.test.other.insert_many([{"_id": at, "text": "y" * 2000} for at in range(10_000)])
+        assert first + list(cursor) == rows
+        assert client.admin.command("serverStatus")["lmdb"]["map"]["bytes"] >= 32 << 20
+        assert client.test.other.count_documents({}) == 10_000
+    assert server.stop() == 0, server.log()
+
+
+@pytest.mark.parametrize("switch, became", [
+    ("--defaultCompression=quicklz", {"betree": "compression=lz4", "rocksdb": "compression=lz4", "wiredtiger": "blockCompressor=snappy"}),
+    ("--defaultReadPageSize=32KB", {"betree": "pageSize=32KB", "rocksdb": "pageSize=32KB"}),
+    ("--syncdelay=30", {"betree": "checkpointPeriod=30", "wiredtiger": "checkpointPeriod=30"}),
+    ("--defaultFanout=8", {"betree": "fanout=8"}),
+])
+def test_familiar_switches_mean_options_of_the_engine_or_nothing(engine, switch, became, tmp_path):
+    server = Server(tmp_path / "data", switch, engine=engine).start()
+    with server.client() as client:
+        filled(client, 100)
+    told = server.whole_log()
+    assert (f"--engine-option {became[engine]}" if engine in became else "became nothing") in told, told
+    assert server.stop() == 0, server.log()
+
+
+def test_settings_of_mongodb_are_honoured_by_its_engine_and_noted_by_others(engine, tmp_path):
+    server = Server(tmp_path / "data", engine=engine).start()
+    with server.client() as client:
+        asked = {"wiredTiger": {"configString": "block_compressor=zlib,leaf_page_max=8KB"}}
+        reply = client.test.command({"create": "c", "storageEngine": asked})
+        assert ("note" in reply) == (engine != "wiredtiger"), reply
+        kept = client.test.command("listCollections")["cursor"]["firstBatch"][0]["options"]["storageEngine"]
+        assert kept == asked
+        if engine == "wiredtiger":
+            for wrong in ("block_compressor=zstd", "log=(enabled=false)"):
+                with pytest.raises(OperationFailure) as refused:
+                    client.test.command({"create": "d", "storageEngine": {"wiredTiger": {"configString": wrong}}})
+                assert wrong.split("=")[0] in str(refused.value) or "zstd" in str(refused.value)
+    assert server.stop() == 0, server.log()
+
+
+def test_a_damaged_file_is_told_with_its_cure(engine, tmp_path):
+    server = Server(tmp_path / "data", engine=engine).start()
+    with server.client() as client:
+        filled(client)
+    assert server.stop() == 0, server.log()
+    name = {"betree": "data.0000", "lmdb": "data.mdb", "rocksdb": "rocksdb/CURRENT", "wiredtiger": "wiredtiger/WiredTiger.turtle"}.get(engine)
+    if name is None:
+        return
+    path = tmp_path / "data" / name
+    length = min(path.stat().st_size, 1 << 20)
+    with open(path, "r+b") as file:
+        file.write(b"\xa5" * length)
+    with pytest.raises(RuntimeError) as refused:
+        server.start()
+    told = str(refused.value)
+    assert "panicked" not in told and "backtrace" not in told, told
+    assert "restore the store from a backup" in told or "is not a data file of Pando" in told, told
 
 
 def options_of_engine(engine, folder):
@@ -124,6 +235,8 @@ def options_of_engine(engine, folder):
 def test_a_backup_is_restored_and_both_are_sound(engine, tmp_path):
     server = Server(tmp_path / "data", engine=engine).start()
     with server.client() as client:
+        if engine in SECTIONS:
+            client.test.create_collection("c", storageEngine={engine: SECTIONS[engine]})
         filled(client)
         rows = state(client)
         made = run("backup", "--uri", server.uri, "--to", tmp_path / "backup", "--json")
@@ -144,6 +257,8 @@ def test_a_backup_is_restored_and_both_are_sound(engine, tmp_path):
     server = Server(tmp_path / "restored", engine=engine).start()
     with server.client() as client:
         assert state(client) == rows
+        if engine == "wiredtiger":
+            assert client.test.command("collStats", "c")["wiredtiger"]["lsm"]["chunks"] > 0, "the tree keeps its type"
         client.test.c.insert_one({"_id": "after", "n": 1})
     assert server.stop() == 0, server.log()
 

@@ -1,8 +1,8 @@
 //! Backups by files, for engines that can keep a consistent set of their files while they are copied.
 //!
 //! # The folder of a backup
-//! `files/` has the engine's files, and the *manifest* their names, lengths and hashes. The manifest is written
-//! last: without it there is no backup.
+//! `files/` has the engine's files, and the *manifest* their names, lengths and hashes. The manifest is
+//! written last: without it there is no backup.
 //!
 //! # A restore
 //! 1. Read the manifest.
@@ -47,7 +47,8 @@ impl FileBackups {
         ManifestFile { engine: self.engine, name: self.manifest }
     }
 
-    /// Begins a backup in the folder of the request, which is new, empty, or has the rest of an unfinished one.
+    /// Begins a backup in the folder of the request, which is new, empty, or has the rest of an unfinished
+    /// one.
     pub fn begin(self, request: &BackupRequest<'_>) -> Result<FileBackup, StorageError> {
         let failed = failed_while("cannot write the backup");
         let files = request.environment.files();
@@ -82,8 +83,8 @@ impl FileBackups {
     /// new store.
     ///
     /// # Errors
-    /// The backup is unfinished or damaged, or of another version. The folder has a store. The device fails or
-    /// is full. The folder has no store then, and another call begins anew.
+    /// The backup is unfinished or damaged, or of another version. The folder has a store. The device fails
+    /// or is full. The folder has no store then, and another call begins anew.
     pub fn restore(
         self,
         environment: &Environment,

@@ -10,9 +10,9 @@
 //!                                         | or, in the first overflow page: number of pages u32
 //! node: low u16 | high u16 | flags u16 | bytes of the key u16 | key | value
 //! ```
-//! In a branch page low, high and flags are the number of a child. In a leaf low and high are the bytes of the
-//! value; with the flag [`IN_OVERFLOW`] the number of the value's first page stands in its place. The first
-//! key of a branch page is empty.
+//! In a branch page low, high and flags are the number of a child. In a leaf low and high are the bytes of
+//! the value; with the flag [`IN_OVERFLOW`] the number of the value's first page stands in its place. The
+//! first key of a branch page is empty.
 
 use pando_environment::File;
 use pando_storage::{ErrorKind, Operation, StorageError};

@@ -135,8 +135,8 @@ impl Store {
         self.intents.set_oldest_snapshot(live.oldest_snapshot().unwrap_or(newest));
     }
 
-    /// Runs a change in the writer's turn. Where the map is full, it grows, and the change runs again from its
-    /// beginning. The turn is kept meanwhile, so that no other commit takes the number of this one.
+    /// Runs a change in the writer's turn. Where the map is full, it grows, and the change runs again from
+    /// its beginning. The turn is kept meanwhile, so that no other commit takes the number of this one.
     fn with_room<T>(&self, change: impl Fn() -> Result<T, StorageError>) -> Result<T, StorageError> {
         let turn = self.writer.lock();
         loop {

@@ -2,10 +2,10 @@
 //! its index entries, in B-trees and in LSM trees.
 //!
 //! The child is this test binary itself, started with a folder in its environment. It runs three threads,
-//! and one that takes backups. Each commits documents with an index entry and a blind merge of one counter, and makes and drops a tree
-//! now and then. It writes the number of each acknowledged commit to its own file with one `write` call,
-//! which survives the kill as the journal does. The parent kills it after some dozen milliseconds, opens the
-//! store, and checks that
+//! and one that takes backups. Each of the three commits documents with an index entry and a blind merge of
+//! one counter, and makes and drops a tree now and then. It writes the number of each acknowledged commit to
+//! its own file with one `write` call, which survives the kill as the journal does. The parent kills it after
+//! some dozen milliseconds, opens the store, and checks that
 //! - every acknowledged number is there, with the value that belongs to it;
 //! - documents and index entries are exactly each other's, and the counter has their number;
 //! - trees that were half made or half dropped are gone, and the store goes on from there.
