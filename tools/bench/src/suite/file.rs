@@ -409,8 +409,8 @@ mod tests {
             count += 1;
         }
         assert_eq!(
-            count, 12,
-            "each post in two sizes, all of them in one small suite, and single statements"
+            count, 15,
+            "each post in two sizes, all of them in one small suite, three of the engines, and single statements"
         );
     }
 
