@@ -58,6 +58,14 @@ pub enum PeerKind {
     #[serde(rename = "rocksdb-engine")]
     RocksdbEngine,
     Lmdb,
+    /// LMDB behind the contract.
+    #[serde(rename = "lmdb-engine")]
+    LmdbEngine,
+    /// WiredTiger with B-trees.
+    Wiredtiger,
+    /// The same behind the contract.
+    #[serde(rename = "wiredtiger-engine")]
+    WiredtigerEngine,
     Redb,
     Fjall,
 }
@@ -84,6 +92,9 @@ impl PeerKind {
             (PeerKind::Rocksdb, cfg!(feature = "rocksdb")),
             (PeerKind::RocksdbEngine, cfg!(feature = "rocksdb-engine")),
             (PeerKind::Lmdb, cfg!(feature = "lmdb")),
+            (PeerKind::LmdbEngine, cfg!(feature = "lmdb-engine")),
+            (PeerKind::Wiredtiger, cfg!(feature = "wiredtiger")),
+            (PeerKind::WiredtigerEngine, cfg!(feature = "wiredtiger-engine")),
             (PeerKind::Redb, cfg!(feature = "redb")),
             (PeerKind::Fjall, cfg!(feature = "fjall")),
         ];
@@ -97,6 +108,9 @@ impl PeerKind {
             PeerKind::Rocksdb => "rocksdb",
             PeerKind::RocksdbEngine => "rocksdb-engine",
             PeerKind::Lmdb => "lmdb",
+            PeerKind::LmdbEngine => "lmdb-engine",
+            PeerKind::Wiredtiger => "wiredtiger",
+            PeerKind::WiredtigerEngine => "wiredtiger-engine",
             PeerKind::Redb => "redb",
             PeerKind::Fjall => "fjall",
         }
@@ -110,6 +124,9 @@ impl PeerKind {
             PeerKind::Rocksdb => "RocksDB",
             PeerKind::RocksdbEngine => "RocksDB behind the contract",
             PeerKind::Lmdb => "LMDB",
+            PeerKind::LmdbEngine => "LMDB behind the contract",
+            PeerKind::Wiredtiger => "WiredTiger",
+            PeerKind::WiredtigerEngine => "WiredTiger behind the contract",
             PeerKind::Redb => "redb",
             PeerKind::Fjall => "fjall",
         }
@@ -123,12 +140,23 @@ impl PeerKind {
         })
     }
 
+    /// The bare library below an engine that stands behind the contract.
+    pub fn bare_library(self) -> Option<PeerKind> {
+        match self {
+            PeerKind::RocksdbEngine => Some(PeerKind::Rocksdb),
+            PeerKind::LmdbEngine => Some(PeerKind::Lmdb),
+            PeerKind::WiredtigerEngine => Some(PeerKind::Wiredtiger),
+            _ => None,
+        }
+    }
+
     /// The meaning of an acknowledged batch, beside the sync every 100 ms.
     pub fn durability(self) -> &'static str {
         match self {
             PeerKind::Betree | PeerKind::Btree => "log record in the kernel",
             PeerKind::Rocksdb | PeerKind::RocksdbEngine => "log record in the kernel (sync = false)",
-            PeerKind::Lmdb => "pages in the kernel (NOSYNC)",
+            PeerKind::Lmdb | PeerKind::LmdbEngine => "pages in the kernel (NOSYNC)",
+            PeerKind::Wiredtiger | PeerKind::WiredtigerEngine => "journal in the kernel (log_flush)",
             PeerKind::Redb => "in memory only (Durability::None)",
             PeerKind::Fjall => "journal in the kernel (PersistMode::Buffer)",
         }
@@ -156,13 +184,20 @@ impl PeerKind {
             PeerKind::RocksdbEngine => peers::rocksdb_engine::open(folder, settings),
             #[cfg(feature = "lmdb")]
             PeerKind::Lmdb => peers::lmdb::open(folder, settings),
+            #[cfg(feature = "lmdb-engine")]
+            PeerKind::LmdbEngine => peers::lmdb_engine::open(folder, settings),
+            #[cfg(feature = "wiredtiger")]
+            PeerKind::Wiredtiger => peers::wiredtiger::open(folder, settings),
+            #[cfg(feature = "wiredtiger-engine")]
+            PeerKind::WiredtigerEngine => peers::wiredtiger_engine::open(folder, settings),
             #[cfg(feature = "redb")]
             PeerKind::Redb => peers::redb::open(folder, settings),
             #[cfg(feature = "fjall")]
             PeerKind::Fjall => peers::fjall::open(folder, settings),
             #[cfg(not(all(
                 feature = "rocksdb-engine",
-                feature = "lmdb",
+                feature = "lmdb-engine",
+                feature = "wiredtiger-engine",
                 feature = "redb",
                 feature = "fjall"
             )))]

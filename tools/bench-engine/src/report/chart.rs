@@ -11,15 +11,18 @@ use crate::workloads::inserts::multiple_of;
 const POINTS_MAX: usize = 150;
 const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#444}.grid{stroke:#bbb;stroke-width:.5}.l{fill:none;stroke-width:2}\
     .betree{stroke:#0b62c4}.btree{stroke:#5b8f9b}.rocksdb{stroke:#c2571a}.lmdb{stroke:#2c8a3c}.redb{stroke:#b3263f}\
-    .fjall{stroke:#7a4fc0}@media(prefers-color-scheme:dark){text{fill:#ccc}.grid{stroke:#555}.betree{stroke:#6db3ff}\
-    .btree{stroke:#9fd0dc}.rocksdb{stroke:#ffa06b}.lmdb{stroke:#74d186}.redb{stroke:#ff8398}.fjall{stroke:#b99aff}}";
+    .fjall{stroke:#7a4fc0}.wiredtiger{stroke:#8a7a1f}\
+    @media(prefers-color-scheme:dark){text{fill:#ccc}.grid{stroke:#555}.betree{stroke:#6db3ff}\
+    .btree{stroke:#9fd0dc}.rocksdb{stroke:#ffa06b}.lmdb{stroke:#74d186}.redb{stroke:#ff8398}.fjall{stroke:#b99aff}\
+    .wiredtiger{stroke:#d9c65a}}";
 
 fn class_of(peer: PeerKind) -> &'static str {
     match peer {
         PeerKind::Betree => "l betree",
         PeerKind::Btree => "l btree",
         PeerKind::Rocksdb | PeerKind::RocksdbEngine => "l rocksdb",
-        PeerKind::Lmdb => "l lmdb",
+        PeerKind::Lmdb | PeerKind::LmdbEngine => "l lmdb",
+        PeerKind::Wiredtiger | PeerKind::WiredtigerEngine => "l wiredtiger",
         PeerKind::Redb => "l redb",
         PeerKind::Fjall => "l fjall",
     }
