@@ -66,6 +66,8 @@ pub(crate) enum CounterKind {
     PartitionDocuments = 4,
     /// Bytes of the documents of a partition.
     PartitionBytes = 5,
+    /// Documents that were patched without a read, so that their bytes are not counted exactly.
+    Patches = 6,
 }
 
 /// The number by which the counters of a partition go.
@@ -105,6 +107,7 @@ impl CounterKey {
             3 => CounterKind::Surplus,
             4 => CounterKind::PartitionDocuments,
             5 => CounterKind::PartitionBytes,
+            6 => CounterKind::Patches,
             _ => return None,
         };
         let mut bytes = [0; 8];
@@ -143,6 +146,7 @@ impl CounterChange {
             CounterChange::ForgetCollection(number) => {
                 forget(CounterKind::Mark, number)?;
                 forget(CounterKind::Documents, number)?;
+                forget(CounterKind::Patches, number)?;
                 forget(CounterKind::Bytes, number)
             }
             CounterChange::ForgetIndex(number) => forget(CounterKind::Surplus, number),
@@ -173,8 +177,10 @@ pub(crate) fn add(
 pub struct CollectionCounts {
     /// Documents.
     pub documents: u64,
-    /// Bytes of the documents before compression.
+    /// Bytes of the documents before compression; an estimate where there are patches.
     pub data_bytes: u64,
+    /// Patches since the bytes were last known exactly.
+    pub patches: u64,
     /// Entries of each secondary index that the snapshot may use, by name.
     pub index_entries: Vec<(String, u64)>,
 }
@@ -210,6 +216,16 @@ impl Collection {
         Ok((documents >= 0 && bytes >= 0).then_some((documents, bytes)))
     }
 
+    /// The counter of bytes as it is, which patches may have left below zero.
+    pub(crate) fn counted_bytes(
+        &self,
+        transaction: &dyn Transaction,
+        blocking: BlockingMode,
+    ) -> Result<i64, StorageError> {
+        let reader = CounterReader { transaction, tree: self.store.counters, blocking };
+        reader.get(CounterKind::Bytes, self.number())
+    }
+
     /// Documents and bytes of a partition, as [`document_count`](Collection::document_count).
     pub fn partition_totals(
         &self,
@@ -234,14 +250,23 @@ impl Collection {
             return Ok(None);
         }
         let documents = reader.get(CounterKind::Documents, self.number())?;
-        let bytes = reader.get(CounterKind::Bytes, self.number())?;
+        let mut bytes = reader.get(CounterKind::Bytes, self.number())?;
+        let patches = reader.get(CounterKind::Patches, self.number())?.max(0);
+        if patches > 0 {
+            // Patches may have made documents longer, whose whole length a removal has taken away.
+            bytes = if documents == 0 { 0 } else { bytes.max(0) };
+        }
         let (Some(documents_checked), Some(data_bytes)) =
             (checked(self, "documents", documents), checked(self, "bytes", bytes))
         else {
             return Ok(None);
         };
-        let mut counts =
-            CollectionCounts { documents: documents_checked, data_bytes, index_entries: Vec::new() };
+        let mut counts = CollectionCounts {
+            documents: documents_checked,
+            data_bytes,
+            patches: patches.cast_unsigned(),
+            index_entries: Vec::new(),
+        };
         let usable = self.indexes().iter().filter(|index| index.is_usable_at(transaction.snapshot()));
         for index in usable {
             let entries = documents.wrapping_add(reader.get(CounterKind::Surplus, index.number())?);

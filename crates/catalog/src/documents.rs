@@ -20,6 +20,8 @@
 //!
 //! In a collection with partitions a unique key is looked for in all of them (`claim_in_partitions`).
 //!
+//! A patch changes a document that nobody has read, in fields that no index has. It writes no entries.
+//!
 //! In a capped collection an insert removes the oldest documents (`capping`).
 //!
 //! # Not here
@@ -31,7 +33,7 @@ mod capping;
 use pando_collation::TextOrder;
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_keyorder::{Direction, TypeBits};
-use pando_storage::{BlockingMode, Cursor, KeyRange, Transaction};
+use pando_storage::{BlockingMode, Claim, Cursor, KeyRange, Merge, StorageError, Transaction};
 
 use crate::building::BuildingIndex;
 use crate::counters::partition_number;
@@ -148,6 +150,50 @@ impl Collection {
         self.count_in_partition(transaction, key, -1, -before);
         self.count_in_partition(transaction, new_key, 1, after);
         Ok(())
+    }
+
+    /// Why documents cannot be patched by `_id` without a read; `None` where they can, as far as the indexes
+    /// let the caller.
+    pub fn obstacle_to_patches(&self) -> Option<&'static str> {
+        if self.capped_limits().is_some() {
+            return Some("the collection is capped");
+        }
+        if !self.layout().is_by_id() {
+            return Some("the collection is not ordered by _id");
+        }
+        if self.shared_partitions().is_some() {
+            return Some("the collection has partitions");
+        }
+        if !self.text_order().is_simple() {
+            return Some("the collection has a collation");
+        }
+        (!self.building().is_empty()).then_some("an index is being built")
+    }
+
+    /// Patches the document with an `_id`, mostly without a read of it; `false` where nothing is done because
+    /// the `_id` is too long. The caller has looked for obstacles, and no index has a field that changes.
+    ///
+    /// # Errors
+    /// A conflict as for [`replace`](Collection::replace). `WouldBlock` where the engine has to read.
+    pub fn patch(
+        &self,
+        transaction: &mut WriteTransaction,
+        id: RawValue<'_>,
+        patch: &[u8],
+        blocking: BlockingMode,
+    ) -> Result<bool, StorageError> {
+        assert!(self.obstacle_to_patches().is_none(), "the caller has looked for obstacles");
+        let key = PrimaryKey::in_order(id, self.text_order());
+        // The key of a long `_id` may be that of another one.
+        if key.is_cut() {
+            return Ok(false);
+        }
+        let merge = Merge::Patch(patch);
+        transaction.engine().merge(self.primary_tree(), key.as_bytes(), merge, Claim::Intent, blocking)?;
+        if self.keeps_counters() {
+            transaction.count_patches(self.number(), 1);
+        }
+        Ok(true)
     }
 
     /// Removes a document and its entries.

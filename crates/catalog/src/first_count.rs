@@ -154,6 +154,7 @@ impl Scanned {
         CollectionCounts {
             documents: self.documents,
             data_bytes: self.bytes,
+            patches: 0,
             index_entries: names.zip(self.surpluses.iter().map(entries)).collect(),
         }
     }

@@ -103,7 +103,9 @@ impl Collection {
             transaction.engine().delete_range(tree, &KeyRange::all(), blocking)?;
         }
         let documents = counts.documents.cast_signed();
-        transaction.count_documents(self.number(), -documents, -counts.data_bytes.cast_signed());
+        let bytes = self.counted_bytes(&**transaction, blocking)?;
+        transaction.count_documents(self.number(), -documents, -bytes);
+        transaction.count_patches(self.number(), -counts.patches.cast_signed());
         for (index, (_, entries)) in self.indexes().iter().zip(&counts.index_entries) {
             transaction.count_surplus(index.number(), documents - entries.cast_signed());
         }

@@ -45,7 +45,8 @@ struct Deltas {
     /// savepoint copies it without an allocation.
     first: Option<CollectionDelta>,
     others: Vec<CollectionDelta>,
-    surpluses: Vec<SurplusDelta>,
+    /// Of the other counters: surpluses and patches.
+    further: Vec<CounterDelta>,
     /// Of partitions.
     partitions: Vec<CollectionDelta>,
     /// The first record of a capped collection that the transaction has not removed.
@@ -60,9 +61,10 @@ struct CollectionDelta {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct SurplusDelta {
-    index: TreeNumber,
-    entries: i64,
+struct CounterDelta {
+    kind: CounterKind,
+    number: TreeNumber,
+    amount: i64,
 }
 
 impl std::ops::Deref for WriteTransaction {
@@ -107,6 +109,11 @@ impl WriteTransaction {
         delta.bytes += bytes;
     }
 
+    /// Notes documents of a collection that are patched without a read.
+    pub(crate) fn count_patches(&mut self, collection: TreeNumber, patches: i64) {
+        self.deltas.add(CounterKind::Patches, collection, patches);
+    }
+
     /// Notes a change of the documents of a partition, by the number of its counters.
     pub(crate) fn count_in_partition(&mut self, partition: TreeNumber, documents: i64, bytes: i64) {
         let partitions = &mut self.deltas.partitions;
@@ -121,13 +128,7 @@ impl WriteTransaction {
 
     /// Notes that an index has so many entries more than the collection has documents more.
     pub(crate) fn count_surplus(&mut self, index: TreeNumber, entries: i64) {
-        if entries == 0 {
-            return;
-        }
-        match self.deltas.surpluses.iter_mut().find(|delta| delta.index == index) {
-            Some(delta) => delta.entries += entries,
-            None => self.deltas.surpluses.push(SurplusDelta { index, entries }),
-        }
+        self.deltas.add(CounterKind::Surplus, index, entries);
     }
 
     /// Documents and bytes of a capped collection with its own writes; `None` before
@@ -177,8 +178,8 @@ impl WriteTransaction {
             self.merge(CounterKind::PartitionDocuments, delta.collection, delta.documents)?;
             self.merge(CounterKind::PartitionBytes, delta.collection, delta.bytes)?;
         }
-        for delta in &deltas.surpluses {
-            self.merge(CounterKind::Surplus, delta.index, delta.entries)?;
+        for delta in &deltas.further {
+            self.merge(delta.kind, delta.number, delta.amount)?;
         }
         Ok(())
     }
@@ -203,6 +204,16 @@ impl WriteTransaction {
 }
 
 impl Deltas {
+    fn add(&mut self, kind: CounterKind, number: TreeNumber, amount: i64) {
+        if amount == 0 {
+            return;
+        }
+        match self.further.iter_mut().find(|delta| delta.kind == kind && delta.number == number) {
+            Some(delta) => delta.amount += amount,
+            None => self.further.push(CounterDelta { kind, number, amount }),
+        }
+    }
+
     fn of_collection(&mut self, collection: TreeNumber) -> &mut CollectionDelta {
         let none = CollectionDelta { collection, documents: 0, bytes: 0 };
         let first = self.first.get_or_insert(none);

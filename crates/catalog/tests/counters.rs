@@ -15,7 +15,8 @@ use pando_catalog::{
     Begin, BlockingMode, Catalog, CatalogError, CollectionCounts, Durability, Interruption, Operation,
     PrimaryKey, SharedEngine, Transaction, verify_collection,
 };
-use pando_document::{RawValue, doc};
+use pando_document::patch::{PatchChange, PatchOperator, encode};
+use pando_document::{RawDocument, RawValue, doc};
 use pando_environment::SeededRandom;
 
 fn with_collections(engine: &SharedEngine) -> Catalog {
@@ -415,5 +416,52 @@ fn a_wrong_counter_is_found_by_the_check_and_one_below_zero_is_counted_anew() {
         let counts = counts_of(&catalog, "one");
         assert_eq!(counts.documents, report.documents);
         assert_sound(&catalog);
+    }
+}
+
+#[test]
+fn patches_leave_counts_exact_and_sizes_as_estimates_until_all_documents_are_gone() {
+    const DOCUMENTS: i32 = 200;
+    let change = PatchChange { operator: PatchOperator::Set, path: "t", operand: RawValue::String("longer") };
+    let patch = encode(vec![change]).unwrap();
+    for (name, engine, _folder) in engines() {
+        let catalog = Catalog::open(Arc::clone(&engine)).unwrap();
+        catalog.create_collection(&namespace("p"), doc! {}.to_raw(), [1; 16]).unwrap();
+        catalog
+            .create_indexes(&namespace("p"), vec![index(doc! { "a": 1 }, "a_1", &[])], &Operation::default())
+            .unwrap();
+        let lease = lease(&catalog, "p").unwrap();
+        let mut transaction = catalog.begin_write().unwrap();
+        for id in 0..DOCUMENTS {
+            let document = doc! { "_id": id, "a": id, "t": "x" }.to_raw();
+            lease.insert(&mut transaction, &document, BlockingMode::MayBlock).unwrap();
+        }
+        transaction.commit(Durability::None).unwrap();
+        // Some of them are not there.
+        for id in 0..DOCUMENTS + 20 {
+            let mut transaction = catalog.begin_write().unwrap();
+            let patched =
+                lease.patch(&mut transaction, RawValue::Int32(id), &patch, BlockingMode::MayBlock).unwrap();
+            assert!(patched, "{name}");
+            transaction.commit(Durability::None).unwrap();
+        }
+        let counts = counts_of(&catalog, "p");
+        assert_eq!((counts.documents, counts.patches), (200, 220), "{name}");
+        let reader = catalog.begin(Begin::READ).unwrap();
+        let report = verify_collection(&lease, &*reader, &Operation::default()).unwrap();
+        assert_eq!((report.problems, report.documents), (Vec::new(), 200), "{name}");
+        drop(reader);
+        // Each document is taken away by its whole length, of which the counter knows a part.
+        let mut transaction = catalog.begin_write().unwrap();
+        for id in 0..DOCUMENTS {
+            let key = PrimaryKey::of(RawValue::Int32(id));
+            let old = lease.fetch(&*transaction, key.as_bytes(), BlockingMode::MayBlock).unwrap().unwrap();
+            let old = RawDocument::from_bytes(&old).unwrap();
+            assert_eq!(old.get("t").unwrap(), Some(RawValue::String("longer")));
+            lease.remove(&mut transaction, key.as_bytes(), old, BlockingMode::MayBlock).unwrap();
+        }
+        transaction.commit(Durability::None).unwrap();
+        let counts = counts_of(&catalog, "p");
+        assert_eq!((counts.documents, counts.data_bytes), (0, 0), "{name}: never below zero");
     }
 }

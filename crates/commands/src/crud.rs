@@ -1,6 +1,7 @@
 //! Commands that read and write documents.
 
 pub(crate) mod aggregate;
+mod blind_update;
 pub(crate) mod bulk_write;
 mod bulk_write_results;
 mod coll_stats_stage;

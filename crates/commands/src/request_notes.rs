@@ -27,6 +27,10 @@ pub(crate) struct RequestNotes {
     pub inserted: Option<u64>,
     pub matched: Option<u64>,
     pub modified: Option<u64>,
+    /// Updates that went down without a read, of which the other counts say nothing.
+    pub blind: Option<u64>,
+    /// Updates that would have gone down so, as their client waits for no answer, and needed a read.
+    pub not_blind: Option<u64>,
     pub upserted: Option<u64>,
     pub deleted: Option<u64>,
     /// The execution of the plan, where the profiler wants it.

@@ -35,6 +35,10 @@ pub(crate) enum Figure {
     /// Requests that sorted in memory.
     Sorts,
     WriteConflicts,
+    /// Updates that went down without a read.
+    BlindUpdates,
+    /// Updates of clients that wait for no answer, which needed a read all the same.
+    ReadUpdates,
     /// Messages that the network has brought.
     NetworkRequests,
     /// Bytes of messages, after decompression and before compression.
@@ -161,6 +165,8 @@ impl ServerCounters {
         stripe.add(Figure::DocumentsInserted, noted(notes.inserted) + noted(notes.upserted));
         stripe.add(Figure::DocumentsUpdated, noted(notes.modified));
         stripe.add(Figure::DocumentsDeleted, noted(notes.deleted));
+        stripe.add(Figure::BlindUpdates, noted(notes.blind));
+        stripe.add(Figure::ReadUpdates, noted(notes.not_blind));
         stripe.add(Figure::KeysExamined, request.usage.keys_examined);
         stripe.add(Figure::DocumentsExamined, request.usage.documents_examined);
         stripe.add(Figure::CollectionScans, u64::from(notes.plan == PlanSummary::Collection));

@@ -7,7 +7,7 @@
 //!
 //! # Where to start
 //! [`RawDocument`] and [`validate()`] (bytes in), [`DocumentWriter`] (bytes out), [`compare_values`] (order),
-//! [`Value`] and [`doc!`] (owned).
+//! [`Value`] and [`doc!`] (owned), [`patch`] (changes of a document as bytes).
 //!
 //! # Not here
 //! Paths with dots, which walk into arrays (`query`); order-preserving key bytes (`keyorder`).
@@ -26,6 +26,7 @@ mod number;
 mod number_order;
 mod number_sum;
 mod object_id;
+pub mod patch;
 mod raw;
 mod raw_element;
 mod raw_value;

@@ -17,7 +17,7 @@
 //! A room is a top module with what lies in its folder. `cargo xtask layers` holds the rooms to these arrows.
 //!
 //! ```arrows
-//! update -> array_sort, expression, filter, memory, pipeline
+//! update -> array_sort, expression, filter, memory, partial_index, pipeline
 //! explain -> execute, filter, geo_index, memory, plan, sort
 //! pipeline -> expression, filter, memory, plan, projection, sort, time_series
 //! execute -> filter, geo_index, geometry, memory, plan, sort, text_index

@@ -20,6 +20,7 @@
 
 mod apply;
 mod array_filter;
+mod blind;
 mod fault;
 mod immutable_id;
 mod operator;
@@ -38,6 +39,7 @@ use pando_document::{
     DOCUMENT_BYTES_MAX, ObjectId, RawArray, RawDocument, RawDocumentBuf, RawValue, Timestamp,
 };
 
+pub use self::blind::{BlindUpdate, Moment, Obstacle};
 pub use self::fault::UpdateFault;
 pub use self::plain_set::PlainFields;
 

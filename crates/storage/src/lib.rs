@@ -133,7 +133,9 @@ pub use key_set::KeySet;
 pub use limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use load::{IteratorEntries, LoadDurability, SortedEntries};
 pub use memory::{HeldMemory, MemoryAccount};
-pub use merge::{ADDITION_BYTES, MERGE_OPERAND_BYTES_MAX, MERGES_BYTES_MAX, Merge, Merges};
+pub use merge::{
+    ADDITION_BYTES, MERGE_OPERAND_BYTES_MAX, MERGES_BYTES_MAX, Merge, Merges, PENDING_PATCHES_MAX,
+};
 pub use operation::{
     CHECKS_A_CLOCK, Caller, DeviceAccount, DeviceReads, DeviceWait, Interruption, Operation, OperationWait,
     ProgressFigures, ProgressStep, ThreadCharge, Usage, UsageFigures, Waiting,

@@ -1,7 +1,7 @@
 //! Merges: operators that change a value without a read before them.
 //!
 //! # Terms
-//! - *Merge*: an operator with its operand. A merge always leaves a value behind.
+//! - *Merge*: an operator with its operand. All but a patch leave a value behind in any case.
 //! - *Merges*: one or more of them for one key, in the order in which they apply, as bytes.
 //!
 //! # Operators
@@ -10,6 +10,7 @@
 //! | add | of 8 bytes: the sum of both as little-endian integers, modulo 2⁶⁴; of another length: unchanged | the number |
 //! | max | the greater of value and operand, compared as bytes | the operand |
 //! | min | the smaller of value and operand, compared as bytes | the operand |
+//! | patch | a document: with the [patch](pando_document::patch); where that fails: unchanged | absent |
 //!
 //! Signed and unsigned counters are therefore the same, an overflow wraps around, and a value that is no
 //! counter survives. There is no error: a merge is applied long after the call, when its caller is gone.
@@ -18,17 +19,19 @@
 //! Each is *associative*: applied one after the other, or first to one another and then to the value, they
 //! give the same. An engine may therefore keep the merges of a key as one, and apply them when it meets the
 //! value. A saturating sum is not associative (take 2⁶³ − 1, 1 and −1), nor is an operator that fails for
-//! some values.
+//! some values. Two patches stay one behind the other, so a patch may leave a document alone.
 //!
 //! # Encoding
 //! ```text
-//! per merge:    u8 operator (1 add, 2 max, 3 min), operand
+//! per merge:    u8 operator (1 add, 2 max, 3 min, 4 patch), operand
 //! add:          i64, little-endian
-//! max and min:  u32 length, little-endian, and the bytes
+//! the others:   u32 length, little-endian, and the bytes
 //! ```
 //! Engines may store it as it stands.
 
 use std::borrow::Cow;
+
+use pando_document::patch::Patch;
 
 use crate::error::{ErrorKind, StorageError};
 use crate::limits::KEY_BYTES_MAX;
@@ -37,8 +40,12 @@ use crate::limits::KEY_BYTES_MAX;
 pub const MERGE_OPERAND_BYTES_MAX: usize = KEY_BYTES_MAX;
 
 /// Longest encoding of merges that are kept as one. Those of one operator take as much as one; only a key to
-/// which different operators are applied in turn comes near it.
+/// which different operators, or patches, are applied in turn comes near it.
 pub const MERGES_BYTES_MAX: usize = 64 << 10;
+
+/// Patches of one key that may wait, as far as the engine can tell without a read. The next one is emulated.
+/// So many of the longest are shorter than [`MERGES_BYTES_MAX`] together.
+pub const PENDING_PATCHES_MAX: usize = 32;
 
 /// Length of the encoding of an addition.
 pub const ADDITION_BYTES: usize = 1 + size_of::<i64>();
@@ -46,6 +53,7 @@ pub const ADDITION_BYTES: usize = 1 + size_of::<i64>();
 const ADD: u8 = 1;
 const MAX: u8 = 2;
 const MIN: u8 = 3;
+const PATCH: u8 = 4;
 
 /// An operator with its operand. See the module's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,15 +64,17 @@ pub enum Merge<'m> {
     Max(&'m [u8]),
     /// The smaller of both, compared as bytes.
     Min(&'m [u8]),
+    /// A document with an encoded patch; an absent key stays absent.
+    Patch(&'m [u8]),
 }
 
 impl<'m> Merge<'m> {
     /// The value that it leaves behind; `None` stands for an absent key.
-    pub fn apply<'v>(&self, value: Option<&'v [u8]>) -> Cow<'v, [u8]>
+    pub fn apply<'v>(&self, value: Option<&'v [u8]>) -> Option<Cow<'v, [u8]>>
     where
         'm: 'v,
     {
-        match (*self, value) {
+        Some(match (*self, value) {
             (Merge::Add(number), None) => Cow::Owned(number.to_le_bytes().to_vec()),
             (Merge::Add(number), Some(value)) => match <[u8; 8]>::try_from(value) {
                 Ok(counter) => {
@@ -75,38 +85,48 @@ impl<'m> Merge<'m> {
             (Merge::Max(operand) | Merge::Min(operand), None) => Cow::Borrowed(operand),
             (Merge::Max(operand), Some(value)) => Cow::Borrowed(value.max(operand)),
             (Merge::Min(operand), Some(value)) => Cow::Borrowed(value.min(operand)),
-        }
+            (Merge::Patch(_), None) => return None,
+            (Merge::Patch(patch), Some(value)) => {
+                let after = Patch::decode(patch).and_then(|patch| patch.apply(value));
+                after.map_or(Cow::Borrowed(value), Cow::Owned)
+            }
+        })
     }
 
     /// Bytes of the operand.
     pub fn operand_bytes(&self) -> usize {
         match self {
             Merge::Add(number) => size_of_val(number),
-            Merge::Max(operand) | Merge::Min(operand) => operand.len(),
+            Merge::Max(operand) | Merge::Min(operand) | Merge::Patch(operand) => operand.len(),
         }
     }
 
-    /// Refuses an operand that is longer than [`MERGE_OPERAND_BYTES_MAX`].
+    /// Refuses an operand that is longer than [`MERGE_OPERAND_BYTES_MAX`], and a patch that is none.
     pub fn check(&self) -> Result<(), StorageError> {
         match self {
-            Merge::Max(operand) | Merge::Min(operand) if operand.len() > MERGE_OPERAND_BYTES_MAX => {
+            Merge::Max(operand) | Merge::Min(operand) | Merge::Patch(operand)
+                if operand.len() > MERGE_OPERAND_BYTES_MAX =>
+            {
                 let length = operand.len();
                 let message = format!(
                     "an operand of {length} bytes is longer than the {MERGE_OPERAND_BYTES_MAX} that a merge may have"
                 );
                 Err(StorageError::new(ErrorKind::InvalidInput, message))
             }
-            Merge::Add(_) | Merge::Max(_) | Merge::Min(_) => Ok(()),
+            Merge::Patch(patch) if Patch::decode(patch).is_none() => {
+                Err(StorageError::new(ErrorKind::InvalidInput, "the operand of a patch is no patch"))
+            }
+            Merge::Add(_) | Merge::Max(_) | Merge::Min(_) | Merge::Patch(_) => Ok(()),
         }
     }
 
-    /// This and a newer one as one; `None` where they have different operators.
+    /// This and a newer one as one; `None` where they have different operators, or are patches.
     fn then(self, newer: Merge<'m>) -> Option<Merge<'m>> {
         match (self, newer) {
             (Merge::Add(older), Merge::Add(newer)) => Some(Merge::Add(older.wrapping_add(newer))),
             (Merge::Max(older), Merge::Max(newer)) => Some(Merge::Max(older.max(newer))),
             (Merge::Min(older), Merge::Min(newer)) => Some(Merge::Min(older.min(newer))),
-            (Merge::Add(_) | Merge::Max(_) | Merge::Min(_), _) => None,
+            (Merge::Add(_) | Merge::Max(_) | Merge::Min(_) | Merge::Patch(_), _) => None,
         }
     }
 
@@ -133,6 +153,7 @@ impl<'m> Merge<'m> {
             }
             Merge::Max(operand) => (MAX, operand),
             Merge::Min(operand) => (MIN, operand),
+            Merge::Patch(operand) => (PATCH, operand),
         };
         out.push(code);
         let length = u32::try_from(operand.len()).expect("an operand is far below 4 GiB");
@@ -153,6 +174,7 @@ fn decode_first(bytes: &[u8]) -> Option<(Merge<'_>, &[u8])> {
     match *code {
         MAX => Some((Merge::Max(operand), rest)),
         MIN => Some((Merge::Min(operand), rest)),
+        PATCH => Some((Merge::Patch(operand), rest)),
         _ => None,
     }
 }
@@ -166,7 +188,11 @@ impl<'m> Merges<'m> {
     pub fn decode(bytes: &'m [u8]) -> Option<Merges<'m>> {
         let mut rest = bytes;
         while !rest.is_empty() {
-            (_, rest) = decode_first(rest)?;
+            let (merge, after) = decode_first(rest)?;
+            if let Merge::Patch(patch) = merge {
+                Patch::decode(patch)?;
+            }
+            rest = after;
         }
         (!bytes.is_empty()).then_some(Merges(bytes))
     }
@@ -195,16 +221,23 @@ impl<'m> Merges<'m> {
     }
 
     /// The value that all of them leave behind; `None` stands for an absent key.
-    pub fn apply<'v>(self, value: Option<&'v [u8]>) -> Cow<'v, [u8]>
+    pub fn apply<'v>(self, value: Option<&'v [u8]>) -> Option<Cow<'v, [u8]>>
     where
         'm: 'v,
     {
-        let mut merges = self.iter();
-        let first = merges.next().expect("there is at least one");
-        merges.fold(first.apply(value), |value, merge| match value {
-            Cow::Borrowed(value) => merge.apply(Some(value)),
-            Cow::Owned(value) => Cow::Owned(merge.apply(Some(&value)).into_owned()),
+        self.iter().fold(value.map(Cow::Borrowed), |value, merge| match value {
+            None => merge.apply(None),
+            Some(Cow::Borrowed(value)) => merge.apply(Some(value)),
+            Some(Cow::Owned(value)) => merge.apply(Some(&value)).map(|value| Cow::Owned(value.into_owned())),
         })
+    }
+
+    /// The number of patches among them.
+    pub fn patches(self) -> usize {
+        match self.as_addition() {
+            Some(_) => 0,
+            None => self.iter().filter(|merge| matches!(merge, Merge::Patch(_))).count(),
+        }
     }
 
     /// Whether they leave every value of this many bytes as it is.

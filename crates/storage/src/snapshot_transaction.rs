@@ -52,12 +52,15 @@ use crate::identifiers::{Savepoint, TreeId};
 use crate::intents::Claims;
 use crate::key_range::{Direction, KeyRange};
 use crate::limits::{check_key, check_value};
-use crate::merge::Merges;
+use crate::merge::{Merges, PENDING_PATCHES_MAX};
 use crate::read_claims::{CommitToken, SerializableReads};
 use crate::spill::SpillingWrites;
 use crate::transaction::Transaction;
 use crate::transaction::emulate;
 use crate::write_set::{Change, Write};
+
+/// Bytes of own writes from which on patches are emulated: a large commit may have few bytes of merges.
+const PATCHING_BYTES_MAX: usize = 4 << 20;
 
 /// See the module's head. Dropping it rolls it back.
 pub struct SnapshotTransaction<S: EngineSnapshot> {
@@ -66,6 +69,8 @@ pub struct SnapshotTransaction<S: EngineSnapshot> {
     writes: SpillingWrites,
     /// Deleted keys, except for those in `writes`.
     ranges: OwnRanges,
+    /// Keys that it has patched. A scan of the own writes alone does not show them.
+    patched: Vec<(TreeId, Vec<u8>)>,
     claims: Claims,
     /// Of a serializable transaction.
     reads: Option<SerializableReads>,
@@ -96,7 +101,16 @@ impl<S: EngineSnapshot> SnapshotTransaction<S> {
     /// claimed one by one, and whether writes may leave memory.
     pub fn new(snapshot: S, mode: Mode, claims: Claims, writes: SpillingWrites) -> SnapshotTransaction<S> {
         let ranges = OwnRanges::default();
-        SnapshotTransaction { snapshot, mode, writes, ranges, claims, reads: None, commit: None }
+        SnapshotTransaction {
+            snapshot,
+            mode,
+            writes,
+            ranges,
+            patched: Vec::new(),
+            claims,
+            reads: None,
+            commit: None,
+        }
     }
 
     /// The same transaction, serializable where `reads` is given.
@@ -174,6 +188,18 @@ impl<S: EngineSnapshot> SnapshotTransaction<S> {
         self.snapshot.get(tree, key, blocking)
     }
 
+    /// Whether a patch goes down without a read: neither own patches nor those in the engine are too many.
+    fn takes_patch(&self, tree: TreeId, key: &[u8], blocking: BlockingMode) -> Result<bool, StorageError> {
+        if self.writes.bytes() > PATCHING_BYTES_MAX {
+            return Ok(false);
+        }
+        let own = self.writes.latest(tree, key, blocking, |own| match own {
+            Change::Merge(merges) => merges.patches(),
+            Change::Put(_) | Change::Delete => 0,
+        })?;
+        Ok(own.unwrap_or(0) < PENDING_PATCHES_MAX && self.snapshot.takes_patch(tree, key)?)
+    }
+
     /// Deletes the own writes within a range.
     fn delete_own(
         &mut self,
@@ -181,6 +207,9 @@ impl<S: EngineSnapshot> SnapshotTransaction<S> {
         range: &KeyRange,
         blocking: BlockingMode,
     ) -> Result<(), StorageError> {
+        for (_, key) in self.patched.iter().filter(|(of, key)| *of == tree && range.contains(key)) {
+            self.writes.write(Write::delete(tree, key, Claim::Blind))?;
+        }
         let (mut rest, mut batch) = (range.clone(), Batch::new());
         let (direction, limits) = (Direction::Forward, BatchLimits::LARGEST);
         let mut nothing_below = |_: &KeyRange, below: &mut Batch| {

@@ -80,7 +80,7 @@ pub trait Transaction: Send {
     /// With [`Claim::Blind`] there is no intent. Concurrent merges of a key by several transactions all
     /// count, in the order of their commits. The caller vouches that a transaction that puts or deletes the
     /// key meanwhile does so without regard to its value. With [`Claim::Intent`] the merge is an update like
-    /// `put`.
+    /// `put`. A patch always is one.
     ///
     /// An engine that emulates it reads, which may block, and takes an intent in either case. A
     /// [`WouldBlock`](crate::ErrorKind::WouldBlock) then leaves the transaction as it was.

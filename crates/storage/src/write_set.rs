@@ -77,7 +77,7 @@ impl<'w> Change<'w> {
         match self {
             Change::Put(value) => Some(Cow::Borrowed(value)),
             Change::Delete => None,
-            Change::Merge(merges) => Some(merges.apply(below)),
+            Change::Merge(merges) => merges.apply(below),
         }
     }
 }
@@ -388,8 +388,8 @@ impl OverOwn {
         let (kind, bytes) = match (own, merge) {
             (None, Merge::Add(number)) => return Ok(OverOwn::Addition(Merge::addition_bytes(number))),
             (None, merge) => (Kind::Merge, merge.to_bytes()),
-            (Some(Change::Put(value)), merge) => (Kind::Put, merge.apply(Some(value)).into_owned()),
-            (Some(Change::Delete), merge) => (Kind::Put, merge.apply(None).into_owned()),
+            (Some(Change::Put(value)), merge) => over_known(merge, Some(value)),
+            (Some(Change::Delete), merge) => over_known(merge, None),
             (Some(Change::Merge(older)), merge) => (Kind::Merge, joined(older, merge)?),
         };
         Ok(OverOwn::Other { kind, bytes })
@@ -401,6 +401,14 @@ impl OverOwn {
             OverOwn::Addition(bytes) => change_of(Kind::Merge, bytes),
             OverOwn::Other { kind, bytes } => change_of(*kind, bytes),
         }
+    }
+}
+
+/// A merge over a value that is known; `None` stands for an absent key.
+fn over_known(merge: Merge<'_>, value: Option<&[u8]>) -> (Kind, Vec<u8>) {
+    match merge.apply(value) {
+        Some(value) => (Kind::Put, value.into_owned()),
+        None => (Kind::Delete, Vec::new()),
     }
 }
 

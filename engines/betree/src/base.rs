@@ -19,7 +19,7 @@ mod sorted_keys;
 pub(crate) use address::{
     BLOCK_BYTES_MAX, BlockAddress, Extent, FileId, GRAIN_BYTES, Generation, StoreId, UNIT_BYTES, extents_of,
 };
-pub(crate) use codec::{BUILT_CODECS, Codec, FEATURE_ENCRYPTED, FEATURE_MORE_CODECS};
+pub(crate) use codec::{BUILT_CODECS, Codec, FEATURE_ENCRYPTED, FEATURE_MORE_CODECS, FEATURE_PATCHES};
 pub(crate) use columns::{Columns, Rows};
 pub(crate) use counter::{Counter, stripe};
 pub(crate) use fields::{Fields, varint_len, write_bytes, write_varint};

@@ -12,6 +12,8 @@ pub(crate) struct Counters {
     pub(crate) write_bytes: Counter,
     /// Of commits' records, before they were compressed.
     pub(crate) payload_bytes: Counter,
+    /// Patches that went down without a read.
+    pub(crate) patches: Counter,
     pub(crate) gets: Counter,
     pub(crate) scans: Counter,
     pub(crate) scan_rows: Counter,

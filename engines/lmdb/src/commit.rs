@@ -62,7 +62,8 @@ fn apply_write(
         Change::Merge(merges) => {
             let old = table.get(writer, &key)?;
             let before = old.map(<[u8]>::len);
-            let new = merges.apply(old).into_owned();
+            let Some(new) = merges.apply(old) else { return Ok(()) };
+            let new = new.into_owned();
             table.put(writer, &key, &new)?;
             size.entries += u64::from(before.is_none());
             size.bytes = size.bytes.saturating_sub(before.map_or(0, entry_bytes)) + entry_bytes(new.len());

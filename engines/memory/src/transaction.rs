@@ -48,6 +48,11 @@ impl EngineSnapshot for MemorySnapshot {
         Ok(store.tree(tree, self.begun.number)?.get(key, self.begun.snapshot).cloned())
     }
 
+    /// None waits: the commit applies it.
+    fn takes_patch(&self, _: TreeId, _: &[u8]) -> Result<bool, StorageError> {
+        Ok(true)
+    }
+
     fn check_get(&self, tree: TreeId, _: BlockingMode) -> Result<(), StorageError> {
         self.shared.store.read().tree(tree, self.begun.number).map(|_| ())
     }

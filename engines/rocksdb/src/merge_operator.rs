@@ -23,7 +23,7 @@ pub(crate) fn install(options: &mut Options) {
 fn applied<'m>(value: Option<&[u8]>, merges: impl Iterator<Item = &'m [u8]>) -> Option<Vec<u8>> {
     let mut value = value.map(<[u8]>::to_vec);
     for bytes in merges {
-        let after = Merges::decode(bytes)?.apply(value.as_deref()).into_owned();
+        let after = Merges::decode(bytes)?.apply(value.as_deref())?.into_owned();
         value = Some(after);
     }
     value

@@ -18,6 +18,7 @@
 //!   commute, and every other operator commits alone ([`crate::store`], the merge gate).
 //! - A put or a delete removes the pending merges that it covers, in its own transaction.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use pando_storage::{KeyRange, Merges, StorageError, TreeId};
@@ -78,7 +79,7 @@ pub(crate) fn apply(value: Option<&[u8]>, merges: &[Vec<u8>]) -> Result<Option<V
     let mut value = value.map(<[u8]>::to_vec);
     for merges in merges {
         let merges = Merges::decode(merges).ok_or_else(|| corrupt("a pending merge makes no sense"))?;
-        value = Some(merges.apply(value.as_deref()).into_owned());
+        value = merges.apply(value.as_deref()).map(Cow::into_owned);
     }
     Ok(value)
 }

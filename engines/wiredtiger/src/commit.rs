@@ -255,7 +255,9 @@ fn apply_write(
     match (write.change, table.table_type) {
         (Change::Merge(merges), _) => {
             let old = if cursor.find(&key)? { Some(cursor.value()?.to_vec()) } else { None };
-            let new = merges.apply(old.as_deref());
+            let Some(new) = merges.apply(old.as_deref()) else {
+                return Ok(SizeChange { entries: 0, bytes: 0 });
+            };
             put_over(cursor, table, &key, &new, old.is_some())?;
             let before = old.as_ref().map_or(0, |old| entry_bytes(write.key, old.len()));
             Ok(SizeChange {

@@ -17,6 +17,7 @@
 //! | [`trees`] | creating, listing, dropping, names used again |
 //! | [`values`] | single keys and values: lengths, emptiness, blocking modes |
 //! | [`merges`] | operators on values that are not read |
+//! | [`patches`] | update operators on documents that are not read |
 //! | [`ranges`] | whole ranges of keys deleted at once |
 //! | [`isolation`] | snapshots, own writes, the winner of a conflict |
 //! | [`serializable`] | claims of what transactions have read |
@@ -50,6 +51,7 @@ pub mod isolation;
 pub mod large;
 pub mod merges;
 pub mod model;
+pub mod patches;
 pub mod power_cuts;
 pub mod ranges;
 pub mod scans;
@@ -117,6 +119,12 @@ macro_rules! every_test {
             snapshots_between_merges_each_see_their_value
             merges_are_applied_exactly_once_across_restarts
             merges_that_cannot_be_are_refused
+        );
+        $crate::tests_of!($open, patches:
+            a_patch_changes_a_document_and_leaves_all_else_alone
+            patches_follow_the_own_writes_of_a_transaction
+            a_patch_conflicts_as_a_put_does_and_snapshots_stay
+            patches_are_applied_exactly_once_across_restarts
         );
         $crate::tests_of!($open, ranges:
             a_range_delete_stands_in_order_with_the_writes_of_its_transaction
@@ -250,6 +258,7 @@ mod tests {
         include_str!("trees.rs"),
         include_str!("values.rs"),
         include_str!("merges.rs"),
+        include_str!("patches.rs"),
         include_str!("ranges.rs"),
         include_str!("isolation.rs"),
         include_str!("scans.rs"),

@@ -16,6 +16,7 @@
 //!
 //! Keys are short and made of few bytes, so that operations meet on the same keys often.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
@@ -77,8 +78,8 @@ impl OwnMerge {
     }
 
     fn apply(&self, state: &mut State, place: &Place) {
-        let value = self.as_merge().apply(state.get(place).map(Vec::as_slice)).into_owned();
-        state.insert(place.clone(), value);
+        let value = self.as_merge().apply(state.get(place).map(Vec::as_slice)).map(Cow::into_owned);
+        state.insert(place.clone(), value.expect("a sum, a greatest and a least are values"));
     }
 }
 

@@ -325,7 +325,10 @@ impl World {
                 let merge = if key[2] % 2 == 0 { Merge::Add(1) } else { Merge::Max(b"max") };
                 writer.merge(tree, &key, merge, Claim::Blind, BlockingMode::MayBlock)?;
                 let place = (tree, key);
-                let merged = merge.apply(state.get(&place).map(Vec::as_slice)).into_owned();
+                let merged = merge
+                    .apply(state.get(&place).map(Vec::as_slice))
+                    .expect("a sum or a greatest is a value")
+                    .into_owned();
                 state.insert(place, merged);
             } else {
                 let size = [0, 3, 40, 700, 6_000, 30_000][self.choices.below(6)];

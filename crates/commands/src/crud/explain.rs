@@ -28,7 +28,7 @@ use super::aggregate::{
     collated_scope, collection_of, foreign_access, measure,
 };
 use super::find_request::{FindRequest, ParsedFind};
-use super::{view_read, write_stage};
+use super::{update, view_read, write_stage};
 use crate::arguments::{Argument, Arguments, collection_name_or, missing};
 use crate::collation::CollationChoice;
 use crate::context::Context;
@@ -179,6 +179,11 @@ pub(crate) fn explain(
         }
     }
     stages.extend(explained.write_stage);
+    if name == "update"
+        && let Some(section) = update::explain_blind(context, command, found.as_deref())?
+    {
+        sections.push("blindUpdate", section);
+    }
     write(reply, command, Shown { sections, stages }, &context.shared.options.address);
     Ok(())
 }

@@ -11,6 +11,7 @@ use pando_query::metadata::MetadataSet;
 use pando_query::plan::Plan;
 use pando_query::projection::Projection;
 
+use super::blind_update::Blindness;
 use super::found_metadata;
 use super::insert::ends_transaction;
 use super::selection::{self, Selection};
@@ -228,6 +229,7 @@ impl<'a> Parts<'a> {
             collation: self.collation,
             counted: Counted::Documents,
             keyed: None,
+            blindness: Blindness::Never,
         };
         UpdateStatement::parse(parts, scope)
     }

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use pando_catalog::{Collection, Namespace, WriteTransaction};
-use pando_document::{DocumentWriter, RawDocument, RawValue, Value};
+use pando_document::{Document, DocumentWriter, RawDocument, RawValue, Value};
 use pando_query::expression::ParseScope;
 
+use super::blind_update::{self, Blindness};
 use super::insert::{check_batch_length, ends_session_transaction, is_of_view};
 use super::series_change;
 use super::statement_batch::{BatchOutcome, Effect, Statement, StatementBatch, StatementRun};
@@ -46,7 +47,11 @@ pub(crate) fn run(
     }
     let updates = request.documents("update", "updates")?.ok_or_else(|| missing("update", "updates"))?;
     check_batch_length(updates.len())?;
-    let parts = updates.iter().map(|update| parse_parts(update)).collect::<Result<Vec<_>, _>>()?;
+    let mut parts = updates.iter().map(|update| parse_parts(update)).collect::<Result<Vec<_>, _>>()?;
+    if !context.concern.wants_answer() {
+        let usual = parts.iter_mut().filter(|part| part.blindness == Blindness::Never);
+        usual.for_each(|part| part.blindness = Blindness::IfPossible);
+    }
     context.read_bypasses(request.body)?;
     let namespace = context.writable(name)?;
     if let Some(session) = &context.session_use {
@@ -57,7 +62,7 @@ pub(crate) fn run(
     let outcome = update_batch(context, &namespace, &parts, &scope, order)?;
     note_effect(context, &outcome);
     let shown = if context.concern.wants_answer() { outcome } else { BatchOutcome::default() };
-    write_reply(context, reply, &shown);
+    write_reply(context, reply, &parts, &shown);
     Ok(())
 }
 
@@ -77,7 +82,7 @@ pub(super) fn update_batch(
             Some(lease) => lease,
             None if upserts => context.lease_or_create(namespace)?,
             None => {
-                without_collection = Some(check_without_collection(parts, scope, order)?);
+                without_collection = Some(check_without_collection(context, parts, scope, order)?);
                 return Ok(());
             }
         };
@@ -118,7 +123,8 @@ fn parse_parts(update: &RawDocument) -> Result<UpdateParts<'_>, CommandError> {
             "upsertSupplied" => {
                 argument.boolean()?;
             }
-            "sampleId" => {}
+            "blind" if argument.boolean()? == Some(true) => parts.blindness = Blindness::Demanded,
+            "blind" | "sampleId" => {}
             _ => return Err(argument.unknown()),
         }
     }
@@ -128,21 +134,45 @@ fn parse_parts(update: &RawDocument) -> Result<UpdateParts<'_>, CommandError> {
     Ok(parts)
 }
 
+/// The section of `explain` about an update with `blind: true`: whether it goes down without a read.
+pub(super) fn explain_blind(
+    context: &Context<'_>,
+    command: &RawDocument,
+    collection: Option<&Collection>,
+) -> Result<Option<Document>, CommandError> {
+    let Some(RawValue::Array(updates)) = command.get("updates")? else { return Ok(None) };
+    let first = updates.iter().next().transpose()?.and_then(|first| first.as_document());
+    let (Some(first), Some(collection)) = (first, collection) else { return Ok(None) };
+    let parts = parse_parts(first)?;
+    if parts.blindness != Blindness::Demanded {
+        return Ok(None);
+    }
+    let mut section = Document::new();
+    let obstacle = blind_update::obstacle(&parts, context, collection)?;
+    section.push("possible", obstacle.is_none());
+    if let Some(obstacle) = obstacle {
+        section.push("reason", obstacle.as_str());
+    }
+    Ok(Some(section))
+}
+
 /// The outcome of updates of a collection that does not exist: they match no document, but are checked all
 /// the same.
 fn check_without_collection(
+    context: &Context<'_>,
     parts: &[UpdateParts<'_>],
     scope: &ParseScope,
     order: Order,
 ) -> Result<BatchOutcome<UpdateOutcome>, CommandError> {
     let mut batch = BatchOutcome::default();
     for (index, part) in parts.iter().enumerate() {
-        match part
+        let checked = part
             .collation
             .scope_in(scope, None)
             .and_then(|scope| UpdateStatement::parse(part.clone(), &scope))
-        {
-            Ok(_) => batch.succeed(index, UpdateOutcome::default()),
+            .and_then(|_| blind_update::check_without_collection(part, context));
+        match checked {
+            Ok(()) => batch.succeed(index, UpdateOutcome::default()),
             Err(error @ CommandError::WouldBlock(_)) => return Err(error),
             Err(CommandError::Failed(failure)) => {
                 batch.fail(FailedWrite { index, failure: *failure });
@@ -172,6 +202,9 @@ impl<'a> Statement for UpdateParts<'a> {
             return Ok(StatementRun::Done(outcome));
         }
         context.list_statement(self.query, || self.shown());
+        if let Some(outcome) = self.run_blind(context, collection, transaction, scope)? {
+            return Ok(StatementRun::Done(outcome));
+        }
         if self.reach == Reach::Many && context.is_retryable_write() {
             return Err(CommandError::failed(
                 ErrorCode::InvalidOptions,
@@ -187,7 +220,7 @@ impl<'a> Statement for UpdateParts<'a> {
     }
 
     fn effect(outcome: &UpdateOutcome) -> Option<Effect<'_>> {
-        let has_changed = outcome.modified > 0 || outcome.upserted.is_some();
+        let has_changed = outcome.modified > 0 || outcome.upserted.is_some() || outcome.is_blind;
         has_changed.then_some(Effect { upserted: outcome.upserted.as_ref() })
     }
 
@@ -208,7 +241,33 @@ impl<'a> Statement for UpdateParts<'a> {
     }
 }
 
+impl UpdateParts<'_> {
+    /// See [`blind_update::run`]. An update that no document takes is refused in the usual words.
+    fn run_blind(
+        &self,
+        context: &Context<'_>,
+        collection: &Arc<Collection>,
+        transaction: &mut WriteTransaction,
+        scope: &ParseScope,
+    ) -> Result<Option<UpdateOutcome>, CommandError> {
+        if self.blindness == Blindness::Demanded {
+            let scope = self.collation.scope_in(scope, Some(collection))?;
+            UpdateStatement::parse(self.clone(), &scope)?;
+        }
+        blind_update::run(self, context, collection, transaction)
+    }
+}
+
 fn note_effect(context: &Context<'_>, batch: &BatchOutcome<UpdateOutcome>) {
+    let blind = batch.outcomes.iter().filter(|statement| statement.outcome.is_blind).count() as u64;
+    let others = batch.outcomes.len() as u64 - blind;
+    context.note(|notes| {
+        notes.blind = (blind > 0).then_some(blind);
+        notes.not_blind = (others > 0 && !context.concern.wants_answer()).then_some(others);
+    });
+    if blind > 0 && others == 0 {
+        return;
+    }
     let sum = |count: fn(&UpdateOutcome) -> u64| {
         Some(batch.outcomes.iter().map(|statement| count(&statement.outcome)).sum())
     };
@@ -219,11 +278,23 @@ fn note_effect(context: &Context<'_>, batch: &BatchOutcome<UpdateOutcome>) {
     });
 }
 
-fn write_reply(context: &Context<'_>, reply: &mut DocumentWriter<'_>, batch: &BatchOutcome<UpdateOutcome>) {
+/// Where an update went down without a read, the counts of the batch are not known, and are left out.
+fn write_reply(
+    context: &Context<'_>,
+    reply: &mut DocumentWriter<'_>,
+    parts: &[UpdateParts<'_>],
+    batch: &BatchOutcome<UpdateOutcome>,
+) {
+    // By the request, because a repeated one has the outcomes of no document.
+    let is_blind = |index: usize| parts.get(index).is_some_and(|part| part.blindness == Blindness::Demanded);
+    let blind = batch.outcomes.iter().filter(|statement| is_blind(statement.index)).count() as u64;
     let upserts = batch.outcomes.iter().filter(|statement| statement.outcome.upserted.is_some());
     let matched: u64 = batch.outcomes.iter().map(|statement| statement.outcome.matched).sum();
     let modified: u64 = batch.outcomes.iter().map(|statement| statement.outcome.modified).sum();
-    reply.append("n", count(matched + upserts.clone().count() as u64));
+    match blind {
+        0 => reply.append("n", count(matched + upserts.clone().count() as u64)),
+        _ => reply.append("blind", count(blind)),
+    }
     write_errors(reply, &batch.failed);
     write_retried(context, reply);
     if upserts.clone().next().is_some() {
@@ -238,5 +309,7 @@ fn write_reply(context: &Context<'_>, reply: &mut DocumentWriter<'_>, batch: &Ba
         }
         list.finish();
     }
-    reply.append("nModified", count(modified));
+    if blind == 0 {
+        reply.append("nModified", count(modified));
+    }
 }

@@ -18,6 +18,7 @@ use pando_query::literal::Literal;
 use pando_query::time_series::Series;
 use pando_query::update::{Applied, ApplyKind, Update, UpdateContext};
 
+use super::blind_update::Blindness;
 use super::keyed_update::KeyedUpdate;
 use super::selection::{self, Selection};
 use super::steps::{Meter, Written, documents_max, in_steps};
@@ -75,6 +76,7 @@ pub(super) struct UpdateParts<'a> {
     pub counted: Counted<'a>,
     /// The same update, where it is one by `_id` and another document.
     pub keyed: Option<KeyedUpdate<'a>>,
+    pub blindness: Blindness,
 }
 
 /// The things that the figures of a statement count.
@@ -111,6 +113,7 @@ impl UpdateParts<'_> {
             collation: CollationChoice::Inherited,
             counted: Counted::Documents,
             keyed: None,
+            blindness: Blindness::Never,
         }
     }
 
@@ -132,6 +135,8 @@ pub(super) struct UpdateOutcome {
     pub matched: u64,
     /// Documents that changed.
     pub modified: u64,
+    /// Whether it went down without a read: then all else is not known.
+    pub is_blind: bool,
     /// The `_id` of the document that was inserted.
     pub upserted: Option<Value>,
     /// The first document before the update.

@@ -200,6 +200,7 @@ impl ObservedRequest<'_> {
             ("ninserted", notes.inserted),
             ("nMatched", notes.matched),
             ("nModified", notes.modified),
+            ("blind", notes.blind),
             ("nUpserted", notes.upserted),
             ("ndeleted", notes.deleted),
         ] {

@@ -17,6 +17,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+pub(super) use pando_document::patch::compare_names;
+
 use super::operator::Operator;
 use super::path::{Step, UpdatePath};
 use crate::error::{ErrorCode, QueryError};
@@ -171,21 +173,6 @@ fn conflict(path: &UpdatePath, steps: usize) -> QueryError {
             path.prefix_text(steps.max(1))
         ),
     )
-}
-
-/// The order in which new fields are added: names that start with digits by that number,
-/// everything else by bytes.
-pub(super) fn compare_names(a: &str, b: &str) -> Ordering {
-    match (leading_number(a), leading_number(b)) {
-        (Some(x), Some(y)) if x != y => (x.len(), x).cmp(&(y.len(), y)),
-        _ => a.cmp(b),
-    }
-}
-
-/// The digits that a name starts with, without leading zeroes.
-fn leading_number(name: &str) -> Option<&str> {
-    let end = name.find(|c: char| !c.is_ascii_digit()).unwrap_or(name.len());
-    (end > 0).then(|| name[..end].trim_start_matches('0'))
 }
 
 #[cfg(test)]

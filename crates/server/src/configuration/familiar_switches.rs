@@ -127,8 +127,8 @@ pub const FAMILIAR_SWITCHES: &[FamiliarSwitch] = &[
         name: "fastUpdates",
         value: "",
         option: None,
-        help: "Nothing: an update reads the document that it changes.",
-        apply: |_, _| Ok("nothing: an update reads the document that it changes".to_owned()),
+        help: "Nothing: updates with `w: 0` or `blind: true` read no document where they can.",
+        apply: |_, _| Ok("nothing: an update asks for it by w: 0 or blind: true".to_owned()),
     },
     FamiliarSwitch {
         name: "enableEncryption",

@@ -1,9 +1,19 @@
 //! Tests of merges: their effect, that they are associative, and that hostile bytes are refused.
 
-use super::{MERGE_OPERAND_BYTES_MAX, Merge, Merges};
+use std::borrow::Cow;
 
+use pando_document::patch::{PatchChange, PatchOperator, encode};
+use pando_document::{RawValue, doc};
+
+use super::{MERGE_OPERAND_BYTES_MAX, Merge, Merges, PENDING_PATCHES_MAX};
+
+/// The value that a merge other than a patch leaves behind.
 fn apply(merge: Merge<'_>, value: Option<&[u8]>) -> Vec<u8> {
-    merge.apply(value).into_owned()
+    merge.apply(value).expect("it leaves a value behind").into_owned()
+}
+
+fn patch(operator: PatchOperator, operand: RawValue<'_>) -> Vec<u8> {
+    encode(vec![PatchChange { operator, path: "n", operand }]).expect("it is a patch")
 }
 
 #[test]
@@ -29,15 +39,21 @@ fn max_and_min_compare_bytes() {
 /// All sequences of three of these on all of these values: one after the other, and joined in both ways.
 #[test]
 fn merges_that_are_joined_first_do_what_they_do_one_by_one() {
+    let (add, set) =
+        (patch(PatchOperator::Add, RawValue::Int32(7)), patch(PatchOperator::Set, RawValue::String("text")));
+    let document = doc! { "_id": 1, "n": 1 }.to_raw();
     let merges = [
         Merge::Add(1),
         Merge::Add(i64::MAX),
+        Merge::Patch(&add),
+        Merge::Patch(&set),
         Merge::Max(b"m"),
         Merge::Max(b"8 bytes!"),
         Merge::Min(b"c"),
         Merge::Min(b""),
     ];
-    let values = [None, Some(&b""[..]), Some(b"x"), Some(b"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F")];
+    let counter = &b"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F"[..];
+    let values = [None, Some(&b""[..]), Some(b"x"), Some(counter), Some(document.as_bytes())];
     let both =
         |older: &[u8], newer: &[u8]| Merges::decode(newer).unwrap().after(Merges::decode(older).unwrap());
     for at in 0..merges.len().pow(3) {
@@ -47,9 +63,11 @@ fn merges_that_are_joined_first_do_what_they_do_one_by_one() {
         let (left, right) = (both(&both(&x, &y), &z), both(&x, &both(&y, &z)));
         assert_eq!(left, right, "{a:?} {b:?} {c:?}");
         for value in values {
-            let one_by_one = apply(c, Some(&apply(b, Some(&apply(a, value)))));
+            let one_by_one = [a, b, c].iter().fold(value.map(<[u8]>::to_vec), |value, merge| {
+                merge.apply(value.as_deref()).map(Cow::into_owned)
+            });
             assert_eq!(
-                Merges::decode(&left).unwrap().apply(value),
+                Merges::decode(&left).unwrap().apply(value).map(Cow::into_owned),
                 one_by_one,
                 "{a:?} {b:?} {c:?} on {value:?}"
             );
@@ -103,4 +121,24 @@ fn only_one_addition_is_an_addition() {
     assert_eq!(of(&Merge::Max(&[0; 4]).to_bytes()), None, "as many bytes");
     assert_eq!(of(&[addition, addition].concat()), None);
     assert_eq!(of(&Merge::Max(b"").to_bytes()), None);
+}
+
+#[test]
+fn a_patch_leaves_an_absent_key_and_other_bytes_alone() {
+    let add = patch(PatchOperator::Add, RawValue::Int32(7));
+    assert_eq!(Merge::Patch(&add).apply(None), None);
+    assert_eq!(Merge::Patch(&add).apply(Some(b"x")).as_deref(), Some(&b"x"[..]));
+    assert!(Merge::Patch(b"x").check().is_err() && Merge::Patch(&add).check().is_ok());
+    assert!(Merges::decode(&Merge::Patch(b"x").to_bytes()).is_none(), "hostile bytes are refused");
+    let bytes = Merge::Patch(&add).to_bytes();
+    let merges = Merges::decode(&bytes).unwrap();
+    assert_eq!((merges.patches(), merges.pass_over(8), merges.pass_over(9)), (1, false, false));
+}
+
+#[test]
+fn as_many_patches_as_may_wait_fit_one_encoding() {
+    let longest = patch(PatchOperator::Set, RawValue::String(&"x".repeat(1_880)));
+    assert!(longest.len() <= MERGE_OPERAND_BYTES_MAX && longest.len() > MERGE_OPERAND_BYTES_MAX - 10);
+    let bytes = Merge::Patch(&longest).to_bytes();
+    assert!((bytes.len() + 10) * PENDING_PATCHES_MAX <= super::MERGES_BYTES_MAX);
 }

@@ -36,7 +36,7 @@ impl<S: EngineSnapshot> Transaction for SnapshotTransaction<S> {
             Some(OwnValue::Merges(merges)) => {
                 let merges = Merges::decode(&merges).expect("own merges were encoded whole");
                 let below = self.below(tree, key, blocking)?;
-                Some(Bytes::copy_from_slice(&merges.apply(below.as_deref())))
+                merges.apply(below.as_deref()).map(|value| Bytes::copy_from_slice(&value))
             }
         };
         self.claim_key(tree, key)?;
@@ -68,14 +68,26 @@ impl<S: EngineSnapshot> Transaction for SnapshotTransaction<S> {
         blocking: BlockingMode,
     ) -> Result<(), StorageError> {
         merge.check()?;
+        let claim = match merge {
+            Merge::Patch(_) if !self.takes_patch(tree, key, blocking)? => {
+                return emulate::merge(self, tree, key, merge, blocking);
+            }
+            Merge::Patch(_) => Claim::Intent,
+            Merge::Add(_) | Merge::Max(_) | Merge::Min(_) => claim,
+        };
         self.prepare(tree, key, merge.operand_bytes(), claim)?;
         let is_deleted =
             self.ranges.contain(tree, key) && self.writes.latest(tree, key, blocking, |_own| ())?.is_none();
         if is_deleted {
             // It applies to nothing, which only this transaction knows.
-            self.writes.write(Write::put(tree, key, &merge.apply(None), claim))?;
+            if let Some(value) = merge.apply(None) {
+                self.writes.write(Write::put(tree, key, &value, claim))?;
+            }
         } else {
             self.writes.merge(tree, key, merge, claim, blocking)?;
+            if let Merge::Patch(_) = merge {
+                self.patched.push((tree, key.to_vec()));
+            }
         }
         self.show_writes();
         Ok(())

@@ -87,6 +87,14 @@ pub trait EngineSnapshot: Send {
         Ok(false)
     }
 
+    /// Whether the commit may have a [patch](crate::Merge::Patch) of this key. If not, the transaction
+    /// emulates it: it reads, and puts the result. An engine also refuses where
+    /// [`PENDING_PATCHES_MAX`](crate::PENDING_PATCHES_MAX) patches of the key wait already.
+    fn takes_patch(&self, tree: TreeId, key: &[u8]) -> Result<bool, StorageError> {
+        let _emulated = (tree, key);
+        Ok(false)
+    }
+
     /// How many keys and ranges the transaction has written so far, for
     /// [`Engine::live_transactions`](crate::Engine::live_transactions).
     fn show_writes(&self, count: usize);

@@ -73,7 +73,8 @@ pub fn estimate(
     })
 }
 
-/// [`Transaction::merge`] by a `get` and a `put`, whose intent keeps other merges away until the commit.
+/// [`Transaction::merge`] by a `get` and a `put`, whose intent keeps other merges away until the commit. A
+/// patch of an absent key deletes it, which changes nothing and takes the intent.
 pub fn merge(
     transaction: &mut dyn Transaction,
     tree: TreeId,
@@ -83,5 +84,8 @@ pub fn merge(
 ) -> Result<(), StorageError> {
     merge.check()?;
     let old = transaction.get(tree, key, blocking)?;
-    transaction.put(tree, key, &merge.apply(old.as_deref()))
+    match merge.apply(old.as_deref()) {
+        Some(new) => transaction.put(tree, key, &new),
+        None => transaction.delete(tree, key),
+    }
 }

@@ -204,7 +204,8 @@ fn scans_show_own_writes_over_the_base_whatever_the_bounds_batches_and_rollbacks
                 1 => {
                     let merge = if step % 2 == 0 { Merge::Max(&value) } else { Merge::Add(i64::from(step)) };
                     set.merge(TREE, &key, merge, Claim::Blind).unwrap();
-                    let merged = merge.apply(now.get(&key).map(Vec::as_slice)).into_owned();
+                    let merged =
+                        merge.apply(now.get(&key).map(Vec::as_slice)).expect("no patch").into_owned();
                     now.insert(key, merged);
                 }
                 _ => {

@@ -9,6 +9,10 @@ pub(crate) const BUILT_CODECS: u64 = if cfg!(feature = "codecs") { FEATURE_MORE_
 /// The bit of a store whose blocks and log records are encrypted.
 pub(crate) const FEATURE_ENCRYPTED: u64 = 2;
 
+/// The bit of a store whose log or runs may have patches: merge operators that programs before them do not
+/// know.
+pub(crate) const FEATURE_PATCHES: u64 = 4;
+
 /// How a block is stored; a byte of its pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]

@@ -131,6 +131,8 @@ pub(crate) struct BlockStore {
     /// Incompatible features of blocks that were written since the store was opened. The next superblock has
     /// them before any generation leads to these blocks.
     features: AtomicU64,
+    /// The incompatible features of the newest superblock on the device.
+    durable_features: AtomicU64,
     /// Blocks born up to this generation are being written anew; 0 for none.
     pub(super) outdated: AtomicU64,
     poison: OnceLock<Arc<SpaceError>>,
@@ -223,6 +225,7 @@ impl BlockStore {
             durable: Mutex::new(DurableState::new(found)),
             is_checkpointing: AtomicBool::new(false),
             features: AtomicU64::new(0),
+            durable_features: AtomicU64::new(superblock.features.incompatible),
             outdated: AtomicU64::new(0),
             poison: OnceLock::new(),
             counters: Counters::default(),
@@ -514,6 +517,21 @@ impl BlockStore {
         if self.features.load(Ordering::Relaxed) & bit == 0 {
             self.features.fetch_or(bit, Ordering::SeqCst);
         }
+    }
+
+    /// Whether the device has a superblock with a feature. If not, the next checkpoint writes one, and the
+    /// caller must do without until then.
+    pub(crate) fn has_feature(&self, bit: u64) -> bool {
+        if self.durable_features.load(Ordering::Acquire) & bit != 0 {
+            return true;
+        }
+        self.note_feature(bit);
+        false
+    }
+
+    /// Notes the features of a superblock that is on the device.
+    pub(super) fn note_durable_features(&self, features: FeatureMasks) {
+        self.durable_features.store(features.incompatible, Ordering::Release);
     }
 
     /// The features of the superblock that is written next, after one with these.

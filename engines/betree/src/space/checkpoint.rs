@@ -306,6 +306,7 @@ impl<'a> Checkpoint<'a> {
         write_slot(store.file(), slot, &superblock).map_err(|error| store.poison(error.into()))?;
         store.sync()?;
         store.count_checkpoint();
+        store.note_durable_features(superblock.features);
         durable.older = Some((durable.superblock.generation, durable.superblock.log_position));
         durable.superblock = superblock;
         durable.slot = slot;

@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::{BlockProblem, SpaceError};
 use crate::base::LogPosition;
-use crate::base::{BUILT_CODECS, FEATURE_ENCRYPTED, FEATURE_MORE_CODECS};
+use crate::base::{BUILT_CODECS, FEATURE_ENCRYPTED, FEATURE_MORE_CODECS, FEATURE_PATCHES};
 use crate::base::{Fields, FormatError};
 use crate::base::{GRAIN_BYTES, Generation, Pointer, StoreId, UNIT_BYTES};
 
@@ -43,6 +43,7 @@ pub(crate) enum Shutdown {
 /// |---|---|---|---|
 /// | incompatible | 0 | [`FEATURE_MORE_CODECS`] | once a block was stored in Snappy or zlib |
 /// | incompatible | 1 | [`FEATURE_ENCRYPTED`] | if it was made with a key |
+/// | incompatible | 2 | [`FEATURE_PATCHES`] | before a patch was committed |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FeatureMasks {
     /// A program that does not know them can use the store.
@@ -282,7 +283,7 @@ pub(super) fn check_features(superblock: &Superblock, path: &Path) -> Result<(),
     if superblock.features.incompatible & FEATURE_MORE_CODECS & !BUILT_CODECS != 0 {
         return Err(SpaceError::CodecsNotBuilt { path: path.to_owned() });
     }
-    let known = FEATURE_MORE_CODECS | FEATURE_ENCRYPTED;
+    let known = FEATURE_MORE_CODECS | FEATURE_ENCRYPTED | FEATURE_PATCHES;
     let bits = (superblock.features.incompatible & !known) | superblock.features.read_only_compatible;
     if bits == 0 { Ok(()) } else { Err(SpaceError::Features { path: path.to_owned(), bits }) }
 }

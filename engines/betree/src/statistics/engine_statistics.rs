@@ -22,6 +22,7 @@ pub(crate) fn statistics(store: &Store) -> Statistics {
         ("commits.delays", &counters.delays),
         ("commits.delay_nanos", &counters.delay_nanos),
         ("commits.stalls", &counters.stalls),
+        ("commits.patches", &counters.patches),
         ("reads.gets", &counters.gets),
         ("reads.scans", &counters.scans),
         ("reads.scan_rows", &counters.scan_rows),

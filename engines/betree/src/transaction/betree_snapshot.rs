@@ -7,11 +7,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pando_storage::{
     Batch, BlockingMode, Claims, CommitReceipt, Durability, EngineSnapshot, Estimate, Intents, KeyRange,
-    Mode, OverlaidScan, OwnChanges, ReadClaims, ScanEnd, SnapshotTimestamp, SnapshotTransaction,
-    SpillingWrites, StorageError, Transaction, TreeId,
+    Mode, OverlaidScan, OwnChanges, PENDING_PATCHES_MAX, ReadClaims, ScanEnd, SnapshotTimestamp,
+    SnapshotTransaction, SpillingWrites, StorageError, Transaction, TreeId,
 };
 
-use crate::base::KeySpan;
+use crate::base::{FEATURE_PATCHES, KeySpan};
 use crate::commit::large_commit::SMALL_BYTES_MAX;
 use crate::commit_order::Live;
 use crate::error::{BetreeError, KeyText};
@@ -19,7 +19,7 @@ use crate::range_deletes::FRAGMENTS_MAX;
 use crate::range_deletes::encoding::DeletedRange;
 use crate::store::Store;
 use crate::tree::estimate::estimate;
-use crate::tree::lookup::{self, Damaged};
+use crate::tree::lookup::{self, Damaged, pending_patches};
 use crate::tree::scan::{ScanRequest, read_hint, scan};
 use crate::tree::tree_state::Tree;
 
@@ -93,6 +93,21 @@ impl EngineSnapshot for BetreeSnapshot {
                 .map_err(|damaged| read_error(tree, damaged))
         });
         Ok(found?)
+    }
+
+    /// The superblock must have the feature. The write buffers tell how many patches wait there; those below
+    /// are in runs, whose bytes are bounded.
+    fn takes_patch(&self, tree: TreeId, key: &[u8]) -> Result<bool, StorageError> {
+        if !self.store.blocks.store().has_feature(FEATURE_PATCHES) {
+            return Ok(false);
+        }
+        let pending =
+            self.store.trees.with_view(tree, self.live.snapshot, |_, view| Ok(pending_patches(view, key)))?;
+        let is_taken = pending < PENDING_PATCHES_MAX;
+        if is_taken {
+            self.store.counters.patches.add(1);
+        }
+        Ok(is_taken)
     }
 
     fn check_get(&self, tree: TreeId, _: BlockingMode) -> Result<(), StorageError> {

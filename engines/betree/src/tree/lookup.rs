@@ -8,14 +8,14 @@
 //! the key, pages without newer versions are not read.
 
 use bytes::Bytes;
-use pando_storage::{BlockingMode, CommitTimestamp, SnapshotTimestamp};
+use pando_storage::{BlockingMode, CommitTimestamp, PENDING_PATCHES_MAX, SnapshotTimestamp};
 
 use super::buffer::{Chain, SharedBuffer};
 use super::path::{LeafPlace, Target, find_leaf};
 use super::slice::Slice;
 use super::view::TreeView;
 use crate::error::BetreeError;
-use crate::format::content::{Content, LargeReference};
+use crate::format::content::{Content, LargeReference, merges_of};
 use crate::format::filter::KeyHash;
 use crate::format::page::Found;
 use crate::tree::tree_blocks::Blocks;
@@ -33,6 +33,26 @@ pub(crate) fn get(
     let wanted = Wanted { key, snapshot, floor: view.ranges.floor(key, snapshot), blocking };
     let below = below_operators(view, blocks, wanted, &mut operands)?;
     Ok(if operands.is_empty() { below } else { operands.over(below) })
+}
+
+/// The patches of a key in the write buffers above its newest value there, or somewhat more than
+/// [`PENDING_PATCHES_MAX`].
+pub(crate) fn pending_patches(view: &TreeView, key: &[u8]) -> usize {
+    let partition = &view.partitions[view.partition_of(key)];
+    let frozen = partition.frozen.as_ref().map(|frozen| &frozen.buffer);
+    let mut pending = 0;
+    for buffer in [Some(&*partition.active), frozen.map(|buffer| &**buffer)].into_iter().flatten() {
+        let buffer = buffer.read();
+        let Some(chain) = buffer.get(key) else { continue };
+        for version in chain.versions() {
+            let Content::Merge(merges) = version.change.content() else { return pending };
+            pending += merges_of(merges).patches();
+            if pending >= PENDING_PATCHES_MAX {
+                return pending;
+            }
+        }
+    }
+    pending
 }
 
 /// The key of a lookup, and the versions of it that count.

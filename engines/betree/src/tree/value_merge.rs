@@ -9,7 +9,7 @@
 //!
 //! # The rules
 //! Operators over operators become operators. Over a value or a deletion they become a value. If the value
-//! stays the same, the version below stays as it is. No reader can tell the difference, and a large value
+//! stays the same, or a patch finds none, the version below stays as it is. No reader can tell the difference, and a large value
 //! need not be read for a sum that leaves it alone. Two versions stay apart where a large value would have to
 //! be read, and where the operators would become too long as one.
 
@@ -32,7 +32,10 @@ pub(crate) enum MergeOutcome {
 /// Combines merge operators with the version below them, without reading a large value.
 pub(crate) fn combine(merges: Merges<'_>, below: &Content<&[u8]>) -> MergeOutcome {
     match below {
-        Content::Deleted => MergeOutcome::One(Content::Value(merges.apply(None).into_owned().into())),
+        Content::Deleted => match merges.apply(None) {
+            Some(value) => MergeOutcome::One(Content::Value(value.into_owned().into())),
+            None => MergeOutcome::Below,
+        },
         Content::Value(value) => apply(merges, value),
         Content::Merge(older) => {
             let both = merges.after(merges_of(older));
@@ -49,11 +52,9 @@ pub(crate) fn combine(merges: Merges<'_>, below: &Content<&[u8]>) -> MergeOutcom
 
 /// Combines merge operators with a value below them.
 pub(crate) fn apply(merges: Merges<'_>, value: &[u8]) -> MergeOutcome {
-    let after = merges.apply(Some(value));
-    if *after == *value {
-        MergeOutcome::Below
-    } else {
-        MergeOutcome::One(Content::Value(after.into_owned().into()))
+    match merges.apply(Some(value)) {
+        Some(after) if *after != *value => MergeOutcome::One(Content::Value(after.into_owned().into())),
+        _ => MergeOutcome::Below,
     }
 }
 
@@ -88,7 +89,7 @@ impl MergeOperands {
     /// The result of the operators over the value below; `None` stands for no value.
     pub(crate) fn over(&self, below: Option<Bytes>) -> Option<Bytes> {
         self.merges.iter().rev().fold(below, |below, merges| {
-            let value = merges_of(merges).apply(below.as_deref());
+            let value = merges_of(merges).apply(below.as_deref())?;
             Some(Bytes::copy_from_slice(&value))
         })
     }

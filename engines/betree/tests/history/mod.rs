@@ -297,9 +297,11 @@ impl History {
         for _ in 0..1 + self.random.below(most) {
             let name = names[self.random.below(names.len() as u64) as usize].clone();
             let (key, value) = (self.key(), self.value());
-            let change = match self.random.below(6) {
+            let change = match self.random.below(9) {
                 0 => Change::Delete,
                 1 | 2 => Change::random_merge(&self.random, 300),
+                3 | 4 => Change::random_patch(&self.random),
+                5 | 6 => Change::random_document(&self.random),
                 _ => Change::Put(value),
             };
             writes.push((name, key, change));

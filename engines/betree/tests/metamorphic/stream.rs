@@ -179,9 +179,11 @@ fn value(random: &SeededRandom) -> Vec<u8> {
 }
 
 fn change(random: &SeededRandom) -> Change {
-    match random.below(6) {
+    match random.below(9) {
         0 => Change::Delete,
         1 | 2 => Change::random_merge(random, 120),
+        3 | 4 => Change::random_patch(random),
+        5 | 6 => Change::random_document(random),
         _ => Change::Put(value(random)),
     }
 }

@@ -11,7 +11,7 @@ use pando_encryption::{Cipher, Encryption, HeldKey, SecretKey};
 use pando_environment::{Environment, Random, SeededRandom, Simulation};
 use pando_storage::{
     Batch, BatchLimits, Begin, BlockingMode, CheckedEngine, Claim, Direction, Durability, Engine, Isolation,
-    KeyRange, Mode, ScanEnd, SharedEngine, SnapshotTimestamp, Transaction, TreeId, TreeOptions,
+    KeyRange, Merge, Mode, ScanEnd, SharedEngine, SnapshotTimestamp, Transaction, TreeId, TreeOptions,
 };
 
 use crate::history::{History, KeyWrites, Writes};
@@ -143,9 +143,11 @@ impl Run {
     }
 
     fn change(&self) -> Change {
-        match self.random.pick(6) {
+        match self.random.pick(9) {
             0 => Change::Delete,
             1 | 2 => Change::random_merge(&self.random, self.value_bytes),
+            3 | 4 => Change::random_patch(&self.random),
+            5 | 6 => Change::random_document(&self.random),
             _ => Change::Put(self.value()),
         }
     }
@@ -198,6 +200,7 @@ impl Run {
     fn write(&self, open: &mut Open, tree: u32, key: Vec<u8>, change: Change) -> bool {
         let id = TreeId::new(tree);
         let claim = match change.merge() {
+            Some(Merge::Patch(_)) | None => Claim::Intent,
             Some(_) if self.random.pick(4) > 0 => Claim::Blind,
             _ => Claim::Intent,
         };

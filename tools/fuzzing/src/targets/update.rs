@@ -1,12 +1,13 @@
 //! Updates of strangers: parsing, applying and upserting never panic, and the result is a sound document that
-//! keeps its `_id`.
+//! keeps its `_id`. A blind update does as a patch what it does otherwise.
 
 use crate::check::assert_sound;
 use crate::requests::{FilterDocument, Stored, UpdateText};
 use arbitrary::Arbitrary;
+use pando_document::patch::Patch;
 use pando_document::{ObjectId, RawArray, Timestamp};
 use pando_query::expression::ParseScope;
-use pando_query::update::{Applied, ApplyKind, EmptyTimestamps, Update, UpdateContext};
+use pando_query::update::{Applied, ApplyKind, BlindUpdate, EmptyTimestamps, Moment, Update, UpdateContext};
 
 /// Chance makes as good decisions as any.
 pub fn examples() -> Vec<Vec<u8>> {
@@ -34,9 +35,20 @@ pub fn run(input: Input) {
         kind: ApplyKind::Update,
         empty_timestamps: EmptyTimestamps::Filled,
     };
-    if let Ok(Applied::Changed(changed)) = update.apply(&input.document, &context) {
-        assert_sound(&changed);
+    let applied = update.apply(&input.document, &context);
+    if let Ok(Applied::Changed(changed)) = &applied {
+        assert_sound(changed);
         assert_ne!(changed.as_bytes(), input.document.as_bytes(), "equal bytes are no change");
+    }
+    let moment = Moment { millis: context.now_millis, timestamp: context.timestamp };
+    if let Ok(blind) = BlindUpdate::of(input.update.value(), moment) {
+        let expected = match &applied {
+            Ok(Applied::Changed(changed)) => changed.as_bytes(),
+            Ok(Applied::Unchanged) | Err(_) => input.document.as_bytes(),
+        };
+        let patch = Patch::decode(&blind.patch).expect("it was encoded");
+        let patched = patch.apply(input.document.as_bytes());
+        assert_eq!(patched.as_deref().unwrap_or(input.document.as_bytes()), expected, "as a patch");
     }
     let context = UpdateContext { kind: ApplyKind::Insert, ..context };
     if let Ok(inserted) = update.insert(&input.filter, &context, ObjectId::from_bytes([7; 12])) {

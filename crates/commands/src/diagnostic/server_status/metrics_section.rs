@@ -1,4 +1,4 @@
-//! The section `metrics`: requests by command, cursors, documents, scans, waits for claimed keys, expiry, and
+//! The section `metrics`: requests by command, cursors, blind updates, documents, scans, waits for claimed keys, expiry, and
 //! the figures of replication, which are all zero: there is no other member.
 
 use pando_document::DocumentWriter;
@@ -14,6 +14,8 @@ pub(super) fn write(context: &Context<'_>, reply: &mut DocumentWriter<'_>) {
     write_commands(context, &mut metrics);
     write_cursors(context, &mut metrics);
     let counters = &context.shared.counters;
+    let blind = [("performed", Figure::BlindUpdates), ("read", Figure::ReadUpdates)];
+    write_figures("blindUpdates", &blind, counters, &mut metrics);
     let documents = [
         ("deleted", Figure::DocumentsDeleted),
         ("inserted", Figure::DocumentsInserted),

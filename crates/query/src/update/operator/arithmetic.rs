@@ -4,7 +4,8 @@
 //! side is one. An int64 that overflows is an error, never a wrap. A missing place counts as an int32 zero,
 //! so that `$mul` by NaN makes NaN.
 
-use pando_document::{Number, Overflow, RawValue, compare_values};
+use pando_document::patch::is_same_number;
+use pando_document::{Number, Overflow, RawValue};
 
 use super::{Effect, Operator, Surroundings, argument_text, bad_value, type_mismatch};
 use crate::error::QueryError;
@@ -53,19 +54,6 @@ impl Calculation {
     }
 }
 
-/// The same number of the same type. NaN is never the same, so that a calculation with it counts as a change.
-fn is_same(old: Number, new: Number) -> bool {
-    match (old, new) {
-        (Number::Int32(old), Number::Int32(new)) => old == new,
-        (Number::Int64(old), Number::Int64(new)) => old == new,
-        (Number::Double(old), Number::Double(new)) => old == new,
-        (Number::Decimal128(old), Number::Decimal128(new)) => {
-            !new.is_nan() && compare_values(RawValue::Decimal128(old), RawValue::Decimal128(new)).is_eq()
-        }
-        _ => false,
-    }
-}
-
 impl Operator for Calculation {
     fn apply<'v>(
         &'v self,
@@ -95,7 +83,7 @@ impl Operator for Calculation {
                 document_text(surroundings.root)
             )));
         };
-        Ok(if is_same(number, result) { Effect::Keep } else { Effect::Put(result.to_raw()) })
+        Ok(if is_same_number(number, result) { Effect::Keep } else { Effect::Put(result.to_raw()) })
     }
 
     fn create<'v>(&'v self, _: &Surroundings<'v>, _: &Trail<'_>) -> Result<Effect<'v>, QueryError> {

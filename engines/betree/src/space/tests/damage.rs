@@ -174,9 +174,9 @@ fn folders_without_a_store_with_another_file_or_another_version_are_refused_with
     assert!(matches!(error, SpaceError::Version { found: 4, supported: 1, .. }), "{error}");
     reseal(&|copy| {
         copy[8] = 1;
-        copy[32] = 4;
+        copy[32] = 8;
     });
-    assert!(matches!(refused(&simulation), SpaceError::Features { bits: 4, .. }));
+    assert!(matches!(refused(&simulation), SpaceError::Features { bits: 8, .. }));
     simulation.disk.corrupt(&data_path(), |bytes| bytes.fill(b'#'));
     assert!(matches!(refused(&simulation), SpaceError::NotOurs { .. }));
 }

@@ -146,7 +146,7 @@ impl World {
                 Content::Value(value) => Some(Bytes::copy_from_slice(value)),
                 Content::Merge(merges) => {
                     let before = self.model.get(key).and_then(Option::as_deref);
-                    Some(Bytes::copy_from_slice(&merges_of(merges).apply(before)))
+                    merges_of(merges).apply(before).map(|value| Bytes::copy_from_slice(&value))
                 }
                 Content::Deleted | Content::Large(_) => None,
             };
