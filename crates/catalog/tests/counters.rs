@@ -457,7 +457,7 @@ fn patches_leave_counts_exact_and_sizes_as_estimates_until_all_documents_are_gon
             let key = PrimaryKey::of(RawValue::Int32(id));
             let old = lease.fetch(&*transaction, key.as_bytes(), BlockingMode::MayBlock).unwrap().unwrap();
             let old = RawDocument::from_bytes(&old).unwrap();
-            assert_eq!(old.get("t").unwrap(), Some(RawValue::String("longer")));
+            assert_eq!(old.get("t").unwrap().and_then(|text| text.as_str()), Some("longer"));
             lease.remove(&mut transaction, key.as_bytes(), old, BlockingMode::MayBlock).unwrap();
         }
         transaction.commit(Durability::None).unwrap();

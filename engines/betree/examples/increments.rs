@@ -126,7 +126,8 @@ fn increment(engine: &Betree, tree: TreeId, how: How, numbers: &[u64]) -> Result
             How::Blind => writer.merge(tree, &key, one, Claim::Blind, BlockingMode::MayBlock)?,
             How::Update => {
                 let old = writer.get(tree, &key, BlockingMode::MayBlock)?;
-                writer.put(tree, &key, &one.apply(old.as_deref()))?;
+                let new = one.apply(old.as_deref()).expect("an addition makes a value");
+                writer.put(tree, &key, &new)?;
             }
         }
     }

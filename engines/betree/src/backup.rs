@@ -41,7 +41,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::base::UNIT_BYTES;
 use crate::error::BetreeError;
 use crate::log::{CopiedSegment, LOG_FOLDER, segment_file_name};
-use crate::space::{IntervalSet, PinnedGeneration, Shutdown};
+use crate::space::{IntervalSet, PinnedGeneration, Shutdown, Superblock};
 use crate::store::Store;
 
 pub use error::BackupError;
@@ -72,6 +72,8 @@ pub struct BackupJob {
     pin: PinnedGeneration,
     base: Option<BackupId>,
     moment: Lsn,
+    /// Of the pinned generation, with the features of all commits up to the moment.
+    superblock: Superblock,
     segments: Vec<CopiedSegment>,
     extents: Arc<dyn File>,
     extents_end: u64,
@@ -107,6 +109,7 @@ impl BackupJob {
         let extents =
             files.open(&folder.join(EXTENTS_FILE), OpenMode::CreateOrOpen, Access::Direct).map_err(failed)?;
         let mut job = BackupJob {
+            superblock: pin.superblock().clone(),
             store: Arc::clone(store),
             environment: environment.clone(),
             folder: folder.to_owned(),
@@ -139,6 +142,8 @@ impl BackupJob {
             // in time.
             let _no_large = self.store.large.exclude();
             let _gate = self.store.gate.close();
+            // A checkpoint since the pin may have brought a feature that commits up to the moment need.
+            self.superblock = self.pin.superblock_of_copy();
             self.store.gate.last_lsn()
         };
         let log = self.store.gate.log();
@@ -189,7 +194,7 @@ impl BackupJob {
             base: self.base,
             created_millis: self.environment.clock().wall().millis(),
             moment: self.moment,
-            superblock: self.pin.superblock().clone(),
+            superblock: self.superblock.clone(),
             segments: std::mem::take(&mut self.segments),
             used: self.pin.used().clone(),
             pieces: std::mem::take(&mut self.copied),

@@ -522,11 +522,16 @@ impl BlockStore {
     /// Whether the device has a superblock with a feature. If not, the next checkpoint writes one, and the
     /// caller must do without until then.
     pub(crate) fn has_feature(&self, bit: u64) -> bool {
-        if self.durable_features.load(Ordering::Acquire) & bit != 0 {
+        if self.durable_features() & bit != 0 {
             return true;
         }
         self.note_feature(bit);
         false
+    }
+
+    /// The incompatible features of the newest superblock on the device.
+    pub(super) fn durable_features(&self) -> u64 {
+        self.durable_features.load(Ordering::Acquire)
     }
 
     /// Notes the features of a superblock that is on the device.

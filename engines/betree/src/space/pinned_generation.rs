@@ -38,6 +38,14 @@ impl PinnedGeneration {
         &self.superblock
     }
 
+    /// Its superblock for a copy whose log goes beyond the generation: with the features that the device has
+    /// by now, because later commits may need them.
+    pub(crate) fn superblock_of_copy(&self) -> Superblock {
+        let mut superblock = self.superblock.clone();
+        superblock.features.incompatible |= self.store.durable_features();
+        superblock
+    }
+
     /// Every unit that the generation reaches.
     pub(crate) fn used(&self) -> &IntervalSet {
         &self.used

@@ -1,12 +1,14 @@
 //! Generations: the lifetime of their units, and failing checkpoints.
 
+use std::sync::Arc;
+
 use pando_environment::Operation;
 use pando_environment::simulated::{Fault, FaultRule};
 use pando_storage::{ErrorKind, StorageError};
 
 use super::toy::Toy;
 use super::*;
-use crate::base::{BlockKind, Pointer, extents_of};
+use crate::base::{BlockKind, FEATURE_PATCHES, Pointer, extents_of};
 
 fn block(store: &BlockStore, seed: u64) -> Pointer {
     store.write_block(TREE, BlockKind::Page, Compression::None, &content(seed, 9_000)).unwrap()
@@ -41,6 +43,19 @@ fn the_content_of_a_checkpoint_is_there_after_reopening_and_the_rest_is_free() {
     assert!(is_free(&store, &lost));
     assert!(store.audit(&[]).is_err());
     assert!(store.audit(&[kept.extent(), lost.extent()]).is_err());
+}
+
+#[test]
+fn a_copy_of_a_pinned_generation_has_the_features_that_came_after_the_pin() {
+    let simulation = simulation(3);
+    let store = Arc::new(create(&simulation));
+    let pin = PinnedGeneration::newest(&store);
+    assert!(!store.has_feature(FEATURE_PATCHES), "the device has no superblock with it yet");
+    assert_eq!(pin.superblock_of_copy().features.incompatible & FEATURE_PATCHES, 0);
+    checkpoint(&store, SpaceChange::new()).unwrap();
+    assert!(store.has_feature(FEATURE_PATCHES));
+    assert_eq!(pin.superblock().features.incompatible & FEATURE_PATCHES, 0);
+    assert_eq!(pin.superblock_of_copy().features.incompatible & FEATURE_PATCHES, FEATURE_PATCHES);
 }
 
 #[test]
