@@ -17,7 +17,7 @@ use pando_catalog::{
 use pando_collation::TextOrder;
 use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue};
 use pando_query::QueryError;
-use pando_query::time_series::{Series, UNPACK_STAGE, bucket_filter};
+use pando_query::time_series::{Series, TimeSpan, UNPACK_STAGE, bucket_filter};
 
 use crate::collation::parse as parse_collation;
 use crate::error::Failure;
@@ -121,9 +121,9 @@ pub(crate) struct ResolvedView {
 }
 
 impl ResolvedView {
-    /// Of a time series: the stage that leaves out buckets in which no measurement matches the first stage
-    /// behind the unpacking.
-    fn bucket_filter(&self, pipeline: &RawArray) -> Result<Option<RawDocumentBuf>, CommandError> {
+    /// Of a time series: the stages that stand for the one that unpacks, if the stage behind it is a filter.
+    /// The first leaves out buckets in which no measurement matches it, the second also measurements.
+    fn filtered_unpacking(&self, pipeline: &RawArray) -> Result<Option<[RawDocumentBuf; 2]>, CommandError> {
         let mut stages =
             self.stages.iter().map(|part| RawArray::from_document(part)).chain([pipeline]).flatten();
         let mut argument_of_next = |wanted: &str| match stages.next() {
@@ -132,14 +132,21 @@ impl ResolvedView {
             }
             _ => None,
         };
-        let Some(series) = argument_of_next(UNPACK_STAGE).and_then(Series::of) else { return Ok(None) };
+        let Some(options) = argument_of_next(UNPACK_STAGE) else { return Ok(None) };
+        let Some(series) = Series::of(options) else { return Ok(None) };
         let Some(filter) = argument_of_next("$match") else { return Ok(None) };
-        let Some(filter) = bucket_filter(&series, filter)? else { return Ok(None) };
+        let Some(buckets) = bucket_filter(&series, filter)? else { return Ok(None) };
+        let span = TimeSpan::of_filter(&series, filter)?;
         let mut bytes = Vec::new();
-        let mut stage = DocumentWriter::begin(&mut bytes);
-        stage.append_raw_document("$match", &filter);
-        stage.finish();
-        Ok(Some(RawDocumentBuf::from_vec(bytes)?))
+        let mut argument = DocumentWriter::begin(&mut bytes);
+        for option in options {
+            let (name, value) = option?;
+            argument.append(name, value);
+        }
+        span.write(&mut argument);
+        argument.finish();
+        let unpacking = stage_of(UNPACK_STAGE, RawDocument::from_bytes(&bytes)?)?;
+        Ok(Some([stage_of("$match", &buckets)?, unpacking]))
     }
 
     /// The hint to the collection below: a pattern of a time series is another one of its buckets.
@@ -157,20 +164,24 @@ impl ResolvedView {
     pub fn followed_by(&self, pipeline: &RawArray) -> Result<RawDocumentBuf, CommandError> {
         let mut bytes = Vec::new();
         let mut out = DocumentWriter::begin(&mut bytes);
-        let mut at = 0;
-        if let Some(filter) = self.bucket_filter(pipeline)? {
-            out.append("0", RawValue::Document(&filter));
-            at = 1;
-        }
-        for part in self.stages.iter().map(|part| RawArray::from_document(part)).chain([pipeline]) {
-            for stage in part.iter() {
-                out.append(&at.to_string(), stage?);
-                at += 1;
-            }
+        let filtered = self.filtered_unpacking(pipeline)?;
+        let replaced = usize::from(filtered.is_some());
+        let given = filtered.iter().flatten().map(|stage| Ok(RawValue::Document(stage)));
+        let parts = self.stages.iter().map(|part| RawArray::from_document(part)).chain([pipeline]);
+        for (at, stage) in given.chain(parts.flatten().skip(replaced)).enumerate() {
+            out.append(&at.to_string(), stage?);
         }
         out.finish();
         Ok(RawDocumentBuf::from_vec(bytes)?)
     }
+}
+
+fn stage_of(name: &str, argument: &RawDocument) -> Result<RawDocumentBuf, CommandError> {
+    let mut bytes = Vec::new();
+    let mut stage = DocumentWriter::begin(&mut bytes);
+    stage.append_raw_document(name, argument);
+    stage.finish();
+    Ok(RawDocumentBuf::from_vec(bytes)?)
 }
 
 /// Where views are looked for.

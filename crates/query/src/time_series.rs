@@ -27,10 +27,12 @@ mod meta_change;
 mod packed_numbers;
 #[cfg(test)]
 mod tests;
+mod time_span;
 
 pub use bucket::{Series, Unpacked};
 pub use bucket_filter::bucket_filter;
 pub use bucket_index::ORIGINAL_SPECIFICATION;
+pub use time_span::TimeSpan;
 
 /// The name of the stage that makes measurements of buckets.
 pub const UNPACK_STAGE: &str = "$_internalUnpackBucket";

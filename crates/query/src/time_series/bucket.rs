@@ -8,6 +8,7 @@ use pando_document::{
 };
 
 use super::column::{self, damaged};
+use super::time_span::TimeSpan;
 use crate::QueryError;
 
 /// The subtype of the binary values that are columns: one of those that are free for users.
@@ -212,6 +213,14 @@ impl Unpacked<'_> {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// Whether the time of one of them lies within a span, as far as times are unpacked.
+    pub fn is_within(&self, at: usize, span: TimeSpan) -> bool {
+        match self.columns.first() {
+            Some((_, times)) if self.meta_place == 1 => span.has(times.get(at).copied().flatten()),
+            _ => true,
+        }
     }
 
     /// Appends one of them as a document: the time, the meta value, all others.

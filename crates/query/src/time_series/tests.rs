@@ -3,7 +3,7 @@
 use pando_document::{Document, ObjectId, RawDocument, RawDocumentBuf, RawValue, Value, doc};
 
 use super::column;
-use super::{Series, bucket_filter};
+use super::{Series, TimeSpan, bucket_filter};
 
 fn series() -> Series {
     Series { time_field: "t".to_owned(), meta_field: Some("m".to_owned()), span_seconds: 3600 }
@@ -110,4 +110,45 @@ fn a_filter_of_meta_and_time_becomes_one_of_buckets() {
     let of_time = filter(doc! { "t": { "$gte": (Value::DateTime(7_200_000)) } }).unwrap();
     let text = crate::shell_text::document_text(&of_time);
     assert!(text.contains("control.max.t") && text.contains("00000e10"), "{text}");
+}
+
+#[test]
+fn the_span_of_a_filter_has_every_time_that_may_match() {
+    let date = |millis| Value::DateTime(millis);
+    let span_of = |filter: Document| TimeSpan::of_filter(&series(), &filter.to_raw()).unwrap();
+    for (filter, within, outside) in [
+        (doc! { "t": { "$gte": (date(5)), "$lt": (date(8)) } }, vec![5, 7], vec![4, 8]),
+        (doc! { "t": { "$gt": (date(5)), "$lte": (date(8)) } }, vec![6, 8], vec![5, 9]),
+        (doc! { "t": (date(5)) }, vec![5], vec![4, 6]),
+        (
+            doc! { "$and": [{ "t": { "$gt": (date(5)) } }, { "m": 1, "t": { "$eq": (date(7)) } }] },
+            vec![7],
+            vec![6],
+        ),
+        (doc! { "$or": [{ "t": (date(5)) }] }, vec![i64::MIN, i64::MAX], vec![]),
+        (
+            doc! { "t": { "$gte": 5, "$ne": (date(5)), "$not": { "$gt": (date(3)) } } },
+            vec![i64::MIN, 5],
+            vec![],
+        ),
+        (doc! { "t": { "$lt": (date(i64::MIN)), "$gt": (date(i64::MIN)) } }, vec![], vec![0]),
+        (doc! { "other": (date(5)) }, vec![i64::MIN, i64::MAX], vec![]),
+    ] {
+        let span = span_of(filter.clone());
+        let mut bytes = Vec::new();
+        let mut argument = pando_document::DocumentWriter::begin(&mut bytes);
+        span.write(&mut argument);
+        argument.finish();
+        assert_eq!(TimeSpan::of_argument(RawDocument::from_bytes(&bytes).unwrap()), span, "{filter:?}");
+        for time in within {
+            assert!(span.has(Some(RawValue::DateTime(time))), "{filter:?} may match {time}");
+        }
+        for time in outside {
+            assert!(!span.has(Some(RawValue::DateTime(time))), "{filter:?} does not match {time}");
+        }
+        assert!(
+            span.has(None) && span.has(Some(RawValue::Int32(1))),
+            "what is no date is left to the filter"
+        );
+    }
 }

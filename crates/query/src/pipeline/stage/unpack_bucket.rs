@@ -10,7 +10,7 @@ use pando_document::{RawDocument, RawValue};
 use super::{Definition, Flow, RunOptions, Sink, Source, Stage, document_in, pulled};
 use crate::error::QueryError;
 use crate::needs::Needs;
-use crate::time_series::{Series, UNPACK_STAGE};
+use crate::time_series::{Series, TimeSpan, UNPACK_STAGE};
 
 /// Measurements that are given between two checks whether the operation has to end.
 const GIVEN_A_CHECK: usize = 64;
@@ -20,10 +20,13 @@ const WAITING_BYTES_MAX: usize = 64 << 10;
 #[derive(Clone, Debug)]
 struct UnpackBucket {
     series: Arc<Series>,
+    span: TimeSpan,
 }
 
 struct Run {
     series: Arc<Series>,
+    /// Measurements outside match nothing behind the stage.
+    span: TimeSpan,
     /// The top-level fields that are looked at behind the stage; `None` for all.
     wanted: Option<BTreeSet<String>>,
     /// A bucket of which some measurements were given.
@@ -44,13 +47,13 @@ struct Opened {
 }
 
 pub(super) fn parse(argument: RawValue<'_>) -> Result<Arc<dyn Definition>, QueryError> {
-    let series = argument.as_document().and_then(Series::of);
-    let series = series.ok_or_else(|| {
+    let options = argument.as_document().unwrap_or(RawDocument::empty());
+    let series = Series::of(options).ok_or_else(|| {
         QueryError::failed_to_parse(format!(
             "{UNPACK_STAGE} needs 'timeField' and 'bucketMaxSpanSeconds', and takes 'metaField'"
         ))
     })?;
-    Ok(Arc::new(UnpackBucket { series: Arc::new(series) }))
+    Ok(Arc::new(UnpackBucket { series: Arc::new(series), span: TimeSpan::of_argument(options) }))
 }
 
 impl Definition for UnpackBucket {
@@ -65,7 +68,7 @@ impl Definition for UnpackBucket {
     fn start_for(&self, _: &RunOptions, behind: &Needs) -> Box<dyn Stage> {
         let wanted = behind.fields().map(|fields| fields.into_iter().map(str::to_owned).collect());
         let series = Arc::clone(&self.series);
-        Box::new(Run { series, wanted, current: None, written: Vec::new() })
+        Box::new(Run { series, span: self.span, wanted, current: None, written: Vec::new() })
     }
 }
 
@@ -133,13 +136,18 @@ impl Run {
             if at % GIVEN_A_CHECK == 0 {
                 input.check()?;
             }
+            if !unpacked.is_within(at, self.span) {
+                continue;
+            }
             self.written.clear();
             unpacked.write(at, &mut self.written);
             let measurement = RawDocument::from_bytes(&self.written)?;
             if sink(measurement, &mut || input.check())? == Flow::Enough {
                 let (mut written, mut waiting) = (at + 1, Vec::new());
                 while written < unpacked.len() && waiting.len() < WAITING_BYTES_MAX {
-                    unpacked.write(written, &mut waiting);
+                    if unpacked.is_within(written, self.span) {
+                        unpacked.write(written, &mut waiting);
+                    }
                     written += 1;
                 }
                 return Ok(Some(Opened { bucket, written, waiting, begin: 0 }));
