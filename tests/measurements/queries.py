@@ -14,9 +14,9 @@ import random
 import threading
 import time
 
-from bson.raw_bson import RawBSONDocument
 import bson
-from pymongo import CursorType
+from bson.codec_options import CodecOptions
+from bson.raw_bson import RawBSONDocument
 
 import everyday
 from rows import ROUNDS, add_run
@@ -131,19 +131,24 @@ def tail(database, _):
     database.tailed.drop()
     database.create_collection("tailed", capped=True, size=1 << 30)
     database.tailed.insert_one({"_id": -1, "pad": "x" * 100})
-    batches = encoded({"_id": number, "pad": "x" * 100} for number in range(TAILED))
-    document_bytes = len(batches[0][0].raw)
-    writer = threading.Thread(target=lambda: [database.tailed.insert_many(batch) for batch in batches])
-    cursor = database.tailed.find_raw_batches(cursor_type=CursorType.TAILABLE_AWAIT, batch_size=10_000)
-    received = len(next(cursor))
+    # Whole commands, so that the client encodes nothing while it is timed.
+    batches = [
+        RawBSONDocument(bson.encode({"insert": "tailed", "documents": [{"_id": number, "pad": "x" * 100} for number in range(first, first + BATCH)]}))
+        for first in range(0, TAILED, BATCH)
+    ]
+    writer = threading.Thread(target=lambda: [database.command(batch) for batch in batches])
+    found = database.command({"find": "tailed", "tailable": True, "awaitData": True, "batchSize": 1})
+    more = {"getMore": found["cursor"]["id"], "collection": "tailed", "batchSize": 10_000}
+    received = 0
     began = time.perf_counter()
     writer.start()
-    # The batches stay undecoded, so that the client costs little.
-    while received < (TAILED + 1) * document_bytes:
-        received += len(next(cursor))
+    # The replies stay undecoded, for the same reason; each document has one such field.
+    while received < TAILED:
+        reply = database.command(more, codec_options=CodecOptions(RawBSONDocument))
+        received += reply.raw.count(b"\x02pad\x00")
     taken = (time.perf_counter() - began) * 1000
     writer.join()
-    cursor.close()
+    database.command({"killCursors": "tailed", "cursors": [more["getMore"]]})
     return taken
 
 

@@ -9,8 +9,8 @@
 //! 1. The index is scanned within the covering of a ring, and the documents are fetched.
 //! 2. A document whose distance lies in the ring, and that passes the filter, goes into a sorter.
 //! 3. When the scan has ended the documents leave the sorter in the order of their distances.
-//! 4. The width of the first ring follows from estimates of the entries in cells around the centre. That of
-//!    the next ring follows from what the ring had: a ring without an entry is followed by one
+//! 4. The width of the first ring follows from estimates of the entries in cells around the centre: it has as
+//!    many documents as are asked for, and some more. That of the next ring follows from what the ring had: a ring without an entry is followed by one
 //!    four times as wide, a ring with few documents by one twice as wide, a ring with many by one half as
 //!    wide.
 //!
@@ -39,8 +39,10 @@ use crate::plan::{
 
 /// Documents of a ring below which the next one is wider.
 const RING_FEW: u64 = 300;
-/// Entries of the cell around the centre that the first ring is about as wide as.
+/// Entries of the cell around the centre by which the width of the first ring is chosen, at least.
 const FIRST_ENTRIES: u64 = 16;
+/// Documents that a first ring is to have at most: beyond it the next ones are as good.
+const FIRST_MOST: u64 = RING_FEW;
 /// Cells of this level are about as wide as a metre.
 const LEVEL_OF_METRE: u8 = 23;
 
@@ -157,18 +159,23 @@ impl NearSearch {
             return None;
         }
         let (mut coarse, mut fine) = (0, LEVEL_OF_METRE + 1);
+        let mut held = FIRST_ENTRIES;
         while fine - coarse > 1 {
             let level = coarse + (fine - coarse) / 2;
-            match entries(level)? >= FIRST_ENTRIES {
-                true => coarse = level,
-                false => fine = level,
+            let found = entries(level)?;
+            if found >= FIRST_ENTRIES {
+                (coarse, held) = (level, found);
+            } else {
+                fine = level;
             }
         }
         let cell = width_of_level(coarse) * query.radius();
+        let area = cell * cell / held as f64 * first_documents(self.access.wanted);
         // A ring around a disc is narrower for the same area.
-        let width = match self.inner > cell {
-            true => cell * cell / (std::f64::consts::TAU * self.inner),
-            false => cell / 2.0,
+        let radius = (area / std::f64::consts::PI).sqrt();
+        let width = match self.inner > radius {
+            true => area / (std::f64::consts::TAU * self.inner),
+            false => radius,
         };
         Some(width.max(self.width))
     }
@@ -303,6 +310,13 @@ impl NearSearch {
         self.phase = Phase::Emptying(Box::new(sorter));
         Ok(())
     }
+}
+
+/// The documents that the first ring is to have. As places are spread by chance, a ring for just as many as are
+/// asked for would often have fewer, and the next ring costs as much again.
+fn first_documents(wanted: Option<u64>) -> f64 {
+    let wanted = wanted.map_or(FIRST_ENTRIES, |wanted| wanted.min(FIRST_MOST)) as f64;
+    wanted + 2.0 * wanted.sqrt() + 3.0
 }
 
 /// The distance of the nearest geometry at a path, and that geometry.

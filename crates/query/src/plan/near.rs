@@ -35,6 +35,8 @@ pub struct NearAccess {
     pub query: NearQuery,
     /// The distance beyond which no document lies.
     pub reach: f64,
+    /// The documents that are asked for, where the nearest ones do.
+    pub wanted: Option<u64>,
     /// The use of the distances.
     pub output: NearOutput,
     /// The metadata of the documents: distance and place.
@@ -101,6 +103,9 @@ pub(super) fn plan(
     });
     let mut access = best.ok_or_else(no_index)?;
     access.metadata = find.metadata;
+    if find.sort_pattern().is_none() {
+        access.wanted = find.limit.map(|limit| limit.saturating_add(find.skip));
+    }
     if let GeoCells::Plane(grid) = &access.cells
         && grid.hash(near.query.centre).is_none()
     {
@@ -146,6 +151,7 @@ fn access(index: &IndexDescription, path: &Path, query: &NearQuery, others: &[No
         fields,
         query: *query,
         reach,
+        wanted: None,
         output: NearOutput::Document,
         metadata: MetadataSet::EMPTY,
     })
