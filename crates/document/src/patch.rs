@@ -38,7 +38,8 @@ use crate::{Number, RawDocument, RawValue, compare_values};
 /// Longest encoding of a patch, in bytes.
 pub const PATCH_BYTES_MAX: usize = 1_900;
 
-/// Most steps of a path. With [`OPERAND_NESTING_MAX`] no patch nests a document deeper than one may be stored.
+/// Most steps of a path. With [`OPERAND_NESTING_MAX`] no patch nests a document deeper than one may be
+/// stored.
 const STEPS_MAX: usize = 32;
 
 /// Most documents and arrays within one another in an operand.

@@ -56,6 +56,7 @@ mod compression;
 mod error;
 mod extent_writer;
 mod interval_set;
+mod needed_features;
 mod outdated_blocks;
 mod pinned_generation;
 mod shrink;

@@ -1,5 +1,5 @@
-//! Patches on their way down a tree: a cold document is not read for one, their number is bounded, and a store
-//! that may have some is refused by programs before them.
+//! Patches on their way down a tree: a cold document is not read for one, their number is bounded, and a
+//! store that may have some is refused by programs before them.
 
 use std::path::Path;
 use std::sync::Arc;

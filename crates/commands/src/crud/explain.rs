@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::Collection;
+use pando_catalog::{Collection, Namespace};
 use pando_collation::TextOrder;
 use pando_document::{Document, DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_query::execute::{EntryEstimates, ExecutionFigures, Executor, Revisits};
@@ -149,10 +149,39 @@ pub(crate) fn explain(
         let below = view_read::as_aggregate(&view, name, command)?;
         return explain(context, &below, verbosity, reply);
     }
+    let mut sections = Document::new();
+    let request = ExplainedCommand { name, command, verbosity, namespace: &namespace, found: found.as_ref() };
+    let stages = explain_plan(context, request, &mut sections)?;
+    if name == "update"
+        && let Some(section) = update::explain_blind(context, command, found.as_deref())?
+    {
+        sections.push("blindUpdate", section);
+    }
+    write(reply, command, Shown { sections, stages }, &context.shared.options.address);
+    Ok(())
+}
+
+/// The command of an `explain`.
+#[derive(Clone, Copy)]
+struct ExplainedCommand<'e> {
+    name: &'e str,
+    command: &'e RawDocument,
+    verbosity: &'e str,
+    namespace: &'e Namespace,
+    /// `None` if it does not exist.
+    found: Option<&'e Arc<Collection>>,
+}
+
+/// Adds the sections about the plan; gives the stages behind it.
+fn explain_plan(
+    context: &Context<'_>,
+    request: ExplainedCommand<'_>,
+    sections: &mut Document,
+) -> Result<Vec<Document>, CommandError> {
+    let ExplainedCommand { name, command, verbosity, namespace, found } = request;
     // After the description, so that it sees all entries of its indexes.
     let reader = context.reader()?;
-    let explained =
-        explained(context, name, command, Planning { collection: found.as_ref(), reader: &reader })?;
+    let explained = explained(context, name, command, Planning { collection: found, reader: &reader })?;
     let projection = match &explained.projection {
         None => ExplainedProjection::Whole,
         Some((projection, Shape::Simple)) => ExplainedProjection::Simple(projection),
@@ -160,7 +189,6 @@ pub(crate) fn explain(
     };
     let display = Display { projection, purpose: explained.purpose, choice: explained.choice };
     let (filter, plan) = (&explained.filter, &explained.plan);
-    let mut sections = Document::new();
     let (rejected, index_filter) = (&explained.rejected, explained.index_filter);
     let plans = ShownPlans { winner: plan, rejected, index_filter };
     let section = query_planner(&namespace.to_string(), filter, plans, display, &explained.order);
@@ -172,20 +200,14 @@ pub(crate) fn explain(
         let mut access = |name: &str, path: &str| foreign_access(context, &held, (name, path), order);
         stages = explained.stages.explain_planned(&mut access)?;
     } else {
-        let executed = execute(context, &explained, found.as_ref(), &reader)?;
+        let executed = execute(context, &explained, found, &reader)?;
         sections.push("executionStats", execution_stats(filter, plan, display, executed.statistics));
         if let Some(run) = &executed.stages {
             stages = explained.stages.explain(Some(run));
         }
     }
     stages.extend(explained.write_stage);
-    if name == "update"
-        && let Some(section) = update::explain_blind(context, command, found.as_deref())?
-    {
-        sections.push("blindUpdate", section);
-    }
-    write(reply, command, Shown { sections, stages }, &context.shared.options.address);
-    Ok(())
+    Ok(stages)
 }
 
 /// The data that a command is planned for.

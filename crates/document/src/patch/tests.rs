@@ -1,3 +1,5 @@
+//! Patches: what each operator does to each document, what cannot be encoded, and hostile bytes.
+
 use super::*;
 use crate::{DOCUMENT_BYTES_MAX, Document, RawDocumentBuf, doc};
 

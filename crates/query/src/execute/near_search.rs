@@ -10,9 +10,9 @@
 //! 2. A document whose distance lies in the ring, and that passes the filter, goes into a sorter.
 //! 3. When the scan has ended the documents leave the sorter in the order of their distances.
 //! 4. The width of the first ring follows from estimates of the entries in cells around the centre: it has as
-//!    many documents as are asked for, and some more. That of the next ring follows from what the ring had: a ring without an entry is followed by one
-//!    four times as wide, a ring with few documents by one twice as wide, a ring with many by one half as
-//!    wide.
+//!    many documents as are asked for, and some more. That of the next ring follows from what the ring had: a
+//!    ring without an entry is followed by one four times as wide, a ring with few documents by one twice as
+//!    wide, a ring with many by one half as wide.
 //!
 //! # Invariants
 //! - A document has one distance, that of its nearest geometry, and so is part of one ring.
@@ -312,8 +312,8 @@ impl NearSearch {
     }
 }
 
-/// The documents that the first ring is to have. As places are spread by chance, a ring for just as many as are
-/// asked for would often have fewer, and the next ring costs as much again.
+/// The documents that the first ring is to have. As places are spread by chance, a ring for just as many as
+/// are asked for would often have fewer, and the next ring costs as much again.
 fn first_documents(wanted: Option<u64>) -> f64 {
     let wanted = wanted.map_or(FIRST_ENTRIES, |wanted| wanted.min(FIRST_MOST)) as f64;
     wanted + 2.0 * wanted.sqrt() + 3.0

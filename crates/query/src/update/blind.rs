@@ -1,8 +1,8 @@
 //! Blind updates: which updates can go down as a [patch](pando_document::patch), unread, and which indexes
 //! are in the way.
 //!
-//! The operators of a patch are written anew on bytes, in the crate `document`: a tree applies them long after
-//! the request, and must mean the same in every later program. A random test compares both.
+//! The operators of a patch are written anew on bytes, in the crate `document`: a tree applies them long
+//! after the request, and must mean the same in every later program. A random test compares both.
 //!
 //! # Refused
 //! Everything whose effect needs more than the document, or that would cost much code below: replacements,

@@ -136,7 +136,7 @@ fn a_patch_leaves_an_absent_key_and_other_bytes_alone() {
 }
 
 #[test]
-fn as_many_patches_as_may_wait_fit_one_encoding() {
+fn one_encoding_holds_as_many_patches_as_may_wait() {
     let longest = patch(PatchOperator::Set, RawValue::String(&"x".repeat(1_880)));
     assert!(longest.len() <= MERGE_OPERAND_BYTES_MAX && longest.len() > MERGE_OPERAND_BYTES_MAX - 10);
     let bytes = Merge::Patch(&longest).to_bytes();

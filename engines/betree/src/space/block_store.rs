@@ -22,6 +22,7 @@ use pando_storage::{
 use super::allocator::{Allocator, BlockLength, Fragment, Purpose, block_start};
 use super::checkpoint::DurableState;
 use super::interval_set::IntervalSet;
+use super::needed_features::NeededFeatures;
 use super::space_change::units_of;
 use super::store_keys::{create_vault, open_vault, refuse_keys_without_store};
 use super::superblock::FeatureMasks;
@@ -128,11 +129,7 @@ pub(crate) struct BlockStore {
     /// The generation that is being built.
     building: AtomicU64,
     is_checkpointing: AtomicBool,
-    /// Incompatible features of blocks that were written since the store was opened. The next superblock has
-    /// them before any generation leads to these blocks.
-    features: AtomicU64,
-    /// The incompatible features of the newest superblock on the device.
-    durable_features: AtomicU64,
+    features: NeededFeatures,
     /// Blocks born up to this generation are being written anew; 0 for none.
     pub(super) outdated: AtomicU64,
     poison: OnceLock<Arc<SpaceError>>,
@@ -224,8 +221,7 @@ impl BlockStore {
             building: AtomicU64::new(superblock.generation.next().get()),
             durable: Mutex::new(DurableState::new(found)),
             is_checkpointing: AtomicBool::new(false),
-            features: AtomicU64::new(0),
-            durable_features: AtomicU64::new(superblock.features.incompatible),
+            features: NeededFeatures::of(superblock.features),
             outdated: AtomicU64::new(0),
             poison: OnceLock::new(),
             counters: Counters::default(),
@@ -512,37 +508,9 @@ impl BlockStore {
         self.file.sync_data().map_err(|error| self.poison(error.into()))
     }
 
-    /// Notes that a block needs programs that know a feature.
-    pub(super) fn note_feature(&self, bit: u64) {
-        if self.features.load(Ordering::Relaxed) & bit == 0 {
-            self.features.fetch_or(bit, Ordering::SeqCst);
-        }
-    }
-
-    /// Whether the device has a superblock with a feature. If not, the next checkpoint writes one, and the
-    /// caller must do without until then.
-    pub(crate) fn has_feature(&self, bit: u64) -> bool {
-        if self.durable_features() & bit != 0 {
-            return true;
-        }
-        self.note_feature(bit);
-        false
-    }
-
-    /// The incompatible features of the newest superblock on the device.
-    pub(super) fn durable_features(&self) -> u64 {
-        self.durable_features.load(Ordering::Acquire)
-    }
-
-    /// Notes the features of a superblock that is on the device.
-    pub(super) fn note_durable_features(&self, features: FeatureMasks) {
-        self.durable_features.store(features.incompatible, Ordering::Release);
-    }
-
-    /// The features of the superblock that is written next, after one with these.
-    pub(super) fn features_after(&self, features: FeatureMasks) -> FeatureMasks {
-        let noted = self.features.load(Ordering::SeqCst);
-        FeatureMasks { incompatible: features.incompatible | noted, ..features }
+    /// The features that the store needs of programs.
+    pub(crate) fn features(&self) -> &NeededFeatures {
+        &self.features
     }
 
     pub(super) fn count_checkpoint(&self) {

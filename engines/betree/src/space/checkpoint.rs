@@ -286,7 +286,7 @@ impl<'a> Checkpoint<'a> {
     ) -> Result<CheckpointOutcome, SpaceError> {
         let store = self.store;
         let superblock = Superblock {
-            features: store.features_after(durable.superblock.features),
+            features: store.features().after(durable.superblock.features),
             generation: self.generation,
             file_units: store.allocator().lock().end(),
             catalog: contents.catalog,
@@ -306,7 +306,7 @@ impl<'a> Checkpoint<'a> {
         write_slot(store.file(), slot, &superblock).map_err(|error| store.poison(error.into()))?;
         store.sync()?;
         store.count_checkpoint();
-        store.note_durable_features(superblock.features);
+        store.features().set_durable(superblock.features);
         durable.older = Some((durable.superblock.generation, durable.superblock.log_position));
         durable.superblock = superblock;
         durable.slot = slot;

@@ -203,7 +203,7 @@ impl<'a> ExtentWriter<'a> {
         buffer.grow(bound);
         let (codec, stored) = compression.compress_into(raw, columns, &mut buffer[payload..]);
         if codec.is_of_more_codecs() {
-            self.store.note_feature(FEATURE_MORE_CODECS);
+            self.store.features().note(FEATURE_MORE_CODECS);
         }
         let end = (payload + stored + seal).next_multiple_of(GRAIN_BYTES as usize);
         buffer[payload + stored..end].fill(0);

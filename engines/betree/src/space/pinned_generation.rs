@@ -42,7 +42,7 @@ impl PinnedGeneration {
     /// by now, because later commits may need them.
     pub(crate) fn superblock_of_copy(&self) -> Superblock {
         let mut superblock = self.superblock.clone();
-        superblock.features.incompatible |= self.store.durable_features();
+        superblock.features.incompatible |= self.store.features().durable();
         superblock
     }
 

@@ -98,7 +98,7 @@ impl EngineSnapshot for BetreeSnapshot {
     /// The superblock must have the feature. The write buffers tell how many patches wait there; those below
     /// are in runs, whose bytes are bounded.
     fn takes_patch(&self, tree: TreeId, key: &[u8]) -> Result<bool, StorageError> {
-        if !self.store.blocks.store().has_feature(FEATURE_PATCHES) {
+        if !self.store.blocks.store().features().has(FEATURE_PATCHES) {
             return Ok(false);
         }
         let pending =

@@ -9,9 +9,9 @@
 //!
 //! # The rules
 //! Operators over operators become operators. Over a value or a deletion they become a value. If the value
-//! stays the same, or a patch finds none, the version below stays as it is. No reader can tell the difference, and a large value
-//! need not be read for a sum that leaves it alone. Two versions stay apart where a large value would have to
-//! be read, and where the operators would become too long as one.
+//! stays the same, or a patch finds none, the version below stays as it is. No reader can tell the
+//! difference, and a large value need not be read for a sum that leaves it alone. Two versions stay apart
+//! where a large value would have to be read, and where the operators would become too long as one.
 
 use bytes::Bytes;
 use pando_storage::{MERGES_BYTES_MAX, Merges};

@@ -1,5 +1,5 @@
-//! The section `metrics`: requests by command, cursors, blind updates, documents, scans, waits for claimed keys, expiry, and
-//! the figures of replication, which are all zero: there is no other member.
+//! The section `metrics`: requests by command, cursors, blind updates, documents, scans, waits for claimed
+//! keys, expiry, and the figures of replication, which are all zero: there is no other member.
 
 use pando_document::DocumentWriter;
 

@@ -50,10 +50,10 @@ fn a_copy_of_a_pinned_generation_has_the_features_that_came_after_the_pin() {
     let simulation = simulation(3);
     let store = Arc::new(create(&simulation));
     let pin = PinnedGeneration::newest(&store);
-    assert!(!store.has_feature(FEATURE_PATCHES), "the device has no superblock with it yet");
+    assert!(!store.features().has(FEATURE_PATCHES), "the device has no superblock with it yet");
     assert_eq!(pin.superblock_of_copy().features.incompatible & FEATURE_PATCHES, 0);
     checkpoint(&store, SpaceChange::new()).unwrap();
-    assert!(store.has_feature(FEATURE_PATCHES));
+    assert!(store.features().has(FEATURE_PATCHES));
     assert_eq!(pin.superblock().features.incompatible & FEATURE_PATCHES, 0);
     assert_eq!(pin.superblock_of_copy().features.incompatible & FEATURE_PATCHES, FEATURE_PATCHES);
 }
