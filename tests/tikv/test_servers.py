@@ -17,8 +17,11 @@ import uuid
 
 import pytest
 from bson.int64 import Int64
+from bson.timestamp import Timestamp
 from pymongo import MongoClient, WriteConcern
 from pymongo.errors import AutoReconnect, DuplicateKeyError, OperationFailure, PyMongoError
+from pymongo.read_concern import ReadConcern
+from pymongo.read_preferences import Secondary
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python"))
 from server import Server  # noqa: E402
@@ -372,16 +375,244 @@ def test_cursors_and_transactions_belong_to_their_server(pair):
         assert missing.value.code == 251
 
 
-def test_operations_are_named_after_their_server(pair):
+def test_a_causal_session_sees_at_the_other_server_what_it_has_done_at_the_first(pair):
     one, other = pair.clients()
-    name = next(operation["opid"] for operation in one.admin.command("currentOp")["inprog"] if "currentOp" in operation.get("command", {}))
-    server, _, number = name.rpartition(":")
-    assert server == f"127.0.0.1:{pair.servers[0].port}" and int(number) > 0
-    assert one.admin.command("killOp", op=name)["ok"] == 1
-    for foreign, code in ((name, 2), ("nonsense", 28625)):
+    for number in range(20):
+        writer, reader = (one, other) if number % 2 else (other, one)
+        name, late = f"c{number}", f"d{number}"
+        with writer.start_session() as session, reader.start_session() as follows:
+
+            def goes_on():
+                follows.advance_cluster_time(session.cluster_time)
+                follows.advance_operation_time(session.operation_time)
+
+            writer.test[name].insert_one({"_id": 1, "a": [1, 2]}, session=session)
+            goes_on()
+            assert reader.test[name].find_one(session=follows) == {"_id": 1, "a": [1, 2]}, name
+            writer.test[name].create_index("a", session=session)
+            goes_on()
+            assert reader.test[name].find_one({"a": 2}, hint="a_1", session=follows), name
+            writer.test[name].rename(late, session=session)
+            goes_on()
+            assert reader.test[name].find_one(session=follows) is None, name
+            assert reader.test[late].count_documents({}, session=follows) == 1, late
+            with follows.start_transaction():
+                assert reader.test[late].find_one(session=follows) is not None, late
+            writer.test[late].drop(session=session)
+            goes_on()
+            assert reader.test[late].find_one(session=follows) is None, late
+            assert late not in reader.test.list_collection_names(session=follows)
+
+
+def test_a_client_of_both_servers_finds_a_collection_that_it_has_just_made(pair):
+    with MongoClient(pair.uri, serverSelectionTimeoutMS=20_000) as client:
+        for number in range(40):
+            collection = client.test[f"c{number}"]
+            collection.insert_one({"_id": 1, "n": 0})
+            assert collection.find_one() == {"_id": 1, "n": 0}, number
+            assert collection.update_one({"_id": 1}, {"$inc": {"n": 1}}).matched_count == 1, number
+
+
+def test_a_snapshot_of_one_server_is_read_at_the_other_until_the_catalog_changes(pair):
+    one, other = pair.clients()
+    one.test.c.insert_many([{"_id": number, "n": 0} for number in range(200)])
+    eventually("the collection is there", lambda: other.test.c.count_documents({}) == 200)
+    time.sleep(0.5)
+    first = one.test.command("find", "c", readConcern={"level": "snapshot"}, batchSize=0)
+    at = first["cursor"]["atClusterTime"]
+    for client in (one, other):
+        client.test.c.update_many({"_id": {"$lt": 100}}, {"$inc": {"n": 1}})
+        client.test.c.delete_one({"_id": 150 if client is one else 151})
+
+    def sums(client):
+        concern = {"level": "snapshot", "atClusterTime": at}
+        reply = client.test.command("aggregate", "c", pipeline=[{"$group": {"_id": None, "n": {"$sum": "$n"}, "count": {"$sum": 1}}}], cursor={}, readConcern=concern)
+        found = reply["cursor"]["firstBatch"][0]
+        return found["n"], found["count"]
+
+    assert sums(one) == (0, 200) and sums(other) == (0, 200)
+    with one.start_session() as session, session.start_transaction(read_concern=ReadConcern("snapshot")):
+        assert one.test.c.count_documents({}, session=session) == 198
+    one.test.c.create_index("n")
+    assert sums(one) == (0, 200), "it holds the snapshot"
+    assert sums(other) == (0, 200), "it holds the snapshot since it was asked"
+    later = one.test.command("find", "c", readConcern={"level": "snapshot"}, batchSize=0)["cursor"]["atClusterTime"]
+    other.test.c.drop_index("n_1")
+    eventually("the index is gone", lambda: indexes(one) == ["_id_"])
+    with pytest.raises(OperationFailure) as refused:
+        other.test.command("find", "c", readConcern={"level": "snapshot", "atClusterTime": later})
+    assert refused.value.code == 239
+    for time_of_others in (Timestamp(1, 1), Timestamp(at.time - 3600, 1)):
+        with pytest.raises(OperationFailure) as refused:
+            other.test.command("find", "c", readConcern={"level": "snapshot", "atClusterTime": time_of_others})
+        assert refused.value.code == 239
+
+
+def test_reads_of_secondaries_and_available_reads_see_the_newest_data_of_the_other_server(pair):
+    one, other = pair.clients()
+    one.test.c.insert_one({"_id": 1, "n": 0})
+    eventually("the collection is there", lambda: other.test.list_collection_names() == ["c"])
+    near = other.get_database("test", read_preference=Secondary(max_staleness=120), read_concern=ReadConcern("available"))
+    for number in range(50):
+        one.test.c.update_one({"_id": 1}, {"$set": {"n": number}})
+        assert near.c.find_one() == {"_id": 1, "n": number}
+
+
+def test_a_session_that_names_a_time_of_the_future_is_refused(pair):
+    one, _ = pair.clients()
+    time = one.test.command("ping")["operationTime"].time + 10 * 24 * 3600
+    with pytest.raises(OperationFailure) as refused:
+        one.test.command("find", "c", readConcern={"afterClusterTime": Timestamp(time, 1)})
+    assert refused.value.code == 72
+
+
+def test_the_times_of_answers_grow_over_both_servers(pair):
+    clients = pair.clients()
+    clients[0].test.c.insert_one({"_id": "first"})
+    eventually("the collection is there", lambda: clients[1].test.list_collection_names() == ["c"])
+    turn, latest, counts = threading.Lock(), [Timestamp(0, 0)], [0, 0]
+
+    def work(at):
+        client, chance = clients[at], random.Random(at)
+        for number in range(200):
+            with turn:
+                before = latest[0]
+            writes = chance.random() < 0.5
+            reply = client.test.command("insert", "c", documents=[{"_id": f"{at}-{number}"}]) if writes else client.test.command("find", "c", limit=1)
+            told = reply["operationTime"]
+            assert reply["$clusterTime"]["clusterTime"] >= told
+            # An answer that was given before this operation began had an earlier time.
+            assert told > before, (at, number, told, before)
+            with turn:
+                latest[0] = max(latest[0], told)
+            counts[at] += 1
+
+    side_by_side([lambda: work(0), lambda: work(1)])
+    assert counts == [200, 200]
+
+
+class Waiter:
+    """An update that waits for the transaction of another client, until it is ended."""
+
+    def __init__(self, client, of=None):
+        self.client, self.failure = client, None
+        self.holder = of or client
+        self.session = self.holder.start_session()
+        self.session.start_transaction()
+        self.holder.test.c.update_one({"_id": 1}, {"$inc": {"n": 1}}, session=self.session)
+        self.thread = threading.Thread(target=self.wait)
+        self.thread.start()
+
+    def wait(self):
+        try:
+            self.client.test.c.update_one({"_id": 1}, {"$set": {"waits": 1}})
+        except PyMongoError as error:
+            self.failure = error
+
+    def end(self):
+        self.session.abort_transaction()
+        self.session.end_session()
+        self.thread.join()
+
+
+def waiting(operations):
+    def is_it(operation):
+        return operation.get("op") == "update" and "waitingFor" in operation
+
+    return [operation for operation in operations if is_it(operation)]
+
+
+def test_operations_of_both_servers_are_listed_and_ended_at_any_of_them(pair):
+    one, other = pair.clients()
+    names = [f"127.0.0.1:{server.port}" for server in pair.servers]
+    one.test.c.insert_one({"_id": 1, "n": 0})
+    eventually("the collection is there", lambda: other.test.list_collection_names() == ["c"])
+    waiter = Waiter(one)
+    try:
+        eventually("it waits", lambda: waiting(other.admin.command("currentOp")["inprog"]))
+        operation = waiting(other.admin.command("currentOp")["inprog"])[0]
+        assert operation["host"] == names[0] and operation["opid"].startswith(names[0] + ":")
+        hosts = {found["host"] for found in other.admin.aggregate([{"$currentOp": {"allUsers": True, "idleConnections": True}}])}
+        assert hosts == set(names)
+        local = list(other.admin.aggregate([{"$currentOp": {"allUsers": True, "idleConnections": True, "localOps": True}}]))
+        assert {found["host"] for found in local} == {names[1]} and not waiting(local)
+        began = time.monotonic()
+        assert other.admin.command("killOp", op=operation["opid"])["info"] == "attempting to kill op"
+        waiter.thread.join(timeout=5)
+        took = time.monotonic() - began
+        assert not waiter.thread.is_alive() and took < 2, took
+        assert waiter.failure.code == 11601, waiter.failure
+    finally:
+        waiter.end()
+    # One that is not there is no error. A server that is not there is one.
+    assert other.admin.command("killOp", op=operation["opid"])["ok"] == 1
+    for name, code in ((f"127.0.0.1:1:{operation['opid'].rpartition(':')[2]}", 2), ("nonsense", 28625)):
         with pytest.raises(OperationFailure, match="server") as refused:
-            other.admin.command("killOp", op=foreign)
+            other.admin.command("killOp", op=name)
         assert refused.value.code == code
+
+
+def test_a_server_that_does_not_answer_is_named_and_the_others_are_listed(pair):
+    one, other = pair.clients()
+    names = [f"127.0.0.1:{server.port}" for server in pair.servers]
+    one.admin.command("ping")
+    os.kill(pair.servers[0].process.pid, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        listed = other.admin.command("currentOp")["inprog"]
+        assert time.monotonic() - began < 5
+        assert [found["host"] for found in listed if found["type"] == "incomplete"] == [names[0]]
+        assert any(found["type"] == "op" and found["host"] == names[1] for found in listed)
+        with pytest.raises(OperationFailure, match="has not answered") as refused:
+            other.admin.command("killOp", op=names[0] + ":1")
+        assert refused.value.code == 6
+    finally:
+        os.kill(pair.servers[0].process.pid, signal.SIGCONT)
+    eventually("it answers again", lambda: all(found["type"] == "op" for found in other.admin.command("currentOp")["inprog"]), 30)
+
+
+def test_a_user_lists_and_ends_the_own_operations_of_another_server_only(tmp_path):
+    pair = Pair(tmp_path, "--auth")
+    one, other = pair.servers
+    with one.client() as client:
+        client.admin.command("createUser", "root", pwd="secret", roles=["root"])
+    with one.client(username="root", password="secret") as root:
+        root.test.c.insert_one({"_id": 1, "n": 0})
+        for name in ("ada", "bob"):
+            root.admin.command("createUser", name, pwd="secret", roles=[{"role": "readWrite", "db": "test"}])
+        with one.client(username="ada", password="secret") as ada, other.client(username="bob", password="secret") as bob:
+            eventually("bob knows the collection", lambda: bob.test.list_collection_names() == ["c"])
+            waiter = Waiter(ada, of=root)
+            try:
+                with other.client(username="ada", password="secret") as elsewhere:
+                    own = [{"$currentOp": {}}]
+                    eventually("it waits", lambda: waiting(elsewhere.admin.aggregate(own)))
+                    name = waiting(elsewhere.admin.aggregate(own))[0]["opid"]
+                    assert not waiting(bob.admin.aggregate(own))
+                    with pytest.raises(OperationFailure) as refused:
+                        bob.admin.command("killOp", op=name)
+                    assert refused.value.code == 13 and waiter.thread.is_alive()
+                    elsewhere.admin.command("killOp", op=name)
+                    waiter.thread.join(timeout=5)
+                    assert waiter.failure.code == 11601, waiter.failure
+            finally:
+                waiter.end()
+    end(pair)
+
+
+def test_the_figures_of_the_cluster_are_shown(pair):
+    one, _ = pair.clients()
+    one.test.c.insert_one({"_id": 1})
+    before = one.admin.command("serverStatus")["tikv"]
+    for _ in range(20):
+        assert one.test.c.find_one({"_id": 1})
+    after = one.admin.command("serverStatus")["tikv"]
+    assert after["rpc"]["kv_get"] >= before["rpc"]["kv_get"] + 20
+    assert after["rpc"]["get_timestamp"] >= before["rpc"]["get_timestamp"] + 20
+    assert after["tikv"]["gets"] >= before["tikv"]["gets"] + 20
+    assert after["tikv"]["gets_micros"] > before["tikv"]["gets_micros"]
+    assert after["tikv"]["gets_micros_max"] * after["tikv"]["gets"] >= after["tikv"]["gets_micros"]
+    assert after["rpc"]["get_region"] > 0 and after["rpc"]["kv_commit"] > 0
 
 
 def test_a_commit_that_is_repeated_at_the_other_server_is_answered_there_and_an_unknown_one_is_ended(pair):

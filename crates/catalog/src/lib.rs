@@ -72,6 +72,7 @@
 //! capped_copy -> bulk_load, catalog, collection
 //! partitioned_copy -> bulk_load, catalog, collection, layout
 //! seen_names -> catalog, collection
+//! sharing -> error
 //! leaves: capped, collection_activity, error, expansion, index_description, multikey, namespace, publication
 //! leaves: record_ids, sharing, stamps
 //! ```
@@ -178,6 +179,7 @@ pub use scans::{DocumentScan, IndexEntry, IndexScan};
 pub use seen_names::SeenNames;
 pub use session_transaction::{CommitLeases, SessionTransaction};
 pub use shared_keys::{SharedKeys, Sharer};
+pub use sharing::{Answer, Answers, Asked, Question};
 pub use stamps::StampKind;
 pub use tree_owners::TreeOwners;
 pub use truncation::RangeStep;
@@ -192,7 +194,7 @@ pub use pando_storage::{
     DurabilityWaker, Engine, ErrorKind, Estimate, EstimateOrigin, HeldKey, HeldMemory, Intents, Interruption,
     KeyRange, KeySet, LiveTransaction, Lsn, Mode, Operation, OperationWait, ProgressFigures,
     QUERY_MEMORY_MIN, QueryAccount, QueryMemory, QueryMemoryFigures, ReadClaiming, Reservation, Savepoint,
-    ScratchFigures, ScratchSpace, SharedEngine, Sharing, SnapshotTimestamp, Sorter, StageFigures, StageUsage,
-    Statistics, StorageError, Ticket, Transaction, TransactionId, TreeId, TreeOptions, Usage, UsageFigures,
-    Wait, WaitRequest, WaitSignal,
+    ScratchFigures, ScratchSpace, SharedEngine, SharedTime, Sharing, SnapshotTimestamp, Sorter, StageFigures,
+    StageUsage, Statistics, StorageError, Ticket, Transaction, TransactionId, TreeId, TreeOptions, Usage,
+    UsageFigures, Wait, WaitRequest, WaitSignal,
 };

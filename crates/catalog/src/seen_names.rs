@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use pando_storage::{Begin, ErrorKind, SharedTime, Transaction};
+
 use crate::catalog::Names;
+use crate::error::CatalogError;
 use crate::{Catalog, Collection};
 
 /// See the module's head. It is taken right after its snapshot: a collection that appears between the two is
@@ -16,6 +19,32 @@ impl Catalog {
     /// The names as they are now.
     pub fn seen_names(&self) -> SeenNames {
         SeenNames { names: self.names() }
+    }
+
+    /// Begins a reader at a moment of the clock of a shared store, with the collections of then. `None` where
+    /// the moment lies too far back, or the catalog has changed since. Blocks.
+    ///
+    /// # Errors
+    /// The cluster could not be reached.
+    pub fn begin_at(
+        &self,
+        moment: SharedTime,
+    ) -> Result<Option<(Box<dyn Transaction>, SeenNames)>, CatalogError> {
+        let Some(sharing) = &self.store().sharing else { return Ok(None) };
+        let reader = match self.begin(Begin::read_at(moment.snapshot())) {
+            Err(error) if error.kind() == ErrorKind::InvalidInput => return Ok(None),
+            begun => begun?,
+        };
+        let version = sharing.version_at(&*reader)?;
+        let (names, is_of_then) = {
+            let _changing = self.store().changing.lock();
+            (self.seen_names(), version == sharing.seen() && sharing.found_at() <= moment)
+        };
+        if !is_of_then {
+            reader.rollback();
+            return Ok(None);
+        }
+        Ok(Some((reader, names)))
     }
 }
 

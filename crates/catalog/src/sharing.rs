@@ -23,6 +23,7 @@
 //! 3. A flag of an index (`flag_log`) changes plans, and needs no barrier: before the document that raises it
 //!    commits, all other members have seen the version with the flag.
 //! 4. Trees that a change has made useless are dropped when all members have seen the change.
+//! 5. A member may ask others ([`questions`]): they find the question at their next look, and answer it.
 //!
 //! # Invariants
 //! - A trusted member writes to a collection by the description that the catalog tree has.
@@ -34,6 +35,7 @@
 //! A process that stands still between the last look at its trust and its commit, for longer than the
 //! difference of the two, may commit by an old description.
 
+mod questions;
 mod records;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,12 +45,15 @@ use std::time::Duration;
 
 use pando_environment::{Clock, Monotonic};
 use pando_storage::{
-    Begin, BlockingMode, Durability, ErrorKind, SharedEngine, StorageError, Transaction, TreeId,
+    Begin, BlockingMode, Durability, ErrorKind, SharedEngine, SharedTime, SnapshotTimestamp, StorageError,
+    Transaction, TreeId,
 };
 use parking_lot::{ArcRwLockWriteGuard, Mutex, RawRwLock, RwLock};
 
+use questions::Questions;
+pub use questions::{Answer, Answers, Asked, Question};
 pub(crate) use records::{BarrierRecord, Board, MemberRecord};
-use records::{LAST_NUMBER, LAST_TREE, VERSION, barrier_key, member_key, number_at};
+use records::{LAST_NUMBER, LAST_TREE, VERSION, barrier_key, member_key, name_key, number_at};
 
 /// The name of the tree that the members share.
 pub(crate) const SERVERS_TREE: &str = "servers";
@@ -81,11 +86,17 @@ pub(crate) struct Sharing {
     engine: SharedEngine,
     tree: TreeId,
     clock: Arc<dyn Clock>,
+    /// The name of this server for people, and for requests that name it.
+    name: String,
     /// The number of this member. Another one after a lapse in which it was taken out.
     member: AtomicU64,
     epoch: AtomicU64,
     beaten_at: Mutex<Option<Monotonic>>,
     seen: AtomicU64,
+    /// The moment of the store's clock up to which all changes of the catalog tree are taken over.
+    looked_at: AtomicU64,
+    /// The moment at which the last of them was found.
+    found_at: AtomicU64,
     /// A version that all members have seen.
     seen_by_all: AtomicU64,
     /// Whether no member has a smaller number.
@@ -97,6 +108,7 @@ pub(crate) struct Sharing {
     /// The barriers of this member, by namespace.
     raised: Mutex<BTreeMap<String, BarrierRecord>>,
     following: Mutex<Following>,
+    questions: Questions,
 }
 
 /// The state of the work that follows the others. One thread has it at a time.
@@ -123,21 +135,26 @@ impl Sharing {
         engine: SharedEngine,
         tree: TreeId,
         clock: Arc<dyn Clock>,
+        name: &str,
     ) -> Result<Sharing, StorageError> {
         let sharing = Sharing {
             engine,
             tree,
             clock,
+            name: name.to_owned(),
             member: AtomicU64::new(0),
             epoch: AtomicU64::new(0),
             beaten_at: Mutex::new(None),
             seen: AtomicU64::new(NOTHING_SEEN),
+            looked_at: AtomicU64::new(0),
+            found_at: AtomicU64::new(0),
             seen_by_all: AtomicU64::new(0),
             is_first: AtomicBool::new(false),
             has_left: AtomicBool::new(false),
             raising: Mutex::default(),
             raised: Mutex::default(),
             following: Mutex::default(),
+            questions: Questions::default(),
         };
         sharing.register()?;
         Ok(sharing)
@@ -149,6 +166,7 @@ impl Sharing {
             let number = self.next(transaction, LAST_NUMBER, 0)?;
             let record = MemberRecord::default();
             transaction.put(self.tree, &member_key(number), &record.encode())?;
+            transaction.put(self.tree, &name_key(number), self.name.as_bytes())?;
             Ok(number)
         })?;
         *self.beaten_at.lock() = None;
@@ -164,7 +182,10 @@ impl Sharing {
         let _following = self.following.lock();
         *self.beaten_at.lock() = None;
         let member = self.member();
-        self.change(|transaction| transaction.delete(self.tree, &member_key(member)))
+        self.change(|transaction| {
+            transaction.delete(self.tree, &name_key(member))?;
+            transaction.delete(self.tree, &member_key(member))
+        })
     }
 
     pub(crate) fn has_left(&self) -> bool {
@@ -293,6 +314,27 @@ impl Sharing {
     /// The descriptions in memory are those of a version. The caller holds the catalog's mutex.
     pub(crate) fn set_seen(&self, version: u64) {
         self.seen.store(version, Ordering::Release);
+    }
+
+    /// The moment up to which all changes of the catalog tree are taken over.
+    pub(crate) fn looked_at(&self) -> SharedTime {
+        SharedTime::new(self.looked_at.load(Ordering::Acquire))
+    }
+
+    /// The descriptions in memory are those of a snapshot, or newer.
+    pub(crate) fn note_look(&self, snapshot: SnapshotTimestamp) {
+        self.looked_at.fetch_max(SharedTime::of_snapshot(snapshot).get(), Ordering::AcqRel);
+    }
+
+    /// The moment at which the last change of another member was found. Its collections and indexes count
+    /// as published from then on.
+    pub(crate) fn found_at(&self) -> SharedTime {
+        SharedTime::new(self.found_at.load(Ordering::Acquire))
+    }
+
+    /// The descriptions in memory have been made those of a snapshot. The caller holds the catalog's mutex.
+    pub(crate) fn note_find(&self, snapshot: SnapshotTimestamp) {
+        self.found_at.store(SharedTime::of_snapshot(snapshot).get(), Ordering::Release);
     }
 
     /// Waits until all members work by a version or a later one, or are dead.
@@ -454,7 +496,7 @@ impl Sharing {
                 self.remove_if(&barrier_key(namespace), &barrier.encode())?;
             }
         }
-        Ok(())
+        self.clear_questions(board)
     }
 }
 

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use hooked_engine::HookedEngine;
 use pando_catalog::index_kind::OrdinaryIndexes;
 use pando_catalog::{
-    Begin, BlockingMode, Caller, Catalog, CatalogError, Durability, IndexDescription, Multikey, Namespace,
-    Operation, QueryMemory, WriteError,
+    Answer, Answers, Asked, Begin, BlockingMode, Caller, Catalog, CatalogError, Cursor, Direction,
+    Durability, Engine, IndexDescription, KeyRange, Multikey, Namespace, Operation, QueryMemory, SharedTime,
+    WriteError,
 };
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
 use pando_environment::{Clock, MockClock, SeededRandom};
@@ -51,17 +52,27 @@ impl Store {
     }
 
     fn open(&self) -> Server {
+        self.open_as("a server", |_| None)
+    }
+
+    /// Opens it as a server of a name, which answers questions in this way.
+    fn open_as(&self, name: &str, answer_to: fn(&[u8]) -> Option<Vec<u8>>) -> Server {
         let engine = self.engine.as_engine();
         let memory = QueryMemory::new(&engine, usize::MAX, None);
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
         let catalog =
-            Arc::new(Catalog::open_shared(engine, memory, Arc::new(OrdinaryIndexes), clock).unwrap());
+            Arc::new(Catalog::open_shared(engine, memory, Arc::new(OrdinaryIndexes), clock, name).unwrap());
         let pace = Arc::<Pace>::default();
         let (followed, paced) = (Arc::clone(&catalog), Arc::clone(&pace));
         let follower = std::thread::spawn(move || {
             while !paced.has_ended.load(Ordering::SeqCst) {
                 if !paced.stands_still.load(Ordering::SeqCst) {
                     followed.follow().unwrap();
+                    for question in followed.questions() {
+                        if let Some(answer) = answer_to(&question.text) {
+                            followed.answer(&question, &answer).unwrap();
+                        }
+                    }
                 }
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -78,6 +89,20 @@ impl Store {
             eventually("the collection is there", || server.catalog.collection("test", "things").is_some());
         }
         (store, servers)
+    }
+
+    /// The records of the tree of servers that begin with these bytes.
+    fn records_of(&self, kinds: &[u8]) -> usize {
+        let trees = self.engine.list_trees().unwrap();
+        let tree = trees.iter().find(|tree| tree.name == "servers").unwrap().id;
+        let reader = self.engine.begin(Begin::READ).unwrap();
+        let mut cursor = Cursor::new(tree, KeyRange::all(), Direction::Forward);
+        let mut count = 0;
+        while let Some((key, _)) = cursor.next(&*reader, BLOCK).unwrap() {
+            count += usize::from(kinds.contains(&key[0]));
+        }
+        reader.rollback();
+        count
     }
 
     /// Lets time pass, in steps that servers can follow.
@@ -420,6 +445,114 @@ fn a_store_that_is_opened_again_has_what_its_servers_made() {
     assert_eq!(server.indexes().len(), 4);
     assert_eq!(assert_sound(&server.catalog), 1);
     assert!(server.catalog.keeps_house());
+}
+
+#[test]
+fn a_server_that_catches_up_knows_what_another_one_has_changed_before_a_moment() {
+    let (_store, servers) = Store::with_things(2);
+    let [one, other] = &servers[..] else { unreachable!("there are two") };
+    other.stand_still();
+    for round in 0..ROUNDS {
+        let name = Namespace::new("test", &format!("c{round}")).unwrap();
+        one.catalog.create_collection(&name, RawDocumentBuf::new(), [1; 16]).unwrap();
+        let moment = one.catalog.shared_time().unwrap();
+        let is_known = || other.catalog.collection("test", name.collection()).is_some();
+        assert!(other.catalog.is_behind(moment) && !is_known());
+        other.catalog.catch_up().unwrap();
+        assert!(!other.catalog.is_behind(moment) && is_known());
+        insert_into(&one.catalog, &name, &doc! { "_id": 1 });
+        let now = one.catalog.shared_time().unwrap();
+        assert!(other.catalog.is_behind(now), "one may have changed something meanwhile");
+        other.catalog.catch_up().unwrap();
+        assert!(!other.catalog.is_behind(now), "there was nothing");
+    }
+}
+
+fn insert_into(catalog: &Catalog, name: &Namespace, document: &Document) {
+    let caller = Operation::default();
+    let lease =
+        catalog.lease(name.database(), name.collection(), Caller::may_block(&caller)).unwrap().unwrap();
+    let mut transaction = catalog.begin_write().unwrap();
+    lease.insert(&mut transaction, &document.to_raw(), BLOCK).unwrap();
+    transaction.commit(Durability::None).unwrap();
+}
+
+#[test]
+fn a_moment_of_another_server_is_read_unless_the_catalog_has_changed_since() {
+    let (store, servers) = Store::with_things(2);
+    let [one, other] = &servers[..] else { unreachable!("there are two") };
+    insert(&one.catalog, &doc! { "_id": 1 }).unwrap();
+    // This engine keeps a past snapshot only while somebody holds it.
+    let holder = store.engine.begin(Begin::READ).unwrap();
+    let moment = SharedTime::of_snapshot(holder.snapshot());
+    assert!(one.catalog.shared_time() >= Some(moment));
+    let (reader, names) = other.catalog.begin_at(moment).unwrap().unwrap();
+    insert(&one.catalog, &doc! { "_id": 2 }).unwrap();
+    let things = names.collection(&other.catalog, "test", "things").unwrap();
+    let found = |id: i32| things.fetch_by_id(&*reader, &things.id_key(RawValue::Int32(id)), BLOCK).unwrap();
+    assert!(found(1).is_some() && found(2).is_none());
+    one.catalog.create_indexes(&namespace(), one_index(), &Operation::default()).unwrap();
+    for server in &servers {
+        eventually("the index is there", || server.indexes().len() == 1);
+        assert!(server.catalog.begin_at(moment).unwrap().is_none(), "the collection had no index then");
+    }
+    holder.rollback();
+    assert!(one.catalog.begin_at(SharedTime::new(u64::MAX >> 1)).unwrap().is_none(), "it is still to come");
+}
+
+#[test]
+fn questions_are_answered_by_the_servers_that_they_name_and_none_is_left() {
+    let store = Store::new();
+    let answer = |text: &[u8]| Some([b"to ", text].concat());
+    let one = store.open_as("one:1", answer);
+    let others = [store.open_as("two:2", answer), store.open_as("three:3", |_| None)];
+    let operation = Operation::default();
+    let asker = Arc::clone(&one.catalog);
+    let asked = std::thread::spawn(move || asker.ask(Asked::Others, b"all", &operation).unwrap());
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(!asked.is_finished(), "the third server may still answer");
+    store.pass(3);
+    let answers = asked.join().unwrap();
+    let given = |server: &str, text: &[u8]| Answer { server: server.to_owned(), text: text.to_vec() };
+    assert_eq!(
+        answers,
+        Answers { given: vec![given("two:2", b"to all")], silent: vec!["three:3".to_owned()] }
+    );
+
+    let operation = Operation::default();
+    let large = vec![7; 2 << 20];
+    let answers = others[1].catalog.ask(Asked::Named("one:1"), &large, &operation).unwrap();
+    assert_eq!(answers.silent, Vec::<String>::new());
+    assert_eq!(answers.given, [given("one:1", &[&b"to "[..], &large].concat())]);
+    assert_eq!(one.catalog.ask(Asked::Named("four:4"), b"?", &operation).unwrap(), Answers::default());
+    assert_eq!(one.catalog.ask(Asked::Named("one:1"), b"?", &operation).unwrap(), Answers::default());
+    eventually("no server knows a question any more", || {
+        std::iter::once(&one).chain(&others).all(|server| server.catalog.questions().is_empty())
+    });
+    assert_eq!(store.records_of(b"qw"), 0);
+}
+
+#[test]
+fn an_asker_that_is_interrupted_and_an_answer_that_is_late_leave_nothing_behind() {
+    let store = Store::new();
+    let servers = [store.open_as("one:1", |_| None), store.open_as("two:2", |_| None)];
+    let operation = Arc::new(Operation::default());
+    let (asker, asking) = (Arc::clone(&servers[1].catalog), Arc::clone(&operation));
+    let asked = std::thread::spawn(move || asker.ask(Asked::Others, b"?", &asking));
+    eventually("it is asked", || servers[0].catalog.questions().len() == 1);
+    operation.interrupt(pando_catalog::Interruption::Killed);
+    assert!(matches!(asked.join().unwrap(), Err(CatalogError::Interrupted(_))));
+    assert_eq!(store.records_of(b"qw"), 0);
+    eventually("the question is forgotten", || servers[0].catalog.questions().is_empty());
+
+    let asker = Arc::clone(&servers[1].catalog);
+    let asked = std::thread::spawn(move || asker.ask(Asked::Others, b"?", &Operation::default()));
+    eventually("it is asked", || servers[0].catalog.questions().len() == 1);
+    let question = servers[0].catalog.questions().remove(0);
+    servers[0].catalog.answer(&question, b"!").unwrap();
+    assert_eq!(asked.join().unwrap().unwrap().given.len(), 1);
+    servers[0].catalog.answer(&question, b"late").unwrap();
+    assert_eq!(store.records_of(b"qw"), 0, "a late answer is written nowhere");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The store of the cluster clock: one document in `local.system.clusterClock`, with the last time that was
 //! given out.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pando_catalog::{
@@ -101,5 +102,8 @@ pub(crate) fn open(
         tracing::warn!(%error, "cannot read the cluster clock; it begins anew");
         None
     });
+    if catalog.shared_time().is_some() {
+        return Some(ClusterClock::of_shared(stored, Arc::clone(catalog.engine())));
+    }
     Some(ClusterClock::new(stored, environment.clock().wall().millis().cast_signed()))
 }

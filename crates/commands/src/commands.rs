@@ -414,7 +414,7 @@ impl Commands {
             let facts = RequestFacts { database, session, began: attempt.began, wants_answer };
             self.shared.running.list(attempt.record, RunningRequest::of(request.body, facts));
         }
-        self.check_read_times(checked.read)?;
+        self.meet_times(&checked, (database, collection), attempt)?;
         let addressed = Addressed { database, session, concern, read: checked.read };
         let session_use = match (participation, session) {
             (Participation::Alone, _) | (_, None) => None,

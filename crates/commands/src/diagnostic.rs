@@ -21,6 +21,7 @@ mod idle_session;
 mod key_rewriting;
 pub(crate) mod latency_document;
 pub(crate) mod list_commands;
+pub(crate) mod other_servers;
 pub(crate) mod pando_verify;
 pub(crate) mod ping;
 pub(crate) mod profile;

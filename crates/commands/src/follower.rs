@@ -3,6 +3,7 @@
 //! | task | does |
 //! |---|---|
 //! | `pando-follow` | takes over the changes of other servers, and lets them make theirs ([`Catalog::follow`]) |
+//! | | answers their questions (`other_servers`) |
 //! | `pando-builds` | ends index builds of servers that are gone |
 //!
 //! The first has a thread of its own, because other servers wait for it. Where the catalog has changed,
@@ -21,6 +22,7 @@ use pando_environment::{Monotonic, Step, Task};
 use parking_lot::Mutex;
 
 use crate::default_concerns::DefaultConcerns;
+use crate::diagnostic::other_servers;
 use crate::shared_state::SharedState;
 
 /// The time between two tries where the cluster could not be reached.
@@ -115,7 +117,19 @@ impl Following {
             }
         };
         self.take_over();
+        self.answer_questions();
         if wait == Duration::MAX { Step::Done } else { Step::Wait(wait) }
+    }
+
+    /// Answers the questions of other servers. A failure leaves the question for the next look.
+    fn answer_questions(&self) {
+        let catalog = &self.shared.catalog;
+        for question in catalog.questions() {
+            let Some(answer) = other_servers::answer_to(&self.shared, &question) else { continue };
+            if let Err(error) = catalog.answer(&question, answer.as_bytes()) {
+                tracing::debug!(%error, "cannot answer another server of the store");
+            }
+        }
     }
 
     /// Takes over the settings that stand in documents.

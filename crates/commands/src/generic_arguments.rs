@@ -22,7 +22,7 @@ pub(crate) use write_concern::{Promise, WriteConcern, write_concern_error};
 use std::collections::HashSet;
 use std::time::Duration;
 
-use pando_document::{RawBinary, RawDocument, RawValue};
+use pando_document::{RawBinary, RawDocument, RawValue, Timestamp};
 
 use crate::arguments::{unknown_field, whole, wrong_type};
 use crate::session_id::{SessionId, SessionOwner};
@@ -109,6 +109,7 @@ pub(crate) struct GenericArguments<'a> {
     /// The write concern of a request that names none.
     pub default_concern: WriteConcern,
     time_limit: Option<RawValue<'a>>,
+    cluster_time: Option<RawValue<'a>>,
     read_concern: Option<RawValue<'a>>,
     write_concern: Option<RawValue<'a>>,
     /// Its part in a transaction of the session.
@@ -121,10 +122,21 @@ pub(crate) struct GenericArguments<'a> {
 
 /// The generic fields of a request, checked.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CheckedArguments {
+pub(crate) struct CheckedArguments<'a> {
     pub concern: WriteConcern,
     pub participation: Participation,
     pub read: ReadConcern,
+    cluster_time: Option<RawValue<'a>>,
+}
+
+impl CheckedArguments<'_> {
+    /// The latest time that the client has seen from any server. One that makes no sense is passed over.
+    pub fn seen_time(&self) -> Option<Timestamp> {
+        match self.cluster_time?.as_document()?.get("clusterTime") {
+            Ok(Some(RawValue::Timestamp(time))) => Some(time),
+            _ => None,
+        }
+    }
 }
 
 impl<'a> GenericArguments<'a> {
@@ -139,6 +151,7 @@ impl<'a> GenericArguments<'a> {
             cluster_times: ClusterTimes::Unknown,
             default_concern: WriteConcern::DEFAULT,
             time_limit: None,
+            cluster_time: None,
             read_concern: None,
             write_concern: None,
             transaction: TransactionFields::default(),
@@ -154,6 +167,7 @@ impl<'a> GenericArguments<'a> {
             match name {
                 "$db" => database = Some(value),
                 "maxTimeMS" => generic.time_limit = Some(value),
+                "$clusterTime" => generic.cluster_time = Some(value),
                 "readConcern" => generic.read_concern = Some(value),
                 "writeConcern" => generic.write_concern = Some(value),
                 "lsid" => {
@@ -202,7 +216,7 @@ impl<'a> GenericArguments<'a> {
         command: &'static str,
         collection: &str,
         support: &GenericSupport,
-    ) -> Result<CheckedArguments, CommandError> {
+    ) -> Result<CheckedArguments<'a>, CommandError> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
@@ -224,7 +238,7 @@ impl<'a> GenericArguments<'a> {
             (Some(concern), _) => read_concern::check(command, support, concern, self.cluster_times)?,
         };
         let concern = self.checked_write_concern(support, participation)?;
-        Ok(CheckedArguments { concern, participation, read })
+        Ok(CheckedArguments { concern, participation, read, cluster_time: self.cluster_time })
     }
 
     fn checked_write_concern(

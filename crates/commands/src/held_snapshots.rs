@@ -9,7 +9,9 @@
 //! 1. A read without a time takes the time of the clock first and the newest snapshot afterwards, and holds
 //!    both. While nothing is written, reads share one of them. Where a snapshot of that time is older than
 //!    the newest commit, the clock moves on.
-//! 2. A read with a time begins at the snapshot of that time, with the names of collections of then.
+//!    In a store whose servers share a clock, the time is that of the snapshot itself.
+//! 2. A read with a time begins at the snapshot of that time, with the names of collections of then. Where
+//!    servers share a clock, one that has not given the time out takes its snapshot anew.
 //! 3. A chore lets go of what was not used for the window.
 //!
 //! # Invariants
@@ -87,6 +89,9 @@ impl HeldSnapshots {
         let mut table = self.table.lock();
         let mut time = wanted.clock.now(wanted.wall_ms);
         let mut holder = wanted.catalog.begin(Begin::READ)?;
+        if let Some(time) = wanted.clock.time_of(holder.snapshot()) {
+            return Ok(hold(&mut table, time, (holder, wanted.catalog.seen_names()), wanted));
+        }
         if let Some(entry) = table.get_mut(&time.to_u64()) {
             if entry.held.snapshot == holder.snapshot() {
                 entry.used = wanted.now;
@@ -95,20 +100,7 @@ impl HeldSnapshots {
             time = wanted.clock.tick(wanted.wall_ms);
             holder = wanted.catalog.begin(Begin::READ)?;
         }
-        let held = Arc::new(HeldSnapshot {
-            time,
-            snapshot: holder.snapshot(),
-            names: wanted.catalog.seen_names(),
-            connection: Arc::clone(wanted.connection),
-            _holder: Mutex::new(holder),
-        });
-        if table.len() >= SNAPSHOTS_MAX
-            && let Some(oldest) = table.iter().min_by_key(|(_, entry)| entry.used).map(|(time, _)| *time)
-        {
-            table.remove(&oldest);
-        }
-        table.insert(time.to_u64(), Entry { held: Arc::clone(&held), used: wanted.now });
-        Ok(held)
+        Ok(hold(&mut table, time, (holder, wanted.catalog.seen_names()), wanted))
     }
 
     /// The snapshot of a time.
@@ -124,7 +116,11 @@ impl HeldSnapshots {
             entry.used = wanted.now;
             return Ok(Arc::clone(&entry.held));
         }
-        if time == wanted.clock.now(wanted.wall_ms) {
+        if let Some(moment) = wanted.clock.moment_of(time) {
+            if let Some(begun) = wanted.catalog.begin_at(moment)? {
+                return Ok(hold(&mut self.table.lock(), time, begun, wanted));
+            }
+        } else if time == wanted.clock.now(wanted.wall_ms) {
             // Nothing was answered with a later time.
             let newest = self.newest(wanted)?;
             if newest.time == time {
@@ -180,6 +176,29 @@ impl HeldSnapshots {
     pub fn too_old(&self) -> i64 {
         self.too_old.load(Ordering::Relaxed)
     }
+}
+
+/// Holds a snapshot, and makes room for it.
+fn hold(
+    table: &mut BTreeMap<u64, Entry>,
+    time: Timestamp,
+    (holder, names): (Box<dyn Transaction>, SeenNames),
+    wanted: &SnapshotWanted<'_>,
+) -> Arc<HeldSnapshot> {
+    let held = Arc::new(HeldSnapshot {
+        time,
+        snapshot: holder.snapshot(),
+        names,
+        connection: Arc::clone(wanted.connection),
+        _holder: Mutex::new(holder),
+    });
+    if table.len() >= SNAPSHOTS_MAX
+        && let Some(oldest) = table.iter().min_by_key(|(_, entry)| entry.used).map(|(time, _)| *time)
+    {
+        table.remove(&oldest);
+    }
+    table.insert(time.to_u64(), Entry { held: Arc::clone(&held), used: wanted.now });
+    held
 }
 
 impl HeldSnapshot {

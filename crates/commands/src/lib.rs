@@ -57,12 +57,12 @@
 //! crud -> open_load, reader, request_notes, rights, sessions, shared_state, suspended_find, tail_wait
 //! crud -> unit_of_work
 //! crud -> views
-//! admin -> context, cursor_reply, default_concerns, fail_points, generic_arguments, open_load
+//! admin -> context, cursor_reply, default_concerns, diagnostic, fail_points, generic_arguments, open_load
 //! admin -> rights, sessions, system_profile, validation, views
 //! admin -> unit_of_work
 //! default_concerns -> generic_arguments
 //! diagnostic -> access, accounts, connection, context, fail_points, generic_arguments, operations, profiler
-//! diagnostic -> server_counters
+//! diagnostic -> server_counters, shared_state
 //! diagnostic -> cursor_reply, sasl, sessions, snapshot_watch, system_profile, topology_version, validation
 //! session -> access, accounts, connection, connection_transaction, context, generic_arguments
 //! session -> sasl, sessions
@@ -83,7 +83,7 @@
 //! context -> request_notes
 //! context -> sessions, tail_wait, views
 //! context -> held_snapshots, shared_state, system_profile
-//! follower -> default_concerns, shared_state
+//! follower -> default_concerns, diagnostic, shared_state
 //! commands -> follower
 //! housekeeping -> clock_store, departures, sessions, shared_state, snapshot_watch, system_profile
 //! snapshot_watch -> shared_state

@@ -419,7 +419,7 @@ mod tests {
     use pando_document::{Document, RawDocumentBuf, RawValue, doc};
 
     use super::*;
-    use crate::generic_arguments::{CheckedArguments, GenericArguments};
+    use crate::generic_arguments::{GenericArguments, ReadConcern};
     use crate::session_id::SessionOwner;
 
     #[test]
@@ -435,10 +435,11 @@ mod tests {
         }
     }
 
-    fn checked(body: &Document, command: &str) -> Result<CheckedArguments, CommandError> {
+    fn checked(body: &Document, command: &str) -> Result<ReadConcern, CommandError> {
         let body = body.to_raw();
         let row = find(command).expect("the command is there");
-        GenericArguments::read(&Request::of(&body), SessionOwner::NOBODY)?.check(row.name, "c", &row.generic)
+        let generic = GenericArguments::read(&Request::of(&body), SessionOwner::NOBODY)?;
+        Ok(generic.check(row.name, "c", &row.generic)?.read)
     }
 
     #[test]

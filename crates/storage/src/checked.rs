@@ -36,6 +36,7 @@ use crate::intents::Intents;
 use crate::load::{LoadDurability, SortedEntries};
 use crate::memory::HeldMemory;
 use crate::operation::Operation;
+use crate::shared_time::SharedTime;
 use crate::statistics::{Estimate, LiveTransaction, Statistics, Wait};
 use crate::transaction::Transaction;
 
@@ -105,6 +106,10 @@ impl Engine for CheckedEngine {
 
     fn intents(&self) -> Option<&Intents> {
         self.inner.intents()
+    }
+
+    fn shared_time(&self) -> Option<SharedTime> {
+        self.inner.shared_time()
     }
 
     fn when_durable(&self, receipt: CommitReceipt, durability: Durability, waker: DurabilityWaker) {

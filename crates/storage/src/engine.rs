@@ -26,6 +26,7 @@ use crate::intents::Intents;
 use crate::load::{LoadDurability, SortedEntries};
 use crate::memory::{HeldMemory, MemoryAccount};
 use crate::operation::Operation;
+use crate::shared_time::SharedTime;
 use crate::statistics::{Estimate, LiveTransaction, Statistics, Wait};
 use crate::transaction::Transaction;
 
@@ -133,6 +134,15 @@ pub trait Engine: Send + Sync {
     /// The table of intents, whose queues take those who wait for a claimed key; `None` where the engine
     /// reports conflicts in another way.
     fn intents(&self) -> Option<&Intents> {
+        None
+    }
+
+    /// In a [shared](crate::Sharing::Shared) store whose servers have their timestamps from one clock: the
+    /// newest moment of that clock that this server has seen. Cheap. `None` where there is no such clock.
+    ///
+    /// The timestamps of snapshots and commits are numbers of moments. A begin takes a moment at or after all
+    /// that any server has been given before. A reader may also begin at a moment of the last minutes.
+    fn shared_time(&self) -> Option<SharedTime> {
         None
     }
 

@@ -69,8 +69,9 @@
 //! run -> scratch
 //! scratch -> operation
 //! sync_state -> durability
-//! leaves: access, capabilities, contest, error, identifiers, key_filter, key_range, memory, tournament
-//! leaves: wait_signal
+//! shared_time -> identifiers
+//! leaves: access, capabilities, contest, error, identifiers, key_filter, key_range, memory, shared_time
+//! leaves: tournament, wait_signal
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![warn(missing_docs)]
@@ -101,6 +102,7 @@ mod query_memory;
 mod read_claims;
 mod run;
 mod scratch;
+mod shared_time;
 mod snapshot_transaction;
 mod sorter;
 mod spill;
@@ -146,6 +148,7 @@ pub use query_memory::{
 };
 pub use read_claims::{EnteringReader, ReadClaims, SerializableReads};
 pub use scratch::{ScratchFigures, ScratchSpace};
+pub use shared_time::SharedTime;
 pub use snapshot_transaction::{DeletedRange, EngineSnapshot, OverlaidScan, OwnChanges, SnapshotTransaction};
 pub use sorter::Sorter;
 pub use spill::{MergedWrites, SpillFigures, SpillSpace, SpillingWrites};

@@ -7,7 +7,7 @@
 //! A commit is sent once. Where its answer is missing, the caller finds out what has become of it.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use pando_storage::{ErrorKind, StorageError};
@@ -19,6 +19,7 @@ use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::failure::{Outcome, invalid, outcome_of, tikv_failed, too_slow};
+use crate::figures::{Calls, Figures};
 use crate::options::{CommitMode, TikvOptions};
 
 /// The first pause before a request is sent again.
@@ -31,18 +32,6 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const ANSWER_BYTES_MAX: usize = 512 << 20;
 /// Threads that drive the client.
 const THREADS: usize = 2;
-
-/// Counts since the store was opened.
-#[derive(Default)]
-pub(crate) struct Figures {
-    pub(crate) gets: AtomicU64,
-    pub(crate) scans: AtomicU64,
-    pub(crate) timestamps: AtomicU64,
-    pub(crate) commits: AtomicU64,
-    pub(crate) conflicts: AtomicU64,
-    pub(crate) retries: AtomicU64,
-    pub(crate) undetermined: AtomicU64,
-}
 
 /// A change of one key of the cluster.
 pub(crate) enum Mutation {
@@ -120,11 +109,23 @@ impl Cluster {
     /// Sends a request until it is answered, refused, or the patience is over.
     fn ask<T>(
         &self,
+        calls: &Calls,
+        doing: &str,
+        request: impl AsyncFnMut() -> Result<T, Error>,
+    ) -> Result<T, StorageError> {
+        let began = Instant::now();
+        let answer = self.ask_until(began + self.patience, doing, request);
+        calls.note(began.elapsed());
+        answer
+    }
+
+    fn ask_until<T>(
+        &self,
+        deadline: Instant,
         doing: &str,
         mut request: impl AsyncFnMut() -> Result<T, Error>,
     ) -> Result<T, StorageError> {
         self.runtime.block_on(async {
-            let deadline = Instant::now() + self.patience;
             let mut pause = PAUSE_MIN;
             loop {
                 let error = match timeout_at(deadline, request()).await {
@@ -158,22 +159,25 @@ impl Cluster {
 
     /// A timestamp above those of all commits so far.
     pub(crate) fn timestamp(&self) -> Result<u64, StorageError> {
-        self.figures.timestamps.fetch_add(1, Ordering::Relaxed);
-        self.ask("taking a timestamp", async || Ok(self.client.current_timestamp().await?.version()))
+        self.ask(&self.figures.timestamps, "taking a timestamp", async || {
+            Ok(self.client.current_timestamp().await?.version())
+        })
     }
 
     /// The value of a key at a timestamp.
     pub(crate) fn get(&self, at: u64, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
-        self.figures.gets.fetch_add(1, Ordering::Relaxed);
-        let found = self.ask("reading an entry", async || self.snapshot(at).get(key.to_vec()).await)?;
+        let found = self.ask(&self.figures.gets, "reading an entry", async || {
+            self.snapshot(at).get(key.to_vec()).await
+        })?;
         // No value that a store writes is empty. A store of the tests answers so for an absent key.
         Ok(found.filter(|value| !value.is_empty()))
     }
 
     /// The values of several keys at a timestamp; absent ones are left out.
     pub(crate) fn get_all(&self, at: u64, keys: &[Vec<u8>]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StorageError> {
-        self.figures.gets.fetch_add(1, Ordering::Relaxed);
-        self.ask("reading entries", async || Ok(pairs(self.snapshot(at).batch_get(keys.to_vec()).await?)))
+        self.ask(&self.figures.gets, "reading entries", async || {
+            Ok(pairs(self.snapshot(at).batch_get(keys.to_vec()).await?))
+        })
     }
 
     /// The first entries of a range at a timestamp.
@@ -184,8 +188,7 @@ impl Cluster {
         order: Order,
         count: u32,
     ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StorageError> {
-        self.figures.scans.fetch_add(1, Ordering::Relaxed);
-        self.ask("scanning", async || {
+        self.ask(&self.figures.scans, "scanning", async || {
             let (mut snapshot, range) = (self.snapshot(at), range.clone());
             Ok(match order {
                 Order::Ascending => pairs(snapshot.scan(range, count).await?),
@@ -201,8 +204,7 @@ impl Cluster {
         range: &Range<Vec<u8>>,
         count: u32,
     ) -> Result<Vec<Vec<u8>>, StorageError> {
-        self.figures.scans.fetch_add(1, Ordering::Relaxed);
-        self.ask("scanning keys", async || {
+        self.ask(&self.figures.scans, "scanning keys", async || {
             let keys = self.snapshot(at).scan_keys(range.clone(), count).await?;
             Ok(keys.map(Vec::<u8>::from).collect())
         })
@@ -210,8 +212,9 @@ impl Cluster {
 
     /// Begins a transaction that writes.
     pub(crate) fn begin(&self) -> Result<Transaction, StorageError> {
-        self.figures.timestamps.fetch_add(1, Ordering::Relaxed);
-        self.ask("beginning a transaction", async || self.client.begin_with_options(self.options()).await)
+        self.ask(&self.figures.timestamps, "beginning a transaction", async || {
+            self.client.begin_with_options(self.options()).await
+        })
     }
 
     /// Commits changes, and gives the timestamp of the commit. Waits no longer than this.
@@ -221,9 +224,9 @@ impl Cluster {
         mutations: Vec<Mutation>,
         within: Duration,
     ) -> Result<u64, CommitFailure> {
-        self.figures.commits.fetch_add(1, Ordering::Relaxed);
+        let began = Instant::now();
         let outcome = self.runtime.block_on(async {
-            let deadline = Instant::now() + within;
+            let deadline = began + within;
             let work = async {
                 for mutation in mutations {
                     match mutation {
@@ -242,6 +245,7 @@ impl Cluster {
             }
             outcome
         });
+        self.figures.commits.note(began.elapsed());
         let unknown = |error| {
             self.figures.undetermined.fetch_add(1, Ordering::Relaxed);
             CommitFailure::Unknown(error)
@@ -305,9 +309,11 @@ impl Cluster {
         self.runtime.block_on(async {
             let deadline = Instant::now() + self.patience;
             match timeout_at(deadline, self.client.gc(Timestamp::from_version(before))).await {
-                Ok(collected) => {
-                    collected.map(drop).map_err(|error| tikv_failed("collecting garbage", error))
+                Ok(Ok(_)) => {
+                    self.figures.safepoint.store(before, Ordering::Relaxed);
+                    Ok(())
                 }
+                Ok(Err(error)) => Err(tikv_failed("collecting garbage", error)),
                 Err(_) => Err(too_slow("collecting garbage", self.patience.as_secs())),
             }
         })

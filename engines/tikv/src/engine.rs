@@ -9,7 +9,7 @@ use pando_environment::{Environment, Step, Task};
 use pando_storage::{
     Begin, CachedReads, Capabilities, CommitReceipt, ConflictTime, Durability, DurabilityWaker, Engine,
     Estimate, EstimateOrigin, History, Intents, Isolation, LiveTransaction, Merging, Mode, Persistence,
-    RangeDeletes, ReadClaiming, ReadClaims, Sharing, SnapshotTimestamp, Statistics, StorageError,
+    RangeDeletes, ReadClaiming, ReadClaims, SharedTime, Sharing, SnapshotTimestamp, Statistics, StorageError,
     Transaction, TransactionId, TreeDescription, TreeId, TreeOptions,
 };
 use parking_lot::{Mutex, RwLock};
@@ -175,6 +175,12 @@ impl Engine for TikvEngine {
         Some(&self.store.intents)
     }
 
+    /// The placement driver's clock. A server that has the store alone keeps its own.
+    fn shared_time(&self) -> Option<SharedTime> {
+        let newest = || SharedTime::new(self.store.newest.load(Ordering::Acquire));
+        self.store.membership.as_ref().map(|_| newest())
+    }
+
     /// A commit is on the devices of most replicas when the cluster answers.
     fn when_durable(&self, _: CommitReceipt, _: Durability, waker: DurabilityWaker) {
         waker(Ok(()));
@@ -206,19 +212,12 @@ impl Engine for TikvEngine {
 
     fn statistics(&self) -> Statistics {
         let mut statistics = Statistics::new();
-        let (store, figures) = (&self.store, &self.store.cluster.figures);
-        let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+        let store = &self.store;
+        store.cluster.figures.write(store.newest.load(Ordering::Acquire), &mut statistics);
         statistics.set("intents.entries", store.intents.len() as u64);
         statistics.set("read_claims.ranges", store.read_claims.ranges() as u64);
         statistics.set("read_claims.transactions", store.read_claims.readers() as u64);
         statistics.set("snapshots.age_ms", store.snapshot_age().as_millis() as u64);
-        statistics.set("tikv.commits", load(&figures.commits));
-        statistics.set("tikv.commits_undetermined", load(&figures.undetermined));
-        statistics.set("tikv.conflicts", load(&figures.conflicts));
-        statistics.set("tikv.gets", load(&figures.gets));
-        statistics.set("tikv.retries", load(&figures.retries));
-        statistics.set("tikv.scans", load(&figures.scans));
-        statistics.set("tikv.timestamps", load(&figures.timestamps));
         statistics.set("transactions.live", store.live.lock().len() as u64);
         if let Some(membership) = &store.membership {
             statistics.set("trees.dropped", membership.dropped() as u64);

@@ -19,8 +19,8 @@
 //! - No value is empty, and every key of a store begins with its name.
 //!
 //! # Not here
-//! The descriptions of collections that several servers share (the catalog's `sharing`); reads of followers,
-//! figures of regions:
+//! The descriptions of collections that several servers share (the catalog's `sharing`); reads of
+//! followers, figures of regions:
 //! [0051](../../../docs/decisions/0051-tikv.md).
 //!
 //! # Modules
@@ -38,7 +38,7 @@
 //! servers -> cluster
 //! marker -> options
 //! cluster -> options
-//! leaves: failure, layout, live, value
+//! leaves: failure, figures, layout, live, value
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![warn(missing_docs)]
@@ -47,6 +47,7 @@ mod cluster;
 mod commit;
 mod engine;
 mod failure;
+mod figures;
 mod large_values;
 mod layout;
 mod lease;

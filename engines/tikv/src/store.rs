@@ -35,7 +35,7 @@ use pando_storage::{
 use parking_lot::{Mutex, RwLock};
 use tikv_client::Transaction;
 
-use crate::cluster::{Cluster, CommitFailure, Mutation, start_of};
+use crate::cluster::{Cluster, CommitFailure, Mutation, earlier, start_of};
 use crate::commit::{Commit, MergeUse, PreparedCommit, TouchedTrees, plan_merges};
 use crate::failure::{closed, corrupt, invalid, no_tree, undetermined};
 use crate::layout::Keyspace;
@@ -156,13 +156,13 @@ impl Store {
             match at {
                 // Its snapshot will not be older than this.
                 None => live.enter(self.newest.load(Ordering::Acquire), now),
-                Some(at) if live.is_held(at.get()) || at.get() == self.newest.load(Ordering::Acquire) => {
+                Some(at) if live.is_held(at.get()) || self.is_kept(at.get()) => {
                     let entered = live.enter(at.get(), now);
                     return Ok(Begun { snapshot: at.get(), entered, transaction: None, lapses });
                 }
                 Some(at) => {
                     return Err(invalid(format!(
-                        "{at:?} is neither the newest snapshot nor that of a live transaction"
+                        "{at:?} is neither the newest snapshot nor that of a live transaction, and too old to be read"
                     )));
                 }
             }
@@ -177,6 +177,16 @@ impl Store {
         self.saw(snapshot);
         self.live.lock().settle(entered.number, snapshot);
         Ok(Begun { snapshot, entered, transaction, lapses })
+    }
+
+    /// Whether a transaction may begin at a timestamp that none holds. Where several servers share a store,
+    /// one of them may have given it out: half of the time for which the cluster keeps old versions leaves
+    /// enough to tell the others of the new snapshot. Trees that are dropped meanwhile are not removed: a
+    /// transaction with an old snapshot counts as one that has begun then.
+    fn is_kept(&self, at: u64) -> bool {
+        let newest = self.newest.load(Ordering::Acquire);
+        let is_recent = |history| at <= newest && at >= earlier(newest, history / 2);
+        at == newest || self.membership.is_some() && self.options.history.is_some_and(is_recent)
     }
 
     /// Takes a transaction from the list of live ones.

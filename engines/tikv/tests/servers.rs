@@ -216,3 +216,23 @@ fn a_store_is_open_in_one_server_or_in_several_and_not_in_both_ways() {
     let alone = store.open("one").expect("it opens at once");
     alone.close().expect("it closes");
 }
+
+#[test]
+fn moments_of_two_servers_are_in_the_order_in_which_they_were_given_out() {
+    let (_store, one, other) = Store::two();
+    let tree = one.create_tree("t", &TreeOptions::default()).expect("it is made");
+    assert_eq!(tree_of(&other, "t"), Some(tree));
+    let moment = |engine: &TikvEngine| engine.shared_time().expect("the store has a clock");
+    let mut last = moment(&one).max(moment(&other));
+    for round in 0..20_u8 {
+        let (writer, reader) = if round % 2 == 0 { (&one, &other) } else { (&other, &one) };
+        put(writer, tree, b"k", &[round]).expect("it is written");
+        let written = moment(writer);
+        assert_eq!(get(reader, tree, b"k").as_deref(), Some(&[round][..]));
+        let read = moment(reader);
+        assert!(last < written && written < read, "{last:?} {written:?} {read:?}");
+        last = read;
+    }
+    let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("it is after 1970");
+    assert!(u128::from(last.millis()).abs_diff(wall.as_millis()) < 60_000, "{last:?}");
+}

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use pando_storage::{
     Batch, BatchLimits, Begin, BlockingMode, Capabilities, CommitReceipt, Direction, Durability,
     DurabilityWaker, Engine, Estimate, KeyRange, LiveTransaction, Merging, RangeDeletes, Savepoint, ScanEnd,
-    SharedEngine, SnapshotTimestamp, Statistics, StorageError, Transaction, TreeDescription, TreeId,
-    TreeOptions,
+    SharedEngine, SharedTime, SnapshotTimestamp, Statistics, StorageError, Transaction, TreeDescription,
+    TreeId, TreeOptions,
 };
 
 /// See the module's head.
@@ -48,6 +48,10 @@ impl Engine for EmulatedEngine {
 
     fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError> {
         Ok(Box::new(Emulated(self.0.begin(begin)?)))
+    }
+
+    fn shared_time(&self) -> Option<SharedTime> {
+        self.0.shared_time()
     }
 
     fn when_durable(&self, receipt: CommitReceipt, durability: Durability, waker: DurabilityWaker) {

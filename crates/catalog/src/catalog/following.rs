@@ -4,14 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pando_storage::{ErrorKind, Operation, OperationWait, TreeId};
+use pando_storage::{Begin, ErrorKind, Operation, OperationWait, SharedTime, TreeId};
 use parking_lot::ArcRwLockWriteGuard;
 
 use super::{Catalog, Exclusive, LATCH_WAIT, Names};
 use crate::collection::Collection;
 use crate::error::{BuildEnd, CatalogError};
 use crate::namespace::Namespace;
-use crate::sharing::{BarrierRecord, Board, Following, LOOK_AT_BARRIERS_EVERY, LOOK_EVERY, Sharing};
+use crate::sharing::{
+    Answers, Asked, BarrierRecord, Board, Following, LOOK_AT_BARRIERS_EVERY, LOOK_EVERY, Question, Sharing,
+};
 use crate::store::Store;
 
 /// How often a change is made again where another server has changed the catalog meanwhile.
@@ -51,6 +53,64 @@ impl Catalog {
     /// The version of the catalog tree by which this server works; `None` in a store of one server.
     pub fn version(&self) -> Option<u64> {
         self.store.sharing.as_ref().map(|sharing| sharing.seen())
+    }
+
+    /// The newest moment of the clock of a shared store that this server has seen: every answer of it so far
+    /// comes from that moment or an earlier one. `None` where the store has no such clock.
+    pub fn shared_time(&self) -> Option<SharedTime> {
+        self.store.sharing.as_ref().and_then(|_| self.store.engine.shared_time())
+    }
+
+    /// Whether another server of a shared store may have changed the catalog at or before a moment, without
+    /// the knowledge of this one.
+    pub fn is_behind(&self, moment: SharedTime) -> bool {
+        self.store.sharing.as_ref().is_some_and(|sharing| sharing.looked_at() < moment)
+    }
+
+    /// Takes over all that other servers of a shared store have changed in the catalog so far. It takes a
+    /// request or two where they have changed nothing. Blocks.
+    ///
+    /// # Errors
+    /// The cluster could not be reached.
+    pub fn catch_up(&self) -> Result<(), CatalogError> {
+        let Some(sharing) = &self.store.sharing else { return Ok(()) };
+        // A server that is not trusted has to note the collections that have changed: `follow` does.
+        sharing.check_trusted()?;
+        let reader = self.store.engine.begin(Begin::READ)?;
+        let (version, snapshot) = (sharing.version_at(&*reader), reader.snapshot());
+        reader.rollback();
+        if version? == sharing.seen() {
+            sharing.note_look(snapshot);
+            return Ok(());
+        }
+        self.take_over()
+    }
+
+    /// Asks other servers of a shared store, and waits for their answers for two seconds at most. Without a
+    /// server of the name there are neither answers nor silent servers. Blocks.
+    ///
+    /// # Errors
+    /// The cluster could not be reached, or the operation was interrupted.
+    pub fn ask(&self, asked: Asked<'_>, text: &[u8], operation: &Operation) -> Result<Answers, CatalogError> {
+        match &self.store.sharing {
+            None => Ok(Answers::default()),
+            Some(sharing) => sharing.ask(asked, text, operation),
+        }
+    }
+
+    /// The questions of other servers that the last [look](Catalog::follow) has found. The caller answers
+    /// each.
+    pub fn questions(&self) -> Vec<Question> {
+        self.store.sharing.as_ref().map_or_else(Vec::new, |sharing| sharing.questions())
+    }
+
+    /// Answers a question of another server. Blocks.
+    ///
+    /// # Errors
+    /// The cluster could not be reached: the question stands among the [`questions`](Catalog::questions)
+    /// until it is answered or gone.
+    pub fn answer(&self, question: &Question, text: &[u8]) -> Result<(), CatalogError> {
+        self.store.sharing.as_ref().map_or(Ok(()), |sharing| Ok(sharing.answer(question, text)?))
     }
 
     /// Tells the other servers of a shared store that documents have changed of which they keep the content
@@ -94,6 +154,7 @@ impl Catalog {
         if following.stale.is_empty() && (stands || !has_lapsed) {
             sharing.beat(&mut following, now)?;
         }
+        sharing.note_questions(&board);
         sharing.clear(&mut following, &board, now)?;
         let is_quiet = board.barriers.is_empty() && following.stale.is_empty();
         Ok(if is_quiet { LOOK_EVERY } else { LOOK_AT_BARRIERS_EVERY })

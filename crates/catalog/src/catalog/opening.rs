@@ -59,7 +59,7 @@ impl Catalog {
         Ok(Catalog { store, names: ArcSwap::from_pointee(names), session_records })
     }
 
-    /// Opens a store that other servers may have open, as one of them. The caller goes on to
+    /// Opens a store that other servers may have open, as one of them with a name. The caller goes on to
     /// [follow](Catalog::follow) them.
     ///
     /// # Errors
@@ -69,10 +69,11 @@ impl Catalog {
         memory: QueryMemory,
         factory: Arc<dyn IndexFactory>,
         clock: Arc<dyn Clock>,
+        name: &str,
     ) -> Result<Catalog, CatalogError> {
         let (store, trees) = open_store(engine, memory, factory)?;
         let servers = own_tree(&store.engine, &trees, SERVERS_TREE)?;
-        let membership = Arc::new(Membership::join(Arc::clone(&store.engine), servers, clock)?);
+        let membership = Arc::new(Membership::join(Arc::clone(&store.engine), servers, clock, name)?);
         let store = Arc::new(store.shared_as(Arc::clone(&membership)));
         let session_records = session_records::collection_of(&store)?;
         let catalog = Catalog { store, names: ArcSwap::default(), session_records };

@@ -43,10 +43,12 @@ impl Catalog {
         let reader = self.store.engine.begin(Begin::READ)?;
         let version = sharing.version_at(&*reader)?;
         if version == sharing.seen() {
+            sharing.note_look(reader.snapshot());
             return Ok(());
         }
         let trees = self.store.engine.list_trees()?.into_iter().map(|tree| (tree.name, tree.id)).collect();
-        let reading = Reading { trees: &trees, snapshot: reader.snapshot(), version };
+        let snapshot = reader.snapshot();
+        let reading = Reading { trees: &trees, snapshot, version };
         let before = self.names();
         let known: HashMap<&str, &Arc<Collection>> = before
             .values()
@@ -75,7 +77,9 @@ impl Catalog {
         reader.rollback();
         end_builds_that_are_gone(&before, &names);
         self.names.store(Arc::new(names));
+        sharing.note_find(snapshot);
         sharing.set_seen(version);
+        sharing.note_look(snapshot);
         Ok(())
     }
 

@@ -3,12 +3,18 @@
 //! ```text
 //! key    "m" | member, u64 BE     value  beats u64 BE | seen u64 BE | held u64 BE, any number of them
 //! key    "b" | namespace          value  owner u64 BE | number u64 BE
+//! key    "s" | member, u64 BE     value  the name of its server
+//! key    "q" | question, u64 BE   value  asker u64 BE | number of the asked u32 BE | asked u64 BE … | text
 //! key    "n"                      value  the last number of a member or a barrier, u64 BE
 //! key    "t"                      value  the last number of a tree, u64 BE
 //! key    "v"                      value  the version of the catalog tree, u64 BE
+//! key    "w" | question | member  value  the answer of the member, any bytes
 //! ```
+//!
+//! Answers may be large, and stand behind all that the members look at again and again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use pando_storage::{
     BlockingMode, Cursor, Direction, ErrorKind, KeyRange, StorageError, Transaction, TreeId,
@@ -19,6 +25,9 @@ pub(super) const LAST_TREE: &[u8] = b"t";
 pub(super) const VERSION: &[u8] = b"v";
 const MEMBERS: u8 = b'm';
 const BARRIERS: u8 = b'b';
+const NAMES: u8 = b's';
+const QUESTIONS: u8 = b'q';
+const ANSWERS: u8 = b'w';
 
 /// A member, as it has told the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,13 +48,24 @@ pub(crate) struct BarrierRecord {
     pub number: u64,
 }
 
-/// All of the tree at one snapshot.
+/// A question of a member to others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct QuestionRecord {
+    pub asker: u64,
+    pub asked: BTreeSet<u64>,
+    pub text: Vec<u8>,
+}
+
+/// All of the tree at one snapshot, but for the answers.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     pub version: u64,
     pub members: BTreeMap<u64, MemberRecord>,
     /// By `database.collection`.
     pub barriers: BTreeMap<String, BarrierRecord>,
+    /// The names of the members' servers.
+    pub names: BTreeMap<u64, String>,
+    pub questions: BTreeMap<u64, QuestionRecord>,
 }
 
 impl MemberRecord {
@@ -74,11 +94,36 @@ impl BarrierRecord {
     }
 }
 
+impl QuestionRecord {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut bytes = self.asker.to_be_bytes().to_vec();
+        let count = u32::try_from(self.asked.len()).expect("a store has fewer servers than four billion");
+        bytes.extend(count.to_be_bytes());
+        bytes.extend(self.asked.iter().flat_map(|member| member.to_be_bytes()));
+        bytes.extend(&self.text);
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<QuestionRecord> {
+        let (asker, bytes) = bytes.split_first_chunk::<8>()?;
+        let (count, bytes) = bytes.split_first_chunk::<4>()?;
+        let asked_bytes = usize::try_from(u32::from_be_bytes(*count)).ok()?.checked_mul(8)?;
+        let (asked, text) = bytes.split_at_checked(asked_bytes)?;
+        let asked = asked.as_chunks::<8>().0.iter().map(|member| u64::from_be_bytes(*member));
+        Some(QuestionRecord {
+            asker: u64::from_be_bytes(*asker),
+            asked: asked.collect(),
+            text: text.to_vec(),
+        })
+    }
+}
+
 impl Board {
-    /// Reads the tree.
+    /// Reads the tree up to the answers.
     pub(super) fn read(transaction: &dyn Transaction, tree: TreeId) -> Result<Board, StorageError> {
         let mut board = Board::default();
-        let mut cursor = Cursor::new(tree, KeyRange::all(), Direction::Forward);
+        let looked_at = KeyRange { lower: Bound::Unbounded, upper: Bound::Excluded(vec![ANSWERS]) };
+        let mut cursor = Cursor::new(tree, looked_at, Direction::Forward);
         while let Some((key, value)) = cursor.next(transaction, BlockingMode::MayBlock)? {
             board.add(key, value).ok_or_else(|| damaged(key))?;
         }
@@ -95,6 +140,14 @@ impl Board {
                 let namespace = std::str::from_utf8(namespace).ok()?.to_owned();
                 self.barriers.insert(namespace, BarrierRecord::decode(value)?);
             }
+            (&NAMES, member) => {
+                let member = u64::from_be_bytes(member.try_into().ok()?);
+                self.names.insert(member, std::str::from_utf8(value).ok()?.to_owned());
+            }
+            (&QUESTIONS, question) => {
+                let question = u64::from_be_bytes(question.try_into().ok()?);
+                self.questions.insert(question, QuestionRecord::decode(value)?);
+            }
             _ if key == VERSION => self.version = number_of(value)?,
             _ => {}
         }
@@ -108,6 +161,34 @@ pub(super) fn member_key(member: u64) -> Vec<u8> {
 
 pub(super) fn barrier_key(namespace: &str) -> Vec<u8> {
     [&[BARRIERS][..], namespace.as_bytes()].concat()
+}
+
+pub(super) fn name_key(member: u64) -> Vec<u8> {
+    [&[NAMES][..], &member.to_be_bytes()].concat()
+}
+
+pub(super) fn question_key(question: u64) -> Vec<u8> {
+    [&[QUESTIONS][..], &question.to_be_bytes()].concat()
+}
+
+pub(super) fn answer_key(question: u64, member: u64) -> Vec<u8> {
+    [&[ANSWERS][..], &question.to_be_bytes(), &member.to_be_bytes()].concat()
+}
+
+/// The answers to a question, by member.
+pub(super) fn read_answers(
+    transaction: &dyn Transaction,
+    tree: TreeId,
+    question: u64,
+) -> Result<BTreeMap<u64, Vec<u8>>, StorageError> {
+    let answers_to_it = KeyRange::prefix(&[&[ANSWERS][..], &question.to_be_bytes()].concat());
+    let mut cursor = Cursor::new(tree, answers_to_it, Direction::Forward);
+    let mut answers = BTreeMap::new();
+    while let Some((key, answer)) = cursor.next(transaction, BlockingMode::MayBlock)? {
+        let member = key.last_chunk::<8>().ok_or_else(|| damaged(key))?;
+        answers.insert(u64::from_be_bytes(*member), answer.to_vec());
+    }
+    Ok(answers)
 }
 
 /// The number at a key; 0 where there is none.
@@ -144,6 +225,12 @@ mod tests {
         assert_eq!(MemberRecord::decode(&[0; 8]), None);
         assert_eq!(MemberRecord::decode(&[0; 17]), None);
         assert_eq!(BarrierRecord::decode(&[0; 15]), None);
+        for asked in [vec![], vec![3], vec![2, 5]] {
+            let question = QuestionRecord { asker: 9, asked: asked.into_iter().collect(), text: vec![1, 2] };
+            let bytes = question.encode();
+            assert_eq!(QuestionRecord::decode(&bytes), Some(question));
+            assert_eq!(QuestionRecord::decode(&bytes[..bytes.len() - 3]), None);
+        }
         let mut board = Board::default();
         assert_eq!(board.add(b"m1", &[0; 16]), None);
         assert_eq!(board.add(&barrier_key("d.c"), &[0; 16]), Some(()));

@@ -16,8 +16,8 @@ use pando_catalog::{
 use pando_environment::Environment;
 use pando_memory::MemoryEngine;
 use pando_storage::{
-    Capabilities, HeldMemory, LoadDurability, MemoryAccount, ReadClaiming, Sharing, SortedEntries,
-    TreeDescription, TreeId,
+    Capabilities, HeldMemory, LoadDurability, MemoryAccount, ReadClaiming, SharedTime, Sharing,
+    SortedEntries, TreeDescription, TreeId,
 };
 use parking_lot::Mutex;
 
@@ -147,6 +147,12 @@ impl Engine for HookedEngine {
             None => return Ok(transaction),
         };
         Ok(Box::new(HookedCommit { inner: transaction, hook }))
+    }
+
+    /// All servers of a test have this engine.
+    fn shared_time(&self) -> Option<SharedTime> {
+        let newest = || Some(SharedTime::of_snapshot(self.inner.begin(Begin::READ).ok()?.snapshot()));
+        (self.sharing == Sharing::Shared).then(newest).flatten()
     }
 
     fn when_durable(&self, receipt: CommitReceipt, durability: Durability, waker: DurabilityWaker) {

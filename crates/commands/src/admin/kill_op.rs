@@ -1,10 +1,14 @@
 //! `killOp`: interrupts an operation by its number. An operation that is not there is no error.
+//!
+//! In a shared store operations have names, `host:port:number`, and the operation of another server is ended
+//! by that one.
 
-use pando_access::{Action, Target};
+use pando_access::{Action, Target, UserName};
 use pando_document::{DocumentWriter, Number, RawValue};
 use pando_query::shell_text::value_text;
 
 use crate::context::Context;
+use crate::diagnostic::other_servers::{self, KillOutcome};
 use crate::rights::not_authorized;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -18,37 +22,48 @@ pub(crate) fn run(
     let Some(number) = request.body.get("op")? else {
         return Err(CommandError::failed(ErrorCode::NoSuchKey, "Missing expected field \"op\""));
     };
-    let number = match number {
-        RawValue::String(name) if context.shared.catalog.is_shared() => named_operation(context, name)?,
-        number => operation_number(number)?,
+    let shared = context.shared;
+    let limited = context.limiting_login().filter(|_| !context.may(Action::KillOp, Target::Cluster));
+    let own = limited.map(|login| &login.user);
+    let outcome = match number {
+        RawValue::String(name) if shared.catalog.is_shared() => {
+            let (server, number) = named_operation(name)?;
+            match server == shared.server_name() {
+                true => kill(context, number, own),
+                false => {
+                    context.require_may_block()?;
+                    other_servers::kill(context, (server, number), own)?
+                }
+            }
+        }
+        number => kill(context, operation_number(number)?, own),
     };
-    if let Some(login) = context.limiting_login()
-        && !login.authority.allows(Action::KillOp, Target::Cluster)
-        && !context.shared.running.is_of(number, &login.user)
-    {
+    if outcome == KillOutcome::Refused {
         return Err(not_authorized(request, context.database));
     }
     reply.append_str("info", "attempting to kill op");
-    context.shared.running.kill(number);
     Ok(())
 }
 
-/// The number of an operation of this server by its name, `host:port:number`.
-fn named_operation(context: &Context<'_>, name: &str) -> Result<i32, CommandError> {
+/// Interrupts an operation of this server; `own` is the user that may end the own operations only.
+fn kill(context: &Context<'_>, number: i32, own: Option<&UserName>) -> KillOutcome {
+    let running = &context.shared.running;
+    if own.is_some_and(|own| !running.is_of(number, own)) {
+        return KillOutcome::Refused;
+    }
+    running.kill(number);
+    KillOutcome::Killed
+}
+
+/// The server and the number of an operation by its name, `host:port:number`.
+fn named_operation(name: &str) -> Result<(&str, i32), CommandError> {
     let parts = name.rsplit_once(':').and_then(|(server, number)| Some((server, number.parse().ok()?)));
-    let Some((server, number)) = parts else {
-        return Err(CommandError::failed(
+    parts.ok_or_else(|| {
+        CommandError::failed(
             ErrorCode::Location(28_625),
             format!("The op argument to killOp must be of the format server:opid but found \"{name}\""),
-        ));
-    };
-    if server != context.shared.server_name() {
-        return Err(CommandError::failed(
-            ErrorCode::BadValue,
-            format!("the operation {name} is one of the server {server}: send killOp to that one"),
-        ));
-    }
-    Ok(number)
+        )
+    })
 }
 
 fn operation_number(value: RawValue<'_>) -> Result<i32, CommandError> {

@@ -7,9 +7,9 @@ use pando_catalog::{BlockingMode, Catalog, ReadClaiming};
 use pando_document::{DocumentWriter, Timestamp};
 
 use super::Commands;
-use crate::cluster_clock;
+use crate::cluster_clock::{self, moment_of};
 use crate::context::{Attempt, Context};
-use crate::generic_arguments::{ReadConcern, ReadLevel, WriteConcernSupport};
+use crate::generic_arguments::{CheckedArguments, ReadConcern, ReadLevel, WriteConcernSupport};
 use crate::held_snapshots::{HeldSnapshot, SnapshotWanted};
 use crate::registry::CommandRow;
 use crate::{CommandError, ErrorCode, Request};
@@ -101,8 +101,9 @@ impl Commands {
                 "node needs to be a replica set member to use readConcern: snapshot",
             ));
         };
-        if read.at.is_none() && attempt.blocking == BlockingMode::CachedOnly {
-            // An attempt that lacks a page would leave its snapshot behind.
+        let may_block = attempt.blocking == BlockingMode::MayBlock;
+        if !may_block && (read.at.is_none() || shared.catalog.is_shared()) {
+            // An attempt that lacks a page would leave its snapshot behind. A shared store is asked.
             return Err(CommandError::WouldBlock(None));
         }
         let wanted = SnapshotWanted {
@@ -118,8 +119,52 @@ impl Commands {
         }
     }
 
+    /// Meets the times that a request brings: the server knows all that was answered before them, and they
+    /// lie in no future.
+    pub(super) fn meet_times(
+        &self,
+        arguments: &CheckedArguments<'_>,
+        namespace: (&str, &str),
+        attempt: Attempt<'_>,
+    ) -> Result<(), CommandError> {
+        if self.shared.catalog.is_shared() {
+            self.catch_up_with(arguments, namespace, attempt)?;
+        }
+        self.check_read_times(arguments.read)
+    }
+
+    /// Takes over the changes of collections that other servers have answered for at or before the times that
+    /// the client has seen. Documents need no such care, because each statement begins at a new moment of the
+    /// shared clock.
+    ///
+    /// A read concern names the time of what the client wants to see. The time that a driver has seen from
+    /// any server comes with each request, and would cost each one a look. So it counts only where the
+    /// collection is not known here.
+    #[cold]
+    fn catch_up_with(
+        &self,
+        arguments: &CheckedArguments<'_>,
+        (database, collection): (&str, &str),
+        attempt: Attempt<'_>,
+    ) -> Result<(), CommandError> {
+        let catalog = &self.shared.catalog;
+        let is_ahead = |time: &Timestamp| catalog.is_behind(moment_of(*time));
+        let is_unknown = || {
+            let is_of_users = !matches!(database, "admin" | "config" | "local");
+            is_of_users && !collection.is_empty() && catalog.collection(database, collection).is_none()
+        };
+        let ReadConcern { at, after, .. } = arguments.read;
+        let is_behind = at.max(after).as_ref().is_some_and(is_ahead)
+            || arguments.seen_time().as_ref().is_some_and(is_ahead) && is_unknown();
+        match attempt.blocking {
+            _ if !is_behind => Ok(()),
+            BlockingMode::CachedOnly => Err(CommandError::WouldBlock(None)),
+            BlockingMode::MayBlock => Ok(catalog.catch_up()?),
+        }
+    }
+
     /// Refuses times that no operation has been answered with yet.
-    pub(super) fn check_read_times(&self, read: ReadConcern) -> Result<(), CommandError> {
+    fn check_read_times(&self, read: ReadConcern) -> Result<(), CommandError> {
         let (ReadConcern { at, after, .. }, Some(clock)) = (read, &self.shared.cluster_clock) else {
             return Ok(());
         };
@@ -149,7 +194,7 @@ impl Commands {
     /// Moves the cluster clock after a command that writes.
     pub(super) fn move_clock(&self, writes: WriteConcernSupport) {
         if let (Some(clock), WriteConcernSupport::Accepted) = (&self.shared.cluster_clock, writes) {
-            clock.tick(self.shared.now_ms());
+            clock.note_write(self.shared.now_ms());
         }
     }
 

@@ -32,7 +32,8 @@ pub(super) fn open_catalog(
         Sharing::Exclusive => Catalog::open_with(engine, memory, kinds),
         Sharing::Shared => {
             let clock = Arc::clone(environment.clock());
-            let opened = Catalog::open_shared(Arc::clone(&engine), memory, kinds, clock);
+            let name = options.persona.advertised.as_deref().unwrap_or(&options.address);
+            let opened = Catalog::open_shared(Arc::clone(&engine), memory, kinds, clock, name);
             if opened.is_err() {
                 // The other servers need not wait for this one. A failure of the close changes nothing more.
                 let _told_already = engine.close();

@@ -9,7 +9,7 @@ use pando_document::{RawArray, RawDocument, RawDocumentBuf, RawValue};
 
 use super::coll_stats_stage::{first_stage, stages_behind_first};
 use crate::context::Context;
-use crate::diagnostic::current_op::{UsersOfOperations, WantedOperations};
+use crate::diagnostic::current_op::{UsersOfOperations, WantedOperations, WantedServers};
 use crate::{CommandError, ErrorCode};
 
 /// The collection in the place of none.
@@ -85,7 +85,7 @@ pub(super) fn documents(
     if context.database != "admin" || collection != COLLECTIONLESS {
         return Err(misplaced());
     }
-    Ok(wanted.list(context).into_iter().map(|document| Bytes::from(document.into_vec())).collect())
+    Ok(wanted.list(context)?.into_iter().map(|document| Bytes::from(document.into_vec())).collect())
 }
 
 fn misplaced() -> CommandError {
@@ -112,7 +112,8 @@ fn read(argument: &RawDocument) -> Result<WantedOperations, CommandError> {
                 wanted.of_users = if all_users { UsersOfOperations::All } else { UsersOfOperations::Own };
             }
             "localOps" => {
-                flag(name, value, ErrorCode::TypeMismatch)?;
+                let is_local = flag(name, value, ErrorCode::TypeMismatch)?;
+                wanted.servers = if is_local { WantedServers::This } else { WantedServers::All };
             }
             _ => {
                 return Err(CommandError::failed(

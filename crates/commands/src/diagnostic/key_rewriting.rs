@@ -1,8 +1,8 @@
 //! The rewriting of an encrypted store under a new data key, as `serverStatus` and `currentOp` show it.
 
+use pando_catalog::Catalog;
 use pando_document::{DocumentWriter, RawDocumentBuf};
 
-use crate::context::Context;
 use crate::diagnostic::statistics_document::whole_number;
 
 /// The phases by their numbers in the engine's statistics.
@@ -17,8 +17,8 @@ pub(super) struct KeyRewriting {
 
 impl KeyRewriting {
     /// The figures; `None` for a store that is not encrypted.
-    pub(super) fn of(context: &Context<'_>) -> Option<KeyRewriting> {
-        let statistics = context.catalog().engine().statistics();
+    pub(super) fn of(catalog: &Catalog) -> Option<KeyRewriting> {
+        let statistics = catalog.engine().statistics();
         let figure = |name| statistics.get(name).unwrap_or(0);
         Some(KeyRewriting {
             data_keys: statistics.get("encryption.data_keys")?,

@@ -37,10 +37,12 @@ pub enum OperationWait {
     GroupCommit,
     /// The next commit to a capped collection, whose end its cursor has read.
     Tail,
+    /// The answers of the other servers of the store.
+    Servers,
 }
 
 /// All waits; the code of each is its place, from 1.
-const ALL: [OperationWait; 13] = [
+const ALL: [OperationWait; 14] = [
     OperationWait::Conflict,
     OperationWait::Intent,
     OperationWait::Collection,
@@ -54,6 +56,7 @@ const ALL: [OperationWait; 13] = [
     OperationWait::Backlog,
     OperationWait::GroupCommit,
     OperationWait::Tail,
+    OperationWait::Servers,
 ];
 
 impl OperationWait {
@@ -73,6 +76,7 @@ impl OperationWait {
             OperationWait::Backlog => "backlog",
             OperationWait::GroupCommit => "groupCommit",
             OperationWait::Tail => "tail",
+            OperationWait::Servers => "servers",
         }
     }
 
@@ -91,7 +95,8 @@ impl OperationWait {
             | OperationWait::QueryMemory
             | OperationWait::Backlog
             | OperationWait::GroupCommit
-            | OperationWait::Tail => false,
+            | OperationWait::Tail
+            | OperationWait::Servers => false,
         }
     }
 }

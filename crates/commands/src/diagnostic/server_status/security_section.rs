@@ -40,7 +40,7 @@ pub(super) fn write_security(context: &Context<'_>, reply: &mut DocumentWriter<'
         security.append_str("SSLServerSubjectName", &certificate.subject);
         security.append_date_time("SSLServerCertificateExpirationDate", certificate.valid_to_ms);
     }
-    if let Some(rewriting) = KeyRewriting::of(context) {
+    if let Some(rewriting) = KeyRewriting::of(context.catalog()) {
         rewriting.write(&mut security);
     }
     security.finish();

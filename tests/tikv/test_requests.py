@@ -1,0 +1,130 @@
+"""The requests to the cluster that an operation takes, counted with one server of a store and with two.
+
+`make test-tikv` starts the cluster and runs these tests. With `-s` they print the rows of docs/distributed.md.
+"""
+
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python"))
+from server import Server  # noqa: E402
+from test_servers import Pair, end  # noqa: E402
+
+KINDS = ("get_timestamp", "kv_get", "kv_batch_get", "kv_scan", "kv_prewrite", "kv_commit")
+OPERATIONS = 200
+
+
+class Alone(Pair):
+    """One server that has its store for itself."""
+
+    def __init__(self, folder):
+        self.servers = [Server(folder / "alone", engine="tikv").start()]
+
+
+def counts(client):
+    requests = client.admin.command("serverStatus")["tikv"]["rpc"]
+    return {kind: requests.get(kind, 0) for kind in KINDS}
+
+
+def difference(before, after):
+    return {kind: after[kind] - before[kind] for kind in KINDS}
+
+
+def requests_of(client, operation, at_rest):
+    """The requests of one operation, without those that a server at rest makes."""
+    operation(0)
+    before, began = counts(client), time.monotonic()
+    for number in range(1, OPERATIONS + 1):
+        operation(number)
+    took = time.monotonic() - began
+    found = difference(before, counts(client))
+    return {kind: round((found[kind] - at_rest[kind] * took) / OPERATIONS, 1) for kind in KINDS}
+
+
+def requests_at_rest(client):
+    """The requests of a second without an operation."""
+    time.sleep(2)
+    before, began = counts(client), time.monotonic()
+    time.sleep(6)
+    took = time.monotonic() - began
+    found = difference(before, counts(client))
+    return {kind: found[kind] / took for kind in KINDS}
+
+
+def operations_of(client, plain, name):
+    """The operations that are counted: the driver's own, and the same without a number of a retryable write."""
+    shop = client.shop[name]
+
+    def insert(collection):
+        return lambda number: collection.insert_one({"_id": number + 1000, "a": number, "b": -number, "c": f"x{number}"})
+
+    def transaction(number):
+        with client.start_session() as session, session.start_transaction():
+            for step in range(4):
+                shop.update_one({"_id": step}, {"$inc": {"n": 1}}, session=session)
+
+    def causal(number):
+        with client.start_session() as session:
+            shop.update_one({"_id": 5}, {"$inc": {"n": 1}}, session=session)
+            shop.find_one({"_id": 5}, session=session)
+
+    return {
+        "point read by `_id`": lambda number: shop.find_one({"_id": number % 100}),
+        "insert with three indexes": insert(shop),
+        "the same without `retryWrites`": insert(plain.shop[f"{name}-plain"]),
+        "transaction of four updates": transaction,
+        "update and read of it in a causal session": causal,
+    }
+
+
+def prepare(client, name):
+    for collection in (name, f"{name}-plain"):
+        client.shop[collection].insert_many([{"_id": number, "n": 0} for number in range(100)])
+        for field in ("a", "b", "c"):
+            client.shop[collection].create_index(field)
+
+
+def measured(servers):
+    client = servers.servers[0].client()
+    plain = servers.servers[0].client(retryWrites=False)
+    prepare(client, "c")
+    at_rest = requests_at_rest(client)
+    found = {"a second at rest": {kind: round(count, 1) for kind, count in at_rest.items()}}
+    for name, operation in operations_of(client, plain, "c").items():
+        found[name] = requests_of(client, operation, at_rest)
+    return found
+
+
+def print_rows(title, found):
+    print(f"\n| {title} | " + " | ".join(KINDS) + " |")
+    for name, requests in found.items():
+        print(f"| {name} | " + " | ".join(str(requests[kind]) for kind in KINDS) + " |")
+
+
+def check(found, more_gets):
+    """The bounds, with room for what a server does besides."""
+    read = found["point read by `_id`"]
+    assert read["kv_get"] <= 1.2 and read["get_timestamp"] <= 1.2 and read["kv_scan"] <= 0.2, read
+    insert = found["the same without `retryWrites`"]
+    # Begin and commit take a timestamp each. The prewrite and the commit are the two round trips to nodes behind one another; a second
+    # commit, of the keys behind the first one, is sent after the answer.
+    assert insert["get_timestamp"] <= 2.2 and insert["kv_prewrite"] <= 1.2 and insert["kv_commit"] <= 2.2, insert
+    driver = found["insert with three indexes"]
+    assert driver["kv_prewrite"] <= 1.2 and driver["kv_commit"] <= 2.2, driver
+    four = found["transaction of four updates"]
+    assert four["kv_get"] <= 4.3 + more_gets and four["kv_prewrite"] <= 1.2 and four["kv_commit"] <= 2.2, four
+
+
+def test_operations_take_the_requests_that_the_documentation_says(tmp_path):
+    alone = Alone(tmp_path)
+    found = measured(alone)
+    end(alone)
+    print_rows("one server", found)
+    check(found, more_gets=0)
+    pair = Pair(tmp_path)
+    found = measured(pair)
+    end(pair)
+    print_rows("two servers", found)
+    # The record of the session is read at the begin of the transaction and before its commit.
+    check(found, more_gets=2)
