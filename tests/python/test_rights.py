@@ -158,6 +158,49 @@ def test_a_view_is_read_by_its_own_right(connect):
         maker.command("shop", {"drop": view})
 
 
+def test_the_roles_of_the_user_are_a_variable(guarded, connect):
+    root = connect("root")
+    root.command("shop", {"createRole": "inner", "privileges": [], "roles": []})
+    root.command("admin", {"createRole": "outer", "privileges": [privilege("", "find", "insert", "update")],
+                           "roles": [{"role": "inner", "db": "shop"}, "reader"]})
+    root.command("admin", {"createUser": "both", "pwd": PASSWORD, "roles": ["outer", "viewer"], "mechanisms": ["SCRAM-SHA-1"]})
+    roles = [{"_id": f"{db}.{role}", "role": role, "db": db} for db, role in
+             [("admin", "outer"), ("admin", "reader"), ("admin", "viewer"), ("shop", "inner")]]
+    both, reader = connect("both"), connect("reader")
+
+    def first(raw, database, request):
+        return raw.command(database, request)["cursor"]["firstBatch"]
+
+    one = {"aggregate": "orders", "pipeline": [{"$limit": 1}, {"$project": {"_id": 0, "r": "$$USER_ROLES", "n": "$$USER_ROLES.role", "x": "$$USER_ROLES.x"}}],
+           "cursor": {}}
+    assert first(both, "shop", one) == [{"r": roles, "n": [role["role"] for role in roles], "x": []}]
+    assert first(reader, "shop", one) == [{"r": roles[1:2], "n": ["reader"], "x": []}]
+    assert first(root, "shop", one)[0]["n"] == ["root"]
+    # Finds, and statements that write.
+    may = {"$expr": {"$in": ["shop.inner", "$$USER_ROLES._id"]}}
+    assert both.command("shop", {"count": "orders", "query": may})["n"] == 300
+    assert reader.command("shop", {"count": "orders", "query": may})["n"] == 0
+    assert len(first(both, "shop", {"find": "orders", "filter": may, "limit": 5})) == 5
+    changed = both.command("shop", {"update": "orders", "updates": [{"q": {"_id": 1, **may}, "u": [{"$set": {"by": "$$USER_ROLES.db"}}]}]})
+    assert (changed["n"], changed["nModified"]) == (1, 1)
+    assert first(both, "shop", {"find": "orders", "filter": {"_id": 1}}) == [{"_id": 1, "by": ["admin", "admin", "admin", "shop"]}]
+    # A view shows each user his documents, also where a stage of another pipeline searches it.
+    root.command("shop", {"insert": "notes", "documents": [{"_id": 1, "for": "outer"}, {"_id": 2, "for": "reader"}, {"_id": 3, "for": "nobody"}]})
+    root.command("shop", {"create": "mine", "viewOn": "notes", "pipeline": [{"$match": {"$expr": {"$in": ["$for", "$$USER_ROLES.role"]}}}]})
+    join = {"aggregate": "orders", "pipeline": [{"$limit": 1}, {"$lookup": {"from": "mine", "pipeline": [], "as": "mine"}}], "cursor": {}}
+    union = {"aggregate": "nothing", "pipeline": [{"$unionWith": "mine"}], "cursor": {}}
+    for raw, ids in ((both, [1, 2]), (reader, [2]), (root, [])):
+        assert [note["_id"] for note in first(raw, "shop", {"find": "mine"})] == ids
+        assert [note["_id"] for note in first(raw, "shop", join)[0]["mine"]] == ids
+        assert [note["_id"] for note in first(raw, "shop", union)] == ids
+        assert raw.command("shop", {"count": "mine"})["n"] == len(ids)
+    # A role that is taken away is gone with the next request.
+    root.command("admin", {"revokeRolesFromUser": "both", "roles": ["viewer"]})
+    assert first(both, "shop", one)[0]["n"] == ["outer", "reader", "inner"]
+    root.command("admin", {"revokeRolesFromRole": "outer", "roles": [{"role": "inner", "db": "shop"}]})
+    assert first(both, "shop", one)[0]["n"] == ["outer", "reader"]
+
+
 def session(number, **more):
     return {"id": bson.Binary(bytes([number] * 16), 4), **more}
 

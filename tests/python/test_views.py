@@ -36,6 +36,13 @@ def test_a_filter_on_a_view_uses_an_index_of_the_collection(viewed):
     assert "IXSCAN" in str(plan) and "town_1" in str(plan)
 
 
+def test_a_view_within_a_stage_knows_the_times_of_the_query(viewed):
+    viewed.create_collection("timed", viewOn="people", pipeline=[{"$limit": 1}, {"$project": {"now": "$$NOW", "time": "$$CLUSTER_TIME"}}])
+    lookup = {"$lookup": {"from": "timed", "let": {"v": 1}, "pipeline": [], "as": "timed"}}
+    [found] = viewed.people.aggregate([{"$limit": 1}, {"$set": {"now": "$$NOW", "time": "$$CLUSTER_TIME"}}, lookup])
+    assert found["timed"] == [{"_id": 0, "now": found["now"], "time": found["time"]}]
+
+
 def test_a_lookup_in_a_view_uses_an_index_of_the_collection(viewed):
     lookup = {"$lookup": {"from": "old", "localField": "town", "foreignField": "town", "as": "found"}}
     pipeline = [{"$limit": 1}, lookup]

@@ -264,6 +264,7 @@ impl<'c> Context<'c> {
             .watched_by(watch)
             .with_dice(&self.shared.dice)
             .at_cluster_time(cluster_time)
+            .of_user(self.connection.login().map(|login| login.user_roles.clone()).unwrap_or_default())
             .optimised(self.shared.fail_points.optimisation())
     }
 

@@ -4,8 +4,8 @@
 //! 2. Each name is asked about on a store of its own. It is missing if the answer is error 115 (not
 //!    supported) or 238 (not implemented), or the answer that a made-up name gets.
 //! 3. Each missing name has its reason in the list, and no other name has one.
-//! 4. Parts about the version, the persona, the older protocol and TokuMX follow. Their claims are tested by
-//!    tests/python and tests/legacy.
+//! 4. Parts about the order, the version, the persona, the older protocol and TokuMX follow. Their claims are
+//!    tested by tests/python and tests/legacy.
 //! 5. The page equals the file. `cargo xtask compatibility` writes it (`PANDO_WRITE_PAGES=1`).
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
@@ -221,6 +221,7 @@ fn page_of(surface: &Surface) -> (String, Vec<String>) {
         table(&mut page, "missing | why", &group.missing);
         table(&mut page, "there in part | how far", &group.limited);
     }
+    page.push_str(include_str!("compatibility/order.md"));
     page.push_str(include_str!("compatibility/version.md"));
     page.push_str(include_str!("compatibility/persona.md"));
     page.push_str(include_str!("compatibility/older_protocol.md"));

@@ -29,6 +29,7 @@ mod frame;
 mod integer;
 mod operator;
 mod scope;
+mod user_roles;
 mod watch;
 
 use pando_document::{RawArray, RawDocument, RawValue};
@@ -47,6 +48,7 @@ pub(crate) use self::operator::{PercentileArguments, TimeUnit};
 pub(crate) use self::operator::{is_known, parse_meta};
 pub(crate) use self::scope::{Conditions, check_user_name};
 pub use self::scope::{Optimisation, ParseScope};
+pub use self::user_roles::{UserRole, UserRoles};
 pub use self::watch::EvaluationWatch;
 
 use self::call::Call;
@@ -141,6 +143,13 @@ impl Expression {
         let mut fields = Vec::new();
         self.collect_fields(&mut fields);
         fields.iter().all(Option::is_some)
+    }
+
+    /// Whether the root or anything in it is read.
+    pub(crate) fn reads_root(&self) -> bool {
+        let mut fields = Vec::new();
+        self.collect_fields(&mut fields);
+        !fields.is_empty()
     }
 
     /// Whether a top-level field of the root, or the root, is read.
@@ -272,8 +281,11 @@ fn parse_variable(text: &str, scope: &ParseScope) -> Result<Node, QueryError> {
         },
         // A date has no fields.
         ("NOW" | "REMOVE", _) => Node::Remove,
-        // The roles of the user are not known here. An array has no fields but those of its elements.
-        ("USER_ROLES", _) => Node::Array(Vec::new()),
+        ("USER_ROLES", path) => match scope.user_roles().literal() {
+            Some(roles) => scope::constant_below(roles, path)?,
+            // An empty array has no fields but those of its elements.
+            None => Node::Array(Vec::new()),
+        },
         ("SEARCH_META", _) => {
             return Err(ExpressionFault::SearchMetaNotAvailable
                 .error("Can't access $$SEARCH_META without a $search stage earlier in the pipeline"));

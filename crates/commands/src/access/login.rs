@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pando_access::scram::Credential;
 use pando_access::{Authority, ResolvedRoles, UserName};
 use pando_catalog::Catalog;
+use pando_query::expression::{UserRole, UserRoles};
 
 use crate::CommandError;
 use crate::accounts::{Ends, Restriction, UserRecord, resolve_roles, store};
@@ -20,6 +21,8 @@ pub(crate) struct Login {
     pub granted: ResolvedRoles,
     /// The same privileges, for the check of a request.
     pub authority: Arc<Authority>,
+    /// The same roles, for expressions.
+    pub user_roles: UserRoles,
     /// The owner of his sessions.
     pub session_owner: SessionOwner,
     /// The generation of users and roles that it was made from.
@@ -94,8 +97,11 @@ impl Login {
         }
         let granted = resolved.granted;
         let authority = Arc::new(Authority::new(&granted.privileges));
+        let user_roles = UserRoles::new(
+            granted.roles.iter().map(|role| UserRole { name: &role.name, database: &role.database }),
+        );
         let user = record.name.clone();
         let session_owner = SessionOwner::of_digest(user.digest());
-        Ok(Ok(Login { user, id: record.id, granted, authority, session_owner, generation }))
+        Ok(Ok(Login { user, id: record.id, granted, authority, user_roles, session_owner, generation }))
     }
 }

@@ -552,8 +552,8 @@ fn source_of_collection(
         }
     };
     let (shared, database) = (Arc::clone(context.shared), context.database.to_owned());
-    let order = scope.text_order().clone();
-    Ok(AggregateSource { shared, database, reader, input, ranged, run, account: account.clone(), order })
+    let (account, view_scope) = (account.clone(), scope.of_view());
+    Ok(AggregateSource { shared, database, reader, input, ranged, run, account, view_scope })
 }
 
 /// Refuses `$documents` over a collection.

@@ -11,7 +11,9 @@ use pando_query::filter::Filter;
 use super::insert::{check_batch_length, ends_session_transaction, is_of_view};
 use super::selection::{self, Selection};
 use super::series_change;
-use super::statement_batch::{BatchOutcome, Effect, Statement, StatementBatch, StatementRun};
+use super::statement_batch::{
+    BatchOutcome, Effect, Statement, StatementBatch, StatementRun, refuse_statements,
+};
 use super::statement_parts::checked_hint;
 use super::steps::{Meter, Written, documents_max, in_steps};
 use super::update_statement::{Counted, Reach};
@@ -87,9 +89,10 @@ pub(crate) fn run(
     if let Some(session) = &context.session_use {
         session.check_statements(deletes.len())?;
     }
-    let scope = context.parse_scope().with_let(variables)?;
-
-    let outcome = delete_batch(context, &namespace, &parts, &scope, order)?;
+    let outcome = match context.parse_scope().with_let(variables) {
+        Ok(scope) => delete_batch(context, &namespace, &parts, &scope, order)?,
+        Err(error) => refuse_statements(context, error.into(), parts.len(), order)?,
+    };
     let deleted = outcome.outcomes.iter().map(|statement| statement.outcome.documents).sum();
     context.note(|notes| notes.deleted = Some(deleted));
     if context.concern.wants_answer() {

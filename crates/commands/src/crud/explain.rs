@@ -512,8 +512,9 @@ fn execute(
     let subject = collection.map(|collection| Subject { collection: Arc::clone(collection), plan });
     let (figures, stages) = match subject {
         subject if !explained.stages.is_empty() => {
+            let scope = context.parse_scope().collated_by(&explained.order);
             let MeasuredPipeline { figures, run } =
-                measure(context, &held, subject, &explained.stages, &explained.order, &memory)?;
+                measure(context, &held, subject, &explained.stages, &scope, &memory)?;
             (figures, Some(run))
         }
         Some(Subject { collection, plan }) => {

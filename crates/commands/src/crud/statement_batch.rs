@@ -29,7 +29,7 @@ use pando_document::Value;
 use pando_query::expression::ParseScope;
 
 use super::insert::{ends_session_transaction, ends_transaction};
-use super::write_reply::{FailedWrite, Order, push_failed};
+use super::write_reply::{FailedWrite, Order, push_failed, refusals};
 use crate::CommandError;
 use crate::context::Context;
 
@@ -107,6 +107,18 @@ impl<O> Default for BatchOutcome<O> {
     fn default() -> BatchOutcome<O> {
         BatchOutcome { statements: 0, outcomes: Vec::new(), failed: Vec::new() }
     }
+}
+
+/// Refuses every statement for one reason, or the first if that ends the batch.
+pub(super) fn refuse_statements<O>(
+    context: &mut Context<'_>,
+    reason: CommandError,
+    statements: usize,
+    order: Order,
+) -> Result<BatchOutcome<O>, CommandError> {
+    let CommandError::Failed(failure) = reason else { return Err(reason) };
+    ends_session_transaction(context);
+    Ok(BatchOutcome::refused(refusals(&failure, statements, order)))
 }
 
 impl<O> BatchOutcome<O> {

@@ -10,7 +10,9 @@ use pando_query::expression::ParseScope;
 use super::blind_update::{self, Blindness};
 use super::insert::{check_batch_length, ends_session_transaction, is_of_view};
 use super::series_change;
-use super::statement_batch::{BatchOutcome, Effect, Statement, StatementBatch, StatementRun};
+use super::statement_batch::{
+    BatchOutcome, Effect, Statement, StatementBatch, StatementRun, refuse_statements,
+};
 use super::statement_parts::{array_of_documents, check_stages, checked_hint, checked_modification};
 use super::update_statement::{Reach, UpdateOutcome, UpdateParts, UpdateStatement, Upsert};
 use super::write_reply::{FailedWrite, Order, count, tried, write_errors, write_retried, writes_into_view};
@@ -57,9 +59,10 @@ pub(crate) fn run(
     if let Some(session) = &context.session_use {
         session.check_statements(updates.len())?;
     }
-    let scope = context.parse_scope().with_let(variables)?;
-
-    let outcome = update_batch(context, &namespace, &parts, &scope, order)?;
+    let outcome = match context.parse_scope().with_let(variables) {
+        Ok(scope) => update_batch(context, &namespace, &parts, &scope, order)?,
+        Err(error) => refuse_statements(context, error.into(), parts.len(), order)?,
+    };
     note_effect(context, &outcome);
     let shown = if context.concern.wants_answer() { outcome } else { BatchOutcome::default() };
     write_reply(context, reply, &parts, &shown);

@@ -52,11 +52,16 @@ pub(super) fn writes_into_view(
         CommandError::Failed(failure)
             if failure.code == ErrorCode::CommandNotSupportedOnView || is_of_capped(&failure) =>
         {
-            let tried = if order == Order::Ordered { 1 } else { writes };
-            Ok((0..tried).map(|index| FailedWrite { index, failure: (*failure).clone() }).collect())
+            Ok(refusals(&failure, writes, order))
         }
         other => Err(other),
     }
+}
+
+/// The same failure of every statement of a batch, or of the first if that ends it.
+pub(super) fn refusals(failure: &Failure, writes: usize, order: Order) -> Vec<FailedWrite> {
+    let tried = if order == Order::Ordered { writes.min(1) } else { writes };
+    (0..tried).map(|index| FailedWrite { index, failure: failure.clone() }).collect()
 }
 
 /// Whether a write was refused because its collection is capped.

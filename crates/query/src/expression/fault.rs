@@ -371,6 +371,8 @@ faults! {
         SetFieldWithoutInput = 4_161_109,
         /// `$setField` into something that is no object.
         SetFieldInputNotObject = 4_161_105,
+        /// A variable of a command's `let` reads a field.
+        FieldInCommandLet = 4_890_500,
         /// `$let` whose argument is no object.
         LetNotObject = 16_874,
         /// `$let` with an unknown argument.

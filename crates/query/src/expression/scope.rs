@@ -9,7 +9,7 @@ use pando_document::{RawDocument, Timestamp};
 use super::dice::Dice;
 use super::fault::ExpressionFault;
 use super::field_path::FieldPath;
-use super::{EvaluationWatch, Expression, Node};
+use super::{EvaluationWatch, Expression, Node, UserRoles};
 use crate::error::{ErrorCode, QueryError};
 use crate::field_tables::Direct;
 use crate::literal::Literal;
@@ -32,6 +32,7 @@ pub struct ParseScope {
     dice: Option<Dice>,
     /// `None` on a server without a cluster.
     cluster_time: Option<Timestamp>,
+    user_roles: UserRoles,
     /// The metadata that documents come with.
     metadata: MetadataSet,
     absent_metadata: AbsentMetadata,
@@ -146,6 +147,33 @@ impl ParseScope {
         self.cluster_time
     }
 
+    /// The same scope, in which `$$USER_ROLES` is this list.
+    #[must_use]
+    pub fn of_user(self, roles: UserRoles) -> ParseScope {
+        ParseScope { user_roles: roles, ..self }
+    }
+
+    /// The roles of the user.
+    pub(super) fn user_roles(&self) -> &UserRoles {
+        &self.user_roles
+    }
+
+    /// The scope of a view that the query reads beside its collection: the same moment, user and order of
+    /// strings, and no variables, because a view does not see those of the query.
+    #[must_use]
+    pub fn of_view(&self) -> ParseScope {
+        ParseScope {
+            now_millis: self.now_millis,
+            watch: self.watch.clone(),
+            dice: self.dice.clone(),
+            cluster_time: self.cluster_time,
+            user_roles: self.user_roles.clone(),
+            text_order: self.text_order.clone(),
+            optimisation: self.optimisation,
+            ..ParseScope::default()
+        }
+    }
+
     /// The same scope, in which strings compare in this order.
     #[must_use]
     pub fn collated_by(self, text_order: &TextOrder) -> ParseScope {
@@ -168,7 +196,13 @@ impl ParseScope {
         for variable in variables.iter() {
             let (name, value) = variable?;
             check_user_name(name)?;
-            let expression = Expression::parse(value, self)?;
+            // As it is written: a field counts also where the expression would not come to it.
+            let expression = Expression::parse(value, &self.as_written())?;
+            if expression.reads_root() {
+                return Err(ExpressionFault::FieldInCommandLet.error(format!(
+                    "the variable '{name}' of 'let' reads a field, but it is computed before any document is read"
+                )));
+            }
             let value = expression.evaluate(RawDocument::empty())?;
             constants.push((name, value.raw().map(Literal::new)));
         }
@@ -329,15 +363,18 @@ impl ParseScope {
         match (binding, path) {
             (Binding::Slot(slot), path) => Ok(Node::Variable { slot: *slot, path }),
             (Binding::Constant(None), _) => Ok(Node::Remove),
-            (Binding::Constant(Some(value)), None) => Ok(Node::Constant(value.clone())),
-            (Binding::Constant(Some(value)), Some(path)) => {
-                match path.evaluate_below(value.raw(), Direct)?.raw() {
-                    Some(value) => Ok(Node::Constant(Literal::new(value))),
-                    None => Ok(Node::Remove),
-                }
-            }
+            (Binding::Constant(Some(value)), path) => constant_below(value, path),
         }
     }
+}
+
+/// The node of a constant, or of what stands at a path below it.
+pub(super) fn constant_below(value: &Literal, path: Option<FieldPath>) -> Result<Node, QueryError> {
+    let Some(path) = path else { return Ok(Node::Constant(value.clone())) };
+    Ok(match path.evaluate_below(value.raw(), Direct)?.raw() {
+        Some(value) => Node::Constant(Literal::new(value)),
+        None => Node::Remove,
+    })
 }
 
 fn check_name(name: &str) -> Result<(), QueryError> {

@@ -100,8 +100,8 @@ pub(in crate::crud) struct AggregateSource {
     pub(super) ranged: Option<RangedScan>,
     pub run: PipelineRun,
     pub account: QueryAccount,
-    /// The order of strings.
-    pub order: TextOrder,
+    /// The scope of views that stages search.
+    pub view_scope: ParseScope,
 }
 
 impl CursorSource for AggregateSource {
@@ -137,7 +137,7 @@ impl CursorSource for AggregateSource {
             searched: None,
             searches: None,
             views_above: 0,
-            order: &self.order,
+            view_scope: &self.view_scope,
         };
         let start = out.len();
         let next = self.run.for_each(&mut source, &mut |next, _| {
@@ -192,7 +192,7 @@ pub(crate) fn measure(
     reader: &HeldReader<'_>,
     subject: Option<Subject>,
     rest: &Pipeline,
-    order: &TextOrder,
+    view_scope: &ParseScope,
     memory: &StageMemory,
 ) -> Result<MeasuredPipeline, CommandError> {
     let environment = &context.shared.environment;
@@ -217,7 +217,7 @@ pub(crate) fn measure(
         searched: None,
         searches: Some(Searches::default()),
         views_above: 0,
-        order,
+        view_scope,
     };
     let outcome = run.for_each(&mut source, &mut |_, _| Ok(Flow::More));
     memory.account.report(context.operation);
@@ -245,8 +245,8 @@ struct CollectionSource<'s> {
     searches: Option<Searches>,
     /// The views whose pipelines are carried out around this one.
     views_above: usize,
-    /// The order of strings.
-    order: &'s TextOrder,
+    /// The scope of the pipelines of views, with the order of strings of all searches.
+    view_scope: &'s ParseScope,
 }
 
 /// Another collection, with the descriptions of its indexes. A call sees one snapshot, and the descriptions
@@ -433,7 +433,7 @@ impl Source for CollectionSource<'_> {
     }
 
     fn foreign_access(&mut self, collection: &str, path: &str) -> Result<ForeignAccess, QueryError> {
-        let (shared, operation, order) = (self.shared, self.caller.operation, self.order);
+        let (shared, operation, order) = (self.shared, self.caller.operation, self.view_scope.text_order());
         let Some(Searched { collection, indexes, .. }) = self.search_in(collection)? else {
             return Ok(ForeignAccess::default());
         };
@@ -503,7 +503,7 @@ impl CollectionSource<'_> {
             blocking: self.caller.blocking,
         };
         let Some(view) = views.resolve(name).map_err(as_query_error)? else { return Ok(()) };
-        if view.order != *self.order {
+        if view.order != *self.view_scope.text_order() {
             return Err(as_query_error(other_collation(name)));
         }
         if self.views_above == DEPTH_MAX {
@@ -514,14 +514,14 @@ impl CollectionSource<'_> {
         // The optimiser moves the filter before the stages of the view where it can.
         let pushed = filter.to_match_stages();
         let stages = view.followed_by(RawArray::from_document(&pushed)).map_err(as_query_error)?;
-        let scope = ParseScope::at(self.shared.now_ms()).with_dice(&self.shared.dice).collated_by(self.order);
-        let pipeline = Pipeline::parse(RawArray::from_document(&stages), &scope)?;
+        let scope = self.view_scope;
+        let pipeline = Pipeline::parse(RawArray::from_document(&stages), scope)?;
         let memory = StageMemory::new(self.account.clone(), DiskUse::Allowed);
         let (mut input, rest) = match collection {
             Some(collection) => {
                 let request =
                     AggregateRequest::of(&view.collection, RawArray::from_document(RawDocument::empty()));
-                let planned = PlannedPipeline::new(&request, pipeline, &scope, &collection, self.transaction);
+                let planned = PlannedPipeline::new(&request, pipeline, scope, &collection, self.transaction);
                 let PlannedPipeline { plan, rest, .. } = planned.map_err(as_query_error)?;
                 if let Some(all) = &mut self.searches {
                     all.add(search_of(&plan));

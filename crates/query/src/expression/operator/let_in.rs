@@ -4,8 +4,8 @@ use pando_document::RawValue;
 
 use super::named::Names;
 use super::{
-    Arity, Call, Definition, ErrorCode, Evaluated, Expression, ExpressionFault, Frame, ParseScope,
-    QueryError, check_user_name,
+    Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
+    check_user_name,
 };
 
 /// Arguments: the values of the variables, then the expression.
@@ -27,8 +27,13 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expres
     let [Some(variables), Some(body)] = values.as_slice() else {
         unreachable!("required arguments were checked")
     };
-    let RawValue::Document(variables) = variables else {
-        return Err(QueryError::new(ErrorCode::InvalidBson, "invalid parameter: expected an object (vars)"));
+    let variables = match variables {
+        RawValue::Document(variables) => variables,
+        // As in MongoDB the elements of an array are fields: its first one has the name '0'.
+        RawValue::Array(variables) => variables.as_document(),
+        _ => {
+            return Err(ExpressionFault::ExpectedObject.error("invalid parameter: expected an object (vars)"));
+        }
     };
     let mut names = Vec::new();
     let mut arguments = Vec::new();
