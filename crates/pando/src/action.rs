@@ -32,18 +32,29 @@ pub use update::Update;
 
 /// Methods that set a field of the action's document `$place`.
 macro_rules! options {
-    ($place:ident: $($(#[$doc:meta])* $name:ident($value:ty) => $field:literal;)*) => {
+    ($place:ident: $($(#[$doc:meta])* $name:ident($($value:tt)+) => $field:literal;)*) => {
         $(
             $(#[$doc])*
             #[must_use = "an action does nothing until it is run"]
-            pub fn $name(mut self, value: impl Into<$value>) -> Self {
-                self.$place.insert($field, crate::action::FieldValue::field_value(Into::<$value>::into(value)));
+            pub fn $name(mut self, value: crate::action::accepted!($($value)+)) -> Self {
+                let value: $($value)+ = value.into();
+                self.$place.insert($field, crate::action::FieldValue::field_value(value));
                 self
             }
         )*
     };
 }
 use options;
+
+/// The type of the argument of an option. Numbers stand there by their own type: `skip(5)` has no type to
+/// convert from.
+macro_rules! accepted {
+    (u64) => { u64 };
+    (u32) => { u32 };
+    (bool) => { bool };
+    ($($value:tt)+) => { impl Into<$($value)+> };
+}
+use accepted;
 
 /// The method that makes the action one of a session: `database` or `collection` is its place.
 macro_rules! in_session {
@@ -81,7 +92,13 @@ macro_rules! field_values {
     };
 }
 
-field_values!(bool, i64, u32, String, bson::Bson, bson::Document, crate::Hint);
+field_values!(bool, i64, String, bson::Bson, bson::Document, crate::Hint);
+
+impl FieldValue for u32 {
+    fn field_value(self) -> bson::Bson {
+        i64::from(self).into()
+    }
+}
 
 impl FieldValue for u64 {
     fn field_value(self) -> bson::Bson {

@@ -363,7 +363,7 @@ mod tests {
         let mut session = pando.start_session().run().unwrap();
         session.start_transaction().run().unwrap();
         let inside = session.collection(&accounts);
-        let mut found = inside.find(Document::new()).batch_size(100_u32).run().unwrap();
+        let mut found = inside.find(Document::new()).batch_size(100).run().unwrap();
         found.next().unwrap().unwrap();
         accounts.delete_many(doc! { "_id": { "$gt": 400 } }).run().unwrap();
         assert_eq!(found.by_ref().filter(Result::is_ok).count(), 498);

@@ -180,7 +180,22 @@ impl<T: DeserializeOwned> Collection<T> {
         FindOne::new(self, filter)
     }
 
-    /// Finds the documents that match, as of one moment.
+    /// Finds the documents that match, as of one moment. Without a sort they come by `_id`, or in the order
+    /// of the index that finds them.
+    ///
+    /// ```
+    /// # use pandodb::{Pando, bson::Document, doc};
+    /// # fn main() -> Result<(), pandodb::Error> {
+    /// let store = Pando::open_in_memory()?;
+    /// let lines = store.database("book").collection::<Document>("lines");
+    /// lines.insert_many((1..=20).map(|number| doc! { "_id": number })).run()?;
+    /// let page = lines.find(doc! {}).sort(doc! { "_id": -1 }).skip(5).limit(2).batch_size(100).run()?;
+    /// let page: Vec<Document> = page.collect::<Result<_, _>>()?;
+    /// assert_eq!(page, [doc! { "_id": 15 }, doc! { "_id": 14 }]);
+    /// assert_eq!(lines.count_documents(doc! {}).skip(5).limit(10).run()?, 10);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn find(&self, filter: Document) -> Find<'_, T> {
         Find::new(self, filter)
     }

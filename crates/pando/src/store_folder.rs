@@ -100,12 +100,14 @@ pub enum FolderError {
     },
 }
 
+const OF_MONGODB: &str =
+    ", a file of MongoDB (have MongoDB serve it, and take its documents with 'pando copy' or mongodump)";
 /// Files that tell where a foreign folder comes from.
 const OWNERS: [(&str, &str); 18] = [
-    ("WiredTiger", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
-    ("WiredTiger.wt", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
-    ("mongod.lock", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
-    ("storage.bson", ", a file of MongoDB (move its documents with mongodump and mongorestore)"),
+    ("WiredTiger", OF_MONGODB),
+    ("WiredTiger.wt", OF_MONGODB),
+    ("mongod.lock", OF_MONGODB),
+    ("storage.bson", OF_MONGODB),
     ("ibdata1", ", a file of MySQL or MariaDB"),
     ("PG_VERSION", ", a file of PostgreSQL"),
     ("CURRENT", ", a file of RocksDB or LevelDB"),

@@ -131,10 +131,7 @@ fn searches_take_sort_limit_skip_projection_and_hint() {
     let (_pando, cities) = cities();
     let all = || cities.find(doc! {}).sort(doc! { "people": -1 });
     assert_eq!(names(all().run().unwrap()), ["Utrecht", "Groningen", "Reykjavík", "Akureyri"]);
-    assert_eq!(
-        names(all().skip(1_u64).limit(2).batch_size(1_u32).run().unwrap()),
-        ["Groningen", "Reykjavík"]
-    );
+    assert_eq!(names(all().skip(1).limit(2).batch_size(1).run().unwrap()), ["Groningen", "Reykjavík"]);
     assert_eq!(names(all().limit(-3).run().unwrap()).len(), 3);
     let index = cities.create_index(doc! { "people": 1 }).run().unwrap().index_name;
     assert_eq!(names(cities.find(doc! {}).hint(index.as_str()).run().unwrap())[0], "Akureyri");
@@ -185,7 +182,7 @@ fn distinct_values_counts_and_aggregates() {
     let mut countries = cities.distinct("country", doc! {}).run().unwrap();
     countries.sort_by_key(ToString::to_string);
     assert_eq!(countries, [Bson::from("IS"), Bson::from("NL")]);
-    assert_eq!(cities.count_documents(doc! { "country": "NL" }).limit(1_u64).run().unwrap(), 1);
+    assert_eq!(cities.count_documents(doc! { "country": "NL" }).limit(1).run().unwrap(), 1);
     assert_eq!(cities.estimated_document_count().run().unwrap(), 4);
     let stages = [
         doc! { "$group": { "_id": "$country", "people": { "$sum": "$people" } } },
@@ -278,12 +275,28 @@ fn writes_of_several_kinds_go_in_one_call() {
 }
 
 #[test]
+fn every_batch_is_as_large_as_the_search_says() {
+    let pando = Pando::open_in_memory().unwrap();
+    let database = pando.database("d");
+    let notes = database.collection::<Document>("notes");
+    notes.insert_many((0..7).map(|n| doc! { "_id": n })).run().unwrap();
+    database.run_command(doc! { "profile": 2 }).run().unwrap();
+    assert_eq!(notes.find(doc! {}).batch_size(2).run().unwrap().count(), 7);
+    assert_eq!(notes.aggregate([]).batch_size(3).run().unwrap().count(), 7);
+    database.run_command(doc! { "profile": 0 }).run().unwrap();
+    let profile = database.collection::<Document>("system.profile");
+    let batches = profile.find(doc! { "op": "getmore" }).sort(doc! { "$natural": 1 }).run().unwrap();
+    let sizes: Vec<i32> = batches.map(|batch| batch.unwrap().get_i32("nreturned").unwrap()).collect();
+    assert_eq!(sizes, [2, 2, 1, 3, 1]);
+}
+
+#[test]
 fn a_closed_store_answers_with_an_error_and_its_folder_is_free() {
     let folder = tempfile::tempdir().unwrap();
     let pando = Pando::open(folder.path()).unwrap();
     let notes = pando.database("d").collection::<Document>("notes");
     notes.insert_many((0..500).map(|n| doc! { "_id": n })).run().unwrap();
-    let mut open_cursor = notes.find(doc! {}).batch_size(2_u32).run().unwrap();
+    let mut open_cursor = notes.find(doc! {}).batch_size(2).run().unwrap();
     let other = pando.clone();
     pando.close().unwrap();
     assert!(matches!(notes.insert_one(doc! {}).run(), Err(Error::Closed)));
