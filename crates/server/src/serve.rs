@@ -49,7 +49,7 @@ use transport::Certificates;
 use crate::amounts::{bytes_text, count_text, time_text};
 use crate::configuration::{ByteSize, Configuration, OpenToOthers};
 use crate::error_text::error_text;
-use crate::network::{AddressLimits, Limits, ListenError, Network, Patiences, Placement};
+use crate::network::{AddressLimits, Limits, ListenError, Listener, Network, Patiences, Placement};
 
 /// Processors of one query, where nobody says.
 const QUERY_THREADS_AUTO_MAX: usize = 8;
@@ -160,10 +160,7 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     let (tls, encryption) = restrict_process(configuration)?;
     // Before the folder is made, and before the socket is in it.
     let found = look_into_folder(configuration)?;
-    if configuration.engine != EngineName::Memory {
-        prepare_folder(&configuration.data)?;
-    }
-    let listeners = listen(configuration, &transport::security(configuration, tls.as_ref()))?;
+    let listeners = prepare_and_listen(configuration, tls.as_ref())?;
     let endpoints: Vec<String> = listeners.iter().map(|listener| listener.endpoint()).collect();
     let signal = ShutdownSignal::watch(tls.clone()).map_err(ServeError::Start)?;
     info!("opening the store in {}", configuration.data.display());
@@ -201,7 +198,7 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
             endpoints.join(" or ")
         );
     }
-    if configuration.persona.persona == Persona::ReplicaSet && configuration.persona.advertised.is_none() {
+    if handler.commands().persona() == Persona::ReplicaSet && configuration.persona.advertised.is_none() {
         info!(
             "drivers connect to the address by which they came in; where addresses are translated on the way, name the one \
              for them with --advertise, or set directConnection=true in their connection strings"
@@ -304,6 +301,24 @@ fn look_into_folder(configuration: &Configuration) -> Result<FolderState, ServeE
         prepare_folder(&configuration.data)?;
     }
     Ok(found?)
+}
+
+/// Prepares the data folder, where a socket may be, and opens the listeners. A folder that was made for a
+/// server that cannot listen is removed.
+fn prepare_and_listen(
+    configuration: &Configuration,
+    tls: Option<&Arc<Certificates>>,
+) -> Result<Vec<Listener>, ServeError> {
+    let is_new = !configuration.data.exists();
+    if configuration.engine != EngineName::Memory {
+        prepare_folder(&configuration.data)?;
+    }
+    listen(configuration, &transport::security(configuration, tls)).inspect_err(|_| {
+        if is_new {
+            // It fails if something has come into the folder meanwhile, which then stays.
+            let _ = std::fs::remove_dir(&configuration.data);
+        }
+    })
 }
 
 /// Creates the data folder and checks that it can be written, so that a refusal names the folder and not a

@@ -7,6 +7,7 @@ use pando_encryption::EphemeralFiles;
 use pando_environment::Environment;
 use pando_query::partial_index::IndexKinds;
 
+use super::Commands;
 use crate::persona::Persona;
 use crate::shared_state::{CommandsOptions, ScratchFiles};
 
@@ -40,6 +41,14 @@ pub(super) fn open_catalog(
             }
             opened
         }
+    }
+}
+
+impl Commands {
+    /// The persona by which drivers take this server. It is another one than the options say where several
+    /// servers share the store.
+    pub fn persona(&self) -> Persona {
+        self.shared.options.persona.persona
     }
 }
 

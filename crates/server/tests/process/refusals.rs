@@ -69,6 +69,11 @@ fn a_port_that_is_taken_is_named() {
     let server = Server::in_memory();
     let said = refusal(&["--engine", "memory", "--listen", &server.address]);
     assert!(said.contains(&server.address) && said.contains("is in use"), "{said}");
+    // A refused server leaves no folder behind that the next one would take for a store of its own.
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let said = refusal(&["--data", data.to_str().unwrap(), "--listen", &server.address]);
+    assert!(said.contains("is in use") && !data.exists(), "{said}");
 }
 
 #[test]
