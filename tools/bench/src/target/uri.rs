@@ -90,6 +90,22 @@ impl Host {
     }
 }
 
+/// Options of drivers that change nothing of what this tool sends: it has one server, a connection for each
+/// client, and no repetition. They are taken, since the line that a shell prints has them.
+const WITHOUT_EFFECT: [&str; 11] = [
+    "appname",
+    "connecttimeoutms",
+    "directconnection",
+    "heartbeatfrequencyms",
+    "maxpoolsize",
+    "minpoolsize",
+    "replicaset",
+    "retryreads",
+    "retrywrites",
+    "serverselectiontimeoutms",
+    "sockettimeoutms",
+];
+
 /// The options of a login and of TLS.
 #[derive(Default)]
 struct Options {
@@ -121,6 +137,7 @@ impl Options {
                     read.settings.verification = Verification::Off;
                 }
                 "tlsinsecure" | "tlsallowinvalidcertificates" => {}
+                name if WITHOUT_EFFECT.contains(&name) => {}
                 _ => {
                     return Err(
                         "it has options that are neither of a login (authSource, authMechanism) nor of TLS",
@@ -175,6 +192,14 @@ mod tests {
         assert_eq!(login("mongodb://u:p@h/d"), "Login(authSource d)");
         assert_eq!(login("mongodb://u:p@h/d?authSource=x%20y"), "Login(authSource x y)");
         assert_eq!(login("mongodb://u:p@h?authMechanism=SCRAM-SHA-1"), "Login(authSource admin)");
+    }
+
+    #[test]
+    fn options_of_drivers_without_effect_here_are_taken() {
+        let uri = "mongodb://h:1/?directConnection=true&serverSelectionTimeoutMS=2000&appName=mongosh+2.5.0";
+        let parsed = ParsedUri::parse(uri).expect("it is good");
+        assert_eq!(parsed.host, Host::Name("h:1".to_owned()));
+        assert!(parsed.login.is_none() && parsed.tls.is_none());
     }
 
     #[test]
