@@ -46,7 +46,8 @@ demo: $(PYTHON) ## Five short steps: a server, real data, questions, a small mea
 # Everything that `make test` tests, in one choice of packages: another choice would have other features of what they share, and build
 # it again. Left out is only what needs a native library or a server of others.
 TESTED      := --workspace $(addprefix --exclude ,pando-rocksdb pando-wiredtiger pando-wiredtiger-sys pando-tikv pando-bench-mysql)
-BUILD_TESTS := cargo test --no-run $(TESTED)
+# QUIETLY=--quiet leaves out the list of a hundred test programs.
+BUILD_TESTS := cargo test --no-run $(QUIETLY) $(TESTED)
 
 # Marks lines that come side by side; the closing lines of cargo, pytest and node stay as they are, for those who look for them.
 marked = /^(test result:|=* ?[0-9]+ (passed|failed)|[^ -~]* ?\#? ?(tests|pass|fail) [0-9])/!s/^/$(1) | /
@@ -63,6 +64,7 @@ test: ## All tests, real clients included; says first what it does, takes and in
 	step 2 "the build of all tests"
 	again test-build
 	step 3 "make test-rust test-schedules, and beside them make test-clients, which mostly waits"
+	export QUIETLY=--quiet
 	{ again test-rust && again test-schedules; } 2>&1 | sed -u -E "$(call marked,rust   )" &
 	rust=$$!
 	again test-clients 2>&1 | sed -u -E "$(call marked,clients)" &
