@@ -162,6 +162,17 @@ def test_arguments_of_window_functions(filled, function):
         window(filled, "distinct", {"r": function}, sort)
 
 
+@pytest.mark.parametrize("bounds", [{"documents": [-1, 0]}, {"documents": ["current", "unbounded"]}, {"documents": [-1, 1]}, {"range": [-1, 0]}, {}], ids=str)
+def test_windows_of_an_empty_order_and_of_one_document(filled, bounds):
+    filled.fill("one", [{"_id": 1, "v": {"a": 1}, "d": datetime.datetime(2020, 1, 1), "n": 5}])
+    for function in ({"$sum": "$_id"}, {"$push": "$_id"}, {"$derivative": {"input": "$_id"}}):
+        window(filled, "distinct", {"r": {**function, "window": bounds}}, {})
+    for value in ("$v", "$d", "$n", "$zz"):
+        for place in ("_id", "d", "v"):
+            for unit in ({}, {"unit": "hour"}):
+                window(filled, "one", {"r": {"$derivative": {"input": value, **unit}, "window": bounds}}, {place: 1})
+
+
 def ranked(operator, **arguments):
     return {operator: arguments}
 

@@ -71,6 +71,22 @@ PIPELINES = {
     "lookup": [
         {"$match": {"_id": {"$lt": 3}}},
         {"$lookup": {"from": "c", "localField": "few", "foreignField": "few", "pipeline": [{"$sort": {"k": 1}}], "as": "same"}}],
+    "automatic buckets": [{"$bucketAuto": {"groupBy": "$k", "buckets": 40, "output": {"n": {"$sum": 1}, "first": {"$first": "$_id"}, "texts": {"$addToSet": "$few"}}}},
+                          {"$project": {"n": 1, "first": 1, "texts": {"$size": "$texts"}}}],
+    "windows": [
+        {"$setWindowFields": {"partitionBy": "$few", "sortBy": {"k": 1}, "output": {
+            "sum": {"$sum": "$many", "window": {"documents": [-20, 3]}}, "mean": {"$avg": "$many", "window": {"range": [-500, 500]}},
+            "most": {"$max": "$text", "window": {"documents": [-2, 2]}}, "so_far": {"$sum": 1, "window": {"documents": ["unbounded", "current"]}},
+            "rank": {"$rank": {}}, "before": {"$shift": {"output": "$_id", "by": -3}}, "all": {"$push": "$tags", "window": {"documents": [0, 2]}}}}}],
+    "gaps": [{"$match": {"few": {"$ne": 3}}}, {"$project": {"k": 1, "text": 1}}, {"$densify": {"field": "k", "range": {"step": 1, "bounds": "full"}}}],
+    "gaps that are filled": [
+        {"$match": {"few": {"$ne": 3}}}, {"$project": {"k": 1, "text": 1, "many": 1}}, {"$densify": {"field": "k", "range": {"step": 1, "bounds": "full"}}},
+        {"$fill": {"sortBy": {"k": 1}, "output": {"text": {"method": "locf"}, "many": {"method": "linear"}, "made": {"value": "yes"}}}}],
+    "united": [{"$match": {"_id": {"$lt": 10_000}}}, {"$unionWith": {"coll": "c", "pipeline": [{"$sort": {"text": -1, "_id": 1}}]}}, {"$sort": {"k": 1, "_id": 1}}],
+    "a graph": [
+        {"$match": {"_id": {"$lt": 3}}},
+        {"$graphLookup": {"from": "c", "startWith": "$few", "connectFromField": "many", "connectToField": "few", "maxDepth": 0, "as": "near"}},
+        {"$unwind": "$near"}, {"$project": {"near": "$near._id"}}, {"$sort": {"_id": 1, "near": 1}}],
     "unwound and grouped": [
         {"$unwind": "$tags"}, {"$group": {"_id": {"t": "$tags", "m": "$many"}, "ids": {"$push": "$_id"}}}, {"$sort": {"_id": 1}}],
 }
@@ -90,6 +106,22 @@ def test_a_pipeline_gives_the_same_with_little_memory(spilling, name):
                 document["set"].sort()
     assert found == expected
     assert name == "buckets" or memory(client)["spills"] > before
+    assert is_released(server, client)
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_pipeline_gives_the_same_in_many_batches(spilling, name):
+    server, client = spilling
+    set_memory(client, MUCH)
+    expected = list(client.spill.c.aggregate(PIPELINES[name], batchSize=1_000_000))
+    for memory_size, batch in ((MUCH, 613), (LITTLE, 997)):
+        set_memory(client, memory_size)
+        found = list(client.spill.c.aggregate(PIPELINES[name], batchSize=batch))
+        for documents in expected, found:
+            for document in documents:
+                if "set" in document:
+                    document["set"].sort()
+        assert found == expected, memory_size
     assert is_released(server, client)
 
 

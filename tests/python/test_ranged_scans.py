@@ -29,6 +29,18 @@ PIPELINES = {
     "a count behind a filter": [{"$match": {"$expr": {"$gt": ["$k", 100]}}}, {"$addFields": {"a": 1}}, {"$count": "n"}],
     "a sort with a limit": [{"$unwind": "$tags"}, {"$sort": {"few": 1, "k": -1, "tags": 1}}, {"$limit": 50}],
     "a filter without matches": [{"$match": {"few": 77}}, {"$group": {"_id": None, "n": {"$sum": 1}}}],
+    "windows of partitions": [
+        {"$setWindowFields": {"partitionBy": "$few", "sortBy": {"many": 1}, "output": {
+            "sum": {"$sum": "$k", "window": {"documents": [-9, 0]}}, "at": {"$documentNumber": {}}, "next": {"$shift": {"output": "$_id", "by": 1}}}}},
+        {"$match": {"_id": {"$mod": [37, 5]}}}, {"$project": {"sum": 1, "at": 1, "next": 1}}],
+    "windows in the order of the input": [
+        {"$addFields": {"twice": {"$multiply": ["$k", 2]}}}, {"$unwind": "$tags"},
+        {"$setWindowFields": {"partitionBy": "$tags", "output": {"all": {"$sum": "$twice"}}}}, {"$match": {"_id": {"$mod": [97, 5]}}}, {"$project": {"tags": 1, "all": 1}}],
+    "a range of ids": [{"$match": {"_id": {"$gte": 5_000, "$lt": 44_000}}}, {"$group": {"_id": "$few", "n": {"$sum": 1}, "first": {"$first": "$_id"}, "last": {"$last": "$_id"}}}],
+    "windows over a range of ids": [
+        {"$match": {"_id": {"$gt": 900}, "few": {"$ne": 4}}},
+        {"$setWindowFields": {"sortBy": {"few": 1}, "output": {"rank": {"$rank": {}}, "m": {"$avg": "$k", "window": {"documents": [-3, 3]}}}}},
+        {"$match": {"_id": {"$mod": [37, 5]}}}, {"$project": {"rank": 1, "m": 1}}],
 }  # fmt: skip
 
 
@@ -92,6 +104,35 @@ def test_spilling_threads_give_the_same(both):
         assert several.admin.command("serverStatus")["pando"]["queryMemory"]["spills"] > spills
     finally:
         several.admin.command("setParameter", 1, queryMemory=memory)
+
+
+def test_windows_of_spilling_threads_are_the_same(both):
+    stages = [{"$setWindowFields": {"partitionBy": "$few", "sortBy": {"many": -1}, "output": {"sum": {"$sum": "$k", "window": {"documents": [-5, 5]}}}}},
+              {"$match": {"_id": {"$mod": [37, 5]}}}]
+    one, several = both
+    whole = list(one.ranged.c.aggregate(stages))
+    memory = several.admin.command("getParameter", 1, queryMemory=1)["queryMemory"]
+    several.admin.command("setParameter", 1, queryMemory="1MiB")
+    try:
+        spills = several.admin.command("serverStatus")["pando"]["queryMemory"]["spills"]
+        assert list(several.ranged.c.aggregate(stages)) == whole
+        assert several.admin.command("serverStatus")["pando"]["queryMemory"]["spills"] > spills
+    finally:
+        several.admin.command("setParameter", 1, queryMemory=memory)
+
+
+def test_the_keys_of_a_range_of_ids_count_as_examined(both):
+    examined = []
+    for client in both:
+        database = client.ranged
+        database.command("profile", 2)
+        stages = [{"$match": {"_id": {"$lt": 40_000}}}, {"$group": {"_id": None, "n": {"$sum": 1}}}]
+        assert list(database.c.aggregate(stages, comment="a range")) == [{"_id": None, "n": 40_000}]
+        database.command("profile", 0)
+        entry = database["system.profile"].find_one({"command.comment": "a range"})
+        examined.append((entry["keysExamined"], entry["docsExamined"]))
+        database["system.profile"].drop()
+    assert examined[0] == examined[1]
 
 
 def test_the_first_error_in_the_order_of_the_documents_is_told(both):

@@ -10,12 +10,14 @@ use pando_catalog::{Caller, QueryAccount, Reservation, SnapshotTimestamp};
 use pando_document::{DocumentWriter, RawDocument, RawValue, Timestamp};
 use pando_query::QueryError;
 use pando_query::expression::EvaluationWatch;
+use pando_query::pipeline::Flow;
 
 use crate::CommandError;
 use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::cursor_facts::{CursorFacts, CursorOpening, Expiry};
 use crate::cursors::{BatchMemory, BatchPlace, CursorSource, OpenCursor, Supply};
+use crate::document_stream::StreamEnd;
 use crate::operations::command_copy;
 
 /// Bytes of documents from which on a batch takes the memory of a full one: growing step by step, it would be
@@ -86,6 +88,18 @@ impl DocumentBatch {
         self.ends.push(self.bytes.len());
     }
 
+    /// Makes room for a full batch once this one is large.
+    fn grow_once(&mut self) {
+        if self.bytes.len() > LARGE_BATCH_BYTES && self.bytes.capacity() < BATCH_BYTES_MAX {
+            self.bytes.reserve_exact(BATCH_BYTES_MAX - self.bytes.len() + LARGE_BATCH_BYTES);
+        }
+    }
+
+    /// The documents, for a later batch.
+    fn into_carry(self) -> Vec<Vec<u8>> {
+        self.documents().map(<[u8]>::to_vec).collect()
+    }
+
     /// Takes the last document out again.
     fn pop(&mut self) -> Vec<u8> {
         self.ends.pop();
@@ -119,12 +133,35 @@ pub(crate) fn fetch(
         }
         if let Some(next) = carried.next() {
             batch.push(&next);
+        } else if let Some(stream) = supply.source.as_stream() {
+            let mut refused = None;
+            let end = stream.give(caller, &mut |document| {
+                batch.push(document.as_bytes());
+                if !batch.is_within_limits() {
+                    refused = Some(batch.pop());
+                    return Flow::Enough;
+                }
+                batch.grow_once();
+                if batch.len() as u64 >= count_max { Flow::Enough } else { Flow::More }
+            });
+            match (end, refused) {
+                (Ok(StreamEnd::Enough), Some(refused)) => {
+                    supply.carry.push(refused);
+                    return Ok((batch, BatchEnd::Full));
+                }
+                (Ok(StreamEnd::Enough), None) => continue,
+                (Ok(StreamEnd::Exhausted), _) => return Ok((batch, BatchEnd::Exhausted)),
+                (Err(error), _) => {
+                    supply.carry = batch.into_carry();
+                    return Err(error);
+                }
+            }
         } else {
             match supply.source.next(caller, &mut batch.bytes) {
                 Ok(true) => batch.ends.push(batch.bytes.len()),
                 Ok(false) => return Ok((batch, BatchEnd::Exhausted)),
                 Err(error) => {
-                    supply.carry = batch.documents().map(<[u8]>::to_vec).collect();
+                    supply.carry = batch.into_carry();
                     return Err(error);
                 }
             }
@@ -134,9 +171,7 @@ pub(crate) fn fetch(
             supply.carry.extend(carried);
             return Ok((batch, BatchEnd::Full));
         }
-        if batch.bytes.len() > LARGE_BATCH_BYTES && batch.bytes.capacity() < BATCH_BYTES_MAX {
-            batch.bytes.reserve_exact(BATCH_BYTES_MAX - batch.bytes.len() + LARGE_BATCH_BYTES);
-        }
+        batch.grow_once();
     }
 }
 

@@ -22,6 +22,7 @@ use pando_query::expression::EvaluationWatch;
 use parking_lot::Mutex;
 
 use crate::cursor_facts::{CursorFacts, Expiry};
+use crate::document_stream::DocumentStream;
 use crate::error::Failure;
 use crate::operations::ConnectionRecord;
 use crate::session_id::SessionId;
@@ -121,6 +122,11 @@ pub(crate) trait CursorSource: Send {
     /// appended.
     /// After `WouldBlock` it may be called again with `MayBlock` and goes on where it stood.
     fn next(&mut self, caller: Caller<'_>, out: &mut Vec<u8>) -> Result<bool, CommandError>;
+
+    /// Itself as a stream, where that costs less than its documents one by one.
+    fn as_stream(&mut self) -> Option<&mut dyn DocumentStream> {
+        None
+    }
 
     /// Whether the source is known to be exhausted, without asking it for another document, when this batch
     /// is full.

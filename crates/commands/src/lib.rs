@@ -111,12 +111,13 @@
 //! generic_arguments -> stable_api
 //! diagnostic -> stable_api
 //! arguments -> error, error_code
+//! document_stream -> error
 //! error -> error_code
 //! collation -> error, error_code
 //! session_id -> identity
 //! leaves: arguments, chore_figures, cluster_clock, command_name, error, error_code, handled, host_facts
 //! leaves: certificate_rotation, collation
-//! leaves: default_layout, grid_fs, identity, open_buckets
+//! leaves: default_layout, document_stream, grid_fs, identity, open_buckets
 //! leaves: last_write, log_tail, operation_counters, persona, reply_wait, request, session_id, ttl_state
 //! leaves: wait_figures
 //! ```
@@ -145,6 +146,7 @@ mod default_concerns;
 mod default_layout;
 mod departures;
 mod diagnostic;
+mod document_stream;
 pub mod durability_wait;
 mod error;
 pub mod error_code;

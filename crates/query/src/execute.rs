@@ -45,3 +45,4 @@ pub use entry_estimates::EntryEstimates;
 pub use executor::{BatchEnd, Executor, Revisits};
 pub use near_search::nearest;
 pub use row::{Row, Run};
+pub use source::primary_range;

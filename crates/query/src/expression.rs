@@ -108,7 +108,11 @@ impl Expression {
 
     /// The value on one document.
     pub fn evaluate<'a>(&'a self, root: &'a RawDocument) -> Result<Evaluated<'a>, QueryError> {
-        self.run(&mut Frame::new(root))
+        match &self.node {
+            // One look-up needs no tables.
+            Node::Path(path) => path.evaluate(root),
+            _ => self.run(&mut Frame::new(root)),
+        }
     }
 
     /// The constant that this is, if it is one as written, without computing.

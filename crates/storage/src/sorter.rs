@@ -141,6 +141,42 @@ impl Sorter {
         Ok(())
     }
 
+    /// Sorts the entries in memory that are not sorted yet: what one thread can do before another one
+    /// [absorbs](Sorter::absorb) them.
+    pub fn sort_last(&mut self) {
+        self.arena.end_piece();
+    }
+
+    /// Takes in the entries of another sorter, which come behind all that this one has taken. Both still take
+    /// entries. In memory no entry is copied.
+    ///
+    /// # Errors
+    /// As for [`push`](Sorter::push).
+    pub fn absorb<E: From<StorageError>>(
+        &mut self,
+        later: &mut Sorter,
+        check: &mut dyn FnMut() -> Result<(), E>,
+    ) -> Result<(), E> {
+        assert!(self.merge.is_none() && later.merge.is_none(), "the input of both goes on");
+        if !self.has_spilled() && !later.has_spilled() && !later.is_empty() {
+            let arena = std::mem::take(&mut later.arena);
+            let reserved = later.reservation.bytes();
+            later.reservation.hold(0);
+            if self.reservation.grow_to(self.arena.memory_bytes() + arena.memory_bytes()) {
+                self.arena.absorb(arena);
+                self.entries += std::mem::take(&mut later.entries);
+                return Ok(());
+            }
+            later.arena = arena;
+            later.reservation.hold(reserved);
+        }
+        later.finish(check)?;
+        while let Some((key, value)) = later.next(check)? {
+            self.push(key, value, check)?;
+        }
+        Ok(())
+    }
+
     /// Writes the entries in memory as a run, so that their memory is free.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 //! 1. All stages are parsed. The leading filter, sort, skip and limit are taken off the front and planned.
 //! 2. The rest draws documents through its stages; the cursor owns the run, the executor and the transaction.
 
+mod answer_size;
 mod geo_near;
 pub(in crate::crud) mod ranged_scan;
 mod source;

@@ -140,15 +140,15 @@ impl Executor {
         Ok(Executor::of_source(collection, plan, source, repeats, memory))
     }
 
-    /// An executor of a plan that reads the whole collection, over the documents whose primary keys lie in a
-    /// range.
+    /// An executor of a plan that reads documents by their primary keys, over those whose keys lie in a part
+    /// of what it reads.
     pub fn over_range(
         collection: Arc<Collection>,
         plan: Plan,
         memory: &StageMemory,
         range: KeyRange,
     ) -> Executor {
-        let source = Source::of_range(&collection, range, plan.coverage);
+        let source = Source::of_range(&collection, range, &plan.access, plan.coverage);
         Executor::of_source(collection, plan, source, Repeats::Impossible, memory)
     }
 

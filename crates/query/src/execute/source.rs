@@ -84,6 +84,21 @@ pub(super) struct Documents {
     contents: Contents,
     /// Whether fields of the primary key are bounded that the ranges do not settle.
     checking: Checking,
+    keys: KeyCount,
+}
+
+/// Whether the keys of a scan count as examined: those of an index do, the primary one included, and those of
+/// a whole collection do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeyCount {
+    Counted,
+    Uncounted,
+}
+
+impl KeyCount {
+    fn of(access: &Access) -> KeyCount {
+        if matches!(access, Access::Index(_)) { KeyCount::Counted } else { KeyCount::Uncounted }
+    }
 }
 
 /// Whether the keys of a scan are looked at.
@@ -143,10 +158,11 @@ impl Source {
         })
     }
 
-    /// The documents whose primary keys lie in a range.
-    pub fn of_range(collection: &Collection, range: KeyRange, coverage: Coverage) -> Source {
+    /// The documents whose primary keys lie in a range, which is a part of what an access reads.
+    pub fn of_range(collection: &Collection, range: KeyRange, access: &Access, coverage: Coverage) -> Source {
         let scan = collection.scan_documents(range, Direction::Forward);
-        Source::Documents(Documents::new(None, Some(scan), Direction::Forward, coverage))
+        let documents = Documents::new(None, Some(scan), Direction::Forward, coverage);
+        Source::Documents(Documents { keys: KeyCount::of(access), ..documents })
     }
 
     pub fn of_index(
@@ -341,7 +357,8 @@ impl Documents {
             true => Checking::Unneeded,
             false => Checking::Needed,
         };
-        Documents { ranges, scan, phase, direction, contents, checking }
+        let keys = if ranges.is_some() { KeyCount::Counted } else { KeyCount::Uncounted };
+        Documents { ranges, scan, phase, direction, contents, checking, keys }
     }
 
     fn step(&mut self, surroundings: &Surroundings<'_>) -> Result<Step, QueryError> {
@@ -360,11 +377,13 @@ impl Documents {
             self.phase = ScanPhase::Between;
             return Ok(Step::Nothing);
         };
-        if let Some(ranges) = &self.ranges {
+        if self.keys == KeyCount::Counted {
             surroundings.count_keys(1);
-            if self.checking == Checking::Needed && !admits(ranges, key) {
-                return Ok(Step::Nothing);
-            }
+        }
+        if let Some(ranges) = self.ranges.as_ref().filter(|_| self.checking == Checking::Needed)
+            && !admits(ranges, key)
+        {
+            return Ok(Step::Nothing);
         }
         surroundings.count_documents(1);
         match surroundings.filter {
@@ -377,11 +396,11 @@ impl Documents {
         let Some(scan) = self.scan.as_mut().filter(|_| self.phase == ScanPhase::Within) else {
             return Ok(ControlFlow::Continue(()));
         };
-        let is_ranged = self.ranges.is_some();
+        let is_counted = self.keys == KeyCount::Counted;
         let checked = self.ranges.as_ref().filter(|_| self.checking == Checking::Needed);
         while let Some((primary_key, document)) = scan.next_at_hand() {
             sweep.operation.check()?;
-            sweep.counters.keys_examined += u64::from(is_ranged);
+            sweep.counters.keys_examined += u64::from(is_counted);
             if checked.is_some_and(|ranges| !admits(ranges, primary_key)) {
                 continue;
             }
@@ -405,10 +424,30 @@ impl Documents {
         let Some(scan) = self.scan.as_mut().filter(|_| passes) else { return 0 };
         let passed = scan.pass_rest() as u64;
         surroundings.count_documents(passed);
-        if self.ranges.is_some() {
+        if self.keys == KeyCount::Counted {
             surroundings.count_keys(passed);
         }
         passed
+    }
+}
+
+/// The range of primary keys that an access reads in their order, where it is one and settles all bounds.
+pub fn primary_range(access: &Access) -> Option<KeyRange> {
+    let access = match access {
+        Access::Collection(ScanDirection::Forward) => return Some(KeyRange::all()),
+        Access::Index(access) if access.index.is_primary() => access,
+        _ => return None,
+    };
+    if access.direction != ScanDirection::Forward {
+        return None;
+    }
+    match ranges_of(&access.index, access.bounds.clone(), access.direction) {
+        (None, range) => range,
+        (Some(mut ranges), _) => {
+            let is_plain = ranges.admits_all() && !ranges.is_points_within(usize::MAX);
+            let range = ranges.next_range().filter(|_| is_plain)?;
+            ranges.next_range().is_none().then_some(range)
+        }
     }
 }
 

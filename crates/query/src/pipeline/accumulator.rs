@@ -6,7 +6,7 @@ mod top;
 use std::sync::Arc;
 
 use pando_collation::TextOrder;
-use pando_document::{RawBinary, RawDocument, RawValue};
+use pando_document::{Number, RawBinary, RawDocument, RawValue};
 
 use super::PipelineFault;
 use crate::error::QueryError;
@@ -338,6 +338,11 @@ impl AccumulatorCall {
         self.argument.run(frame)
     }
 
+    /// The number that its argument is in a document; `None` of another value.
+    pub(crate) fn argument_number(&self, document: &RawDocument) -> Result<Option<Number>, QueryError> {
+        Ok(self.argument.evaluate(document)?.as_number())
+    }
+
     /// Adds the fields that the arguments read.
     pub(crate) fn add_needs(&self, needs: &mut Needs) {
         self.argument.add_needs(needs);
@@ -363,7 +368,7 @@ impl AccumulatorCall {
         }
         let mut key = Vec::new();
         if let Some(order) = &self.order {
-            order.append_key(frame.root(), &mut key)?;
+            order.append_inner_key(frame.root(), &mut key)?;
         }
         let pair = array_of(|writer| {
             writer.push(RawValue::Binary(RawBinary { subtype: 0, bytes: &key }));

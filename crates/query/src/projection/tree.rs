@@ -147,6 +147,14 @@ impl Fields {
         }
     }
 
+    /// The place of the child whose name has these bytes.
+    pub(super) fn place_of(&self, name: &[u8]) -> Option<usize> {
+        match self.places.is_empty() {
+            true => self.children.iter().position(|(known, _)| known.as_bytes() == name),
+            false => std::str::from_utf8(name).ok().and_then(|name| self.place(name)),
+        }
+    }
+
     /// Changes every expression.
     pub(super) fn fold(
         &mut self,
@@ -196,13 +204,12 @@ impl Fields {
         let mut run_start = elements.offset();
         loop {
             let start = elements.offset();
-            let Some(element) = elements.next() else { break };
-            let (name, _) = element?;
-            let Some(at) = self.place(name) else { continue };
+            let Some(name) = elements.step().transpose()? else { break };
+            let Some(at) = self.place_of(name) else { continue };
             writer.append_raw_fields(&bytes[run_start..start]);
             run_start = elements.offset();
             if placed & bit_of(at) == 0 {
-                append_present(name, values.get(at), writer);
+                append_present(&self.children[at].0, values.get(at), writer);
             }
             placed |= bit_of(at);
         }

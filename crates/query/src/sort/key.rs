@@ -7,8 +7,8 @@
 //! - Where several paths go through one array they go through it together, and the least key of all elements
 //!   counts. Two different arrays in one pattern have no meaning. All this is [`pando_catalog::expansion`]'s,
 //!   as it is for indexes.
-//! - A pattern of `_id` alone takes arrays as the whole values that they are: documents have none there, but
-//!   groups do.
+//! - A `$sort` by `_id` alone takes arrays as the whole values that they are: documents have none there, but
+//!   groups do. Accumulators, and windows with partitions, go through them.
 //!
 //! # Steps
 //! 1. Each path is followed through documents. While none meets an array, the parts are
@@ -31,15 +31,25 @@ pub(super) fn append(
     document: &RawDocument,
     out: &mut Vec<u8>,
 ) -> Result<(), QueryError> {
-    let start = out.len();
-    let mut type_bits = TypeBits::discarded();
     if let [part] = parts
         && part.path.as_str() == "_id"
     {
         let end = document.get("_id")?.map_or(End::Missing, End::Value);
-        encode_part(order, end, part, out, &mut type_bits);
+        encode_part(order, end, part, out, &mut TypeBits::discarded());
         return Ok(());
     }
+    append_unwound(parts, order, document, out)
+}
+
+/// The same where an array at `_id` is gone through as any other.
+pub(super) fn append_unwound(
+    parts: &[SortPart],
+    order: &TextOrder,
+    document: &RawDocument,
+    out: &mut Vec<u8>,
+) -> Result<(), QueryError> {
+    let start = out.len();
+    let mut type_bits = TypeBits::discarded();
     for part in parts {
         let Some(end) = end_without_arrays(document, part.path.as_str())? else {
             out.truncate(start);

@@ -184,6 +184,19 @@ impl SortPattern {
     pub fn append_key(&self, document: &RawDocument, out: &mut Vec<u8>) -> Result<(), QueryError> {
         super::key::append(&self.parts, &self.order, document, out)
     }
+
+    /// Appends the key of a document where the pattern is that of an accumulator, or follows other parts of a
+    /// key: then `_id` is a field as any other.
+    ///
+    /// # Errors
+    /// As for [`append_key`](SortPattern::append_key).
+    pub(crate) fn append_inner_key(
+        &self,
+        document: &RawDocument,
+        out: &mut Vec<u8>,
+    ) -> Result<(), QueryError> {
+        super::key::append_unwound(&self.parts, &self.order, document, out)
+    }
 }
 
 fn direction(name: &str, value: RawValue<'_>) -> Result<Direction, QueryError> {

@@ -177,6 +177,26 @@ impl Sorter {
         self.push_to_least(Pushed { key, arrival, primary_key, document }, check)
     }
 
+    /// Sorts what it holds so far, so that another one takes it in at once.
+    pub(crate) fn settle(&mut self) {
+        if let Held::External(external) = &mut self.held {
+            external.sorter.sort_last();
+        }
+    }
+
+    /// Takes in another sorter, whose documents come behind all that were pushed to this one. Neither has a
+    /// limit, and both may use the disk.
+    ///
+    /// # Errors
+    /// The device refused; `check` failed.
+    pub(crate) fn absorb(&mut self, later: &mut Sorter, check: Check<'_>) -> Result<(), QueryError> {
+        let (Held::External(own), Held::External(other)) = (&mut self.held, &mut later.held) else {
+            unreachable!("sorters with a limit are not absorbed")
+        };
+        self.pushed += later.pushed;
+        own.sorter.absorb(&mut other.sorter, check)
+    }
+
     fn push_to_least(&mut self, pushed: Pushed<'_>, check: Check<'_>) -> Result<(), QueryError> {
         let Held::Least(least, reservation) = &mut self.held else {
             unreachable!("documents are pushed before the first one is taken out")

@@ -174,6 +174,17 @@ impl Arena {
         piece.push(slot);
     }
 
+    /// Takes in the entries of another arena, which come behind all that there are.
+    pub fn absorb(&mut self, mut later: Arena) {
+        self.end_piece();
+        later.end_piece();
+        let before = u32::try_from(self.chunks.len()).expect("chunks are below 4 billion");
+        later.pieces.iter_mut().flatten().for_each(|slot| slot.chunk += before);
+        self.chunks.append(&mut later.chunks);
+        self.pieces.append(&mut later.pieces);
+        self.bytes += later.bytes;
+    }
+
     pub fn pieces(&self) -> usize {
         self.pieces.len()
     }

@@ -87,6 +87,43 @@ fn any_entries_with_any_memory_come_as_a_stable_sort_gives_them() {
 }
 
 #[test]
+fn absorbed_sorters_give_what_one_gives_of_all_entries_in_their_order() {
+    for seed in 0..60 {
+        let random = SeededRandom::new(seed);
+        let store = store(8_000 << (random.next_u64() % 10));
+        let account = store.memory.account();
+        let entries = entries(&random, (random.next_u64() % 5_000) as usize);
+        let mut expected = entries.clone();
+        expected.sort_by(|one, other| one.0.cmp(&other.0));
+        let parts = 1 + (random.next_u64() % 4) as usize;
+        // The last part comes one by one, behind what was absorbed.
+        let mut parts = entries.chunks(entries.len() / parts + 1);
+        let last = parts.next_back().unwrap_or_default();
+        let mut sorters: Vec<Sorter> = parts
+            .map(|part| {
+                let mut sorter = Sorter::new(&account);
+                for (key, value) in part {
+                    sorter.push(key, value, &mut no_check).expect("there is room");
+                }
+                sorter.sort_last();
+                sorter
+            })
+            .collect();
+        let mut whole = Sorter::new(&account);
+        for later in &mut sorters {
+            whole.absorb(later, &mut no_check).expect("there is room");
+        }
+        assert!(!whole.has_spilled() || store.memory.figures().spills > 0);
+        drop(sorters);
+        assert!(whole.arena.memory_bytes() <= whole.reservation.bytes());
+        let found = sorted(&mut whole, last).expect("there is room");
+        assert!(found == expected, "seed {seed}, {} entries: {whole:?}", entries.len());
+        drop(account);
+        assert!(store.is_clean());
+    }
+}
+
+#[test]
 fn memory_stays_within_the_reservation_over_many_runs_and_passes() {
     let store = store(256 << 10);
     let account = store.memory.account();

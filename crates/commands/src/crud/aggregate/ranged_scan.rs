@@ -1,9 +1,9 @@
 //! A ranged scan: the documents of a collection in several ranges, which threads read side by side for stages
 //! that gather.
 //!
-//! 1. The scan is worth it where the first stages read the whole collection before they give anything
-//!    ([`Pipeline::gathering_stages`]), or the plan sorts all documents for the first of them; where the
-//!    collection is large, and more than one processor is free.
+//! 1. The scan is worth it where the first stages read the whole collection, or a range of its primary keys,
+//!    before they give anything ([`Pipeline::gathering_stages`]), or the plan sorts all documents for the
+//!    first of them; where these are many, and more than one processor is free.
 //! 2. Keys that part the documents into ranges of about the same size are found by bisection of the engine's
 //!    estimates.
 //! 3. Each range has a run of the stages, a transaction at the reader's snapshot, and an operation of its own
@@ -32,11 +32,11 @@ use std::sync::atomic::Ordering;
 use pando_catalog::{Begin, Bytes, Caller, Collection, EstimateOrigin, KeyRange, Operation, Transaction};
 use pando_environment::Work;
 use pando_query::QueryError;
-use pando_query::execute::{Counters, ExecutionFigures, Executor};
+use pando_query::execute::{Counters, ExecutionFigures, Executor, primary_range};
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::pipeline::{Flow, Pipeline, PipelineRun, RunOptions, RunSink, Sink, Source, Take};
-use pando_query::plan::{Access, Coverage, Plan, ScanDirection};
+use pando_query::plan::{Coverage, Plan};
 
 use self::key_ranges::ranges_within;
 use self::supervision::{EndedPart, PartOutcome, Supervision};
@@ -51,6 +51,8 @@ const RANGE_DOCUMENTS_MIN: u64 = 10_000;
 pub(in crate::crud) struct RangedScan {
     collection: Arc<Collection>,
     plan: Plan,
+    /// The primary keys that the plan reads.
+    range: KeyRange,
     pipeline: Pipeline,
     stages: usize,
     memory: StageMemory,
@@ -129,11 +131,10 @@ pub(in crate::crud) fn free_threads(shared: &SharedState) -> usize {
     shared.options.query_threads.saturating_sub(shared.running.busy().saturating_sub(1))
 }
 
-/// Whether a plan reads all documents of a collection, in the order of their keys.
-fn is_scan(plan: &Plan) -> bool {
-    matches!(plan.access, Access::Collection(ScanDirection::Forward))
-        && plan.skip == 0
-        && plan.coverage == Coverage::Document
+/// The primary keys whose documents a plan reads in the order of the keys; `None` of another plan.
+fn scanned_range(plan: &Plan) -> Option<KeyRange> {
+    let is_plain = plan.skip == 0 && plan.coverage == Coverage::Document;
+    if is_plain { primary_range(&plan.access) } else { None }
 }
 
 /// Whether several threads may see what a reader sees, and each may have memory of its own.
@@ -152,10 +153,11 @@ impl RangedScan {
         options: &RunOptions,
     ) -> Option<RangedScan> {
         let stages = rest.gathering_stages()?;
-        let is_whole = is_scan(plan) && plan.sort.is_none() && plan.limit.is_none();
-        (is_whole && may_have_parts(reader, memory)).then(|| RangedScan {
+        let range = scanned_range(plan).filter(|_| plan.sort.is_none() && plan.limit.is_none())?;
+        may_have_parts(reader, memory).then(|| RangedScan {
             collection: Arc::clone(collection),
             plan: plan.clone(),
+            range,
             pipeline: rest.clone(),
             stages,
             memory: memory.clone(),
@@ -175,9 +177,11 @@ impl RangedScan {
         let (pattern, limit) = (plan.sort.as_ref()?, plan.sort_limit()?);
         let pipeline = Pipeline::sorting(pattern, limit);
         let stages = pipeline.gathering_stages()?;
-        (is_scan(plan) && may_have_parts(reader, memory)).then(|| RangedScan {
+        let range = scanned_range(plan)?;
+        may_have_parts(reader, memory).then(|| RangedScan {
             collection: Arc::clone(collection),
             plan: Plan { sort: None, limit: None, ..plan.clone() },
+            range,
             pipeline,
             stages,
             memory: memory.clone(),
@@ -237,7 +241,7 @@ impl RangedScan {
             return Ok((0, 0));
         }
         let documents =
-            self.collection.estimate_documents(&KeyRange::all(), transaction, caller.blocking)?.entries;
+            self.collection.estimate_documents(&self.range, transaction, caller.blocking)?.entries;
         let of_size = usize::try_from(documents / RANGE_DOCUMENTS_MIN).unwrap_or(usize::MAX);
         Ok((free_threads(shared).min(of_size), documents))
     }
@@ -253,8 +257,7 @@ impl RangedScan {
         if wanted < 2 {
             return Ok(Vec::new());
         }
-        let (all, parts) = (KeyRange::all(), (wanted, documents));
-        let ranges = ranges_within(&all, &self.collection, transaction, parts, caller)?;
+        let ranges = ranges_within(&self.range, &self.collection, transaction, (wanted, documents), caller)?;
         let begin = Begin::read_at(transaction.snapshot());
         // An engine without past snapshots is read by one thread.
         let transactions: Result<Vec<_>, _> = ranges.iter().map(|_| shared.catalog.begin(begin)).collect();

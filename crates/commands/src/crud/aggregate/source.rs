@@ -8,7 +8,7 @@ use pando_catalog::{
     Sparseness, Transaction, VIEWS_COLLECTION, Visibility,
 };
 use pando_collation::TextOrder;
-use pando_document::{DOCUMENT_BYTES_MAX, RawArray, RawDocument};
+use pando_document::{RawArray, RawDocument};
 use pando_query::QueryError;
 use pando_query::execute::{ExecutionFigures, Executor, Revisits};
 use pando_query::expression::ParseScope;
@@ -24,12 +24,14 @@ use pando_query::plan::{Access, FindSpecification, Plan, plan};
 
 use super::super::ranged_filter::RangedFilter;
 use super::super::row_metadata::RowMetadata;
+use super::answer_size::check_size;
 use super::ranged_scan::{Gathered, RangedScan, SortedRanges};
 use super::{AggregateRequest, PlannedPipeline, geo_near};
 use crate::CommandError;
 use crate::ErrorCode;
 use crate::context::Context;
 use crate::cursors::CursorSource;
+use crate::document_stream::{DocumentStream, StreamEnd};
 use crate::error::memory_fault;
 use crate::reader::{HeldReader, Reader};
 use crate::shared_state::SharedState;
@@ -106,6 +108,30 @@ pub(in crate::crud) struct AggregateSource {
 
 impl CursorSource for AggregateSource {
     fn next(&mut self, caller: Caller<'_>, out: &mut Vec<u8>) -> Result<bool, CommandError> {
+        let end = self.give(caller, &mut |document| {
+            out.extend_from_slice(document.as_bytes());
+            Flow::Enough
+        })?;
+        Ok(end == StreamEnd::Enough)
+    }
+
+    /// The transaction of a session is locked for one document at a time, so that others may end it.
+    fn as_stream(&mut self) -> Option<&mut dyn DocumentStream> {
+        if matches!(self.reader, Reader::Session(_)) { None } else { Some(self) }
+    }
+
+    fn figures(&self) -> Option<ExecutionFigures> {
+        // As in MongoDB only a pipeline that is a plan and nothing else is shown as one.
+        self.input.figures().filter(|_| !self.run.has_stages())
+    }
+}
+
+impl DocumentStream for AggregateSource {
+    fn give(
+        &mut self,
+        caller: Caller<'_>,
+        take: &mut dyn FnMut(&RawDocument) -> Flow,
+    ) -> Result<StreamEnd, CommandError> {
         if caller.blocking == BlockingMode::CachedOnly && self.account.has_spilled() {
             return Err(CommandError::WouldBlock(None));
         }
@@ -139,37 +165,21 @@ impl CursorSource for AggregateSource {
             views_above: 0,
             view_scope: &self.view_scope,
         };
-        let start = out.len();
-        let next = self.run.for_each(&mut source, &mut |next, _| {
-            check_size(next)?;
-            out.extend_from_slice(next.as_bytes());
-            Ok(Flow::Enough)
+        let mut end = StreamEnd::Exhausted;
+        let outcome = self.run.for_each(&mut source, &mut |document, _| {
+            check_size(document)?;
+            // A sort in memory gives its documents without looking whether the operation has to end.
+            caller.operation.check()?;
+            let flow = take(document);
+            if flow == Flow::Enough {
+                end = StreamEnd::Enough;
+            }
+            Ok(flow)
         });
         self.account.report(caller.operation);
-        next.map_err(|error| memory_fault("PlanExecutor error during aggregation", error))?;
-        Ok(out.len() > start)
+        outcome.map_err(|error| memory_fault("PlanExecutor error during aggregation", error))?;
+        Ok(end)
     }
-
-    fn figures(&self) -> Option<ExecutionFigures> {
-        // As in MongoDB only a pipeline that is a plan and nothing else is shown as one.
-        self.input.figures().filter(|_| !self.run.has_stages())
-    }
-}
-
-/// Refuses a document of the answer that is larger than a client reads.
-fn check_size(document: &RawDocument) -> Result<(), QueryError> {
-    /// As in MongoDB, an answer may be a little larger than a stored document.
-    const BYTES_MAX: usize = DOCUMENT_BYTES_MAX + (16 << 10);
-    let bytes = document.as_bytes().len();
-    if bytes <= BYTES_MAX {
-        return Ok(());
-    }
-    Err(QueryError::new(
-        ErrorCode::BsonObjectTooLarge,
-        format!(
-            "BSONObj size: {bytes} ({bytes:#X}) is invalid. Size must be between 0 and {BYTES_MAX}(16MB)"
-        ),
-    ))
 }
 
 /// A collection and the plan that finds the documents of a pipeline in it.

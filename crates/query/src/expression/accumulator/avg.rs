@@ -1,6 +1,6 @@
 //! `$avg`: the mean of all numbers; null if there are none.
 
-use pando_document::{ArrayWriter, NumberSum, RawValue};
+use pando_document::{ArrayWriter, Number, NumberSum, RawValue};
 
 use super::super::Evaluated;
 use super::sum::{save_sum, saved_sum};
@@ -14,6 +14,12 @@ pub(crate) struct Avg {
 }
 
 impl Avg {
+    /// Takes in a number.
+    pub fn add_number(&mut self, number: Number) {
+        self.sum.add(number);
+        self.count += 1;
+    }
+
     /// Takes in another state.
     pub fn absorb(&mut self, later: &Avg) {
         self.sum.merge(&later.sum);
@@ -23,10 +29,7 @@ impl Avg {
 
 impl Accumulator for Avg {
     fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError> {
-        if let Some(number) = value.as_number() {
-            self.sum.add(number);
-            self.count += 1;
-        }
+        value.as_number().into_iter().for_each(|number| self.add_number(number));
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! `$sum`: the sum of all numbers; other values count as nothing.
 
-use pando_document::{ArrayWriter, NumberSum, RawBinary, RawValue};
+use pando_document::{ArrayWriter, Number, NumberSum, RawBinary, RawValue};
 
 use super::super::Evaluated;
 use super::{Accumulator, not_saved};
@@ -12,6 +12,11 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
+    /// Takes in a number.
+    pub fn add_number(&mut self, number: Number) {
+        self.sum.add(number);
+    }
+
     /// Takes in another state.
     pub fn absorb(&mut self, later: &Sum) {
         self.sum.merge(&later.sum);

@@ -3,7 +3,8 @@
 //! 1. All documents go through the external sorter, by partition and then by the order ([`reader`]). Without
 //!    both they keep their order.
 //! 2. The partitions come one after the other. Each output field has a [`function`] with bounds of its own
-//!    ([`bounds`]). It gives the value of one document after the other ([`running`], [`windowed`]).
+//!    ([`bounds`]). It gives the value of one document after the other ([`running`], [`windowed`],
+//!    [`two_stacks`]).
 //! 3. The values take the places of the output fields, as `$addFields` puts them.
 //!
 //! Invariants: the documents that no window looks at any more are let go. Those that are held, and the
@@ -13,8 +14,10 @@ mod bounds;
 mod function;
 mod reader;
 mod running;
+mod two_stacks;
 mod windowed;
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -27,7 +30,9 @@ use self::bounds::SortField;
 use self::function::Function;
 use self::reader::Reader;
 use self::running::Running;
-use super::{Definition, FilterInFront, Flow, Memory, RunOptions, Sink, Source, Stage};
+use super::{
+    Definition, FilterInFront, Flow, Gathering, Memory, RunOptions, Sink, Source, Stage, same_stage,
+};
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::{Evaluated, Expression, FieldPath, ParseScope};
 use crate::needs::Needs;
@@ -155,7 +160,6 @@ fn parse_output(
     let sort = SortField {
         single: single.as_ref(),
         is_given: sort_by.is_some(),
-        is_sorted: !parts.is_empty(),
         is_ascending: parts.iter().all(|part| part.direction == Direction::Ascending),
     };
     let (mut functions, mut paths) = (Vec::new(), Vec::new());
@@ -193,6 +197,12 @@ impl Specification {
         }
     }
 
+    /// The fields of a document that is sorted already: its partition and its place follow from the sort key.
+    fn needs_of_sorted(&self, mut behind: Needs) -> Needs {
+        self.functions.iter().for_each(|function| function.add_needs(&mut behind));
+        behind
+    }
+
     /// Appends the order-preserving key of a document's partition.
     fn append_partition_key(&self, document: &RawDocument, key: &mut Vec<u8>) -> Result<(), QueryError> {
         let Some(partition) = &self.partition else { return Ok(()) };
@@ -208,6 +218,11 @@ impl Specification {
 impl Definition for SetWindowFields {
     fn memory(&self) -> Memory {
         Memory::Reserved
+    }
+
+    /// Its sort takes in the sort of another part of the documents.
+    fn gathers(&self) -> bool {
+        true
     }
 
     fn lets_filters_pass(&self) -> bool {
@@ -234,15 +249,15 @@ impl Definition for SetWindowFields {
         }
     }
 
-    fn needs(&self, mut behind: Needs) -> Needs {
+    fn needs(&self, behind: Needs) -> Needs {
         let specification = &self.specification;
+        let mut needs = specification.needs_of_sorted(behind);
         if let Some(partition) = &specification.partition {
-            partition.add_needs(&mut behind);
+            partition.add_needs(&mut needs);
         }
         let order = specification.order.as_ref().map_or(&[][..], SortPattern::parts);
-        order.iter().for_each(|part| behind.add(part.path.as_str()));
-        specification.functions.iter().for_each(|function| function.add_needs(&mut behind));
-        behind
+        order.iter().for_each(|part| needs.add(part.path.as_str()));
+        needs
     }
 
     fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
@@ -250,7 +265,7 @@ impl Definition for SetWindowFields {
     }
 
     fn start_for(&self, options: &RunOptions, behind: &Needs) -> Box<dyn Stage> {
-        let needs = self.needs(behind.clone());
+        let needs = self.specification.needs_of_sorted(behind.clone());
         Box::new(Run {
             specification: Arc::clone(&self.specification),
             reader: Reader::new(&self.specification, &options.memory, needs.fields()),
@@ -278,16 +293,37 @@ impl Stage for Run {
         }
         Ok(())
     }
+
+    fn gathering(&mut self) -> Option<&mut dyn Gathering> {
+        Some(self)
+    }
+}
+
+impl Gathering for Run {
+    fn gather(&mut self, input: &mut dyn Source) -> Result<(), QueryError> {
+        input.for_each(&mut |document, check| {
+            self.reader.take(document, check)?;
+            Ok(Flow::More)
+        })?;
+        self.reader.settle();
+        Ok(())
+    }
+
+    /// Documents of equal keys stay in the order of the input: those of the later run come behind.
+    fn absorb(&mut self, later: &mut dyn Gathering, check: Check<'_>) -> Result<(), QueryError> {
+        self.reader.absorb(&mut same_stage::<Run>(later).reader, check)
+    }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
 }
 
 impl Run {
     /// Reads the whole input.
     fn read(&mut self, input: &mut dyn Source) -> Result<(), QueryError> {
         if matches!(self.phase, Phase::Reading) {
-            input.for_each(&mut |document, check| {
-                self.reader.take(document, check)?;
-                Ok(Flow::More)
-            })?;
+            self.gather(input)?;
             self.phase = Phase::Between;
         }
         Ok(())

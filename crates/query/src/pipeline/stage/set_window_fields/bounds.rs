@@ -11,6 +11,7 @@ use super::reader::Reader;
 use super::sort_value;
 use crate::error::QueryError;
 use crate::expression::{Expression, FieldPath, ParseScope, TimeUnit};
+use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
 use crate::shell_text;
 use crate::sort::Check;
@@ -37,7 +38,6 @@ pub(super) struct SortField<'s> {
     pub(super) single: Option<&'s FieldPath>,
     /// Whether there is a `sortBy`, which may be empty.
     pub(super) is_given: bool,
-    pub(super) is_sorted: bool,
     pub(super) is_ascending: bool,
 }
 
@@ -83,6 +83,19 @@ impl Bounds {
         )
     }
 
+    /// Adds the field that decides.
+    pub(super) fn add_needs(&self, needs: &mut Needs) {
+        match self {
+            Bounds::Documents { .. } => {}
+            Bounds::Range { path, .. } => needs.add(&path.text()),
+        }
+    }
+
+    /// Whether the values of the sort field decide.
+    pub(super) fn is_by_values(&self) -> bool {
+        matches!(self, Bounds::Range { .. })
+    }
+
     /// Whether the window of each document is the whole partition, whatever its values.
     pub(super) fn is_whole(&self) -> bool {
         matches!(self, Bounds::Documents { lower: Bound::Unbounded, upper: Bound::Unbounded })
@@ -112,7 +125,7 @@ fn parse_documents(
             .error(format!("Lower bound must not exceed upper bound: [{least}, {most}]")));
     }
     let is_whole = matches!((lower, upper), (Bound::Unbounded, Bound::Unbounded));
-    if !is_whole && !sort.is_sorted {
+    if !is_whole && !sort.is_given {
         return Err(PipelineFault::WindowWithoutSort.error("Document-based bounds require a sortBy"));
     }
     Ok(Bounds::Documents { lower, upper })

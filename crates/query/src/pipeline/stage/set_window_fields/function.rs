@@ -104,13 +104,27 @@ impl Function {
     /// Adds the fields that it reads.
     pub(super) fn add_needs(&self, needs: &mut Needs) {
         match self {
-            Function::Accumulate(call, _) => call.add_needs(needs),
-            Function::Derivative(derivative) => derivative.input.add_needs(needs),
-            Function::MinMaxScaler(scaler) => scaler.input.add_needs(needs),
-            Function::Rank(..) => {}
+            Function::Accumulate(call, bounds) => {
+                call.add_needs(needs);
+                bounds.add_needs(needs);
+            }
+            Function::Derivative(derivative) => {
+                derivative.input.add_needs(needs);
+                needs.add(&derivative.along.text());
+                derivative.bounds.add_needs(needs);
+            }
+            Function::MinMaxScaler(scaler) => {
+                scaler.input.add_needs(needs);
+                scaler.bounds.add_needs(needs);
+            }
+            Function::Rank(RankKind::DocumentNumber, ..) => {}
+            Function::Rank(_, path, _) => needs.add(&path.text()),
+            Function::LinearFill { input, along } => {
+                input.add_needs(needs);
+                needs.add(&along.text());
+            }
             Function::Shift { output: input, .. }
             | Function::ExpMovingAvg { input, .. }
-            | Function::LinearFill { input, .. }
             | Function::LastObservation(input) => input.add_needs(needs),
         }
     }
@@ -264,7 +278,7 @@ impl<'p> Parts<'p> {
 
     /// The one sort field of `$derivative` and `$integral`.
     fn along(self) -> Result<&'p FieldPath, QueryError> {
-        let wanted = if self.sort.is_sorted { "a non-compound sortBy" } else { "a sortBy" };
+        let wanted = if self.sort.is_given { "a non-compound sortBy" } else { "a sortBy" };
         self.sort
             .single
             .ok_or_else(|| QueryError::failed_to_parse(format!("{} requires {wanted}", self.name)))

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use pando_catalog::Reservation;
 use pando_document::{DOCUMENT_BYTES_MAX, DocumentWriter, RawDocument};
+use pando_keyorder::{Direction, parts_length};
 
 use super::Specification;
-use crate::error::QueryError;
+use crate::error::{ErrorCode, QueryError};
 use crate::memory::{DiskUse, MEMORY_BYTES_MAX, StageMemory, USED_UP};
 use crate::pipeline::PipelineFault;
 use crate::sort::{Check, Sorter};
@@ -39,7 +40,7 @@ pub(super) struct Reader {
     first: usize,
     held_bytes: usize,
     /// The key of the partition, with which the sort keys of its documents begin, and no other: no key of a
-    /// value is the beginning of another's.
+    /// value is the beginning of another's. Empty in front of the first, and where all are one partition.
     key: Vec<u8>,
     /// The first document of the next partition.
     pending: Option<Vec<u8>>,
@@ -97,8 +98,10 @@ impl Reader {
         let Reader { specification, sorter, sort_key, written, kept, .. } = self;
         sort_key.clear();
         specification.append_partition_key(document, sort_key)?;
-        if let Some(order) = &specification.order {
-            order.append_key(document, sort_key)?;
+        match &specification.order {
+            Some(order) if specification.partition.is_some() => order.append_inner_key(document, sort_key)?,
+            Some(order) => order.append_key(document, sort_key)?,
+            None => {}
         }
         let bytes = match kept {
             None => document.as_bytes(),
@@ -108,6 +111,16 @@ impl Reader {
             }
         };
         sorter.push(sort_key, &[], bytes, check)
+    }
+
+    /// Sorts the documents that were taken so far.
+    pub fn settle(&mut self) {
+        self.sorter.settle();
+    }
+
+    /// Takes in the documents of another reader, which come behind its own.
+    pub fn absorb(&mut self, later: &mut Reader, check: Check<'_>) -> Result<(), QueryError> {
+        self.sorter.absorb(&mut later.sorter, check)
     }
 
     /// Goes on to the next partition; false where there is none.
@@ -123,8 +136,6 @@ impl Reader {
             self.ended = Ended::Input;
             return Ok(false);
         };
-        self.key.clear();
-        self.specification.append_partition_key(RawDocument::from_bytes(&document)?, &mut self.key)?;
         self.ended = Ended::No;
         self.hold(document)?;
         Ok(true)
@@ -205,10 +216,20 @@ impl Reader {
         )))
     }
 
-    /// The next document of the sorter.
+    /// The next document of the sorter. One of another partition sets the key.
     fn pull(&mut self, check: Check<'_>) -> Result<Option<Pulled>, QueryError> {
         let Some(sorted) = self.sorter.next(check)? else { return Ok(None) };
-        let partition = if sorted.key.starts_with(&self.key) { Partition::Same } else { Partition::Other };
+        let is_same = match (&self.specification.partition, self.key.as_slice()) {
+            (None, _) => true,
+            (Some(_), []) => false,
+            (Some(_), key) => sorted.key.starts_with(key),
+        };
+        let partition = if is_same { Partition::Same } else { Partition::Other };
+        if !is_same {
+            let key = partition_key(sorted.key)?;
+            self.key.clear();
+            self.key.extend_from_slice(key);
+        }
         let mut document = self.spare.pop().unwrap_or_default();
         document.clear();
         document.extend_from_slice(sorted.document);
@@ -222,6 +243,17 @@ impl Reader {
     }
 }
 
+/// The part of a sort key that is the partition's.
+fn partition_key(sort_key: &[u8]) -> Result<&[u8], QueryError> {
+    match parts_length(sort_key, &[Direction::Ascending]) {
+        Ok(length) => Ok(&sort_key[..length]),
+        Err(error) => Err(QueryError::new(
+            ErrorCode::InternalError,
+            format!("a sort key of $setWindowFields cannot be read: {error}; report this defect"),
+        )),
+    }
+}
+
 /// Writes a document with some of its fields.
 fn write_kept(document: &RawDocument, kept: &[String], out: &mut Vec<u8>) -> Result<(), QueryError> {
     out.clear();
@@ -230,9 +262,8 @@ fn write_kept(document: &RawDocument, kept: &[String], out: &mut Vec<u8>) -> Res
     let mut fields = document.iter();
     loop {
         let start = fields.offset();
-        let Some(field) = fields.next() else { break };
-        let (name, _) = field?;
-        if kept.iter().any(|kept| kept == name) {
+        let Some(name) = fields.step().transpose()? else { break };
+        if kept.iter().any(|kept| kept.as_bytes() == name) {
             writer.append_raw_fields(&bytes[start..fields.offset()]);
         }
     }

@@ -231,7 +231,7 @@ fn slope(
     reader: &mut Reader,
     check: Check<'_>,
 ) -> Result<Evaluated<'static>, QueryError> {
-    if window.end <= window.begin + 1 {
+    if window.end <= window.begin {
         return Ok(Evaluated::NULL);
     }
     let ends = reader.two_documents([window.begin, window.end - 1], check)?;
