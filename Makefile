@@ -289,6 +289,13 @@ acceptance: $(PYTHON) ## The same questions to Pando and to a real MongoDB (need
 	PANDO="$(PANDO_DEV)" PANDO_BENCH="$(TARGET)/debug/pando-bench" SHARED="$(SHARED)" TARGET="$(TARGET)" $(PYTHON) -m pytest -q $(SIDE_BY_SIDE) tests/acceptance
 	PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q tests/memory
 
+.PHONY: acceptance-pipelines
+acceptance-pipelines: $(PYTHON) ## Random pipelines to Pando and to a real MongoDB: 300,000 of them, some hours (ROUNDS=200 SEED=1; 1,500 pipelines a round)
+	@test -x "$(SHARED)/oracle/mongod" || { echo "there is no $(SHARED)/oracle/mongod: set SHARED"; exit 1; }
+	$(BUILD_DEV)
+	PANDO="$(PANDO_DEV)" SHARED="$(SHARED)" PANDO_ACCEPTANCE_ROUNDS="$(or $(ROUNDS),200)" PANDO_ACCEPTANCE_SEED="$(or $(SEED),1)" \
+		$(PYTHON) -m pytest -q -n 2 --dist load tests/acceptance/test_random_queries.py -k "random_pipelines or random_expressions"
+
 .PHONY: test-memory
 test-memory: $(PYTHON) ## Sorts, groups and distincts of 5 million documents, 64 at once, in a control group of cache + 256 MB; half an hour (DOCUMENTS=…)
 	cargo build --release --package pando-server

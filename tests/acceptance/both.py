@@ -176,14 +176,14 @@ class Both:
         reply = bson.decode(raw, RAW)
         if not reply["ok"]:
             return raw
-        found = [document.raw for document in reply["cursor"]["firstBatch"]]
+        found = [bytes(document.raw) for document in reply["cursor"]["firstBatch"]]
         while reply["cursor"]["id"]:
             more = {"getMore": bson.Int64(reply["cursor"]["id"]), "collection": collection}
             raw = self._ask(client, more)
             reply = bson.decode(raw, RAW)
             if not reply["ok"]:
                 return raw
-            found += [document.raw for document in reply["cursor"]["nextBatch"]]
+            found += [bytes(document.raw) for document in reply["cursor"]["nextBatch"]]
         return found
 
     def plan(self, request):

@@ -141,7 +141,59 @@ def _unwinds_holes(request, oracle, pando):
     return bool(fields) and all(any(field.split(".")[0] not in row for field in fields) for row in more)
 
 
+def _canonical(value, fields=lambda pairs: pairs):
+    """A value as text that tells types apart; `fields` puts the fields of documents in order."""
+    if isinstance(value, dict):
+        return str(fields([(name, _canonical(inner, fields)) for name, inner in value.items()]))
+    if isinstance(value, list):
+        return str([_canonical(inner, fields) for inner in value])
+    return f"{type(value).__name__} {value!r}"
+
+
+def _same_rows(oracle, pando, fields):
+    """Whether both answers have the same rows, as text."""
+    if not all(reply.get("ok") and "firstBatch" in reply.get("cursor", ()) for reply in (oracle, pando)):
+        return False
+    left, right = (sorted(_canonical(row, fields) for row in reply["cursor"]["firstBatch"]) for reply in (oracle, pando))
+    return left == right
+
+
+def _has_another_sign_of_nan(request, oracle, pando):
+    """No operator asks for the sign of a number that is none."""
+    return "nan" in str(pando).lower() and _same_rows(oracle, pando, lambda pairs: pairs)
+
+
+def _knows_a_constant_operand(request, oracle, pando):
+    """MongoDB has a code of its own for the first operand of $setIsSubset where its plan has kept that the second is constant."""
+    return {oracle.get("code"), pando.get("code")} == {17046, 17310}
+
+
+REMOVING = {"$unset", "$unwind", "$project", "$redact", "$lookup", "$setWindowFields", "$fill"}
+ADDING = {"$set", "$addFields", "$project", "$setWindowFields", "$fill", "$unwind", "$lookup", "$graphLookup", "$replaceWith"}
+
+
+def _stage_names(stages):
+    """The names of all stages, those of inner pipelines behind the stage that has them."""
+    for stage in stages:
+        for name, argument in stage.items() if isinstance(stage, dict) else ():
+            yield name
+            inner = argument.values() if isinstance(argument, dict) else ()
+            for pipeline in inner:
+                if isinstance(pipeline, list) and all(isinstance(part, dict) for part in pipeline):
+                    yield from _stage_names(pipeline)
+
+
+def _keeps_the_place_of_a_removed_field(request, oracle, pando):
+    """In a document of MongoDB a field that one stage has removed keeps its place for one of its name that a later stage adds."""
+    names = list(_stage_names(request.get("pipeline", ())))
+    removes = next((at for at, name in enumerate(names) if name in REMOVING), len(names))
+    return any(name in ADDING for name in names[removes + 1 :]) and _same_rows(oracle, pando, sorted)
+
+
 EXCUSED = [
+    Excuse("a number that is none has a sign that no operator asks for", _has_another_sign_of_nan),
+    Excuse("the code of a first operand of $setIsSubset beside a constant depends on MongoDB's plan", _knows_a_constant_operand),
+    Excuse("MongoDB keeps the place of a field that one stage removes and another adds", _keeps_the_place_of_a_removed_field),
     Excuse("only behind a $redact MongoDB unwinds what an inclusion has taken out of an array", _unwinds_holes),
     Excuse("documents have no record ids, their keys are their places", _shows_places),
     Excuse("collations are those of ICU4X", _has_other_rules),

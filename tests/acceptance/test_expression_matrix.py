@@ -6,6 +6,7 @@ the question, not the test, and all differences of an operator are told at once.
 
 import datetime
 import decimal
+import pathlib
 import re
 
 import pytest
@@ -70,7 +71,9 @@ FORMS = {
     + [{"$dateFromParts": {"isoWeekYear": 2020, part: "$a"}} for part in ("isoDayOfWeek",)],
     "$dateDiff": [{"$dateDiff": {"startDate": "$a", "endDate": WHEN, "unit": "day"}}, {"$dateDiff": {"startDate": WHEN, "endDate": "$a", "unit": "week", "startOfWeek": "mon"}}],
     "$dateTrunc": [{"$dateTrunc": {"date": "$a", "unit": "week"}}, {"$dateTrunc": {"date": WHEN, "unit": "hour", "binSize": "$a"}}],
-    "$substr": [{"$substrCP": ["$a", 0, 1]}, {"$substrBytes": ["$a", 0, 1]}, {"$substrCP": ["abc", "$a", 1]}, {"$substrBytes": ["abc", 0, "$a"]}],
+    "years": [{operator: [{"$dateAdd": {"startDate": "$a", "unit": "year", "amount": amount}}]}
+              for operator in ("$toString", "$toLower", "$toLong") for amount in (7975, 7976, -3000)],
+    "$substr": [{"$substr": ["$a", 0, 1]}, {"$substrCP": ["$a", 0, 1]}, {"$substrBytes": ["$a", 0, 1]}, {"$substrCP": ["abc", "$a", 1]}, {"$substrBytes": ["abc", 0, "$a"]}],
     "$trim": [{"$trim": {"input": "$a"}}, {"$ltrim": {"input": "abc", "chars": "$a"}}, {"$rtrim": {"input": "$a", "chars": "c"}},
               {"$rtrim": {"input": "abc", "chars": "$a"}}],
     "$replace": [{"$replaceOne": {"input": "$a", "find": "a", "replacement": "b"}}, {"$replaceAll": {"input": "aa", "find": "$a", "replacement": "b"}}],
@@ -92,8 +95,33 @@ FORMS = {
                 {"$replaceOne": {"input": "abc", "find": "b", "replacement": "$a"}}, {"$zip": {"inputs": [[1], [2, 3]], "useLongestLength": True, "defaults": "$a"}}],
     "conditions": [{"$filter": {"input": [1, 2], "cond": "$a"}}, {"$reduce": {"input": [1, 2], "initialValue": "$a", "in": {"$add": ["$$value", "$$this"]}}},
                    {"$cond": {"if": True, "then": "$a", "else": 1}}, {"$ifNull": ["$a", "$b", "$a"]}, {"$ifNull": ["$b", "$a"]}],
+    "$rand": [{"$type": {"$rand": {}}}, {"$gte": ["$a", {"$multiply": [0, {"$rand": {}}]}]}], "$const": [{"$const": "$a"}],
     "paths": ["$a.b", "$a.0", "$a.a", "$$ROOT.a.k", ["$a"], {"x": "$a"}],
 }
+
+
+# Expressions that are asked about elsewhere.
+ELSEWHERE = {
+    **dict.fromkeys("$bitAnd $bitOr $bitXor $bitNot $median $percentile $sigmoid $hash $hexHash $toUUID $toHashedIndexKey".split(),
+                    "crates/query/tests/newer_expressions.rs"),
+    "$meta": "test_metadata.py", "$function": "it is refused", "$accumulator": "it is refused",
+}
+OPERATORS = pathlib.Path(__file__).parents[2] / "crates/query/src/expression/operator"
+
+
+def names_in(value):
+    """The names of the operators of an expression."""
+    if isinstance(value, dict):
+        return {name for name in value if name.startswith("$")}.union(*map(names_in, value.values()))
+    return set().union(*map(names_in, value)) if isinstance(value, list) else set()
+
+
+def test_every_expression_is_asked_about():
+    tables = [OPERATORS.with_suffix(".rs"), OPERATORS / "date_parts.rs", OPERATORS / "trigonometry.rs"]
+    known = {name for table in tables for name in re.findall(r'"(\$[a-zA-Z0-9]+)"', table.read_text())}
+    asked = {*UNARY, *BINARY, *ELSEWHERE}.union(*map(names_in, FORMS.values()))
+    assert known > {"$add", "$sinh", "$isoWeek", "$zip"} and known - asked == set()
+    assert asked - known == set()
 
 
 def documents():
@@ -171,6 +199,41 @@ def test_one_operand(matrix, operator):
 @pytest.mark.parametrize("operator", BINARY)
 def test_two_operands(matrix, operator):
     ask(matrix, "pairs", [{operator: ["$a", "$b"]}])
+
+
+ACCUMULATORS = [
+    *[{operator: "$a"} for operator in "$sum $avg $min $max $first $last $push $addToSet $mergeObjects $stdDevPop $stdDevSamp".split()], {"$count": {}},
+    *[{operator: {"input": "$a", "n": 2}} for operator in ("$firstN", "$lastN", "$minN", "$maxN")], {"$firstN": {"input": 1, "n": "$a"}},
+    *[{operator: {"output": "$a", "sortBy": {"a": 1}}} for operator in ("$top", "$bottom")],
+    *[{operator: {"output": ["$a"], "sortBy": {"a": -1}, "n": 3}} for operator in ("$topN", "$bottomN")],
+]
+
+
+def group(accumulator):
+    return [{"$group": {"_id": None, "r": accumulator}}]
+
+
+def window(accumulator):
+    return [{"$setWindowFields": {"sortBy": {"_id": 1}, "output": {"r": {**accumulator, "window": {"documents": [-1, 0]}}}}}, {"$project": {"r": 1}}]
+
+
+@pytest.mark.parametrize("accumulator", ACCUMULATORS, ids=str)
+def test_accumulators(matrix, accumulator):
+    """Over each value, and over each value beside some others."""
+    asked = {"aggregate": "values", "cursor": {"batchSize": 5000}}
+    differences = []
+    for name in VALUES:
+        for other in ("one", "null", "decimal", "text", "int64 max", "object"):
+            for rest in (group(accumulator), window(accumulator) if "$mergeObjects" not in accumulator else []):
+                try:
+                    matrix.same({**asked, "pipeline": [{"$match": {"_id": {"$in": [name, other]}}}, {"$sort": {"_id": 1}}, *rest]})
+                except InvalidBSON:
+                    # MongoDB cuts a character in two in the text of an error.
+                    assert "wide text" in name, name
+                except Difference as difference:
+                    if not is_decided(accumulator, name, difference):
+                        differences.append(f"{name} beside {other}: {difference}")
+    assert not differences, f"{len(differences)} differences:" + "".join(differences[:200])
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -3,8 +3,9 @@
 import random
 
 import pytest
-from bson import Decimal128, Int64
+from bson import Decimal128, Int64, Regex
 
+import sort_order
 from both import Order
 
 NODES = [
@@ -56,6 +57,86 @@ def test_pipelines_within_one_another(filled, stage, depth):
         options = {"coll": "levels"} if stage == "$unionWith" else {"from": "missing", "as": "r"}
         rest = [{stage: {**options, "pipeline": rest}}]
     filled.same(aggregate("missing", *rest), order=Order.FREE)
+
+
+# ---- Where joins look for values, and where they put what they have found
+
+NESTED = [
+    [5, 6], [{"x": 5}, {"x": [7]}], {"0": 9}, [[1, 2], [3]], [], None, [{"0": "z"}, 8], [{"x": []}], [{"x": [[7]]}], {"x": [[7], 8]}, [[{"x": 5}]], [8, {"1": "q"}],
+    [8, {"0": "q"}], [[[1, 2]]], Regex("x"), [Regex("x"), 1], {"x": Regex("x")},
+]
+WANTED = [5, 6, 7, 9, 1, 2, 3, None, [5, 7], "z", 8, [1, 2], [3], {"x": 5}, {"0": "z"}, [7], [], {}, "q", Regex("x"), "x", [Regex("x")], {"1": "q"}]
+
+
+@pytest.mark.parametrize("local", ["a", "a.0", "a.1", "a.x", "a.0.x", "a.x.0", "a.0.0", "a.1.0", "a.01", "a.-1", "a.+1", "a.0.1", "a.x.0.0", "a.9"])
+def test_the_values_that_joins_look_for(both, local):
+    both.fill("c", [{"_id": 50}, *({"_id": at, "a": value} for at, value in enumerate(NESTED))])
+    both.fill("d", [{"_id": 50}, *({"_id": at, "k": value} for at, value in enumerate(WANTED))])
+    join = {"from": "d", "localField": local, "foreignField": "k", "as": "j"}
+    for more in ({"pipeline": [{"$sort": {"_id": 1}}]}, {"pipeline": [{"$match": {"_id": {"$gte": 0}}}, {"$sort": {"_id": 1}}]}):
+        both.rows(aggregate("c", {"$sort": {"_id": 1}}, {"$lookup": {**join, **more}}))
+    both.rows(aggregate("c", {"$sort": {"_id": 1}}, {"$lookup": join}, {"$unwind": "$j"}, {"$sort": {"_id": 1, "j._id": 1}}))
+    graph = {"from": "c", "startWith": "$_id", "connectFromField": local, "connectToField": "_id", "as": "g"}
+    sorted_graph = {"$set": {"g": {"$sortArray": {"input": "$g", "sortBy": {"_id": 1}}}}}
+    both.rows(aggregate("c", {"$sort": {"_id": 1}}, {"$graphLookup": graph}, sorted_graph))
+    found = {**graph, "from": "d", "startWith": f"${local}", "connectToField": "k"}
+    # MongoDB matches by a regular expression that is searched for alone, and compares one beside other values.
+    alone = {"$match": {"_id": {"$ne": NESTED.index([Regex("x"), 1])}}}
+    both.rows(aggregate("c", {"$sort": {"_id": 1}}, alone, {"$graphLookup": found}, sorted_graph))
+
+
+@pytest.mark.parametrize("index", [{}, {"includeArrayIndex": "b.i"}, {"includeArrayIndex": "z.y"}], ids=repr)
+def test_what_joins_find_replaces_arrays_on_the_way(both, index):
+    values = [[], [{"x": 1}], 5, {"x": 1, "j": 7}, None, {"j": {"k": 1}}, {}, [1, [{"y": 1}]]]
+    both.fill("c", [{"_id": 50}, *({"_id": at, "b": value} for at, value in enumerate(values))])
+    order = {"$sort": {"_id": 1}}
+    for target in ("b", "b.j", "b.j.k", "b.0"):
+        by_id = {"localField": "_id", "foreignField": "_id"}
+        for join in ({"from": "c", **by_id}, {"from": "missing", **by_id}, {"from": "missing", "pipeline": []}):
+            both.rows(aggregate("c", order, {"$lookup": {**join, "as": target}}))
+            for preserve in (False, True):
+                unwind = {"path": f"${target}", "preserveNullAndEmptyArrays": preserve, **index}
+                if target != "b" or not index.get("includeArrayIndex", "").startswith("b"):
+                    both.rows(aggregate("c", order, {"$lookup": {**join, "as": target}}, {"$unwind": unwind}))
+        graph = {"from": "c", "startWith": "$_id", "connectFromField": "none", "connectToField": "_id", "as": target}
+        both.rows(aggregate("c", order, {"$graphLookup": graph}))
+        both.rows(aggregate("c", order, {"$graphLookup": {**graph, "as": "g", "depthField": target}}))
+
+
+UNDEFINED = sort_order.Value(6, b"", None)
+
+
+@pytest.mark.parametrize("value", [UNDEFINED, [UNDEFINED], [1, UNDEFINED]], ids=["alone", "in an array", "beside a number"])
+def test_joins_by_undefined(both, value):
+    both.fill("c", [{"_id": 1, "a": value}])
+    both.fill("d", [{"_id": 1, "k": None}, {"_id": 2}, {"_id": 3, "k": 1}])
+    join = {"from": "d", "localField": "a", "foreignField": "k", "as": "j"}
+    for more in ([], [{"$unwind": "$j"}]):
+        both.same(aggregate("c", {"$lookup": join}, *more))
+    both.same(aggregate("c", {"$lookup": {**join, "pipeline": []}}))
+    for depth in ({}, {"maxDepth": 0}):
+        both.same(aggregate("c", {"$graphLookup": {"from": "d", "startWith": "$a", "connectFromField": "k", "connectToField": "k", "as": "g", **depth}}))
+        both.same(aggregate("d", {"$graphLookup": {"from": "c", "startWith": 1, "connectFromField": "a", "connectToField": "_id", "as": "g", **depth}}, {"$count": "n"}))
+
+
+def test_variables_of_a_join_need_a_pipeline(both):
+    both.fill("c", [{"_id": 1}])
+    join = {"from": "c", "localField": "_id", "foreignField": "_id", "as": "j"}
+    for variables in ({}, {"v": 1}):
+        both.same(aggregate("c", {"$lookup": {**join, "let": variables}}))
+        both.same(aggregate("c", {"$lookup": {**join, "let": variables, "pipeline": []}}))
+
+
+@pytest.mark.parametrize("stages", [
+    [{"$setWindowFields": {"sortBy": {"_id": 1}, "output": {"n": {"$documentNumber": {}}}}}],
+    [{"$setWindowFields": {"partitionBy": "$none", "sortBy": {"_id": 1}, "output": {"n": {"$documentNumber": {}}}}}],
+    [{"$setWindowFields": {"partitionBy": "$none", "sortBy": {"_id": -1}, "output": {"n": {"$documentNumber": {}}}}}],
+    [{"$sort": {"none": 1, "_id": 1}}], [{"$sort": {"_id": -1}}], [{"$group": {"_id": None, "t": {"$top": {"output": "$_id", "sortBy": {"_id": 1}}}}}],
+    [{"$group": {"_id": None, "t": {"$bottomN": {"n": 9, "output": "$_id", "sortBy": {"_id": 1}}}}}],
+], ids=repr)
+def test_arrays_at_the_ids_of_groups_in_orders(both, stages):
+    both.fill("c", [{"v": value} for value in ([], None, [[1]], [1], 5, [7, 0])])
+    both.rows(aggregate("c", {"$group": {"_id": "$v"}}, {"$sort": {"_id": 1}}, *stages))
 
 
 DOCUMENTS = [

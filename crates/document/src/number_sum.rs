@@ -145,11 +145,14 @@ impl NumberSum {
     /// Doubles and integers together.
     fn binary_total(&self) -> NumberSum {
         let mut total = *self;
+        if self.integers == 0 {
+            return total;
+        }
         // The integers as two doubles. The rest that the first leaves out is below 2^74, and has few enough
-        // bits for the second.
+        // bits for the second. It goes first: beside the great one the sum has no digits left for both.
         let high = self.integers as f64;
-        total.add_double(high);
         total.add_double((self.integers - high as i128) as f64);
+        total.add_double(high);
         total
     }
 
@@ -159,10 +162,13 @@ impl NumberSum {
     }
 
     fn decimal_total(&self) -> Decimal128 {
-        let total = self.binary_total();
         let binary = if self.double == 0.0 && self.correction == 0.0 {
             integer_decimal(self.integers)
         } else {
+            let mut total = self.binary_total();
+            // As much as the first double can hold goes into it, as MongoDB does: the digits depend on it.
+            let rest = std::mem::take(&mut total.correction);
+            total.add_double(rest);
             let high = Decimal128::from_f64(total.double, DoubleDigits::ThirtyFour);
             high.add(Decimal128::from_f64(total.correction, DoubleDigits::ThirtyFour))
         };
@@ -237,6 +243,21 @@ mod tests {
             (&[one, Double(0.1)], "Decimal128(Decimal128(1.100000000000000005551115123125783))"),
             (&[one, Double(0.1), Double(0.2)], "Decimal128(Decimal128(1.300000000000000016653345369377348))"),
             (&[one, max], "Decimal128(Decimal128(9223372036854775808))"),
+            (
+                &[Int32(1), Decimal(Decimal128::ZERO), Double(0.1)],
+                "Decimal128(Decimal128(1.100000000000000005551115123125782))",
+            ),
+            (
+                &[
+                    Decimal(Decimal128::ZERO),
+                    Int64((1 << 53) + 1),
+                    Double(0.1),
+                    Double(0.1),
+                    Double(0.1),
+                    Double(0.1),
+                ],
+                "Decimal128(Decimal128(9007199254740993.400000000000000022))",
+            ),
         ] {
             assert_eq!(total(numbers), expected, "{numbers:?}");
         }

@@ -115,17 +115,6 @@ impl Projection {
         Ok(())
     }
 
-    /// Puts one value at a path, like `$addFields` with a literal.
-    pub(crate) fn placing(path: &str, value: RawValue<'_>) -> Result<Projection, QueryError> {
-        let mut bytes = Vec::new();
-        let mut writer = DocumentWriter::begin(&mut bytes);
-        let mut literal = writer.document(path);
-        literal.append("$literal", value);
-        literal.finish();
-        writer.finish();
-        add_fields::parse(&RawDocumentBuf::from_vec(bytes)?, &ParseScope::default())
-    }
-
     /// The exclusion of some paths.
     pub fn unset(paths: &RawArray) -> Result<Projection, QueryError> {
         let mut bytes = Vec::new();
@@ -288,9 +277,8 @@ impl Projection {
         let mut fields = document.iter();
         while missing > 0 {
             let start = fields.offset();
-            let Some(field) = fields.next() else { break };
-            let (name, _) = field?;
-            if self.tree.has(name) {
+            let Some(name) = fields.step().transpose()? else { break };
+            if self.tree.place_of(name).is_some() {
                 writer.append_raw_fields(&bytes[start..fields.offset()]);
                 missing -= 1;
             }

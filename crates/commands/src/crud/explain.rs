@@ -552,13 +552,16 @@ fn write(reply: &mut DocumentWriter<'_>, command: &RawDocument, shown: Shown, ho
             Some(Value::Document(figures)) => figures.get("nReturned").and_then(Value::as_i64_exact),
             _ => None,
         };
-        let mut cursor = Document::new();
-        cursor.push("$cursor", Value::Document(sections));
-        if let Some(returned) = returned {
-            cursor.push("nReturned", Value::Int64(returned));
-        }
         let mut list = reply.array("stages");
-        list.push_value(&Value::Document(cursor));
+        // Documents that the first stage makes come of no plan.
+        if stages.first().is_none_or(|stage| stage.get("$documents").is_none()) {
+            let mut cursor = Document::new();
+            cursor.push("$cursor", Value::Document(sections));
+            if let Some(returned) = returned {
+                cursor.push("nReturned", Value::Int64(returned));
+            }
+            list.push_value(&Value::Document(cursor));
+        }
         stages.into_iter().for_each(|stage| list.push_value(&Value::Document(stage)));
         list.finish();
     }

@@ -6,7 +6,7 @@
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-use super::calendar::Moment;
+use super::calendar::{MILLIS_PER_DAY, Moment};
 use super::text::parse_offset;
 
 /// A zone.
@@ -32,16 +32,14 @@ impl Zone {
         TimeZone::get(text).ok().filter(|_| text.len() > 1).map(Zone::Named)
     }
 
-    /// Milliseconds to add to UTC at a moment. Outside of the years 1 to 9999 the
-    /// nearest known offset is taken.
+    /// Milliseconds to add to UTC at a moment. Behind the year 9999 it is that of the same day in an earlier
+    /// cycle of the calendar, and before all known years the first one.
     pub(crate) fn offset_at(&self, millis: i64) -> i64 {
         match self {
             Zone::Fixed(offset) => *offset,
             Zone::Named(zone) => {
-                let (least, most) = (jiff::Timestamp::MIN, jiff::Timestamp::MAX);
-                let clamped = millis.clamp(least.as_millisecond(), most.as_millisecond());
-                let moment =
-                    jiff::Timestamp::from_millisecond(clamped).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+                let end = if millis < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
+                let moment = jiff::Timestamp::from_millisecond(within_cycle(millis)).unwrap_or(end);
                 i64::from(zone.to_offset(moment).seconds()) * 1000
             }
         }
@@ -64,6 +62,17 @@ impl Zone {
                     |moment| moment.as_millisecond(),
                 ),
         }
+    }
+}
+
+/// A moment behind the year 9000 as the same one of a cycle of the calendar before: rules by weekdays repeat,
+/// since 400 years are whole weeks.
+fn within_cycle(millis: i64) -> i64 {
+    const CYCLE_MILLIS: i64 = 146_097 * MILLIS_PER_DAY;
+    const YEAR_9000_MILLIS: i64 = 221_845_392_000_000;
+    match millis.checked_sub(YEAR_9000_MILLIS) {
+        Some(behind @ 0..) => YEAR_9000_MILLIS + behind % CYCLE_MILLIS,
+        _ => millis,
     }
 }
 

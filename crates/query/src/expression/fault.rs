@@ -581,6 +581,8 @@ faults! {
         IntegralWantsNumbers = 5_423_902,
         /// A variable of the system that has no value here.
         VariableNotAvailable = 51_144,
+        /// A computed string as long as a document may be.
+        TextTooLong = 16_493,
         /// `$tsSecond` of something that is no timestamp.
         TsSecondNotTimestamp = 5_687_301,
         /// `$tsIncrement` of something that is no timestamp.

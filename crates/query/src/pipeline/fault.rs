@@ -113,6 +113,8 @@ faults! {
         FacetEmpty = 40_169,
         /// A facet that is no array.
         FacetNotArray = 40_170,
+        /// A `$facet` whose result is beyond the memory of a stage.
+        FacetTooLarge = 4_031_700,
         /// A stage that may not stand in a facet.
         NotInFacet = 40_600,
         /// `$bucket`: fewer than two boundaries.

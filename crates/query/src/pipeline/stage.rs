@@ -28,6 +28,7 @@ mod sort_by_count;
 mod union_with;
 mod unpack_bucket;
 mod unwind;
+mod values_at_path;
 
 pub use geo_near::GeoNearSpecification;
 

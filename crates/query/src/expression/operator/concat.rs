@@ -1,5 +1,6 @@
 //! `$concat`: strings one after the other; null if one of them is null or missing.
 
+use super::text::check_text_bytes;
 use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError, check_computed_bytes};
 
 pub(super) static CONCAT: Definition = Definition { name: "$concat", arity: Arity::Any, run };
@@ -22,5 +23,6 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
             }
         }
     }
+    check_text_bytes(text.len())?;
     Ok(Evaluated::Text(text))
 }

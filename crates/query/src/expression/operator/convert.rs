@@ -10,7 +10,7 @@ use pando_document::{Decimal128, DoubleDigits, ElementType, Number, ObjectId, Ra
 
 use self::binary::{ByteOrder, Format};
 use super::named::Names;
-use super::text::double_text;
+use super::text::{date_text, double_text};
 use super::{
     Arity, Call, Definition, ErrorCode, Evaluated, Expression, ExpressionFault, Frame, ParseScope,
     QueryError, truncated,
@@ -261,6 +261,9 @@ fn convert<'a>(value: Evaluated<'a>, to: &Target) -> Result<Evaluated<'a>, Query
             }
             if let (Some(base), Some(whole)) = (to.base, raw.as_i64_exact()) {
                 return Ok(Evaluated::Text(binary::text_of_whole(whole, base)));
+            }
+            if let RawValue::DateTime(millis) = raw {
+                return date_text(millis).map(Evaluated::Text);
             }
             return to_text(raw).map(Evaluated::Text).ok_or_else(|| unsupported(raw, target));
         }

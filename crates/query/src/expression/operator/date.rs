@@ -2,7 +2,7 @@
 
 use pando_document::RawValue;
 
-use super::{Call, ErrorCode, Evaluated, ExpressionFault, QueryError};
+use super::{Call, ErrorCode, Evaluated, ExpressionFault, Frame, QueryError};
 use crate::date::calendar::MILLIS_PER_DAY;
 use crate::date::time_zone::Zone;
 use crate::shell_text;
@@ -88,6 +88,31 @@ pub(super) fn unit_of(operator: &str, value: &Evaluated<'_>) -> Result<Unit, Que
         ExpressionFault::UnknownUnit
             .error(format!("{operator} parameter 'unit' value cannot be recognized as a time unit: {name}"))
     })
+}
+
+/// The values of some arguments, where none is null. No argument behind a null one is evaluated; one that is
+/// not given is missing.
+pub(super) fn unless_null<'a, const N: usize>(
+    call: &'a Call,
+    frame: &mut Frame<'a>,
+    arguments: [usize; N],
+) -> Result<Option<[Evaluated<'a>; N]>, QueryError> {
+    let mut values = [const { Evaluated::Missing }; N];
+    for (value, index) in values.iter_mut().zip(arguments) {
+        if call.has(index) {
+            *value = call.argument(index, frame)?;
+            if value.is_nullish() {
+                return Ok(None);
+            }
+        }
+    }
+    Ok(Some(values))
+}
+
+/// The argument that is the start of weeks, where the unit is the week: other units do not look at it.
+pub(super) fn week_start_argument(unit: &Evaluated<'_>, index: usize) -> Option<usize> {
+    let is_week = unit.as_str().and_then(Unit::parse) == Some(Unit::Week);
+    is_week.then_some(index)
 }
 
 /// The day that weeks start with: 0 is Sunday.

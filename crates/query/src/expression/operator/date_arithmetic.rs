@@ -5,7 +5,7 @@
 
 use pando_document::RawValue;
 
-use super::date::{Span, Unit, moment_of, zone_or_utc};
+use super::date::{Span, Unit, moment_of, unless_null, zone_or_utc};
 use super::named::Names;
 use super::{
     Arity, Call, Definition, ErrorCode, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
@@ -49,12 +49,9 @@ fn run<'a>(
     frame: &mut Frame<'a>,
     direct: fn(i64) -> Option<i64>,
 ) -> Result<Evaluated<'a>, QueryError> {
-    let (start, unit, amount) =
-        (call.argument(0, frame)?, call.argument(1, frame)?, call.argument(2, frame)?);
-    let zone = call.argument(3, frame)?;
-    if start.is_nullish() || unit.is_nullish() || amount.is_nullish() || (call.has(3) && zone.is_nullish()) {
+    let Some([start, unit, amount, zone]) = unless_null(call, frame, [0, 1, 2, 3])? else {
         return Ok(Evaluated::NULL);
-    }
+    };
     let name = call.name();
     let Some(moment) = moment_of(&start) else {
         return Err(ExpressionFault::DateArithmeticNotDate

@@ -2,7 +2,9 @@
 
 use pando_document::RawValue;
 
-use super::date::{Span, Unit, moment_of, unit_of, week_start_of, zone_or_utc};
+use super::date::{
+    Span, Unit, moment_of, unit_of, unless_null, week_start_argument, week_start_of, zone_or_utc,
+};
 use super::named::Names;
 use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
 use crate::date::calendar::{MILLIS_PER_DAY, Moment, weekday};
@@ -28,20 +30,20 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expres
 }
 
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
-    let (start, end) = (call.argument(0, frame)?, call.argument(1, frame)?);
-    let (unit, zone, week) = (call.argument(2, frame)?, call.argument(3, frame)?, call.argument(4, frame)?);
-    if start.is_nullish() || end.is_nullish() || unit.is_nullish() || (call.has(3) && zone.is_nullish()) {
-        return Ok(Evaluated::NULL);
-    }
+    let Some([start, end, unit]) = unless_null(call, frame, [0, 1, 2])? else { return Ok(Evaluated::NULL) };
+    let week = match week_start_argument(&unit, 4) {
+        Some(index) => unless_null(call, frame, [index])?,
+        None => Some([Evaluated::Missing]),
+    };
+    let Some([week]) = week else { return Ok(Evaluated::NULL) };
+    let Some([zone]) = unless_null(call, frame, [3])? else { return Ok(Evaluated::NULL) };
     let name = call.name();
     let (start, end) = (required("startDate", &start)?, required("endDate", &end)?);
     let unit = unit_of(name, &unit)?;
     let zone = zone_or_utc(call, 3, &zone)?;
-    // Other units have no use for it, and do not look at it.
-    let week_start = match unit == Unit::Week && call.has(4) {
-        true if week.is_nullish() => return Ok(Evaluated::NULL),
-        true => week_start_of(name, &week)?,
-        false => 0,
+    let week_start = match week {
+        Evaluated::Missing => 0,
+        week => week_start_of(name, &week)?,
     };
     Ok(Evaluated::Raw(RawValue::Int64(boundaries(start, end, unit, &zone, week_start))))
 }

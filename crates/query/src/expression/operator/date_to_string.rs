@@ -4,6 +4,7 @@ use pando_document::RawValue;
 
 use super::date::{required_moment, zone_or_utc};
 use super::named::Names;
+use super::text::check_year;
 use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
 use crate::date::calendar::{MILLIS_PER_DAY, Moment, day_of_year, iso_week, week_of_year, weekday};
 use crate::date::time_zone::Zone;
@@ -50,12 +51,8 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
 }
 
 fn year_text(year: i64) -> Result<String, QueryError> {
-    if (0..=9999).contains(&year) {
-        return Ok(format!("{year:04}"));
-    }
-    Err(ExpressionFault::DateOutOfRange.error(format!(
-        "Could not convert date to string: date component was outside the supported range of 0-9999: {year}"
-    )))
+    check_year(year)?;
+    Ok(format!("{year:04}"))
 }
 
 fn formatted(millis: i64, zone: &Zone, format: &str) -> Result<String, QueryError> {

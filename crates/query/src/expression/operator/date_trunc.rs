@@ -3,7 +3,10 @@
 
 use pando_document::RawValue;
 
-use super::date::{Span, Unit, moment_of, out_of_range, unit_of, week_start_of, zone_or_utc};
+use super::date::{
+    Span, Unit, moment_of, out_of_range, unit_of, unless_null, week_start_argument, week_start_of,
+    zone_or_utc,
+};
 use super::named::Names;
 use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
 use crate::date::calendar::{MILLIS_PER_DAY, Moment, days_of, weekday};
@@ -32,12 +35,13 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expres
 }
 
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
-    let (date, unit, bin) = (call.argument(0, frame)?, call.argument(1, frame)?, call.argument(2, frame)?);
-    let (zone, week) = (call.argument(3, frame)?, call.argument(4, frame)?);
-    let is_null = |index, value: &Evaluated<'_>| call.has(index) && value.is_nullish();
-    if date.is_nullish() || unit.is_nullish() || is_null(2, &bin) || is_null(3, &zone) {
-        return Ok(Evaluated::NULL);
-    }
+    let Some([date, unit, bin]) = unless_null(call, frame, [0, 1, 2])? else { return Ok(Evaluated::NULL) };
+    let week = match week_start_argument(&unit, 4) {
+        Some(index) => unless_null(call, frame, [index])?,
+        None => Some([Evaluated::Missing]),
+    };
+    let Some([week]) = week else { return Ok(Evaluated::NULL) };
+    let Some([zone]) = unless_null(call, frame, [3])? else { return Ok(Evaluated::NULL) };
     let name = call.name();
     let Some(moment) = moment_of(&date) else {
         return Err(ExpressionFault::DateTruncNotDate
@@ -46,10 +50,9 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
     let unit = unit_of(name, &unit)?;
     let bin = if call.has(2) { parse_bin(&bin)? } else { 1 };
     let zone = zone_or_utc(call, 3, &zone)?;
-    let week_start = match unit == Unit::Week && call.has(4) {
-        true if week.is_nullish() => return Ok(Evaluated::NULL),
-        true => week_start_of(name, &week)?,
-        false => 0,
+    let week_start = match week {
+        Evaluated::Missing => 0,
+        week => week_start_of(name, &week)?,
     };
     let start = truncated_to(moment, unit, bin, &zone, week_start).ok_or_else(|| out_of_range(name))?;
     Ok(Evaluated::Raw(RawValue::DateTime(start)))

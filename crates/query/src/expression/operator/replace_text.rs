@@ -3,6 +3,7 @@
 use pando_document::RawValue;
 
 use super::named::Names;
+use super::text::check_text_bytes;
 use super::{
     Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
     check_computed_bytes,
@@ -70,7 +71,9 @@ fn run<'a>(
             // At most one replacement for each place in the input.
             let occurrences = if replacement.is_empty() { 0 } else { input.matches(find).count() };
             check_computed_bytes(input.len().saturating_add(occurrences.saturating_mul(replacement.len())))?;
-            Ok(Evaluated::Text(replace(input, find, replacement)))
+            let replaced = replace(input, find, replacement);
+            check_text_bytes(replaced.len())?;
+            Ok(Evaluated::Text(replaced))
         }
         _ => Ok(Evaluated::NULL),
     }

@@ -1,9 +1,17 @@
 //! Values as text, where an operator wants a string and takes other types as well.
 
-use pando_document::{Number, RawValue};
+use pando_document::{DOCUMENT_BYTES_MAX, Number, RawValue};
 
 use super::{Evaluated, ExpressionFault, QueryError};
-use crate::date::calendar;
+use crate::date::calendar::{self, Moment};
+
+/// Refuses a computed string of 16 MB or more.
+pub(super) fn check_text_bytes(bytes: usize) -> Result<(), QueryError> {
+    match bytes < DOCUMENT_BYTES_MAX {
+        true => Ok(()),
+        false => Err(ExpressionFault::TextTooLong.error("Tried to create string longer than 16MB")),
+    }
+}
 
 /// Null and missing are empty; numbers and dates are printed; other types are refused.
 pub(super) fn coerced(value: &Evaluated<'_>) -> Result<String, QueryError> {
@@ -16,13 +24,30 @@ pub(super) fn coerced(value: &Evaluated<'_>) -> Result<String, QueryError> {
         Some(RawValue::Int64(number)) => Ok(number.to_string()),
         Some(RawValue::Double(number)) => Ok(short_double_text(number)),
         Some(RawValue::Decimal128(number)) => Ok(number.to_string()),
-        Some(RawValue::DateTime(millis)) => Ok(calendar::iso_text(millis)),
+        Some(RawValue::DateTime(millis)) => date_text(millis)
+            .map_err(|error| error.prefixed("failed while coercing date to string :: caused by :: ")),
         Some(RawValue::Timestamp(stamp)) => {
             Ok(format!("{}:{}", calendar::short_text(i64::from(stamp.time)), stamp.increment))
         }
         Some(other) => Err(ExpressionFault::NotConvertibleToString
             .error(format!("can't convert from BSON type {} to String", other.element_type().alias()))),
     }
+}
+
+/// A date, whose year has four digits.
+pub(super) fn date_text(millis: i64) -> Result<String, QueryError> {
+    check_year(Moment::from_millis(millis).year)?;
+    Ok(calendar::iso_text(millis))
+}
+
+/// Refuses a year that has not four digits.
+pub(super) fn check_year(year: i64) -> Result<(), QueryError> {
+    if (0..=9999).contains(&year) {
+        return Ok(());
+    }
+    Err(ExpressionFault::DateOutOfRange.error(format!(
+        "Could not convert date to string: date component was outside the supported range of 0-9999: {year}"
+    )))
 }
 
 /// A double with six digits, in the shape of C's `%g`.

@@ -8,7 +8,7 @@
 //!
 //! # Memory
 //! The input takes a portion; the pipelines' own stages have reservations. The results together are bounded
-//! by the size of a document.
+//! by the memory of a stage: they may be larger than a document, for a stage behind that makes them smaller.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use super::{
     Check, Definition, Flow, ForeignAccess, Gathering, GeoNearSpecification, Memory, RunOptions, Searches,
     Sink, Source, Stage, Take, same_stage,
 };
-use crate::error::{ErrorCode, QueryError};
+use crate::error::QueryError;
 use crate::expression::ParseScope;
 use crate::filter::Filter;
-use crate::memory::hold_value;
+use crate::memory::{MEMORY_BYTES_MAX, hold_value};
 use crate::metadata::MetadataSet;
 use crate::needs::Needs;
 use crate::pipeline::{Pipeline, PipelineFault, PipelineRun};
@@ -317,8 +317,8 @@ impl Run {
                     Ok(Some(bytes)) => {
                         self.results_bytes += bytes.len();
                         facet.given.push(bytes);
-                        if self.results_bytes > pando_document::DOCUMENT_BYTES_MAX {
-                            return Err(too_large());
+                        if self.results_bytes > MEMORY_BYTES_MAX {
+                            return Err(too_large(self.results_bytes));
                         }
                     }
                     Ok(None) => facet.phase = Phase::Done,
@@ -351,15 +351,14 @@ impl Run {
         self.facets.iter_mut().for_each(|facet| facet.given = Vec::new());
         self.portion = Documents::default();
         self.reservation.hold(0);
-        if bytes.len() > pando_document::DOCUMENT_BYTES_MAX {
-            return Err(too_large());
-        }
         Ok(Bytes::from(bytes))
     }
 }
 
-fn too_large() -> QueryError {
-    QueryError::new(ErrorCode::BsonObjectTooLarge, "the result of $facet is larger than a document may be")
+fn too_large(bytes: usize) -> QueryError {
+    PipelineFault::FacetTooLarge.error(format!(
+        "document constructed by $facet is {bytes} bytes, which exceeds the limit of {MEMORY_BYTES_MAX} bytes"
+    ))
 }
 
 impl Stage for Run {

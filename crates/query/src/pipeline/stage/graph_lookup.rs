@@ -22,6 +22,8 @@ use pando_document::{
 use pando_keyorder::{Direction, TypeBits};
 
 use super::lookup::{KEPT_BYTES, with_array};
+use super::unwind::put;
+use super::values_at_path::for_each_value;
 use super::{Definition, Memory, RunOptions, Searches, Source, Stage, document_in};
 use crate::error::QueryError;
 use crate::expression::{Evaluated, Expression, FieldPath, ParseScope, truncated};
@@ -31,7 +33,6 @@ use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
 use crate::pipeline::optimiser::lie_apart;
 use crate::pipeline::searches_shown::show;
-use crate::projection::Projection;
 use crate::shell_text;
 
 /// Bytes that a value of the frontier takes beside its own.
@@ -49,7 +50,7 @@ struct Specification {
     start_with: Expression,
     connect_from: FieldPath,
     connect_to: String,
-    depth_field: Option<String>,
+    depth_field: Option<FieldPath>,
     /// Steps behind the first.
     depth_max: Option<u64>,
     restriction: Option<RawDocumentBuf>,
@@ -100,7 +101,7 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
     };
     FieldPath::parse(target)?;
     FieldPath::parse(connect_to)?;
-    options.depth_field.map_or(Ok(()), |path| FieldPath::parse(path).map(|_| ()))?;
+    let depth_field = options.depth_field.map(FieldPath::parse).transpose()?;
     Ok(Arc::new(GraphLookup {
         specification: Arc::new(Specification {
             from: from.to_owned(),
@@ -108,7 +109,7 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
             start_with,
             connect_from: FieldPath::parse(connect_from)?,
             connect_to: connect_to.to_owned(),
-            depth_field: options.depth_field.map(str::to_owned),
+            depth_field,
             depth_max: options.depth_max,
             restriction: options.restriction.map(RawDocument::to_owned),
             scope: scope.clone(),
@@ -209,10 +210,6 @@ fn key_of(value: RawValue<'_>, order: &TextOrder) -> Box<[u8]> {
 impl Walk<'_> {
     /// Adds a value to the frontier, unless it was searched.
     fn add(&mut self, value: RawValue<'_>) -> Result<(), QueryError> {
-        // Within `$in` a regular expression would be matched, not compared.
-        if matches!(value, RawValue::Regex(_) | RawValue::Undefined) {
-            return Ok(());
-        }
         let key = key_of(value, self.specification.scope.text_order());
         if self.searched.contains(&key) {
             return Ok(());
@@ -226,35 +223,12 @@ impl Walk<'_> {
 
     /// Adds the value of a field, or its elements.
     fn add_elements(&mut self, value: RawValue<'_>) -> Result<(), QueryError> {
-        match value {
-            RawValue::Array(array) => array.iter().try_for_each(|element| self.add(element?)),
-            single => self.add(single),
-        }
+        self.add_at(value, &[])
     }
 
     /// Adds the values at a path, through arrays.
     fn add_at(&mut self, value: RawValue<'_>, names: &[String]) -> Result<(), QueryError> {
-        let [name, below @ ..] = names else { return self.add_elements(value) };
-        match value {
-            RawValue::Document(document) => match document.get(name)? {
-                Some(field) => self.add_at(field, below),
-                None => Ok(()),
-            },
-            RawValue::Array(array) => {
-                let position = name.parse::<usize>().ok();
-                for (at, element) in array.iter().enumerate() {
-                    let element = element?;
-                    if position == Some(at) {
-                        self.add_at(element, below)?;
-                    }
-                    if matches!(element, RawValue::Document(_)) {
-                        self.add_at(element, names)?;
-                    }
-                }
-                Ok(())
-            }
-            _ => Ok(()),
-        }
+        for_each_value(value, names, &mut |value| self.add(value))
     }
 
     fn hold(&mut self, more: usize) -> Result<(), QueryError> {
@@ -307,13 +281,7 @@ impl Walk<'_> {
         while !self.frontier.is_empty() && specification.depth_max.is_none_or(|most| depth <= most) {
             input.check()?;
             let filter = self.filter()?;
-            let placed = match &specification.depth_field {
-                Some(path) => {
-                    let depth = RawValue::Int64(i64::try_from(depth).unwrap_or(i64::MAX));
-                    Some(Projection::placing(path, depth)?)
-                }
-                None => None,
-            };
+            let shown_depth = RawValue::Int64(i64::try_from(depth).unwrap_or(i64::MAX));
             input.find_in(&specification.from, &filter, &mut |document| {
                 let key = key_of(document.get("_id")?.unwrap_or(RawValue::Null), order);
                 if self.found.contains(&key) {
@@ -322,8 +290,8 @@ impl Walk<'_> {
                 self.hold(key.len() + document.as_bytes().len() + VALUE_OVERHEAD)?;
                 self.found.insert(key);
                 self.add_at(RawValue::Document(document), specification.connect_from.names())?;
-                match &placed {
-                    Some(placed) => array.push_document_bytes(placed.project(document)?.as_bytes()),
+                match &specification.depth_field {
+                    Some(path) => array.push_document_bytes(&put(document, path.names(), Some(shown_depth))?),
                     None => array.push_document_bytes(document.as_bytes()),
                 }
                 Ok(())

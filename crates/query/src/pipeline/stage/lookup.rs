@@ -28,6 +28,7 @@ use pando_document::{Document, DocumentWriter, RawArray, RawDocument, RawDocumen
 
 use self::run::Run;
 use super::unwind::Unwind;
+use super::values_at_path::joined_values;
 use super::{Definition, ForeignPath, Memory, RunOptions, Stage};
 use crate::array_build::build_array;
 use crate::error::QueryError;
@@ -66,7 +67,7 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
         return Err(QueryError::failed_to_parse("the $lookup specification must be an Object"));
     };
     let mut parsed = Specification { scope: scope.clone(), ..Specification::default() };
-    let (mut local, mut foreign) = (None, None);
+    let (mut local, mut foreign, mut has_variables) = (None, None, false);
     for option in options.iter() {
         match option? {
             ("from", RawValue::String(name)) => parsed.from = name.to_owned(),
@@ -80,7 +81,10 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
                 foreign = Some(path.to_owned());
             }
             ("pipeline", RawValue::Array(stages)) => parsed.pipeline = Some(stages.as_document().to_owned()),
-            ("let", RawValue::Document(variables)) => parsed.variables = parse_let(variables, scope)?,
+            ("let", RawValue::Document(variables)) => {
+                has_variables = true;
+                parsed.variables = parse_let(variables, scope)?;
+            }
             (name @ ("from" | "as" | "localField" | "foreignField" | "pipeline" | "let"), value) => {
                 let message =
                     format!("$lookup argument '{name}' has the wrong type {}", value.element_type().alias());
@@ -112,6 +116,11 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
     if parsed.fields.is_none() && parsed.pipeline.is_none() {
         return Err(QueryError::failed_to_parse(
             "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified",
+        ));
+    }
+    if has_variables && parsed.pipeline.is_none() {
+        return Err(QueryError::failed_to_parse(
+            "$lookup with a 'let' argument must also specify 'pipeline'",
         ));
     }
     parsed.parse_pipeline()?;
@@ -168,7 +177,7 @@ impl Specification {
         let mut clauses = Vec::new();
         let by_fields;
         if let Some((local, foreign)) = &self.fields {
-            by_fields = equality(foreign, local.evaluate(root)?.raw_or_null())?;
+            by_fields = equality(foreign, joined_values(root, local)?.raw_or_null())?;
             clauses.push(RawValue::Document(&by_fields));
         }
         if !pushed.is_empty() {
@@ -189,10 +198,26 @@ impl Specification {
     }
 }
 
-/// `{foreign: {$eq: value}}`, or `$in` for the elements of an array and the array itself.
+/// `{foreign: {$eq: value}}`, or `$in` for the elements of an array.
 fn equality(foreign: &str, value: RawValue<'_>) -> Result<RawDocumentBuf, QueryError> {
     let mut bytes = Vec::new();
     let mut writer = DocumentWriter::begin(&mut bytes);
+    if let RawValue::Array(array) = value
+        && array.iter().any(|element| matches!(element, Ok(RawValue::Regex(_))))
+    {
+        // Within $in a regular expression would be matched, not compared.
+        let mut either = writer.array("$or");
+        for element in array.iter() {
+            let mut clause = either.document();
+            let mut condition = clause.document(foreign);
+            condition.append("$eq", element?);
+            condition.finish();
+            clause.finish();
+        }
+        either.finish();
+        writer.finish();
+        return Ok(RawDocumentBuf::from_vec(bytes)?);
+    }
     let mut condition = writer.document(foreign);
     match value {
         // An empty array belongs with null, as a missing field does.
@@ -200,11 +225,7 @@ fn equality(foreign: &str, value: RawValue<'_>) -> Result<RawDocumentBuf, QueryE
         RawValue::Array(array) => {
             let mut wanted = condition.array("$in");
             for element in array.iter() {
-                // A regular expression within $in would be matched, not compared.
-                let element = element?;
-                if !matches!(element, RawValue::Regex(_)) {
-                    wanted.push(element);
-                }
+                wanted.push(element?);
             }
             wanted.finish();
         }

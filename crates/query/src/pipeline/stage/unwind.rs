@@ -420,8 +420,13 @@ impl Frame {
     }
 }
 
-/// A document with another value at a path, or with none; documents on the way are made.
-fn put(root: &RawDocument, names: &[String], value: Option<RawValue<'_>>) -> Result<Vec<u8>, QueryError> {
+/// A document with another value at a path, or with none. Documents on the way are made, also in the places
+/// of arrays and of other values.
+pub(super) fn put(
+    root: &RawDocument,
+    names: &[String],
+    value: Option<RawValue<'_>>,
+) -> Result<Vec<u8>, QueryError> {
     let mut bytes = Vec::with_capacity(root.as_bytes().len() + 16);
     let mut writer = DocumentWriter::begin(&mut bytes);
     put_into(root, names, value, &mut writer)?;
@@ -446,7 +451,7 @@ fn put_into(
         is_found = true;
         put_field(name, old.as_document().unwrap_or(RawDocument::empty()), below, value, writer)?;
     }
-    if !is_found && value.is_some() {
+    if !is_found && (value.is_some() || !below.is_empty()) {
         put_field(name, RawDocument::empty(), below, value, writer)?;
     }
     Ok(())

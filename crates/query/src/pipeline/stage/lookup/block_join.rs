@@ -32,6 +32,7 @@ use super::{Specification, equality};
 use crate::error::QueryError;
 use crate::filter::Filter;
 use crate::memory::StageMemory;
+use crate::pipeline::stage::values_at_path::joined_values;
 use crate::pipeline::stage::{Source, document_in};
 use crate::sort::Sorter;
 
@@ -251,15 +252,11 @@ impl Block {
         let number = self.documents.len();
         let root = document_in(&document)?;
         if let Some((local, _)) = &specification.fields {
-            match local.evaluate(root)?.raw_or_null() {
+            match joined_values(root, local)?.raw_or_null() {
                 RawValue::Array(array) if array.is_empty() => self.add(RawValue::Null, number),
                 RawValue::Array(array) => {
                     for element in array.iter() {
-                        match element? {
-                            // The search does not look for them, either.
-                            RawValue::Regex(_) => {}
-                            element => self.add(element, number),
-                        }
+                        self.add(element?, number);
                     }
                 }
                 single => self.add(single, number),
@@ -271,7 +268,6 @@ impl Block {
     }
 
     fn add(&mut self, value: RawValue<'_>, number: usize) {
-        let value = if matches!(value, RawValue::Undefined) { RawValue::Null } else { value };
         self.key.clear();
         self.text_order.encode(value, Direction::Ascending, &mut self.key, &mut TypeBits::discarded());
         self.bytes += size_of::<usize>();
@@ -337,7 +333,7 @@ impl Block {
             return filter.matches(document);
         }
         let root = document_in(&self.documents[number])?;
-        let filter = equality(foreign, local.evaluate(root)?.raw_or_null())?;
+        let filter = equality(foreign, joined_values(root, local)?.raw_or_null())?;
         let filter = Filter::parse(&filter, &specification.scope)?;
         let matches = filter.matches(document);
         self.filters.insert(number, filter);

@@ -132,7 +132,6 @@ impl HashTable {
             RawValue::Array(array) if array.is_empty() => self.add(RawValue::Null, &mut found),
             RawValue::Array(array) => {
                 let mut elements = array.iter().collect::<Result<Vec<_>, _>>()?;
-                elements.retain(|element| !matches!(element, RawValue::Regex(_)));
                 if self.order == Order::Value {
                     elements.sort_by(|one, other| self.text_order.compare(*one, *other));
                 }
@@ -149,7 +148,6 @@ impl HashTable {
     }
 
     fn add(&mut self, value: RawValue<'_>, found: &mut Found) {
-        let value = if matches!(value, RawValue::Undefined) { RawValue::Null } else { value };
         self.key.clear();
         self.text_order.encode(value, Direction::Ascending, &mut self.key, &mut TypeBits::discarded());
         let Some(list) = self.lists.get(self.key.as_slice()) else { return };

@@ -23,14 +23,15 @@ use super::hash_table::{HashTable, Order};
 use super::joined::Joined;
 use super::{Specification, Unwind};
 use crate::error::QueryError;
-use crate::expression::{Evaluated, ParseScope};
+use crate::expression::ParseScope;
 use crate::filter::Filter;
 use crate::memory::DiskUse;
 use crate::pipeline::Pipeline;
 use crate::pipeline::searches_shown::show;
 use crate::pipeline::stage::fetched::{self, Fetched};
+use crate::pipeline::stage::unwind::put;
+use crate::pipeline::stage::values_at_path::joined_values;
 use crate::pipeline::stage::{ForeignAccess, ForeignPath, RunOptions, Searches, Source, Stage, document_in};
-use crate::projection::Projection;
 use crate::sort::Sorter;
 
 /// Bytes that stay reserved from one document to the next.
@@ -90,9 +91,9 @@ enum Placing {
     /// A top-level field.
     Field(String),
     /// A path.
-    Path(Box<Projection>),
+    Path(Vec<String>),
     /// A path and that of the numbers.
-    Numbered(Box<Projection>),
+    Numbered(Vec<String>, Vec<String>),
 }
 
 impl Run {
@@ -406,7 +407,7 @@ impl Specification {
         take: &mut dyn FnMut(&RawDocument) -> Result<(), QueryError>,
     ) -> Result<(), QueryError> {
         let Some((local, foreign)) = &self.fields else { return Ok(()) };
-        let local = local.evaluate(root)?;
+        let local = joined_values(root, local)?;
         let found = table.find(local.raw_or_null())?;
         let filter = match found.certainty {
             Some(_) => Some(Filter::parse(&super::equality(foreign, local.raw_or_null())?, scope)?),
@@ -428,8 +429,8 @@ impl Placing {
         let index = specification.unwinding.as_ref().and_then(Unwind::index_path);
         match index {
             None if !target.contains('.') => Placing::Field(target.clone()),
-            None => Placing::Path(slots(&[target])),
-            Some(index) => Placing::Numbered(slots(&[target, &index])),
+            None => Placing::Path(names_of(target)),
+            Some(index) => Placing::Numbered(names_of(target), names_of(&index)),
         }
     }
 
@@ -437,23 +438,17 @@ impl Placing {
     fn place(&self, root: &RawDocument, values: [Option<RawValue<'_>>; 2]) -> Result<Bytes, QueryError> {
         match self {
             Placing::Field(name) => with_field(root, name, values[0]),
-            Placing::Path(projection) => filled(projection, root, &values[..1]),
-            Placing::Numbered(projection) => filled(projection, root, &values),
+            Placing::Path(target) => Ok(Bytes::from(put(root, target, values[0])?)),
+            Placing::Numbered(target, index) => {
+                let placed = put(root, target, values[0])?;
+                Ok(Bytes::from(put(RawDocument::from_bytes(&placed)?, index, values[1])?))
+            }
         }
     }
 }
 
-fn slots(paths: &[&str]) -> Box<Projection> {
-    Box::new(Projection::of_slots(paths).expect("the paths were checked when they were parsed"))
-}
-
-fn filled(
-    projection: &Projection,
-    root: &RawDocument,
-    values: &[Option<RawValue<'_>>],
-) -> Result<Bytes, QueryError> {
-    let owned = values.iter().map(|value| value.map_or(Evaluated::Missing, Evaluated::owned));
-    Ok(Bytes::from(projection.filled_slots(root, owned.collect())?))
+fn names_of(path: &str) -> Vec<String> {
+    path.split('.').map(str::to_owned).collect()
 }
 
 /// The document with a value of a top-level field, or without the field.
@@ -488,6 +483,6 @@ pub(in crate::pipeline::stage) fn with_array(
     array: Vec<u8>,
 ) -> Result<Bytes, QueryError> {
     let array = RawDocumentBuf::from_vec(array)?;
-    let placed = Projection::placing(target, RawValue::Array(RawArray::from_document(&array)))?;
-    Ok(Bytes::from(placed.project(root)?.into_vec()))
+    let array = RawValue::Array(RawArray::from_document(&array));
+    Ok(Bytes::from(put(root, &names_of(target), Some(array))?))
 }
