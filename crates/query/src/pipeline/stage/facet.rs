@@ -14,7 +14,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use pando_catalog::{Bytes, Reservation, StorageError};
-use pando_document::{Document, DocumentWriter, RawDocument, RawValue, Value};
+use pando_document::{DOCUMENT_BYTES_MAX, Document, DocumentWriter, RawDocument, RawValue, Value};
 
 use super::{
     Check, Definition, Flow, ForeignAccess, Gathering, GeoNearSpecification, Memory, RunOptions, Searches,
@@ -45,6 +45,8 @@ const NOT_ALLOWED: [&str; 9] = [
 /// A portion of the input has so many documents at most, and ends when it has so many bytes.
 const PORTION_DOCUMENTS: usize = 256;
 const PORTION_BYTES: usize = 256 << 10;
+/// Bytes that the results may have in any case: somewhat more than an answer, which is refused as one.
+const RESULT_BYTES_LEAST: usize = 2 * DOCUMENT_BYTES_MAX;
 
 #[derive(Clone, Debug)]
 struct Facet {
@@ -334,7 +336,11 @@ impl Run {
     }
 
     fn hold(&mut self) -> Result<(), QueryError> {
-        hold_value(&mut self.reservation, self.portion.bytes.len() + self.results_bytes, "$facet")
+        let bytes = self.portion.bytes.len() + self.results_bytes;
+        if bytes <= RESULT_BYTES_LEAST && !self.reservation.grow_to(bytes) {
+            self.reservation.hold(bytes);
+        }
+        hold_value(&mut self.reservation, bytes, "$facet")
     }
 
     fn write(&mut self) -> Result<Bytes, QueryError> {
