@@ -169,29 +169,7 @@ impl Chance {
                 }
                 vec![doc! { "$unwind": (unwind) }]
             }
-            11 => {
-                let id = match self.below(3) {
-                    0 => Value::Document(doc! { "x": (self.expression()), "y": (self.expression()) }),
-                    _ => self.expression(),
-                };
-                // Groups have no order of their own; equal keys are one group.
-                let mut stages = vec![
-                    doc! { "$group": { "_id": (id), "a": { "$sum": "$k" }, "t": { "$push": "$b" } } },
-                    doc! { "$sort": { "_id": 1 } },
-                ];
-                if self.one_in(2) {
-                    let path = *self.of(&["_id", "_id", "_id.x", "_id.y"]);
-                    let mut filter = Document::new();
-                    let condition = match self.below(4) {
-                        0 => Value::Document(doc! { "$exists": (self.one_in(2)) }),
-                        1 => Value::Document(doc! { "$type": "null" }),
-                        _ => self.condition(),
-                    };
-                    filter.push(path, condition);
-                    stages.push(doc! { "$match": (filter) });
-                }
-                stages
-            }
+            11 => self.groups(),
             12 => vec![doc! { "$replaceRoot": { "newRoot": (self.root()) } }],
             13 => vec![doc! { "$unionWith": { "coll": "c", "pipeline": [{ "$match": (self.filter(1)) }] } }],
             14 => vec![self.lookup()],
@@ -215,6 +193,31 @@ impl Chance {
                 vec![lookup, doc! { "$unwind": "$j" }, doc! { "$match": { "j.k": (self.condition()) } }]
             }
         }
+    }
+
+    /// A group and, every other time, a filter of its keys. Groups have no order of their own; equal keys are
+    /// one group.
+    fn groups(&mut self) -> Vec<Document> {
+        let id = match self.below(3) {
+            0 => Value::Document(doc! { "x": (self.expression()), "y": (self.expression()) }),
+            _ => self.expression(),
+        };
+        let mut stages = vec![
+            doc! { "$group": { "_id": (id), "a": { "$sum": "$k" }, "t": { "$push": "$b" } } },
+            doc! { "$sort": { "_id": 1 } },
+        ];
+        if self.one_in(2) {
+            let path = *self.of(&["_id", "_id", "_id.x", "_id.y"]);
+            let mut filter = Document::new();
+            let condition = match self.below(4) {
+                0 => Value::Document(doc! { "$exists": (self.one_in(2)) }),
+                1 => Value::Document(doc! { "$type": "null" }),
+                _ => self.condition(),
+            };
+            filter.push(path, condition);
+            stages.push(doc! { "$match": (filter) });
+        }
+        stages
     }
 
     /// An expression for the values of an accumulator.
