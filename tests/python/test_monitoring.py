@@ -17,7 +17,8 @@ from pymongo.errors import OperationFailure
 from server import Server
 
 # One compresses well, the other does not.
-REPEATED = "x" * 20_000
+# Longer than the replies of serverStatus, which are counted, too.
+REPEATED = "x" * 200_000
 LARGE = base64.b64encode(random.Random(7).randbytes(15_000)).decode()
 
 
