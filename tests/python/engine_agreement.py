@@ -27,7 +27,7 @@ INDEXES = [
 ]
 IDS = [*range(60), *(f"key {at}" * (1 + at % 40) for at in range(30)), 2.5, Int64(2**40), Decimal128("1E+3"), {"a": 1}, {"a": 2, "b": "x"}, True, None]
 CHECKED_EVERY = 40
-# What a reply has of its server, its moment and its layout: a primary key of own fields counts as an index.
+# The fields of a reply that tell of its server, its moment or its layout: a primary key of own fields counts as an index.
 OWN_FIELDS = {"$clusterTime", "operationTime", "electionId", "opTime", "cursor", "numIndexesBefore", "numIndexesAfter", "nIndexesWas", "commitQuorum"}
 
 

@@ -152,8 +152,8 @@ impl Collection {
         Ok(())
     }
 
-    /// Why documents cannot be patched by `_id` without a read; `None` where they can, as far as the indexes
-    /// let the caller.
+    /// The reason why documents cannot be patched by `_id` without a read. `None`: they can, as far as the
+    /// indexes let the caller.
     pub fn obstacle_to_patches(&self) -> Option<&'static str> {
         if self.capped_limits().is_some() {
             return Some("the collection is capped");

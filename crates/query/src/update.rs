@@ -21,6 +21,8 @@
 mod apply;
 mod array_filter;
 mod blind;
+#[cfg(test)]
+mod chance;
 mod fault;
 mod immutable_id;
 mod operator;

@@ -47,7 +47,7 @@ const VALUES: [&str; 36] = [
     "[]",
 ];
 
-/// What kind of value it is to an operator.
+/// The kind of a value, as operators tell them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Nullish,

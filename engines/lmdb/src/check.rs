@@ -25,7 +25,7 @@ pub(crate) fn check(store: &Store, request: &CheckRequest<'_>) -> Result<CheckRe
     outcome
 }
 
-/// What a walk has seen.
+/// The entries that a walk has seen.
 #[derive(Default)]
 struct Seen {
     sizes: BTreeMap<u32, Estimate>,
@@ -81,7 +81,7 @@ fn check_state(
         report.trees += 1;
         report.entries += found.entries;
         report.bytes += found.bytes;
-        // Where pages were not read, entries are missing, which their problem says.
+        // Entries of pages that were not read are missing: the problem of those pages says so.
         if walked.problems.is_empty() {
             problems.extend(difference(found, record).map(|said| format!("{}: {said}", name_of(*tree))));
         }
@@ -91,7 +91,7 @@ fn check_state(
     Ok(report)
 }
 
-/// What is wrong with a tree of this size.
+/// The problem of a tree of this size.
 fn difference(found: Estimate, record: &Option<(Estimate, String)>) -> Option<String> {
     let Some((recorded, _)) = record else { return Some("its record makes no sense".to_owned()) };
     (found != *recorded).then(|| {

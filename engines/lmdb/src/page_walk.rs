@@ -86,7 +86,7 @@ pub(crate) struct PageWalk<'w> {
     pub(crate) see: &'w mut dyn FnMut(&[u8], u64, Option<&[u8]>),
 }
 
-/// What a walk found.
+/// The findings of a walk.
 #[derive(Debug, Default)]
 pub(crate) struct Walked {
     /// The damaged pages: the number of the tree that the keys before belong to, and a sentence.

@@ -21,7 +21,7 @@ use super::records::{QuestionRecord, answer_key, name_key, question_key, read_an
 use super::{Board, LAST_NUMBER, Sharing};
 use crate::error::CatalogError;
 
-/// How long an asker waits. A member looks for questions five times a second.
+/// The longest wait of an asker. A member looks for questions five times a second.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
 /// The pause between two looks for answers.
 const ANSWERS_EVERY: Duration = Duration::from_millis(10);

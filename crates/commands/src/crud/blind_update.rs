@@ -6,8 +6,8 @@
 //! | with `blind: true` | blind | it fails with the reason |
 //! | any other | as usual | as usual |
 //!
-//! Nobody knows whether there is such a document, or whether the operators fit it. So a reply with a blind
-//! statement has no counts, and an operator that fails leaves its document as it is.
+//! The document is not looked at, so it may be missing, and the operators may not fit it. A reply with a
+//! blind statement therefore has no counts, and an operator that fails leaves its document as it is.
 //!
 //! # Not here
 //! Which operators are possible, and which indexes are in the way: `pando_query::update`. The patch itself:
@@ -29,7 +29,7 @@ use crate::{CommandError, ErrorCode};
 pub(super) enum Blindness {
     /// It does not.
     Never,
-    /// Where it can: the client waits for no answer.
+    /// It does if it can: the client waits for no answer.
     IfPossible,
     /// It does, or it fails: the statement has `blind: true`.
     Demanded,
@@ -74,7 +74,7 @@ fn refused(obstacle: &str) -> CommandError {
     )
 }
 
-/// Why the update cannot be blind; `None` if it can.
+/// The reason why the update cannot be blind; `None` if it can.
 pub(super) fn obstacle(
     parts: &UpdateParts<'_>,
     context: &Context<'_>,

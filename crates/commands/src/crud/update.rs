@@ -281,7 +281,7 @@ fn note_effect(context: &Context<'_>, batch: &BatchOutcome<UpdateOutcome>) {
     });
 }
 
-/// Where an update went down without a read, the counts of the batch are not known, and are left out.
+/// The counts of a batch with a blind update are not known, and are left out.
 fn write_reply(
     context: &Context<'_>,
     reply: &mut DocumentWriter<'_>,

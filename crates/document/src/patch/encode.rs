@@ -14,7 +14,7 @@ pub struct PatchChange<'c> {
     pub operand: RawValue<'c>,
 }
 
-/// Why operators are no patch.
+/// The reason why operators are no patch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unencodable {
     /// The encoding would be longer than [`PATCH_BYTES_MAX`].

@@ -72,7 +72,7 @@ impl BlindUpdate {
         }
     }
 
-    /// Why an index needs the document before the update; `None` where its entries stay as they are.
+    /// The reason why an index needs the document before the update; `None` if its entries stay as they are.
     pub fn obstacle_in(&self, index: &Index) -> Option<Obstacle> {
         let name = index.name();
         if index.contents() == EntryContents::Copy {
@@ -176,53 +176,47 @@ mod tests {
 
     use super::*;
     use crate::expression::ParseScope;
+    use crate::update::chance::Chance;
     use crate::update::{Applied, ApplyKind, EmptyTimestamps, Update, UpdateContext};
 
     const MOMENT: Moment = Moment { millis: 7_000, timestamp: Timestamp { time: 7, increment: 1 } };
 
-    /// A series of random numbers (xorshift).
-    struct Chance(u64);
+    /// Documents and updates by chance.
+    struct Drawn(Chance);
 
-    impl Chance {
-        fn below(&mut self, end: u64) -> u64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            (self.0 >> 11) % end
-        }
-
+    impl Drawn {
         fn number(&mut self) -> Value {
-            match self.below(9) {
+            match self.0.below(9) {
                 0 => Value::Int32(i32::MAX),
                 1 => Value::Int64(i64::MAX - 1),
                 2 => Value::Double(-0.0),
                 3 => Value::Double(f64::NAN),
                 4 => Value::Double(1.5),
                 5 => Value::Decimal128("1.50".parse().unwrap()),
-                6 => Value::Int64(self.below(5) as i64 - 2),
-                _ => Value::Int32(self.below(5) as i32 - 2),
+                6 => Value::Int64(self.0.below(5) as i64 - 2),
+                _ => Value::Int32(self.0.below(5) as i32 - 2),
             }
         }
 
         fn value(&mut self, depth: u64) -> Value {
-            match self.below(10) {
+            match self.0.below(10) {
                 0 => Value::Null,
                 1 => Value::from("text"),
                 2 => Value::Boolean(true),
-                3 => Value::Array((0..self.below(3)).map(|_| self.number()).collect()),
+                3 => Value::Array((0..self.0.below(3)).map(|_| self.number()).collect()),
                 4..=6 if depth > 0 => Value::Document(self.document(depth - 1)),
                 _ => self.number(),
             }
         }
 
         fn name(&mut self) -> &'static str {
-            ["a", "b", "c", "10x", "9x", "z"][self.below(6) as usize]
+            ["a", "b", "c", "10x", "9x", "z"][self.0.below(6) as usize]
         }
 
         /// Fields in any order; names may come twice.
         fn document(&mut self, depth: u64) -> Document {
             let mut document = Document::new();
-            for _ in 0..self.below(5) {
+            for _ in 0..self.0.below(5) {
                 let (name, value) = (self.name(), self.value(depth));
                 document.push(name, value);
             }
@@ -230,8 +224,8 @@ mod tests {
         }
 
         fn path(&mut self) -> String {
-            let names: Vec<&str> = (0..1 + self.below(3)).map(|_| self.name()).collect();
-            match self.below(12) {
+            let names: Vec<&str> = (0..1 + self.0.below(3)).map(|_| self.name()).collect();
+            match self.0.below(12) {
                 0 => format!("{}.0", names.join(".")),
                 _ => names.join("."),
             }
@@ -239,21 +233,21 @@ mod tests {
 
         fn update(&mut self) -> Document {
             let mut update = Document::new();
-            for _ in 0..1 + self.below(3) {
+            for _ in 0..1 + self.0.below(3) {
                 let mut fields = Document::new();
                 let names =
                     ["$set", "$unset", "$inc", "$mul", "$min", "$max", "$bit", "$currentDate", "$push"];
-                let name = names[self.below(names.len() as u64) as usize];
-                for _ in 0..1 + self.below(2) {
+                let name = names[self.0.below(names.len() as u64) as usize];
+                for _ in 0..1 + self.0.below(2) {
                     let argument = match name {
                         "$inc" | "$mul" => self.number(),
                         "$bit" => {
                             let mut steps = Document::new();
-                            steps.push(["and", "or", "xor"][self.below(3) as usize], self.number());
-                            steps.push(["and", "or", "xor"][self.below(3) as usize], 5);
+                            steps.push(["and", "or", "xor"][self.0.below(3) as usize], self.number());
+                            steps.push(["and", "or", "xor"][self.0.below(3) as usize], 5);
                             Value::Document(steps)
                         }
-                        "$currentDate" if self.below(2) == 0 => {
+                        "$currentDate" if self.0.below(2) == 0 => {
                             Value::Document(doc! { "$type": "timestamp" })
                         }
                         "$currentDate" => Value::Boolean(true),
@@ -286,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_patch_makes_of_every_document_what_the_update_makes_of_it() {
-        let mut chance = Chance(0x9E37_79B9_7F4A_7C15);
+        let mut chance = Drawn(Chance(0x9E37_79B9_7F4A_7C15));
         let (mut blind, mut changed) = (0, 0);
         for turn in 0..60_000 {
             let (update, document) = (chance.update().to_raw(), chance.document(2).to_raw());

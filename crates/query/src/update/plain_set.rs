@@ -147,27 +147,21 @@ mod tests {
 
     use super::*;
     use crate::expression::ParseScope;
+    use crate::update::chance::Chance;
     use crate::update::{ApplyKind, EmptyTimestamps, Update, UpdateContext};
 
-    /// A series of random numbers (xorshift).
-    struct Chance(u64);
+    /// Documents and updates by chance.
+    struct Drawn(Chance);
 
-    impl Chance {
-        fn below(&mut self, end: u64) -> u64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            (self.0 >> 11) % end
-        }
-
+    impl Drawn {
         fn value(&mut self) -> Value {
-            match self.below(7) {
+            match self.0.below(7) {
                 0 => Value::Double(1.0),
                 1 => Value::Null,
                 2 => Value::from("text"),
                 3 => Value::Array(vec![Value::Int32(1), Value::from("x")]),
                 4 => Value::Document(doc! { "x": 1, "$y": { "z.z": 2 } }),
-                _ => Value::Int32(self.below(3) as i32),
+                _ => Value::Int32(self.0.below(3) as i32),
             }
         }
 
@@ -175,10 +169,10 @@ mod tests {
         fn document(&mut self) -> RawDocumentBuf {
             const NAMES: [&str; 12] = ["a", "b", "c", "10", "9", "09", "z", "ab", "", "a.b", "$d", "b"];
             let mut document = Document::new();
-            document.push("_id", Value::Int32(if self.below(16) == 0 { 2 } else { 1 }));
-            let odd = if self.below(3) == 0 { NAMES.len() } else { 8 };
-            for _ in 0..self.below(8) {
-                let name = NAMES[self.below(odd as u64) as usize];
+            document.push("_id", Value::Int32(if self.0.below(16) == 0 { 2 } else { 1 }));
+            let odd = if self.0.below(3) == 0 { NAMES.len() } else { 8 };
+            for _ in 0..self.0.below(8) {
+                let name = NAMES[self.0.below(odd as u64) as usize];
                 if odd > 8 || document.get(name).is_none() {
                     document.push(name, self.value());
                 }
@@ -203,7 +197,7 @@ mod tests {
 
     #[test]
     fn plain_fields_are_set_as_a_parsed_update_sets_them() {
-        let mut chance = Chance(0x9E37_79B9_7F4A_7C15);
+        let mut chance = Drawn(Chance(0x9E37_79B9_7F4A_7C15));
         let mut plain = 0;
         for turn in 0..20_000 {
             let (document, fields) = (chance.document(), chance.document());

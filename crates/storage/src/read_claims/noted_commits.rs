@@ -238,7 +238,7 @@ impl NotedCommits {
     }
 
     /// Keys that are kept.
-    #[cfg(test)]
+    #[cfg(all(test, not(shuttle)))]
     pub(super) fn keys(&self) -> usize {
         self.keys
     }

@@ -109,10 +109,19 @@ pub(super) fn unless_null<'a, const N: usize>(
     Ok(Some(values))
 }
 
-/// The argument that is the start of weeks, where the unit is the week: other units do not look at it.
-pub(super) fn week_start_argument(unit: &Evaluated<'_>, index: usize) -> Option<usize> {
-    let is_week = unit.as_str().and_then(Unit::parse) == Some(Unit::Week);
-    is_week.then_some(index)
+/// The arguments 3 and 4 of `$dateDiff` and `$dateTrunc`, the zone and the start of weeks, where none is
+/// null. The start of weeks is evaluated first, and for the unit of a week alone.
+pub(super) fn zone_and_week<'a>(
+    call: &'a Call,
+    frame: &mut Frame<'a>,
+    unit: &Evaluated<'_>,
+) -> Result<Option<[Evaluated<'a>; 2]>, QueryError> {
+    let week = match unit.as_str().and_then(Unit::parse) {
+        Some(Unit::Week) => unless_null(call, frame, [4])?,
+        _ => Some([Evaluated::Missing]),
+    };
+    let Some([week]) = week else { return Ok(None) };
+    Ok(unless_null(call, frame, [3])?.map(|[zone]| [zone, week]))
 }
 
 /// The day that weeks start with: 0 is Sunday.

@@ -4,8 +4,7 @@
 use pando_document::RawValue;
 
 use super::date::{
-    Span, Unit, moment_of, out_of_range, unit_of, unless_null, week_start_argument, week_start_of,
-    zone_or_utc,
+    Span, Unit, moment_of, out_of_range, unit_of, unless_null, week_start_of, zone_and_week, zone_or_utc,
 };
 use super::named::Names;
 use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
@@ -36,12 +35,7 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expres
 
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
     let Some([date, unit, bin]) = unless_null(call, frame, [0, 1, 2])? else { return Ok(Evaluated::NULL) };
-    let week = match week_start_argument(&unit, 4) {
-        Some(index) => unless_null(call, frame, [index])?,
-        None => Some([Evaluated::Missing]),
-    };
-    let Some([week]) = week else { return Ok(Evaluated::NULL) };
-    let Some([zone]) = unless_null(call, frame, [3])? else { return Ok(Evaluated::NULL) };
+    let Some([zone, week]) = zone_and_week(call, frame, &unit)? else { return Ok(Evaluated::NULL) };
     let name = call.name();
     let Some(moment) = moment_of(&date) else {
         return Err(ExpressionFault::DateTruncNotDate

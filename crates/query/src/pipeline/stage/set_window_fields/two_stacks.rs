@@ -35,7 +35,7 @@ pub(super) enum SlidingStates {
 pub(super) struct TwoStacks<S: SlidingState> {
     front: Vec<S>,
     back: Option<S>,
-    /// What is kept of the documents in the back.
+    /// The parts of the documents in the back that are kept.
     kept: Vec<S::Kept>,
     /// The number of the first document of the window that was taken in, that of the first in the back, and
     /// that behind the last.
@@ -46,7 +46,7 @@ pub(super) struct TwoStacks<S: SlidingState> {
 
 /// A state of a window that slides.
 pub(super) trait SlidingState: Sized {
-    /// What is kept of a document, to take it in once more.
+    /// The part of a document that is kept, to take it in once more.
     type Kept: Copy;
 
     /// Whether documents that were taken in are read again.
@@ -114,45 +114,38 @@ impl Taking<'_> {
     }
 }
 
-impl SlidingState for Sum {
-    type Kept = Option<Number>;
-    const READS_AGAIN: bool = false;
+/// A state that takes in numbers alone.
+pub(super) trait NumberState: Accumulator + Default {
+    fn take_number(&mut self, number: Number);
+    fn join(&mut self, later: &Self);
+}
 
-    fn start(_: &AccumulatorCall) -> Result<Sum, QueryError> {
-        Ok(Sum::default())
+impl NumberState for Sum {
+    fn take_number(&mut self, number: Number) {
+        self.add_number(number);
     }
 
-    fn keep(taking: &mut Taking<'_>, at: usize, check: Check<'_>) -> Result<Option<Number>, QueryError> {
-        taking.number(at, check)
-    }
-
-    fn take(
-        &mut self,
-        kept: Option<Number>,
-        _: &mut Taking<'_>,
-        _: usize,
-        _: Check<'_>,
-    ) -> Result<(), QueryError> {
-        kept.into_iter().for_each(|number| self.add_number(number));
-        Ok(())
-    }
-
-    fn absorb(&mut self, later: &Sum) -> Result<(), QueryError> {
+    fn join(&mut self, later: &Sum) {
         Sum::absorb(self, later);
-        Ok(())
-    }
-
-    fn finish(&self) -> Result<Evaluated<'static>, QueryError> {
-        Accumulator::finish(self)
     }
 }
 
-impl SlidingState for Avg {
+impl NumberState for Avg {
+    fn take_number(&mut self, number: Number) {
+        self.add_number(number);
+    }
+
+    fn join(&mut self, later: &Avg) {
+        Avg::absorb(self, later);
+    }
+}
+
+impl<S: NumberState> SlidingState for S {
     type Kept = Option<Number>;
     const READS_AGAIN: bool = false;
 
-    fn start(_: &AccumulatorCall) -> Result<Avg, QueryError> {
-        Ok(Avg::default())
+    fn start(_: &AccumulatorCall) -> Result<S, QueryError> {
+        Ok(S::default())
     }
 
     fn keep(taking: &mut Taking<'_>, at: usize, check: Check<'_>) -> Result<Option<Number>, QueryError> {
@@ -166,12 +159,12 @@ impl SlidingState for Avg {
         _: usize,
         _: Check<'_>,
     ) -> Result<(), QueryError> {
-        kept.into_iter().for_each(|number| self.add_number(number));
+        kept.into_iter().for_each(|number| self.take_number(number));
         Ok(())
     }
 
-    fn absorb(&mut self, later: &Avg) -> Result<(), QueryError> {
-        Avg::absorb(self, later);
+    fn absorb(&mut self, later: &S) -> Result<(), QueryError> {
+        self.join(later);
         Ok(())
     }
 
