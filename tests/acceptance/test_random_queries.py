@@ -1,8 +1,8 @@
 """Random documents and random requests from a grammar: both servers answer alike, whatever indexes Pando has.
 
 Each test has a seed, which is in its name; what differs is made small and shown as one insert and one request. The seeds start at
-PANDO_ACCEPTANCE_SEED (1 unless told otherwise), to try others; PANDO_ACCEPTANCE_ROUNDS makes as many seeds of each pipeline
-test (`make acceptance-pipelines`). MongoDB has indexes only where they can refuse documents: else a scan is the definition.
+PANDO_ACCEPTANCE_SEED (1 unless told otherwise), to try others; PANDO_ACCEPTANCE_ROUNDS makes as many seeds of each test
+that asks MongoDB (`make acceptance-queries`, `make acceptance-pipelines`). MongoDB has indexes only where they can refuse documents: else a scan is the definition.
 """
 
 import contextlib
@@ -33,6 +33,11 @@ INDEXES = {
     "unique": [{"a": 1, "_id": 1}, {"_id": -1, "b": 1}, {"d": 1, "_id": 1, "c": -1}],
     "all": [{"a": 1}, {"b": 1}, {"d": 1, "a": 1}, {"a.b": 1}, {"c": -1, "d": -1}, {"_id": 1, "a": 1}],
 }
+
+
+def seeds(usual):
+    """The seeds of a test that asks MongoDB."""
+    return range(SEED, SEED + (ROUNDS or usual))
 
 
 class On(enum.Enum):
@@ -161,7 +166,7 @@ def ask_pipeline(both, collection, request):
 
 
 @pytest.mark.parametrize("configuration", INDEXES)
-@pytest.mark.parametrize("seed", [SEED, SEED + 1, SEED + 2])
+@pytest.mark.parametrize("seed", seeds(3))
 def test_random_finds(both, configuration, seed):
     grammar = Grammar(f"find {seed}")
     search = Search(both, configuration, ask_find, On.BOTH if configuration in ("multikey", "unique") else On.PANDO)
@@ -171,16 +176,12 @@ def test_random_finds(both, configuration, seed):
 
 
 @pytest.mark.parametrize("configuration", ["no index", "single", "all"])
-def test_random_counts(both, configuration):
-    grammar = Grammar(f"count {SEED}")
+@pytest.mark.parametrize("seed", seeds(1))
+def test_random_counts(both, configuration, seed):
+    grammar = Grammar(f"count {seed}")
     search = Search(both, configuration, ask_count)
     search.run(grammar.documents(60), [{"query": grammar.filter()} for _ in range(200)])
-    search.report(SEED)
-
-
-def seeds(usual):
-    """The seeds of a test of pipelines."""
-    return range(SEED, SEED + (ROUNDS or usual))
+    search.report(seed)
 
 
 @pytest.mark.parametrize("configuration", ["no index", "all"])
@@ -235,7 +236,7 @@ def ask_update(both, collection, request):
 
 
 @pytest.mark.parametrize("configuration", ["no index", "all"])
-@pytest.mark.parametrize("seed", [SEED, SEED + 1])
+@pytest.mark.parametrize("seed", seeds(2))
 def test_random_updates(both, configuration, seed):
     grammar = Grammar(f"update {seed}")
     search = Search(both, configuration, ask_update, On.BOTH)
@@ -253,12 +254,13 @@ def ask_upsert(both, collection, request):
     both.refused_with = refused_with
 
 
-def test_random_upserts(both):
-    grammar = Grammar(f"upsert {SEED}")
+@pytest.mark.parametrize("seed", seeds(1))
+def test_random_upserts(both, seed):
+    grammar = Grammar(f"upsert {seed}")
     search = Search(both, "no index", ask_upsert)
     for _ in range(200):
         search.run([], [{"q": grammar.filter(), **grammar.update(), "upsert": True}])
-    search.report(SEED)
+    search.report(seed)
 
 
 # ---- Pando alone: whichever way it takes, it finds the same

@@ -40,7 +40,7 @@ pub(crate) use self::percentiles::{PercentileShape, Percentiles};
 pub(crate) use self::push::Push;
 pub(crate) use self::std_dev::{Deviation, StdDev};
 pub(crate) use self::sum::Sum;
-pub(crate) use self::top::{End, Shape, Top};
+pub(crate) use self::top::{End, Shape, Ties, Top};
 
 use super::evaluated::{Evaluated, array_of};
 use crate::error::{ErrorCode, QueryError};
@@ -64,6 +64,12 @@ pub(crate) trait Accumulator: Any + Debug + Send {
 
     /// The result so far.
     fn finish(&self) -> Result<Evaluated<'static>, QueryError>;
+
+    /// The result over a window that slides. Some accumulators give another number type there in MongoDB
+    /// (observed on 6.0).
+    fn finish_in_sliding_window(&self) -> Result<Evaluated<'static>, QueryError> {
+        self.finish()
+    }
 
     /// Whether no further value can change the result.
     fn is_full(&self) -> bool {

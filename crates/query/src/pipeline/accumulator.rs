@@ -12,8 +12,8 @@ use super::PipelineFault;
 use crate::error::QueryError;
 use crate::expression::accumulator::{
     Accumulator, AddToSet, Avg, Count, Covariance, Deviation, EachElement, End, Extreme, ExtremeN, First,
-    FirstN, Integral, Last, LastN, MergeObjects, PercentileShape, Percentiles, Push, Shape, StdDev, Sum, Top,
-    Wanted,
+    FirstN, Integral, Last, LastN, MergeObjects, PercentileShape, Percentiles, Push, Shape, StdDev, Sum,
+    Ties, Top, Wanted,
 };
 use crate::expression::{Evaluated, Expression, ExpressionFault, Frame, ParseScope, array_of};
 use crate::needs::Needs;
@@ -270,14 +270,23 @@ impl AccumulatorCall {
         )
     }
 
-    /// Whether it is a sum.
-    pub(crate) fn is_sum(&self) -> bool {
-        self.kind == Kind::Sum
+    /// The state for a window that slides.
+    ///
+    /// # Errors
+    /// `n` is no positive integer.
+    pub(crate) fn start_in_sliding_window(&self) -> Result<Box<dyn Accumulator>, QueryError> {
+        match self.kind {
+            Kind::Top(End::Bottom, shape) => {
+                let n = self.count_of_values(RawValue::Null)?;
+                Ok(Box::new(Top::new(End::Bottom, shape, n).with_ties(Ties::Later)))
+            }
+            _ => self.start(RawValue::Null),
+        }
     }
 
-    /// Whether it is a standard deviation.
-    pub(crate) fn is_deviation(&self) -> bool {
-        matches!(self.kind, Kind::StdDev(_))
+    /// How many values a group with this `_id` gives.
+    fn count_of_values(&self, id: RawValue<'_>) -> Result<usize, QueryError> {
+        self.n.as_ref().map_or(Ok(1), |n| count_of_n(n, id))
     }
 
     /// The state for a new group with this `_id`.
@@ -285,10 +294,7 @@ impl AccumulatorCall {
     /// # Errors
     /// `n` is no positive integer.
     pub(crate) fn start(&self, id: RawValue<'_>) -> Result<Box<dyn Accumulator>, QueryError> {
-        let n = match &self.n {
-            None => 1,
-            Some(n) => count_of_n(n, id)?,
-        };
+        let n = self.count_of_values(id)?;
         Ok(match self.kind {
             Kind::Sum => Box::new(Sum::default()),
             Kind::Avg => Box::new(Avg::default()),

@@ -54,6 +54,17 @@ impl Accumulator for StdDev {
         Ok(Evaluated::Raw(RawValue::Double((self.squares / divisor).sqrt())))
     }
 
+    /// The int32 zero of a population of one number; null where a number is infinite.
+    fn finish_in_sliding_window(&self) -> Result<Evaluated<'static>, QueryError> {
+        if self.squares.is_nan() {
+            return Ok(Evaluated::NULL);
+        }
+        if self.deviation == Deviation::Population && self.count == 1.0 {
+            return Ok(Evaluated::Raw(RawValue::Int32(0)));
+        }
+        self.finish()
+    }
+
     fn save(&self, out: &mut ArrayWriter<'_>) {
         let mut array = out.array();
         for part in [self.count, self.mean, self.squares] {

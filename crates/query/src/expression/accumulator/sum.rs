@@ -2,7 +2,7 @@
 
 use pando_document::{ArrayWriter, Number, NumberSum, RawBinary, RawValue};
 
-use super::super::Evaluated;
+use super::super::{Evaluated, narrowed};
 use super::{Accumulator, not_saved};
 use crate::error::QueryError;
 
@@ -40,6 +40,14 @@ impl Accumulator for Sum {
 
     fn finish(&self) -> Result<Evaluated<'static>, QueryError> {
         Ok(Evaluated::number(self.sum.total()))
+    }
+
+    /// An int32 wherever the sum fits.
+    fn finish_in_sliding_window(&self) -> Result<Evaluated<'static>, QueryError> {
+        Ok(Evaluated::number(match self.sum.total() {
+            Number::Int64(sum) => narrowed(sum),
+            other => other,
+        }))
     }
 
     fn save(&self, out: &mut ArrayWriter<'_>) {

@@ -2,8 +2,9 @@
 //!
 //! A value comes as a pair: the key bytes of its document, whose order is that of the pattern, and the value
 //! itself. Pairs with equal keys stay in the order in which they came. Of those, a full state keeps the ones
-//! that MongoDB keeps (observed on 6.0): a value as good as the worst is not taken. For a better one the
-//! outermost goes: the last of the top ones, the first of the bottom ones.
+//! that MongoDB keeps (observed on 6.0): a value as good as the worst is not taken, but for the bottom ones of a
+//! window that slides. For a better one the outermost goes: the last of the top ones, the first of the bottom
+//! ones.
 
 use std::collections::BTreeMap;
 
@@ -30,6 +31,13 @@ pub(crate) enum Shape {
     Array,
 }
 
+/// Which of two values with equal keys a full state keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ties {
+    Earlier,
+    Later,
+}
+
 /// Memory of a pair beside its bytes: its place in the tree, and the allocations.
 const PAIR_BYTES: usize = 128;
 
@@ -38,6 +46,7 @@ pub(crate) struct Top {
     end: End,
     shape: Shape,
     n: usize,
+    ties: Ties,
     /// By key and age.
     kept: BTreeMap<(Box<[u8]>, u64), Literal>,
     /// Values that were taken so far.
@@ -47,7 +56,12 @@ pub(crate) struct Top {
 
 impl Top {
     pub(crate) fn new(end: End, shape: Shape, n: usize) -> Top {
-        Top { end, shape, n, kept: BTreeMap::new(), taken: 0, bytes: 0 }
+        Top { end, shape, n, ties: Ties::Earlier, kept: BTreeMap::new(), taken: 0, bytes: 0 }
+    }
+
+    /// The same with another choice between values with equal keys.
+    pub(crate) fn with_ties(self, ties: Ties) -> Top {
+        Top { ties, ..self }
     }
 
     /// Makes room for a pair with this key; false where it is not among the wanted ones.
@@ -62,6 +76,7 @@ impl Top {
         let Some(worst) = worst else { return false };
         let known = &*worst.key().0;
         let is_better = match self.end {
+            _ if key == known => self.ties == Ties::Later,
             End::Top => key < known,
             End::Bottom => key > known,
         };
@@ -181,5 +196,15 @@ mod tests {
         assert_eq!(kept(End::Bottom, 2, &keys), [3, 5]);
         assert_eq!(kept(End::Bottom, 3, &keys), [2, 3, 5]);
         assert_eq!(kept(End::Bottom, 4, &keys), [2, 4, 3, 5]);
+    }
+
+    #[test]
+    fn later_ones_of_equal_keys_stay_in_a_window_that_slides() {
+        let mut bottom = Top::new(End::Bottom, Shape::Array, 2).with_ties(Ties::Later);
+        for (key, value) in [(1, 1), (1, 2), (1, 3), (0, 4)] {
+            bottom.add(&pair(key, value)).unwrap();
+        }
+        let kept = bottom.finish().unwrap().to_value();
+        assert_eq!(kept, Some(Value::Array(vec![Value::Int32(2), Value::Int32(3)])));
     }
 }

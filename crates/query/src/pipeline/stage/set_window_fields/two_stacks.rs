@@ -9,13 +9,13 @@
 //! Each document is taken in twice, and no number is ever subtracted: results do not drift. Sums and means
 //! keep the numbers of the back, so that each document is read once and let go.
 
-use pando_document::{Number, RawValue};
+use pando_document::Number;
 
 use super::bounds::Window;
 use super::reader::Reader;
 use crate::error::QueryError;
 use crate::expression::accumulator::{Accumulator, Avg, Sum, absorb};
-use crate::expression::{Evaluated, Frame, narrowed};
+use crate::expression::{Evaluated, Frame};
 use crate::pipeline::accumulator::{AccumulatorCall, StateShape};
 use crate::sort::Check;
 
@@ -169,7 +169,7 @@ impl<S: NumberState> SlidingState for S {
     }
 
     fn finish(&self) -> Result<Evaluated<'static>, QueryError> {
-        Accumulator::finish(self)
+        self.finish_in_sliding_window()
     }
 }
 
@@ -178,7 +178,7 @@ impl SlidingState for Box<dyn Accumulator> {
     const READS_AGAIN: bool = true;
 
     fn start(call: &AccumulatorCall) -> Result<Box<dyn Accumulator>, QueryError> {
-        call.start(RawValue::Null)
+        call.start_in_sliding_window()
     }
 
     fn keep(_: &mut Taking<'_>, _: usize, _: Check<'_>) -> Result<(), QueryError> {
@@ -200,7 +200,7 @@ impl SlidingState for Box<dyn Accumulator> {
     }
 
     fn finish(&self) -> Result<Evaluated<'static>, QueryError> {
-        self.as_ref().finish()
+        self.as_ref().finish_in_sliding_window()
     }
 }
 
@@ -285,23 +285,16 @@ impl<S: SlidingState> TwoStacks<S> {
             self.turn(window.begin, &mut taking, check)?;
         }
         self.begin = window.begin;
-        let result = match (self.front.last(), &self.back) {
-            (None, Some(back)) => back.finish()?,
+        match (self.front.last(), &self.back) {
+            (None, Some(back)) => back.finish(),
             (front, back) => {
                 let mut both = S::start(call)?;
                 for part in front.into_iter().chain(back) {
                     both.absorb(part)?;
                 }
-                both.finish()?
+                both.finish()
             }
-        };
-        Ok(match result.raw() {
-            // An infinite number has no deviation from the mean.
-            Some(RawValue::Double(number)) if number.is_nan() && call.is_deviation() => Evaluated::NULL,
-            // A sum that slides gives an int32 wherever it fits.
-            Some(RawValue::Int64(sum)) if call.is_sum() => Evaluated::number(narrowed(sum)),
-            _ => result,
-        })
+        }
     }
 
     /// Begins an empty back in front of a document.

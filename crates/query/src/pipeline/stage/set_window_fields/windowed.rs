@@ -83,9 +83,9 @@ impl Windowed {
             }
             Way::Anew => {
                 window.move_to(bounds, at, taking.reader, check)?;
-                let mut state = call.start(RawValue::Null)?;
+                let mut state = call.start_in_sliding_window()?;
                 taking.take_all(state.as_mut(), (window.begin, window.end), check)?;
-                state.finish()
+                state.finish_in_sliding_window()
             }
         }
     }
