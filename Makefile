@@ -289,6 +289,13 @@ acceptance: $(PYTHON) ## The same questions to Pando and to a real MongoDB (need
 	PANDO="$(PANDO_DEV)" PANDO_BENCH="$(TARGET)/debug/pando-bench" SHARED="$(SHARED)" TARGET="$(TARGET)" $(PYTHON) -m pytest -q $(SIDE_BY_SIDE) tests/acceptance
 	PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q tests/memory
 
+.PHONY: acceptance-queries
+acceptance-queries: $(PYTHON) ## Random finds, counts, updates and upserts to Pando and to a real MongoDB: 200,000 of them, some hours (ROUNDS=44 SEED=1; 4,600 a round)
+	@test -x "$(SHARED)/oracle/mongod" || { echo "there is no $(SHARED)/oracle/mongod: set SHARED"; exit 1; }
+	$(BUILD_DEV)
+	PANDO="$(PANDO_DEV)" SHARED="$(SHARED)" PANDO_ACCEPTANCE_ROUNDS="$(or $(ROUNDS),44)" PANDO_ACCEPTANCE_SEED="$(or $(SEED),1)" \
+		$(PYTHON) -m pytest -q -n 2 --dist load tests/acceptance/test_random_queries.py -k "random_finds or random_counts or random_updates or random_upserts"
+
 .PHONY: acceptance-pipelines
 acceptance-pipelines: $(PYTHON) ## Random pipelines to Pando and to a real MongoDB: 300,000 of them, some hours (ROUNDS=200 SEED=1; 1,500 pipelines a round)
 	@test -x "$(SHARED)/oracle/mongod" || { echo "there is no $(SHARED)/oracle/mongod: set SHARED"; exit 1; }
