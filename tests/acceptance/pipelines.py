@@ -14,8 +14,8 @@ from expressions import Expressions
 FIELDS = ["a", "b", "c", "d"]
 WHOLE = {"$cond": [{"$in": [{"$type": "$d"}, ["int", "long"]]}, "$d", None]}
 BY_ID = {"$sort": {"_id": 1}}
-# An array sorts as its least element: as a part of a document it has a place of its own.
-BY_WHOLE_ID = [{"$set": {"whole": {"id": "$_id"}}}, {"$sort": {"whole": 1}}, {"$unset": "whole"}]
+# An array sorts as its least element, so that it has the place of another `_id`: within a document it has one of its own.
+BY_GROUP = [{"$set": {"_id": {"$cond": [{"$isArray": "$_id"}, {"array": "$_id"}, "$_id"]}}}, BY_ID]
 WINDOWS = [
     {"documents": ["unbounded", "current"]}, {"documents": [-1, 1]}, {"documents": [-2, 0]}, {"documents": ["current", "unbounded"]}, {"documents": [0, 0]},
     {"documents": [1, 3]}, {"documents": [-4, -2]}, {"documents": [-3, "current"]}, {"documents": ["unbounded", "unbounded"]}, {"documents": [-7, 7]},
@@ -138,7 +138,7 @@ class Pipelines:
         made = {"_id": self.one(self.path(), None, {"x": self.path(), "y": "$d"}, self.safe())}
         for name in ("a", "b", "r")[: self.random.randint(0, 3)]:
             made[name] = self.accumulator()
-        stages = [{"$group": made}, *BY_WHOLE_ID]
+        stages = [{"$group": made}, *BY_GROUP]
         if self.chance(0.2):
             made["s"] = {"$addToSet": self.path()}
             stages.append({"$set": {"s": {"$sortArray": {"input": "$s", "sortBy": 1}}}})
@@ -154,7 +154,7 @@ class Pipelines:
         return [{"$bucketAuto": {**options, "output": {"a": self.accumulator(), "b": self.accumulator()}} if self.chance(0.7) else options}]
 
     def by_count(self):
-        return [{"$sortByCount": self.one(self.path(), self.safe())}, *BY_WHOLE_ID]
+        return [{"$sortByCount": self.one(self.path(), self.safe())}, *BY_GROUP]
 
     # ---- windows and gaps
 

@@ -18,6 +18,7 @@ use crate::context::Context;
 use crate::cursor_facts::{CursorFacts, CursorOpening, Expiry};
 use crate::cursors::{BatchMemory, BatchPlace, CursorSource, OpenCursor, Supply};
 use crate::document_stream::StreamEnd;
+use crate::error::Execution;
 use crate::operations::command_copy;
 
 /// Bytes of documents from which on a batch takes the memory of a full one: growing step by step, it would be
@@ -265,7 +266,12 @@ pub(crate) fn open(
         supply.batch_memory = BatchMemory::Exceeded;
     }
     let count_max = first_batch.unwrap_or(FIRST_BATCH_DEFAULT);
-    let (batch, end) = fetch(&mut supply, count_max, BatchPlace::First, context.caller())?;
+    let fetched = fetch(&mut supply, count_max, BatchPlace::First, context.caller());
+    let (batch, end) = match command.iter().next() {
+        Some(Ok(("aggregate", _))) => fetched.map_err(|error| Execution::Aggregate.fault(error))?,
+        Some(Ok(("find", _))) => fetched.map_err(|error| Execution::Find.fault(error))?,
+        _ => fetched?,
+    };
     let end = open_end(&supply, end);
     context.note(|notes| {
         notes.returned = Some(batch.len() as u64);

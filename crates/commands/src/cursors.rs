@@ -142,6 +142,11 @@ pub(crate) trait CursorSource: Send {
         None
     }
 
+    /// Whether its documents come out of stages, whose work on one batch has no bound but the batch's.
+    fn has_stages(&self) -> bool {
+        false
+    }
+
     /// The figures of the plan so far, where the source is a plan and nothing else.
     fn figures(&self) -> Option<ExecutionFigures> {
         None

@@ -188,15 +188,35 @@ fn partition_code(fault: PartitionFault) -> ErrorCode {
     }
 }
 
-/// An error of an execution. MongoDB puts words before that of a stage without memory: they name the command.
-pub(crate) fn memory_fault(words: &str, error: QueryError) -> CommandError {
-    use ErrorCode::{ExceededMemoryLimit, QueryExceededMemoryLimitNoDiskUseAllowed};
-    match error {
-        QueryError::Refused {
-            code: code @ (ExceededMemoryLimit | QueryExceededMemoryLimitNoDiskUseAllowed),
-            message,
-        } => CommandError::failed(code, format!("{words} :: caused by :: {message}")),
-        other => other.into(),
+/// What was executed when an error came up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Execution {
+    Aggregate,
+    Distinct,
+    Find,
+    GetMore,
+}
+
+impl Execution {
+    /// The words that MongoDB puts before the error (observed on 6.0).
+    fn words(self) -> &'static str {
+        match self {
+            Execution::Aggregate => "PlanExecutor error during aggregation",
+            Execution::Distinct => "Executor error during distinct command",
+            Execution::Find => "Executor error during find command",
+            Execution::GetMore => "Executor error during getMore",
+        }
+    }
+
+    /// An error with those words, which it has once.
+    pub fn fault(self, error: impl Into<CommandError>) -> CommandError {
+        match error.into() {
+            CommandError::Failed(mut failure) if !failure.message.starts_with(self.words()) => {
+                failure.message = format!("{} :: caused by :: {}", self.words(), failure.message);
+                CommandError::Failed(failure)
+            }
+            other => other,
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use pando_query::QueryError;
 use pando_query::projection::Projection;
 
 use crate::CommandError;
+use crate::error::Execution;
 use crate::reader::Reader;
 
 /// A lookup by `_id`, ready to run.
@@ -34,7 +35,7 @@ impl PointLookup {
     /// # Errors
     /// Before a `WouldBlock` nothing was written. An interruption is seen before the lookup.
     pub fn answer(&self, caller: Caller<'_>, reply: &mut DocumentWriter<'_>) -> Result<u64, CommandError> {
-        caller.operation.check().map_err(QueryError::from)?;
+        caller.operation.check().map_err(|end| Execution::Find.fault(QueryError::from(end)))?;
         let found = self.fetch(caller)?;
         let mut cursor = reply.document("cursor");
         let mut batch = cursor.array("firstBatch");
@@ -45,7 +46,8 @@ impl PointLookup {
                 Some(projection) => {
                     let mut projected = Vec::with_capacity(bytes.len());
                     // An equality of `_id` matches by no array element.
-                    projection.apply(document, None, &mut projected)?;
+                    let applied = projection.apply(document, None, &mut projected);
+                    applied.map_err(|error| Execution::Find.fault(error))?;
                     batch.push_document_bytes(&projected);
                 }
             }

@@ -32,7 +32,6 @@ use crate::collation::CollationChoice;
 use crate::context::Context;
 use crate::cursor_reply::{self, FIRST_BATCH_DEFAULT, NewCursor};
 use crate::cursors::{BatchPlace, CursorSource};
-use crate::error::memory_fault;
 use crate::point_lookup::PointLookup;
 use crate::reader::Reader;
 use crate::request_notes::RequestNotes;
@@ -53,6 +52,10 @@ pub(crate) fn run(
         && let Some(id) = point_lookup_id(&find)
     {
         return find_point(context, request, &find, Arc::clone(collection), id, reply);
+    }
+    if names_search(find.filter)? {
+        // It is too long for the event loop, where it would be parsed and planned to be done anew.
+        context.require_may_block()?;
     }
     let namespace = context.readable(find.collection)?;
     if found.is_none() && context.view(find.collection)?.is_some() {
@@ -146,6 +149,24 @@ fn point_lookup_id<'a>(find: &FindRequest<'a>) -> Option<RawValue<'a>> {
     if plain { point_lookup(find.filter) } else { None }
 }
 
+/// Whether the filter is one for `$text`, or for `$near` of a field, as it is written plainly.
+fn names_search(filter: &RawDocument) -> Result<bool, CommandError> {
+    for condition in filter.iter() {
+        let is_search = match condition? {
+            ("$text", _) => true,
+            (_, RawValue::Document(operators)) => {
+                let first = operators.iter().next().transpose()?;
+                matches!(first, Some(("$near" | "$nearSphere" | "$geoNear", _)))
+            }
+            _ => false,
+        };
+        if is_search {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Makes one lookup and projects the document straight into the reply. A lookup that lacks a page is
 /// suspended.
 fn find_point(
@@ -223,7 +244,7 @@ impl FindSource {
             plan_at(&parsed.specification(), &collection, transaction.snapshot(), &estimates)?
         };
         if matches!(plan.access, Access::Near(_) | Access::Text(_)) {
-            // Such a search is too long for the event loop, where it would be begun to be done anew.
+            // A search within other conditions, too, is too long for the event loop.
             context.require_may_block()?;
         }
         context.note_plan(&plan, Purpose::Find);
@@ -306,12 +327,11 @@ impl FindSource {
 impl CursorSource for FindSource {
     fn next(&mut self, caller: Caller<'_>, out: &mut Vec<u8>) -> Result<bool, CommandError> {
         let held = self.reader.hold()?;
-        let fault = |error| memory_fault("Executor error during find command", error);
         if self.ranged_sort.is_some() && caller.blocking == BlockingMode::CachedOnly {
             return Err(CommandError::WouldBlock(None));
         }
         if let Some(ranged) = self.ranged_sort.take() {
-            self.sorted = ranged.sort(&self.shared, held.transaction(), caller).map_err(fault)?;
+            self.sorted = ranged.sort(&self.shared, held.transaction(), caller)?;
         }
         if self.sorted.is_some() || self.ranged.is_some() {
             self.found.clear();
@@ -328,13 +348,12 @@ impl CursorSource for FindSource {
                     })
                 }
                 (None, None) => Ok(()),
-            }
-            .map_err(fault)?;
+            }?;
             drop(held);
             return self.give_found(out);
         }
         let next = self.executor.next(held.transaction(), caller);
-        let Some(row) = next.map_err(fault)? else { return Ok(false) };
+        let Some(row) = next? else { return Ok(false) };
         self.left = self.left.map(|left| left.saturating_sub(1));
         let mut shown = |document: &RawDocument, out: &mut Vec<u8>| {
             match &self.projection {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pando_access::{Action, Target};
-use pando_catalog::Interruption;
+use pando_catalog::{BlockingMode, Interruption};
 use pando_document::{DocumentWriter, RawValue};
 use pando_query::QueryError;
 
@@ -13,7 +13,7 @@ use crate::connection::FurtherReplies;
 use crate::context::{Context, Suspension};
 use crate::cursor_reply::{self, BatchEnd, CursorPlace};
 use crate::cursors::{BatchPlace, OpenCursor, Tailing};
-use crate::error::Failure;
+use crate::error::{Execution, Failure};
 use crate::request_notes::ProfiledExecution;
 use crate::session_id::SessionId;
 use crate::tail_wait::TailWait;
@@ -226,10 +226,14 @@ fn answer(
     cursor: &mut OpenCursor,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<BatchEnd, CommandError> {
+    // What stages have begun is never done anew, so that no evaluation may give its thread back on the way.
+    if context.blocking == BlockingMode::CachedOnly && cursor.supply.source.has_stages() {
+        return Err(CommandError::WouldBlock(None));
+    }
     let count_max = limits.batch_size.filter(|size| *size > 0).unwrap_or(u64::MAX);
     let (batch, end) = loop {
-        let fetched =
-            cursor_reply::fetch(&mut cursor.supply, count_max, BatchPlace::Later, context.caller())?;
+        let fetched = cursor_reply::fetch(&mut cursor.supply, count_max, BatchPlace::Later, context.caller());
+        let fetched = fetched.map_err(|error| Execution::GetMore.fault(error))?;
         let is_empty = fetched.0.len() == 0 && fetched.1 == BatchEnd::Exhausted;
         if !is_empty || !await_tail(context, cursor, limits.wait)? {
             break fetched;

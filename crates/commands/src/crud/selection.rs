@@ -17,6 +17,7 @@ use pando_query::sort::Sort;
 
 use crate::CommandError;
 use crate::context::Context;
+use crate::error::Execution;
 
 /// A selection: which documents, in which order, how many.
 pub(super) struct Selection {
@@ -219,7 +220,9 @@ pub(super) fn for_each_value(
     };
     let mut executor =
         executor_of(reader.context, &specification, reader.collection, reader.transaction, Purpose::Find)?;
-    while let Some(row) = executor.next(reader.transaction, reader.context.caller())? {
+    loop {
+        let next = executor.next(reader.transaction, reader.context.caller());
+        let Some(row) = next.map_err(|error| Execution::Distinct.fault(error))? else { break };
         visit(row.document)?;
     }
     reader.context.note(|notes| notes.note_figures(Some(executor.figures())));

@@ -18,10 +18,8 @@ use super::merge_stage::{Merge, MergeWriter};
 use super::out_stage::{self, OutWriter};
 use crate::context::Context;
 use crate::cursors::CursorSource;
+use crate::error::Execution;
 use crate::{CommandError, ErrorCode};
-
-/// The words before an error that writing meets.
-const WORDS: &str = "PlanExecutor error during aggregation";
 
 /// A parsed stage.
 pub(super) enum WriteStage {
@@ -132,7 +130,7 @@ impl Writer<'_> {
         let mut bytes = Vec::new();
         loop {
             bytes.clear();
-            if !source.next(context.caller(), &mut bytes)? {
+            if !source.next(context.caller(), &mut bytes).map_err(while_writing)? {
                 break;
             }
             let document = RawDocument::from_bytes(&bytes)?;
@@ -150,15 +148,8 @@ impl Writer<'_> {
     }
 }
 
-/// MongoDB puts words before an error that writing meets.
 fn while_writing(error: CommandError) -> CommandError {
-    match error {
-        CommandError::Failed(mut failure) if !failure.code.is_interruption() => {
-            failure.message = format!("{WORDS} :: caused by :: {}", failure.message);
-            CommandError::Failed(failure)
-        }
-        other => other,
-    }
+    Execution::Aggregate.fault(error)
 }
 
 /// The source of the reply: there are no documents.

@@ -32,7 +32,7 @@ use crate::ErrorCode;
 use crate::context::Context;
 use crate::cursors::CursorSource;
 use crate::document_stream::{DocumentStream, StreamEnd};
-use crate::error::memory_fault;
+use crate::error::Execution;
 use crate::reader::{HeldReader, Reader};
 use crate::shared_state::SharedState;
 use crate::views::{DEPTH_MAX, ViewReader, as_query_error, other_collation, too_deep};
@@ -120,6 +120,10 @@ impl CursorSource for AggregateSource {
         if matches!(self.reader, Reader::Session(_)) { None } else { Some(self) }
     }
 
+    fn has_stages(&self) -> bool {
+        self.run.has_stages()
+    }
+
     fn figures(&self) -> Option<ExecutionFigures> {
         // As in MongoDB only a pipeline that is a plan and nothing else is shown as one.
         self.input.figures().filter(|_| !self.run.has_stages())
@@ -143,9 +147,7 @@ impl DocumentStream for AggregateSource {
         if let Some(ranged) = self.ranged.take() {
             let gathered = ranged.gather(&self.shared, held.transaction(), &mut self.run, caller);
             self.account.report(caller.operation);
-            let gathered =
-                gathered.map_err(|error| memory_fault("PlanExecutor error during aggregation", error))?;
-            match gathered {
+            match gathered? {
                 Gathered::Whole => self.input = Input::Given(Vec::new().into_iter()),
                 Gathered::Sorted(sorted) => self.input = Input::Sorted(Box::new(sorted)),
                 Gathered::Nothing => {}
@@ -177,7 +179,7 @@ impl DocumentStream for AggregateSource {
             Ok(flow)
         });
         self.account.report(caller.operation);
-        outcome.map_err(|error| memory_fault("PlanExecutor error during aggregation", error))?;
+        outcome?;
         Ok(end)
     }
 }
@@ -231,7 +233,7 @@ pub(crate) fn measure(
     };
     let outcome = run.for_each(&mut source, &mut |_, _| Ok(Flow::More));
     memory.account.report(context.operation);
-    outcome.map_err(|error| memory_fault("PlanExecutor error during aggregation", error))?;
+    outcome.map_err(|error| Execution::Aggregate.fault(error))?;
     let mut figures = input.figures().unwrap_or_default();
     let spilled = usage.figures();
     (figures.spills, figures.spilled_bytes) = (spilled.spills, spilled.spilled_bytes);

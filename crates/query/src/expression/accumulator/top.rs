@@ -2,9 +2,9 @@
 //!
 //! A value comes as a pair: the key bytes of its document, whose order is that of the pattern, and the value
 //! itself. Pairs with equal keys stay in the order in which they came. Of those, a full state keeps the ones
-//! that MongoDB keeps (observed on 6.0): a value as good as the worst is not taken, but for the bottom ones of a
-//! window that slides. For a better one the outermost goes: the last of the top ones, the first of the bottom
-//! ones.
+//! that MongoDB keeps (observed on 6.0): a value as good as the worst is not taken, but for the bottom ones
+//! of a window that slides. For a better one the outermost goes: the last of the top ones, the first of the
+//! bottom ones.
 
 use std::collections::BTreeMap;
 

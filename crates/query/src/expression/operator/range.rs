@@ -16,18 +16,18 @@ const ELEMENT_BYTES: i64 = 12;
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
     let start = number(
         &call.argument(0, frame)?,
-        "a numeric starting value, found value of type: ",
+        ("a numeric starting value, found value of type: ", "a starting value"),
         (ExpressionFault::RangeStartNotNumeric, ExpressionFault::RangeStartNotInt32),
     )?;
     let end = number(
         &call.argument(1, frame)?,
-        "a numeric ending value, found value of type: ",
+        ("a numeric ending value, found value of type: ", "an ending value"),
         (ExpressionFault::RangeEndNotNumeric, ExpressionFault::RangeEndNotInt32),
     )?;
     let step = match call.has(2) {
         true => number(
             &call.argument(2, frame)?,
-            "a numeric step value, found value of type:",
+            ("a numeric step value, found value of type:", "a step value"),
             (ExpressionFault::RangeStepNotNumeric, ExpressionFault::RangeStepNotInt32),
         )?,
         false => 1,
@@ -55,15 +55,15 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
 
 fn number(
     value: &Evaluated<'_>,
-    wanted: &str,
+    (numeric, whole): (&str, &str),
     (not_numeric, not_int32): (ExpressionFault, ExpressionFault),
 ) -> Result<i32, QueryError> {
     let Some(number) = value.as_number() else {
-        return Err(not_numeric.error(format!("$range requires {wanted}{}", value.type_name())));
+        return Err(not_numeric.error(format!("$range requires {numeric}{}", value.type_name())));
     };
-    number.to_i64_exact().and_then(|whole| i32::try_from(whole).ok()).ok_or_else(|| {
+    number.to_i64_exact().and_then(|number| i32::try_from(number).ok()).ok_or_else(|| {
         not_int32.error(format!(
-            "$range requires a value that can be represented as a 32-bit integer, found value: {}",
+            "$range requires {whole} that can be represented as a 32-bit integer, found value: {}",
             shell_text::value_text(number.to_raw())
         ))
     })
