@@ -211,7 +211,7 @@ test-tikv: $(PYTHON) ## The conformance suite and PyMongo's tests over a TiKV cl
 	export PANDO_TIKV_PD=127.0.0.1:32379
 	cargo test --quiet --package pando-tikv -- --test-threads 4
 	cargo build --package pando-server --features pando-server/engine-tikv
-	PROGRAMS="$(CACHE)/tikv" FOLDER="$(TARGET)/tikv-cluster" ENGINES=tikv PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q tests/python/test_engines.py tests/tikv
+	PROGRAMS="$(CACHE)/tikv" FOLDER="$(TARGET)/tikv-cluster" ENGINES=tikv PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q tests/python/test_engines.py tests/python/test_blind_updates.py tests/tikv
 
 .PHONY: test-mysql
 test-mysql: ## The benchmark lab against a real MariaDB with InnoDB and MyRocks, which the tests start

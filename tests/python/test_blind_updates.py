@@ -1,5 +1,6 @@
 """Updates that go down without a read of their document: `w: 0`, and `blind: true`."""
 
+import os
 import random
 import threading
 import time
@@ -9,6 +10,9 @@ from bson import Int64
 from pymongo import UpdateOne, WriteConcern
 
 from server import Server
+
+# Those whose stores outlive their servers.
+DURABLE_ENGINES = [name for name in os.environ.get("ENGINES", "betree").split(",") if name != "memory"]
 
 
 def blind(collection, *updates, **more):
@@ -256,9 +260,10 @@ def test_blind_updates_wait_for_a_transaction_and_lose_nothing(client, db):
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
-def test_blind_updates_agree_with_a_model_across_ends_of_the_server(tmp_path, end):
+@pytest.mark.parametrize("engine", DURABLE_ENGINES)
+def test_blind_updates_agree_with_a_model_across_ends_of_the_server(tmp_path, engine, end):
     """Random updates, blind and usual, against documents of Python; the journal has each before its reply."""
-    server = Server(tmp_path / "data").start()
+    server = Server(tmp_path / "data", engine=engine).start()
     chance = random.Random(17)
     model = {}
     for round in range(4):
@@ -296,7 +301,7 @@ def test_blind_updates_agree_with_a_model_across_ends_of_the_server(tmp_path, en
             server.kill()
         else:
             assert server.stop() == 0
-        server = Server(tmp_path / "data").start()
+        server = Server(tmp_path / "data", engine=engine).start()
     with server.client() as client:
         assert {document["_id"]: document for document in client.test.c.find()} == model
         assert client.test.command("validate", "c", full=True)["valid"]

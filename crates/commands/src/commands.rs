@@ -50,7 +50,7 @@ use crate::reply_timers::TimerWait;
 use crate::request_notes::RequestNotes;
 use crate::server_counters::{EndedRequest, MessageTraffic};
 use crate::session_id::SessionId;
-use crate::sessions::{Entry, SessionUse};
+use crate::sessions::SessionUse;
 use crate::shared_state::{CommandsOptions, SharedState};
 use crate::suspended_find::SuspendedFind;
 use crate::system_profile::{self, PROFILE_COLLECTION};
@@ -419,12 +419,8 @@ impl Commands {
         let session_use = match (participation, session) {
             (Participation::Alone, _) | (_, None) => None,
             (participation, Some(session)) => {
-                let entry = Entry {
-                    participation,
-                    support: command.generic.transactions,
-                    statement_ids,
-                    catalog: &self.shared.catalog,
-                };
+                let support = command.generic.transactions;
+                let entry = self.entry(participation, support, statement_ids, attempt.blocking);
                 let session_use = self.enter_session(session, &entry, attempt, checked.read)?;
                 self.renew_snapshot(bound, &session_use)?;
                 if let Some(open) = session_use.open() {

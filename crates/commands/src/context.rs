@@ -40,6 +40,7 @@ use crate::sessions::{OpenTransaction, SessionUse};
 use crate::shared_state::SharedState;
 use crate::system_profile::{self, PROFILE_COLLECTION};
 use crate::tail_wait::TailWait;
+use crate::views::View;
 use crate::{CommandError, ConnectionState, ErrorCode, Request};
 
 /// The surroundings of one request.
@@ -70,6 +71,8 @@ pub(crate) struct Context<'c> {
     /// The moment before which the reply is not sent.
     awaited: Option<Monotonic>,
     notes: RefCell<RequestNotes>,
+    /// The view that the request has looked up to read it.
+    read_view: RefCell<Option<(String, View)>>,
     /// The wait after which the request is handled again.
     suspended: Option<Suspension>,
     /// Units of work that the request has ended with success.
@@ -132,6 +135,7 @@ impl<'c> Context<'c> {
             pending,
             awaited: None,
             notes,
+            read_view: RefCell::default(),
             suspended: None,
             units: 0,
             account_change: AccountChange::None,

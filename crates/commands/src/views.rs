@@ -121,6 +121,11 @@ pub(crate) struct ResolvedView {
 }
 
 impl ResolvedView {
+    /// Of a view right over a collection.
+    pub fn of(View { on, pipeline, order }: View) -> ResolvedView {
+        ResolvedView { collection: on, stages: vec![pipeline], order }
+    }
+
     /// Of a time series: the stages that stand for the one that unpacks, if the stage behind it is a filter.
     /// The first leaves out buckets in which no measurement matches it, the second also measurements.
     fn filtered_unpacking(&self, pipeline: &RawArray) -> Result<Option<[RawDocumentBuf; 2]>, CommandError> {
@@ -205,18 +210,22 @@ impl ViewReader<'_> {
 
     /// The collection below the view of this name; `None` if there is no such view.
     pub fn resolve(&self, name: &str) -> Result<Option<ResolvedView>, CommandError> {
-        let Some(View { on, pipeline, order }) = self.find(name)? else { return Ok(None) };
-        let (mut below, mut stages) = (on, vec![pipeline]);
-        while self.held.collection(self.catalog, self.database, &below)?.is_none()
-            && let Some(View { on, pipeline, .. }) = self.find(&below)?
+        self.find(name)?.map(|view| self.follow(view)).transpose()
+    }
+
+    /// The collection below a view.
+    pub fn follow(&self, view: View) -> Result<ResolvedView, CommandError> {
+        let mut followed = ResolvedView::of(view);
+        while self.held.collection(self.catalog, self.database, &followed.collection)?.is_none()
+            && let Some(View { on, pipeline, .. }) = self.find(&followed.collection)?
         {
-            stages.insert(0, pipeline);
-            if stages.len() >= DEPTH_MAX {
+            followed.stages.insert(0, pipeline);
+            if followed.stages.len() >= DEPTH_MAX {
                 return Err(too_deep());
             }
-            below = on;
+            followed.collection = on;
         }
-        Ok(Some(ResolvedView { collection: below, stages, order }))
+        Ok(followed)
     }
 }
 

@@ -17,6 +17,12 @@
 //! - The numbers of a key's merges are in the order of their commits as far as that matters: additions
 //!   commute, and every other operator commits alone ([`crate::store`], the merge gate).
 //! - A put or a delete removes the pending merges that it covers, in its own transaction.
+//!
+//! # Not here
+//! Patches. Reads of every collection would have to look for their records, and those of two servers would
+//! not conflict. So the transaction emulates a patch by a get and a put ([`EngineSnapshot::takes_patch`]).
+//!
+//! [`EngineSnapshot::takes_patch`]: pando_storage::EngineSnapshot::takes_patch
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use pando_catalog::Interruption;
+use pando_catalog::{BlockingMode, Interruption};
 use pando_environment::Monotonic;
 use pando_query::QueryError;
 
 use super::{Commands, load_rules};
 use crate::connection_transaction::{ConnectionTransaction, Isolation, JoiningCommand};
 use crate::context::Attempt;
-use crate::generic_arguments::{GenericArguments, Participation, ReadConcern, Start, TransactionSupport};
+use crate::generic_arguments::{
+    GenericArguments, Participation, ReadConcern, Start, StatementIds, TransactionSupport,
+};
 use crate::operations::ConnectionRecord;
 use crate::session_id::SessionId;
 use crate::sessions::labels::{self, Labelled};
@@ -67,6 +69,18 @@ impl Commands {
             *session = access.session_of_named_owner(login, *session, named)?;
         }
         Ok(generic)
+    }
+
+    /// The entry of a request into its session.
+    pub(super) fn entry<'e>(
+        &'e self,
+        participation: Participation,
+        support: TransactionSupport,
+        statement_ids: StatementIds<'e>,
+        blocking: BlockingMode,
+    ) -> Entry<'e> {
+        let (catalog, cached_reads) = (&self.shared.catalog, self.shared.cached_reads);
+        Entry { participation, support, statement_ids, catalog, blocking, cached_reads }
     }
 
     /// Takes the session of a request, and begins or finds its transaction.

@@ -42,6 +42,19 @@ impl Context<'_> {
         self.with_views(self.database, |views| views.find(name))
     }
 
+    /// The view of this name, for a request that reads it. The parts of one request ask for it in turn and
+    /// see one definition, since a look costs a begin and a read.
+    pub fn view_to_read(&self, name: &str) -> Result<Option<View>, CommandError> {
+        if let Some((of, view)) = &*self.read_view.borrow()
+            && of == name
+        {
+            return Ok(Some(view.clone()));
+        }
+        let found = self.view(name)?;
+        *self.read_view.borrow_mut() = found.clone().map(|view| (name.to_owned(), view));
+        Ok(found)
+    }
+
     /// The views of the database of the request, in the order of their names. Blocks, unless there are none.
     pub fn views(&self) -> Result<Vec<(String, View)>, CommandError> {
         let Some(definitions) = self.catalog().collection(self.database, VIEWS_COLLECTION) else {
@@ -54,9 +67,13 @@ impl Context<'_> {
         found
     }
 
-    /// The collection below the view of this name, which no collection has.
+    /// The collection below the view of this name, which no collection has, for a request that reads it.
     pub fn resolve_view(&self, name: &str) -> Result<Option<ResolvedView>, CommandError> {
-        self.with_views(self.database, |views| views.resolve(name))
+        let Some(view) = self.view_to_read(name)? else { return Ok(None) };
+        if self.collection(&view.on)?.is_some() {
+            return Ok(Some(ResolvedView::of(view)));
+        }
+        self.with_views(self.database, |views| views.follow(view).map(Some))
     }
 
     /// Refuses a name that is one of a view.

@@ -404,7 +404,7 @@ pub(super) fn collated_scope(
             None => collection.text_order().clone(),
             Some(given) => given,
         },
-        None => match context.view(name)? {
+        None => match context.view_to_read(name)? {
             Some(view) => view.order(given.as_ref())?,
             None => given.unwrap_or_default(),
         },

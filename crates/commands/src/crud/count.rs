@@ -46,7 +46,7 @@ pub(crate) fn run(
     let collection = context.collection(namespace.collection())?;
     let scope = context.reading_scope();
     let filter = Filter::parse_for_plan(query, &*collation.scope_in(&scope, collection.as_deref())?)?;
-    if collection.is_none() && context.view(name)?.is_some() {
+    if collection.is_none() && context.view_to_read(name)?.is_some() {
         drop(reader);
         let mut stages = Stages::default();
         stages.push_match(query)?;

@@ -63,7 +63,7 @@ pub(crate) fn run(
     };
     let filter = Filter::parse_for_plan(query, &scope)?;
     let mut values = Values::new(&account, scope.text_order());
-    if found.is_none() && context.view(name)?.is_some() {
+    if found.is_none() && context.view_to_read(name)?.is_some() {
         let mut stages = Stages::default();
         stages.push_match(query)?;
         let stages = stages.to_array();

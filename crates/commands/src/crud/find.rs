@@ -58,7 +58,7 @@ pub(crate) fn run(
         context.require_may_block()?;
     }
     let namespace = context.readable(find.collection)?;
-    if found.is_none() && context.view(find.collection)?.is_some() {
+    if found.is_none() && context.view_to_read(find.collection)?.is_some() {
         return view_read::find(context, request, &find, reply);
     }
     let watch = EvaluationWatch::in_mode(context.record.operation(), context.blocking);

@@ -41,6 +41,7 @@ pub(crate) fn run(
         // It may wait for commits under way.
         context.require_may_block()?;
     }
+    context.require_reads()?;
     let begun = Begun {
         at: context.began,
         ms: context.shared.now_ms(),

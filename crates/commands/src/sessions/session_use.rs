@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{Catalog, Durability, StorageError, WriteTransaction};
+use pando_catalog::{BlockingMode, CachedReads, Catalog, Durability, StorageError, WriteTransaction};
 use pando_document::{RawValue, Value};
 
 use super::open_transaction::{Begun, OpenTransaction, aborted};
@@ -73,6 +73,17 @@ pub(crate) struct Entry<'e> {
     pub support: TransactionSupport,
     pub statement_ids: StatementIds<'e>,
     pub catalog: &'e Catalog,
+    pub blocking: BlockingMode,
+    /// What the engine says of reads that must not block.
+    pub cached_reads: CachedReads,
+}
+
+impl Entry<'_> {
+    /// Whether the first read would have the request handled again. A begin before it is in vain then, and
+    /// may cost a round trip.
+    fn begins_in_vain(&self) -> bool {
+        (self.blocking, self.cached_reads) == (BlockingMode::CachedOnly, CachedReads::NotTold)
+    }
 }
 
 impl SessionUse {
@@ -102,7 +113,7 @@ impl SessionUse {
                 self.write.ids = entry.statement_ids.listed();
                 self.enter_write(number)
             }
-            Participation::Transaction(number, Start::Begins) => self.begin(number, entry.catalog, begun()),
+            Participation::Transaction(number, Start::Begins) => self.begin(number, entry, begun),
             Participation::Transaction(number, Start::Continues) => self.go_on(number, entry.support),
         }
     }
@@ -126,7 +137,12 @@ impl SessionUse {
         }
     }
 
-    fn begin(&mut self, number: i64, catalog: &Catalog, begun: Begun) -> Result<(), CommandError> {
+    fn begin(
+        &mut self,
+        number: i64,
+        entry: &Entry<'_>,
+        begun: impl FnOnce() -> Begun,
+    ) -> Result<(), CommandError> {
         if number < self.progress.number {
             return Err(self.too_old(number, Wanted::Transaction));
         }
@@ -140,7 +156,12 @@ impl SessionUse {
             ));
         }
         self.end_open();
-        let transaction = begun.transaction(catalog)?;
+        if entry.begins_in_vain() {
+            self.session.state.lock().begin_put_off = Some(number);
+            return Err(CommandError::WouldBlock(None));
+        }
+        let begun = begun();
+        let transaction = begun.transaction(entry.catalog)?;
         let open = Arc::new(OpenTransaction::new(
             self.session.id,
             number,

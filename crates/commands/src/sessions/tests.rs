@@ -1,6 +1,6 @@
 //! The table of sessions over an engine in memory.
 
-use pando_catalog::{Caller, Durability, Operation, SharedEngine};
+use pando_catalog::{CachedReads, Caller, Durability, Operation, SharedEngine};
 use pando_document::{RawDocumentBuf, doc};
 use pando_environment::Environment;
 
@@ -47,7 +47,9 @@ fn entered_for(
     let operation = Operation::default();
     let caller = Caller { blocking: BlockingMode::CachedOnly, operation: &operation };
     let mut session = sessions.take(session, catalog, caller)?;
-    let entry = Entry { participation, support, statement_ids: StatementIds::default(), catalog };
+    let (statement_ids, blocking, cached_reads) =
+        (StatementIds::default(), caller.blocking, CachedReads::Told);
+    let entry = Entry { participation, support, statement_ids, catalog, blocking, cached_reads };
     match session.enter(&entry, begun) {
         Ok(()) => Ok(session),
         Err(error) => {
@@ -116,6 +118,45 @@ fn a_transaction_that_is_ended_before_its_first_statement_is_handled_again_does_
     }
     leave(entered(&sessions, &catalog, id(1), BEGIN(8)).unwrap(), EndOfRequest::Answered);
     assert_eq!(code_of(entered(&sessions, &catalog, id(1), BEGIN(8))), 117);
+}
+
+#[test]
+fn a_transaction_does_not_begin_where_its_first_read_would_have_to_wait() {
+    let (sessions, catalog) = (Sessions::default(), catalog());
+    let operation = Operation::default();
+    let enter = |number: i64, blocking| {
+        let caller = Caller { blocking, operation: &operation };
+        let mut session = sessions.take(id(1), &catalog, caller).unwrap();
+        let entry = Entry {
+            participation: BEGIN(number),
+            support: TransactionSupport::Statement,
+            statement_ids: StatementIds::default(),
+            catalog: &catalog,
+            blocking,
+            cached_reads: CachedReads::NotTold,
+        };
+        let entered = session.enter(&entry, || {
+            assert_eq!(blocking, BlockingMode::MayBlock);
+            begun()
+        });
+        leave(session, if entered.is_ok() { EndOfRequest::Answered } else { EndOfRequest::Again });
+        match entered {
+            Ok(()) => 0,
+            Err(CommandError::WouldBlock(_)) => -1,
+            Err(CommandError::Failed(failure)) => failure.code.code(),
+        }
+    };
+    assert_eq!(enter(7, BlockingMode::CachedOnly), -1);
+    assert_eq!(catalog.engine().live_transactions().len(), 0);
+    assert_eq!(enter(7, BlockingMode::MayBlock), 0);
+    assert_eq!(catalog.engine().live_transactions().len(), 1);
+    // The next one ends it, and is ended itself before its first statement comes again.
+    assert_eq!(enter(8, BlockingMode::CachedOnly), -1);
+    assert_eq!(catalog.engine().live_transactions().len(), 0);
+    let ended = entered_for(&sessions, &catalog, id(1), (GO_ON(8), TransactionSupport::End)).unwrap();
+    assert!(matches!(ended.stage(), Stage::Aborted));
+    leave(ended, EndOfRequest::Failed);
+    assert_eq!(enter(8, BlockingMode::MayBlock), 251);
 }
 
 #[test]
