@@ -149,6 +149,11 @@ fn of_comparison(operator: Operator, literal: RawValue<'_>, order: &TextOrder) -
             }
             Operator::Equal | Operator::Greater | Operator::Less => Bounds::exact(Intervals::none()),
         },
+        // They compare with a missing field, too, but not with a path that leads through an empty array: the
+        // index has null for both.
+        (RawValue::MinKey | RawValue::MaxKey, operator) => {
+            Bounds::inexact(of_range(literal, operator, order))
+        }
         (literal, operator) => Bounds::exact(of_range(literal, operator, order)),
     }
 }
