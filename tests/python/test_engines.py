@@ -34,6 +34,8 @@ FIGURES = {
     "betree": STORE_FIGURES | CACHE_FIGURES | {"checkpoints.count", "checkpoints.nanos"},
     "lmdb": STORE_FIGURES | {"map.bytes", "readers.stale_cleared"},
     "rocksdb": STORE_FIGURES | CACHE_FIGURES,
+    # Its files are those of the cluster's nodes.
+    "tikv": STORE_FIGURES - {"data.file_bytes"},
     "wiredtiger": STORE_FIGURES | CACHE_FIGURES | {"checkpoints.count", "checkpoints.nanos"},
 }
 # A setting of the server with a value for it, and the figure that shows it.

@@ -222,8 +222,17 @@ impl Engine for TikvEngine {
         if let Some(membership) = &store.membership {
             statistics.set("trees.dropped", membership.dropped() as u64);
         }
-        statistics.set("trees", store.trees.read().len() as u64);
+        statistics.set("trees.count", store.trees.read().len() as u64);
         statistics
+    }
+
+    /// Estimates, as those of the tree are.
+    fn tree_statistics(&self, tree: TreeId) -> Result<Statistics, StorageError> {
+        let size = self.tree_estimate(tree)?;
+        let mut statistics = Statistics::new();
+        statistics.set("content_bytes", size.bytes);
+        statistics.set("entries", size.entries);
+        Ok(statistics)
     }
 
     fn live_transactions(&self) -> Vec<LiveTransaction> {
