@@ -9,6 +9,8 @@ NO_VARIABLES = [5, None, "x", True, [], [1], ["$k"], [{"a": 1}], [[], 1]]
 NAMES = ["", "A", "Ab", "_a", "1", "1a", "0", "a.b", ".a", "a-b", "a b", "a$", "$a", "$$a", "é", "aé", "É", "a\u00a0", "this", "a1_", "CURRENT", "ROOT",
          "NOW", "REMOVE", "USER_ROLES", "DESCEND", "current", "x" * 300]
 VALUES = [{"$bogus": 1}, "$$nosuch", "$$b", "$", "$a.", {"a.b": 1}, {"$add": 1, "b": 2}, {"$literal": "$x"}, "$k", "$$ROOT.k", "$$REMOVE"]
+METADATA = ["textScore", "randVal", "sortKey", "geoNearDistance", "geoNearPoint", "indexKey", "recordId", "searchScore", "searchHighlights",
+            "timeseriesBucketMinTime", "bogus"]
 
 
 def expression(argument):
@@ -63,7 +65,9 @@ def test_a_name_that_stands_there_twice(filled, argument, name, other):
 @pytest.mark.parametrize("variables", [*NO_VARIABLES, {"A": 1}, {"": 1}, {"a.b": 1}, {"a": {"$bogus": 1}}, {"a": "$k"}, {"a": "$$b"}, {"a": "$$ROOT"}, {"a": "$$CURRENT.k"},
                                        {"a": {"$cond": [True, 1, "$k"]}}, {"a": ["$k"]}, {"a": {"x": "$k"}}, {"a": {"$getField": "k"}},
                                        {"a": {"$literal": "$k"}}, {"a": {"$map": {"input": [1], "in": "$$this"}}}, {"a": {"$let": {"vars": {"b": "$k"}, "in": 1}}},
-                                       {"a": {"$divide": [1, 0]}}, {"a": "$$REMOVE"}, {"a": 1}], ids=repr)
+                                       {"a": {"$divide": [1, 0]}}, {"a": "$$REMOVE"}, {"a": 1},
+                                       *({"a": {"$meta": kind}} for kind in METADATA), {"a": {"$add": [1, {"$meta": "indexKey"}]}},
+                                       {"a": {"$cond": [True, 1, {"$meta": "textScore"}]}}, {"a": {"$meta": 1}}], ids=repr)
 def test_the_variables_of_commands_and_stages(filled, variables):
     lookup = {"from": "c", "let": variables, "pipeline": [], "as": "x"}
     filled.same({"aggregate": "c", "pipeline": [{"$lookup": lookup}], "cursor": {}})
@@ -78,3 +82,22 @@ def test_the_variables_of_commands_and_stages(filled, variables):
     filled.same({"findAndModify": "c", "query": {"_id": 9}, "update": {"$set": {"a": 1}}, "let": variables})
     merge = {"into": "d", "let": variables, "whenMatched": [{"$set": {"a": 1}}]}
     filled.same({"aggregate": "c", "pipeline": [{"$merge": merge}], "cursor": {}})
+
+
+@pytest.mark.parametrize("variables", [{"a": {"$meta": "textScore"}, "b": {"$bogus": 1}}, {"a": {"$add": [{"$meta": "textScore"}, {"$bogus": 1}]}}], ids=repr)
+def test_metadata_beside_another_fault(filled, variables):
+    filled.same({"find": "c", "let": variables})
+    filled.same({"aggregate": "c", "pipeline": [], "cursor": {}, "let": variables})
+
+
+@pytest.mark.parametrize("constants", [*NO_VARIABLES, *({name: 5} for name in NAMES if name != "USER_ROLES"), {"a": 1, "": 2}, {"a": {"$bogus": 1}}, {"a": "$k"}, {"a": "$$b"},
+                                       {"a": {"$meta": "textScore"}}, {"CLUSTER_TIME": 1}, {"JS_SCOPE": 1}, {"IS_MR": 1}, {"SEARCH_META": 1}], ids=repr)
+def test_the_constants_of_an_update(filled, constants):
+    # MongoDB 6.0 has no $$USER_ROLES, and so lets a constant have this name.
+    for update in ([{"$set": {"a": 1}}], [{"$set": {"a": "$$a"}}], [{"$bogus": 1}], {"$set": {"a": 1}}, {"a": 1}):
+        for name in ("c", "nosuch"):
+            filled.same({"update": name, "updates": [{"q": {"_id": 1}, "u": update, "c": constants}]})
+    if isinstance(constants, dict):
+        for name in constants:
+            filled.same({"update": "c", "updates": [{"q": {"_id": 1}, "u": [{"$set": {"a": f"$${name}"}}], "c": constants, "upsert": True}]})
+    filled.same({"find": "c"})

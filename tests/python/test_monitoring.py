@@ -47,6 +47,14 @@ def at(document, path):
     return document
 
 
+def test_the_engine_tells_whether_its_data_outlives_the_server(client, tmp_path):
+    assert status(client)["storageEngine"] == {"name": "betree", "supportsCommittedReads": True, "persistent": True}
+    server = Server(tmp_path / "none", engine="memory").start()
+    with MongoClient(server.uri) as volatile:
+        assert status(volatile)["storageEngine"] == {"name": "memory", "supportsCommittedReads": True, "persistent": False}
+    assert server.stop() == 0, server.log()
+
+
 def growth(client, path, work):
     """By how much a figure grows while some work is done."""
     before = at(status(client), path)

@@ -213,3 +213,37 @@ def test_users_and_roles_outlive_a_kill(guarded, admin):
     with guarded.client(username="bob", password="p") as client:
         granted = client.admin.command("connectionStatus", showPrivileges=True)["authInfo"]["authenticatedUserPrivileges"]
         assert granted == [{"resource": {"db": "test", "collection": "c"}, "actions": ["find"]}]
+
+
+def test_every_tool_logs_in_by_a_file_of_the_password(guarded, tmp_path):
+    password, own = tmp_path / "ada.txt", f"mongodb://127.0.0.1:{guarded.port}"
+    password.write_text("secret\n")
+    login = ["--username", "ada", "--password-file", password]
+    cities = tmp_path / "cities.jsonl"
+    cities.write_text('{"_id": 1, "name": "Utrecht"}\n')
+    calls = [
+        ["import", cities, "--uri", own], ["export", "--collection", "cities", "--uri", own], ["verify", "--uri", own], ["user", "list", "--uri", own],
+        ["backup", "--uri", own, "--to", tmp_path / "backup"],
+    ]
+    for call in calls:
+        stranger = run(*call)
+        assert stranger.returncode == 1 and "log in with --username" in stranger.stderr, stranger.stderr
+        assert run(*call, *login).returncode == 0, call
+        refused = run(*call, "--username", "ada", "--password", "secret")
+        assert refused.returncode == 2 and "--password-file" in refused.stderr, refused.stderr
+    added = run("user", "add", "bob", "--uri", own, *login, password="p\n")
+    assert added.returncode == 0, added.stderr
+    twice = run("user", "add", "eve", "--uri", own, "--username", "ada", "--password-file", "-", password="secret\n")
+    assert twice.returncode == 2 and "standard input" in twice.stderr, twice.stderr
+    assert run("user", "remove", "bob", "--uri", own, *login).returncode == 0
+    # A copy has two sides, and each has its login.
+    copied = run("copy", "--from", own, "--from-username", "ada", "--from-password-file", password, "--to", tmp_path / "copy")
+    assert copied.returncode == 0, copied.stderr
+    copied = run("copy", "--from", tmp_path / "copy", "--to", own, "--drop", *login)
+    assert copied.returncode == 0, copied.stderr
+
+
+@pytest.mark.parametrize("call", [["import", "x.jsonl"], ["export", "-c", "x"], ["verify"], ["user", "list"], ["backup", "--to", "b"]], ids=lambda call: call[0])
+def test_a_login_to_a_folder_is_refused(tmp_path, call):
+    refused = run(*call, "--data", tmp_path / "none", "--username", "ada")
+    assert refused.returncode == 2 and "--username" in refused.stderr, refused.stderr

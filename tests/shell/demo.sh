@@ -62,7 +62,7 @@ points() { # URI FOLDER: point queries a second
   "$PYTHON" - "$2" <<'PY'
 import json, pathlib, sys
 runs = [json.loads(file.read_text()) for file in pathlib.Path(sys.argv[1]).glob("*.json")]
-print(next(round(run["figures"]["operations"] / run["figures"]["seconds"]) for run in runs if run["workload"] == "point"))
+print(next(f'{run["figures"]["operations"] / run["figures"]["seconds"]:,.0f}' for run in runs if run["workload"] == "point"))
 PY
 }
 pando_rate=$(points "$uri" "$work/pando")
@@ -72,9 +72,9 @@ if [ -x "${ORACLE:-}" ] && mongo_port=$(free_port) && "$ORACLE" start "$mongo_po
   peer_rate=$(points "mongodb://127.0.0.1:$mongo_port" "$work/peer")
 fi
 if [ -n "$peer_rate" ]; then
-  printf "  Pando answered %'d queries a second on this machine, and MongoDB %'d.\n" "$pando_rate" "$peer_rate"
+  echo "  Pando answered $pando_rate queries a second on this machine, and MongoDB $peer_rate."
 else
-  printf "  Pando answered %'d queries a second on this machine.\n" "$pando_rate"
+  echo "  Pando answered $pando_rate queries a second on this machine."
 fi
 echo "  Three seconds and a cached data set say little: docs/measurements.md has the careful figures."
 

@@ -192,7 +192,7 @@ pub use pando_storage::{
     BackupExtent, BackupReport, BackupRequest, Begin, BlockingMode, Bytes, CachedReads, Caller, CheckRequest,
     CommitReceipt, Contest, Contested, Cursor, DeviceAccount, DeviceReads, Direction, Durability,
     DurabilityWaker, Engine, ErrorKind, Estimate, EstimateOrigin, HeldKey, HeldMemory, Intents, Interruption,
-    KeyRange, KeySet, LiveTransaction, Lsn, Mode, Operation, OperationWait, ProgressFigures,
+    KeyRange, KeySet, LiveTransaction, Lsn, Mode, Operation, OperationWait, Persistence, ProgressFigures,
     QUERY_MEMORY_MIN, QueryAccount, QueryMemory, QueryMemoryFigures, ReadClaiming, Reservation, Savepoint,
     ScratchFigures, ScratchSpace, SharedEngine, SharedTime, Sharing, SnapshotTimestamp, Sorter, StageFigures,
     StageUsage, Statistics, StorageError, Ticket, Transaction, TransactionId, TreeId, TreeOptions, Usage,

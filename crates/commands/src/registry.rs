@@ -404,6 +404,14 @@ pub(crate) fn unknown(name: &str) -> CommandError {
         "createSearchIndexes" | "dropSearchIndex" | "listSearchIndexes" | "updateSearchIndex" => {
             ": search indexes are a service of MongoDB Atlas; Pando searches by indexes of the type 'text'"
         }
+        "shutdown" => {
+            ": end the process by a signal, SIGTERM or Ctrl-C; it answers what is under way, and closes its store"
+        }
+        "replSetInitiate" | "replSetReconfig" | "replSetStepDown" | "replSetFreeze" => {
+            ": one server holds the data, as the primary of a replica set of one member from its first start; --replica-set names the set"
+        }
+        "lockInfo" => ": there are no locks of collections; currentOp tells what an operation waits for",
+        "setFeatureCompatibilityVersion" => ": the version of the program is that of its features",
         _ => "",
     };
     CommandError::failed(ErrorCode::CommandNotFound, format!("no such command: '{name}'{instead}"))
@@ -421,6 +429,17 @@ mod tests {
     use super::*;
     use crate::generic_arguments::{GenericArguments, ReadConcern};
     use crate::session_id::SessionOwner;
+
+    #[test]
+    fn the_error_for_an_unknown_name_says_what_to_do_instead() {
+        for (name, advice) in
+            [("shutdown", "SIGTERM"), ("replSetInitiate", "--replica-set"), ("lockInfo", "currentOp")]
+        {
+            let text = unknown(name).to_string();
+            assert!(text.contains(name) && text.contains(advice), "{text}");
+        }
+        assert!(unknown("frobnicate").to_string().ends_with("'frobnicate'"));
+    }
 
     #[test]
     fn the_rows_are_sorted_so_that_a_name_is_found_by_halving() {

@@ -44,7 +44,7 @@ pub struct Options {
     pub durability: DurabilityChoice,
     /// Bytes of memory that all queries may hold together, from a megabyte to the cache. Beyond, they use
     /// scratch files in the folder. `None`: a quarter of the cache. The memory engine has no scratch files:
-    /// beyond, its queries fail. `None`: no limit.
+    /// beyond, its queries fail; with `None` they have no limit.
     pub query_memory_bytes: Option<u64>,
     /// The step for a folder without a store: by default one is made in a missing or empty folder.
     pub missing_store: MissingStore,

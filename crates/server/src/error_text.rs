@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::error::Error;
+use std::io::Write;
 
 /// The error with its causes, from the outermost to the innermost: `cannot open a: no such file`.
 pub(crate) fn error_text(error: &dyn Error) -> String {
@@ -28,6 +29,17 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
         (None, Some(text)) => text,
         (None, None) => "no message",
     }
+}
+
+/// As `eprintln!`, which panics once nobody reads any more, as after `pando import x.json 2>&1 | head`.
+macro_rules! tell_line {
+    ($($argument:tt)*) => { $crate::error_text::write_line(format_args!($($argument)*)) };
+}
+pub(crate) use tell_line;
+
+/// Writes a line to standard error.
+pub(crate) fn write_line(line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ pub use failure::print_failure;
 use failure::{UsageError, is_folder_in_use};
 
 use crate::configuration::{ConfigurationError, Origin};
+use crate::error_text::tell_line;
 use crate::file_modes::restrict_files;
 use crate::version::version_text;
 
@@ -73,7 +74,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             }
             if matches.subcommand_name() != Some("serve") && is_folder_in_use(error.as_ref()) {
                 let flag = if matches.subcommand_name() == Some("copy") { "" } else { "--uri " };
-                eprintln!(
+                tell_line!(
                     "  or reach the server that has it open, at its address in place of the folder: {flag}mongodb://127.0.0.1:27017"
                 );
             }

@@ -309,15 +309,17 @@ fn prepare_and_listen(
     configuration: &Configuration,
     tls: Option<&Arc<Certificates>>,
 ) -> Result<Vec<Listener>, ServeError> {
-    let is_new = !configuration.data.exists();
+    let new: Vec<&Path> = configuration
+        .data
+        .ancestors()
+        .take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists())
+        .collect();
     if configuration.engine != EngineName::Memory {
         prepare_folder(&configuration.data)?;
     }
     listen(configuration, &transport::security(configuration, tls)).inspect_err(|_| {
-        if is_new {
-            // It fails if something has come into the folder meanwhile, which then stays.
-            let _ = std::fs::remove_dir(&configuration.data);
-        }
+        // It fails where something has come into a folder meanwhile, which then stays.
+        let _ = new.iter().try_for_each(std::fs::remove_dir);
     })
 }
 

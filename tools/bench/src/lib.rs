@@ -84,11 +84,25 @@ const OTHERS: [Other; 5] = [
     Other { name: "self-check", command: self_check::command::command, run: self_check::command::run },
 ];
 
+const EXAMPLES: &str = "Examples:
+  pando-bench point --collections 2 --docs 50000 --clients 1,8 --out runs/a
+      load documents into the server on this machine, if they are not there, then find them by _id
+  pando-bench point --uri mongodb://127.0.0.1:27018 --collections 2 --docs 50000 --clients 1,8 --out runs/b
+      the same of another server
+  pando-bench compare runs/a runs/b
+      the ratios of the two
+  pando-bench report runs/a
+      a page with charts: runs/a/report.html
+
+Exit codes: 0 measured; 1 a run is flagged, and the message says why; 2 the tool could not run.";
+
 fn command_line() -> Command {
     Command::new("pando-bench")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Measures any server that speaks MongoDB's wire protocol: see docs/benchmarks.md.")
+        .after_help(EXAMPLES)
         .subcommand_required(true)
+        .arg_required_else_help(true)
         .subcommands(SUBJECTS.iter().map(|subject| (subject.command)()))
         .subcommands(OTHERS.iter().map(|other| (other.command)()))
 }

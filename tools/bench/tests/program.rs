@@ -45,4 +45,10 @@ fn help_names_every_subcommand_and_unknown_arguments_are_refused() {
     let text = String::from_utf8_lossy(&help.stdout);
     assert!(text.contains("point") && text.contains("load"), "{text}");
     assert_eq!(bench("point --wings 2").status.code(), Some(2));
+    let bare = bench("");
+    let text = String::from_utf8_lossy(&bare.stderr);
+    assert!(
+        bare.status.code() == Some(2) && text.contains("Examples:") && text.contains("self-check"),
+        "{text}"
+    );
 }

@@ -14,7 +14,6 @@ use pando_catalog::{Bytes, Collection, WriteTransaction};
 use pando_document::{RawArray, RawDocument, RawDocumentBuf, RawValue, Timestamp, Value};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
-use pando_query::literal::Literal;
 use pando_query::time_series::Series;
 use pando_query::update::{Applied, ApplyKind, Update, UpdateContext};
 
@@ -347,12 +346,7 @@ fn with_constants(scope: &ParseScope, parts: &UpdateParts<'_>) -> Result<ParseSc
             "Constant values may only be specified for pipeline updates",
         ));
     }
-    let mut variables = Vec::new();
-    for constant in constants.iter() {
-        let (name, value) = constant?;
-        variables.push((name, Some(Literal::new(value))));
-    }
-    Ok(scope.with_constants(variables))
+    Ok(scope.with_update_constants(constants)?)
 }
 
 fn update_context(context: &Context<'_>, kind: ApplyKind, matched_index: Option<usize>) -> UpdateContext {

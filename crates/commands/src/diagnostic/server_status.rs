@@ -10,7 +10,7 @@ mod security_section;
 
 use std::sync::atomic::Ordering;
 
-use pando_catalog::{QueryMemoryFigures, Statistics};
+use pando_catalog::{Persistence, QueryMemoryFigures, Statistics};
 use pando_document::{DocumentWriter, RawDocument, RawValue};
 use pando_environment::process_figures;
 
@@ -73,7 +73,7 @@ pub(crate) fn write(context: &Context<'_>, request: &RawDocument, reply: &mut Do
         let mut storage = reply.document("storageEngine");
         storage.append_str("name", engine.name());
         storage.append_bool("supportsCommittedReads", true);
-        storage.append_bool("persistent", true);
+        storage.append_bool("persistent", engine.capabilities().durable == Persistence::Durable);
         storage.finish();
     }
     if is_wanted(engine.name()) {

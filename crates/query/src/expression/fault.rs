@@ -373,6 +373,8 @@ faults! {
         SetFieldInputNotObject = 4_161_105,
         /// A variable of a command's `let` reads a field.
         FieldInCommandLet = 4_890_500,
+        /// A constant of an update has the name of a variable of the system.
+        SystemVariableRedefined = 17_275,
         /// `$let` whose argument is no object.
         LetNotObject = 16_874,
         /// `$let` with an unknown argument.

@@ -43,6 +43,10 @@ pub struct ParseScope {
     optimisation: Optimisation,
 }
 
+/// Variables that nobody may define, as in MongoDB. The last three are of parts that Pando does not have.
+const SYSTEM_VARIABLES: [&str; 8] =
+    ["ROOT", "REMOVE", "NOW", "CLUSTER_TIME", "USER_ROLES", "SEARCH_META", "JS_SCOPE", "IS_MR"];
+
 /// Most pipelines within one another, as in MongoDB.
 const OUTER_PIPELINES_MAX: usize = 20;
 
@@ -77,6 +81,8 @@ pub(super) enum AbsentMetadata {
     Checked,
     /// All kinds are errors, those that documents come with as well: in the filter of `$match`.
     Refused,
+    /// All kinds count as fields: in the `let` of a command, which reads no document.
+    Field,
 }
 
 /// Whether what needs no document is computed at once.
@@ -192,12 +198,13 @@ impl ParseScope {
 
     /// This scope with the variables of a command's `let`, whose values are expressions without fields.
     pub fn with_let(&self, variables: &RawDocument) -> Result<ParseScope, QueryError> {
+        // As it is written: a field counts also where the expression would not come to it.
+        let without_document = ParseScope { absent_metadata: AbsentMetadata::Field, ..self.as_written() };
         let mut constants = Vec::new();
         for variable in variables.iter() {
             let (name, value) = variable?;
             check_user_name(name)?;
-            // As it is written: a field counts also where the expression would not come to it.
-            let expression = Expression::parse(value, &self.as_written())?;
+            let expression = Expression::parse(value, &without_document)?;
             if expression.reads_root() {
                 return Err(ExpressionFault::FieldInCommandLet.error(format!(
                     "the variable '{name}' of 'let' reads a field, but it is computed before any document is read"
@@ -207,6 +214,22 @@ impl ParseScope {
             constants.push((name, value.raw().map(Literal::new)));
         }
         Ok(self.with_constants(constants))
+    }
+
+    /// This scope with the constants of an update (`c`), whose values are no expressions. As in MongoDB their
+    /// names may be those of the system, but not of a variable that the system has.
+    pub fn with_update_constants(&self, constants: &RawDocument) -> Result<ParseScope, QueryError> {
+        let mut variables = Vec::new();
+        for constant in constants.iter() {
+            let (name, value) = constant?;
+            check_variable_name(name, |first| first.is_ascii_alphabetic() || !first.is_ascii())?;
+            if SYSTEM_VARIABLES.contains(&name) {
+                return Err(ExpressionFault::SystemVariableRedefined
+                    .error(format!("the constant '{name}' has the name of a variable of the system")));
+            }
+            variables.push((name, Some(Literal::new(value))));
+        }
+        Ok(self.with_constants(variables))
     }
 
     /// A scope in which `names` are variables as well; gives the slot of the first, the others follow.
@@ -389,13 +412,18 @@ fn check_name(name: &str) -> Result<(), QueryError> {
 /// A name that a user may give to a variable: it begins with a lowercase letter, or is that of the value from
 /// which fields are read.
 pub(crate) fn check_user_name(name: &str) -> Result<(), QueryError> {
-    if name.is_empty() {
-        return Err(QueryError::failed_to_parse("empty variable names are not allowed"));
-    }
     if name == "CURRENT" {
         return Ok(());
     }
-    if !name.starts_with(|c: char| c.is_ascii_lowercase() || !c.is_ascii()) {
+    check_variable_name(name, |first| first.is_ascii_lowercase() || !first.is_ascii())
+}
+
+/// Refuses a name that cannot be one of a variable, or begins otherwise.
+fn check_variable_name(name: &str, may_begin: fn(char) -> bool) -> Result<(), QueryError> {
+    if name.is_empty() {
+        return Err(QueryError::failed_to_parse("empty variable names are not allowed"));
+    }
+    if !name.starts_with(may_begin) {
         return Err(QueryError::failed_to_parse(format!(
             "'{name}' starts with an invalid character for a user variable name"
         )));

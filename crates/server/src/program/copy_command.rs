@@ -12,9 +12,11 @@ use serde_json::json;
 use super::encryption_arguments::{EncryptionArguments, OF_SOURCE, OF_STORE};
 use super::failure::UsageError;
 use super::import_report::{Words, as_json, stopped_lines, summary};
+use super::login_arguments::{self, LoginArguments};
 use super::output::print_line;
 use super::target_arguments::{engine_option_argument, engine_options, json_argument, required};
 use crate::amounts::count_text;
+use crate::error_text::tell_line;
 use crate::transfer::{
     AfterFault, Check, Compared, Continuation, Copied, DataFolder, EXIT_CODE_INTERRUPTED, End, Existing,
     ImportOptions, ResumePoint, StoreCopy, Talk, TargetChoice, WriteMode, Writing, copy, database_of,
@@ -27,6 +29,8 @@ const EXAMPLES: &str = "Examples:
       one collection, into a folder that no server has open
   pando copy --from mongodb://old.example:27017 --to mongodb://127.0.0.1:27017 --db shop --drop
       once more: collections of the target are replaced
+  pando copy --from mongodb://old.example:27017 --from-username ada --from-password-file ada.txt --to ./data
+      from a server that asks for a login; others on this machine can read a password on a command line
   pando copy --from ./data --to ./other --engine lmdb
       a store into one of another engine; a server that has the source open goes on serving
   pando copy --from ./data --to ./sealed --encryption-key-file ./master.key
@@ -85,6 +89,8 @@ pub(super) fn command() -> Command {
                 .help("An option of that engine, such as pd=10.0.0.1:2379; several are possible"),
         )
         .args(write_arguments())
+        .args(login_arguments::OF_SOURCE.arguments(" at the source"))
+        .args(login_arguments::OF_STORE.arguments(" at the target"))
         .args(OF_SOURCE.arguments("the source folder"))
         .args(OF_STORE.arguments("the target folder"))
         .arg(json_argument())
@@ -127,8 +133,9 @@ fn write_arguments() -> Vec<Arg> {
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let text = |name| matches.get_one::<String>(name).cloned();
-    let from = with_keys(store_of(&required(matches, "from"))?, &OF_SOURCE, matches)?;
-    let to = with_keys(store_of(&required(matches, "to"))?, &OF_STORE, matches)?;
+    let (from, to) = (store_of(&required(matches, "from"))?, store_of(&required(matches, "to"))?);
+    let from = opened(from, &OF_SOURCE, &login_arguments::OF_SOURCE, matches)?;
+    let to = opened(to, &OF_STORE, &login_arguments::OF_STORE, matches)?;
     let database = database(matches, &from, &to)?;
     let mode = text("mode").and_then(|name| WriteMode::of_name(&name)).unwrap_or_default();
     let engine = matches.get_one::<EngineName>("engine").copied();
@@ -176,7 +183,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
 fn report(matches: &ArgMatches, copied: &Copied, mode: WriteMode) -> ExitCode {
     let Copied { imported, compared } = copied;
     for remark in &imported.remarks {
-        eprintln!("{remark}");
+        tell_line!("{remark}");
     }
     let differences: Vec<&Compared> = compared.iter().filter(|one| !one.agrees(mode)).collect();
     if matches.get_flag("json") {
@@ -194,16 +201,16 @@ fn report(matches: &ArgMatches, copied: &Copied, mode: WriteMode) -> ExitCode {
         }
     }
     for one in &differences {
-        eprintln!("{}", difference(one));
+        tell_line!("{}", difference(one));
     }
     if !differences.is_empty() {
-        eprintln!(
+        tell_line!(
             "  if an application writes to one of them, stop it and copy again, with --drop or --mode upsert"
         );
     }
     let command_line: Vec<String> = std::env::args().collect();
     for line in stopped_lines(imported, &command_line) {
-        eprintln!("{line}");
+        tell_line!("{line}");
     }
     match imported.end {
         End::Interrupted => ExitCode::from(EXIT_CODE_INTERRUPTED),
@@ -276,15 +283,22 @@ fn store_of(text: &str) -> Result<TargetChoice, UsageError> {
     Ok(TargetChoice::Data(DataFolder::from(text)))
 }
 
-/// A folder with the keys of its store. A server has its own.
-fn with_keys(
+/// A folder with the keys of its store, or a server with the login to it.
+fn opened(
     mut store: TargetChoice,
     keys: &EncryptionArguments,
+    login: &LoginArguments,
     matches: &ArgMatches,
 ) -> Result<TargetChoice, Box<dyn Error>> {
     match &mut store {
-        TargetChoice::Uri(_) => keys.refuse_for_server(matches)?,
-        TargetChoice::Data(folder) => folder.encryption = keys.load(matches)?,
+        TargetChoice::Uri(uri) => {
+            keys.refuse_for_server(matches)?;
+            *uri = login.completed(uri, matches)?;
+        }
+        TargetChoice::Data(folder) => {
+            login.refuse_for_folder(matches)?;
+            folder.encryption = keys.load(matches)?;
+        }
     }
     Ok(store)
 }

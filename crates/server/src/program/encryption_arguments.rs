@@ -10,6 +10,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use super::failure::UsageError;
 use crate::configuration::{EncryptionChoice, key_id, key_timeout};
+use crate::error_text::tell_line;
 
 /// The names of arguments, for one store.
 pub(super) struct EncryptionArguments {
@@ -110,7 +111,7 @@ impl EncryptionArguments {
 /// Keeps the memory of a tool with a key out of core dumps, and from other processes of its user.
 fn keep_out_of_core_dumps() {
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
-        eprintln!(
+        tell_line!(
             "cannot turn core dumps off ({error}): a crash may leave the key on the disk; set the limit with ulimit -c 0"
         );
     }

@@ -13,7 +13,7 @@ use super::failure::{UsageError, error_lines};
 use super::field_arguments::{field_arguments, named_fields};
 use super::target_arguments::{hidden_switch, json_argument, target_arguments, target_or_default};
 use crate::amounts::{bytes_text, count_text, counted, rate, time_text};
-use crate::error_text::error_text;
+use crate::error_text::{error_text, tell_line};
 use crate::transfer::{
     CsvHeader, EXIT_CODE_INTERRUPTED, Export, ExportEnd, ExportFormat, Exported, JsonDialect, JsonFrame,
     JsonLayout, JsonStyle, Talk, TargetChoice, database_of, export,
@@ -37,6 +37,7 @@ pub(super) fn command() -> Command {
             "Write the documents of a collection as JSON lines (relaxed Extended JSON), a JSON array, or CSV",
         )
         .args(target_arguments())
+        .mut_arg("collection", |collection| collection.help("The collection; it has to be named"))
         .args(query_arguments())
         .args(output_arguments())
         .arg(json_argument().help("Print the result to standard error as one JSON object"))
@@ -124,7 +125,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let exported = export(&request)?;
     let namespace = format!("{}.{}", request.database, request.collection);
     if matches.get_flag("json") {
-        eprintln!("{}", as_json(&exported, &namespace));
+        tell_line!("{}", as_json(&exported, &namespace));
     } else {
         report(&exported, &namespace, quiet_of(quiet));
     }
@@ -145,10 +146,10 @@ fn quiet_of(quiet: bool) -> Talk {
 fn report(exported: &Exported, namespace: &str, talk: Talk) {
     let Exported { documents, bytes, elapsed, .. } = *exported;
     if !exported.collection_exists {
-        eprintln!("there is no collection {namespace}; nothing is exported");
+        tell_line!("there is no collection {namespace}; nothing is exported");
     }
     match &exported.end {
-        ExportEnd::Complete if talk == Talk::All && exported.collection_exists => eprintln!(
+        ExportEnd::Complete if talk == Talk::All && exported.collection_exists => tell_line!(
             "{} exported from {namespace}; {} in {} ({} documents/s, {}/s)",
             counted(documents, "document"),
             bytes_text(bytes),
@@ -158,11 +159,11 @@ fn report(exported: &Exported, namespace: &str, talk: Talk) {
         ),
         ExportEnd::Complete | ExportEnd::ReaderGone => {}
         ExportEnd::Interrupted => {
-            eprintln!("pando: interrupted; the output has the first {documents} documents of {namespace}");
+            tell_line!("pando: interrupted; the output has the first {documents} documents of {namespace}");
         }
         ExportEnd::Failed(error) => {
-            error_lines(error).iter().for_each(|line| eprintln!("{line}"));
-            eprintln!(
+            error_lines(error).iter().for_each(|line| tell_line!("{line}"));
+            tell_line!(
                 "  the output is not complete: it has at most the first {documents} documents of {namespace}"
             );
         }
@@ -186,11 +187,12 @@ fn as_json(exported: &Exported, namespace: &str) -> serde_json::Value {
     })
 }
 
-fn format_of(matches: &ArgMatches, fields: Option<Vec<String>>) -> Result<ExportFormat, String> {
+fn format_of(matches: &ArgMatches, fields: Option<Vec<String>>) -> Result<ExportFormat, UsageError> {
     let name = matches.get_one::<String>("format").map(String::as_str);
     if name == Some("csv") || matches.get_flag("csv") {
-        let fields = fields
-            .ok_or("CSV needs its columns: name them with --fields, such as --fields name,place.lat")?;
+        let fields = fields.ok_or(UsageError::new(
+            "CSV needs its columns: name them with --fields, such as --fields name,place.lat",
+        ))?;
         let header = if matches.get_flag("noHeaderLine") { CsvHeader::LeftOut } else { CsvHeader::Written };
         return Ok(ExportFormat::Csv { fields, header });
     }
@@ -207,11 +209,11 @@ fn format_of(matches: &ArgMatches, fields: Option<Vec<String>>) -> Result<Export
 
 fn filter_of(matches: &ArgMatches) -> Result<Document, Box<dyn Error>> {
     match (matches.get_one::<String>("query"), matches.get_one::<String>("query-file")) {
-        (Some(text), _) => json_document("--query", text),
+        (Some(text), _) => Ok(json_document("--query", text)?),
         (None, Some(path)) => {
             let text =
                 std::fs::read_to_string(path).map_err(|error| format!("cannot read {path}: {error}"))?;
-            json_document(path, &text)
+            Ok(json_document(path, &text)?)
         }
         (None, None) => Ok(Document::new()),
     }
@@ -242,9 +244,11 @@ fn without_positions(field: &str) -> String {
     field.split('.').filter(|step| step.parse::<usize>().is_err()).collect::<Vec<_>>().join(".")
 }
 
-fn json_document(name: &str, text: &str) -> Result<Document, Box<dyn Error>> {
+fn json_document(name: &str, text: &str) -> Result<Document, UsageError> {
     let fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).map_err(|error| {
-        format!("{name}: expected a JSON object with quoted names, such as {{\"country\": \"NL\"}}: {error}")
+        UsageError::new(format!(
+            "{name}: expected a JSON object with quoted names, such as {{\"country\": \"NL\"}}: {error}"
+        ))
     })?;
-    Ok(Document::try_from(fields).map_err(|error| format!("{name}: {error}"))?)
+    Document::try_from(fields).map_err(|error| UsageError::new(format!("{name}: {error}")))
 }

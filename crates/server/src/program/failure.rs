@@ -4,10 +4,12 @@ use std::error::Error;
 
 use pando_environment::EnvironmentError;
 
+use crate::error_text::tell_line;
+
 /// Prints an error and what caused it, each on a line, to standard error.
 pub fn print_failure(error: &dyn Error) {
     for line in error_lines(error) {
-        eprintln!("{line}");
+        tell_line!("{line}");
     }
 }
 

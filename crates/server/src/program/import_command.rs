@@ -14,10 +14,11 @@ use super::field_arguments::{field_arguments, named_fields};
 use super::import_report::{Words, as_json, same_id_advice, stopped_lines, summary};
 use super::output::print_line;
 use super::target_arguments::{hidden_switch, json_argument, target_arguments, target_or_default};
+use crate::error_text::tell_line;
 use crate::transfer::{
     AfterFault, Blanks, ColumnType, EXIT_CODE_INTERRUPTED, End, Existing, FormatChoice, Import,
-    ImportOptions, InputFormat, ResumePoint, RowOptions, Source, Talk, TypeMismatch, TypedColumn, TypedNames,
-    WriteMode, Writing, import,
+    ImportOptions, InputFormat, ResumePoint, RowOptions, Source, Talk, TransferError, TypeMismatch,
+    TypedColumn, TypedNames, WriteMode, Writing, import,
 };
 
 const EXAMPLES: &str = "Examples:
@@ -48,6 +49,7 @@ pub(super) fn command() -> Command {
                 .help("A file, a folder of mongodump, or - for standard input; gzip is recognised"),
         )
         .args(target_arguments())
+        .mut_arg("collection", |collection| collection.help("The collection [default: the name of the file]"))
         .args(input_arguments())
         .args(row_arguments())
         .args(write_arguments())
@@ -160,9 +162,10 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
             batch_records: matches.get_one::<u16>("batch-size").map(|size| usize::from(*size)),
             talk: if quiet { Talk::Quiet } else { Talk::All },
         },
-    })?;
+    })
+    .map_err(wrong_arguments)?;
     for remark in &imported.remarks {
-        eprintln!("{remark}");
+        tell_line!("{remark}");
     }
     if matches.get_flag("json") {
         print_line!("{}", as_json(&imported));
@@ -170,17 +173,25 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         print_line!("{}", summary(&imported, writing.mode, &Words { done: "imported", record: "line" }));
     }
     if let Some(advice) = same_id_advice(&imported).filter(|_| !quiet) {
-        eprintln!("{advice}");
+        tell_line!("{advice}");
     }
     let command_line: Vec<String> = std::env::args().collect();
     for line in stopped_lines(&imported, &command_line) {
-        eprintln!("{line}");
+        tell_line!("{line}");
     }
     Ok(match imported.end {
         End::Interrupted => ExitCode::from(EXIT_CODE_INTERRUPTED),
         _ if imported.is_complete() => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     })
+}
+
+/// A collection that nothing names is a wrong command line.
+fn wrong_arguments(error: TransferError) -> Box<dyn Error> {
+    match error {
+        TransferError::NoCollection => UsageError::new(error.to_string()).into(),
+        _ => error.into(),
+    }
 }
 
 fn source_of(matches: &ArgMatches) -> Result<Source, UsageError> {

@@ -34,16 +34,76 @@ const SWITCHES: [(&str, &str); 6] = [
 /// A file of passwords is longer than this by mistake.
 const PASSWORD_BYTES_MAX: u64 = 64 * 1024;
 
+/// The names of the arguments of one login.
+pub(super) struct LoginArguments {
+    username: &'static str,
+    short_username: Option<char>,
+    password_file: &'static str,
+}
+
+/// The login to the server of the command; of a copy, to the target.
+pub(super) const OF_STORE: LoginArguments =
+    LoginArguments { username: "username", short_username: Some('u'), password_file: "password-file" };
+/// The login to the source of a copy.
+pub(super) const OF_SOURCE: LoginArguments =
+    LoginArguments { username: "from-username", short_username: None, password_file: "from-password-file" };
+
+impl LoginArguments {
+    /// The arguments; `place` says where the user logs in.
+    pub(super) fn arguments(&self, place: &str) -> [Arg; 2] {
+        let mut username = Arg::new(self.username).long(self.username).value_name("USER");
+        if let Some(short) = self.short_username {
+            username = username.short(short);
+        }
+        [
+            username.help(format!("The user who logs in{place}")),
+            Arg::new(self.password_file)
+                .long(self.password_file)
+                .value_name("FILE")
+                .help("A file with the user's password on its first line; - is standard input"),
+        ]
+    }
+
+    /// The connection string with this login.
+    pub(super) fn completed(&self, uri: &str, matches: &ArgMatches) -> Result<String, UsageError> {
+        let text = |name| matches.get_one::<String>(name).map(String::as_str);
+        let password =
+            text(self.password_file).map(|file| read_password(self.password_file, file)).transpose()?;
+        let Some((scheme, rest)) = uri.split_once("://") else { return Ok(uri.to_owned()) };
+        let (login, place) = rest.split_once('@').map_or((None, rest), |(login, place)| (Some(login), place));
+        let user = text(self.username).map(encoded).or(login.map(str::to_owned));
+        match (user, password) {
+            (None, None) => Ok(uri.to_owned()),
+            (None, Some(_)) => Err(UsageError::new(format!(
+                "--{} needs a user: name one with --{}",
+                self.password_file, self.username
+            ))),
+            (Some(user), None) => Ok(format!("{scheme}://{user}@{place}")),
+            (Some(user), Some(password)) => {
+                let user = user.split(':').next().unwrap_or_default().to_owned();
+                Ok(format!("{scheme}://{user}:{}@{place}", encoded(&password)))
+            }
+        }
+    }
+
+    /// Refuses a login to a folder: it would have no effect.
+    pub(super) fn refuse_for_folder(&self, matches: &ArgMatches) -> Result<(), UsageError> {
+        match [self.username, self.password_file].into_iter().find(|name| matches.contains_id(name)) {
+            None => Ok(()),
+            Some(name) => Err(UsageError::new(format!(
+                "--{name}: a server has users who log in, and a data folder has none; leave the option out"
+            ))),
+        }
+    }
+}
+
+/// The arguments of a login and of TLS, for commands with one server.
 pub(super) fn login_arguments() -> Vec<Arg> {
-    let mut arguments = vec![
-        Arg::new("username").long("username").short('u').value_name("USER").help("The user who logs in"),
-        Arg::new("password-file")
-            .long("password-file")
-            .value_name("FILE")
-            .help("A file with the user's password on its first line; - is standard input"),
-        // Taken so that the refusal can say what to do.
+    let mut arguments = Vec::from(OF_STORE.arguments(""));
+    // Taken so that the refusal can say what to do.
+    arguments.push(
         Arg::new("password").long("password").short('p').hide(true).num_args(0..=1).default_missing_value(""),
-    ];
+    );
     arguments.extend(VALUES.map(|(name, _)| Arg::new(name).long(name).value_name("VALUE").hide(true)));
     arguments
         .extend(SWITCHES.map(|(name, _)| Arg::new(name).long(name).hide(true).action(ArgAction::SetTrue)));
@@ -58,26 +118,7 @@ pub(super) fn completed(uri: &str, matches: &ArgMatches) -> Result<String, Usage
             "--password: others on this machine can read a command line; name a file with --password-file, or - for standard input",
         ));
     }
-    let password = text("password-file").map(read_password).transpose()?;
-    let mut whole = match uri.split_once("://") {
-        Some((scheme, rest)) => {
-            let (login, place) =
-                rest.split_once('@').map_or((None, rest), |(login, place)| (Some(login), place));
-            let user = text("username").map(encoded).or(login.map(str::to_owned));
-            match (user, password) {
-                (None, None) => uri.to_owned(),
-                (None, Some(_)) => {
-                    return Err(UsageError::new("--password-file needs a user: name one with --username"));
-                }
-                (Some(user), None) => format!("{scheme}://{user}@{place}"),
-                (Some(user), Some(password)) => {
-                    let user = user.split(':').next().unwrap_or_default().to_owned();
-                    format!("{scheme}://{user}:{}@{place}", encoded(&password))
-                }
-            }
-        }
-        None => uri.to_owned(),
-    };
+    let mut whole = OF_STORE.completed(uri, matches)?;
     let values = VALUES.iter().filter_map(|(name, option)| Some((*option, encoded(text(name)?))));
     let switches = SWITCHES
         .iter()
@@ -99,21 +140,24 @@ fn encoded(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
 
-/// The first line of a file, or of standard input.
-fn read_password(file: &str) -> Result<String, UsageError> {
+/// The first line of the file that an option names, or of standard input.
+fn read_password(option: &str, file: &str) -> Result<String, UsageError> {
     let mut content = String::new();
     let read = match file {
         "-" if std::io::stdin().is_terminal() => {
-            return Err(UsageError::new("--password-file -: write the password into a pipe, or name a file"));
+            return Err(UsageError::new(format!(
+                "--{option} -: write the password into a pipe, or name a file"
+            )));
         }
         "-" => std::io::stdin().lock().take(PASSWORD_BYTES_MAX).read_to_string(&mut content),
         path => std::fs::File::open(path)
             .and_then(|file| file.take(PASSWORD_BYTES_MAX).read_to_string(&mut content)),
     };
-    read.map_err(|error| UsageError::new(format!("--password-file: cannot read {file}: {error}")))?;
+    read.map_err(|error| UsageError::new(format!("--{option}: cannot read {file}: {error}")))?;
+    let place = if file == "-" { "standard input" } else { file };
     match content.lines().next() {
         Some(password) if !password.is_empty() => Ok(password.to_owned()),
-        _ => Err(UsageError::new(format!("--password-file: the first line of {file} is empty"))),
+        _ => Err(UsageError::new(format!("--{option}: the first line of {place} is empty"))),
     }
 }
 

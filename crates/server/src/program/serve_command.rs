@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, Command};
 
 use crate::configuration::{Sources, serve_arguments};
+use crate::error_text::tell_line;
 use crate::serve::serve;
 
 /// Flags of mongod, and how the same is said here. They are refused, since what they mean is not exactly what
@@ -46,7 +47,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     if let Some((name, instead)) = FLAGS_OF_MONGOD.iter().find(|(name, _)| matches.contains_id(name)) {
         let value = matches.get_one::<String>(name).map_or("PORT", String::as_str);
         let instead = if *name == "port" { instead.replace("PORT", value) } else { (*instead).to_owned() };
-        eprintln!("pando: there is no option --{name}: {instead}");
+        tell_line!("pando: there is no option --{name}: {instead}");
         return Ok(ExitCode::from(super::EXIT_CODE_USAGE));
     }
     let configuration = Sources::from_matches(matches).resolve(|variable| std::env::var_os(variable))?;

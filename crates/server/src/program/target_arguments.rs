@@ -16,18 +16,14 @@ const PORT_DEFAULT: u16 = 27017;
 
 /// The arguments that name a collection and its store. Without any, the store is the server of this machine.
 pub(super) fn target_arguments() -> Vec<Arg> {
-    let [uri, data] = store_arguments();
+    let [uri, data] = place_arguments();
     let mut arguments = vec![
         Arg::new("db")
             .long("db")
             .short('d')
             .value_name("DATABASE")
             .help("The database [default: the one that --uri names, or test]"),
-        Arg::new("collection")
-            .long("collection")
-            .short('c')
-            .value_name("COLLECTION")
-            .help("The collection [import's default: the name of the file]"),
+        Arg::new("collection").long("collection").short('c').value_name("COLLECTION").help("The collection"),
         uri.help(format!("A running server [default: {URI_DEFAULT}]")),
         data,
         Arg::new("host").long("host").value_name("HOST").hide(true).conflicts_with_all(["uri", "data"]),
@@ -69,8 +65,12 @@ pub(super) fn hidden_switch(name: &'static str) -> Arg {
     Arg::new(name).long(name).hide(true).action(ArgAction::SetTrue)
 }
 
-/// The arguments that name the store, for commands that want it said.
-pub(super) fn store_arguments() -> [Arg; 2] {
+/// The arguments that name the store and the login to its server, for commands that want them said.
+pub(super) fn store_arguments() -> Vec<Arg> {
+    place_arguments().into_iter().chain(login_arguments::login_arguments()).collect()
+}
+
+fn place_arguments() -> [Arg; 2] {
     [
         Arg::new("uri")
             .long("uri")
@@ -149,9 +149,12 @@ pub(super) fn target_of(matches: &ArgMatches) -> Result<TargetChoice, Box<dyn Er
     match (matches.get_one::<String>("uri"), matches.get_one::<String>("data")) {
         (Some(uri), _) => {
             OF_STORE.refuse_for_server(matches)?;
-            Ok(TargetChoice::Uri(uri.clone()))
+            Ok(TargetChoice::Uri(login_arguments::completed(uri, matches)?))
         }
-        (None, Some(data)) => Ok(TargetChoice::Data(DataFolder::new(data, OF_STORE.load(matches)?))),
+        (None, Some(data)) => {
+            login_arguments::OF_STORE.refuse_for_folder(matches)?;
+            Ok(TargetChoice::Data(DataFolder::new(data, OF_STORE.load(matches)?)))
+        }
         (None, None) => Err(UsageError::new(format!(
             "name the store: --uri for a running server, such as --uri {URI_DEFAULT}, or --data for a data folder that no \
              server has open"

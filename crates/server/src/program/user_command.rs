@@ -1,4 +1,4 @@
-//! `pando user`: users without a login, for whoever may read the data folder.
+//! `pando user`: users of a data folder, for everybody who may read it, or of a running server.
 
 use std::error::Error;
 use std::io::{BufRead, IsTerminal, Stdin, Write};
@@ -21,10 +21,12 @@ const EXAMPLES: &str = "Examples:
       a user of the database admin, who may do everything; the password is the first line of standard input
   pando user add bob --db shop --role readWrite --role read@stock --data ./data < password.txt
       a user of the database shop with two roles
+  pando user add eve --role readWrite@shop --uri mongodb://127.0.0.1:27017 --username ada --password-file ada.txt < eve.txt
+      of a running server, which ada logs in to
   pando user list --data ./data
   pando user remove ada --data ./data
 
-No server may have the folder open. Of a running server: --uri in place of the folder, or createUser in a shell.
+No server may have the folder open. With --uri, or createUser in a shell, a running server has its users changed.
 
 Exit codes: 0 done; 1 an error, and the message says what; 2 a wrong command line.";
 
@@ -33,7 +35,7 @@ const ROLE_DEFAULT: &str = "root";
 
 pub(super) fn command() -> Command {
     Command::new("user")
-        .about("Add, list and remove users of a data folder")
+        .about("Add, list and remove users of a data folder or a running server")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(
@@ -93,6 +95,12 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
 
 fn add(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let (name, database) = (required(matches, "name"), required(matches, "db"));
+    if matches.get_one::<String>("password-file").is_some_and(|file| file == "-") {
+        return Err(UsageError::new(
+            "--password-file -: standard input has the password of the new user; name a file",
+        )
+        .into());
+    }
     let target = target_of(matches)?;
     let roles = roles(matches, &database)?;
     let password = password()?;

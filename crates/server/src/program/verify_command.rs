@@ -11,9 +11,10 @@ use serde_json::json;
 
 use super::encryption_arguments::OF_STORE;
 use super::failure::UsageError;
+use super::login_arguments::{self, login_arguments};
 use super::output::print_line;
 use super::target_arguments::json_argument;
-use crate::amounts::bytes_text;
+use crate::amounts::{bytes_text, counted};
 use crate::configuration::{ByteSize, ByteSizeError};
 use crate::transfer::{TargetChoice, run_command};
 
@@ -54,6 +55,7 @@ pub(super) fn command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Compare documents with index entries, too; replays the log"),
         )
+        .args(login_arguments())
         .args(OF_STORE.arguments("the store"))
         .arg(json_argument())
         .after_help(EXAMPLES)
@@ -62,8 +64,9 @@ pub(super) fn command() -> Command {
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     if let Some(uri) = matches.get_one::<String>("uri") {
         OF_STORE.refuse_for_server(matches)?;
-        return verify_server(matches, uri);
+        return verify_server(matches, login_arguments::completed(uri, matches)?);
     }
+    login_arguments::OF_STORE.refuse_for_folder(matches)?;
     let folder = matches.get_one::<String>("folder").or_else(|| matches.get_one::<String>("data"));
     let folder = folder.map(PathBuf::from).ok_or(UsageError::new(
         "name the store: a data folder that no server has open, as in 'pando verify ./data', or --uri for a running server, \
@@ -90,12 +93,12 @@ fn bytes_per_second(text: &str) -> Result<i64, String> {
 }
 
 /// Has a running server check its own store.
-fn verify_server(matches: &ArgMatches, uri: &str) -> Result<ExitCode, Box<dyn Error>> {
+fn verify_server(matches: &ArgMatches, uri: String) -> Result<ExitCode, Box<dyn Error>> {
     let mut command = doc! { "pandoVerify": 1 };
     if let Some(bytes_per_second) = matches.get_one::<i64>("rate") {
         command.insert("bytesPerSecond", *bytes_per_second);
     }
-    let reply = run_command(&TargetChoice::Uri(uri.to_owned()), "admin", command)?;
+    let reply = run_command(&TargetChoice::Uri(uri), "admin", command)?;
     let number = |name| reply.get_i64(name).map_or(0, |number| u64::try_from(number).unwrap_or(0));
     let problems = reply.get_array("problems").map(Vec::as_slice).unwrap_or_default();
     let problems: Vec<&str> = problems.iter().filter_map(bson::Bson::as_str).collect();
@@ -145,7 +148,7 @@ fn print(report: &StoreReport) {
         let indexes: Vec<String> =
             collection.entries.iter().map(|(name, entries)| format!("{name} {entries}")).collect();
         let listed = if indexes.is_empty() { "no index".to_owned() } else { indexes.join(", ") };
-        print_line!("{namespace}: {} documents; entries: {listed}", collection.documents);
+        print_line!("{namespace}: {}; entries: {listed}", counted(collection.documents, "document"));
     }
     let problems: Vec<&str> = report.problems.iter().map(String::as_str).collect();
     print_problems(&problems);

@@ -22,8 +22,12 @@ pub(super) fn print(configuration: &Configuration, endpoints: &[String], found: 
     println!("  data        {keeps}");
     if let Some(endpoint) = endpoints.iter().find(|endpoint| !endpoint.starts_with('/')) {
         println!("Try next:");
-        let tls = if configuration.transport.tls_mode == TlsMode::Require { "/?tls=true" } else { "" };
-        println!("  mongosh mongodb://{}{tls}", reachable(endpoint));
+        let place = reachable(endpoint);
+        match configuration.transport.tls_mode {
+            // Shells take a question mark for the name of files.
+            TlsMode::Require => println!("  mongosh 'mongodb://{place}/?tls=true'"),
+            _ => println!("  mongosh mongodb://{place}"),
+        }
     }
 }
 

@@ -1,7 +1,12 @@
-//! SIGTERM and SIGINT: the first asks the server to stop, the second ends the process. SIGHUP has the
-//! certificates of TLS read again, where there are some.
+//! SIGTERM and SIGINT: the first asks the server to stop, the second ends the process.
+//!
+//! | SIGHUP comes | the server |
+//! |---|---|
+//! | where there are certificates of TLS | reads them again |
+//! | of a terminal that is closed, without certificates | stops, as at SIGTERM |
+//! | otherwise, as by `systemctl reload` | logs that there is nothing to read again, and goes on |
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::process;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
@@ -9,7 +14,7 @@ use std::thread;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::transport::Certificates;
 
@@ -24,20 +29,23 @@ pub(super) struct ShutdownSignal {
 impl ShutdownSignal {
     /// Begins to watch.
     pub(super) fn watch(certificates: Option<Arc<Certificates>>) -> io::Result<ShutdownSignal> {
-        let mut signals = Signals::new([SIGTERM, SIGINT])?;
-        if certificates.is_some() {
-            signals.add_signal(SIGHUP)?;
-        }
+        let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+        let is_of_terminal = io::stdin().is_terminal();
         let (sender, came) = mpsc::channel();
         thread::Builder::new().name("pando-signals".to_owned()).spawn(move || {
             let mut asked = false;
             for signal in signals.forever() {
-                if signal == SIGHUP {
-                    if let Some(certificates) = &certificates {
+                match &certificates {
+                    Some(certificates) if signal == SIGHUP => {
                         // The log has a line about a failure, and the server goes on with the former ones.
                         let _ = certificates.renew();
+                        continue;
                     }
-                    continue;
+                    None if signal == SIGHUP && !is_of_terminal => {
+                        info!("SIGHUP: there are no certificates to read again; a restart reads changed options");
+                        continue;
+                    }
+                    Some(_) | None => {}
                 }
                 if std::mem::replace(&mut asked, true) {
                     warn!("second signal: ending at once; no acknowledged write is lost, and the next start replays the log");

@@ -67,7 +67,8 @@ impl ConnectionString {
             }
             (Some(user), mechanism) => {
                 let (user, password) = user.split_once(':').ok_or(
-                    "it names a user without a password; add it, or name a file with --password-file",
+                    "it names a user without a password; add it, or name a file with --password-file (of the source of a copy: \
+                     --from-password-file)",
                 )?;
                 if [user, password].iter().any(|part| part.contains([':', '/', '@', '[', ']'])) {
                     return Err(

@@ -212,7 +212,7 @@ fn refuse_filled(plan: &ImportPlan, target: &SharedStore) -> Result<(), Transfer
     }
     let more = filled.len().saturating_sub(NAMES_SHOWN);
     filled.truncate(NAMES_SHOWN);
-    let more = if more > 0 { format!(" and {more} more collections") } else { String::new() };
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     Err(TransferError::Filled { namespaces: format!("{}{more}", filled.join(", ")) })
 }
 

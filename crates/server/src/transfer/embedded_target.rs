@@ -11,6 +11,8 @@ use super::data_folder::DataFolder;
 use super::error::TransferError;
 use super::target::{Beside, Target};
 
+use crate::error_text::tell_line;
+
 /// An open data folder.
 pub(super) struct EmbeddedTarget {
     store: Pando,
@@ -35,7 +37,7 @@ impl EmbeddedTarget {
         let store = Pando::open_with(&**folder, &options)?;
         if is_new {
             // A wrong path is seen by it.
-            eprintln!("made a new store in {}", folder.display());
+            tell_line!("made a new store in {}", folder.display());
         }
         let session = store.raw_session();
         Ok(EmbeddedTarget { store, session })

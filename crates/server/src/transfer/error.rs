@@ -167,7 +167,7 @@ pub enum TransferError {
     #[error("the server's answer cannot be read")]
     Bson(#[from] bson::error::Error),
     /// The command was refused.
-    #[error("the server refused: {message} (code {code})")]
+    #[error("the server refused: {message} (code {code}){}", advice_for(*code))]
     Refused {
         /// MongoDB's code.
         code: i32,
@@ -224,5 +224,16 @@ impl TransferError {
                 | TransferError::Bson(_)
                 | TransferError::Store(_)
         )
+    }
+}
+
+/// MongoDB's code of a client that has not logged in, or has not the right.
+const UNAUTHORIZED: i32 = 13;
+
+/// The help beside the refusal of a server.
+fn advice_for(code: i32) -> &'static str {
+    match code {
+        UNAUTHORIZED => "; log in with --username and --password-file, as a user with this right",
+        _ => "",
     }
 }

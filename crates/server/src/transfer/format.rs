@@ -30,6 +30,9 @@ pub enum FormatError {
         "an archive of mongodump, which is not read: dump into a folder (mongodump --out), or use mongorestore"
     )]
     Archive,
+    /// Text of two bytes a character, as Excel and PowerShell write it.
+    #[error("text in UTF-16: convert it first, as by iconv -f UTF-16 -t UTF-8")]
+    Utf16,
     /// None of the formats.
     #[error("neither JSON nor CSV, TSV or BSON; if it is one of them, say so with --format")]
     Unknown,
@@ -55,7 +58,14 @@ impl InputFormat {
     pub(super) fn detect(path: &Path, head: &[u8]) -> Result<InputFormat, FormatError> {
         let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
         let name = name.trim_end_matches(".gz");
-        match name.rsplit_once('.').map(|(_, extension)| extension) {
+        let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+        if UTF_16_MARKS.iter().any(|mark| head.starts_with(mark))
+            && extension != Some("bson")
+            && !is_bson(head)
+        {
+            return Err(FormatError::Utf16);
+        }
+        match extension {
             Some("csv") => Ok(InputFormat::Csv),
             Some("tsv" | "tab") => Ok(InputFormat::Tsv),
             Some("bson") => Ok(InputFormat::Bson),
@@ -90,6 +100,9 @@ impl InputFormat {
         }
     }
 }
+
+/// The byte-order marks of UTF-16.
+const UTF_16_MARKS: [[u8; 2]; 2] = [[0xFF, 0xFE], [0xFE, 0xFF]];
 
 /// The front without a byte-order mark and white space.
 fn text_of(head: &[u8]) -> &[u8] {

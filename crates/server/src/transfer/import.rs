@@ -21,6 +21,8 @@ use super::resume_point::ResumePoint;
 use super::target::{Target, TargetChoice};
 use super::write_mode::{AfterFault, WriteMode, Writing};
 
+use crate::error_text::tell_line;
+
 /// Complaints that are printed one by one; the rest is only counted.
 const COMPLAINTS_SHOWN: u64 = 20;
 /// The time between two looks whether the user has asked to stop.
@@ -476,8 +478,8 @@ impl Run<'_> {
         let number = self.counts.unreadable + self.counts.refused + self.counts.not_created;
         self.progress.clear();
         match number {
-            ..=COMPLAINTS_SHOWN => eprintln!("{place}: {message}"),
-            _ if number == COMPLAINTS_SHOWN + 1 => eprintln!("further complaints are only counted"),
+            ..=COMPLAINTS_SHOWN => tell_line!("{place}: {message}"),
+            _ if number == COMPLAINTS_SHOWN + 1 => tell_line!("further complaints are only counted"),
             _ => {}
         }
     }

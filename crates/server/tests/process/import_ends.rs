@@ -291,6 +291,25 @@ fn a_result_that_nobody_reads_is_no_panic() {
     let mut said = String::new();
     import.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!((import.wait().unwrap().code(), said.as_str()), (Some(0), ""));
+    // As `2>&1 | head` does, while the complaints are still coming.
+    std::fs::write(file.path(), "nonsense\n".repeat(100) + "{\"a\":2}\n").unwrap();
+    let mut import = pando(&["import", path, "-c", "things", "--uri", &uri(&server)]).spawn().unwrap();
+    drop((import.stdout.take(), import.stderr.take()));
+    assert_eq!((import.wait().unwrap().code(), count(&server)), (Some(1), 2));
+}
+
+#[test]
+fn a_command_line_that_says_too_little_ends_with_the_code_of_wrong_command_lines() {
+    for (arguments, part) in [
+        (&["import"][..], "--collection"),
+        (&["export"], "--collection"),
+        (&["export", "-c", "things", "--format", "csv"], "--fields"),
+        (&["export", "-c", "things", "--query", "{a: 1}"], "quoted names"),
+        (&["export", "-c", "things", "--sort", "a"], "quoted names"),
+    ] {
+        let (status, _, said) = run(&[arguments, &["--uri", "mongodb://127.0.0.1:1"]].concat());
+        assert!(status.code() == Some(2) && said.contains(part), "{arguments:?}: {said}");
+    }
 }
 
 #[test]

@@ -72,8 +72,11 @@ fn a_port_that_is_taken_is_named() {
     // A refused server leaves no folder behind that the next one would take for a store of its own.
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    let said = refusal(&["--data", data.to_str().unwrap(), "--listen", &server.address]);
-    assert!(said.contains("is in use") && !data.exists(), "{said}");
+    for data in [&data, &data.join("of/several")] {
+        let said = refusal(&["--data", data.to_str().unwrap(), "--listen", &server.address]);
+        assert!(said.contains("is in use"), "{said}");
+    }
+    assert!(!data.exists());
 }
 
 #[test]

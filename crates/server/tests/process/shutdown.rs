@@ -21,6 +21,19 @@ fn sigterm_and_sigint_end_the_server_cleanly_with_clients_connected() {
 }
 
 #[test]
+fn a_reload_of_a_server_without_certificates_does_not_end_it() {
+    let server = Server::in_memory();
+    let mut connection = Connection::tcp(&server);
+    connection.ping();
+    server.signal(Signal::HUP);
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    connection.ping();
+    server.signal(Signal::TERM);
+    let (status, log) = server.ended();
+    assert!(status.success() && log.contains("SIGHUP: there are no certificates"), "{log}");
+}
+
+#[test]
 fn inserted_documents_are_there_after_sigterm_and_after_sigkill() {
     let folder = tempfile::tempdir().unwrap();
     for (round, signal) in [(1, Signal::TERM), (2, Signal::KILL), (3, Signal::KILL)] {

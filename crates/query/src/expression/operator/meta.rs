@@ -6,6 +6,7 @@
 //! | do not, in a filter or update | missing |
 //! | do not, in a projection or pipeline | an error for scores and distances, else missing |
 //! | any, in the filter of `$match` | an error |
+//! | none, in the `let` of a command | counts as a field, which is an error there |
 
 use pando_document::RawValue;
 
@@ -20,10 +21,14 @@ pub(crate) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expres
         return Err(ExpressionFault::MetaNotString.error("$meta only supports string arguments"));
     };
     let is_refused = scope.absent_metadata() == AbsentMetadata::Refused;
+    let is_field = scope.absent_metadata() == AbsentMetadata::Field;
     let Some(kind) = Metadata::of_name(name) else {
         return match name {
             "timeseriesBucketMinTime" if is_refused => refused("timeseries bucket min time"),
             "timeseriesBucketMaxTime" if is_refused => refused("timeseries bucket max time"),
+            "timeseriesBucketMinTime" | "timeseriesBucketMaxTime" if is_field => {
+                Ok(Expression { node: Node::Root })
+            }
             "searchScore"
             | "searchHighlights"
             | "searchScoreDetails"
@@ -37,7 +42,7 @@ pub(crate) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expres
     if is_refused {
         return Err(kind.not_available());
     }
-    if scope.metadata().has(kind) {
+    if is_field || scope.metadata().has(kind) {
         return Ok(Expression::of_path(FieldPath::of_name(kind.field())));
     }
     match (scope.absent_metadata(), kind) {
