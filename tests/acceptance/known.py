@@ -91,7 +91,8 @@ def _fails_at_one_of_several_fields(request, oracle, pando):
 
 def _is_inverted_by_an_index(request, oracle, pando):
     """The negation of a comparison whose bounds in an index are not exact, as those of symbols."""
-    return oracle.get("code") == 4457011 and pando.get("ok") == 1
+    negated = any(_holds(name)(request) for name in ("$not", "$nor", "$ne", "$nin"))
+    return oracle.get("code") == 4457011 and negated and pando.get("ok") == 1
 
 
 def _finds_more_than_a_scan(request, oracle, pando):
@@ -102,10 +103,18 @@ def _finds_more_than_a_scan(request, oracle, pando):
         inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         return isinstance(value, MinKey | MaxKey) or any(map(extreme, inner))
 
+    def has_empty_array(value):
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return value == [] or any(map(has_empty_array, inner))
+
     if next(iter(request)) != "find" or not extreme(request.get("filter", {})) or not oracle.get("ok") or not pando.get("ok"):
         return False
-    found, wanted = ([row.get("_id") for row in reply["cursor"]["firstBatch"]] for reply in (pando, oracle))
-    return len(found) < len(wanted) and all(one in wanted for one in found)
+    found, wanted = (reply["cursor"]["firstBatch"] for reply in (pando, oracle))
+    if "projection" in request or not all("_id" in row for row in found + wanted):
+        return False
+    ids = [row["_id"] for row in found]
+    lost = [row for row in wanted if row["_id"] not in ids]
+    return bool(lost) and all(map(has_empty_array, lost)) and len(found) + len(lost) == len(wanted)
 
 
 def _lists_databases(request, oracle, pando):

@@ -11,6 +11,7 @@ LATE = {"$add": ["$a", 1]}
 @pytest.fixture
 def rows(both):
     both.same({"insert": "rows", "documents": [{"_id": number, "a": "text" if number == 200 else number, "text": "x"} for number in range(300)]})
+    both.same({"create": "view", "viewOn": "rows", "pipeline": [{"$match": {}}]})
     return both
 
 
@@ -38,6 +39,10 @@ def pipeline(*stages):
         {"find": "rows", "filter": {"_id": 1}, "projection": {"x": FAILING}},
         {"distinct": "rows", "key": "a", "query": {"$expr": FAILING}},
         {"count": "rows", "query": {"$expr": FAILING}},
+        {"find": "view", "filter": {"$expr": FAILING}},
+        {"find": "view", "projection": {"x": FAILING}},
+        {"count": "view", "query": {"$expr": FAILING}},
+        {"distinct": "view", "key": "a", "query": {"$expr": FAILING}},
         {"findAndModify": "rows", "query": {"_id": 1}, "update": [{"$set": {"z": FAILING}}]},
         {"update": "rows", "updates": [{"q": {"$expr": FAILING}, "u": {"$set": {"z": 1}}}]},
         {"delete": "rows", "deletes": [{"q": {"$expr": FAILING}, "limit": 1}]},
@@ -46,6 +51,12 @@ def pipeline(*stages):
 )
 def test_words_before_an_error_name_the_command(rows, request_of):
     rows.same(request_of, texts=Texts.COMPARED)
+
+
+def test_an_evaluation_that_takes_too_long_names_its_command(rows):
+    long = {"$reduce": {"input": {"$range": [0, 1_000_000]}, "initialValue": 0, "in": {"$add": ["$$value", 1]}}}
+    for request in ({"find": "rows", "filter": {"$expr": long}}, pipeline({"$project": {"x": long}}), {"count": "rows", "query": {"$expr": long}}):
+        rows.same({**request, "maxTimeMS": 20}, texts=Texts.COMPARED)
 
 
 @pytest.mark.parametrize("begin", [pipeline({"$project": {"x": LATE}}), {"find": "rows", "projection": {"x": LATE}}, {"find": "rows", "filter": {"$expr": LATE}}], ids=str)

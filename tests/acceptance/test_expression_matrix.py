@@ -148,7 +148,7 @@ DECIDED = [
     ("{'$round': ['$a', -1]}", {"int32 min"}, "MongoDB's int32 overflows"),
     ("{'$avg'", {"int64 max with int64 min", "int64 min with int64 max"}, "MongoDB rounds the sum to a double before it divides"),
     ("{'$avg'", {"int64 max beside int64 min", "int64 min beside int64 max"}, "MongoDB rounds the sum to a double before it divides"),
-    ("{'$stdDev", {f"decimal max beside {other}" for other in OTHERS}, "MongoDB's deviation of an infinite number in a window is infinite"),
+    ("{'$stdDev", {f"decimal max beside {other}" for other in OTHERS}, "MongoDB's deviation of a decimal beyond all doubles is infinite in a window"),
     ("{'$lastN'", {"decimal min"}, "MongoDB cuts a decimal before it asks whether it is whole"),
     ("{'$dateFromParts'", {"int64 max", "int64 min"}, "milliseconds beyond all dates have another code"),
     ("{'$dateTrunc'", {"int64 max"}, "a bin beyond all dates has another code"),

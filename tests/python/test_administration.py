@@ -1,5 +1,7 @@
 """Databases, collections, and what shells and tools ask of a server."""
 
+import pathlib
+
 import pytest
 from pymongo.errors import CollectionInvalid, OperationFailure
 
@@ -53,6 +55,15 @@ def test_probes_of_tools_are_answered(client, db):
     with pytest.raises(OperationFailure) as refused:
         client.admin.command("atlasVersion")
     assert refused.value.code == 59
+
+
+def test_settings_have_the_names_that_tools_read(client):
+    parsed = client.admin.command("getCmdLineOpts")["parsed"]
+    assert (parsed["net"]["bindIp"], parsed["net"]["port"]) == client.address
+    assert parsed["storage"]["engine"] == client.admin.command("serverStatus")["storageEngine"]["name"]
+    # The engine in memory has no folder.
+    folder = parsed["storage"].get("dbPath")
+    assert pathlib.Path(folder).is_dir() if folder else parsed["storage"]["engine"] == "memory"
 
 
 @pytest.mark.parametrize("compressors", ["zlib", "zstd", "snappy"])

@@ -189,6 +189,9 @@ def test_documents_scans_and_commands_are_counted_as_they_happen(client, databas
     cursor.close()
     assert grows("cursor.totalOpened", lambda: list(database.c.find(batch_size=30))) == 1
     assert grows("cursor.moreThanOneBatch", lambda: list(database.c.find(batch_size=30))) == 1
+    found = []
+    assert grows("cursor.moreThanOneBatch", lambda: found.extend(database.c.aggregate([{"$sort": {"_id": 1}}, {"$project": {"a": 1}}], batchSize=30))) == 1
+    assert [document["_id"] for document in found] == [document["_id"] for document in database.c.find().sort("_id")] and len(found) > 30
     assert growth(client, "opLatencies.reads.ops", lambda: database.c.find_one({"_id": 7})) == 1
     assert growth(client, "opLatencies.writes.ops", lambda: database.c.insert_one({})) == 1
     assert growth(client, "network.numRequests", lambda: database.c.find_one({"_id": 7})) >= 2, "the first sample, and the find"

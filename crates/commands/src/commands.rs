@@ -574,6 +574,8 @@ fn interrupted_or(failure: Failure, operation: &Operation, drop_text: Option<Str
     match (interruption, drop_text) {
         (Interruption::CollectionDropped, Some(text)) => Failure::new(ErrorCode::QueryPlanKilled, text),
         _ => match CommandError::from(QueryError::from(interruption)) {
+            // It may name its command.
+            CommandError::Failed(told) if told.code == failure.code => failure,
             CommandError::Failed(told) => *told,
             CommandError::WouldBlock(_) => failure,
         },

@@ -215,6 +215,8 @@ pub(crate) struct NewCursor<'a> {
     pub command: &'a RawDocument,
     pub namespace: String,
     pub source: Box<dyn CursorSource>,
+    /// The execution that an error of the first batch is named after.
+    pub execution: Option<Execution>,
     /// The memory of its query.
     pub account: QueryAccount,
     pub expiry: Expiry,
@@ -241,6 +243,7 @@ impl<'a> NewCursor<'a> {
             command,
             namespace,
             source,
+            execution: None,
             account,
             expiry: Expiry::TimesOut,
             first_batch: None,
@@ -259,7 +262,7 @@ pub(crate) fn open(
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     let NewCursor { command, namespace, source, account, expiry, first_batch, keeping, watch, .. } = new;
-    let (read_time, snapshot) = (new.read_time, new.snapshot);
+    let (read_time, snapshot, execution) = (new.read_time, new.snapshot, new.execution);
     let mut supply = Supply::new(source, &account, command.as_bytes().len());
     supply.watch = watch;
     if keeping == Keeping::SingleBatch {
@@ -267,10 +270,9 @@ pub(crate) fn open(
     }
     let count_max = first_batch.unwrap_or(FIRST_BATCH_DEFAULT);
     let fetched = fetch(&mut supply, count_max, BatchPlace::First, context.caller());
-    let (batch, end) = match command.iter().next() {
-        Some(Ok(("aggregate", _))) => fetched.map_err(|error| Execution::Aggregate.fault(error))?,
-        Some(Ok(("find", _))) => fetched.map_err(|error| Execution::Find.fault(error))?,
-        _ => fetched?,
+    let (batch, end) = match execution {
+        Some(execution) => fetched.map_err(|error| execution.fault(error))?,
+        None => fetched?,
     };
     let end = open_end(&supply, end);
     context.note(|notes| {

@@ -295,16 +295,16 @@ impl Cursors {
             }
         };
         match std::mem::replace(slot, Slot::InUse { facts, user: Arc::clone(user) }) {
-            Slot::Free(cursor) => {
-                if cursor.facts.figures().batches == 1 {
-                    self.several_batches.fetch_add(1, Ordering::Relaxed);
-                }
-                Ok(cursor)
-            }
+            Slot::Free(cursor) => Ok(cursor),
             Slot::InUse { .. } | Slot::Killed | Slot::Dropped { .. } => {
                 unreachable!("the slot was seen to be free under the same lock")
             }
         }
+    }
+
+    /// Counts a cursor that gives a second batch.
+    pub fn count_second_batch(&self) {
+        self.several_batches.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Puts a cursor back after a `getMore`, unless it was killed meanwhile.

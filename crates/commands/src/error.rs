@@ -188,7 +188,7 @@ fn partition_code(fault: PartitionFault) -> ErrorCode {
     }
 }
 
-/// What was executed when an error came up.
+/// The command whose execution failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Execution {
     Aggregate,
@@ -208,10 +208,20 @@ impl Execution {
         }
     }
 
-    /// An error with those words, which it has once.
+    /// Whether a text begins with the words of an execution.
+    fn is_named(text: &str) -> bool {
+        const ALL: [Execution; 4] =
+            [Execution::Aggregate, Execution::Distinct, Execution::Find, Execution::GetMore];
+        ALL.iter().any(|execution| text.starts_with(execution.words()))
+    }
+
+    /// An error with those words, which it has once. That of a lost place in a capped collection has its own.
     pub fn fault(self, error: impl Into<CommandError>) -> CommandError {
         match error.into() {
-            CommandError::Failed(mut failure) if !failure.message.starts_with(self.words()) => {
+            CommandError::Failed(mut failure)
+                if !Execution::is_named(&failure.message)
+                    && failure.code != ErrorCode::CappedPositionLost =>
+            {
                 failure.message = format!("{} :: caused by :: {}", self.words(), failure.message);
                 CommandError::Failed(failure)
             }

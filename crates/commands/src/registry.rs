@@ -438,7 +438,8 @@ mod tests {
             let text = unknown(name).to_string();
             assert!(text.contains(name) && text.contains(advice), "{text}");
         }
-        assert!(unknown("frobnicate").to_string().ends_with("'frobnicate'"));
+        let CommandError::Failed(failure) = unknown("frobnicate") else { panic!("it is refused") };
+        assert_eq!(failure.message, "no such command: 'frobnicate'");
     }
 
     #[test]

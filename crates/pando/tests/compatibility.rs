@@ -222,6 +222,7 @@ fn page_of(surface: &Surface) -> (String, Vec<String>) {
         table(&mut page, "there in part | how far", &group.limited);
     }
     page.push_str(include_str!("compatibility/order.md"));
+    page.push_str(include_str!("compatibility/differences.md"));
     page.push_str(include_str!("compatibility/version.md"));
     page.push_str(include_str!("compatibility/persona.md"));
     page.push_str(include_str!("compatibility/older_protocol.md"));

@@ -40,6 +40,7 @@ use crate::arguments::{Arguments, missing};
 use crate::collation::CollationChoice;
 use crate::context::Context;
 use crate::cursor_reply::{self, NewCursor, cursor_batch_size};
+use crate::error::Execution;
 use crate::generic_arguments::{ReadLevel, unsupported_read_concern};
 use crate::write_gate::WriterKind;
 use crate::{CommandError, ErrorCode, Request};
@@ -379,6 +380,7 @@ pub(super) fn open(
     let scope = scope.with_let(aggregate.variables)?;
     let source = source_of(context, aggregate, &scope, &account)?;
     let cursor = NewCursor {
+        execution: Some(Execution::Aggregate),
         watch: Some(watch),
         read_time: context.read_time(),
         snapshot: Some(source.reader.snapshot()?),

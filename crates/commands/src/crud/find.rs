@@ -32,6 +32,7 @@ use crate::collation::CollationChoice;
 use crate::context::Context;
 use crate::cursor_reply::{self, FIRST_BATCH_DEFAULT, NewCursor};
 use crate::cursors::{BatchPlace, CursorSource};
+use crate::error::Execution;
 use crate::point_lookup::PointLookup;
 use crate::reader::Reader;
 use crate::request_notes::RequestNotes;
@@ -54,7 +55,8 @@ pub(crate) fn run(
         return find_point(context, request, &find, Arc::clone(collection), id, reply);
     }
     if names_search(find.filter)? {
-        // It is too long for the event loop, where it would be parsed and planned to be done anew.
+        // A search takes too long for the event loop: it would be parsed and planned there, and once more
+        // on a thread that may block.
         context.require_may_block()?;
     }
     let namespace = context.readable(find.collection)?;
@@ -87,6 +89,7 @@ pub(crate) fn run(
         }
     };
     let cursor = NewCursor {
+        execution: Some(Execution::Find),
         expiry: find.expiry,
         first_batch: find.batch_size,
         keeping: find.keeping,

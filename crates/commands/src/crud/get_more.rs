@@ -226,8 +226,10 @@ fn answer(
     cursor: &mut OpenCursor,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<BatchEnd, CommandError> {
-    // What stages have begun is never done anew, so that no evaluation may give its thread back on the way.
+    // Stages cannot repeat a step, so that an evaluation cannot give its thread back on the way. A thread
+    // that may take long runs them from the begin of the batch.
     if context.blocking == BlockingMode::CachedOnly && cursor.supply.source.has_stages() {
+        context.check()?;
         return Err(CommandError::WouldBlock(None));
     }
     let count_max = limits.batch_size.filter(|size| *size > 0).unwrap_or(u64::MAX);
@@ -240,6 +242,9 @@ fn answer(
         }
     };
     let end = cursor_reply::open_end(&cursor.supply, end);
+    if cursor.facts.figures().batches == 1 {
+        context.cursors().count_second_batch();
+    }
     cursor.facts.add_batch(batch.len());
     context.note(|notes| {
         notes.plan.clone_from(&cursor.facts.plan);

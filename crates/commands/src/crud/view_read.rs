@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::cursor_facts::Expiry;
 use crate::cursor_reply::Keeping;
 use crate::cursors::CursorSource;
+use crate::error::Execution;
 use crate::views::ResolvedView;
 use crate::{CommandError, ErrorCode, Request};
 
@@ -142,7 +143,8 @@ pub(super) fn for_each(
     let scope = scope.with_let(request.variables)?;
     let mut source = aggregate::source_of(context, request, &scope, &account)?;
     let mut document = Vec::new();
-    while source.next(context.caller(), &mut document)? {
+    let executed = |error: CommandError| Execution::Aggregate.fault(error);
+    while source.next(context.caller(), &mut document).map_err(executed)? {
         visit(RawDocument::from_bytes(&document)?)?;
         document.clear();
     }

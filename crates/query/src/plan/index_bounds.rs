@@ -148,7 +148,7 @@ fn sees_all_leaves(index: &IndexDescription, predicate: &Predicate<'_>) -> bool 
 
 fn bounds_of(predicate: &Predicate<'_>, arrays: Arrays, order: &TextOrder) -> Option<Bounds> {
     match predicate.sense {
-        Sense::Wanted => predicate_bounds::of_test(predicate.test, order),
+        Sense::Wanted => predicate_bounds::of_test(predicate.test, arrays, order),
         Sense::Unwanted => predicate_bounds::of_negation(predicate.test, arrays, order),
     }
 }

@@ -58,11 +58,11 @@ impl Bounds {
 
 /// The bounds of a test in an index with this order of strings; `None` where it says nothing about keys, as a
 /// comparison with a string in another order does.
-pub(super) fn of_test(test: &Test, order: &TextOrder) -> Option<Bounds> {
+pub(super) fn of_test(test: &Test, arrays: Arrays, order: &TextOrder) -> Option<Bounds> {
     match test {
         Test::Comparison(comparison) => order
             .agrees_on(&comparison.order, comparison.literal.raw())
-            .then(|| of_comparison(comparison.operator, comparison.literal.raw(), order)),
+            .then(|| of_comparison(comparison.operator, comparison.literal.raw(), arrays, order)),
         Test::In(list) => {
             let agrees = list.values().iter().all(|value| order.agrees_on(list.order(), value.raw()));
             agrees.then(|| of_list(list, order))
@@ -91,14 +91,15 @@ pub(super) fn of_negation(test: &Test, arrays: Arrays, order: &TextOrder) -> Opt
                 && list.values().iter().all(|value| literal_is_plain(value.raw())) => {}
         // With arrays, null also stands for a path that leads through an empty one, which is not null.
         Test::Comparison(comparison) if matches!(comparison.literal.raw(), RawValue::Null) => {
-            let kept = of_comparison(comparison.operator, RawValue::Null, order).intervals.complement();
+            let kept =
+                of_comparison(comparison.operator, RawValue::Null, arrays, order).intervals.complement();
             return (arrays == Arrays::None).then_some(Bounds::inexact(kept));
         }
         // Missing fields are null in the index.
         Test::Exists => return Some(Bounds::inexact(Intervals::point(RawValue::Null, order))),
         _ => return None,
     }
-    let bounds = of_test(test, order)?;
+    let bounds = of_test(test, arrays, order)?;
     (bounds.tightness == Tightness::Exact).then(|| Bounds::exact(bounds.intervals.complement()))
 }
 
@@ -131,7 +132,7 @@ fn bracket(canonical: CanonicalType) -> Intervals {
     Intervals::between(lower, brackets::upper(canonical))
 }
 
-fn of_comparison(operator: Operator, literal: RawValue<'_>, order: &TextOrder) -> Bounds {
+fn of_comparison(operator: Operator, literal: RawValue<'_>, arrays: Arrays, order: &TextOrder) -> Bounds {
     match (literal, operator) {
         (RawValue::Null, Operator::Greater | Operator::Less) => Bounds::exact(Intervals::none()),
         (RawValue::Null, _) => {
@@ -151,7 +152,7 @@ fn of_comparison(operator: Operator, literal: RawValue<'_>, order: &TextOrder) -
         },
         // They compare with a missing field, too, but not with a path that leads through an empty array: the
         // index has null for both.
-        (RawValue::MinKey | RawValue::MaxKey, operator) => {
+        (RawValue::MinKey | RawValue::MaxKey, operator) if arrays == Arrays::Met => {
             Bounds::inexact(of_range(literal, operator, order))
         }
         (literal, operator) => Bounds::exact(of_range(literal, operator, order)),
@@ -189,7 +190,7 @@ fn of_list(list: &InList, order: &TextOrder) -> Bounds {
     let mut tightness = Tightness::Exact;
     let mut sets = Vec::with_capacity(list.values().len());
     for value in list.values() {
-        let bounds = of_comparison(Operator::Equal, value.raw(), order);
+        let bounds = of_comparison(Operator::Equal, value.raw(), Arrays::Met, order);
         if bounds.tightness == Tightness::Inexact {
             tightness = Tightness::Inexact;
         }
@@ -263,9 +264,11 @@ fn of_element_test(test: &Test, order: &TextOrder) -> Option<Intervals> {
             literal @ RawValue::Array(_) => order
                 .agrees_on(&comparison.order, literal)
                 .then(|| of_range(literal, comparison.operator, order)),
-            _ => of_test(test, order).map(|bounds| bounds.intervals),
+            _ => of_test(test, Arrays::Met, order).map(|bounds| bounds.intervals),
         },
-        Test::In(_) | Test::Regex(_) | Test::Modulo(_) => of_test(test, order).map(|bounds| bounds.intervals),
+        Test::In(_) | Test::Regex(_) | Test::Modulo(_) => {
+            of_test(test, Arrays::Met, order).map(|bounds| bounds.intervals)
+        }
         Test::Exists | Test::Type(_) | Test::Size(_) | Test::Bits(_) | Test::Element(_) => None,
         Test::Geo(_) | Test::Near(_) => None,
     }

@@ -91,7 +91,7 @@ impl LoginArguments {
         match [self.username, self.password_file].into_iter().find(|name| matches.contains_id(name)) {
             None => Ok(()),
             Some(name) => Err(UsageError::new(format!(
-                "--{name}: a server has users who log in, and a data folder has none; leave the option out"
+                "--{name}: a data folder is opened without a login; leave the option out"
             ))),
         }
     }
@@ -108,6 +108,20 @@ pub(super) fn login_arguments() -> Vec<Arg> {
     arguments
         .extend(SWITCHES.map(|(name, _)| Arg::new(name).long(name).hide(true).action(ArgAction::SetTrue)));
     arguments
+}
+
+/// Refuses a login or TLS to a folder: it would have no effect.
+pub(super) fn refuse_for_folder(matches: &ArgMatches) -> Result<(), UsageError> {
+    OF_STORE.refuse_for_folder(matches)?;
+    let values = VALUES.iter().map(|(name, _)| *name).chain(["password"]);
+    let given = values.filter(|name| matches.contains_id(name));
+    let switched = SWITCHES.iter().map(|(name, _)| *name).filter(|name| matches.get_flag(name));
+    match given.chain(switched).next() {
+        None => Ok(()),
+        Some(name) => Err(UsageError::new(format!(
+            "--{name}: a data folder is opened without a login; leave the option out"
+        ))),
+    }
 }
 
 /// The connection string with the login and the TLS of the other arguments.

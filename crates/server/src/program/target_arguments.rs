@@ -152,7 +152,7 @@ pub(super) fn target_of(matches: &ArgMatches) -> Result<TargetChoice, Box<dyn Er
             Ok(TargetChoice::Uri(login_arguments::completed(uri, matches)?))
         }
         (None, Some(data)) => {
-            login_arguments::OF_STORE.refuse_for_folder(matches)?;
+            login_arguments::refuse_for_folder(matches)?;
             Ok(TargetChoice::Data(DataFolder::new(data, OF_STORE.load(matches)?)))
         }
         (None, None) => Err(UsageError::new(format!(

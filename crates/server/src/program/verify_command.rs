@@ -66,7 +66,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         OF_STORE.refuse_for_server(matches)?;
         return verify_server(matches, login_arguments::completed(uri, matches)?);
     }
-    login_arguments::OF_STORE.refuse_for_folder(matches)?;
+    login_arguments::refuse_for_folder(matches)?;
     let folder = matches.get_one::<String>("folder").or_else(|| matches.get_one::<String>("data"));
     let folder = folder.map(PathBuf::from).ok_or(UsageError::new(
         "name the store: a data folder that no server has open, as in 'pando verify ./data', or --uri for a running server, \

@@ -3,7 +3,7 @@
 //! | SIGHUP comes | the server |
 //! |---|---|
 //! | where there are certificates of TLS | reads them again |
-//! | of a terminal that is closed, without certificates | stops, as at SIGTERM |
+//! | without certificates, where standard input is a terminal, which is closed | stops, as at SIGTERM |
 //! | otherwise, as by `systemctl reload` | logs that there is nothing to read again, and goes on |
 
 use std::io::{self, IsTerminal};
@@ -46,6 +46,10 @@ impl ShutdownSignal {
                         continue;
                     }
                     Some(_) | None => {}
+                }
+                // A closed terminal may send it twice: by its shell, and by the kernel.
+                if signal == SIGHUP && asked {
+                    continue;
                 }
                 if std::mem::replace(&mut asked, true) {
                     warn!("second signal: ending at once; no acknowledged write is lost, and the next start replays the log");

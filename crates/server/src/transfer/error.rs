@@ -233,7 +233,9 @@ const UNAUTHORIZED: i32 = 13;
 /// The help beside the refusal of a server.
 fn advice_for(code: i32) -> &'static str {
     match code {
-        UNAUTHORIZED => "; log in with --username and --password-file, as a user with this right",
+        UNAUTHORIZED => {
+            "; log in with --username and --password-file (at the source of a copy: --from-username and --from-password-file), as a user with this right"
+        }
         _ => "",
     }
 }

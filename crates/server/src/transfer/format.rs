@@ -59,11 +59,9 @@ impl InputFormat {
         let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
         let name = name.trim_end_matches(".gz");
         let extension = name.rsplit_once('.').map(|(_, extension)| extension);
-        if UTF_16_MARKS.iter().any(|mark| head.starts_with(mark))
-            && extension != Some("bson")
-            && !is_bson(head)
-        {
-            return Err(FormatError::Utf16);
+        // A line break behind one letter looks like a type. In BSON a name follows, which is not empty.
+        if extension != Some("bson") && (!is_bson(head) || head.get(5) == Some(&0)) {
+            InputFormat::check_text(head)?;
         }
         match extension {
             Some("csv") => Ok(InputFormat::Csv),
@@ -71,6 +69,14 @@ impl InputFormat {
             Some("bson") => Ok(InputFormat::Bson),
             Some("json" | "jsonl" | "ndjson") => Ok(InputFormat::of_json(head)),
             _ => InputFormat::of_content(head),
+        }
+    }
+
+    /// Refuses text that is not in UTF-8, by its mark.
+    pub(super) fn check_text(head: &[u8]) -> Result<(), FormatError> {
+        match UTF_16_MARKS.iter().any(|mark| head.starts_with(mark)) {
+            true => Err(FormatError::Utf16),
+            false => Ok(()),
         }
     }
 

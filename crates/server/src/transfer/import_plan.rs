@@ -154,11 +154,12 @@ impl BytesContent {
         let path = self.source.name();
         let Input { mut content, head, bytes } = Input::open(&self.source)?;
         let format = match self.format {
-            Some(FormatChoice::Exact(format)) => format,
-            Some(FormatChoice::Json) => InputFormat::of_json(&head),
-            None => InputFormat::detect(&path, &head)
-                .map_err(|reason| TransferError::Format { path: path.clone(), reason })?,
+            Some(FormatChoice::Exact(InputFormat::Bson)) => Ok(InputFormat::Bson),
+            Some(FormatChoice::Exact(format)) => InputFormat::check_text(&head).map(|()| format),
+            Some(FormatChoice::Json) => InputFormat::check_text(&head).map(|()| InputFormat::of_json(&head)),
+            None => InputFormat::detect(&path, &head),
         };
+        let format = format.map_err(|reason| TransferError::Format { path: path.clone(), reason })?;
         let reader: Box<dyn RecordReader + Send> = match format {
             InputFormat::JsonLines => Box::new(JsonLines::new(content, path)),
             InputFormat::JsonArray => {

@@ -177,7 +177,10 @@ fn the_format_follows_from_the_content_where_the_name_says_nothing() {
     assert_eq!(detect(&doc! {}.to_vec().unwrap()), Ok(InputFormat::Bson));
     assert_eq!(detect(&[0x6D, 0xE2, 0x99, 0x81, 1]), Err(FormatError::Archive));
     assert_eq!(detect(b"\x7FELF\x02\x01\x01\0"), Err(FormatError::Unknown));
-    for mark in [b"\xFF\xFE{\0\"\0", b"\xFE\xFF\0{\0\""] {
+    let marks: [&[u8]; 4] =
+        [b"\xFF\xFE{\0\"\0", b"\xFE\xFF\0{\0\"", b"\xFF\xFE{\0\r\0\n\0", b"\xFF\xFE[\0\n\0 \0"];
+    for mark in marks {
+        assert_eq!(InputFormat::check_text(mark), Err(FormatError::Utf16));
         assert_eq!(InputFormat::detect("x.json".as_ref(), mark), Err(FormatError::Utf16));
         assert_eq!(InputFormat::detect("x.csv".as_ref(), mark), Err(FormatError::Utf16));
     }
