@@ -150,8 +150,8 @@ fn of_comparison(operator: Operator, literal: RawValue<'_>, arrays: Arrays, orde
             }
             Operator::Equal | Operator::Greater | Operator::Less => Bounds::exact(Intervals::none()),
         },
-        // They compare with a missing field, too, but not with a path that leads through an empty array: the
-        // index has null for both.
+        // They compare with a missing field, too, but not with a path that leads through an array without
+        // documents: the index has null for both.
         (RawValue::MinKey | RawValue::MaxKey, operator) if arrays == Arrays::Met => {
             Bounds::inexact(of_range(literal, operator, order))
         }
