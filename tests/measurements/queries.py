@@ -18,6 +18,7 @@ import time
 
 import bson
 from bson import Int64
+from bson.raw_bson import RawBSONDocument
 
 import everyday
 from rows import ROUNDS, add_run
