@@ -215,6 +215,11 @@ def test_users_and_roles_outlive_a_kill(guarded, admin):
         assert granted == [{"resource": {"db": "test", "collection": "c"}, "actions": ["find"]}]
 
 
+def test_a_password_and_documents_do_not_share_standard_input():
+    refused = run("import", "--collection", "c", "--username", "ada", "--password-file", "-", password='secret\n{"a": 1}\n')
+    assert refused.returncode == 2 and "--password-file -" in refused.stderr, refused.stderr
+
+
 def test_every_tool_logs_in_by_a_file_of_the_password(guarded, tmp_path):
     password, own = tmp_path / "ada.txt", f"mongodb://127.0.0.1:{guarded.port}"
     password.write_text("secret\n")

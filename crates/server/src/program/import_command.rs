@@ -197,12 +197,17 @@ fn wrong_arguments(error: TransferError) -> Box<dyn Error> {
 fn source_of(matches: &ArgMatches) -> Result<Source, UsageError> {
     let file = matches.get_one::<String>("file").or_else(|| matches.get_one::<String>("file-flag"));
     match file.map(String::as_str) {
-        Some("-") => Ok(Source::Standard),
-        Some(path) => Ok(Source::File(PathBuf::from(path))),
+        Some(path) if path != "-" => Ok(Source::File(PathBuf::from(path))),
         None if std::io::stdin().is_terminal() => {
             Err(UsageError::new("name a file, a folder of mongodump, or - for standard input"))
         }
-        None => Ok(Source::Standard),
+        // A read of the password would take some of the documents with it.
+        _ if matches.get_one::<String>("password-file").is_some_and(|file| file == "-") => {
+            Err(UsageError::new(
+                "--password-file -: standard input has the documents; name a file with the password",
+            ))
+        }
+        _ => Ok(Source::Standard),
     }
 }
 
