@@ -2,7 +2,8 @@
 
 Each test has a seed, which is in its name; what differs is made small and shown as one insert and one request. The seeds start at
 PANDO_ACCEPTANCE_SEED (1 unless told otherwise), to try others; PANDO_ACCEPTANCE_ROUNDS makes as many seeds of each test
-that asks MongoDB (`make acceptance-queries`, `make acceptance-pipelines`). MongoDB has indexes only where they can refuse documents: else a scan is the definition.
+that asks MongoDB (`make acceptance-queries`, `make acceptance-pipelines`). MongoDB has indexes only where they can refuse
+documents: else a scan is the definition.
 """
 
 import contextlib

@@ -11,8 +11,7 @@ import datetime
 import json
 import os
 import random
-import socket
-import struct
+import sys
 import threading
 import time
 
@@ -21,14 +20,16 @@ from bson import Int64
 from bson.raw_bson import RawBSONDocument
 
 import everyday
+import raw
 from rows import ROUNDS, add_run
 from servers import Mongod, Pando, bench, client_of, mongod_program
+
+sys.path.insert(0, str(raw.ROOT / "tests" / "python"))
+from raw_connection import Raw, message  # noqa: E402
 
 PLACES = int(os.environ.get("QUERY_PLACES", "200000"))
 SECONDS = int(os.environ.get("SECONDS_EACH", "5"))
 LOST_SECONDS = 120
-# A message's number, the bytes in front of a reply's document, and the field of a success.
-OP_MSG, HEADER, OKAY = 2013, 21, b"\x01ok\x00" + struct.pack("<d", 1.0)
 LABELS, WORDS = 50_000, 2_000
 SENSORS, POINTS_EACH, STEP = 100, 2_000, 10
 EXPIRED, TAILED, BATCH = 200_000, 200_000, 1000
@@ -131,50 +132,30 @@ def expire(database, _):
     return (time.perf_counter() - began) * 1000
 
 
-class Wire:
-    """A connection that sends whole messages and leaves their replies undecoded, so that the server is what is timed."""
-
-    def __init__(self, database):
-        self.socket, self.database = socket.create_connection(database.client.address), database.name
-
-    def message(self, command):
-        body = struct.pack("<IB", 0, 0) + bson.encode({**command, "$db": self.database})
-        return struct.pack("<iiii", 16 + len(body), 1, 0, OP_MSG) + body
-
-    def ask(self, message):
-        self.socket.sendall(message)
-        reply = bytearray()
-        while len(reply) < 4 or len(reply) < struct.unpack_from("<i", reply)[0]:
-            received = self.socket.recv(1 << 20)
-            assert received, "the server has closed the connection"
-            reply += received
-        assert reply.find(OKAY) > 0, bytes(reply[:500])
-        return reply
-
-
 def tail(database, _):
     """The milliseconds until a tailing cursor has received what another client inserts into a capped collection."""
     database.tailed.drop()
     database.create_collection("tailed", capped=True, size=1 << 30)
     database.tailed.insert_one({"_id": -1, "pad": "x" * 100})
-    writer, reader = Wire(database), Wire(database)
+    # Whole messages, and replies that stay undecoded, so that the server is what is timed.
+    writer, reader = (Raw(database.client.address[1]) for _ in range(2))
     batches = [
-        writer.message({"insert": "tailed", "documents": [{"_id": number, "pad": "x" * 100} for number in range(first, first + BATCH)]})
+        message(database.name, {"insert": "tailed", "documents": [{"_id": number, "pad": "x" * 100} for number in range(first, first + BATCH)]})
         for first in range(0, TAILED, BATCH)
     ]
-    found = reader.ask(reader.message({"find": "tailed", "tailable": True, "awaitData": True, "batchSize": 1}))
-    cursor = Int64(bson.decode(found[HEADER:])["cursor"]["id"])
-    more = reader.message({"getMore": cursor, "collection": "tailed", "batchSize": 10_000})
-    writing = threading.Thread(target=lambda: [writer.ask(batch) for batch in batches])
+    found = reader.command(database.name, {"find": "tailed", "tailable": True, "awaitData": True, "batchSize": 1})
+    cursor = Int64(found["cursor"]["id"])
+    more = message(database.name, {"getMore": cursor, "collection": "tailed", "batchSize": 10_000})
+    writing = threading.Thread(target=lambda: [writer.exchange(batch) for batch in batches])
     received = 0
     began = time.perf_counter()
     writing.start()
     while received < TAILED:
         assert writing.is_alive() or time.perf_counter() - began < LOST_SECONDS, f"{received} of {TAILED} documents came"
-        received += reader.ask(more).count(b"\x02pad\x00")
+        received += reader.exchange(more).count(b"\x02pad\x00")
     taken = (time.perf_counter() - began) * 1000
     writing.join()
-    reader.ask(reader.message({"killCursors": "tailed", "cursors": [cursor]}))
+    reader.command(database.name, {"killCursors": "tailed", "cursors": [cursor]})
     return taken
 
 

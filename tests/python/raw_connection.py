@@ -35,6 +35,12 @@ def fresh_origin():
     return next(_origins)
 
 
+def message(database, request):
+    """A request as the bytes of a whole message."""
+    body = struct.pack("<IB", 0, 0) + bson.encode({**request, "$db": database})
+    return HEADER.pack(HEADER.size + len(body), 1, 0, OP_MSG) + body
+
+
 class Raw:
     """One connection; one request at a time. `origin` is the address of this machine that it comes from."""
 
@@ -43,14 +49,17 @@ class Raw:
 
     def send(self, database, request):
         """Sends a request, and reads no reply."""
-        body = struct.pack("<IB", 0, 0) + bson.encode({**request, "$db": database})
-        self.socket.sendall(HEADER.pack(HEADER.size + len(body), 1, 0, OP_MSG) + body)
+        self.socket.sendall(message(database, request))
+
+    def exchange(self, sent):
+        """The bytes of the document that answers a whole message."""
+        self.socket.sendall(sent)
+        length, *_ = HEADER.unpack(read_exactly(self.socket, HEADER.size))
+        return read_exactly(self.socket, length - HEADER.size)[5:]
 
     def ask(self, database, request):
         """The reply, whatever it is."""
-        self.send(database, request)
-        length, *_ = HEADER.unpack(read_exactly(self.socket, HEADER.size))
-        return bson.decode(read_exactly(self.socket, length - HEADER.size)[5:])
+        return bson.decode(self.exchange(message(database, request)))
 
     def command(self, database, request):
         """The reply of a command that succeeds."""

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from bson import Decimal128, Int64
+from bson import Decimal128, Int64, MaxKey, MinKey
 from pymongo import ASCENDING, DESCENDING, IndexModel
 from pymongo.errors import DuplicateKeyError, OperationFailure
 
@@ -184,3 +184,15 @@ def test_one_element_of_an_outer_array_is_met_by_two_of_an_inner_one(db):
     found = lambda filter: [d["_id"] for d in c.find(filter).sort("_id", 1)]
     assert found({"a": {"$elemMatch": {"x.b": 1, "x.c": 2}}}) == [1, 2]
     assert found({"a.x": {"$elemMatch": {"b": 1, "c": 2}}}) == [2]
+
+
+@pytest.mark.parametrize("operator", ["$gt", "$gte", "$lt", "$lte", "$eq"])
+@pytest.mark.parametrize("key", [MinKey(), MaxKey()], ids=["least", "greatest"])
+def test_a_comparison_with_an_end_of_all_keys_finds_what_a_scan_finds(db, operator, key):
+    db.c.insert_many([{"_id": 0}, {"_id": 1, "a": []}, {"_id": 2, "a": [1]}, {"_id": 3, "a": [{}]}, {"_id": 4, "a": {"b": []}}, {"_id": 5, "a": {"b": 1}},
+                      {"_id": 6, "a": [[]]}, {"_id": 7, "a": [{"b": []}]}, {"_id": 8, "a": 5}, {"_id": 9, "a": {"b": MinKey()}}, {"_id": 10, "a": {"b": MaxKey()}}])
+    db.c.create_index("a.b")
+    for condition in ({operator: key}, {"$not": {operator: key}}):
+        scanned = {document["_id"] for document in db.c.find({"a.b": condition}, hint={"$natural": 1})}
+        for options in ({}, {"hint": "a.b_1"}):
+            assert {document["_id"] for document in db.c.find({"a.b": condition}, **options)} == scanned, (condition, options)

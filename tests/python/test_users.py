@@ -220,6 +220,12 @@ def test_a_password_and_documents_do_not_share_standard_input():
     assert refused.returncode == 2 and "--password-file -" in refused.stderr, refused.stderr
 
 
+def test_two_passwords_do_not_share_standard_input():
+    sides = ["--from", "mongodb://127.0.0.1:1", "--from-username", "ada", "--to", "mongodb://127.0.0.1:2", "--username", "bob"]
+    refused = run("copy", *sides, "--from-password-file", "-", "--password-file", "-", password="secret\n")
+    assert refused.returncode == 2 and "--from-password-file -" in refused.stderr, refused.stderr
+
+
 def test_every_tool_logs_in_by_a_file_of_the_password(guarded, tmp_path):
     password, own = tmp_path / "ada.txt", f"mongodb://127.0.0.1:{guarded.port}"
     password.write_text("secret\n")

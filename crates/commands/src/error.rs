@@ -194,6 +194,7 @@ pub(crate) enum Execution {
     Aggregate,
     Distinct,
     Find,
+    FindAndModify,
     GetMore,
 }
 
@@ -204,14 +205,20 @@ impl Execution {
             Execution::Aggregate => "PlanExecutor error during aggregation",
             Execution::Distinct => "Executor error during distinct command",
             Execution::Find => "Executor error during find command",
+            Execution::FindAndModify => "Plan executor error during findAndModify",
             Execution::GetMore => "Executor error during getMore",
         }
     }
 
     /// Whether a text begins with the words of an execution.
     fn is_named(text: &str) -> bool {
-        const ALL: [Execution; 4] =
-            [Execution::Aggregate, Execution::Distinct, Execution::Find, Execution::GetMore];
+        const ALL: [Execution; 5] = [
+            Execution::Aggregate,
+            Execution::Distinct,
+            Execution::Find,
+            Execution::FindAndModify,
+            Execution::GetMore,
+        ];
         ALL.iter().any(|execution| text.starts_with(execution.words()))
     }
 

@@ -141,6 +141,7 @@ mod context;
 mod crud;
 mod cursor_facts;
 mod cursor_reply;
+mod cursor_source;
 mod cursors;
 mod default_concerns;
 mod default_layout;

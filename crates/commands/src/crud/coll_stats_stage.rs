@@ -8,6 +8,7 @@ use crate::arguments::Argument;
 use crate::context::Context;
 use crate::diagnostic::coll_stats::{CollectionSize, scaled, write_size};
 use crate::diagnostic::latency_document::{Histograms, write_latencies};
+use crate::error::Execution;
 use crate::{CommandError, ErrorCode};
 
 /// The argument of the stage, and the stages behind it, where a pipeline begins with it.
@@ -57,12 +58,10 @@ pub(super) fn document(
     let found = context.catalog().collection(context.database, collection);
     let needs_collection = argument.iter().flatten().any(|(name, _)| name != "latencyStats");
     if found.is_none() && needs_collection && context.view(collection)?.is_some() {
-        return Err(CommandError::failed(
+        return Err(Execution::Aggregate.fault(CommandError::failed(
             ErrorCode::CommandNotSupportedOnView,
-            format!(
-                "PlanExecutor error during aggregation :: caused by :: Namespace {namespace} is a view, not a collection"
-            ),
-        ));
+            format!("Namespace {namespace} is a view, not a collection"),
+        )));
     }
     // A collection that does not exist has latencies, all of them 0, and no other figures.
     let existing = |figures: &str| {

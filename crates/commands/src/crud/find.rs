@@ -31,7 +31,7 @@ use super::view_read;
 use crate::collation::CollationChoice;
 use crate::context::Context;
 use crate::cursor_reply::{self, FIRST_BATCH_DEFAULT, NewCursor};
-use crate::cursors::{BatchPlace, CursorSource};
+use crate::cursor_source::{BatchPlace, CursorSource};
 use crate::error::Execution;
 use crate::point_lookup::PointLookup;
 use crate::reader::Reader;

@@ -20,7 +20,7 @@ use super::update_statement::{Counted, Reach, UpdateOutcome, UpdateParts, Update
 use crate::arguments::{Arguments, collection_name};
 use crate::collation::CollationChoice;
 use crate::context::Context;
-use crate::error::write_failure;
+use crate::error::{Execution, write_failure};
 use crate::sessions::write_record::Image;
 use crate::{CommandError, ErrorCode, Request, unit_of_work};
 
@@ -257,12 +257,8 @@ impl<'a> Parts<'a> {
 /// An error that came up while the documents were looked for or changed, as MongoDB words it.
 fn in_execution(error: CommandError) -> CommandError {
     match error {
-        CommandError::Failed(mut failure) if !ends_transaction(&failure) => {
-            failure.message =
-                format!("Plan executor error during findAndModify :: caused by :: {}", failure.message);
-            CommandError::Failed(failure)
-        }
-        other => other,
+        CommandError::Failed(failure) if ends_transaction(&failure) => CommandError::Failed(failure),
+        other => Execution::FindAndModify.fault(other),
     }
 }
 

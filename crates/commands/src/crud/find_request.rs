@@ -17,7 +17,7 @@ use crate::arguments::{Argument, Arguments, collection_name};
 use crate::collation::CollationChoice;
 use crate::cursor_facts::Expiry;
 use crate::cursor_reply::Keeping;
-use crate::cursors::Tailing;
+use crate::cursor_source::Tailing;
 use crate::{CommandError, ErrorCode};
 
 /// A `find` as the client sent it: checked, not yet parsed.

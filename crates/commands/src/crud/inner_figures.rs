@@ -11,6 +11,7 @@ use super::aggregate::AggregateRequest;
 use super::coll_stats_stage::first_stage;
 use super::given_stages;
 use crate::context::Context;
+use crate::error::Execution;
 use crate::{CommandError, ErrorCode};
 
 const OF_COLLECTIONS: [&str; 3] = ["$collStats", "$indexStats", "$planCacheStats"];
@@ -84,7 +85,7 @@ fn with_pipeline(
         // A filter of the fields would stand in front of the stage.
         for figures in OF_COLLECTIONS {
             if first_stage(inner, figures)?.is_some() {
-                return Err(misplaced(figures).into());
+                return Err(misplaced(figures));
             }
         }
     }
@@ -117,7 +118,7 @@ fn documents_of(
     }
     // The stages of a view stand in front of the stage.
     if context.collection(foreign)?.is_none() && context.view(foreign)?.is_some() {
-        return Err(misplaced(name).into());
+        return Err(misplaced(name));
     }
     let documents = given_stages::documents(context, &AggregateRequest::of(foreign, stages))?;
     let mut bytes = Vec::new();
@@ -133,8 +134,7 @@ fn documents_of(
     Ok(RawDocumentBuf::from_vec(bytes)?)
 }
 
-fn misplaced(name: &str) -> pando_query::QueryError {
-    PipelineFault::StageNotFirst.error(format!(
-        "PlanExecutor error during aggregation :: caused by :: {name} is only valid as the first stage in a pipeline"
-    ))
+fn misplaced(name: &str) -> CommandError {
+    let sentence = format!("{name} is only valid as the first stage in a pipeline");
+    Execution::Aggregate.fault(PipelineFault::StageNotFirst.error(sentence))
 }

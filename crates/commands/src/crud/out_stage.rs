@@ -101,9 +101,7 @@ impl OutWriter {
         if replaced.as_ref().is_some_and(|replaced| replaced.capped_limits().is_some()) {
             return Err(CommandError::failed(
                 ErrorCode::Location(17_152),
-                format!(
-                    "PlanExecutor error during aggregation :: caused by :: namespace '{target}' is capped so it can't be used for $out"
-                ),
+                format!("namespace '{target}' is capped so it can't be used for $out"),
             ));
         }
         let load = catalog.begin_replacement(target, replaced.as_deref(), context.shared.new_uuid())?;

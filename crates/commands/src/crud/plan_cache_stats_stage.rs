@@ -6,6 +6,7 @@ use pando_document::RawValue;
 use pando_query::pipeline::PipelineFault;
 
 use crate::context::Context;
+use crate::error::Execution;
 use crate::{CommandError, ErrorCode};
 
 pub(super) const NAME: &str = "$planCacheStats";
@@ -23,10 +24,8 @@ pub(super) fn documents(
                 return Ok(Vec::new());
             }
             let namespace = context.namespace(collection)?;
-            let sentence = format!(
-                "PlanExecutor error during aggregation :: caused by :: collection '{namespace}' does not exist"
-            );
-            return Err(PipelineFault::PlanCacheOfNoCollection.error(sentence).into());
+            let sentence = format!("collection '{namespace}' does not exist");
+            return Err(Execution::Aggregate.fault(PipelineFault::PlanCacheOfNoCollection.error(sentence)));
         }
         Some(_) => format!("$planCacheStats parameters object must be empty. Found: {found}"),
         None => format!("$planCacheStats value must be an object. Found: {found}"),

@@ -22,7 +22,7 @@ use pando_query::projection::Projection;
 use super::find_request::ParsedFind;
 use super::row_metadata::RowMetadata;
 use super::selection::project;
-use crate::cursors::{BatchPlace, CursorSource, TailPlace, Tailing};
+use crate::cursor_source::{BatchPlace, CursorSource, TailPlace, Tailing};
 use crate::shared_state::SharedState;
 use crate::{CommandError, ErrorCode};
 

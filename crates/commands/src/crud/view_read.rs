@@ -10,7 +10,7 @@ use super::find_request::FindRequest;
 use crate::context::Context;
 use crate::cursor_facts::Expiry;
 use crate::cursor_reply::Keeping;
-use crate::cursors::CursorSource;
+use crate::cursor_source::CursorSource;
 use crate::error::Execution;
 use crate::views::ResolvedView;
 use crate::{CommandError, ErrorCode, Request};

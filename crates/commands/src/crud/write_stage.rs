@@ -17,7 +17,7 @@ use pando_query::pipeline::{Pipeline, PipelineFault};
 use super::merge_stage::{Merge, MergeWriter};
 use super::out_stage::{self, OutWriter};
 use crate::context::Context;
-use crate::cursors::CursorSource;
+use crate::cursor_source::CursorSource;
 use crate::error::Execution;
 use crate::{CommandError, ErrorCode};
 
@@ -104,10 +104,10 @@ impl WriteStage {
             WriteStage::Out(target) => target,
             WriteStage::Merge(merge) => merge.target(),
         };
-        context.no_view(target).map_err(while_writing)?;
+        context.no_view(target).map_err(in_execution)?;
         Ok(match self {
             WriteStage::Out(target) => {
-                Writer::Out(Box::new(OutWriter::begin(context, target).map_err(while_writing)?))
+                Writer::Out(Box::new(OutWriter::begin(context, target).map_err(in_execution)?))
             }
             WriteStage::Merge(merge) => Writer::Merge(MergeWriter::begin(context, merge, scope)?),
         })
@@ -130,7 +130,7 @@ impl Writer<'_> {
         let mut bytes = Vec::new();
         loop {
             bytes.clear();
-            if !source.next(context.caller(), &mut bytes).map_err(while_writing)? {
+            if !source.next(context.caller(), &mut bytes).map_err(in_execution)? {
                 break;
             }
             let document = RawDocument::from_bytes(&bytes)?;
@@ -138,17 +138,17 @@ impl Writer<'_> {
                 Writer::Out(out) => out.take(context, document),
                 Writer::Merge(merge) => merge.take(context, document),
             }
-            .map_err(while_writing)?;
+            .map_err(in_execution)?;
         }
         match self {
             Writer::Out(out) => out.finish(context),
             Writer::Merge(mut merge) => merge.flush(context),
         }
-        .map_err(while_writing)
+        .map_err(in_execution)
     }
 }
 
-fn while_writing(error: CommandError) -> CommandError {
+fn in_execution(error: CommandError) -> CommandError {
     Execution::Aggregate.fault(error)
 }
 

@@ -1,4 +1,4 @@
-//! `getCmdLineOpts`: the command line of the server, and what it says under the names of MongoDB's settings.
+//! `getCmdLineOpts`: the command line of the server, and its settings under MongoDB's names.
 
 use pando_document::{DocumentWriter, RawValue};
 

@@ -134,6 +134,11 @@ fn write_arguments() -> Vec<Arg> {
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let text = |name| matches.get_one::<String>(name).cloned();
     let (from, to) = (store_of(&required(matches, "from"))?, store_of(&required(matches, "to"))?);
+    let logins = [&login_arguments::OF_SOURCE, &login_arguments::OF_STORE];
+    if logins.iter().all(|login| login.is_from_standard_input(matches)) {
+        let reason = "--from-password-file - and --password-file -: standard input has one password; name a file for the other";
+        return Err(UsageError::new(reason).into());
+    }
     let from = opened(from, &OF_SOURCE, &login_arguments::OF_SOURCE, matches)?;
     let to = opened(to, &OF_STORE, &login_arguments::OF_STORE, matches)?;
     let database = database(matches, &from, &to)?;

@@ -12,6 +12,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use super::failure::UsageError;
 use super::field_arguments::{field_arguments, named_fields};
 use super::import_report::{Words, as_json, same_id_advice, stopped_lines, summary};
+use super::login_arguments;
 use super::output::print_line;
 use super::target_arguments::{hidden_switch, json_argument, target_arguments, target_or_default};
 use crate::error_text::tell_line;
@@ -202,11 +203,9 @@ fn source_of(matches: &ArgMatches) -> Result<Source, UsageError> {
             Err(UsageError::new("name a file, a folder of mongodump, or - for standard input"))
         }
         // A read of the password would take some of the documents with it.
-        _ if matches.get_one::<String>("password-file").is_some_and(|file| file == "-") => {
-            Err(UsageError::new(
-                "--password-file -: standard input has the documents; name a file with the password",
-            ))
-        }
+        _ if login_arguments::OF_STORE.is_from_standard_input(matches) => Err(UsageError::new(
+            "--password-file -: standard input has the documents; name a file with the password",
+        )),
         _ => Ok(Source::Standard),
     }
 }

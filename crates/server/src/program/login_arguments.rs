@@ -88,12 +88,22 @@ impl LoginArguments {
 
     /// Refuses a login to a folder: it would have no effect.
     pub(super) fn refuse_for_folder(&self, matches: &ArgMatches) -> Result<(), UsageError> {
-        match [self.username, self.password_file].into_iter().find(|name| matches.contains_id(name)) {
-            None => Ok(()),
-            Some(name) => Err(UsageError::new(format!(
-                "--{name}: a data folder is opened without a login; leave the option out"
-            ))),
-        }
+        refuse_first([self.username, self.password_file].into_iter().filter(|name| matches.contains_id(name)))
+    }
+
+    /// Whether the password comes from standard input.
+    pub(super) fn is_from_standard_input(&self, matches: &ArgMatches) -> bool {
+        matches.get_one::<String>(self.password_file).is_some_and(|file| file == "-")
+    }
+}
+
+/// Refuses the first of these arguments, which say how to reach a server.
+fn refuse_first(mut given: impl Iterator<Item = &'static str>) -> Result<(), UsageError> {
+    match given.next() {
+        None => Ok(()),
+        Some(name) => Err(UsageError::new(format!(
+            "--{name}: a data folder is opened without a login; leave the option out"
+        ))),
     }
 }
 
@@ -116,12 +126,7 @@ pub(super) fn refuse_for_folder(matches: &ArgMatches) -> Result<(), UsageError> 
     let values = VALUES.iter().map(|(name, _)| *name).chain(["password"]);
     let given = values.filter(|name| matches.contains_id(name));
     let switched = SWITCHES.iter().map(|(name, _)| *name).filter(|name| matches.get_flag(name));
-    match given.chain(switched).next() {
-        None => Ok(()),
-        Some(name) => Err(UsageError::new(format!(
-            "--{name}: a data folder is opened without a login; leave the option out"
-        ))),
-    }
+    refuse_first(given.chain(switched))
 }
 
 /// The connection string with the login and the TLS of the other arguments.

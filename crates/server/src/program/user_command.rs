@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::encryption_arguments::OF_STORE;
 use super::failure::UsageError;
+use super::login_arguments;
 use super::output::print_line;
 use super::target_arguments::{json_argument, required, store_arguments, target_of};
 use crate::transfer::{run_command, run_command_in};
@@ -95,7 +96,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
 
 fn add(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let (name, database) = (required(matches, "name"), required(matches, "db"));
-    if matches.get_one::<String>("password-file").is_some_and(|file| file == "-") {
+    if login_arguments::OF_STORE.is_from_standard_input(matches) {
         return Err(UsageError::new(
             "--password-file -: standard input has the password of the new user; name a file",
         )

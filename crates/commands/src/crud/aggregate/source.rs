@@ -30,7 +30,7 @@ use super::{AggregateRequest, PlannedPipeline, geo_near};
 use crate::CommandError;
 use crate::ErrorCode;
 use crate::context::Context;
-use crate::cursors::CursorSource;
+use crate::cursor_source::CursorSource;
 use crate::document_stream::{DocumentStream, StreamEnd};
 use crate::error::Execution;
 use crate::reader::{HeldReader, Reader};
