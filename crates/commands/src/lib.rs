@@ -56,7 +56,7 @@
 //! crud -> connection, context, cursor_facts, cursor_reply, cursors, diagnostic, operations, point_lookup
 //! crud -> open_load, reader, request_notes, rights, sessions, shared_state, suspended_find, tail_wait
 //! crud -> unit_of_work
-//! crud -> views
+//! crud -> cursor_source, views
 //! admin -> context, cursor_reply, default_concerns, diagnostic, fail_points, generic_arguments, open_load
 //! admin -> rights, sessions, system_profile, validation, views
 //! admin -> unit_of_work
@@ -78,7 +78,7 @@
 //! ttl_monitor -> write_gate
 //! partition_keeper -> shared_state, write_gate
 //! unit_of_work -> connection, context, intent_wait, shared_state
-//! cursor_reply -> context, cursor_facts, cursors, operations
+//! cursor_reply -> context, cursor_facts, cursor_source, cursors, operations
 //! context -> access, accounts, connection, cursors, generic_arguments, intent_wait, operations, reader
 //! context -> request_notes
 //! context -> sessions, tail_wait, views
@@ -100,7 +100,7 @@
 //! connection -> suspended_find
 //! connection_transaction -> generic_arguments, sessions, shared_state
 //! legacy -> commands, connection, context
-//! cursors -> cursor_facts, operations
+//! cursors -> cursor_facts, cursor_source, operations
 //! operations -> cursor_facts
 //! request_notes -> cursor_facts
 //! suspended_find -> point_lookup
