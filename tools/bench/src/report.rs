@@ -28,3 +28,8 @@ pub mod warnings;
 
 pub use figures::{Figures, LatencyFigures};
 pub use finding::Finding;
+
+/// A number of clients in words: `1 client`, `8 clients`.
+pub(crate) fn clients_in_words(clients: u32) -> String {
+    if clients == 1 { "1 client".to_owned() } else { format!("{clients} clients") }
+}

@@ -12,7 +12,7 @@ use crate::launch::Readahead;
 use crate::protocol::Server;
 use crate::report::file::{RunFacts, RunFile};
 use crate::report::table::{Row, megabytes, render, render_kinds, render_per_second};
-use crate::report::{Figures, csv, dips, warnings};
+use crate::report::{Figures, clients_in_words, csv, dips, warnings};
 use crate::run::settle::{self, Settled};
 use crate::run::{self, Counting, Measured, Plan};
 use crate::target::Target;
@@ -154,13 +154,13 @@ fn one_run(
     let counting = counting_of(workload);
     workload.prepare(&found.target)?;
     if let Some(clients) = workload.warm_up(&found.target, plan.clients)? {
-        eprintln!("{} clients: a pass to warm up", plan.clients);
+        eprintln!("{}: a pass to warm up", clients_in_words(plan.clients));
         let pass = Plan { warmup_s: 0, duration_s: LONGEST_SECONDS, pace: Pace::Closed, ..plan };
         run::run(pass, found.target.address(), clients, counting, None)?;
     }
     eprintln!(
-        "{} clients, {}: {} s of warm-up, {} s of window at most",
-        plan.clients,
+        "{}, {}: {} s of warm-up, {} s of window at most",
+        clients_in_words(plan.clients),
         in_words(plan.pace),
         plan.warmup_s,
         plan.duration_s
@@ -378,27 +378,27 @@ fn print_results(files: &[RunFile]) {
     print!("\n{}", render(&rows));
     print!("\nper second, shares in percent of a core\n{}", render_per_second(&rows));
     for file in files {
-        let clients = file.plan.clients;
+        let clients = clients_in_words(file.plan.clients);
         if let Some(kinds) = render_kinds(&file.figures) {
-            print!("\n{clients} clients, by kind of statement\n{kinds}");
+            print!("\n{clients}, by kind of statement\n{kinds}");
         }
         file.lines.iter().for_each(|line| println!("{line}"));
         if let Some(line) = dips::steadiness(&file.figures).line() {
-            println!("checkpoints of {clients} clients: {line}");
+            println!("checkpoints of {clients}: {line}");
         }
-        println!("durability of {clients} clients: {}", file.durability);
+        println!("durability of {clients}: {}", file.durability);
         if let Some(line) = file.why.sizes.and_then(|sizes| sizes.line()) {
-            println!("size after {clients} clients: {line}");
+            println!("size after {clients}: {line}");
         }
         if let Some(line) = file.why.sizes_written.and_then(|sizes| sizes.line()) {
             println!("size after a forced checkpoint: {line}");
         }
         let notes = file.figures.notes.iter().filter(|(_, count)| **count > 0);
-        notes.for_each(|(name, count)| println!("note: {clients} clients: {name}: {count}"));
-        file.findings.iter().for_each(|finding| println!("verified: {clients} clients: {finding}"));
+        notes.for_each(|(name, count)| println!("note: {clients}: {name}: {count}"));
+        file.findings.iter().for_each(|finding| println!("verified: {clients}: {finding}"));
         if let Some(source) = &file.figures.disk_source {
-            println!("disk I/O of {clients} clients from {source}");
+            println!("disk I/O of {clients} from {source}");
         }
-        file.warnings.iter().for_each(|warning| println!("warning: {clients} clients: {warning}"));
+        file.warnings.iter().for_each(|warning| println!("warning: {clients}: {warning}"));
     }
 }

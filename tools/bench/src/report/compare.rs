@@ -7,8 +7,8 @@
 //! 3. A ratio whose spread has 1 in it is no difference that these runs could show; a single run has no
 //!    spread, and says so.
 
-use super::Figures;
 use super::file::RunFile;
+use super::{Figures, clients_in_words};
 use pando_measuring::table::aligned;
 use std::collections::BTreeMap;
 
@@ -108,14 +108,15 @@ pub fn compare(first: &[RunFile], second: &[RunFile]) -> String {
 }
 
 fn only_on(work: &Work, side: &str) -> String {
-    format!("{}, {} clients, {}: only on {side} side\n\n", work.workload, work.clients, work.rate)
+    let clients = clients_in_words(work.clients);
+    format!("{}, {clients}, {}: only on {side} side\n\n", work.workload, work.rate)
 }
 
 fn one_work(work: &Work, first: &[RunFile], second: &[RunFile]) -> String {
     let mut text = format!(
-        "{}, {} clients, {}: {} and {} runs\n",
+        "{}, {}, {}: {} and {} runs\n",
         work.workload,
-        work.clients,
+        clients_in_words(work.clients),
         work.rate,
         first.len(),
         second.len()
@@ -211,7 +212,7 @@ mod tests {
         others[0].parameters = serde_json::json!({ "seed": 2 });
         others.push(file("kv", 1, 1.0));
         let text = compare(&runs(&[100.0]), &others);
-        assert!(text.contains("kv, 1 clients, closed: only on the second side"), "{text}");
+        assert!(text.contains("kv, 1 client, closed: only on the second side"), "{text}");
         assert!(text.contains("what was done differs"), "{text}");
     }
 }

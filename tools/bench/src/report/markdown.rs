@@ -1,6 +1,7 @@
 //! The runs of a folder as tables for a text file: a row per run of the suite, a column per server, and what
 //! the posts concluded with what is found of it here.
 
+use super::clients_in_words;
 use super::file::RunFile;
 use super::page::{median_rate, plain_server_name};
 use super::posts::posts;
@@ -85,7 +86,7 @@ fn row_name(file: &RunFile) -> String {
     if file.workload.ends_with(" load") {
         return name;
     }
-    let _ = write!(name, ", {} clients", file.plan.clients);
+    let _ = write!(name, ", {}", clients_in_words(file.plan.clients));
     if let Some(cache) = file.labels.get("cache") {
         let _ = write!(name, ", {cache}");
     }

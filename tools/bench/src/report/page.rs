@@ -12,6 +12,7 @@
 //! All numbers have one format (`pando_measuring::number`), except those of the posts, which stand as they
 //! were published.
 
+use super::clients_in_words;
 use super::figures::KindFigures;
 use super::file::RunFile;
 use super::table::{COLUMNS, Column, PER_SECOND, Row};
@@ -223,8 +224,7 @@ fn bytes(bytes: Option<u64>) -> String {
 }
 
 fn run_name(file: &RunFile) -> String {
-    let plural = if file.plan.clients == 1 { "" } else { "s" };
-    format!("{}, {} client{plural}", server_name(file), file.plan.clients)
+    format!("{}, {}", server_name(file), clients_in_words(file.plan.clients))
 }
 
 fn kinds(files: &[&RunFile]) -> String {

@@ -4,6 +4,7 @@
 use super::file::{CacheEntry, RunEntry, ServerEntry, State, Suite, as_arguments};
 use crate::command::SUBJECTS;
 use crate::error::BenchError;
+use crate::report::clients_in_words;
 use crate::target::uri::without_login;
 use std::collections::BTreeMap;
 
@@ -112,7 +113,7 @@ impl Cell {
 
     pub fn name(&self) -> String {
         let Cell { server, cache, run, clients, .. } = self;
-        format!("{}, {}, {}, {clients} clients", server.name, cache.name(), run.name())
+        format!("{}, {}, {}, {}", server.name, cache.name(), run.name(), clients_in_words(*clients))
     }
 
     pub fn has_load(&self) -> bool {

@@ -1,6 +1,7 @@
 //! The engine × cache matrix, I/O per operation, and the insert rate against the size of the data.
 
 use super::{median_rate, plain_server_name, run_label, run_name, under};
+use crate::report::clients_in_words;
 use crate::report::file::RunFile;
 use pando_measuring::chart::{Axis, Chart, Line, escape};
 use pando_measuring::number::number;
@@ -33,7 +34,9 @@ pub fn engines_by_cache(files: &[&RunFile]) -> String {
     }
     let row = |((run, _, cache, clients), by_server): (CacheRow, BTreeMap<String, Vec<&RunFile>>)| {
         let cell = |name| optional(by_server.get(name), |files| median_rate(files));
-        std::iter::once(format!("{run}{cache}, {clients} clients")).chain(servers.iter().map(cell)).collect()
+        std::iter::once(format!("{run}{cache}, {}", clients_in_words(clients)))
+            .chain(servers.iter().map(cell))
+            .collect()
     };
     let rows: Vec<Vec<String>> = cells.into_iter().map(row).collect();
     let what = files.first().map_or("operations", |file| file.operations.as_str());

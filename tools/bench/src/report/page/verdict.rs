@@ -8,6 +8,7 @@
 //! Whether the posts' conclusions hold: [`posts`](super::posts).
 
 use super::{plain_server_name, run_label};
+use crate::report::clients_in_words;
 use crate::report::file::RunFile;
 use pando_measuring::chart::escape;
 use pando_measuring::number::{median, number, time};
@@ -74,8 +75,7 @@ fn comparison<'f>(work: Work<'_>, files: &[&'f RunFile]) -> Option<Comparison<'f
         .collect();
     rates.sort_by(|a, b| b.1.total_cmp(&a.1));
     let fastest = by_server.get(&rates.first()?.0)?;
-    let plural = if clients == 1 { "client" } else { "clients" };
-    let name = [work.workload, work.run, work.cache, &format!("{clients} {plural}")]
+    let name = [work.workload, work.run, work.cache, &clients_in_words(clients)]
         .into_iter()
         .filter(|part| !part.is_empty())
         .collect::<Vec<_>>()
