@@ -34,6 +34,7 @@ mod gathered_keys;
 mod intersected_scans;
 mod key_ranges;
 mod merged_scans;
+mod near_ring;
 mod near_search;
 mod picking;
 mod row;

@@ -27,7 +27,7 @@ use pando_keyorder::{Direction, TypeBits};
 use crate::QueryError;
 use crate::geometry::covering::{self, CellLevels};
 use crate::geometry::geo_hash::HashGrid;
-use crate::geometry::{NearQuery, PlanePoint, Region, StoredGeometry};
+use crate::geometry::{Metric, NearQuery, PlanePoint, Region, StoredGeometry};
 use crate::path::{Leaves, Path};
 use crate::shell_text::document_text;
 
@@ -101,6 +101,17 @@ impl GeoCells {
                 covering::ranges_of_ring(near.centre, inner / near.radius(), outer / near.radius(), *levels)
             }
             GeoCells::Plane(grid) => grid.ranges_of_ring(near, inner, outer),
+        }
+    }
+
+    /// The least and the greatest distance of the places of a geometry part from a centre on the sphere.
+    pub fn distances(&self, near: &NearQuery, part: i64) -> Option<(f64, f64)> {
+        match (self, near.metric) {
+            (GeoCells::Sphere(_), Metric::Metres | Metric::Radians) => {
+                let (least, greatest) = covering::angles_of_cell(near.centre, part)?;
+                Some((least * near.radius(), greatest * near.radius()))
+            }
+            (GeoCells::Sphere(_) | GeoCells::Plane(_), _) => None,
         }
     }
 

@@ -6,25 +6,26 @@
 //!   one ended.
 //!
 //! # Steps
-//! 1. The index is scanned within the covering of a ring, and the documents are fetched.
-//! 2. A document whose distance lies in the ring, and that passes the filter, goes into a sorter.
-//! 3. When the scan has ended the documents leave the sorter in the order of their distances.
-//! 4. The width of the first ring follows from estimates of the entries in cells around the centre: it has as
+//! 1. The index is scanned within the covering of a ring. Its entries are sorted by the least distances that
+//!    their cells leave possible ([`near_ring`](super::near_ring)).
+//! 2. When the scan has ended documents are fetched in that order, and given in the order of their distances.
+//! 3. The width of the first ring follows from estimates of the entries in cells around the centre: it has as
 //!    many documents as are asked for, and some more. That of the next ring follows from what the ring had: a
 //!    ring without an entry is followed by one four times as wide, a ring with few documents by one twice as
 //!    wide, a ring with many by one half as wide.
 //!
 //! # Invariants
 //! - A document has one distance, that of its nearest geometry, and so is part of one ring.
-//! - The documents of one ring are held, within the memory of the query or in files. A limit ends the search
-//!   before the next ring is looked at.
+//! - A limit ends the search before further documents are fetched, or the next ring is looked at.
 //! - A step examines one entry, or fetches one document, or gives one. After `WouldBlock` the same step is
 //!   taken again.
 
-use pando_catalog::{Collection, KeySet, QueryAccount, Sorter};
+use pando_catalog::{Collection, KeySet, QueryAccount};
 use pando_document::{Document, RawDocument, RawValue};
+use pando_keyorder::Direction;
 
 use super::entry_estimates::EntryEstimates;
+use super::near_ring::{Candidates, Fetched, NearRing, RingStep};
 use super::source::{Found, Source, Step, Surroundings};
 use crate::QueryError;
 use crate::geo_index::GeoCells;
@@ -67,7 +68,7 @@ enum Phase {
     /// The next ring is to be scanned.
     Between,
     Scanning(Box<Scan>),
-    Emptying(Box<Sorter>),
+    Giving(Box<NearRing>),
     Over,
 }
 
@@ -76,7 +77,7 @@ impl std::fmt::Debug for Phase {
         f.write_str(match self {
             Phase::Between => "Between",
             Phase::Scanning(_) => "Scanning",
-            Phase::Emptying(_) => "Emptying",
+            Phase::Giving(_) => "Giving",
             Phase::Over => "Over",
         })
     }
@@ -87,12 +88,7 @@ struct Scan {
     entries: Box<Source>,
     /// The candidate of the last step.
     found: Found,
-    /// The candidate whose document is still to be fetched.
-    pending: bool,
-    /// The keys that were looked at, where one may come again.
-    seen: Option<KeySet>,
-    sorter: Sorter,
-    candidates: u64,
+    candidates: Candidates,
 }
 
 impl NearSearch {
@@ -119,7 +115,6 @@ impl NearSearch {
     }
 
     pub fn step(&mut self, surroundings: &Surroundings<'_>, found: &mut Found) -> Result<Step, QueryError> {
-        let mut check = || Ok(surroundings.operation.check_now()?);
         match &mut self.phase {
             Phase::Over => Ok(Step::End),
             Phase::Between => {
@@ -129,18 +124,7 @@ impl NearSearch {
                 self.phase = self.begin_ring(surroundings.collection)?;
                 Ok(Step::Nothing)
             }
-            Phase::Emptying(sorter) => {
-                let next = sorter.next::<QueryError>(&mut check)?;
-                let Some((key, document)) = next else {
-                    self.phase = if self.is_last() { Phase::Over } else { Phase::Between };
-                    return Ok(Step::Nothing);
-                };
-                found.primary_key.clear();
-                found.primary_key.extend_from_slice(&key[size_of::<f64>()..]);
-                found.document.clear();
-                found.document.extend_from_slice(document);
-                Ok(Step::Document)
-            }
+            Phase::Giving(_) => self.give(surroundings, found),
             Phase::Scanning(_) => self.scan(surroundings),
         }
     }
@@ -201,6 +185,7 @@ impl NearSearch {
             picks: Picks::Every,
         };
         let seen = access.gives_duplicates().then(|| KeySet::new(&self.account));
+        let candidates = Candidates::new(&self.account, seen);
         Ok(Phase::Scanning(Box::new(Scan {
             entries: Box::new(Source::new(
                 collection,
@@ -208,11 +193,8 @@ impl NearSearch {
                 Coverage::Document,
                 &self.account,
             )?),
-            found: Found::default(),
-            pending: false,
-            seen,
-            sorter: Sorter::new(&self.account),
-            candidates: 0,
+            found: Found { fields: Some(Vec::new()), ..Found::default() },
+            candidates,
         })))
     }
 
@@ -221,63 +203,100 @@ impl NearSearch {
         let mut check = || Ok::<(), QueryError>(surroundings.operation.check_now()?);
         let unfiltered = Surroundings { filter: None, ..*surroundings };
         let Phase::Scanning(scan) = &mut self.phase else { unreachable!("asked while it scans") };
-        if !scan.pending {
-            let step = scan.entries.step(&unfiltered, &mut scan.found)?;
-            match step {
-                Step::Nothing => return Ok(Step::Nothing),
-                Step::End => {
-                    self.end_ring(&mut check)?;
-                    return Ok(Step::Nothing);
-                }
-                Step::Document | Step::Key => {}
-            }
-            scan.candidates += 1;
-            if let Some(seen) = &mut scan.seen
-                && !seen.insert(&scan.found.primary_key, &mut check)?
-            {
+        let step = scan.entries.step(&unfiltered, &mut scan.found)?;
+        let document: &[u8] = match step {
+            Step::Nothing => return Ok(Step::Nothing),
+            Step::End => {
+                let Phase::Scanning(scan) = std::mem::replace(&mut self.phase, Phase::Over) else {
+                    unreachable!("asked while it scans")
+                };
+                self.phase =
+                    Phase::Giving(Box::new(NearRing::new(scan.candidates, &self.account, &mut check)?));
                 return Ok(Step::Nothing);
             }
-            if step == Step::Document {
-                let document = std::mem::take(&mut scan.found.document);
-                self.take(surroundings, RawDocument::from_bytes(&document)?)?;
-                return Ok(Step::Nothing);
-            }
-            scan.pending = true;
-        }
-        let Surroundings { collection, transaction, blocking, .. } = *surroundings;
-        let document = collection.fetch(transaction, &scan.found.primary_key, blocking)?;
-        scan.pending = false;
-        match document {
-            Some(document) => {
-                surroundings.count_documents(1);
-                self.take(surroundings, RawDocument::from_bytes(&document)?)?;
-            }
-            None => surroundings.forget_key(),
+            Step::Document => &scan.found.document,
+            Step::Key => &[],
+        };
+        let fields = scan.found.fields.as_deref().unwrap_or_default();
+        let (least, greatest) = self.access.distances(fields).unwrap_or((0.0, f64::INFINITY));
+        let is_behind = least >= self.outer && self.outer < self.access.reach;
+        if greatest >= self.inner && !is_behind {
+            scan.candidates.push(least, &scan.found.primary_key, document, &mut check)?;
+        } else {
+            scan.candidates.pass();
         }
         Ok(Step::Nothing)
     }
 
-    /// Takes a candidate into the sorter if it is part of the ring and passes the filter.
-    fn take(&mut self, surroundings: &Surroundings<'_>, document: &RawDocument) -> Result<(), QueryError> {
+    /// Takes a step of the ring that was scanned.
+    fn give(&mut self, surroundings: &Surroundings<'_>, found: &mut Found) -> Result<Step, QueryError> {
+        let Phase::Giving(ring) = &mut self.phase else { unreachable!("asked while it gives") };
+        let mut check = || Ok::<(), QueryError>(surroundings.operation.check_now()?);
+        match ring.step(found, &mut check)? {
+            RingStep::Given => Ok(Step::Document),
+            RingStep::Fetch => {
+                let Surroundings { collection, transaction, blocking, .. } = *surroundings;
+                let key = ring.candidate_key();
+                let document = collection.fetch(transaction, key, blocking)?;
+                match document {
+                    Some(document) => {
+                        surroundings.count_documents(1);
+                        self.judge(surroundings, RawDocument::from_bytes(&document)?)?;
+                    }
+                    None => {
+                        surroundings.forget_key();
+                        ring.dismiss();
+                    }
+                }
+                Ok(Step::Nothing)
+            }
+            RingStep::Judge => {
+                let document = ring.candidate_document();
+                self.judge(surroundings, RawDocument::from_bytes(&document)?)?;
+                Ok(Step::Nothing)
+            }
+            RingStep::End => {
+                self.end_ring();
+                Ok(Step::Nothing)
+            }
+        }
+    }
+
+    /// Keeps the document of the candidate at hand if it is part of the ring and passes the filter.
+    fn judge(&mut self, surroundings: &Surroundings<'_>, document: &RawDocument) -> Result<(), QueryError> {
+        let mut check = || Ok::<(), QueryError>(surroundings.operation.check_now()?);
+        let fetched = self.fetched(surroundings, document)?;
+        let Phase::Giving(ring) = &mut self.phase else { unreachable!("asked while it gives") };
+        match fetched {
+            Some(fetched) => ring.keep(fetched, &mut check),
+            None => {
+                ring.dismiss();
+                Ok(())
+            }
+        }
+    }
+
+    /// The document as it is given, with its distance.
+    fn fetched(
+        &self,
+        surroundings: &Surroundings<'_>,
+        document: &RawDocument,
+    ) -> Result<Option<Fetched>, QueryError> {
         let Some((distance, place)) = nearest(&self.path, &self.access.query, document)? else {
-            return Ok(());
+            return Ok(None);
         };
-        let query = &self.access.query;
         let is_inside = match self.is_last() {
-            true => distance <= query.greatest,
+            true => distance <= self.access.query.greatest,
             false => distance < self.outer,
         };
         if distance < self.inner || !is_inside {
-            return Ok(());
+            return Ok(None);
         }
         if let Some(filter) = surroundings.filter
             && !filter.matches(document)?
         {
-            return Ok(());
+            return Ok(None);
         }
-        let mut key = Vec::with_capacity(48);
-        // Distances are not negative, so that their bits are in their order.
-        key.extend_from_slice(&distance.to_bits().to_be_bytes());
         let changed = self.access.output.apply(document, distance, place)?;
         let changed = changed.as_deref().unwrap_or(document);
         let known = [(Metadata::GeoDistance, RawValue::Double(distance)), (Metadata::GeoPoint, place)];
@@ -286,29 +305,36 @@ impl NearSearch {
             true => Some(with_hidden(changed, known.into_iter().filter(|(kind, _)| metadata.has(*kind)))?),
             false => None,
         };
-        let bytes = with_metadata.as_deref().unwrap_or(changed).as_bytes();
-        let mut check = || Ok::<(), QueryError>(surroundings.operation.check_now()?);
-        let Phase::Scanning(scan) = &mut self.phase else { unreachable!("asked while it scans") };
-        key.extend_from_slice(&scan.found.primary_key);
-        scan.sorter.push(&key, bytes, &mut check)
+        let shown = with_metadata.as_deref().unwrap_or(changed);
+        Ok(Some(Fetched { distance, document: shown.as_bytes().to_vec() }))
     }
 
-    fn end_ring(&mut self, check: &mut dyn FnMut() -> Result<(), QueryError>) -> Result<(), QueryError> {
-        let Phase::Scanning(scan) = std::mem::replace(&mut self.phase, Phase::Over) else {
-            unreachable!("asked while it scans")
-        };
-        let mut sorter = scan.sorter;
-        sorter.finish(check)?;
-        let held = sorter.len();
-        if scan.candidates == 0 {
+    /// Chooses the width of the next ring by what this one had.
+    fn end_ring(&mut self) {
+        let Phase::Giving(ring) = &self.phase else { unreachable!("asked while it gives") };
+        if ring.candidates() == 0 {
             self.width *= 4.0;
-        } else if held < RING_FEW {
+        } else if ring.kept() < RING_FEW {
             self.width *= 2.0;
-        } else if held > RING_MANY {
+        } else if ring.kept() > RING_MANY {
             self.width /= 2.0;
         }
-        self.phase = Phase::Emptying(Box::new(sorter));
-        Ok(())
+        self.phase = if self.is_last() { Phase::Over } else { Phase::Between };
+    }
+}
+
+impl NearAccess {
+    /// The least and the greatest distance of the places in the cell of an entry with these fields, where
+    /// that can be told.
+    fn distances(&self, fields: &[u8]) -> Option<(f64, f64)> {
+        let directions: Vec<Direction> =
+            self.index.fields[..=self.at].iter().map(|field| field.direction).collect();
+        let before = pando_keyorder::parts_length(fields, &directions[..self.at]).ok()?;
+        let own = &directions[self.at..];
+        let length = pando_keyorder::parts_length(&fields[before..], own).ok()?;
+        // A cell number is whole, whichever type the bits of types would say.
+        let values = pando_keyorder::decode(&fields[before..before + length], &[], own).ok()?;
+        self.cells.distances(&self.query, values.first()?.as_i64_exact()?)
     }
 }
 

@@ -10,6 +10,7 @@
 //! these ([`ranges_of`]).
 
 use s2rst::s1::Angle;
+use s2rst::s2::metric::MAX_DIAG;
 use s2rst::s2::region_coverer::RegionCoverer;
 use s2rst::s2::region_intersection::RegionIntersection;
 use s2rst::s2::{Cap, CellId, CellUnion, Level};
@@ -116,6 +117,20 @@ pub fn range_around(centre: PlanePoint, level: u8, levels: CellLevels) -> (i64, 
     let level = Level::try_new(level).unwrap_or(levels.finest).clamp(levels.coarsest, levels.finest);
     let cell = CellId::from_point(&centre.on_sphere()).parent_at_level(level);
     (number_of(cell.range_min()), number_of(cell.range_max()))
+}
+
+/// The least and the greatest angle, in radians, between a longitude and a latitude and the places of the
+/// cell with a number; `None` where no cell has it. They are bounds: the cell is taken for the circle around
+/// its centre that is as wide as the longest diagonal of its level.
+pub fn angles_of_cell(centre: PlanePoint, number: i64) -> Option<(f64, f64)> {
+    let cell = CellId(number.cast_unsigned());
+    if !cell.is_valid() {
+        return None;
+    }
+    let chord = (cell.to_point() - centre.on_sphere()).0.norm();
+    let angle = 2.0 * (chord / 2.0).min(1.0).asin();
+    let diagonal = MAX_DIAG.value(cell.level());
+    Some(((angle - diagonal).max(0.0), angle + diagonal))
 }
 
 /// The ranges of the cells within those of a covering, and of each cell around them.

@@ -2,7 +2,7 @@
 
 use pando_document::{Document, Value, doc};
 
-use super::covering::{CellLevels, keys_of, ranges_of_region, ranges_of_ring};
+use super::covering::{CellLevels, angles_of_cell, keys_of, ranges_of_region, ranges_of_ring};
 use super::*;
 
 const STRICT: &str = "urn:x-mongodb:crs:strictwinding:EPSG:4326";
@@ -167,4 +167,41 @@ fn the_keys_of_a_shape_lie_in_the_ranges_of_the_regions_that_it_meets() {
             }
         }
     }
+}
+
+#[test]
+fn cells_bound_the_distances_of_their_geometries() {
+    let chance = pando_environment::SeededRandom::new(1);
+    let number = |least: f64, greatest: f64| {
+        use pando_environment::Random;
+        least + (greatest - least) * (chance.next_u64() as f64 / u64::MAX as f64)
+    };
+    for round in 0..2_000 {
+        let centre = PlanePoint { x: number(-180.0, 180.0), y: number(-90.0, 90.0) };
+        // Some are near, and some on the other side.
+        let width = [180.0, 1.0, 0.01, 0.000_01][round % 4];
+        let x = (centre.x + number(-width, width)).clamp(-180.0, 180.0);
+        let y = (centre.y + number(-width, width)).clamp(-90.0, 90.0);
+        let near = NearQuery {
+            centre,
+            form: NearCentre::GeoJson,
+            metric: Metric::Radians,
+            least: 0.0,
+            greatest: f64::MAX,
+        };
+        let place = stored(point(x, y)).unwrap();
+        let distance = near.distance(&place).unwrap();
+        for finest in [0, 5, 23, 30] {
+            let levels = CellLevels::new(0, finest).unwrap();
+            let keys = keys_of(&place.on_sphere().unwrap(), levels);
+            let (least, greatest) = angles_of_cell(centre, keys[0]).unwrap();
+            assert!((least..=greatest).contains(&distance), "{centre:?} to {x}, {y} at {finest}");
+        }
+        let far = stored(line(&[(x, y), (number(-180.0, 180.0), number(-89.0, 89.0))])).unwrap();
+        let distance = near.distance(&far).unwrap();
+        let keys = keys_of(&far.on_sphere().unwrap(), CellLevels::default());
+        let least = keys.iter().map(|key| angles_of_cell(centre, *key).unwrap().0);
+        assert!(least.fold(f64::MAX, f64::min) <= distance, "{centre:?} to a line from {x}, {y}");
+    }
+    assert!(angles_of_cell(PlanePoint { x: 0.0, y: 0.0 }, 0).is_none());
 }
