@@ -349,6 +349,11 @@ impl Pipeline {
         self.stages.first()?.definition.as_geo_near()
     }
 
+    /// The size of the `$sample` that it begins with.
+    pub fn sample_size(&self) -> Option<u64> {
+        self.stages.first()?.definition.sample_size()
+    }
+
     /// Whether it reads no collection: it begins with `$documents`.
     pub fn makes_documents(&self) -> bool {
         self.stages.first().is_some_and(|stage| stage.name() == "$documents")

@@ -6,6 +6,8 @@
 
 mod answer_size;
 mod geo_near;
+mod input;
+mod random_documents;
 pub(in crate::crud) mod ranged_scan;
 mod source;
 
@@ -25,8 +27,10 @@ use pando_query::plan::{
 };
 use pando_query::sort::Sort;
 
+use self::input::Input;
+use self::random_documents::{DrawnFrom, RandomDocuments};
 use self::ranged_scan::RangedScan;
-use self::source::{AggregateSource, Input};
+use self::source::AggregateSource;
 pub(super) use self::source::{MeasuredPipeline, Subject, foreign_access, measure};
 use super::coll_stats_stage::{self, first_stage};
 use super::current_op_stage::{self, COLLECTIONLESS, has_current_op};
@@ -527,13 +531,18 @@ fn source_of_collection(
                     let held = reader.hold()?;
                     let transaction = held.transaction();
                     let planned = PlannedPipeline::new(request, pipeline, scope, &collection, transaction)?;
+                    let (plan, rest) = (&planned.plan, &planned.rest);
+                    let from = DrawnFrom { collection: &collection, transaction, account };
+                    let random = match planned.metadata {
+                        None => RandomDocuments::draw(context, from, plan, rest)?,
+                        Some(_) => None,
+                    };
                     drop(held);
                     context.note_plan(&planned.plan, Purpose::Find);
                     context.note_stages(&planned.filter, &planned.plan, planned.display());
                     let run = planned.rest.start(&options);
                     let mut filter = None;
-                    if planned.metadata.is_none() {
-                        let (plan, rest) = (&planned.plan, &planned.rest);
+                    if planned.metadata.is_none() && random.is_none() {
                         ranged = RangedScan::of(&collection, plan, rest, &reader, &memory, &options)
                             .or_else(|| RangedScan::of_sort(&collection, plan, &reader, &memory, &options));
                         if ranged.is_none() {
@@ -541,7 +550,7 @@ fn source_of_collection(
                         }
                     }
                     let input = Input::of(collection, planned.plan, &planned.rest, &memory)?;
-                    (input.with(planned.metadata).filtered_by(filter), run)
+                    (input.with(planned.metadata).filtered_by(filter).or_random(random), run)
                 }
                 None if pipeline.near().is_some() => {
                     return Err(geo_near::no_collection(context.database, request.collection).into());

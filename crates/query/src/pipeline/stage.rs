@@ -136,6 +136,11 @@ pub(super) trait Definition: Debug + Send + Sync {
         None
     }
 
+    /// The size of the stage, if it is a `$sample`.
+    fn sample_size(&self) -> Option<u64> {
+        None
+    }
+
     /// The stage as a `$geoNear`, if it is one.
     fn as_geo_near(&self) -> Option<&GeoNearSpecification> {
         None

@@ -22,75 +22,19 @@ use pando_query::pipeline::{
 };
 use pando_query::plan::{Access, FindSpecification, Plan, plan};
 
-use super::super::ranged_filter::RangedFilter;
-use super::super::row_metadata::RowMetadata;
 use super::answer_size::check_size;
-use super::ranged_scan::{Gathered, RangedScan, SortedRanges};
+use super::input::Input;
+use super::random_documents::{DrawnFrom, RandomDocuments};
+use super::ranged_scan::{Gathered, RangedScan};
 use super::{AggregateRequest, PlannedPipeline, geo_near};
 use crate::CommandError;
 use crate::ErrorCode;
 use crate::context::Context;
 use crate::cursor_source::CursorSource;
 use crate::document_stream::{DocumentStream, StreamEnd};
-use crate::error::Execution;
 use crate::reader::{HeldReader, Reader};
 use crate::shared_state::SharedState;
 use crate::views::{DEPTH_MAX, ViewReader, as_query_error, other_collation, too_deep};
-
-/// The input of the first stage.
-pub(super) enum Input {
-    /// The documents that the plan finds.
-    Collection(Box<Executor>),
-    /// The same, found by several threads where few pass the filter of the plan.
-    Filtered(Box<Executor>, Box<RangedFilter>),
-    /// The same with metadata.
-    WithMetadata(Box<Executor>, Box<RowMetadata>),
-    /// The documents that the sort of the plan has gathered.
-    Sorted(Box<SortedRanges>),
-    /// These documents.
-    Given(std::vec::IntoIter<Bytes>),
-}
-
-impl Input {
-    /// The documents that a plan finds for the stages behind it.
-    pub fn of(
-        collection: Arc<Collection>,
-        plan: Plan,
-        rest: &Pipeline,
-        memory: &StageMemory,
-    ) -> Result<Input, CommandError> {
-        let executor = Executor::new(collection, plan, memory, Revisits::Impossible)?;
-        let is_free = rest.sees_values_only();
-        Ok(Input::Collection(Box::new(if is_free { executor.in_any_order() } else { executor })))
-    }
-
-    /// The same documents with metadata.
-    pub fn with(self, metadata: Option<RowMetadata>) -> Input {
-        match (self, metadata) {
-            (Input::Collection(executor), Some(metadata)) => {
-                Input::WithMetadata(executor, Box::new(metadata))
-            }
-            (input, _) => input,
-        }
-    }
-
-    /// The same documents, found by several threads where that helps.
-    pub fn filtered_by(self, filter: Option<RangedFilter>) -> Input {
-        match (self, filter) {
-            (Input::Collection(executor), Some(filter)) => Input::Filtered(executor, Box::new(filter)),
-            (input, _) => input,
-        }
-    }
-
-    fn figures(&self) -> Option<ExecutionFigures> {
-        match self {
-            Input::Filtered(executor, filter) => Some(filter.figures(executor.figures())),
-            Input::Sorted(sorted) => Some(sorted.figures()),
-            Input::Collection(executor) | Input::WithMetadata(executor, _) => Some(executor.figures()),
-            Input::Given(_) => None,
-        }
-    }
-}
 
 /// The source of a pipeline's documents.
 pub(in crate::crud) struct AggregateSource {
@@ -213,7 +157,11 @@ pub(crate) fn measure(
     let (account, usage) = memory.account.of_stage();
     let mut input = match subject {
         Some(Subject { collection, plan }) => {
-            Input::of(collection, plan, rest, &StageMemory::new(account, memory.disk_use))?
+            let transaction = reader.transaction();
+            let from = DrawnFrom { collection: &collection, transaction, account: &account };
+            let random = RandomDocuments::draw(context, from, &plan, rest)?;
+            let memory = StageMemory::new(account, memory.disk_use);
+            Input::of(collection, plan, rest, &memory)?.or_random(random)
         }
         None => Input::Given(Vec::new().into_iter()),
     };
@@ -233,7 +181,7 @@ pub(crate) fn measure(
     };
     let outcome = run.for_each(&mut source, &mut |_, _| Ok(Flow::More));
     memory.account.report(context.operation);
-    outcome.map_err(|error| Execution::Aggregate.fault(error))?;
+    outcome?;
     let mut figures = input.figures().unwrap_or_default();
     let spilled = usage.figures();
     (figures.spills, figures.spilled_bytes) = (spilled.spills, spilled.spilled_bytes);
@@ -337,6 +285,10 @@ impl Source for CollectionSource<'_> {
                 })?;
                 Ok(next)
             }
+            Input::Random(random) => {
+                self.memory.note();
+                random.next(self.transaction, self.caller)
+            }
             Input::Sorted(sorted) => {
                 let mut next = None;
                 sorted.for_each(self.caller, &mut |document, _| {
@@ -378,6 +330,15 @@ impl Source for CollectionSource<'_> {
                         Flow::Enough => ControlFlow::Break(()),
                     })
                 });
+            }
+            Input::Random(random) => {
+                while let Some(document) = random.next(self.transaction, caller)? {
+                    self.memory.note();
+                    if sink(RawDocument::from_bytes(&document)?, &mut check)? == Flow::Enough {
+                        break;
+                    }
+                }
+                return Ok(());
             }
             Input::Given(documents) => {
                 for document in documents {

@@ -76,6 +76,10 @@ impl Definition for Sample {
         Memory::Reserved
     }
 
+    fn sample_size(&self) -> Option<u64> {
+        Some(self.size)
+    }
+
     fn start(&self, options: &RunOptions) -> Box<dyn Stage> {
         Box::new(Run {
             random: SeededRandom::new(options.seed),

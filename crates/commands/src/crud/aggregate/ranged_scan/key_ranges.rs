@@ -21,14 +21,7 @@ pub(in crate::crud) fn ranges_within(
     (wanted, documents): (usize, u64),
     caller: Caller<'_>,
 ) -> Result<Vec<KeyRange>, QueryError> {
-    let end = |direction| -> Result<Option<Vec<u8>>, StorageError> {
-        let mut scan = collection.scan_documents(whole.clone(), direction);
-        Ok(scan.next(transaction, caller.blocking)?.map(|(key, _)| key.to_vec()))
-    };
-    let (Some(first), Some(last)) = (end(Direction::Forward)?, end(Direction::Backward)?) else {
-        return Ok(Vec::new());
-    };
-    let keys = KeySpan::between(&first, &last);
+    let Some(keys) = KeySpan::of(collection, whole, transaction, caller)? else { return Ok(Vec::new()) };
     let mut splits: Vec<Vec<u8>> = Vec::with_capacity(wanted);
     let each = documents / wanted as u64;
     let mut from = keys.first;
@@ -71,20 +64,38 @@ fn ranges_between(whole: &KeyRange, splits: Vec<Vec<u8>>) -> Vec<KeyRange> {
 }
 
 /// Keys as numbers: the bytes behind those that all keys begin with.
-struct KeySpan {
+pub(in crate::crud) struct KeySpan {
     common: Vec<u8>,
-    first: u128,
-    last: u128,
+    /// Not above the first key.
+    pub first: u128,
+    /// Not above the last key.
+    pub last: u128,
 }
 
 impl KeySpan {
+    /// The keys of a range's documents; `None` where it has none.
+    pub fn of(
+        collection: &Collection,
+        range: &KeyRange,
+        transaction: &dyn Transaction,
+        caller: Caller<'_>,
+    ) -> Result<Option<KeySpan>, StorageError> {
+        let end = |direction| -> Result<Option<Vec<u8>>, StorageError> {
+            let mut scan = collection.scan_documents(range.clone(), direction);
+            Ok(scan.next(transaction, caller.blocking)?.map(|(key, _)| key.to_vec()))
+        };
+        let (first, last) = (end(Direction::Forward)?, end(Direction::Backward)?);
+        Ok(first.zip(last).map(|(first, last)| KeySpan::between(&first, &last)))
+    }
+
     fn between(first: &[u8], last: &[u8]) -> KeySpan {
         let length = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         let (common, first) = first.split_at(length);
         KeySpan { common: common.to_vec(), first: number_of(first), last: number_of(&last[length..]) }
     }
 
-    fn key(&self, number: u128) -> Vec<u8> {
+    /// The key of a number.
+    pub fn key(&self, number: u128) -> Vec<u8> {
         let bytes = number.to_be_bytes();
         [&self.common, &bytes[bytes.len() - BISECTED_BYTES..]].concat()
     }
