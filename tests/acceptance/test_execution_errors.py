@@ -1,5 +1,6 @@
 """The texts of errors that come up while a command runs: the words before them tell which command it was."""
 
+import bson
 import pytest
 
 from both import Texts
@@ -67,3 +68,30 @@ def test_words_of_a_later_batch_name_get_more(rows, begin):
         reply = client[rows.name].command({"getMore": opened["cursor"]["id"], "collection": "rows", "batchSize": 1000}, check=False)
         texts.append((reply["code"], reply["errmsg"]))
     assert texts[0] == texts[1] and texts[1][1].startswith("Executor error during getMore :: caused by :: "), texts
+
+
+@pytest.mark.parametrize("verbosity", ["executionStats", "allPlansExecution"])
+@pytest.mark.parametrize(
+    "request_of",
+    [
+        {"find": "rows", "filter": {"$expr": FAILING}},
+        {"find": "rows", "filter": {"$expr": LATE}},
+        {"count": "rows", "query": {"$expr": FAILING}},
+        {"distinct": "rows", "key": "a", "query": {"$expr": FAILING}},
+        {"update": "rows", "updates": [{"q": {"$expr": FAILING}, "u": {"$set": {"z": 1}}}]},
+        {"delete": "rows", "deletes": [{"q": {"$expr": FAILING}, "limit": 0}]},
+        pipeline({"$match": {"$expr": FAILING}}),
+    ],
+    ids=str,
+)
+def test_an_explanation_tells_how_a_search_failed(rows, request_of, verbosity):
+    explain = {"explain": request_of, "verbosity": verbosity}
+    oracle, pando = (bson.decode(ask(explain))["executionStats"] for ask in (rows.ask_oracle, rows.ask_pando))
+    assert oracle["executionSuccess"] is False
+    names = ("executionSuccess", "errorMessage", "errorCode", "failed", "nReturned", "totalDocsExamined")
+    assert {name: pando.get(name) for name in names} == {name: oracle.get(name) for name in names}
+
+
+def test_an_explanation_of_stages_fails_without_words_before(rows):
+    for stage in ({"$group": {"_id": FAILING}}, {"$facet": {"f": [{"$project": {"x": FAILING}}]}}):
+        rows.same({"explain": pipeline(stage), "verbosity": "executionStats"}, texts=Texts.COMPARED)

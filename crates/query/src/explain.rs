@@ -72,9 +72,20 @@ pub enum Choice {
     Hinted,
 }
 
+/// The error that ended an execution.
+#[derive(Clone, Copy, Debug)]
+pub struct ExecutionFault<'a> {
+    /// Its code on the wire.
+    pub code: i32,
+    /// Its text.
+    pub message: &'a str,
+}
+
 /// The result of an execution.
 #[derive(Clone, Copy, Debug)]
-pub struct ExecutionStatistics {
+pub struct ExecutionStatistics<'a> {
+    /// `None`: it came to its end.
+    pub fault: Option<ExecutionFault<'a>>,
     /// The figures of the executor. Those of a count, an update or a delete count its documents as returned.
     pub figures: ExecutionFigures,
     /// Whether documents are returned, and not only an effect.
@@ -144,17 +155,24 @@ pub fn execution_stats(
     filter: &Filter,
     plan: &Plan,
     display: Display<'_>,
-    statistics: ExecutionStatistics,
+    statistics: ExecutionStatistics<'_>,
 ) -> Document {
-    let ExecutionStatistics { figures, answer, milliseconds, reads } = statistics;
+    let ExecutionStatistics { fault, figures, answer, milliseconds, reads } = statistics;
     let counters = figures.counters;
     let returned = if answer == Answer::Documents { counters.returned } else { 0 };
     let mut section = Document::new();
-    section.push("executionSuccess", true);
+    section.push("executionSuccess", fault.is_none());
+    if let Some(ExecutionFault { code, message }) = fault {
+        section.push("errorMessage", message);
+        section.push("errorCode", code);
+    }
     section.push("nReturned", number(returned));
     section.push("executionTimeMillis", Value::Int64(milliseconds));
     section.push("totalKeysExamined", number(counters.keys_examined));
     section.push("totalDocsExamined", number(counters.documents_examined));
+    if fault.is_some() {
+        section.push("failed", true);
+    }
     if reads.bytes > 0 {
         let mut data = Document::new();
         data.push("bytesRead", number(reads.bytes));

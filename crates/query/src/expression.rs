@@ -19,6 +19,7 @@
 pub(crate) mod accumulator;
 mod array_table;
 mod call;
+mod compared_field;
 mod decimal_function;
 mod dice;
 mod evaluated;
@@ -34,6 +35,7 @@ mod watch;
 
 use pando_document::{RawArray, RawDocument, RawValue};
 
+pub(crate) use self::compared_field::ComparedField;
 pub(crate) use self::decimal_function::pow as decimal_power;
 pub use self::dice::Dice;
 pub use self::evaluated::Evaluated;

@@ -54,6 +54,7 @@ pub use bits::{BitsTest, BitsWanted};
 pub(crate) use comparison::is_nan;
 pub use comparison::{Comparison, Operator};
 pub use elem_match::ElementTest;
+pub use expression::{ExpressionTest, ImpliedComparison};
 pub use failure::failure_details;
 pub use fault::FilterFault;
 pub use geo::{GeoRelation, GeoTest};

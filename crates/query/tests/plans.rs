@@ -317,10 +317,36 @@ fn condition(chance: &SeededRandom) -> Value {
     }
 }
 
+/// A comparison of an expression, which looks at whole values in the order of all types.
+fn compared(chance: &SeededRandom) -> Value {
+    let name = ["$eq", "$gt", "$gte", "$lt", "$lte", "$ne"][chance.below(6) as usize];
+    let path = ["$a", "$b", "$c", "$t.u", "$t.v", "$_id", "$d"][chance.below(7) as usize];
+    let literal = match chance.below(12) {
+        0 => Value::Document(doc! { "u": (Value::Int32(chance.below(5) as i32)) }),
+        1 => [Value::MinKey, Value::MaxKey, Value::Undefined][chance.below(3) as usize].clone(),
+        _ => value(chance),
+    };
+    let mut sides = vec![Value::from(path), Value::Document(doc! { "$literal": (literal) })];
+    if chance.below(2) == 0 {
+        sides.reverse();
+    }
+    Value::Document(doc! { name: sides })
+}
+
+fn expression(chance: &SeededRandom) -> Value {
+    match chance.below(3) {
+        0 => Value::Document(doc! { "$and": [(compared(chance)), (compared(chance))] }),
+        _ => compared(chance),
+    }
+}
+
 fn random_filter(chance: &SeededRandom, depth: u32) -> Document {
     let mut filter = Document::new();
     for _ in 0..chance.below(4) {
-        match chance.below(9) {
+        match chance.below(11) {
+            3 | 4 => {
+                filter.insert("$expr", expression(chance));
+            }
             0 if depth < 2 => {
                 let branches =
                     (0..1 + chance.below(3)).map(|_| Value::Document(random_filter(chance, depth + 1)));
@@ -364,8 +390,10 @@ fn merging_filter(chance: &SeededRandom) -> Document {
             doc! { "$or": (Value::Array((0..2 + chance.below(2)).map(branch).collect())) }
         }
     };
-    if chance.below(3) == 0 {
-        filter.insert(path(chance), condition(chance));
+    match chance.below(6) {
+        0 | 1 => _ = filter.insert(path(chance), condition(chance)),
+        2 => _ = filter.insert("$expr", expression(chance)),
+        _ => {}
     }
     filter
 }

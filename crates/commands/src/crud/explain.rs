@@ -2,30 +2,32 @@
 //!
 //! For updates and deletes it shows the search for their documents, and changes none.
 
+mod execution;
+
 use std::sync::Arc;
 
 use pando_catalog::{Collection, Namespace};
 use pando_collation::TextOrder;
 use pando_document::{Document, DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawValue, Value};
-use pando_query::execute::{EntryEstimates, ExecutionFigures, Executor, Revisits};
+use pando_query::execute::EntryEstimates;
 use pando_query::explain::{
-    Answer, Choice, Display, ExecutionStatistics, ExplainedProjection, Purpose, ShownPlans, execution_stats,
-    query_planner,
+    Answer, Choice, Display, ExplainedProjection, Purpose, ShownPlans, execution_stats, query_planner,
 };
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
-use pando_query::memory::{DiskUse, StageMemory};
+use pando_query::memory::DiskUse;
 use pando_query::needs::Needs;
-use pando_query::pipeline::{Pipeline, PipelineRun};
+use pando_query::pipeline::Pipeline;
 use pando_query::plan::{
     Access, Consumer, Coverage, FindSpecification, Hint, IndexFilterUse, Plan, PlanChoice, ProjectionNeeds,
     choose_now,
 };
 use pando_query::sort::Sort;
 
+use self::execution::execute;
 use super::aggregate::{
-    AggregateRequest, CursorField, MeasuredPipeline, PlannedPipeline, Subject, check_documents,
-    collated_scope, collection_of, foreign_access, measure,
+    AggregateRequest, CursorField, PlannedPipeline, check_documents, collated_scope, collection_of,
+    foreign_access,
 };
 use super::find_request::{FindRequest, ParsedFind};
 use super::{update, view_read, write_stage};
@@ -201,7 +203,7 @@ fn explain_plan(
         stages = explained.stages.explain_planned(&mut access)?;
     } else {
         let executed = execute(context, &explained, found, &reader)?;
-        sections.push("executionStats", execution_stats(filter, plan, display, executed.statistics));
+        sections.push("executionStats", execution_stats(filter, plan, display, executed.statistics()));
         if let Some(run) = &executed.stages {
             stages = explained.stages.explain(Some(run));
         }
@@ -489,49 +491,6 @@ impl Explained {
         let (skip, limit) = self.reach;
         Plan { skip: self.plan.skip + skip, limit: limit.or(self.plan.limit), ..self.plan.clone() }
     }
-}
-
-/// An execution that is over.
-struct Executed {
-    statistics: ExecutionStatistics,
-    /// The stages behind the plan, at their end.
-    stages: Option<PipelineRun>,
-}
-
-/// Carries the plan out and counts.
-fn execute(
-    context: &Context<'_>,
-    explained: &Explained,
-    collection: Option<&Arc<Collection>>,
-    reader: &Reader,
-) -> Result<Executed, CommandError> {
-    let began = context.shared.now_ms();
-    let held = reader.hold()?;
-    let memory = StageMemory::new(context.query_account(), explained.disk_use);
-    let plan = explained.carried_out();
-    let subject = collection.map(|collection| Subject { collection: Arc::clone(collection), plan });
-    let (figures, stages) = match subject {
-        subject if !explained.stages.is_empty() => {
-            let scope = context.parse_scope().collated_by(&explained.order);
-            let MeasuredPipeline { figures, run } =
-                measure(context, &held, subject, &explained.stages, &scope, &memory)?;
-            (figures, Some(run))
-        }
-        Some(Subject { collection, plan }) => {
-            let mut executor = Executor::new(collection, plan, &memory, Revisits::Impossible)?;
-            executor.count(held.transaction(), context.caller())?;
-            memory.account.report(context.operation);
-            (executor.figures(), None)
-        }
-        None => (ExecutionFigures::default(), None),
-    };
-    let statistics = ExecutionStatistics {
-        figures,
-        answer: explained.answer,
-        milliseconds: context.shared.now_ms() - began,
-        reads: context.operation.device().reads(),
-    };
-    Ok(Executed { statistics, stages })
 }
 
 /// The plan of a command, with its figures or without, and the stages behind it.

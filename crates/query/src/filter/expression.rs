@@ -2,11 +2,65 @@
 
 use std::sync::Arc;
 
-use pando_document::{RawDocument, RawValue};
+use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue};
 
-use super::Node;
+use super::{Comparison, Node, Operator};
 use crate::error::{ErrorCode, QueryError};
-use crate::expression::{Conditions, Expression, ParseScope};
+use crate::expression::{ComparedField, Conditions, Expression, ParseScope};
+use crate::literal::Literal;
+use crate::path::Path;
+
+/// A comparison of a field with a value that holds wherever an expression is true. Unlike that of a filter it
+/// is one of the whole value, an array included, and in the order of all types.
+#[derive(Debug)]
+pub struct ImpliedComparison {
+    /// The field.
+    pub path: Path,
+    /// The comparison. Its value is no array and not `undefined`; null only where it is an equality.
+    pub comparison: Comparison,
+}
+
+/// An expression, how it was written, and what it implies.
+#[derive(Debug)]
+pub struct ExpressionTest {
+    expression: Expression,
+    implied: Vec<ImpliedComparison>,
+    /// `{$expr: …}`.
+    written: RawDocumentBuf,
+}
+
+impl ExpressionTest {
+    /// The test of an expression that is written so.
+    pub(super) fn node(written: RawValue<'_>, expression: Expression) -> Result<Node, QueryError> {
+        let mut bytes = Vec::new();
+        let mut writer = DocumentWriter::begin(&mut bytes);
+        writer.append("$expr", written);
+        writer.finish();
+        let written = RawDocumentBuf::from_vec(bytes)?;
+        let implied = implied_by(&expression);
+        Ok(Node::Expression(Arc::new(ExpressionTest { expression, implied, written })))
+    }
+
+    /// The expression.
+    pub fn expression(&self) -> &Expression {
+        &self.expression
+    }
+
+    /// The comparisons that hold wherever the expression is true, so that indexes can narrow the search.
+    pub fn implied(&self) -> &[ImpliedComparison] {
+        &self.implied
+    }
+
+    /// `{$expr: …}`, as it was written.
+    pub fn written(&self) -> &RawDocument {
+        &self.written
+    }
+
+    /// Whether the expression comes to a true value for a document.
+    pub(super) fn holds(&self, document: &RawDocument) -> Result<bool, QueryError> {
+        Ok(self.expression.evaluate(document)?.to_bool())
+    }
+}
 
 /// Parses `$expr`.
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Node, QueryError> {
@@ -21,10 +75,30 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Node, 
     let expression = Expression::parse(argument, scope)?
         .folded()
         .map_err(|error| error.prefixed("Failed to optimize expression :: caused by :: "))?;
-    Ok(Node::Expression(Arc::new(expression)))
+    ExpressionTest::node(argument, expression)
 }
 
-/// Whether an expression comes to a true value for a document.
-pub(super) fn holds(expression: &Expression, document: &RawDocument) -> Result<bool, QueryError> {
-    Ok(expression.evaluate(document)?.to_bool())
+/// The comparisons that an expression implies.
+fn implied_by(expression: &Expression) -> Vec<ImpliedComparison> {
+    let mut implied = Vec::new();
+    expression.for_each_compared(&mut |ComparedField { path, name, value, order }| {
+        let operator = match name {
+            "$eq" => Operator::Equal,
+            "$gt" => Operator::Greater,
+            "$gte" => Operator::GreaterOrEqual,
+            "$lt" => Operator::Less,
+            "$lte" => Operator::LessOrEqual,
+            _ => return,
+        };
+        let is_plain = match value {
+            RawValue::Array(_) | RawValue::Undefined => false,
+            RawValue::Null => operator == Operator::Equal,
+            _ => true,
+        };
+        if is_plain {
+            let comparison = Comparison { operator, literal: Literal::new(value), order: order.clone() };
+            implied.push(ImpliedComparison { path: Path::new(&path.text()), comparison });
+        }
+    });
+    implied
 }

@@ -6,10 +6,10 @@ use pando_document::RawValue;
 
 use super::subject::Subject;
 use super::{
-    BitsTest, Comparison, ElementTest, GeoTest, InList, Modulo, NearTest, Schema, TextTest, TypeSet,
+    BitsTest, Comparison, ElementTest, ExpressionTest, GeoTest, InList, Modulo, NearTest, Schema, TextTest,
+    TypeSet,
 };
 use crate::QueryError;
-use crate::expression::Expression;
 use crate::needs::Needs;
 use crate::path::{Leaves, Path};
 use crate::regular_expression::RegularExpression;
@@ -28,7 +28,7 @@ pub enum Node {
     /// A test of one field.
     Field(FieldTest),
     /// `$expr`.
-    Expression(Arc<Expression>),
+    Expression(Arc<ExpressionTest>),
     /// `$jsonSchema`.
     Schema(Arc<Schema>),
     /// `$text`.
@@ -104,7 +104,7 @@ impl Node {
             }
             Node::Not(node) => node.add_needs(needs),
             Node::Field(field) => needs.add(field.path.as_str()),
-            Node::Expression(expression) => expression.add_needs(needs),
+            Node::Expression(test) => test.expression().add_needs(needs),
             Node::Schema(_) | Node::Text(_) => needs.add_everything(),
             Node::Never => {}
         }
@@ -168,7 +168,7 @@ impl Node {
                 Ok(true)
             }
             Node::Not(node) => Ok(!node.matches(subject, &mut None)?),
-            Node::Expression(expression) => super::expression::holds(expression, subject.document()),
+            Node::Expression(test) => test.holds(subject.document()),
             Node::Schema(schema) => schema.is_kept(RawValue::Document(subject.document())),
             Node::Text(test) => test.matches(subject.document()),
             Node::Never => Ok(false),

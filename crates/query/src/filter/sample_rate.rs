@@ -1,11 +1,9 @@
 //! `$sampleRate`: each document is drawn with this probability, independently of the others. The test is the
 //! expression `{$lt: [{$rand: {}}, rate]}`.
 
-use std::sync::Arc;
-
 use pando_document::{Number, RawValue, doc};
 
-use super::Node;
+use super::{ExpressionTest, Node};
 use crate::error::QueryError;
 use crate::expression::{Expression, ParseScope};
 
@@ -24,6 +22,6 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Option
         return Ok(None);
     }
     let drawn = doc! { "$lt": [{ "$rand": {} }, rate] }.to_raw();
-    let expression = Expression::parse(RawValue::Document(&drawn), scope)?;
-    Ok(Some(Node::Expression(Arc::new(expression))))
+    let drawn = RawValue::Document(&drawn);
+    ExpressionTest::node(drawn, Expression::parse(drawn, scope)?).map(Some)
 }

@@ -21,8 +21,7 @@ pub(super) fn of_node(node: &Node) -> Document {
         Node::Nor(nodes) => single("$nor", list(nodes)),
         Node::Not(inner) => of_negation(inner),
         Node::Field(FieldTest { path, test }) => single(path.as_str(), of_test(test)),
-        // Expressions keep no text of their own.
-        Node::Expression(_) => single("$expr", Document::new()),
+        Node::Expression(test) => Document::from_raw(test.written()).unwrap_or_default(),
         Node::Schema(schema) => single("$jsonSchema", Document::from_raw(schema.text()).unwrap_or_default()),
         Node::Text(test) => test.shown(),
         Node::Never => single("$alwaysFalse", Value::Int32(1)),

@@ -34,7 +34,10 @@ pub(super) fn share(intervals: &Intervals) -> f64 {
     if intervals.is_all() {
         return 1.0;
     }
-    intervals.list().iter().map(share_of_one).sum::<f64>().min(MOST)
+    match intervals.list() {
+        [only] if is_open(only) => ONE_SIDED,
+        list => list.iter().map(share_of_one).sum::<f64>().min(MOST),
+    }
 }
 
 /// Which share of the documents has a key at one path: all are assumed to, as in an index of that path alone.
@@ -50,13 +53,24 @@ fn share_of_cells(intervals: &Intervals) -> f64 {
     if intervals.is_all() { 1.0 } else { REGION }
 }
 
+/// The share of a range with one end.
+const ONE_SIDED: f64 = 0.15;
+
+/// Whether an end of a range is that of all types.
+fn is_last(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x08 | 0xF0 | 0x0F | 0xF7])
+}
+
+/// Whether it is a range from a value to the end of all types, as a comparison of an expression has it.
+fn is_open(interval: &Interval) -> bool {
+    !interval.is_point() && is_last(&interval.lower.bytes) != is_last(&interval.upper.bytes)
+}
+
 fn share_of_one(interval: &Interval) -> f64 {
     const POINT: f64 = 0.002;
     const TWO_SIDED: f64 = 0.05;
-    const ONE_SIDED: f64 = 0.15;
     // The two sides of a value that a negation leaves.
     const TO_ANY_TYPE: f64 = 0.45;
-    let is_last = |bytes: &[u8]| matches!(bytes, [0x08 | 0xF0 | 0x0F | 0xF7]);
     if interval.is_point() {
         POINT
     } else if is_last(&interval.lower.bytes) || is_last(&interval.upper.bytes) {

@@ -10,7 +10,7 @@ use pando_collation::TextOrder;
 use pando_document::RawValue;
 
 use super::interval::{Cut, Intervals};
-use super::predicates::{Predicate, Sense};
+use super::predicates::{Predicate, PredicateTest, Sense};
 use crate::filter::Test;
 use crate::geo_index::GeoCells;
 
@@ -41,14 +41,18 @@ pub(super) fn has_all_matches(index: &IndexDescription, predicates: &[Predicate<
 /// Whether the bounds of a test hold all documents that pass it.
 fn serves(cells: &GeoCells, predicate: &Predicate<'_>) -> bool {
     match predicate.test {
-        Test::Geo(geo) => predicate.sense == Sense::Wanted && cells.can_serve(geo.region()),
+        PredicateTest::Field(Test::Geo(geo)) => {
+            predicate.sense == Sense::Wanted && cells.can_serve(geo.region())
+        }
         _ => false,
     }
 }
 
 fn ranges_of(cells: &GeoCells, predicate: &Predicate<'_>) -> Option<Vec<(i64, i64)>> {
     match predicate.test {
-        Test::Geo(geo) if predicate.sense == Sense::Wanted => cells.ranges_of_region(geo.region()),
+        PredicateTest::Field(Test::Geo(geo)) if predicate.sense == Sense::Wanted => {
+            cells.ranges_of_region(geo.region())
+        }
         _ => None,
     }
 }

@@ -20,7 +20,7 @@ use pando_document::RawValue;
 use super::geo_bounds;
 use super::interval::Intervals;
 use super::predicate_bounds::{self, Arrays, Bounds, Tightness};
-use super::predicates::{Predicate, Sense};
+use super::predicates::{Predicate, PredicateTest, Sense};
 use super::wildcard;
 use crate::filter::{Operator, Test};
 use crate::hashed_index::{hash_of, hash_of_literal};
@@ -111,10 +111,12 @@ fn of_hashes(predicates: &[&Predicate<'_>], order: &TextOrder) -> Option<Interva
     let wanted =
         predicates.iter().filter(|predicate| predicate.sense == Sense::Wanted && !predicate.part_of_element);
     let sets = wanted.filter_map(|predicate| match predicate.test {
-        Test::Comparison(comparison) if comparison.operator == Operator::Equal => {
+        PredicateTest::Field(Test::Comparison(comparison)) | PredicateTest::Implied(comparison)
+            if comparison.operator == Operator::Equal =>
+        {
             of_literals(&mut std::iter::once(comparison.literal.raw()), &comparison.order)
         }
-        Test::In(list) if list.regexes().is_empty() => {
+        PredicateTest::Field(Test::In(list)) if list.regexes().is_empty() => {
             of_literals(&mut list.values().iter().map(|value| value.raw()), list.order())
         }
         _ => None,
@@ -134,7 +136,7 @@ pub(super) fn has_all_matches(index: &IndexDescription, predicates: &[Predicate<
         || predicates.iter().any(|predicate| {
             predicate.sense == Sense::Wanted
                 && index.fields.iter().any(|field| predicate.path.is(&field.path))
-                && predicate_bounds::implies_existence(predicate.test)
+                && predicate_bounds::needs_field(predicate)
         })
 }
 
@@ -143,13 +145,14 @@ pub(super) fn has_all_matches(index: &IndexDescription, predicates: &[Predicate<
 fn sees_all_leaves(index: &IndexDescription, predicate: &Predicate<'_>) -> bool {
     (index.sparse == Sparseness::Dense && !index.is_wildcard())
         || predicate.sense == Sense::Unwanted
-        || predicate_bounds::implies_existence(predicate.test)
+        || predicate_bounds::needs_field(predicate)
 }
 
 fn bounds_of(predicate: &Predicate<'_>, arrays: Arrays, order: &TextOrder) -> Option<Bounds> {
-    match predicate.sense {
-        Sense::Wanted => predicate_bounds::of_test(predicate.test, arrays, order),
-        Sense::Unwanted => predicate_bounds::of_negation(predicate.test, arrays, order),
+    match (predicate.test, predicate.sense) {
+        (PredicateTest::Field(test), Sense::Wanted) => predicate_bounds::of_test(test, arrays, order),
+        (PredicateTest::Field(test), Sense::Unwanted) => predicate_bounds::of_negation(test, arrays, order),
+        (PredicateTest::Implied(comparison), _) => predicate_bounds::of_implied(comparison, arrays, order),
     }
 }
 

@@ -4,7 +4,7 @@ use pando_collation::TextOrder;
 use pando_document::{RawDocument, RawValue};
 
 use super::{Access, Coverage, FindSpecification, Plan, candidate};
-use crate::filter::{Node, Operator, Test};
+use crate::filter::{Comparison, Node, Operator, Test};
 use crate::metadata::Metadata;
 use crate::sort::Sort;
 
@@ -48,22 +48,30 @@ pub fn plan_by_id(find: &FindSpecification<'_>, order: &TextOrder) -> Option<Pla
     if nodes.iter().any(|node| matches!(node, Node::Text(_) | Node::Or(_)) && node.has_search()) {
         return None;
     }
-    let (at, literal) = nodes.iter().enumerate().find_map(|(at, node)| match node {
+    let is_looked_up = |comparison: &Comparison| {
+        let literal = comparison.literal.raw();
+        comparison.operator == Operator::Equal
+            && is_key(literal)
+            && order.agrees_on(&comparison.order, literal)
+    };
+    // An expression is asked again.
+    let (settled, literal) = nodes.iter().enumerate().find_map(|(at, node)| match node {
         Node::Field(field) if field.path.as_str() == "_id" => match &field.test {
-            Test::Comparison(comparison) if comparison.operator == Operator::Equal => {
-                let literal = comparison.literal.raw();
-                (is_key(literal) && order.agrees_on(&comparison.order, literal))
-                    .then_some((at, &comparison.literal))
-            }
+            Test::Comparison(comparison) if is_looked_up(comparison) => Some((Some(at), &comparison.literal)),
             _ => None,
         },
+        Node::Expression(test) => {
+            let mut of_id = test.implied().iter().filter(|implied| implied.path.as_str() == "_id");
+            let found = of_id.find(|implied| is_looked_up(&implied.comparison))?;
+            Some((None, &found.comparison.literal))
+        }
         _ => None,
     })?;
     if find.filter.near().is_some() {
         return None;
     }
     let residual: Vec<&Node> =
-        nodes.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, node)| node).collect();
+        nodes.iter().enumerate().filter(|(at, _)| Some(*at) != settled).map(|(_, node)| node).collect();
     Some(Plan {
         access: Access::Id(literal.clone()),
         residual: candidate::residual_of(&residual),

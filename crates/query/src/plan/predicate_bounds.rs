@@ -11,6 +11,9 @@
 //!   where it is the field's value.
 //! - An index with another order of strings than a comparison has bounds for it only if its literal has none.
 //!   The brackets of types are the same in all orders.
+//! - A comparison that follows from an `$expr` is of the whole value, in the order of all types. On a field
+//!   that has met arrays only equality has bounds: an array is greater than what is no array, whatever its
+//!   elements.
 //! - On a field that has met arrays, a negation's bounds hold every document that passes, and others.
 
 use pando_collation::TextOrder;
@@ -18,7 +21,8 @@ use pando_document::{CanonicalType, ElementType, RawArray, RawValue, canonical_t
 
 use super::brackets;
 use super::interval::{Cut, Intervals};
-use crate::filter::{ElementTest, InList, Node, Operator, Test, TypeSet};
+use super::predicates::{Predicate, PredicateTest};
+use crate::filter::{Comparison, ElementTest, InList, Node, Operator, Test, TypeSet};
 use crate::regular_expression::RegularExpression;
 
 /// Whether the field of a test has met arrays.
@@ -101,6 +105,42 @@ pub(super) fn of_negation(test: &Test, arrays: Arrays, order: &TextOrder) -> Opt
     }
     let bounds = of_test(test, arrays, order)?;
     (bounds.tightness == Tightness::Exact).then(|| Bounds::exact(bounds.intervals.complement()))
+}
+
+/// The bounds of a comparison that follows from an expression. They are never exact: a missing field is less
+/// than null, and stands as null in the index.
+pub(super) fn of_implied(comparison: &Comparison, arrays: Arrays, order: &TextOrder) -> Option<Bounds> {
+    let literal = comparison.literal.raw();
+    if !order.agrees_on(&comparison.order, literal) {
+        return None;
+    }
+    let (least, greatest) = (Cut::before(RawValue::MinKey, order), Cut::after(RawValue::MaxKey, order));
+    let intervals = match comparison.operator {
+        Operator::Equal => Intervals::point(literal, order),
+        _ if arrays == Arrays::Met => return None,
+        Operator::Greater => Intervals::between(Cut::after(literal, order), greatest),
+        Operator::GreaterOrEqual => Intervals::between(Cut::before(literal, order), greatest),
+        Operator::Less => Intervals::between(least, Cut::before(literal, order)),
+        Operator::LessOrEqual => Intervals::between(least, Cut::after(literal, order)),
+    };
+    Some(Bounds::inexact(intervals))
+}
+
+/// Whether a predicate never holds where its field is missing.
+///
+/// In an expression a path that leads through an array is an array, be it one without elements. It is greater
+/// than most values, and the field may be missing in all documents behind it.
+pub(super) fn needs_field(predicate: &Predicate<'_>) -> bool {
+    let comparison = match predicate.test {
+        PredicateTest::Field(test) => return implies_existence(test),
+        PredicateTest::Implied(comparison) => comparison,
+    };
+    let is_above_missing = !matches!(comparison.literal.raw(), RawValue::Null | RawValue::MinKey);
+    match comparison.operator {
+        Operator::Equal => is_above_missing,
+        Operator::Greater | Operator::GreaterOrEqual => is_above_missing && !predicate.path.has_dot(),
+        Operator::Less | Operator::LessOrEqual => false,
+    }
 }
 
 /// Whether a test never holds where the field is missing, so that a sparse index has

@@ -1,6 +1,6 @@
 //! A filter's conjunction as a list of tests that could bound an index.
 
-use crate::filter::{ElementTest, FieldTest, Filter, Node, Test};
+use crate::filter::{Comparison, ElementTest, FieldTest, Filter, Node, Test};
 
 /// How a test stands in its filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,11 @@ impl PredicatePath<'_> {
         })
     }
 
+    /// Whether it has several components.
+    pub fn has_dot(&self) -> bool {
+        self.array.is_some() || self.rest.contains('.')
+    }
+
     /// Whether it is this path. It is never put together: many tests may share one long path.
     pub fn is(&self, path: &str) -> bool {
         match self.array {
@@ -48,13 +53,22 @@ impl PredicatePath<'_> {
     }
 }
 
+/// The test of a predicate.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum PredicateTest<'f> {
+    /// That of a field.
+    Field(&'f Test),
+    /// One that follows from an `$expr`: of the whole value, in the order of all types.
+    Implied(&'f Comparison),
+}
+
 /// A test of the conjunction.
 #[derive(Clone, Debug)]
 pub(super) struct Predicate<'f> {
     /// Which node of the conjunction it is, or is a part of.
     pub node: usize,
     pub path: PredicatePath<'f>,
-    pub test: &'f Test,
+    pub test: PredicateTest<'f>,
     pub sense: Sense,
     /// Parts of one `$elemMatch` on documents speak of one element, and are no whole node.
     pub part_of_element: bool,
@@ -68,7 +82,8 @@ pub(super) fn conjunction(filter: &Filter) -> &[Node] {
     }
 }
 
-/// The tests among the nodes of a conjunction, those within `$elemMatch` included.
+/// The tests among the nodes of a conjunction, those within `$elemMatch` included, and those that follow from
+/// expressions.
 pub(super) fn of_conjunction(nodes: &[Node]) -> Vec<Predicate<'_>> {
     let mut predicates = Vec::with_capacity(nodes.len());
     for (at, node) in nodes.iter().enumerate() {
@@ -84,12 +99,17 @@ pub(super) fn of_conjunction(nodes: &[Node]) -> Vec<Predicate<'_>> {
                     add(at, field, Sense::Unwanted, &mut predicates);
                 }
             }
-            Node::And(_)
-            | Node::Or(_)
-            | Node::Expression(_)
-            | Node::Schema(_)
-            | Node::Text(_)
-            | Node::Never => {}
+            Node::Expression(test) => {
+                let named = test.implied().iter().filter(|implied| !implied.path.has_index());
+                predicates.extend(named.map(|implied| Predicate {
+                    node: at,
+                    path: PredicatePath { array: None, rest: implied.path.as_str() },
+                    test: PredicateTest::Implied(&implied.comparison),
+                    sense: Sense::Wanted,
+                    part_of_element: false,
+                }));
+            }
+            Node::And(_) | Node::Or(_) | Node::Schema(_) | Node::Text(_) | Node::Never => {}
         }
     }
     predicates
@@ -104,7 +124,7 @@ fn add<'f>(node: usize, field: &'f FieldTest, sense: Sense, predicates: &mut Vec
     let plain = Predicate {
         node,
         path: PredicatePath { array: None, rest: path },
-        test: &field.test,
+        test: PredicateTest::Field(&field.test),
         sense,
         part_of_element: false,
     };
@@ -125,6 +145,7 @@ fn add_parts<'f>(node: usize, array: &'f str, inner: &'f Node, predicates: &mut 
         let Node::Field(FieldTest { path, test }) = part else { continue };
         if !path.has_index() && !matches!(test, Test::Element(_)) {
             let path = PredicatePath { array: Some(array), rest: path.as_str() };
+            let test = PredicateTest::Field(test);
             predicates.push(Predicate { node, path, test, sense: Sense::Wanted, part_of_element: true });
         }
     }

@@ -70,10 +70,14 @@ fn of_node(node: &Node) -> Vec<u8> {
         Node::Nor(nodes) => of_list(b"nr", nodes),
         Node::Not(inner) => [b"nt[".as_slice(), &of_node(inner), b"]"].concat(),
         Node::Field(field) => of_field(field),
-        Node::Expression(expression) => {
+        Node::Expression(test) => {
             let mut needs = Needs::nothing();
-            expression.add_needs(&mut needs);
+            test.expression().add_needs(&mut needs);
             let mut out = b"ex".to_vec();
+            for implied in test.implied() {
+                out.extend_from_slice(of_operator(implied.comparison.operator));
+                push_text(&mut out, implied.path.as_str());
+            }
             if let Needs::Paths(paths) = needs {
                 paths.iter().for_each(|path| push_text(&mut out, path));
             }
@@ -190,6 +194,9 @@ mod tests {
             of(doc! { "a": { "$elemMatch": { "y": 1 } } }),
             of(doc! { "$or": [{ "a": 1, "b": 1 }, { "s": 1 }] }),
             of(doc! { "$or": [{ "a": 1 }, { "s": 1 }] }),
+            of(doc! { "$expr": { "$eq": ["$a", 1] } }),
+            of(doc! { "$expr": { "$ne": ["$a", 1] } }),
+            of(doc! { "$expr": { "$gt": ["$a", 1] } }),
             shape(&doc! { "a": 1 }, &doc! { "b": 1 }),
             shape(&doc! { "a": 1 }, &doc! { "b": -1 }),
         ];

@@ -24,7 +24,7 @@ use pando_keyorder::Direction;
 
 use super::index_bounds::IndexBounds;
 use super::interval::{Cut, Intervals};
-use super::predicates::{self, Predicate, Sense};
+use super::predicates::{self, Predicate, PredicateTest, Sense};
 use super::{brackets, predicate_bounds};
 use crate::filter::{Node, Test};
 use crate::wildcard_index::WildcardPaths;
@@ -148,7 +148,7 @@ pub(super) fn has_all_matches(index: &IndexDescription, at: usize, predicates: &
         || predicates.iter().any(|predicate| {
             predicate.sense == Sense::Wanted
                 && predicate.path.is(path)
-                && predicate_bounds::implies_existence(predicate.test)
+                && predicate_bounds::needs_field(predicate)
         })
 }
 
@@ -182,7 +182,7 @@ pub(super) fn bound_path(
             predicate.sense == Sense::Wanted
                 && !predicate.part_of_element
                 && predicate.path.is(&field.path)
-                && matches!(predicate.test, Test::Exists)
+                && matches!(predicate.test, PredicateTest::Field(Test::Exists))
         };
         if index.truncated == Truncation::Whole {
             bounds.settled.extend(predicates.iter().filter(exists).map(|predicate| predicate.node));
