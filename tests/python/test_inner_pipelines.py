@@ -70,6 +70,21 @@ def test_a_join_that_spills_scans_its_collection_a_few_times(little):
     assert list(db.few.aggregate(few, allowDiskUse=False)) == list(db.few.aggregate(few))
 
 
+def test_a_comparison_with_a_variable_searches_by_an_index(ample):
+    db = fill(ample)
+    pipeline = [{"$match": {"$expr": {"$eq": ["$w", "$$v"]}}}, {"$sort": {"_id": 1}}, {"$project": {"_id": 1}}]
+    stages = [{"$limit": 5}, {"$lookup": {"from": "many", "let": {"v": "$v"}, "pipeline": pipeline, "as": "j"}}]
+
+    def examined():
+        command = {"aggregate": "few", "pipeline": stages, "cursor": {}}
+        return db.command("explain", command, verbosity="executionStats")["stages"][-1]["totalDocsExamined"]
+
+    scanned = list(db.few.aggregate(stages))
+    assert [len(row["j"]) for row in scanned] == [800] * 5 and examined() == 5 * 4050
+    db.many.create_index("w")
+    assert list(db.few.aggregate(stages)) == scanned and examined() == 5 * 800
+
+
 def test_a_planned_join_tells_its_strategy(ample):
     db = fill(ample)
     db.many.create_index("w")

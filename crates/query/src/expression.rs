@@ -35,7 +35,7 @@ mod watch;
 
 use pando_document::{RawArray, RawDocument, RawValue};
 
-pub(crate) use self::compared_field::ComparedField;
+pub(crate) use self::compared_field::{ComparedField, Comparing};
 pub(crate) use self::decimal_function::pow as decimal_power;
 pub use self::dice::Dice;
 pub use self::evaluated::Evaluated;

@@ -2,7 +2,9 @@
 //!
 //! # Steps
 //! 1. All stages are parsed. The leading filter, sort, skip and limit are taken off the front and planned.
-//! 2. The rest draws documents through its stages; the cursor owns the run, the executor and the transaction.
+//! 2. A `$sample` of few of many documents begins with random ones, in the place of all that the plan finds
+//!    (`random_documents`).
+//! 3. The rest draws documents through its stages; the cursor owns the run, the executor and the transaction.
 
 mod answer_size;
 mod geo_near;

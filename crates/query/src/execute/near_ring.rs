@@ -22,6 +22,10 @@ use pando_catalog::{KeySet, QueryAccount, Reservation, Sorter};
 
 use super::source::Found;
 use crate::QueryError;
+use crate::sort::Check;
+
+/// Bytes of the distance at the front of a key.
+const DISTANCE: usize = size_of::<f64>();
 
 /// The entries of a ring.
 pub(super) struct Candidates {
@@ -55,8 +59,6 @@ impl Candidates {
         self.count += 1;
     }
 }
-
-type Check<'c> = &'c mut dyn FnMut() -> Result<(), QueryError>;
 
 /// A document with its distance.
 pub(super) struct Fetched {
@@ -126,7 +128,7 @@ impl NearRing {
 
     /// The primary key of the candidate at hand.
     pub fn candidate_key(&self) -> &[u8] {
-        self.candidate.as_ref().map_or(&[], |(key, _)| &key[size_of::<f64>()..])
+        self.candidate.as_ref().map_or(&[], |(key, _)| &key[DISTANCE..])
     }
 
     /// The document of the candidate at hand, which it had from the index.
@@ -221,9 +223,6 @@ impl NearRing {
         Ok(RingStep::Given)
     }
 }
-
-/// Bytes of the distance at the front of a key.
-const DISTANCE: usize = size_of::<f64>();
 
 /// A key in the order of distances, and of primary keys where they are equal. Distances are not negative, so
 /// that their bits are in their order.

@@ -5,13 +5,28 @@ use pando_document::RawValue;
 
 use super::{Expression, FieldPath, Node};
 
+/// The operator of a comparison, which has the field on its left side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Comparing {
+    /// `$eq`.
+    Equal,
+    /// `$gt`.
+    Greater,
+    /// `$gte`.
+    GreaterOrEqual,
+    /// `$lt`.
+    Less,
+    /// `$lte`.
+    LessOrEqual,
+}
+
 /// A comparison of a field with a constant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ComparedField<'e> {
     /// The field.
     pub path: &'e FieldPath,
-    /// The operator that has the field on its left side: `$eq`, `$gt`, `$gte`, `$lt` or `$lte`.
-    pub name: &'static str,
+    /// How they are compared.
+    pub operator: Comparing,
     /// The constant.
     pub value: RawValue<'e>,
     /// The order of strings.
@@ -26,25 +41,37 @@ impl Expression {
             call.arguments().for_each(|argument| argument.for_each_compared(take));
             return;
         }
-        let Some([as_written, turned]) = names_of(call.name()) else { return };
+        let Some(operator) = Comparing::of_name(call.name()) else { return };
         let (Some(left), Some(right)) = (call.expression(0), call.expression(1)) else { return };
         let order = call.text_order();
         if let (Some(path), Some(value)) = (left.as_field_path(), right.as_constant()) {
-            take(ComparedField { path, name: as_written, value, order });
+            take(ComparedField { path, operator, value, order });
         } else if let (Some(value), Some(path)) = (left.as_constant(), right.as_field_path()) {
-            take(ComparedField { path, name: turned, value, order });
+            take(ComparedField { path, operator: operator.turned(), value, order });
         }
     }
 }
 
-/// The name of a comparison, and the name with its sides exchanged.
-fn names_of(name: &str) -> Option<[&'static str; 2]> {
-    match name {
-        "$eq" => Some(["$eq", "$eq"]),
-        "$gt" => Some(["$gt", "$lt"]),
-        "$gte" => Some(["$gte", "$lte"]),
-        "$lt" => Some(["$lt", "$gt"]),
-        "$lte" => Some(["$lte", "$gte"]),
-        _ => None,
+impl Comparing {
+    fn of_name(name: &str) -> Option<Comparing> {
+        match name {
+            "$eq" => Some(Comparing::Equal),
+            "$gt" => Some(Comparing::Greater),
+            "$gte" => Some(Comparing::GreaterOrEqual),
+            "$lt" => Some(Comparing::Less),
+            "$lte" => Some(Comparing::LessOrEqual),
+            _ => None,
+        }
+    }
+
+    /// The same with its sides exchanged.
+    fn turned(self) -> Comparing {
+        match self {
+            Comparing::Equal => Comparing::Equal,
+            Comparing::Greater => Comparing::Less,
+            Comparing::GreaterOrEqual => Comparing::LessOrEqual,
+            Comparing::Less => Comparing::Greater,
+            Comparing::LessOrEqual => Comparing::GreaterOrEqual,
+        }
     }
 }

@@ -6,7 +6,7 @@ use pando_document::{DocumentWriter, RawDocument, RawDocumentBuf, RawValue};
 
 use super::{Comparison, Node, Operator};
 use crate::error::{ErrorCode, QueryError};
-use crate::expression::{ComparedField, Conditions, Expression, ParseScope};
+use crate::expression::{ComparedField, Comparing, Conditions, Expression, ParseScope};
 use crate::literal::Literal;
 use crate::path::Path;
 
@@ -81,14 +81,13 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Node, 
 /// The comparisons that an expression implies.
 fn implied_by(expression: &Expression) -> Vec<ImpliedComparison> {
     let mut implied = Vec::new();
-    expression.for_each_compared(&mut |ComparedField { path, name, value, order }| {
-        let operator = match name {
-            "$eq" => Operator::Equal,
-            "$gt" => Operator::Greater,
-            "$gte" => Operator::GreaterOrEqual,
-            "$lt" => Operator::Less,
-            "$lte" => Operator::LessOrEqual,
-            _ => return,
+    expression.for_each_compared(&mut |ComparedField { path, operator, value, order }| {
+        let operator = match operator {
+            Comparing::Equal => Operator::Equal,
+            Comparing::Greater => Operator::Greater,
+            Comparing::GreaterOrEqual => Operator::GreaterOrEqual,
+            Comparing::Less => Operator::Less,
+            Comparing::LessOrEqual => Operator::LessOrEqual,
         };
         let is_plain = match value {
             RawValue::Array(_) | RawValue::Undefined => false,
