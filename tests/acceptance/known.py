@@ -9,7 +9,7 @@
 from dataclasses import dataclass
 from typing import Callable
 
-from bson import MaxKey, MinKey
+from bson import DatetimeMS, Int64, MaxKey, MinKey
 
 COMMAND_NOT_SUPPORTED = 115
 NOT_IMPLEMENTED = 238
@@ -202,6 +202,84 @@ def _unwinds_holes(request, oracle, pando):
     return bool(fields) and all(any(not has(row, field) for field in fields) for row in more)
 
 
+def _groups_holes(request, oracle, pando):
+    """In a pipeline that its plan does not carry out, MongoDB's inclusion of a path through an array leaves a hole for each element that is
+    no document. An array with a hole is another group than an empty one, though both are shown alike."""
+
+    def groups_projected(stages):
+        projected = {path.split(".")[0] for name, fields in stages if name == "$project" and isinstance(fields, dict) for path in fields if "." in path}
+        grouped = [str(fields) for name, fields in stages if name in ("$group", "$sortByCount", "$bucket", "$bucketAuto", "$setWindowFields")]
+        return any(f"'${field}'" in text or text == f"${field}" for field in projected for text in grouped)
+
+    both_answer = oracle.get("ok") == 1 and pando.get("ok") == 1
+    return both_answer and any(map(groups_projected, _pipelines_in(request.get("pipeline", ()))))
+
+
+def _joins_by_a_position(request, oracle, pando):
+    """MongoDB reads only the paths that a pipeline needs. With a position in the path by which a $lookup joins it takes the elements out of an
+    array that have no such field, and finds another value there, or none. With a later stage that needs the whole document it gives what
+    Pando gives."""
+
+    def joins_so(stages):
+        return any(name == "$lookup" and any(part.isdigit() for part in str(fields.get("localField", "")).split(".")) for name, fields in stages)
+
+    both_answer = oracle.get("ok") == 1 and pando.get("ok") == 1
+    return both_answer and any(map(joins_so, _pipelines_in(request.get("pipeline", ()))))
+
+
+def _forgets_documents_of_a_walk(request, oracle, pando):
+    """MongoDB keeps what a $graphLookup has found for the walks of the next documents, and then does not find a document by an array."""
+    if not _holds("$graphLookup")(request) or not all(reply.get("ok") and "firstBatch" in reply.get("cursor", ()) for reply in (oracle, pando)):
+        return False
+
+    def is_part(less, more):
+        """Whether the one value is the other without some elements of its arrays."""
+        if isinstance(less, dict) and isinstance(more, dict):
+            return list(less) == list(more) and all(is_part(less[name], more[name]) for name in less)
+        if isinstance(less, list) and isinstance(more, list):
+            rest = iter(more)
+            return all(any(is_part(one, other) for other in rest) for one in less)
+        return _canonical(less) == _canonical(more)
+
+    rows = [reply["cursor"]["firstBatch"] for reply in (oracle, pando)]
+    if len(rows[0]) != len(rows[1]):
+        return False
+    left = list(rows[1])
+    for row in rows[0]:
+        match = next((other for other in left if is_part(row, other)), None)
+        if match is None:
+            return False
+        left.remove(match)
+    return True
+
+
+def _adds_fractions_first(request, oracle, pando):
+    """MongoDB makes one sum of an $add in an $add, so that fractions of milliseconds that are added to a date are rounded once and not
+    twice."""
+
+    def nests(value):
+        if isinstance(value, dict):
+            return any(name == "$add" and isinstance(inner, list) and any(isinstance(part, dict) and "$add" in part for part in inner) for name, inner in value.items()) or any(map(nests, value.values()))
+        return isinstance(value, list) and any(map(nests, value))
+
+    def is_near(one, other):
+        if type(one) is not type(other):
+            return False
+        if isinstance(one, dict):
+            return list(one) == list(other) and all(is_near(one[name], other[name]) for name in one)
+        if isinstance(one, list):
+            return len(one) == len(other) and all(map(is_near, one, other))
+        if isinstance(one, DatetimeMS):
+            return abs(int(one) - int(other)) <= 2
+        if isinstance(one, Int64):
+            return abs(one - other) <= 2
+        return _canonical(one) == _canonical(other)
+
+    if not nests(request) or not all(reply.get("ok") and "firstBatch" in reply.get("cursor", ()) for reply in (oracle, pando)):
+        return False
+    return is_near(oracle["cursor"]["firstBatch"], pando["cursor"]["firstBatch"])
+
+
 def _canonical(value, fields=lambda pairs: pairs):
     """A value as text that tells types apart; `fields` puts the fields of documents in order."""
     if isinstance(value, dict):
@@ -229,7 +307,7 @@ def _knows_a_constant_operand(request, oracle, pando):
     return {oracle.get("code"), pando.get("code")} == {17046, 17310}
 
 
-REMOVING = {"$unset", "$unwind", "$project", "$redact", "$lookup", "$setWindowFields", "$fill"}
+REMOVING = {"$unset", "$unwind", "$project", "$redact", "$lookup", "$setWindowFields", "$fill", "$set", "$addFields"}
 ADDING = {"$set", "$addFields", "$project", "$setWindowFields", "$fill", "$unwind", "$lookup", "$graphLookup", "$replaceWith"}
 
 
@@ -251,9 +329,62 @@ def _keeps_the_place_of_a_removed_field(request, oracle, pando):
     return any(name in ADDING for name in names[removes + 1 :]) and _same_rows(oracle, pando, sorted)
 
 
+def _pipelines_in(stages):
+    """The pipeline, and those within its stages, as lists of names with arguments."""
+    yield [next(iter(stage.items())) for stage in stages if isinstance(stage, dict) and stage]
+    for stage in stages:
+        for argument in stage.values() if isinstance(stage, dict) else ():
+            for inner in argument.values() if isinstance(argument, dict) else ():
+                if isinstance(inner, list) and all(isinstance(part, dict) for part in inner):
+                    yield from _pipelines_in(inner)
+
+
+def _drops_a_sort(request, oracle, pando):
+    """MongoDB leaves out a $sort in front of a stage that sorts anew, and so does not meet its error. Pando sorts, so that documents of
+    equal keys keep the order of the first $sort."""
+
+    def sorts_anew(name, argument):
+        if name == "$setWindowFields":
+            return bool({"sortBy", "partitionBy"} & set(argument))
+        return name in ("$sort", "$densify", "$fill")
+
+    def has_needless(stages):
+        # A filter moves to the front of a sort.
+        moved = [stage for stage in stages if stage[0] != "$match"]
+        return any(one[0] == "$sort" and sorts_anew(*other) for one, other in zip(moved, moved[1:], strict=False))
+
+    refused = "parallel arrays" in str(pando.get("errmsg"))
+    return refused and oracle.get("ok") == 1 and any(map(has_needless, _pipelines_in(request.get("pipeline", ()))))
+
+
+def _filters_before_a_renamed_part(request, oracle, pando):
+    """MongoDB moves a filter of a field in front of a $set that makes a part of this field from another path, and so does not see the
+    part. With `$_internalInhibitOptimization` between the two it gives what Pando gives."""
+
+    def looks_too_early(stages):
+        made = set()
+        for name, argument in stages:
+            if name in ("$set", "$addFields") and isinstance(argument, dict):
+                copies = [path for path, value in argument.items() if isinstance(value, str) and value.startswith("$")]
+                made |= {path.split(".")[0] for path in copies if "." in path}
+            text = str(argument)
+            if name == "$match" and any(f"'{field}'" in text or f"'${field}'" in text for field in made):
+                return True
+        return False
+
+    both_answer = oracle.get("ok") == 1 and pando.get("ok") == 1
+    return both_answer and any(map(looks_too_early, _pipelines_in(request.get("pipeline", ()))))
+
+
 EXCUSED = [
     Excuse("a number that is none has a sign that no operator asks for", _has_another_sign_of_nan),
     Excuse("the code of a first operand of $setIsSubset beside a constant depends on MongoDB's plan", _knows_a_constant_operand),
+    Excuse("to MongoDB an array with holes is another group than an empty one", _groups_holes),
+    Excuse("MongoDB reads only the paths that it needs, by which a position in an array is another one", _joins_by_a_position),
+    Excuse("a walk of MongoDB forgets documents that one before has found", _forgets_documents_of_a_walk),
+    Excuse("MongoDB rounds nested sums of a date and fractions once", _adds_fractions_first),
+    Excuse("MongoDB leaves out a $sort that a later stage makes needless, with its error", _drops_a_sort),
+    Excuse("MongoDB filters by a field before a $set copies a value into it", _filters_before_a_renamed_part),
     Excuse("MongoDB keeps the place of a field that one stage removes and another adds", _keeps_the_place_of_a_removed_field),
     Excuse("only behind a $redact MongoDB unwinds what an inclusion has taken out of an array", _unwinds_holes),
     Excuse("documents have no record ids, their keys are their places", _shows_places),

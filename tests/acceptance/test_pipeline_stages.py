@@ -119,6 +119,17 @@ def test_joins_by_undefined(both, value):
         both.same(aggregate("d", {"$graphLookup": {"from": "c", "startWith": 1, "connectFromField": "a", "connectToField": "_id", "as": "g", **depth}}, {"$count": "n"}))
 
 
+@pytest.mark.parametrize("field", ["b", "b.x"])
+@pytest.mark.parametrize("start", [None, [None, 3], 3], ids=repr)
+def test_a_walk_from_null_passes_undefined_values(both, field, start):
+    values = [UNDEFINED, None, [UNDEFINED, 3], [None, 3], [], 3, {"x": UNDEFINED}, {"x": None}, [{"x": None}, {}], {}, [{"x": UNDEFINED}, {"x": None}]]
+    both.fill("c", [{"_id": 50}, *({"_id": at, "b": value} for at, value in enumerate(values))])
+    walk = {"from": "c", "startWith": start, "connectFromField": "none", "connectToField": field, "as": "g"}
+    ordered = {"$project": {"found": {"$sortArray": {"input": "$g._id", "sortBy": 1}}}}
+    replies = both.same(aggregate("c", {"$match": {"_id": 50}}, {"$graphLookup": walk}, ordered))
+    assert len(replies.documents) == 1
+
+
 def test_variables_of_a_join_need_a_pipeline(both):
     both.fill("c", [{"_id": 1}])
     join = {"from": "c", "localField": "_id", "foreignField": "_id", "as": "j"}

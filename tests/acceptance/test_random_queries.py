@@ -131,7 +131,14 @@ class Search:
 OPEN = {"$group", "$bucket", "$sortByCount", "$graphLookup"}
 
 
-def has_order(pipeline):
+class End(enum.Enum):
+    """Where the documents of a pipeline go: into an answer, whose order is not compared, or into an array."""
+
+    ANSWER = 0
+    ARRAY = 1
+
+
+def has_order(pipeline, end=End.ANSWER):
     """Whether a sort, or the stage that sorts a found array, stands behind each stage without an order of its own, in inner pipelines too."""
     stages = [next(iter(stage.items()), ("", None)) for stage in pipeline if isinstance(stage, dict)]
     for at, (name, argument) in enumerate(stages):
@@ -139,10 +146,12 @@ def has_order(pipeline):
         # Of documents with equal keys a limit may leave any.
         if name == "$sort" and behind == "$limit" and "_id" not in argument:
             return False
-        if name in OPEN and behind not in ("$sort", "$set", None):
+        may_stay_open = behind is None and end is End.ANSWER
+        if name in OPEN and behind not in ("$sort", "$set") and not may_stay_open:
             return False
         inner = argument.values() if isinstance(argument, dict) and name in ("$facet", "$lookup", "$unionWith") else ()
-        if not all(has_order(part) for part in inner if isinstance(part, list)):
+        inner_end = end if name == "$unionWith" else End.ARRAY
+        if not all(has_order(part, inner_end) for part in inner if isinstance(part, list)):
             return False
     return True
 

@@ -263,8 +263,11 @@ impl Walk<'_> {
         }
         wanted.finish();
         if has_null {
-            // A missing field is no null here.
+            // Neither a missing field nor `undefined` is null here, as in MongoDB.
             condition.append("$exists", RawValue::Boolean(true));
+            let mut excluded = condition.document("$not");
+            excluded.append("$type", RawValue::String("undefined"));
+            excluded.finish();
         }
         condition.finish();
         clause.finish();
