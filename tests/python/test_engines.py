@@ -162,6 +162,34 @@ def test_a_setting_changes_while_the_server_runs_and_impossible_ones_are_refused
     assert server.stop() == 0, server.log()
 
 
+def test_compact_gives_the_room_of_lmdb_back(tmp_path):
+    if "lmdb" not in ENGINES:
+        return
+    server = Server(tmp_path / "data", engine="lmdb").start()
+    file = tmp_path / "data" / "data.mdb"
+    with server.client() as client:
+        c = client.test.c
+        c.create_index("n")
+        c.insert_many([{"_id": at, "n": at, "pad": "x" * 1000} for at in range(20_000)])
+        c.delete_many({"_id": {"$gte": 2_000}})
+        before = file.stat().st_size
+        with c.find(batch_size=10) as cursor:
+            next(cursor)
+            with pytest.raises(OperationFailure, match="open cursors"):
+                client.test.command("compact", "c")
+            assert file.stat().st_size == before
+        freed = client.test.command("compact", "c")["bytesFreed"]
+        assert freed > before / 2 and file.stat().st_size == before - freed
+        c.insert_one({"_id": -1, "n": -1})
+        rows = state(client)
+        assert len(rows) == 2_001
+        assert client.test.command("validate", "c")["valid"]
+    server.kill()
+    server.start()
+    with server.client() as client:
+        assert state(client) == rows
+
+
 def test_a_full_map_of_lmdb_grows_under_open_cursors(tmp_path):
     if "lmdb" not in ENGINES:
         return

@@ -42,6 +42,18 @@ pub struct Capabilities {
     pub read_claims: ReadClaiming,
     /// Whether other processes may have the same store open.
     pub sharing: Sharing,
+    /// Whether trees are compacted while transactions live.
+    pub compacting: Compacting,
+}
+
+/// Whether [`Engine::compact`](crate::Engine::compact) goes on beside transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compacting {
+    /// It does, and blocks its caller only.
+    BesideTransactions,
+    /// It waits until no transaction is live, as long as the engine says, and others wait for it. Where some go
+    /// on, it fails as [`Busy`](crate::ErrorKind::Busy).
+    WithoutTransactions,
 }
 
 /// Whether several servers may have one store open at once.

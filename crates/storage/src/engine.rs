@@ -128,7 +128,7 @@ pub trait Engine: Send + Sync {
     /// Begins a transaction. A snapshot that is gone or in the future is
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput), and so is a serializable one where the engine claims
     /// no reads ([`Begin::check`]). The begin of a serializable transaction waits for commits under way;
-    /// every other begin is quick.
+    /// every other begin is quick, unless a compaction [lets nobody begin](crate::Compacting).
     fn begin(&self, begin: Begin) -> Result<Box<dyn Transaction>, StorageError>;
 
     /// The table of intents, whose queues take those who wait for a claimed key; `None` where the engine
@@ -159,9 +159,9 @@ pub trait Engine: Send + Sync {
 
     /// Makes some trees as small and as quick to read as possible; all if none is named. Returns the freed
     /// space to the device as far as the engine can. An engine without pending work only makes a
-    /// [checkpoint](Engine::checkpoint). Changes no answer of a read. Blocks its caller only. An interruption
-    /// of the operation ends it between two steps, as [`Busy`](crate::ErrorKind::Busy); the steps that were
-    /// made stay.
+    /// [checkpoint](Engine::checkpoint). Changes no answer of a read. Blocks its caller only, unless the
+    /// [capabilities](crate::Compacting) say otherwise. An interruption of the operation ends it between two
+    /// steps, as [`Busy`](crate::ErrorKind::Busy); the steps that were made stay.
     fn compact(&self, trees: &[TreeId], operation: &Operation) -> Result<(), StorageError> {
         for tree in trees {
             operation.check_now()?;

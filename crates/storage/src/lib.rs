@@ -118,8 +118,8 @@ pub use backup::{BackupExtent, BackupReport, BackupRequest};
 pub use batch::{Batch, BatchLimits, ScanEnd};
 pub use bytes::Bytes;
 pub use capabilities::{
-    CachedReads, Capabilities, ConflictTime, EstimateOrigin, History, Merging, Persistence, RangeDeletes,
-    ReadClaiming, Sharing,
+    CachedReads, Capabilities, Compacting, ConflictTime, EstimateOrigin, History, Merging, Persistence,
+    RangeDeletes, ReadClaiming, Sharing,
 };
 pub use check::{CheckReport, CheckRequest};
 pub use checked::CheckedEngine;

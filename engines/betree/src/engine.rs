@@ -9,9 +9,9 @@ use pando_environment::sync::Mutex;
 use pando_environment::{Environment, Task};
 use pando_storage::{
     BackupReport, BackupRequest, Begin, CachedReads, Capabilities, CheckReport, CheckRequest, CommitReceipt,
-    CommitTimestamp, ConflictTime, Durability, DurabilityWaker, Engine, Estimate, EstimateOrigin, HeldMemory,
-    History, Intents, Isolation, LiveTransaction, LoadDurability, Lsn, Merging, Operation, Persistence,
-    RangeDeletes, ReadClaiming, Sharing, SortedEntries, Statistics, StorageError, Transaction,
+    CommitTimestamp, Compacting, ConflictTime, Durability, DurabilityWaker, Engine, Estimate, EstimateOrigin,
+    HeldMemory, History, Intents, Isolation, LiveTransaction, LoadDurability, Lsn, Merging, Operation,
+    Persistence, RangeDeletes, ReadClaiming, Sharing, SortedEntries, Statistics, StorageError, Transaction,
     TreeDescription, TreeId, TreeOptions, Wait,
 };
 
@@ -172,6 +172,7 @@ impl Engine for Betree {
             range_deletes: RangeDeletes::OneMessage,
             read_claims: ReadClaiming::Ranges,
             sharing: Sharing::Exclusive,
+            compacting: Compacting::BesideTransactions,
         }
     }
 

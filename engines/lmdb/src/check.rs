@@ -4,6 +4,7 @@
 //! entries writes it, so that both agree at every snapshot.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use pando_storage::{CheckReport, CheckRequest, Estimate, StorageError, TreeId};
 
@@ -57,8 +58,9 @@ fn check_state(
         wanted.is_empty() || first == RECORDS || first <= last && wanted.range(first..=last).next().is_some()
     };
     let mut seen = Seen::default();
+    let file = Arc::clone(store.map.enter()?.metas.file());
     let mut walk = PageWalk {
-        file: store.metas.file(),
+        file: &*file,
         state,
         wants: &wants,
         operation: request.operation,

@@ -7,9 +7,10 @@ use heed::RwTxn;
 use pando_storage::{Change, Estimate, StorageError, TreeId, Write, WriteSet};
 use parking_lot::RwLock;
 
+use crate::data_file::Table;
 use crate::failure::lmdb_failed;
 use crate::layout::{self, table_key};
-use crate::recovery::Table;
+
 use crate::trees::Trees;
 
 /// Trees with their new sizes.

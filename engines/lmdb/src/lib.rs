@@ -15,6 +15,7 @@
 //!   ms, or at once when a client waits. A pinned snapshot and a copy of the meta pages avert the damage that
 //!   `MDB_NOSYNC` alone would risk in a power cut: see `durable_mark`.
 //! - *A full map* grows while transactions live: see `map`.
+//! - *Free pages* are used again. `compact` writes the file anew without them: see `compaction`.
 //! - *Blocking mode.* No call tells whether a page of a map is in memory, so every `CachedOnly` read answers
 //!   `WouldBlock`.
 //!
@@ -34,6 +35,8 @@
 
 mod check;
 mod commit;
+mod compaction;
+mod data_file;
 mod durable_mark;
 mod failure;
 mod layout;
@@ -47,24 +50,25 @@ mod store;
 mod transaction;
 mod trees;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 
 use pando_environment::{Environment, Step, Task};
 use pando_storage::{
-    Begin, CachedReads, Capabilities, CheckReport, CheckRequest, CommitReceipt, ConflictTime, Durability,
-    DurabilityWaker, Engine, ErrorKind, Estimate, EstimateOrigin, History, Intents, LiveTransaction, Merging,
-    Persistence, RangeDeletes, ReadClaiming, Sharing, SnapshotTimestamp, Statistics, StorageError, SyncState,
-    Transaction, TreeDescription, TreeId, TreeOptions,
+    Begin, CachedReads, Capabilities, CheckReport, CheckRequest, CommitReceipt, Compacting, ConflictTime,
+    Durability, DurabilityWaker, Engine, ErrorKind, Estimate, EstimateOrigin, History, Intents,
+    LiveTransaction, Merging, Operation, Persistence, RangeDeletes, ReadClaiming, Sharing, SnapshotTimestamp,
+    Statistics, StorageError, SyncState, Transaction, TreeDescription, TreeId, TreeOptions,
 };
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Condvar, Mutex, RwLock};
 
 pub use crate::options::LmdbOptions;
 
+use crate::compaction::Home;
 use crate::durable_mark::Ending;
-use crate::failure::{environment_failed, lmdb_failed};
+use crate::failure::environment_failed;
 use crate::map::MapGate;
 use crate::store::Store;
 use crate::transaction::LmdbSnapshot;
@@ -77,8 +81,7 @@ pub struct LmdbEngine {
     // Dropped first: after that no step of it runs any more.
     syncer: Mutex<Option<Task>>,
     store: Arc<Store>,
-    data_path: PathBuf,
-    environment: Environment,
+    home: Home,
 }
 
 impl LmdbEngine {
@@ -93,18 +96,16 @@ impl LmdbEngine {
         environment.files().create_dir(folder).map_err(failed)?;
         let lock = environment.files().lock(folder).map_err(failed)?;
         let opened = recovery::open(environment, folder, options)?;
-        let pin =
-            opened.env.clone().static_read_txn().map_err(|error| lmdb_failed("opening the store", error))?;
+        let pin = opened.file.snapshot("opening the store")?;
         let newest = pin.id() as u64;
         let store = Arc::new(Store {
             pin: Mutex::new(Some(pin)),
-            table: opened.table,
-            env: opened.env,
+            map: MapGate::new(opened.file),
+            begins: Mutex::new(()),
             writer: Mutex::new(()),
             sync_turn: Mutex::new(opened.durable),
-            metas: opened.metas,
             live: Mutex::default(),
-            map: MapGate::new(),
+            ended: Condvar::new(),
             stale_readers: AtomicU64::new(opened.stale_readers),
             trees: RwLock::new(opened.trees),
             intents: Intents::new(),
@@ -117,8 +118,8 @@ impl LmdbEngine {
         store.intents.set_oldest_snapshot(SnapshotTimestamp::new(newest));
         store.sync(Ending::Open)?;
         let syncer = start_syncer(environment, &store)?;
-        let (data_path, environment) = (opened.data_path, environment.clone());
-        Ok(LmdbEngine { syncer: Mutex::new(Some(syncer)), store, data_path, environment })
+        let home = Home { environment: environment.clone(), folder: folder.to_owned(), options };
+        Ok(LmdbEngine { syncer: Mutex::new(Some(syncer)), store, home })
     }
 }
 
@@ -146,9 +147,9 @@ impl Drop for LmdbEngine {
 
 /// LMDB's own figures, which it reads from its map.
 fn set_figures_of_map(store: &Store, statistics: &mut Statistics) {
-    let Ok(map) = store.map.enter() else { return };
-    let (info, pages) = (store.env.info(), store.env.unnamed_database_stat());
-    drop(map);
+    let Ok(file) = store.map.enter() else { return };
+    let (info, pages) = (file.env.info(), file.env.unnamed_database_stat());
+    drop(file);
     let pages_in_file = info.last_page_number as u64 + 1;
     statistics.set("data.file_bytes", pages_in_file * u64::from(pages.page_size));
     statistics.set("map.bytes", info.map_size as u64);
@@ -177,6 +178,7 @@ impl Engine for LmdbEngine {
             range_deletes: RangeDeletes::Emulated,
             read_claims: ReadClaiming::None,
             sharing: Sharing::Exclusive,
+            compacting: Compacting::WithoutTransactions,
         }
     }
 
@@ -232,6 +234,16 @@ impl Engine for LmdbEngine {
         self.store.sync(Ending::Open)
     }
 
+    /// Writes LMDB's file anew, whichever trees are named, if more than a little of it is free. Transactions
+    /// wait meanwhile. Fails as [`Busy`](ErrorKind::Busy) where some go on for ten seconds.
+    fn compact(&self, trees: &[TreeId], operation: &Operation) -> Result<(), StorageError> {
+        for tree in trees {
+            self.tree_estimate(*tree)?;
+        }
+        compaction::compact(&self.store, &self.home, operation)?;
+        self.checkpoint()
+    }
+
     fn check(&self, request: &CheckRequest<'_>) -> Result<CheckReport, StorageError> {
         check::check(&self.store, request)
     }
@@ -269,11 +281,8 @@ impl Engine for LmdbEngine {
         match tree {
             Some(tree) => self.store.trees.read().size(tree).map(|size| size.bytes),
             None => {
-                let (mode, access) =
-                    (pando_environment::OpenMode::ReadOnly, pando_environment::Access::Buffered);
-                let file = self.environment.files().open(&self.data_path, mode, access);
-                let length = file.and_then(|file| file.length());
-                length.map_err(|error| environment_failed("cannot measure LMDB's file", error))
+                let file = Arc::clone(self.store.map.enter()?.metas.file());
+                file.length().map_err(|error| environment_failed("cannot measure LMDB's file", error))
             }
         }
     }

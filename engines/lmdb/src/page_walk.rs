@@ -32,6 +32,8 @@ const DEPTH_MAX: u16 = 32;
 /// Bytes of a value that are read at once.
 const PIECE_BYTES: u64 = 1 << 20;
 const META_MAGIC: u32 = 0xBEEF_C0DE;
+/// Where a meta page has the number of the transaction that made its state.
+const META_NUMBER_AT: usize = 144;
 const NO_PAGE: u64 = u64::MAX;
 /// Problems after which a walk ends.
 const PROBLEMS_MAX: usize = 100;
@@ -58,11 +60,11 @@ impl TableState {
     }
 
     fn of_meta(meta: &[u8]) -> Option<TableState> {
-        if u32_at(meta, 16)? != META_MAGIC {
+        if u32_at(meta, PAGE_HEAD)? != META_MAGIC {
             return None;
         }
         Some(TableState {
-            number: u64_at(meta, 144)?,
+            number: u64_at(meta, META_NUMBER_AT)?,
             root: u64_at(meta, 128)?,
             depth: u16_at(meta, 94)?,
             pages: u64_at(meta, 136)?.checked_add(1)?,
@@ -71,6 +73,19 @@ impl TableState {
                 .filter(|bytes| (256..=65_536).contains(bytes))?,
         })
     }
+}
+
+/// Gives the state in the meta pages of a copy this number. LMDB counts from one in a copy, and puts the state
+/// into the second page. It looks for a state in the page that the last bit of its number names.
+pub(crate) fn renumber(metas: &mut [u8], number: u64) {
+    let (first, second) = metas.split_at_mut(metas.len() / 2);
+    let place = if number.is_multiple_of(2) {
+        first[PAGE_HEAD..].swap_with_slice(&mut second[PAGE_HEAD..]);
+        first
+    } else {
+        second
+    };
+    place[META_NUMBER_AT..META_NUMBER_AT + 8].copy_from_slice(&number.to_le_bytes());
 }
 
 /// The walk: the trees that are wanted, and the sight of each of their entries.

@@ -2,56 +2,59 @@
 //! memory.
 //!
 //! # Locks, in the order in which they are taken
-//! 1. `sync_turn`: one sync at a time.
-//! 2. `writer`: one commit at a time, as LMDB has one writer.
-//! 3. `live`: the live transactions; held while a snapshot is taken, so that the oldest one is always known.
-//! 4. `map`: see the module of that name.
-//! 5. `trees` and `pin`.
+//! 1. `begins`: taken by whoever begins a transaction, and by a compaction, which lets nobody begin.
+//! 2. `sync_turn`: one sync at a time.
+//! 3. `writer`: one commit at a time, as LMDB has one writer.
+//! 4. `live`: the live transactions; held while a snapshot is taken, so that the oldest one is always known.
+//! 5. `map`: see the module of that name.
+//! 6. `trees` and `pin`.
 //!
 //! # Numbers
 //! LMDB numbers its transactions. A writing one's number is the commit's timestamp and its LSN. A reading
 //! one's number is that of the last commit it sees, which is its snapshot. The engine's own changes (a new
 //! tree) take numbers too.
 
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use heed::{Env, RoTxn, RwTxn, WithoutTls};
+use heed::RwTxn;
 use pando_environment::{Clock, FolderLock};
 use pando_storage::{
     Claims, CommitReceipt, CommitTimestamp, ErrorKind, Estimate, Intents, KeyRange, Lsn, SnapshotTimestamp,
     StorageError, SyncState, TreeId, WriteSet,
 };
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 use crate::commit::apply;
+use crate::data_file::{DataFile, Snapshot, Table};
 use crate::durable_mark::{DurableMark, Ending};
 use crate::failure::{closed, corrupt, is_map_full, lmdb_failed};
 use crate::layout;
 use crate::live::LiveTransactions;
 use crate::map::MapGate;
 use crate::page_walk::TableState;
-use crate::recovery::{self, MAP_BYTES_MIN, MetaPages, Table, as_slice};
+use crate::recovery::{self, MAP_BYTES_MIN, as_slice};
 use crate::trees::Trees;
 
 /// Entries that one LMDB transaction of a tree's removal takes out.
 const REMOVAL_ENTRIES: usize = 20_000;
 
-/// A snapshot of LMDB that any thread may go on reading.
-pub(crate) type Snapshot = RoTxn<'static, WithoutTls>;
+/// A range of keys of the table.
+type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// See the module's head. Fields drop in this order: those that hold LMDB's pages first, the folder's lock
 /// last.
 pub(crate) struct Store {
     /// Keeps the pages of the durable state from being written over; see `durable_mark`.
     pub(crate) pin: Mutex<Option<Snapshot>>,
-    pub(crate) table: Table,
-    pub(crate) env: Env<WithoutTls>,
+    pub(crate) map: MapGate<DataFile>,
+    pub(crate) begins: Mutex<()>,
     pub(crate) writer: Mutex<()>,
     pub(crate) sync_turn: Mutex<DurableMark>,
-    pub(crate) metas: MetaPages,
     pub(crate) live: Mutex<LiveTransactions>,
-    pub(crate) map: MapGate,
+    /// Told whenever a transaction has ended.
+    pub(crate) ended: Condvar,
     /// Slots in the reader table that were taken from processes that had ended without letting them go.
     pub(crate) stale_readers: AtomicU64,
     pub(crate) trees: RwLock<Trees>,
@@ -67,9 +70,17 @@ pub(crate) struct Store {
 /// A transaction that was just begun.
 pub(crate) struct Begun {
     pub(crate) reading: Snapshot,
+    pub(crate) timestamp: SnapshotTimestamp,
     pub(crate) number: u64,
     /// Where it shows how many keys it has written.
     pub(crate) writes_shown: Arc<AtomicU64>,
+}
+
+/// The newest state, which is to become durable.
+pub(crate) struct Pinned {
+    pin: Snapshot,
+    lsn: Lsn,
+    metas: Vec<u8>,
 }
 
 /// All that the store needs for a commit.
@@ -89,26 +100,37 @@ impl Store {
 
     /// Takes a snapshot and enters its transaction into the list of live ones.
     pub(crate) fn begin(&self, at: Option<SnapshotTimestamp>) -> Result<Begun, StorageError> {
+        let turn = self.begins.lock();
+        self.begin_in_turn(&turn, at)
+    }
+
+    fn begin_in_turn(
+        &self,
+        _: &MutexGuard<'_, ()>,
+        at: Option<SnapshotTimestamp>,
+    ) -> Result<Begun, StorageError> {
         let mut live = self.live.lock();
         self.check_open()?;
-        let reading =
-            self.env.clone().static_read_txn().map_err(|error| lmdb_failed("taking a snapshot", error))?;
-        let timestamp = timestamp_of(&reading);
+        let file = self.map.enter()?;
+        let reading = file.snapshot("taking a snapshot")?;
+        let timestamp = SnapshotTimestamp::new(reading.id() as u64);
+        drop(file);
         if at.is_some_and(|at| at != timestamp) {
             let message =
                 format!("the engine `lmdb` begins at its newest snapshot only, which is {timestamp:?}");
             return Err(StorageError::new(ErrorKind::InvalidInput, message));
         }
         let (number, writes_shown) = live.enter(timestamp, self.clock.monotonic());
-        Ok(Begun { reading, number, writes_shown })
+        Ok(Begun { reading, timestamp, number, writes_shown })
     }
 
     /// The same for the newest snapshot, with the place of its pages in the file.
     pub(crate) fn begin_with_state(&self) -> Result<(Begun, TableState), StorageError> {
+        let turn = self.begins.lock();
         // No commit comes between the snapshot and the copy of the meta pages.
         let _writer = self.writer.lock();
-        let begun = self.begin(None)?;
-        let metas = self.metas.copy();
+        let begun = self.begin_in_turn(&turn, None)?;
+        let metas = self.map.enter().and_then(|file| file.metas.copy());
         let number = begun.reading.id() as u64;
         let state = metas.and_then(|metas| {
             TableState::of_metas(&metas, Some(number))
@@ -133,6 +155,7 @@ impl Store {
         // commit's.
         let newest = SnapshotTimestamp::new(self.newest.load(Ordering::Acquire));
         self.intents.set_oldest_snapshot(live.oldest_snapshot().unwrap_or(newest));
+        self.ended.notify_all();
     }
 
     /// Runs a change in the writer's turn. Where the map is full, it grows, and the change runs again from
@@ -152,9 +175,10 @@ impl Store {
     pub(crate) fn commit(&self, commit: &Commit<'_>) -> Result<CommitReceipt, StorageError> {
         self.with_room(|| {
             let failed = |error| lmdb_failed("committing", error);
-            let mut writer = self.env.write_txn().map_err(failed)?;
+            let file = self.map.enter()?;
+            let mut writer = file.env.write_txn().map_err(failed)?;
             let number = writer.id() as u64;
-            let sizes = apply(self.table, &mut writer, commit.writes, &self.trees)?;
+            let sizes = apply(file.table, &mut writer, commit.writes, &self.trees)?;
             let timestamp = CommitTimestamp::new(number);
             // Settled before anyone can see the commit; should it fail, the number is given out again.
             commit.claims.commit(&self.intents, timestamp);
@@ -177,13 +201,13 @@ impl Store {
         if self.clear_stale_readers()? > 0 {
             return Ok(());
         }
-        self.grow_map(turn, self.env.info().map_size.saturating_mul(2))
+        self.grow_map(turn, self.map_bytes()?.saturating_mul(2))
     }
 
     /// Takes the slots of the reader table from processes that have ended without letting them go, such as a
     /// killed `mdb_stat`. Such a slot would keep pages from being used again. Returns their number.
     pub(crate) fn clear_stale_readers(&self) -> Result<usize, StorageError> {
-        let cleared = self.env.clear_stale_readers();
+        let cleared = self.map.enter()?.env.clear_stale_readers();
         let cleared = cleared.map_err(|error| lmdb_failed("looking for readers that have ended", error))?;
         self.stale_readers.fetch_add(cleared as u64, Ordering::Relaxed);
         Ok(cleared)
@@ -193,12 +217,11 @@ impl Store {
     /// meanwhile. Without a map the engine stops. The caller has the writer's turn.
     fn grow_map(&self, _: &MutexGuard<'_, ()>, bytes: usize) -> Result<(), StorageError> {
         let _live = self.live.lock();
-        let grown = self.map.replace(|| {
+        let grown = self.map.replace(|file| {
             // SAFETY: no call of LMDB is under way in this process, and nothing borrows from the map, though
-            // reading transactions are live: see `map`. Calls that read have a guard, which `replace` waits
-            // for. Reading transactions begin under `live` or `writer`, writing ones run under `writer`; both
-            // are held.
-            unsafe { self.env.resize(bytes) }
+            // reading transactions are live: see `map`. Calls have a guard, which `replace` waits for.
+            unsafe { file.env.resize(bytes) }.map_err(|error| lmdb_failed("growing the map", error))?;
+            Ok(file)
         });
         grown.map_err(|error| {
             let message = format!(
@@ -212,8 +235,7 @@ impl Store {
 
     /// The bytes of the map.
     pub(crate) fn map_bytes(&self) -> Result<usize, StorageError> {
-        let _map = self.map.enter()?;
-        Ok(self.env.info().map_size)
+        Ok(self.map.enter()?.env.info().map_size)
     }
 
     /// Gives the map at least so many bytes.
@@ -232,11 +254,12 @@ impl Store {
         self.with_room(|| {
             let failed = |error| lmdb_failed("creating a tree", error);
             self.trees.read().check_name_is_free(name)?;
-            let mut writer = self.env.write_txn().map_err(failed)?;
+            let file = self.map.enter()?;
+            let mut writer = file.env.write_txn().map_err(failed)?;
             let number = writer.id() as u64;
-            let tree = recovery::take_tree_number(self.table, &mut writer)?;
+            let tree = recovery::take_tree_number(file.table, &mut writer)?;
             let record = layout::tree_record(Estimate::default(), name);
-            self.table.put(&mut writer, &layout::tree_record_key(tree), &record).map_err(failed)?;
+            file.table.put(&mut writer, &layout::tree_record_key(tree), &record).map_err(failed)?;
             writer.commit().map_err(failed)?;
             self.trees.write().insert(tree, name.to_owned(), Estimate::default());
             self.wrote(number);
@@ -250,10 +273,12 @@ impl Store {
         self.with_room(|| {
             let failed = |error| lmdb_failed("dropping a tree", error);
             self.trees.read().size(tree)?;
-            let mut writer = self.env.write_txn().map_err(failed)?;
+            let file = self.map.enter()?;
+            let mut writer = file.env.write_txn().map_err(failed)?;
             let number = writer.id() as u64;
-            self.table.delete(&mut writer, &layout::tree_record_key(tree)).map_err(failed)?;
+            file.table.delete(&mut writer, &layout::tree_record_key(tree)).map_err(failed)?;
             writer.commit().map_err(failed)?;
+            drop(file);
             let live = self.live.lock();
             self.trees.write().drop_tree(tree, live.begun(), live.oldest());
             drop(live);
@@ -268,31 +293,18 @@ impl Store {
     fn remove_some_entries(&self, tree: TreeId) -> Result<bool, StorageError> {
         self.with_room(|| {
             let failed = |error| lmdb_failed("removing a dropped tree", error);
-            let mut writer = self.env.write_txn().map_err(failed)?;
+            let file = self.map.enter()?;
+            let mut writer = file.env.write_txn().map_err(failed)?;
             let number = writer.id() as u64;
-            let Some((lower, upper)) = self.first_entries(&writer, tree).map_err(failed)? else {
+            let Some((lower, upper)) = first_entries(file.table, &writer, tree).map_err(failed)? else {
                 return Ok(false);
             };
             let range = (as_slice(&lower), as_slice(&upper));
-            self.table.delete_range(&mut writer, &range).map_err(failed)?;
+            file.table.delete_range(&mut writer, &range).map_err(failed)?;
             writer.commit().map_err(failed)?;
             self.wrote(number);
             Ok(true)
         })
-    }
-
-    /// The range of the first entries of a tree; `None` if it has none.
-    fn first_entries(
-        &self,
-        writer: &RwTxn<'_>,
-        tree: TreeId,
-    ) -> Result<Option<(std::ops::Bound<Vec<u8>>, std::ops::Bound<Vec<u8>>)>, heed::Error> {
-        let (lower, upper) = layout::table_range(tree, &KeyRange::all());
-        let mut last = None;
-        for entry in self.table.range(writer, &(as_slice(&lower), as_slice(&upper)))?.take(REMOVAL_ENTRIES) {
-            last = Some(entry?.0);
-        }
-        Ok(last.map(|last| (lower, std::ops::Bound::Included(last.to_vec()))))
     }
 
     /// Brings everything that has been committed to the device. A failure ends all writing: a second try can
@@ -300,34 +312,46 @@ impl Store {
     pub(crate) fn sync(&self, ending: Ending) -> Result<(), StorageError> {
         let mut durable = self.sync_turn.lock();
         self.sync_state.check_healthy()?;
-        let outcome = self.sync_in_turn(&mut durable, ending);
-        if let Err(error) = &outcome {
-            let message = "a sync failed: the engine has stopped, open it again";
-            self.sync_state.fail(StorageError::with_source(ErrorKind::Closed, message, error.clone()));
-            return Err(self.sync_state.check_healthy().err().unwrap_or_else(|| error.clone()));
-        }
-        outcome
+        let pinned = {
+            let writer = self.writer.lock();
+            self.pin_newest(&writer)
+        };
+        let synced = pinned.and_then(|pinned| self.make_durable(pinned, &mut durable, ending));
+        self.or_stop("a sync failed", synced)
     }
 
-    /// The steps of `durable_mark`.
-    fn sync_in_turn(&self, durable: &mut DurableMark, ending: Ending) -> Result<(), StorageError> {
-        let (pin, metas) = {
-            let _writer = self.writer.lock();
-            self.sync_state.begin();
-            let pin = self.env.clone().static_read_txn();
-            (pin.map_err(|error| lmdb_failed("pinning the newest state", error))?, self.metas.copy()?)
-        };
+    /// Ends all writing after a failure. `what` says what failed.
+    pub(crate) fn or_stop<T>(&self, what: &str, outcome: Result<T, StorageError>) -> Result<T, StorageError> {
+        outcome.map_err(|error| {
+            let message = format!("{what}: the engine has stopped, open it again");
+            self.sync_state.fail(StorageError::with_source(ErrorKind::Closed, message, error.clone()));
+            self.sync_state.check_healthy().err().unwrap_or(error)
+        })
+    }
+
+    /// Step 1 of `durable_mark`. The caller has the writer's turn.
+    pub(crate) fn pin_newest(&self, _: &MutexGuard<'_, ()>) -> Result<Pinned, StorageError> {
+        self.sync_state.begin();
+        let file = self.map.enter()?;
+        let pin = file.snapshot("pinning the newest state")?;
         let lsn = Lsn::new(pin.id() as u64);
-        if lsn > self.sync_state.synced() || ending == Ending::Clean {
-            {
-                let _map = self.map.enter()?;
-                self.env.force_sync().map_err(|error| lmdb_failed("syncing", error))?;
-            }
-            durable.write(metas, ending)?;
-            let before = self.pin.lock().replace(pin);
+        Ok(Pinned { pin, lsn, metas: file.metas.copy()? })
+    }
+
+    /// Steps 2 and 3 of `durable_mark`.
+    pub(crate) fn make_durable(
+        &self,
+        pinned: Pinned,
+        durable: &mut DurableMark,
+        ending: Ending,
+    ) -> Result<(), StorageError> {
+        if pinned.lsn > self.sync_state.synced() || ending == Ending::Clean {
+            self.map.enter()?.env.force_sync().map_err(|error| lmdb_failed("syncing", error))?;
+            durable.write(pinned.metas, ending)?;
+            let before = self.pin.lock().replace(pinned.pin);
             drop(before);
         }
-        self.sync_state.finish(lsn);
+        self.sync_state.finish(pinned.lsn);
         Ok(())
     }
 
@@ -346,7 +370,12 @@ impl Store {
     }
 }
 
-/// The snapshot that a reading transaction of LMDB sees.
-pub(crate) fn timestamp_of(snapshot: &Snapshot) -> SnapshotTimestamp {
-    SnapshotTimestamp::new(snapshot.id() as u64)
+/// The range of the first entries of a tree; `None` if it has none.
+fn first_entries(table: Table, writer: &RwTxn<'_>, tree: TreeId) -> Result<Option<Bounds>, heed::Error> {
+    let (lower, upper) = layout::table_range(tree, &KeyRange::all());
+    let mut last = None;
+    for entry in table.range(writer, &(as_slice(&lower), as_slice(&upper)))?.take(REMOVAL_ENTRIES) {
+        last = Some(entry?.0);
+    }
+    Ok(last.map(|last| (lower, Bound::Included(last.to_vec()))))
 }

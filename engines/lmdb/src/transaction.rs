@@ -12,10 +12,11 @@ use pando_storage::{
     SpillingWrites, StorageError, Transaction, TransactionId, TreeId, emulate,
 };
 
+use crate::data_file::{DataFile, Snapshot};
 use crate::failure::lmdb_failed;
 use crate::layout::{table_key, table_range};
 use crate::recovery::as_slice;
-use crate::store::{Begun, Commit, Snapshot, Store, timestamp_of};
+use crate::store::{Begun, Commit, Store};
 
 /// See the module's head.
 pub(crate) struct LmdbSnapshot {
@@ -30,8 +31,7 @@ pub(crate) struct LmdbSnapshot {
 impl LmdbSnapshot {
     /// A transaction over a snapshot that was just taken.
     pub(crate) fn begin(store: Arc<Store>, begun: Begun, mode: Mode) -> SnapshotTransaction<LmdbSnapshot> {
-        let Begun { reading, number, writes_shown } = begun;
-        let timestamp = timestamp_of(&reading);
+        let Begun { reading, timestamp, number, writes_shown } = begun;
         // Every key is claimed exactly: the write set takes more memory than the intents.
         let claims = Claims::with_intents_max(TransactionId::new(number), timestamp, usize::MAX);
         let snapshot = LmdbSnapshot { reading: Some(reading), store, number, timestamp, writes_shown };
@@ -45,6 +45,7 @@ impl LmdbSnapshot {
     /// One batch of LMDB's own entries.
     fn scan_table(
         &self,
+        file: &DataFile,
         tree: TreeId,
         range: &KeyRange,
         direction: Direction,
@@ -58,8 +59,8 @@ impl LmdbSnapshot {
         let (lower, upper) = table_range(tree, range);
         let bounds = (as_slice(&lower), as_slice(&upper));
         match direction {
-            Direction::Forward => fill(self.store.table.range(self.reading(), &bounds)?, limits, batch),
-            Direction::Backward => fill(self.store.table.rev_range(self.reading(), &bounds)?, limits, batch),
+            Direction::Forward => fill(file.table.range(self.reading(), &bounds)?, limits, batch),
+            Direction::Backward => fill(file.table.rev_range(self.reading(), &bounds)?, limits, batch),
         }
     }
 }
@@ -98,8 +99,8 @@ impl EngineSnapshot for LmdbSnapshot {
 
     fn get(&self, tree: TreeId, key: &[u8], blocking: BlockingMode) -> Result<Option<Bytes>, StorageError> {
         self.check_get(tree, blocking)?;
-        let _map = self.store.map.enter()?;
-        let found = self.store.table.get(self.reading(), &table_key(tree, key));
+        let file = self.store.map.enter()?;
+        let found = file.table.get(self.reading(), &table_key(tree, key));
         let found = found.map_err(|error| lmdb_failed("reading an entry", error))?;
         Ok(found.map(Bytes::copy_from_slice))
     }
@@ -115,8 +116,8 @@ impl EngineSnapshot for LmdbSnapshot {
     fn scan(&self, scan: OverlaidScan<'_>, batch: &mut Batch) -> Result<ScanEnd, StorageError> {
         self.check_get(scan.tree, scan.blocking)?;
         scan.over(batch, |range, batch| {
-            let _map = self.store.map.enter()?;
-            self.scan_table(scan.tree, range, scan.direction, scan.limits, batch)
+            let file = self.store.map.enter()?;
+            self.scan_table(&file, scan.tree, range, scan.direction, scan.limits, batch)
                 .map_err(|error| lmdb_failed("scanning", error))
         })
     }

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use pando_environment::{Environment, MockClock, SeededRandom};
 use pando_lmdb::{LmdbEngine, LmdbOptions};
 use pando_storage::{
-    Begin, BlockingMode, Cursor, Direction, Durability, Engine, ErrorKind, KeyRange, StorageError, TreeId,
-    TreeOptions,
+    Begin, BlockingMode, Cursor, Direction, Durability, Engine, ErrorKind, KeyRange, Operation, StorageError,
+    TreeId, TreeOptions,
 };
 
 const PAGE_BYTES: usize = 4_096;
@@ -128,6 +128,57 @@ fn after_a_power_cut_the_last_durable_state_is_there_whatever_pages_reached_the_
             entries(&open(folder.path()).unwrap(), tree) == state,
             "seed {seed}: the store does not go on"
         );
+    }
+}
+
+#[test]
+fn after_a_compaction_a_power_cut_leaves_the_state_that_was_compacted_or_a_later_durable_one() {
+    for seed in 0..4 {
+        let random = SeededRandom::new(seed);
+        let folder = tempfile::tempdir().unwrap();
+        let engine = LmdbEngine::open(&timeless(), folder.path(), LmdbOptions::default()).unwrap();
+        let tree = engine.create_tree("t", &TreeOptions::default()).unwrap();
+        churn(&engine, tree, &random);
+        let before = fs::read(folder.path().join("data.mdb")).unwrap();
+        engine.compact(&[], &Operation::default()).unwrap();
+        let old = fs::read(folder.path().join("data.mdb")).unwrap();
+        assert!(old.len() < before.len(), "seed {seed}: there was nothing to compact");
+        let durable_state = entries(&engine, tree);
+        churn(&engine, tree, &random);
+        let new = fs::read(folder.path().join("data.mdb")).unwrap();
+        drop(engine);
+        fs::write(folder.path().join("data.mdb"), mixture(&old, &new, &random)).unwrap();
+        start_the_machine_anew(folder.path());
+        let engine = open(folder.path()).unwrap();
+        assert!(entries(&engine, tree) == durable_state, "seed {seed}: another state came back");
+        churn(&engine, tree, &random);
+    }
+}
+
+#[test]
+fn a_power_cut_within_a_compaction_leaves_either_file() {
+    let random = SeededRandom::new(1);
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path()).unwrap();
+    let tree = engine.create_tree("t", &TreeOptions::default()).unwrap();
+    churn(&engine, tree, &random);
+    let state = entries(&engine, tree);
+    engine.close().unwrap();
+    drop(engine);
+    let old = fs::read(folder.path().join("data.mdb")).unwrap();
+    // The mark of a clean end is the one under which a compaction renames its copy.
+    let mark = fs::read(folder.path().join("durable")).unwrap();
+    let engine = open(folder.path()).unwrap();
+    engine.compact(&[], &Operation::default()).unwrap();
+    drop(engine);
+    let new = fs::read(folder.path().join("data.mdb")).unwrap();
+    assert!(new.len() < old.len(), "there was nothing to compact");
+    for file in [&old, &new] {
+        fs::write(folder.path().join("data.mdb"), file).unwrap();
+        fs::write(folder.path().join("durable"), &mark).unwrap();
+        start_the_machine_anew(folder.path());
+        let engine = open(folder.path()).unwrap();
+        assert!(entries(&engine, tree) == state);
     }
 }
 

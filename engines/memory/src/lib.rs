@@ -35,11 +35,11 @@ use std::sync::Arc;
 
 use pando_environment::{Clock, Environment};
 use pando_storage::{
-    Begin, CachedReads, Capabilities, Claims, CommitReceipt, ConflictTime, Durability, DurabilityWaker,
-    Engine, ErrorKind, Estimate, EstimateOrigin, History, Intents, Isolation, LiveTransaction, Merging,
-    Persistence, RangeDeletes, ReadClaiming, ReadClaims, Sharing, SnapshotTimestamp, SnapshotTransaction,
-    SpillingWrites, Statistics, StorageError, Transaction, TransactionId, TreeDescription, TreeId,
-    TreeOptions,
+    Begin, CachedReads, Capabilities, Claims, CommitReceipt, Compacting, ConflictTime, Durability,
+    DurabilityWaker, Engine, ErrorKind, Estimate, EstimateOrigin, History, Intents, Isolation,
+    LiveTransaction, Merging, Persistence, RangeDeletes, ReadClaiming, ReadClaims, Sharing,
+    SnapshotTimestamp, SnapshotTransaction, SpillingWrites, Statistics, StorageError, Transaction,
+    TransactionId, TreeDescription, TreeId, TreeOptions,
 };
 use parking_lot::RwLock;
 
@@ -88,6 +88,7 @@ impl Engine for MemoryEngine {
             range_deletes: RangeDeletes::Emulated,
             read_claims: ReadClaiming::Ranges,
             sharing: Sharing::Exclusive,
+            compacting: Compacting::BesideTransactions,
         }
     }
 

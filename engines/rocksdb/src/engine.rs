@@ -7,8 +7,8 @@ use std::sync::mpsc;
 
 use pando_environment::{Access, Environment, OpenMode, Step, Task};
 use pando_storage::{
-    BackupReport, BackupRequest, Begin, BlockingMode, CachedReads, Capabilities, CommitReceipt, ConflictTime,
-    Durability, DurabilityWaker, Engine, Estimate, EstimateOrigin, History, Intents, Isolation,
+    BackupReport, BackupRequest, Begin, BlockingMode, CachedReads, Capabilities, CommitReceipt, Compacting,
+    ConflictTime, Durability, DurabilityWaker, Engine, Estimate, EstimateOrigin, History, Intents, Isolation,
     LiveTransaction, Merging, Operation, Persistence, RangeDeletes, ReadClaiming, ReadClaims, Sharing,
     Statistics, StorageError, SyncState, Transaction, TransactionId, TreeDescription, TreeId, TreeOptions,
     Wait,
@@ -117,6 +117,7 @@ impl Engine for RocksdbEngine {
             range_deletes: RangeDeletes::OneMessage,
             read_claims: ReadClaiming::Ranges,
             sharing: Sharing::Exclusive,
+            compacting: Compacting::BesideTransactions,
         }
     }
 

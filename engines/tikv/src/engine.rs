@@ -7,10 +7,10 @@ use std::sync::{Arc, OnceLock};
 
 use pando_environment::{Environment, Step, Task};
 use pando_storage::{
-    Begin, CachedReads, Capabilities, CommitReceipt, ConflictTime, Durability, DurabilityWaker, Engine,
-    Estimate, EstimateOrigin, History, Intents, Isolation, LiveTransaction, Merging, Mode, Persistence,
-    RangeDeletes, ReadClaiming, ReadClaims, SharedTime, Sharing, SnapshotTimestamp, Statistics, StorageError,
-    Transaction, TransactionId, TreeDescription, TreeId, TreeOptions,
+    Begin, CachedReads, Capabilities, CommitReceipt, Compacting, ConflictTime, Durability, DurabilityWaker,
+    Engine, Estimate, EstimateOrigin, History, Intents, Isolation, LiveTransaction, Merging, Mode,
+    Persistence, RangeDeletes, ReadClaiming, ReadClaims, SharedTime, Sharing, SnapshotTimestamp, Statistics,
+    StorageError, Transaction, TransactionId, TreeDescription, TreeId, TreeOptions,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -133,6 +133,7 @@ impl Engine for TikvEngine {
             range_deletes: RangeDeletes::Emulated,
             read_claims: self.read_claiming(),
             sharing: self.sharing(),
+            compacting: Compacting::BesideTransactions,
         }
     }
 

@@ -9,11 +9,11 @@ use std::time::Duration;
 use pando_environment::{Environment, Step, Task};
 use pando_storage::{
     BackupReport, BackupRequest, Begin, CachedReads, Capabilities, CheckReport, CheckRequest, Claims,
-    CommitReceipt, ConflictTime, Durability, DurabilityWaker, Engine, ErrorKind, Estimate, EstimateOrigin,
-    History, Intents, Isolation, LiveTransaction, LoadDurability, Merging, Operation, Persistence,
-    RangeDeletes, ReadClaiming, ReadClaims, Sharing, SnapshotTimestamp, SnapshotTransaction, SortedEntries,
-    SpillingWrites, Statistics, StorageError, SyncState, Transaction, TransactionId, TreeDescription, TreeId,
-    TreeOptions,
+    CommitReceipt, Compacting, ConflictTime, Durability, DurabilityWaker, Engine, ErrorKind, Estimate,
+    EstimateOrigin, History, Intents, Isolation, LiveTransaction, LoadDurability, Merging, Operation,
+    Persistence, RangeDeletes, ReadClaiming, ReadClaims, Sharing, SnapshotTimestamp, SnapshotTransaction,
+    SortedEntries, SpillingWrites, Statistics, StorageError, SyncState, Transaction, TransactionId,
+    TreeDescription, TreeId, TreeOptions,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -164,6 +164,7 @@ impl Engine for WiredTigerEngine {
             },
             read_claims: ReadClaiming::Ranges,
             sharing: Sharing::Exclusive,
+            compacting: Compacting::BesideTransactions,
         }
     }
 

@@ -22,8 +22,8 @@ use std::ops::Bound;
 
 use pando_environment::Environment;
 use pando_storage::{
-    BlockingMode, Capabilities, Claim, CommitReceipt, ConflictTime, Direction, Durability, KeyRange, Merge,
-    Merging, RangeDeletes, Savepoint, StorageError, Transaction, TreeId,
+    BlockingMode, Capabilities, Claim, CommitReceipt, Compacting, ConflictTime, Direction, Durability,
+    KeyRange, Merge, Merging, RangeDeletes, Savepoint, StorageError, Transaction, TreeId,
 };
 
 use crate::subject::{Choices, Entry, Opened, Subject, entries_in, value};
@@ -154,11 +154,16 @@ impl Model {
             40..=45 => self.merge(at, choices),
             46 | 47 => self.delete_range(at, choices),
             38 if choices.one_in(4) => engine.checkpoint().expect("the checkpoint succeeds"),
-            38 if choices.one_in(8) => {
-                engine.compact(&[], &pando_storage::Operation::default()).expect("the trees are compacted")
-            }
+            38 if choices.one_in(8) => self.compact(engine),
             _ => self.check_newest(engine),
         }
+    }
+
+    fn compact(&mut self, engine: &Opened) {
+        if engine.capabilities().compacting == Compacting::WithoutTransactions {
+            self.live.drain(..).for_each(|live| live.transaction.rollback());
+        }
+        engine.compact(&[], &pando_storage::Operation::default()).expect("the trees are compacted");
     }
 
     fn begin(&mut self, engine: &Opened) {

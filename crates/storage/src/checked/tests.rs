@@ -8,8 +8,8 @@ use super::*;
 use crate::access::BlockingMode;
 use crate::batch::{Batch, BatchLimits, ScanEnd};
 use crate::capabilities::{
-    CachedReads, ConflictTime, EstimateOrigin, History, Merging, Persistence, RangeDeletes, ReadClaiming,
-    Sharing,
+    CachedReads, Compacting, ConflictTime, EstimateOrigin, History, Merging, Persistence, RangeDeletes,
+    ReadClaiming, Sharing,
 };
 use crate::error::ErrorKind;
 use crate::identifiers::{Lsn, Savepoint, SnapshotTimestamp};
@@ -48,6 +48,7 @@ impl Engine for Breaking {
             estimates: EstimateOrigin::FirstEntries,
             read_claims: ReadClaiming::None,
             sharing: Sharing::Exclusive,
+            compacting: Compacting::BesideTransactions,
         }
     }
     fn create_tree(&self, _: &str, _: &TreeOptions) -> Result<TreeId, StorageError> {
