@@ -498,10 +498,14 @@ impl<'c> Context<'c> {
             }
             session.write_record(&mut transaction, durability, self.shared.now_ms())?;
         }
-        let receipt = transaction.commit(durability)?;
+        let committed = transaction.commit(durability);
         if let Some(session) = &mut self.session_use {
-            session.keep_news();
+            match &committed {
+                Ok(_) => session.keep_news(),
+                Err(error) => session.doubt_if_undetermined(error),
+            }
         }
+        let receipt = committed?;
         self.wait_for(receipt);
         Ok(())
     }

@@ -135,6 +135,8 @@ impl From<StorageError> for CommandError {
             ErrorKind::Io => ErrorCode::OutOfDiskSpace,
             // A code after which drivers try once more, at another server if they know one.
             ErrorKind::Unavailable => ErrorCode::HostUnreachable,
+            // Sent again, a write or a commit with a number finds its record, if it has happened.
+            ErrorKind::Undetermined => ErrorCode::NetworkTimeout,
             ErrorKind::Closed => ErrorCode::ShutdownInProgress,
         };
         CommandError::failed(code, error.to_string())

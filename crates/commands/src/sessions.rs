@@ -99,6 +99,8 @@ struct State {
     is_end_wanted: bool,
     /// The number of a transaction whose first statement is to be handled again.
     begin_put_off: Option<i64>,
+    /// The answer to a commit was lost: only the record of the session tells whether it has happened.
+    is_in_doubt: bool,
     /// When a request has put it back last, in milliseconds since 1970.
     used_ms: i64,
 }
@@ -135,6 +137,9 @@ impl Sessions {
         }
         let session = self.session(id, catalog, caller.blocking)?;
         let mut state = session.state.lock();
+        if state.is_in_doubt && caller.blocking == BlockingMode::CachedOnly {
+            return Err(CommandError::WouldBlock(None));
+        }
         let progress = match (state.progress.take(), caller.blocking) {
             (Some(progress), _) => progress,
             (None, BlockingMode::CachedOnly) => return Err(CommandError::WouldBlock(None)),
@@ -150,10 +155,12 @@ impl Sessions {
             Stage::Open(open) => Some(Arc::clone(open)),
             _ => None,
         };
+        let is_in_doubt = state.is_in_doubt;
         drop(state);
-        let mut taken = SessionUse::new(session, Arc::clone(&self.figures), progress);
-        if catalog.is_shared() && taken.open().is_none() {
+        let mut taken = SessionUse::new(Arc::clone(&session), Arc::clone(&self.figures), progress);
+        if (catalog.is_shared() || is_in_doubt) && taken.open().is_none() {
             taken.take_over(read_record(id, catalog, caller.blocking)?);
+            session.state.lock().is_in_doubt = false;
         }
         Ok(taken)
     }
@@ -170,7 +177,14 @@ impl Sessions {
         let open = OpenTransaction::new(id, number, begun, Arc::clone(&self.figures), transaction);
         self.figures.count_start();
         let progress = Some(Progress { number, stage: Stage::Open(Arc::new(open)) });
-        let state = State { progress, used: None, is_end_wanted: false, begin_put_off: None, used_ms };
+        let state = State {
+            progress,
+            used: None,
+            is_end_wanted: false,
+            begin_put_off: None,
+            is_in_doubt: false,
+            used_ms,
+        };
         let session = Session { id, state: Mutex::new(state), free: Condvar::new() };
         self.table.lock().insert(id, Arc::new(session));
         Ok(())
@@ -205,6 +219,7 @@ impl Sessions {
                 used: None,
                 is_end_wanted: false,
                 begin_put_off: None,
+                is_in_doubt: false,
                 used_ms: 0,
             };
             Arc::new(Session { id, state: Mutex::new(state), free: Condvar::new() })

@@ -30,9 +30,11 @@ pub enum ErrorKind {
     /// The device refused this request (full, or an error): free space or mend it. No acknowledged commit is
     /// lost.
     Io,
-    /// The cluster of a store that several servers have open could not be reached for so long that they may
-    /// have gone on without this one: ask another server, or this one again later. Nothing was committed.
+    /// The cluster that has the data could not be reached: ask again later, or another server of the store.
+    /// Nothing was committed.
     Unavailable,
+    /// The answer to a commit was lost: it may have happened, or not. Read before writing again.
+    Undetermined,
     /// The engine is closed, or has stopped itself after a failed sync: open it again.
     Closed,
 }
@@ -59,6 +61,8 @@ impl ErrorKind {
             ErrorKind::Io => false,
             // The cluster comes back with time.
             ErrorKind::Unavailable => true,
+            // Run again it may have happened twice.
+            ErrorKind::Undetermined => false,
             // The process has to open the store again.
             ErrorKind::Closed => false,
         }
@@ -81,7 +85,9 @@ impl ErrorKind {
             // A refused write leaves the store as it was.
             | ErrorKind::Io
             // It goes on as soon as it reaches the cluster.
-            | ErrorKind::Unavailable => false,
+            | ErrorKind::Unavailable
+            // So does it after a lost answer.
+            | ErrorKind::Undetermined => false,
         }
     }
 }

@@ -84,7 +84,7 @@ pub(crate) fn tikv_failed(doing: &str, error: Error) -> StorageError {
         ),
         Outcome::Unavailable | Outcome::Undetermined => {
             let message = format!("the TiKV cluster could not be reached while {doing}: {error}");
-            StorageError::with_source(ErrorKind::Io, message, error)
+            StorageError::with_source(ErrorKind::Unavailable, message, error)
         }
         Outcome::Refused => {
             let message = format!("the TiKV cluster refused a request while {doing}: {error}");
@@ -99,14 +99,14 @@ pub(crate) fn undetermined(error: impl std::fmt::Display) -> StorageError {
         "the TiKV cluster did not answer in time, and the commit may have happened or not: read the documents before \
          writing them again ({error})"
     );
-    StorageError::new(ErrorKind::Io, message)
+    StorageError::new(ErrorKind::Undetermined, message)
 }
 
 /// The error of an operation that took too long.
 pub(crate) fn too_slow(doing: &str, seconds: u64) -> StorageError {
     let message =
         format!("the TiKV cluster did not answer within {seconds} s while {doing}: look at its nodes");
-    StorageError::new(ErrorKind::Io, message)
+    StorageError::new(ErrorKind::Unavailable, message)
 }
 
 /// An error of the file system, with what was being done.
@@ -151,6 +151,6 @@ mod tests {
         let unknown = Error::UndeterminedError(Box::new(away()));
         assert_eq!(outcome_of(&Error::ExtractedErrors(vec![away(), unknown])), Outcome::Undetermined);
         assert_eq!(tikv_failed("testing", conflict()).kind(), ErrorKind::Conflict);
-        assert_eq!(tikv_failed("testing", away()).kind(), ErrorKind::Io);
+        assert_eq!(tikv_failed("testing", away()).kind(), ErrorKind::Unavailable);
     }
 }

@@ -133,8 +133,7 @@ impl Store {
             "the TiKV cluster could not be reached for {} s: nothing is committed until it can be",
             since.as_secs()
         );
-        let kind = if self.membership.is_some() { ErrorKind::Unavailable } else { ErrorKind::Io };
-        StorageError::new(kind, message)
+        StorageError::new(ErrorKind::Unavailable, message)
     }
 
     pub(crate) fn saw(&self, timestamp: u64) {

@@ -103,12 +103,15 @@ fn commit(context: &mut Context<'_>, open: &OpenTransaction) -> Result<(), Comma
     if transaction.has_written() && context.connection.transaction().is_none() {
         session.write_commit_record(transaction.writer(), context.shared.now_ms())?;
     }
-    let receipt = transaction
-        .commit(catalog, leases, context.concern.durability)
-        .map_err(|error| counted(context, error))?;
+    let outcome = transaction.commit(catalog, leases, context.concern.durability);
     if let Some(session) = &mut context.session_use {
-        session.committed();
+        match &outcome {
+            Ok(_) => session.committed(),
+            Err(CatalogError::Storage(error)) => session.doubt_if_undetermined(error),
+            Err(_) => {}
+        }
     }
+    let receipt = outcome.map_err(|error| counted(context, error))?;
     context.wait_for(receipt);
     Ok(())
 }

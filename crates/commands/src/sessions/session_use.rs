@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use pando_catalog::{BlockingMode, CachedReads, Catalog, Durability, StorageError, WriteTransaction};
+use pando_catalog::{
+    BlockingMode, CachedReads, Catalog, Durability, ErrorKind, StorageError, WriteTransaction,
+};
 use pando_document::{RawValue, Value};
 
 use super::open_transaction::{Begun, OpenTransaction, aborted};
@@ -96,7 +98,8 @@ impl SessionUse {
         SessionUse { session, figures, progress, before: None, ended, write, state: UseState::Untouched }
     }
 
-    /// Takes over the progress of the session's record, where another server has written it.
+    /// Takes over the progress of the session's record, where another server has written it, or a commit whose
+    /// answer was lost.
     pub(super) fn take_over(&mut self, recorded: Progress) {
         if recorded.number >= self.progress.number {
             self.progress = recorded;
@@ -431,6 +434,14 @@ impl SessionUse {
                 Err(error) if error.is_conflict() => {}
                 Err(error) => return Err(error.into()),
             }
+        }
+    }
+
+    /// After a commit whose answer was lost: the next request of the session reads its record, which tells
+    /// whether the commit has happened.
+    pub fn doubt_if_undetermined(&self, error: &StorageError) {
+        if error.kind() == ErrorKind::Undetermined {
+            self.session.state.lock().is_in_doubt = true;
         }
     }
 

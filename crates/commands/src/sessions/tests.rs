@@ -1,6 +1,8 @@
 //! The table of sessions over an engine in memory.
 
-use pando_catalog::{CachedReads, Caller, Durability, Operation, SharedEngine};
+use pando_catalog::{
+    CachedReads, Caller, Durability, ErrorKind, Operation, SharedEngine, StorageError, WriteTransaction,
+};
 use pando_document::{RawDocumentBuf, doc};
 use pando_environment::Environment;
 
@@ -42,10 +44,20 @@ fn entered_for(
     sessions: &Sessions,
     catalog: &Catalog,
     session: SessionId,
+    asked: (Participation, TransactionSupport),
+) -> Result<SessionUse, CommandError> {
+    entered_as(sessions, catalog, session, asked, BlockingMode::CachedOnly)
+}
+
+fn entered_as(
+    sessions: &Sessions,
+    catalog: &Catalog,
+    session: SessionId,
     (participation, support): (Participation, TransactionSupport),
+    blocking: BlockingMode,
 ) -> Result<SessionUse, CommandError> {
     let operation = Operation::default();
-    let caller = Caller { blocking: BlockingMode::CachedOnly, operation: &operation };
+    let caller = Caller { blocking, operation: &operation };
     let mut session = sessions.take(session, catalog, caller)?;
     let (statement_ids, blocking, cached_reads) =
         (StatementIds::default(), caller.blocking, CachedReads::Told);
@@ -223,6 +235,45 @@ fn a_write_is_remembered_by_its_record_until_the_session_is_old() {
     assert_eq!(code_of(entered(&sessions, &catalog, id(1), Participation::RetryableWrite(4))), 225);
     remove_records(&catalog, 5_000, &sessions.forget_before(5_000)).unwrap();
     assert_eq!(code_of(entered(&sessions, &catalog, id(1), Participation::RetryableWrite(4))), 0);
+}
+
+#[test]
+fn after_a_lost_answer_the_record_tells_whether_a_commit_has_happened() {
+    let lost = StorageError::new(ErrorKind::Undetermined, "the answer was lost");
+    for has_happened in [true, false] {
+        let (sessions, catalog) = (Sessions::default(), catalog());
+        let finish = |transaction: WriteTransaction| match has_happened {
+            true => drop(transaction.commit(Durability::None).unwrap()),
+            false => drop(transaction),
+        };
+        let again = |participation| {
+            let asked = (participation, TransactionSupport::Statement);
+            let cached = entered_as(&sessions, &catalog, id(1), asked, BlockingMode::CachedOnly);
+            assert_eq!(code_of(cached), -1, "the record is read where waiting is allowed");
+            entered_as(&sessions, &catalog, id(1), asked, BlockingMode::MayBlock)
+        };
+
+        let mut write = entered(&sessions, &catalog, id(1), Participation::RetryableWrite(5)).unwrap();
+        write.executed(0, None);
+        let mut transaction = catalog.begin_write().unwrap();
+        write.write_record(&mut transaction, Durability::None, 1_000).unwrap();
+        finish(transaction);
+        write.doubt_if_undetermined(&lost);
+        leave(write, EndOfRequest::Failed);
+        let mut write = again(Participation::RetryableWrite(5)).unwrap();
+        assert_eq!(write.repeated(0).is_some(), has_happened);
+        leave(write, EndOfRequest::Answered);
+
+        let session = entered(&sessions, &catalog, id(1), BEGIN(6)).unwrap();
+        let mut transaction = catalog.begin_write().unwrap();
+        session.write_commit_record(&mut transaction, 1_000).unwrap();
+        finish(transaction);
+        session.doubt_if_undetermined(&lost);
+        leave(session, EndOfRequest::Failed);
+        let expected =
+            if has_happened { ErrorCode::TransactionCommitted } else { ErrorCode::NoSuchTransaction };
+        assert_eq!(code_of(again(GO_ON(6))), expected.code());
+    }
 }
 
 #[test]

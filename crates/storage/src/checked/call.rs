@@ -37,6 +37,8 @@ impl Call {
         match kind {
             // A device can fail at any call, and any call can find the engine closed.
             ErrorKind::Corrupt | ErrorKind::Io | ErrorKind::Unavailable | ErrorKind::Closed => true,
+            // Changes of trees and bulk loads commit, too.
+            ErrorKind::Undetermined => !matches!(self, Call::CachedRead | Call::Read),
             ErrorKind::WouldBlock => matches!(self, Call::CachedRead | Call::CachedUpdate),
             ErrorKind::Conflict => {
                 matches!(self, Call::Update | Call::CachedUpdate | Call::Commit)
