@@ -133,7 +133,7 @@ impl CommitFault {
     fn into_error(self) -> StorageError {
         match self {
             CommitFault::Storage(error) => error,
-            CommitFault::Library(error) if error.fault() == LibraryFault::Rollback => {
+            CommitFault::Library(error) if error.is_for_room() => {
                 let message = "WiredTiger's cache has no room for the writes of this transaction: retry, write less in one \
                                transaction, or make the cache larger";
                 StorageError::with_source(ErrorKind::Busy, message, error)

@@ -10,6 +10,9 @@ pub(crate) fn library_failed(doing: &str, error: LibraryError) -> StorageError {
     let (kind, cure) = match error.fault() {
         // The library also rolls back a reader or a writer for which its cache has no room.
         LibraryFault::Rollback => (ErrorKind::Busy, ""),
+        LibraryFault::CacheFull => {
+            (ErrorKind::Busy, "; retry when large transactions have ended, or make the cache larger")
+        }
         LibraryFault::InUse => (ErrorKind::Busy, ""),
         LibraryFault::Damaged => (ErrorKind::Corrupt, "; restore the store from a backup"),
         LibraryFault::Panic => (ErrorKind::Closed, "; the engine has stopped, open it again"),

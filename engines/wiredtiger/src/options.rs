@@ -55,6 +55,10 @@ impl Default for WiredTigerOptions {
     }
 }
 
+/// How long a transaction waits for room in the cache, in all. WiredTiger's own default is for ever: pages with
+/// uncommitted changes cannot leave the cache, so that large transactions at once can fill it with them.
+const CACHE_WAIT_MS_MAX: u32 = 30_000;
+
 const KNOWN: &str = "type, collectionType, indexType (btree, lsm), blockCompressor, indexBlockCompressor, journalCompressor (none, \
                      snappy, zlib), prefixCompression (on, off), cache, checkpointPeriod (seconds), checkpointJournalSize, \
                      journalFileSize, sessionsMax, configString, collectionConfigString, indexConfigString";
@@ -117,7 +121,7 @@ impl WiredTigerOptions {
         let compressor = self.journal_compressor.as_str();
         // The last of two settings of one name counts: those on which the contract rests come last.
         format!(
-            "{},create=true,config_base=false,use_environment=false,cache_size={},session_max={},statistics=(fast),\
+            "cache_max_wait_ms={CACHE_WAIT_MS_MAX},{},create=true,config_base=false,use_environment=false,cache_size={},session_max={},statistics=(fast),\
              extensions=[\"libwiredtiger_snappy.so\"=(early_load=true),\"libwiredtiger_zlib.so\"=(early_load=true)],\
              log=(enabled=true,archive=true,prealloc=false,compressor={},file_max={}),\
              transaction_sync=(enabled=false,method=fsync),checkpoint=({})",

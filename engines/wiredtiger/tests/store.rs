@@ -200,3 +200,33 @@ fn a_durable_load_survives_without_a_close_and_a_check_counts_anew() {
         assert_eq!(after.tree_estimate(tree).unwrap().entries, 20_000);
     }
 }
+
+#[test]
+fn a_transaction_whose_pages_do_not_fit_into_the_cache_ends_with_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let entries = [("cache", "16MB"), ("configString", "cache_max_wait_ms=300")];
+    let engine = WiredTigerEngine::open(&Environment::real(), folder.path(), options(&entries)).unwrap();
+    let tree = engine.create_tree("c", &TreeOptions::default()).unwrap();
+    for part in 0..100_u32 {
+        let mut writer = engine.begin(Begin::WRITE).unwrap();
+        for number in 0..1_000 {
+            let noise: Vec<u8> =
+                (0..400_u32).map(|at| (at.wrapping_mul(2_654_435_761 + number) >> 13) as u8).collect();
+            writer.put(tree, &(part * 1_000 + number).to_be_bytes(), &noise).unwrap();
+        }
+        writer.commit(Durability::Logged).unwrap();
+    }
+    // One key of each page, all over 40 MB.
+    let mut writer = engine.begin(Begin::WRITE).unwrap();
+    for number in (0..100_000_u32).step_by(10) {
+        writer.put(tree, &number.to_be_bytes(), b"changed").unwrap();
+    }
+    let refused = writer.commit(Durability::Logged).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Busy);
+    assert!(refused.to_string().contains("make the cache larger"), "{refused}");
+    let mut writer = engine.begin(Begin::WRITE).unwrap();
+    writer.put(tree, &7_u32.to_be_bytes(), b"changed").unwrap();
+    writer.commit(Durability::Logged).unwrap();
+    assert_eq!(get(&engine, tree, 7).unwrap().as_deref(), Some(&b"changed"[..]));
+    assert_eq!(get(&engine, tree, 10).unwrap().map(|value| value.len()), Some(400));
+}

@@ -16,8 +16,10 @@ const MESSAGES_MAX: usize = 4;
 /// A class of errors that have one treatment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LibraryFault {
-    /// A conflict, or the cache has no room for what the transaction has written.
+    /// A conflict, or the cache had no room for what the transaction has written.
     Rollback,
+    /// The call has waited for room in the cache as long as it may.
+    CacheFull,
     /// Somebody uses the object.
     InUse,
     /// Bytes on the device are not what was written.
@@ -51,7 +53,12 @@ impl LibraryError {
 
     /// Whether the call was ended by others who use the object, or by its time limit.
     pub(crate) fn is_unfinished(&self) -> bool {
-        self.code == ETIMEDOUT || matches!(self.fault(), LibraryFault::InUse | LibraryFault::Rollback)
+        self.code == ETIMEDOUT || self.is_for_room() || self.fault() == LibraryFault::InUse
+    }
+
+    /// Whether the call failed for want of room in the cache, or by a conflict, which has the same code.
+    pub(crate) fn is_for_room(&self) -> bool {
+        matches!(self.fault(), LibraryFault::Rollback | LibraryFault::CacheFull)
     }
 
     pub(crate) fn fault(&self) -> LibraryFault {
@@ -60,7 +67,8 @@ impl LibraryError {
                 .iter()
                 .any(|word| self.message.contains(word));
         match self.code {
-            sys::WT_ROLLBACK | sys::WT_CACHE_FULL => LibraryFault::Rollback,
+            sys::WT_ROLLBACK => LibraryFault::Rollback,
+            sys::WT_CACHE_FULL => LibraryFault::CacheFull,
             EBUSY => LibraryFault::InUse,
             sys::WT_TRY_SALVAGE => LibraryFault::Damaged,
             _ if is_damage => LibraryFault::Damaged,
