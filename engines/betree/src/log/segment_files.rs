@@ -16,7 +16,8 @@
 //! call. Taking a spare does not change the numbers of the others, nor the number of the next one to be made.
 //!
 //! The first file is short. Each further one is [`GROWTH`] times as long as the one before, up to the usual
-//! length. So an idle log takes little space, and a busy one changes its segment seldom.
+//! length. So an idle log takes little space, and a busy one changes its segment seldom. On a nearly full device
+//! files are as short as they have to be, so that all of its room can be used.
 
 use pando_environment::sync::Mutex;
 use pando_environment::sync::atomic::{AtomicU64, Ordering};
@@ -33,6 +34,8 @@ use super::segment::{SEGMENT_HEADER_BYTES, Segment, file_name, number_of, segmen
 const LENGTH_UNIT: u64 = 4_096;
 /// A segment is this many times as long as the one before.
 const GROWTH: u64 = 4;
+/// No file is shorter, however full the device is.
+const SEGMENT_BYTES_MIN: u64 = 2 * LENGTH_UNIT;
 /// The divisor of the usual length that gives the first one.
 const FIRST_DIVISOR: u64 = 64;
 
@@ -114,7 +117,7 @@ impl SegmentFiles {
                 environment.files().sync_dir(parent)?;
             }
         }
-        let segment_bytes = segment_bytes.next_multiple_of(LENGTH_UNIT).max(2 * LENGTH_UNIT);
+        let segment_bytes = segment_bytes.next_multiple_of(LENGTH_UNIT).max(SEGMENT_BYTES_MIN);
         let environment = environment.clone();
         let ready = ReadySegments::new(segment_bytes, first_bytes(segment_bytes));
         Ok(SegmentFiles { environment, folder, spares_max, ready })
@@ -251,8 +254,21 @@ impl SegmentFiles {
         Ok(())
     }
 
+    /// Makes a spare of the wanted length, or of the longest one for which a nearly full device has room.
     fn make_spare(&mut self) -> Result<(), LogError> {
-        let (number, length) = (self.ready.next_spare(), self.ready.next_bytes());
+        let mut length = self.ready.next_bytes();
+        loop {
+            match self.make_spare_of(length) {
+                Err(LogError::NoSpace { .. }) if length > SEGMENT_BYTES_MIN => {
+                    length = (length / GROWTH).next_multiple_of(LENGTH_UNIT).max(SEGMENT_BYTES_MIN);
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn make_spare_of(&mut self, length: u64) -> Result<(), LogError> {
+        let number = self.ready.next_spare();
         let path = segment_path(&self.folder, number);
         let file = self
             .files()
@@ -277,8 +293,12 @@ impl SegmentFiles {
         let mut length = file.length()? / LENGTH_UNIT * LENGTH_UNIT;
         let short = self.short_bytes();
         if length < short {
-            file.allocate(0, short).map_err(|error| self.no_space(short, error))?;
-            length = short;
+            match file.allocate(0, short).map_err(|error| self.no_space(short, error)) {
+                Ok(()) => length = short,
+                // A nearly full device: the file was made as short as it is for want of room.
+                Err(LogError::NoSpace { .. }) if length >= SEGMENT_BYTES_MIN => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(Segment { number, file, length, written_to: AtomicU64::new(0) })
     }
@@ -304,5 +324,5 @@ impl SegmentFiles {
 }
 
 fn first_bytes(segment_bytes: u64) -> u64 {
-    (segment_bytes / FIRST_DIVISOR).next_multiple_of(LENGTH_UNIT).max(2 * LENGTH_UNIT)
+    (segment_bytes / FIRST_DIVISOR).next_multiple_of(LENGTH_UNIT).max(SEGMENT_BYTES_MIN)
 }

@@ -217,6 +217,34 @@ fn a_full_disk_refuses_a_record_before_it_has_an_lsn_and_takes_it_when_there_is_
 }
 
 #[test]
+fn on_a_nearly_full_disk_segments_are_as_short_as_they_have_to_be() {
+    let simulation = Environment::simulated(7);
+    // Of the usual length, and the first one long enough for the records before the disk is nearly full.
+    let options = LogOptions { segment_bytes: 1 << 20, zero_ahead_bytes: 1 << 10, ..LogOptions::default() };
+    let log = Log::create(&simulation.environment, Path::new(FOLDER), STORE, options).unwrap();
+    let mut appended = append(&log, 200).get();
+    const ROOM: u64 = 60 << 10;
+    simulation.disk.set_capacity(Some(simulation.disk.used_bytes() + ROOM));
+    let mut more = 0;
+    while log.append(KIND, &[&payload(appended + 1)]).is_ok() {
+        appended += 1;
+        more += payload(appended).len() as u64;
+    }
+    assert!(more > ROOM / 2, "{more} bytes of records went into the {ROOM} bytes that were left");
+    log.sync(log.appended_lsn()).unwrap();
+    drop(log);
+    simulation.disk.kill();
+    // It opens while the disk is full.
+    let (log, records) = open(&simulation).unwrap();
+    assert_records(&records, 1, appended);
+    simulation.disk.set_capacity(None);
+    append(&log, 300);
+    log.close().unwrap();
+    drop(log);
+    assert_records(&open(&simulation).unwrap().1, 1, appended + 300);
+}
+
+#[test]
 fn a_log_opens_on_a_full_disk_and_goes_on_in_its_last_segment() {
     for seed in 0..30 {
         let simulation = Environment::simulated(seed);
