@@ -27,9 +27,8 @@ function connects(port) {
   });
 }
 
-export async function startServer(...options) {
-  const folder = mkdtempSync(path.join(os.tmpdir(), "pando-node-"));
-  const port = await freePort();
+/** A process that serves a folder on a port, as soon as it accepts connections. */
+async function launch(folder, port, options) {
   const child = spawn(PANDO, ["serve", "--data", path.join(folder, "data"), "--listen", `127.0.0.1:${port}`, ...options], {
     stdio: ["ignore", "ignore", "pipe"],
   });
@@ -41,13 +40,32 @@ export async function startServer(...options) {
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   return {
-    port,
-    uri: `mongodb://127.0.0.1:${port}/?directConnection=true`,
-    async stop() {
+    async terminate() {
       child.kill("SIGTERM");
       const code = await ended;
-      rmSync(folder, { recursive: true, force: true });
       if (code !== 0 || log.includes("panicked")) throw new Error(`pando ended with ${code}:\n${log}`);
+    },
+  };
+}
+
+export async function startServer(...options) {
+  const folder = mkdtempSync(path.join(os.tmpdir(), "pando-node-"));
+  const port = await freePort();
+  let child = await launch(folder, port, options);
+  return {
+    port,
+    uri: `mongodb://127.0.0.1:${port}/?directConnection=true`,
+    /** Stops it cleanly, and starts it on the same port again. */
+    async restart() {
+      await child.terminate();
+      child = await launch(folder, port, options);
+    },
+    async stop() {
+      try {
+        await child.terminate();
+      } finally {
+        rmSync(folder, { recursive: true, force: true });
+      }
     },
   };
 }

@@ -10,6 +10,7 @@ mod load_rules;
 mod login_renewal;
 mod opening;
 mod session_turn;
+mod stopping;
 mod suspended_request;
 mod write_passage;
 
@@ -315,6 +316,7 @@ impl Commands {
         if !connection.has_worked() && !is_greeting(request) {
             connection.note_work();
         }
+        self.check_not_stopping(request, aftermath.command)?;
         self.meet_fail_point(request, attempt, aftermath)?;
         let admitted = self.admit(request, aftermath.command, attempt, connection)?;
         let Admitted { command, value, addressed, session_use } = admitted;

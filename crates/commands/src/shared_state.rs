@@ -146,6 +146,8 @@ pub(crate) struct SharedState {
     /// The commands that there are, for those that list or name them.
     pub commands: Vec<CommandName>,
     pub started_ms: i64,
+    /// The server is about to stop: requests are refused.
+    pub is_stopping: AtomicBool,
     /// Clients that left and may not come back.
     pub departures: Departures,
     /// The connections, and their requests under way.
@@ -215,6 +217,7 @@ impl SharedState {
             counters: ServerCounters::new(commands.len()),
             commands,
             started_ms,
+            is_stopping: AtomicBool::new(false),
             departures: Departures::default(),
             running: Arc::default(),
             operations: OperationCounters::default(),

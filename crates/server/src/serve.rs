@@ -51,6 +51,10 @@ use crate::configuration::{ByteSize, Configuration, OpenToOthers};
 use crate::error_text::error_text;
 use crate::network::{AddressLimits, Limits, ListenError, Listener, Network, Patiences, Placement};
 
+/// How long clients are told in answers that the server stops, before their connections are closed. A client
+/// that is at work sends its next request within this time.
+const LAST_REQUESTS: Duration = Duration::from_millis(100);
+
 /// Processors of one query, where nobody says.
 const QUERY_THREADS_AUTO_MAX: usize = 8;
 
@@ -208,6 +212,10 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     signal.wait();
     info!(connections = network.connections(), "stopping");
     handler.commands().audit_shutdown();
+    if network.connections() > 0 {
+        handler.commands().refuse_requests();
+        thread::sleep(LAST_REQUESTS);
+    }
     handler.commands().release_replies();
     drop(watch);
     network.stop(configuration.stop_grace, || handler.commands().interrupt_all());

@@ -145,7 +145,7 @@ fn greeting_application<'r>(request: &Request<'r>) -> Option<&'r str> {
 }
 
 /// The kind of request whose failure gets labels.
-fn labelled_as(command: &CommandRow, request: &Request<'_>) -> Option<Labelled> {
+pub(super) fn labelled_as(command: &CommandRow, request: &Request<'_>) -> Option<Labelled> {
     let has = |name: &str| matches!(request.body.get(name), Ok(Some(_)));
     match (has("txnNumber"), has("autocommit"), command.generic.transactions) {
         (true, true, TransactionSupport::End) => Some(Labelled::End),

@@ -1,0 +1,41 @@
+//! The answers of a server that is about to stop: requests that come now are refused, with the code and the
+//! label by which drivers try them again.
+//!
+//! A connection that is closed instead tells its driver less. The first error of a network marks the server as
+//! unknown to a driver, and one that has several requests on their way then takes the next ones for requests
+//! that cannot be tried again.
+
+use std::sync::atomic::Ordering;
+
+use super::Commands;
+use super::fail_point_effect::labelled_as;
+use crate::registry;
+use crate::sessions::labels;
+use crate::{CommandError, ErrorCode, Request};
+
+impl Commands {
+    /// Refuses the requests that come from now on: the server is about to stop. Those under way go on.
+    pub fn refuse_requests(&self) {
+        self.shared.is_stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Fails while the server is about to stop. `command` is the place of the command in the registry.
+    pub(super) fn check_not_stopping(
+        &self,
+        request: &Request<'_>,
+        command: Option<usize>,
+    ) -> Result<(), CommandError> {
+        if !self.shared.is_stopping.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let error = CommandError::failed(
+            ErrorCode::ShutdownInProgress,
+            "the server is about to stop: try again when it is there again",
+        );
+        let kind = command.and_then(|command| labelled_as(&registry::COMMANDS[command], request));
+        Err(match kind {
+            Some(kind) => labels::labelled(error, kind),
+            None => error,
+        })
+    }
+}
