@@ -152,7 +152,7 @@ pub(super) const OPTIONS: &[OptionEntry] = &[
         default: "",
         help: "An option of the storage engine, such as logBudget=2GB, checkpointPeriod=120, directIo=off or bufferPercent=4; several are possible. The error for an unknown name lists all names.",
         apply: |configuration, text| {
-            let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+            let entries = split_outside_brackets(text).map(str::trim).filter(|entry| !entry.is_empty());
             configuration.engine_options = entries.map(named_value).collect::<Result<_, _>>()?;
             Ok(())
         },
@@ -348,6 +348,19 @@ fn check_log_filter(text: &str) -> Result<(), ValueError> {
 
 pub(super) fn path(text: &str) -> Result<PathBuf, ValueError> {
     if text.is_empty() { Err(ValueError::Empty) } else { Ok(PathBuf::from(text)) }
+}
+
+/// The parts between commas that stand in no bracket, as those of `configString=direct_io=[data,log]` do.
+fn split_outside_brackets(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0_i32;
+    text.split(move |letter: char| {
+        match letter {
+            '[' | '(' => depth += 1,
+            ']' | ')' => depth -= 1,
+            _ => {}
+        }
+        letter == ',' && depth <= 0
+    })
 }
 
 fn named_value(text: &str) -> Result<(String, String), ValueError> {

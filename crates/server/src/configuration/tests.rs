@@ -122,6 +122,14 @@ fn options_of_the_engine_are_pairs_and_their_flag_may_be_repeated() {
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     assert_eq!(configuration.engine_options, [pair("logBudget", "2GB"), pair("directIo", "off")]);
     assert!(resolve(&[], &[], None).unwrap().engine_options.is_empty());
+    let flags = [
+        ("engine-option", "configString=direct_io=[data,log],type=lsm"),
+        ("engine-option", "a=lsm=(x=1,y=2)"),
+    ];
+    assert_eq!(
+        resolve(&flags, &[], None).unwrap().engine_options,
+        [pair("configString", "direct_io=[data,log]"), pair("type", "lsm"), pair("a", "lsm=(x=1,y=2)")]
+    );
     for text in ["logBudget", "=2GB", "logBudget="] {
         let message = refusal(&[("engine-option", text)], &[], None);
         assert!(message.contains("a name and a value"), "{message}");
