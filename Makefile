@@ -362,21 +362,25 @@ measure-engines: ## betree beside RocksDB, LMDB, redb and fjall, in process, som
 	exit $$failed
 
 ENGINES_SETUP := --cache 64MB --headroom 192MB --scale 10 --seconds 1.5 --limit 45
+# So few documents that every load ends within its time: both stores of a library have the same.
+CONTRACT_SETUP := --cache 64MB --headroom 192MB --scale 2 --seconds 3 --limit 180
 
 .PHONY: measure-contract
-measure-contract: $(ENGINE_LIBRARIES) ## Rates of RocksDB, LMDB and WiredTiger behind the contract by those of the bare library, ten minutes (OUT=…, ARGUMENTS=…)
+measure-contract: $(ENGINE_LIBRARIES) ## Rates of RocksDB, LMDB and WiredTiger behind the contract by those of the bare library, five minutes (OUT=…, ARGUMENTS=…)
 	@$(CC_CHECK)
 	cargo build --release --package pando-bench-engine --features contract
 	$(TARGET)/release/pando-bench-engine all --out "$(or $(OUT),$(CACHE)/contract)" --phases cached \
-		--peers rocksdb,rocksdb-engine,lmdb,lmdb-engine,wiredtiger,wiredtiger-engine $(or $(ARGUMENTS),$(ENGINES_SETUP))
+		--peers rocksdb,rocksdb-engine,lmdb,lmdb-engine,wiredtiger,wiredtiger-engine $(or $(ARGUMENTS),$(CONTRACT_SETUP))
+	$(if $(ARGUMENTS),,python3 tests/measurements/contract.py "$(or $(OUT),$(CACHE)/contract)")
 
 MATRIX := sysbench iibench points
 .PHONY: measure-matrix
-measure-matrix: engines ## The engines under sysbench-mongodb, iibench and point queries, two hours; goes on where it was interrupted (MATRIX="points", OUT=…, ARGUMENTS=…)
+measure-matrix: engines ## The engines under sysbench-mongodb, iibench and point queries, an hour and a half; goes on where it was interrupted (MATRIX="points", OUT=…, ARGUMENTS=…)
 	failed=0
 	for suite in $(MATRIX); do
 		$(TARGET)/release/pando-bench suite tools/bench/suites/engines-$$suite-small.toml --out "$(or $(OUT),$(CACHE)/matrix)/$$suite" \
 			--program pando="$(PANDO)" $(ARGUMENTS) || failed=1
+		$(if $(ARGUMENTS),,python3 tests/measurements/matrix.py "$(or $(OUT),$(CACHE)/matrix)/$$suite")
 	done
 	exit $$failed
 

@@ -10,8 +10,11 @@ sys.path.insert(0, str(ROOT / "tests" / "measurements"))
 
 import chart  # noqa: E402
 import compare  # noqa: E402
+import contract  # noqa: E402
+import engine_chart  # noqa: E402
 import engines  # noqa: E402
 import lab  # noqa: E402
+import matrix  # noqa: E402
 import page  # noqa: E402
 import raw  # noqa: E402
 
@@ -212,3 +215,40 @@ def test_the_chart_has_a_panel_for_each_timeline_and_none_without():
     assert "MongoDB (stopped after 300 s)" in one and "RocksDB" not in one
     results["engines"] = {"timelines": {"betree": points, "rocksdb": points}, "setup": setup}
     assert "RocksDB" in chart.picture(results)
+
+
+def cell(server, cache, rate, workload="sysbench"):
+    figures = {"rate": rate, "latency_us": {"p99": 9.0}, "per_operation": {"disk_reads": 0.5, "server_cpu_us": 7.0}}
+    return {"workload": workload, "labels": {"server": server, "cache": cache, "run": "sysbench"}, "figures": figures}
+
+
+def test_a_matrix_of_engines_names_the_best_of_the_others():
+    results = [
+        cell("betree", "64 MB, slow", 90.0),
+        cell("betree as B-tree", "64 MB, slow", 80.0),
+        cell("wiredtiger btree", "64 MB, slow", 20.0),
+        cell("wiredtiger lsm", "64 MB, slow", 60.0),
+        cell("betree", "1024 MB", 1.0, workload="sysbench load"),
+    ]
+    figures = matrix.record_of(results).figures
+    assert figures["betree.64-slow.rate"] == [90.0] and figures["betree.64-slow.disk_reads"] == [0.5]
+    assert figures["best-other.64-slow.rate"] == [60.0] and figures["lsm-by-btree.64-slow.rate"] == [3.0]
+    assert not any("1024" in name for name in figures)
+    assert matrix.cache_of("cache below the data") == "below"
+
+
+def test_the_chart_of_engines_has_a_line_for_each_that_was_measured_at_all_caches():
+    rates = {f"betree.{cache}-slow.rate": [float(cache)] for cache in (64, 128, 256)}
+    rates |= {"rocksdb.64-slow.rate": [9.0]}
+    picture = engine_chart.picture({"engine-matrix": result("engine-matrix", rates)})
+    assert picture.count('class="line"') == 1 and ">betree<" in picture and "RocksDB" not in picture
+    assert engine_chart.picture({}) is None
+
+
+def test_rates_behind_the_contract_are_taken_by_those_of_the_bare_library():
+    outcomes = [
+        {"peer": "rocksdb", "phase": "cached", "figures": {"cached.drained.rate": 200.0}},
+        {"peer": "rocksdb-engine", "phase": "cached", "figures": {"cached.drained.rate": 180.0}},
+        {"peer": "lmdb", "phase": "cached", "figures": {"cached.drained.rate": 100.0}},
+    ]
+    assert contract.record_of([{"outcomes": outcomes}]).figures == {"rocksdb.get": [0.9]}

@@ -2,6 +2,7 @@
 //! blind.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use pando_storage::{
     Begin, BlockingMode, Cursor, Direction, Durability, KeyRange, SharedEngine, StorageError, Transaction,
@@ -12,6 +13,11 @@ use crate::batch::Batch;
 use crate::data::{DOCUMENTS, Tree};
 use crate::error::{BenchError, failed};
 use crate::peer::{Peer, Reader, SeeRow};
+
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const LOOKS_UNTIL_QUIET: u32 = 20;
+/// Figures of an engine that are 0 when it has nothing to do in the background; not all engines have them.
+const BUSY: [&str; 2] = ["buffers.waiting", "compactions.running"];
 
 /// See the module's head.
 pub struct ContractPeer {
@@ -41,6 +47,11 @@ impl ContractPeer {
 
     fn tree(&self, tree: Tree) -> TreeId {
         self.trees[tree.place() as usize]
+    }
+
+    fn is_busy(&self) -> bool {
+        let statistics = self.engine.statistics();
+        BUSY.iter().any(|name| statistics.get(name).is_some_and(|value| value > 0))
     }
 
     fn put_all(&self, batch: &Batch) -> Result<(), StorageError> {
@@ -73,7 +84,14 @@ impl Peer for ContractPeer {
     }
 
     fn drain(&self) -> Result<(), BenchError> {
-        self.engine.checkpoint().map_err(failed(self.name, "draining"))
+        self.engine.checkpoint().map_err(failed(self.name, "draining"))?;
+        // As the bare library: its compactions start one another, and quiet is what stays quiet.
+        let mut quiet = 0;
+        while quiet < LOOKS_UNTIL_QUIET {
+            quiet = if self.is_busy() { 0 } else { quiet + 1 };
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        Ok(())
     }
 
     fn compact(&self) -> Result<(), BenchError> {
