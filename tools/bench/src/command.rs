@@ -111,7 +111,10 @@ fn find_server(options: &ServerOptions) -> Result<Found, BenchError> {
         make_folder(folder)?;
     }
     let started = match options.launch.resolve(&options.uri, options.data_folder.as_deref())? {
-        Some(launch) => Some(StartedServer::start(&launch, &|| greet(options).map(|_| ()))?),
+        Some(launch) => {
+            refuse_taken_address(&server_of(options)?.target().address())?;
+            Some(StartedServer::start(&launch, &|| greet(options).map(|_| ()))?)
+        }
         None => None,
     };
     let (server, facts) = greet(options)?;
@@ -130,15 +133,29 @@ fn find_server(options: &ServerOptions) -> Result<Found, BenchError> {
     Ok(Found { _started: started, server, target, sources, circumstances })
 }
 
+/// Refuses to start a server where another one listens. That one would answer in its place, and a load would
+/// drop its collections.
+fn refuse_taken_address(address: &Address) -> Result<(), BenchError> {
+    if !address.is_taken() {
+        return Ok(());
+    }
+    let cause = format!("a server answers at {address} already: stop it, or choose another port");
+    Err(BenchError::option("server-command", cause))
+}
+
 /// The server, and what it says about itself.
 fn greet(options: &ServerOptions) -> Result<(Arc<dyn Server>, ServerFacts), BenchError> {
-    let server: Arc<dyn Server> = match (&options.foreign, options.uri.strip_prefix(EMBEDDED_SCHEME)) {
+    let server = server_of(options)?;
+    let facts = server.facts()?;
+    Ok((server, facts))
+}
+
+fn server_of(options: &ServerOptions) -> Result<Arc<dyn Server>, BenchError> {
+    Ok(match (&options.foreign, options.uri.strip_prefix(EMBEDDED_SCHEME)) {
         (Some(server), _) => server.clone(),
         (None, Some(engine)) => Arc::new(MongoServer::at(embedded(engine, options)?)),
         (None, None) => Arc::new(MongoServer::at(Target::parse(&options.uri)?)),
-    };
-    let facts = server.facts()?;
-    Ok((server, facts))
+    })
 }
 
 /// An engine in this process, over the folder that was given.

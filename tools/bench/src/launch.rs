@@ -84,6 +84,8 @@ impl StartedServer {
         let mut server =
             StartedServer { launch: launch.clone(), child, registered, _group: group, is_over: false };
         server.wait_until(answers)?;
+        // Another server may have taken the address meanwhile: its answer says nothing about this one.
+        server.check()?;
         Ok(server)
     }
 
@@ -236,6 +238,18 @@ mod tests {
         let launch = launch(folder.path(), "sleep 60");
         let error = StartedServer::start(&launch, &|| Err(BenchError::Closed)).expect_err("it is slow");
         assert!(error.to_string().contains("did not answer within"), "{error}");
+    }
+
+    #[test]
+    fn an_answer_of_somebody_else_does_not_hide_that_the_server_died() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let launch = launch(folder.path(), "sh -c 'echo the port is taken; exit 3'");
+        let another_answers = || {
+            std::thread::sleep(Duration::from_millis(300));
+            Ok(())
+        };
+        let error = StartedServer::start(&launch, &another_answers).expect_err("it died");
+        assert!(error.to_string().contains("the port is taken"), "{error}");
     }
 
     #[test]

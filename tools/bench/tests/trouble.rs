@@ -103,6 +103,31 @@ fn a_server_of_the_tools_own_is_started_capped_and_ended() {
     assert!(output.status.success() || text.contains("systemd-run"), "{text}");
 }
 
+#[test]
+fn a_server_is_not_started_where_another_one_listens_whose_data_stays() {
+    let server = Server::start();
+    server.bench("load --collections 1 --docs 100");
+    let start = format!("{} serve --data {{data}} --listen 127.0.0.1:{{port}}", support::program::pando().display());
+    let data = server.folder.path().join("other");
+    let text = refused(&[
+        "load",
+        "--collections",
+        "1",
+        "--docs",
+        "7",
+        "--uri",
+        &server.uri(),
+        "--server-command",
+        &start,
+        "--data-dir",
+        &data.to_string_lossy(),
+    ]);
+    assert!(text.contains("--server-command: a server answers at 127.0.0.1:"), "{text}");
+    assert!(text.contains("stop it, or choose another port") && !data.exists(), "{text}");
+    let point = "point --collections 1 --docs 100 --clients 1 --duration 1 --warmup 0 --no-ceiling --load no";
+    server.bench(point);
+}
+
 /// What the tool says of a call that it refuses.
 fn refused(arguments: &[&str]) -> String {
     let output = tool().args(arguments).output().expect("the tool starts");

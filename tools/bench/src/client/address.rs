@@ -77,6 +77,15 @@ impl Address {
         }
     }
 
+    /// Whether something listens there, whatever it speaks.
+    pub(crate) fn is_taken(&self) -> bool {
+        match &self.place {
+            Place::Tcp(address) => TcpStream::connect_timeout(address, CONNECT_WITHIN).is_ok(),
+            Place::Unix(path) => UnixStream::connect(path).is_ok(),
+            Place::Embedded(_) => false,
+        }
+    }
+
     /// A blocking stream to the server.
     pub fn connect(&self) -> io::Result<ServerStream> {
         match &self.place {
