@@ -7,7 +7,7 @@
 
 use super::Caps;
 use super::caps::LimitNames;
-use crate::error::BenchError;
+use crate::error::{BenchError, unreadable};
 use crate::interrupt::{self, Undo};
 use pando_measuring::counters::Device;
 use std::path::{Path, PathBuf};
@@ -144,7 +144,9 @@ fn write(path: &Path, text: &str) -> Result<(), (PathBuf, std::io::Error)> {
 
 fn device_of(data_folder: Option<&Path>) -> Result<Device, BenchError> {
     // A folder that the server will make is on the device of the first folder above it that is there.
-    let folder = data_folder.unwrap_or(Path::new("."));
+    let given = data_folder.unwrap_or(Path::new("."));
+    // A relative path has no ancestors above the working folder.
+    let folder = std::path::absolute(given).map_err(unreadable(given))?;
     folder.ancestors().find_map(Device::under).ok_or_else(|| BenchError::Option {
         option: "io-cap",
         cause: format!("{} is on no block device: name the data folder by --data-dir", folder.display()),
@@ -180,6 +182,13 @@ mod tests {
         {
             assert!(text.contains(part), "{text}");
         }
+    }
+
+    #[test]
+    fn a_relative_folder_that_the_server_will_make_is_on_the_device_of_the_working_folder() {
+        let device = |folder: &Path| device_of(Some(folder)).ok().map(|device| device.to_string());
+        let here = std::env::current_dir().expect("it is there");
+        assert_eq!(device(Path::new("no-such-folder/below")), device(&here));
     }
 
     #[test]
