@@ -1,6 +1,7 @@
 //! Two sets of runs beside each other: ratios with their spread.
 //!
-//! 1. Runs are put together that did the same: workload, clients, rate, and parameters.
+//! 1. Runs are put together that did the same: workload, clients and rate. Where one side has several servers,
+//!    runs of a suite, states or caches of this work, those are put together that agree in them, too.
 //! 2. Of each figure there is the median of each side, the ratio of the medians (second by first), and how
 //!    far that ratio could be off: the lowest of the second by the highest of the first, and the other way
 //!    round.
@@ -8,9 +9,10 @@
 //!    spread, and says so.
 
 use super::file::RunFile;
+use super::page::{plain_server_name, state};
 use super::{Figures, clients_in_words};
 use pando_measuring::table::aligned;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 struct Metric {
     name: &'static str,
@@ -43,6 +45,28 @@ impl Work {
         let rate = file.plan.rate.map_or_else(|| "closed".to_owned(), |rate| format!("{rate}/s"));
         Work { workload: file.workload.clone(), clients: file.plan.clients, rate }
     }
+
+    fn in_words(&self) -> String {
+        format!("{}, {}, {}", self.workload, clients_in_words(self.clients), self.rate)
+    }
+}
+
+/// A trait of a run that tells it from others of the same work.
+type Trait = fn(&RunFile) -> String;
+
+const TRAITS: [Trait; 4] = [plain_server_name, |file| label(file, "run"), state, |file| label(file, "cache")];
+
+fn label(file: &RunFile, name: &str) -> String {
+    file.labels.get(name).cloned().unwrap_or_default()
+}
+
+/// The traits in which the runs of one side differ. Where each side has one server, two servers are compared
+/// with each other.
+fn differing_traits(sides: [&[&RunFile]; 2]) -> Vec<Trait> {
+    let differs = |side: &[&RunFile], of: &Trait| {
+        side.iter().map(|file| of(file)).collect::<BTreeSet<String>>().len() > 1
+    };
+    TRAITS.into_iter().filter(|of| sides.iter().any(|side| differs(side, of))).collect()
 }
 
 #[derive(Clone, Debug)]
@@ -87,54 +111,49 @@ fn ratio(first: &Values, second: &Values) -> Option<[f64; 3]> {
 
 /// The comparison as text.
 pub fn compare(first: &[RunFile], second: &[RunFile]) -> String {
-    let group = |files: &[RunFile]| {
-        let mut groups: BTreeMap<Work, Vec<RunFile>> = BTreeMap::new();
-        files.iter().for_each(|file| groups.entry(Work::of(file)).or_default().push(file.clone()));
-        groups
-    };
-    let (first, second) = (group(first), group(second));
     let mut text = String::new();
-    for (work, ours) in &first {
-        match second.get(work) {
-            Some(theirs) => text.push_str(&one_work(work, ours, theirs)),
-            None => text.push_str(&only_on(work, "the first")),
+    for (work, [ours, theirs]) in groups([first.iter().collect(), second.iter().collect()], Work::of) {
+        let traits = differing_traits([&ours, &theirs]);
+        let traits_of = |file: &RunFile| traits.iter().map(|of| of(file)).collect::<Vec<_>>();
+        for (traits, [ours, theirs]) in groups([ours, theirs], traits_of) {
+            let named = traits.into_iter().filter(|name| !name.is_empty());
+            let name = std::iter::once(work.in_words()).chain(named).collect::<Vec<_>>().join(", ");
+            text.push_str(&one_group(&name, &ours, &theirs));
         }
     }
-    second
-        .keys()
-        .filter(|work| !first.contains_key(work))
-        .for_each(|work| text.push_str(&only_on(work, "the second")));
     text
 }
 
-fn only_on(work: &Work, side: &str) -> String {
-    let clients = clients_in_words(work.clients);
-    format!("{}, {clients}, {}: only on {side} side\n\n", work.workload, work.rate)
+/// The runs of both sides that agree in a key.
+fn groups<K: Ord>(sides: [Vec<&RunFile>; 2], key: impl Fn(&RunFile) -> K) -> BTreeMap<K, [Vec<&RunFile>; 2]> {
+    let mut groups: BTreeMap<K, [Vec<&RunFile>; 2]> = BTreeMap::new();
+    for (place, files) in sides.into_iter().enumerate() {
+        files.into_iter().for_each(|file| groups.entry(key(file)).or_default()[place].push(file));
+    }
+    groups
 }
 
-fn one_work(work: &Work, first: &[RunFile], second: &[RunFile]) -> String {
-    let mut text = format!(
-        "{}, {}, {}: {} and {} runs\n",
-        work.workload,
-        clients_in_words(work.clients),
-        work.rate,
-        first.len(),
-        second.len()
-    );
+fn one_group(name: &str, first: &[&RunFile], second: &[&RunFile]) -> String {
+    if first.is_empty() || second.is_empty() {
+        let side = if second.is_empty() { "first" } else { "second" };
+        return format!("{name}: only on the {side} side\n\n");
+    }
+    let mut text = format!("{name}: {} and {} runs\n", first.len(), second.len());
     let heading = ["", "first", "second", "ratio", "from", "to", ""];
     let mut lines = vec![heading.map(str::to_owned).to_vec()];
     for metric in &METRICS {
-        let values = |files: &[RunFile]| {
+        let values = |files: &[&RunFile]| {
             let values: Vec<f64> = files.iter().filter_map(|file| (metric.of)(&file.figures)).collect();
             (values.len() == files.len()).then(|| Values::new(values))
         };
         let (Some(ours), Some(theirs)) = (values(first), values(second)) else { continue };
         let Some([from, middle, to]) = ratio(&ours, &theirs) else { continue };
-        let has_spread = first.len() > 1 && second.len() > 1;
-        let remark = match (has_spread, from <= 1.0 && 1.0 <= to) {
-            (false, _) => "no spread: repeat",
-            (true, true) => "no difference shown",
-            (true, false) => "",
+        let remark = match (first.len(), second.len()) {
+            (1, 1) => "no spread: repeat",
+            (1, _) => "the first side has one run",
+            (_, 1) => "the second side has one run",
+            _ if from <= 1.0 && 1.0 <= to => "no difference shown",
+            _ => "",
         };
         let cells = [
             metric.name.to_owned(),
@@ -154,9 +173,9 @@ fn one_work(work: &Work, first: &[RunFile], second: &[RunFile]) -> String {
 }
 
 /// Reasons why the comparison is unfair or void.
-fn doubts(first: &[RunFile], second: &[RunFile]) -> Vec<String> {
+fn doubts(first: &[&RunFile], second: &[&RunFile]) -> Vec<String> {
     let mut doubts = Vec::new();
-    let all = || first.iter().chain(second);
+    let all = || first.iter().chain(second).copied();
     let flagged = all().filter(|file| file.flagged).count();
     if flagged > 0 {
         doubts.push(format!("{flagged} of the runs are flagged: they are no measurements"));
@@ -204,6 +223,29 @@ mod tests {
         let text = compare(&runs(&[100.0, 120.0]), &runs(&[110.0, 130.0]));
         assert!(text.contains("no difference shown"), "{text}");
         assert!(compare(&runs(&[100.0]), &runs(&[110.0])).contains("no spread"), "one run has none");
+        let text = compare(&runs(&[100.0, 120.0]), &runs(&[110.0]));
+        assert!(text.contains("the second side has one run") && !text.contains("no spread"), "{text}");
+    }
+
+    #[test]
+    fn servers_states_and_caches_of_one_folder_are_not_blended() {
+        let of = |server: &str, cache: &str, rate: f64| {
+            let mut file = file("point", 8, rate);
+            file.labels.insert("server".into(), server.into());
+            file.labels.insert("cache".into(), cache.into());
+            file
+        };
+        let first = [of("Pando", "8 GB", 400.0), of("MongoDB", "8 GB", 100.0)];
+        let text = compare(&first, &[of("Pando", "8 GB", 800.0), of("MongoDB", "8 GB", 100.0)]);
+        assert!(
+            text.contains("closed, MongoDB: 1 and 1 runs") && text.contains("closed, Pando: 1 and 1"),
+            "{text}"
+        );
+        assert!(text.contains("2.000") && text.contains("1.000") && !text.contains("8 GB"), "{text}");
+        let text = compare(&first[..1], &[of("MongoDB", "16 GB", 200.0)]);
+        assert!(text.contains("point, 8 clients, closed: 1 and 1 runs") && text.contains("0.500"), "{text}");
+        let text = compare(&first, &[of("Pando", "8 GB", 800.0)]);
+        assert!(text.contains("MongoDB: only on the first side"), "{text}");
     }
 
     #[test]

@@ -214,7 +214,7 @@ fn figures_table(
 }
 
 /// The first word of what the suite says: fresh, cold, warm.
-fn state(file: &RunFile) -> String {
+pub fn state(file: &RunFile) -> String {
     let state = file.labels.get("state").map_or("-", String::as_str);
     state.split(':').next().unwrap_or(state).to_owned()
 }
