@@ -29,6 +29,14 @@ pub mod warnings;
 pub use figures::{Figures, LatencyFigures};
 pub use finding::Finding;
 
+/// The median of a figure over the runs that have it.
+pub(crate) fn median_of(
+    files: &[&file::RunFile],
+    figure: impl Fn(&file::RunFile) -> Option<f64>,
+) -> Option<f64> {
+    pando_measuring::number::median(files.iter().filter_map(|file| figure(file)).collect())
+}
+
 /// A number of clients in words: `1 client`, `8 clients`.
 pub(crate) fn clients_in_words(clients: u32) -> String {
     if clients == 1 { "1 client".to_owned() } else { format!("{clients} clients") }

@@ -1,12 +1,12 @@
 //! The runs of a folder as tables for a text file: a row per run of the suite, a column per server, and what
 //! the posts concluded with what is found of it here.
 
-use super::clients_in_words;
 use super::file::RunFile;
 use super::page::{median_rate, plain_server_name};
 use super::posts::posts;
 use super::warnings::CEILING_SHARE_MAX;
-use pando_measuring::{number, table};
+use super::{clients_in_words, median_of};
+use pando_measuring::table;
 use std::fmt::Write as _;
 
 /// A table: its heading, and a cell of it.
@@ -119,7 +119,7 @@ fn marks(files: &[&RunFile]) -> String {
 }
 
 fn median(files: &[&RunFile], figure: impl Fn(&RunFile) -> Option<f64>) -> String {
-    table::short(number::median(files.iter().filter_map(|file| figure(file)).collect()))
+    table::short(median_of(files, figure))
 }
 
 fn conclusions(files: &[RunFile]) -> String {

@@ -1,7 +1,9 @@
 //! The posts' tables with ours beside them, in the same shape.
 
 use super::{clients_table, median_rate, plain_server_name, run_label, server_name};
+use crate::report::figures::Costs;
 use crate::report::file::RunFile;
+use crate::report::median_of;
 use crate::report::posts::{Post, posts};
 use crate::report::verdicts::Verdict;
 use pando_measuring::chart::escape;
@@ -61,17 +63,20 @@ fn verdicts(post: &Post, files: &[&RunFile]) -> String {
     )
 }
 
+fn most_clients(files: &[&RunFile]) -> u32 {
+    files.iter().map(|file| file.plan.clients).max().unwrap_or(0)
+}
+
 /// Post A's first table, and post D's series.
 fn by_clients(files: &[&RunFile]) -> String {
-    let most = files.iter().map(|file| file.plan.clients).max().unwrap_or(0);
+    let most = most_clients(files);
     let further = [format!("disk reads/op @{most}"), format!("switches/s @{most}")];
     clients_table(files, median_rate, further, |runs| {
-        let last = runs.get(&most).and_then(|files| files.first());
-        let each = last.map(|file| &file.figures.per_operation);
+        let last = runs.get(&most).map_or(&[][..], Vec::as_slice);
         let switches =
-            last.and_then(|file| Some(file.figures.per_operation.machine_switches? * file.figures.rate));
+            median_of(last, |file| Some(file.figures.per_operation.machine_switches? * file.figures.rate));
         [
-            short(each.and_then(|each| each.disk_reads)),
+            short(median_of(last, |file| file.figures.per_operation.disk_reads)),
             optional(switches, |switches| format!("{switches:.0}")),
         ]
     })
@@ -80,17 +85,21 @@ fn by_clients(files: &[&RunFile]) -> String {
 /// Post A's second table: percent of a core, server and client.
 fn cpu_by_clients(files: &[&RunFile]) -> String {
     let cell = |files: &[&RunFile]| {
-        optional(files.first(), |file| {
-            let (figures, each) = (&file.figures, &file.figures.per_operation);
-            let percent = |us| optional(us, |us: f64| format!("{:.0}", us * figures.rate / 1e4));
-            format!("{}+{}", percent(each.server_cpu_us), percent(each.client_cpu_us))
-        })
+        let percent = |us: fn(&Costs) -> Option<f64>| {
+            let share =
+                median_of(files, |file| Some(us(&file.figures.per_operation)? * file.figures.rate / 1e4));
+            optional(share, |share| format!("{share:.0}"))
+        };
+        format!("{}+{}", percent(|each| each.server_cpu_us), percent(|each| each.client_cpu_us))
     };
-    let further = ["server us/query", "client us/query"].map(str::to_owned);
+    let most = most_clients(files);
+    let further = [format!("server us/query @{most}"), format!("client us/query @{most}")];
     clients_table(files, cell, further, |runs| {
-        let last = runs.values().next_back().and_then(|files| files.first());
-        let each = last.map(|file| &file.figures.per_operation);
-        [short(each.and_then(|each| each.server_cpu_us)), short(each.and_then(|each| each.client_cpu_us))]
+        let last = runs.get(&most).map_or(&[][..], Vec::as_slice);
+        [
+            short(median_of(last, |file| file.figures.per_operation.server_cpu_us)),
+            short(median_of(last, |file| file.figures.per_operation.client_cpu_us)),
+        ]
     })
 }
 
@@ -159,4 +168,33 @@ fn per_documents(files: &[&RunFile]) -> String {
         ]
     };
     table::html(&headings, &files.iter().map(row).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::file::tests::file;
+
+    #[test]
+    fn every_cell_of_post_as_tables_is_a_median_over_the_repeats() {
+        let run = |clients, rate, us, switches| {
+            let mut file = file("point", clients, rate);
+            let each = &mut file.figures.per_operation;
+            (each.server_cpu_us, each.client_cpu_us) = (Some(us), Some(us / 2.0));
+            (each.disk_reads, each.machine_switches) = (Some(us / 10.0), Some(switches));
+            file
+        };
+        let files = [
+            run(8, 900.0, 90.0, 9.0),
+            run(32, 1000.0, 10.0, 2.0),
+            run(32, 1000.0, 30.0, 6.0),
+            run(32, 1000.0, 20.0, 4.0),
+        ];
+        let files: Vec<&RunFile> = files.iter().collect();
+        let rates = by_clients(&files);
+        assert!(rates.contains("<td>2</td><td>4000</td>"), "{rates}");
+        let cpu = cpu_by_clients(&files);
+        assert!(cpu.contains("server us/query @32") && cpu.contains("<td>20</td><td>10</td>"), "{cpu}");
+        assert!(cpu.contains("<td>2+1</td>"), "{cpu}");
+    }
 }
