@@ -1,7 +1,7 @@
 //! Line charts as SVG, over an even or a logarithmic axis. They need nothing from outside.
 //!
-//! [`Chart::render`] makes an element of a page, whose style has the classes `c0` to `c5`, `grid`, `tick`,
-//! `mark` and `checkpoint`. [`Chart::render_file`] makes a file of its own, with the style that it is given.
+//! [`Chart::render`] makes an element of a page, whose style has the classes `c0` to `c5`, `dash1` to `dash5`,
+//! `line`, `key`, `entry`, `grid`, `tick`, `mark` and `checkpoint`. [`Chart::render_file`] makes a file of its own, with the style that it is given.
 
 use crate::number::{number, tick_step};
 use std::fmt::Write as _;
@@ -14,7 +14,9 @@ const RIGHT: f64 = 12.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 34.0;
 /// How many colours there are.
-const COLOURS: usize = 6;
+pub const COLOURS: usize = 6;
+/// How many kinds of dashes there are, the solid line among them.
+const DASHES: usize = 6;
 /// The most points that are drawn of a line: more than there are dots on a screen say nothing.
 const POINTS_MAX: usize = 1500;
 /// About how many parts the ticks divide an axis into.
@@ -29,8 +31,8 @@ const LEGEND_WIDTH: f64 = 96.0;
 pub struct Line {
     /// Its name in the legend.
     pub name: String,
-    /// Its class in the style, where that is not the colour of its place.
-    pub class: Option<&'static str>,
+    /// How it looks.
+    pub look: Look,
     /// Its points, by their x.
     pub points: Vec<(f64, f64)>,
 }
@@ -38,14 +40,36 @@ pub struct Line {
 impl Line {
     /// A line in the colour of its place.
     pub fn new(name: impl Into<String>, points: Vec<(f64, f64)>) -> Line {
-        Line { name: name.into(), class: None, points }
+        Line { name: name.into(), look: Look::OfPlace, points }
     }
 
     fn class_at(&self, place: usize) -> String {
-        // The second six are dashed.
-        let dash = if place / COLOURS % 2 == 1 { " dashed" } else { "" };
-        self.class.map_or_else(|| format!("c{}{dash}", place % COLOURS), str::to_owned)
+        let (colour, dashes) = match self.look {
+            Look::Class(class) => return class.to_owned(),
+            Look::OfPlace => (place % COLOURS, place / COLOURS),
+            Look::Stroke { colour, dashes } => (colour % COLOURS, dashes),
+        };
+        match dashes % DASHES {
+            0 => format!("line c{colour}"),
+            dashes => format!("line c{colour} dash{dashes}"),
+        }
     }
+}
+
+/// How a line looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// The colour of its place among the lines; those beyond the last colour are dashed.
+    OfPlace,
+    /// A class of the style that the chart is drawn with.
+    Class(&'static str),
+    /// A colour and a kind of dashes by their numbers. Numbers beyond the last begin anew.
+    Stroke {
+        /// Which colour.
+        colour: usize,
+        /// Which dashes; 0 is solid.
+        dashes: usize,
+    },
 }
 
 /// The scale of the horizontal axis.
@@ -124,28 +148,36 @@ impl Chart {
             self.draw_line(&mut svg, &frame, place, line);
         }
         svg.push_str("</svg>");
-        let mut legend: Vec<(String, &str)> = Vec::new();
+        svg + &self.legend() + "</figure>"
+    }
+
+    /// The names of the lines, each behind a piece of its line, and those of the marks; empty if there is one
+    /// line and no mark.
+    fn legend(&self) -> String {
+        let mut entries = Vec::new();
         if self.lines.len() > 1 {
-            let keys = self.lines.iter().enumerate();
-            legend.extend(keys.map(|(place, line)| (line.class_at(place), line.name.as_str())));
+            entries.extend(self.lines.iter().enumerate().map(|(place, line)| {
+                format!(
+                    "<svg class=\"key\" viewBox=\"0 0 30 8\" aria-hidden=\"true\"><line class=\"{}\" x1=\"0\" x2=\"30\" y1=\"4\" y2=\"4\"/></svg>{}",
+                    line.class_at(place),
+                    escape(&line.name)
+                )
+            }));
         }
         for (kind, class, name) in [
             (MarkKind::Dip, "mark", "dips"),
             (MarkKind::Checkpoint, "checkpoint", "checkpoints, says the server"),
         ] {
             if self.marks.iter().any(|mark| mark.kind == kind) {
-                legend.push((class.to_owned(), name));
+                entries.push(format!("<span class=\"key {class}\"></span>{name}"));
             }
         }
-        if !legend.is_empty() {
-            svg.push_str("<figcaption>");
-            for (class, name) in legend {
-                let _ = write!(svg, "<span class=\"key {class}\"></span>{} ", escape(name));
-            }
-            svg.push_str("</figcaption>");
+        if entries.is_empty() {
+            return String::new();
         }
-        svg.push_str("</figure>");
-        svg
+        let entries: Vec<String> =
+            entries.into_iter().map(|entry| format!("<span class=\"entry\">{entry}</span>")).collect();
+        format!("<figcaption>{}</figcaption>", entries.join(" "))
     }
 
     /// As a file, with the title above and the names of the lines along the top; `None` if there is no point
@@ -193,8 +225,7 @@ impl Chart {
 
     fn draw_line(&self, svg: &mut String, frame: &Frame, place: usize, line: &Line) {
         let step = line.points.len().div_ceil(POINTS_MAX).max(1);
-        let class = line.class.map_or_else(|| format!("line {}", line.class_at(place)), str::to_owned);
-        let _ = write!(svg, "<polyline class=\"{class}\" points=\"");
+        let _ = write!(svg, "<polyline class=\"{}\" points=\"", line.class_at(place));
         // Of points that share a place on the screen, the lowest is drawn: a dip must not vanish.
         for part in line.points.chunks(step) {
             let lowest = part.iter().filter(|(x, _)| self.is_on_axis(*x)).min_by(|a, b| a.1.total_cmp(&b.1));
@@ -331,11 +362,20 @@ mod tests {
     }
 
     #[test]
-    fn the_seventh_line_is_dashed() {
+    fn the_seventh_line_is_dashed_also_in_the_legend() {
         let lines = (0..7).map(|name| Line::new(name.to_string(), vec![(0.0, 1.0), (1.0, 2.0)])).collect();
         let (title, marks) = ("t".to_owned(), Vec::new());
         let svg = Chart { title, x_name: "s", x_axis: Axis::Linear, lines, marks, y_least: 0.0 }.render();
-        assert_eq!(svg.matches("class=\"line c0 dashed\"").count(), 1, "{svg}");
+        assert_eq!(svg.matches("<polyline class=\"line c0 dash1\"").count(), 1, "{svg}");
+        assert_eq!(svg.matches("<line class=\"line c0 dash1\"").count(), 1, "{svg}");
+    }
+
+    #[test]
+    fn a_line_has_the_colour_and_the_dashes_that_it_is_given() {
+        let line = |look| Line { look, ..Line::new("a", vec![(0.0, 1.0), (1.0, 2.0)]) };
+        assert_eq!(line(Look::Stroke { colour: 2, dashes: 0 }).class_at(5), "line c2");
+        assert_eq!(line(Look::Stroke { colour: 8, dashes: 9 }).class_at(5), "line c2 dash3");
+        assert_eq!(line(Look::Class("l betree")).class_at(5), "l betree");
     }
 
     #[test]

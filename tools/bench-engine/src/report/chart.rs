@@ -1,6 +1,6 @@
 //! The chart: inserts per second as the data grows, a line for each peer. It follows light and dark.
 
-use pando_measuring::chart::{Axis, Chart, Line};
+use pando_measuring::chart::{Axis, Chart, Line, Look};
 
 use crate::figures::{Outcome, Results, Second};
 use crate::peer::PeerKind;
@@ -32,7 +32,7 @@ fn class_of(peer: PeerKind) -> &'static str {
 pub fn render(results: &Results) -> Option<String> {
     let line = |outcome: &Outcome| Line {
         name: outcome.peer.title().to_owned(),
-        class: Some(class_of(outcome.peer)),
+        look: Look::Class(class_of(outcome.peer)),
         points: points(&outcome.timeline, results.setup.cache_bytes),
     };
     let capped = results.outcomes.iter().filter(|outcome| outcome.phase == Phase::Capped);

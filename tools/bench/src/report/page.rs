@@ -6,6 +6,7 @@
 //! 2. For each workload: rates by clients, the post's tables with ours beside them ([`posts`]), the engine by
 //!    cache matrix ([`matrix`]), all figures, I/O per operation, throughput over time with dips marked and
 //!    latencies ([`timeline`]), and why ([`why`]).
+//!    The runs of a section have names and looks of their own ([`runs`]).
 //! 3. Doubts about a figure stand with its run ([`remarks`]).
 //! 4. The machine ([`machine`]).
 //!
@@ -19,6 +20,7 @@ use super::table::{COLUMNS, Column, PER_SECOND, Row};
 use pando_measuring::chart::escape;
 use pando_measuring::number::{median, number, size, time};
 use pando_measuring::table::{self, optional};
+use runs::{Colours, Run};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -27,6 +29,7 @@ mod machine;
 mod matrix;
 mod posts;
 mod remarks;
+mod runs;
 mod timeline;
 mod verdict;
 mod why;
@@ -38,12 +41,13 @@ pub fn render(files: &[RunFile]) -> String {
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
          <title>Benchmark report</title><style>{STYLE}</style></head><body><main><h1>Benchmark report</h1>"
     );
-    html.push_str(&verdict::render(files));
+    let colours = Colours::of(files);
+    html.push_str(&verdict::render(files, &colours));
     html.push_str(&caveats::render(files));
     let mut workloads: BTreeMap<&str, Vec<&RunFile>> = BTreeMap::new();
     files.iter().for_each(|file| workloads.entry(&file.workload).or_default().push(file));
     for (workload, files) in workloads {
-        html.push_str(&section(workload, &files));
+        html.push_str(&section(workload, &files, &colours));
     }
     html.push_str(&machine::render(files));
     html.push_str("</main></body></html>\n");
@@ -83,7 +87,8 @@ fn under(heading: &str, html: String) -> String {
     if html.is_empty() { html } else { format!("<h3>{heading}</h3>{html}") }
 }
 
-fn section(workload: &str, files: &[&RunFile]) -> String {
+fn section(workload: &str, files: &[&RunFile], colours: &Colours) -> String {
+    let runs = runs::runs(files, colours);
     let mut html = format!("<section><h2>{}</h2>", escape(workload));
     let mut summaries: Vec<&str> = files.iter().map(|file| file.summary.as_str()).collect();
     summaries.sort_unstable();
@@ -96,15 +101,15 @@ fn section(workload: &str, files: &[&RunFile]) -> String {
     html.push_str(&matrix::engines_by_cache(files));
     html.push_str(&all_figures(files));
     html.push_str(&per_second(files));
-    html.push_str(&matrix::io_per_operation(files));
+    html.push_str(&matrix::io_per_operation(&runs));
     if workload == "iibench" || workload.ends_with(" load") {
-        html.push_str(&matrix::rate_by_size(files));
+        html.push_str(&matrix::rate_by_size(&runs));
     }
-    html.push_str(&timeline::throughput(files));
-    html.push_str(&timeline::latencies(files));
-    html.push_str(&kinds(files));
-    html.push_str(&why::render(files));
-    html.push_str(&remarks::render(files));
+    html.push_str(&timeline::throughput(&runs));
+    html.push_str(&timeline::latencies(&runs));
+    html.push_str(&kinds(&runs));
+    html.push_str(&why::render(&runs));
+    html.push_str(&remarks::render(&runs));
     html.push_str("</section>");
     html
 }
@@ -227,7 +232,7 @@ fn run_name(file: &RunFile) -> String {
     format!("{}, {}", server_name(file), clients_in_words(file.plan.clients))
 }
 
-fn kinds(files: &[&RunFile]) -> String {
+fn kinds(runs: &[Run<'_>]) -> String {
     const HEADINGS: [&str; 9] = ["statement", "done", "missed", "failed", "mean", "p50", "p95", "p99", "max"];
     let row = |kind: &KindFigures| {
         let latency = &kind.latency_us;
@@ -236,9 +241,9 @@ fn kinds(files: &[&RunFile]) -> String {
         [vec![kind.name.clone()], counts.to_vec(), latencies.to_vec()].concat()
     };
     let mut html = String::new();
-    for file in files.iter().filter(|file| !file.figures.kinds.is_empty()) {
+    for Run { file, name, .. } in runs.iter().filter(|run| !run.file.figures.kinds.is_empty()) {
         let rows: Vec<Vec<String>> = file.figures.kinds.iter().map(row).collect();
-        let _ = write!(html, "<h4>{}</h4>{}", escape(&run_name(file)), table::html(&HEADINGS, &rows));
+        let _ = write!(html, "<h4>{}</h4>{}", escape(name), table::html(&HEADINGS, &rows));
     }
     under("By kind of statement", html)
 }

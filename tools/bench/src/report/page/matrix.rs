@@ -1,6 +1,7 @@
 //! The engine × cache matrix, I/O per operation, and the insert rate against the size of the data.
 
-use super::{median_rate, plain_server_name, run_label, run_name, under};
+use super::runs::Run;
+use super::{median_rate, plain_server_name, run_label, under};
 use crate::report::clients_in_words;
 use crate::report::file::RunFile;
 use pando_measuring::chart::{Axis, Chart, Line, escape};
@@ -44,12 +45,12 @@ pub fn engines_by_cache(files: &[&RunFile]) -> String {
 }
 
 /// Kilobytes read (to the left) and written (to the right) per operation, a bar for each run.
-pub fn io_per_operation(files: &[&RunFile]) -> String {
-    let values: Vec<(String, f64, f64)> = files
+pub fn io_per_operation(runs: &[Run<'_>]) -> String {
+    let values: Vec<(&str, f64, f64)> = runs
         .iter()
-        .filter_map(|file| {
-            let each = &file.figures.per_operation;
-            Some((run_name(file), each.read_kb?, each.written_kb?))
+        .filter_map(|run| {
+            let each = &run.file.figures.per_operation;
+            Some((run.name.as_str(), each.read_kb?, each.written_kb?))
         })
         .collect();
     let most = values.iter().map(|(_, read, written)| read.max(*written)).fold(0.0, f64::max);
@@ -76,22 +77,23 @@ pub fn io_per_operation(files: &[&RunFile]) -> String {
     }
     format!(
         "<h3>Disk I/O per operation</h3><figure><div class=\"bars both\">{bars}</div><figcaption>\
-         <span class=\"key c0\"></span>KB read <span class=\"key c1\"></span>KB written</figcaption></figure>"
+         <span class=\"entry\"><span class=\"key c0\"></span>KB read</span> \
+         <span class=\"entry\"><span class=\"key c1\"></span>KB written</span></figcaption></figure>"
     )
 }
 
 /// Documents per second over documents that are in: the curve that shows when indexes do not fit in the cache
 /// any more.
-pub fn rate_by_size(files: &[&RunFile]) -> String {
-    let line = |file: &&RunFile| {
+pub fn rate_by_size(runs: &[Run<'_>]) -> String {
+    let line = |run: &Run<'_>| {
         let mut sum = 0.0;
-        let points = file.figures.timeline.iter().map(|second| {
+        let points = run.file.figures.timeline.iter().map(|second| {
             sum += second.operations as f64;
             (sum, second.operations as f64)
         });
-        Line::new(run_name(file), points.collect())
+        run.line(points.collect())
     };
-    let lines: Vec<Line> = files.iter().map(line).filter(|line| line.points.len() > 2).collect();
+    let lines: Vec<Line> = runs.iter().map(line).filter(|line| line.points.len() > 2).collect();
     let title = "documents per second by documents that are in".to_owned();
     let heading = format!("Insert rate: {title}");
     let chart =

@@ -1,30 +1,29 @@
 //! The remarks on each run: its warnings, what was verified, its labels and its parameters.
 
-use super::run_name;
-use crate::report::file::RunFile;
+use super::runs::Run;
 use pando_measuring::chart::escape;
 use std::fmt::Write as _;
 
 /// A folded part for each run.
-pub fn render(files: &[&RunFile]) -> String {
+pub fn render(runs: &[Run<'_>]) -> String {
     let mut html = String::new();
-    for file in files {
+    for Run { file, name, .. } in runs {
         let findings = file.findings.iter().map(|finding| format!("verified: {finding}"));
         let notes = file
             .figures
             .notes
             .iter()
             .filter(|(_, count)| **count > 0)
-            .map(|(name, count)| format!("{name}: {count}"));
+            .map(|(note, count)| format!("{note}: {count}"));
         let source = file.figures.disk_source.iter().map(|source| format!("disk I/O from {source}"));
         let loop_kind = (file.plan.loop_kind == "closed")
             .then(|| "closed loop: a stall of the server shows once per client".to_owned());
-        let labels = file.labels.iter().map(|(name, text)| format!("{name}: {text}"));
+        let labels = file.labels.iter().map(|(label, text)| format!("{label}: {text}"));
         let machine = &file.machine;
         let files = machine.open_files.map(|files| files.line());
         let all =
             file.warnings.iter().cloned().chain(findings).chain(file.lines.iter().cloned()).chain(notes);
-        let _ = write!(html, "<details><summary>{}", escape(&run_name(file)));
+        let _ = write!(html, "<details><summary>{}", escape(name));
         if file.flagged {
             html.push_str(" <b class=\"flag\">flagged</b>");
         }

@@ -1,6 +1,7 @@
 //! Charts of runs over time, and of the latencies of their units.
 
-use super::{run_name, under};
+use super::runs::Run;
+use super::under;
 use crate::report::dips::{Steadiness, steadiness};
 use crate::report::file::RunFile;
 use pando_measuring::chart::{Axis, Chart, Line, Mark, MarkKind, escape};
@@ -9,22 +10,22 @@ use std::fmt::Write as _;
 
 /// Operations per second over time: all runs over each other, then each with its dips and checkpoints, all on
 /// one scale.
-pub fn throughput(files: &[&RunFile]) -> String {
-    let timed: Vec<&RunFile> = files.iter().copied().filter(|file| file.figures.timeline.len() > 1).collect();
+pub fn throughput(runs: &[Run<'_>]) -> String {
+    let timed: Vec<&Run<'_>> = runs.iter().filter(|run| run.file.figures.timeline.len() > 1).collect();
     let y_least = timed
         .iter()
-        .flat_map(|file| &file.figures.timeline)
+        .flat_map(|run| &run.file.figures.timeline)
         .map(|second| second.operations as f64)
         .fold(0.0, f64::max);
     let mut html = overlaid(&timed);
-    for file in timed {
+    for Run { file, name, look } in timed {
         let found = steadiness(&file.figures);
         let Steadiness { dips, variation, idle_seconds, .. } = &found;
         let chart = Chart {
-            title: format!("{} per second over time, {}", file.operations, run_name(file)),
+            title: format!("{} per second over time, {}", file.operations, name),
             x_name: "seconds",
             x_axis: Axis::Linear,
-            lines: vec![Line::new(file.operations.clone(), rates_of(file))],
+            lines: vec![Line { look: *look, ..Line::new(file.operations.clone(), rates_of(file)) }],
             marks: marks(&found, file),
             y_least,
         };
@@ -33,7 +34,7 @@ pub fn throughput(files: &[&RunFile]) -> String {
             "<h4>{} per second: {}</h4>{}<p>{} dips below 0.7 of the median around them{}, variation {variation:.2}{}, \
              {idle_seconds} seconds without work{}</p>",
             escape(&file.operations),
-            escape(&run_name(file)),
+            escape(name),
             chart.render(),
             dips.len(),
             dips_in_words(&found),
@@ -45,19 +46,19 @@ pub fn throughput(files: &[&RunFile]) -> String {
 }
 
 /// The rates of all runs in one chart; nothing if there is one run.
-fn overlaid(files: &[&RunFile]) -> String {
-    if files.len() < 2 {
+fn overlaid(runs: &[&Run<'_>]) -> String {
+    if runs.len() < 2 {
         return String::new();
     }
     let chart = Chart {
         title: "rates of all runs over time".to_owned(),
         x_name: "seconds",
         x_axis: Axis::Linear,
-        lines: files.iter().map(|file| Line::new(run_name(file), rates_of(file))).collect(),
+        lines: runs.iter().map(|run| run.line(rates_of(run.file))).collect(),
         marks: Vec::new(),
         y_least: 0.0,
     };
-    format!("<h4>{} per second, all runs</h4>{}", escape(&files[0].operations), chart.render())
+    format!("<h4>{} per second, all runs</h4>{}", escape(&runs[0].file.operations), chart.render())
 }
 
 /// The end of each second, and the operations of the second.
@@ -105,9 +106,9 @@ fn intervals_in_words(found: &Steadiness) -> String {
 }
 
 /// Share of units that took longer, over latency: the curves of all runs in one chart.
-pub fn latencies(files: &[&RunFile]) -> String {
-    let line = |file: &&RunFile| {
-        let buckets = &file.figures.histogram_us;
+pub fn latencies(runs: &[Run<'_>]) -> String {
+    let line = |run: &Run<'_>| {
+        let buckets = &run.file.figures.histogram_us;
         let all: u64 = buckets.iter().map(|bucket| bucket.1).sum();
         let mut so_far = 0;
         let points = buckets
@@ -117,9 +118,9 @@ pub fn latencies(files: &[&RunFile]) -> String {
                 (*us, so_far as f64 * 100.0 / all.max(1) as f64)
             })
             .collect();
-        Line::new(run_name(file), points)
+        run.line(points)
     };
-    let lines: Vec<Line> = files.iter().map(line).collect();
+    let lines: Vec<Line> = runs.iter().map(line).collect();
     let title = "percent of units that took at most so long".to_owned();
     let heading = format!("Latency: {title}");
     let chart = Chart {

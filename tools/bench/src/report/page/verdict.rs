@@ -7,6 +7,7 @@
 //! # Not here
 //! Whether the posts' conclusions hold: [`posts`](super::posts).
 
+use super::runs::Colours;
 use super::{plain_server_name, run_label};
 use crate::report::clients_in_words;
 use crate::report::file::RunFile;
@@ -19,8 +20,6 @@ use std::fmt::Write as _;
 const SAME: f64 = 0.05;
 /// Comparisons in the chart; those beyond have their tables below.
 const SHOWN_MAX: usize = 12;
-/// How many colours there are.
-const COLOURS: usize = 6;
 
 /// The common work of the runs of a comparison, beside their clients.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,12 +41,12 @@ struct Comparison<'f> {
 }
 
 /// The section; nothing without runs.
-pub fn render(files: &[RunFile]) -> String {
+pub fn render(files: &[RunFile], colours: &Colours) -> String {
     if files.is_empty() {
         return String::new();
     }
     let all = comparisons(files);
-    format!("<section><p class=\"verdict\">{}</p>{}</section>", escape(&sentence(&all)), bars(&all))
+    format!("<section><p class=\"verdict\">{}</p>{}</section>", escape(&sentence(&all)), bars(&all, colours))
 }
 
 fn comparisons(files: &[RunFile]) -> Vec<Comparison<'_>> {
@@ -152,11 +151,7 @@ fn wins(contests: &[&Comparison<'_>]) -> String {
 }
 
 /// A group of bars for each comparison, in parts of its fastest server. A server has one colour.
-fn bars(all: &[Comparison<'_>]) -> String {
-    let mut servers: Vec<&str> =
-        all.iter().flat_map(|one| &one.rates).map(|(server, _)| server.as_str()).collect();
-    servers.sort_unstable();
-    servers.dedup();
+fn bars(all: &[Comparison<'_>], colours: &Colours) -> String {
     let mut html = String::new();
     for one in all.iter().take(SHOWN_MAX) {
         let most = one.rates[0].1.max(1e-9);
@@ -167,7 +162,7 @@ fn bars(all: &[Comparison<'_>]) -> String {
             escape(one.operations)
         );
         for (server, rate) in &one.rates {
-            let colour = servers.iter().position(|name| name == server).unwrap_or(0) % COLOURS;
+            let colour = colours.colour(server);
             let _ = write!(
                 html,
                 "<span>{}</span><span class=\"track\"><span class=\"bar key c{colour}\" style=\"width:{:.1}%\"></span></span>\
@@ -237,14 +232,14 @@ mod tests {
         );
         files[0].flagged = true;
         assert!(said(&files).contains("all of them are flagged"));
-        assert_eq!(render(&[]), "");
+        assert_eq!(render(&[], &Colours::of(&[])), "");
     }
 
     #[test]
     fn bars_are_parts_of_the_fastest_and_a_server_keeps_its_colour() {
         let files =
             [run("kv", "a", 1.0), run("kv", "b", 2.0), run("point", "a", 4.0), run("point", "b", 2.0)];
-        let html = render(&files);
+        let html = render(&files, &Colours::of(&files));
         assert_eq!(html.matches("c0\" style=\"width:50.0%\"").count(), 1, "{html}");
         assert_eq!(html.matches("c1\" style=\"width:100.0%\"").count(), 1, "{html}");
     }

@@ -1,6 +1,7 @@
 //! The reasons behind figures: profiles, and the numbers that servers count of themselves.
 
-use super::{run_name, under};
+use super::runs::Run;
+use super::under;
 use crate::report::file::RunFile;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,12 +14,12 @@ use std::fmt::Write as _;
 const SHOWN: usize = 25;
 
 /// The profiles of some runs, and the numbers of their servers that changed most.
-pub fn render(files: &[&RunFile]) -> String {
+pub fn render(runs: &[Run<'_>]) -> String {
     let mut html = String::new();
-    for file in files {
+    for Run { file, name, .. } in runs {
         let parts = profile(file) + &waits(file) + &status(file);
         if !parts.is_empty() {
-            let _ = write!(html, "<h4>{}</h4>{parts}", escape(&run_name(file)));
+            let _ = write!(html, "<h4>{}</h4>{parts}", escape(name));
         }
     }
     under("Why", html)
