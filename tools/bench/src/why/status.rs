@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 /// Numbers that every run changes, and that say nothing.
 const CLOCKS: [&str; 5] = ["uptime", "uptimeMillis", "uptimeEstimate", "localTime", "pid"];
+/// Where Pando repeats the numbers of its engine.
+const ENGINE_AGAIN: &str = "pando.engine.";
 /// Documents in documents are followed so far.
 const DEPTH_MAX: usize = 12;
 
@@ -20,9 +22,20 @@ pub fn sample(target: &Target) -> Status {
     let asked = Session::open(target.address())
         .and_then(|mut session| session.command("admin", doc! { "serverStatus": 1 }));
     if let Ok(reply) = asked {
-        flatten(&reply, "", 0, &mut status);
+        numbers(&reply, &mut status);
     }
     status
+}
+
+/// The numbers of a reply. Pando has those of its engine twice: in the section with the engine's name, and for
+/// programs that do not know this name in [`ENGINE_AGAIN`]. They are taken once.
+fn numbers(reply: &Document, status: &mut Status) {
+    flatten(reply, "", 0, status);
+    let engine = reply.get("storageEngine").and_then(Value::as_document);
+    let name = engine.and_then(|engine| engine.get("name")).and_then(Value::as_str);
+    if name.and_then(|name| reply.get(name)).and_then(Value::as_document).is_some() {
+        status.retain(|path, _| !path.starts_with(ENGINE_AGAIN));
+    }
 }
 
 fn flatten(document: &Document, above: &str, depth: usize, status: &mut Status) {
@@ -53,6 +66,23 @@ pub fn changed(before: &Status, after: &Status) -> Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_numbers_of_an_engine_that_stand_twice_are_told_once() {
+        let mut reply = doc! {
+            "storageEngine": { "name": "betree" },
+            "betree": { "cache": { "hits": 5 } },
+            "pando": { "engine": { "cache.hits": 5 }, "rangedScans": { "scans": 1 } },
+        };
+        let paths = |reply: &Document| {
+            let mut status = Status::new();
+            numbers(reply, &mut status);
+            status.into_keys().collect::<Vec<_>>()
+        };
+        assert_eq!(paths(&reply), ["betree.cache.hits", "pando.rangedScans.scans"]);
+        reply.remove("betree");
+        assert_eq!(paths(&reply), ["pando.engine.cache.hits", "pando.rangedScans.scans"]);
+    }
 
     #[test]
     fn changed_numbers_are_told_by_their_path_and_clocks_are_not() {
