@@ -64,13 +64,15 @@ pub enum BenchError {
     Option { option: &'static str, cause: String },
     #[error("cannot read {path}")]
     ReadFile { path: PathBuf, source: std::io::Error },
-    #[error("{path}, line {line}: {cause}")]
+    #[error("{path}{}: {cause}", in_line(*line))]
     FileForm {
         path: PathBuf,
         /// Which line, from 1; 0 if the file as a whole is wrong.
         line: usize,
         cause: String,
     },
+    #[error("{entry}: {cause}")]
+    SuiteEntry { entry: String, cause: String },
     #[error("the server refused a statement, or the connection to it broke")]
     Driver { source: Box<dyn std::error::Error + Send + Sync> },
     #[error(transparent)]
@@ -111,6 +113,10 @@ impl BenchError {
     pub fn is_refused_login(&self) -> bool {
         matches!(self, BenchError::Login { .. } | BenchError::LoginRefused { .. })
     }
+}
+
+fn in_line(line: usize) -> String {
+    if line == 0 { String::new() } else { format!(", line {line}") }
 }
 
 /// For `map_err`: this file or folder cannot be read.

@@ -114,10 +114,11 @@ impl LaunchOptions {
         if let Some(megabytes) = self.cache_mb {
             words = words.with_cache(megabytes);
         }
-        let stop = self.stop.as_ref();
+        let fill =
+            |option, text: &String| words.fill(text).map_err(|cause| BenchError::option(option, cause));
         Ok(Some(Launch {
-            start: words.fill("server-command", command)?,
-            stop: stop.map(|stop| words.fill("server-stop", stop)).transpose()?,
+            start: fill("server-command", command)?,
+            stop: self.stop.as_ref().map(|stop| fill("server-stop", stop)).transpose()?,
             ready_within: self.ready_within,
             stop_within: self.stop_within,
             log: self.log.clone(),

@@ -1,7 +1,6 @@
 //! Words in braces that commands of servers may have: `{port}`, `{data}`, `{cache_mb}`, `{cache_gb}`,
 //! `{cache_bytes}`.
 
-use crate::error::BenchError;
 use std::collections::BTreeMap;
 
 /// The values of the words.
@@ -32,20 +31,19 @@ impl Words {
             .with("cache_gb", format!("{gigabytes:.3}"))
     }
 
-    /// The text with its words replaced. A word that is not known is refused: a typing error would reach the
-    /// server as it stands.
-    pub fn fill(&self, option: &'static str, text: &str) -> Result<String, BenchError> {
+    /// The text with its words replaced, or why it cannot be. A word that is not known is refused: a typing
+    /// error would reach the server as it stands.
+    pub fn fill(&self, text: &str) -> Result<String, String> {
         let mut filled = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
             filled.push_str(before);
-            let wrong = |cause| BenchError::Option { option, cause };
             let Some((word, behind)) = after.split_once('}') else {
-                return Err(wrong(format!("`{text}` has a brace that is not closed")));
+                return Err(format!("`{text}` has a brace that is not closed"));
             };
             let value = self.values.get(word).ok_or_else(|| {
                 let known: Vec<&str> = self.values.keys().copied().collect();
-                wrong(format!("`{{{word}}}` stands for nothing here; there are: {}", known.join(", ")))
+                format!("`{{{word}}}` stands for nothing here; there are: {}", known.join(", "))
             })?;
             filled.push_str(value);
             rest = behind;
@@ -62,11 +60,10 @@ mod tests {
     #[test]
     fn words_are_replaced_and_unknown_ones_refused() {
         let words = Words::new().with("port", 7).with_cache(640);
-        let filled =
-            words.fill("start", "a --port {port} --cache {cache_gb} {cache_bytes}").expect("all known");
+        let filled = words.fill("a --port {port} --cache {cache_gb} {cache_bytes}").expect("all known");
         assert_eq!(filled, "a --port 7 --cache 0.596 640000000");
-        let error = words.fill("start", "{prot}").expect_err("a typing error");
-        assert!(error.to_string().contains("{prot}") && error.to_string().contains("port"), "{error}");
-        assert!(words.fill("start", "{port").is_err());
+        let error = words.fill("{prot}").expect_err("a typing error");
+        assert!(error.contains("{prot}") && error.contains("port"), "{error}");
+        assert!(words.fill("{port").is_err());
     }
 }

@@ -257,8 +257,8 @@ impl<'a> Conductor<'a> {
             page_cache::drop_of(&folder)?;
         }
         let launch = Launch {
-            start: words.fill("start", start)?,
-            stop: cell.server.stop.as_ref().map(|stop| words.fill("stop", stop)).transpose()?,
+            start: cell.server.fill(&words, "start", start)?,
+            stop: cell.server.stop.as_ref().map(|stop| cell.server.fill(&words, "stop", stop)).transpose()?,
             ready_within: Duration::from_secs(cell.server.ready_s),
             stop_within: Duration::from_secs(cell.server.stop_s),
             log: self.places.out.join(format!("{}.log", slug(&cell.server.name))),
@@ -273,7 +273,7 @@ impl<'a> Conductor<'a> {
         let server = StartedServer::start(&launch, &answers)?;
         self.kept.server = ServerMark::of(server.process());
         self.kept.write(&self.places.out)?;
-        let uri = words.fill("uri", &cell.server.uri)?;
+        let uri = cell.server.fill(&words, "uri", &cell.server.uri)?;
         self.running = Some(Running { server, key, uri });
         Ok(())
     }
@@ -286,7 +286,7 @@ impl<'a> Conductor<'a> {
         let Some(setup) = &cell.server.setup else { return Ok(()) };
         let output = Command::new("sh")
             .arg("-c")
-            .arg(words.fill("setup", setup)?)
+            .arg(cell.server.fill(words, "setup", setup)?)
             .stdin(Stdio::null())
             .output()
             .map_err(no_resource("a shell"))?;
@@ -448,7 +448,7 @@ fn free_name(folder: &Path, name: &str) -> String {
 }
 
 fn caps_of(cell: &Cell) -> Result<Caps, BenchError> {
-    let wrong = |cause| BenchError::Option { option: "cap", cause };
+    let wrong = |cause| cell.server.wrong("cap", cause);
     Ok(Caps {
         memory_bytes: cell.cache.cap.as_deref().map(parse_bytes).transpose().map_err(wrong)?,
         io: cell.cache.io_cap.as_deref().map_or(Ok(Default::default()), str::parse).map_err(wrong)?,

@@ -1,7 +1,9 @@
 //! The file of a suite, and the checks of it before anything starts.
 
 use crate::error::{BenchError, read_text};
+use crate::launch::Words;
 use crate::launch::caps::{IoCap, parse_bytes};
+use crate::report::posts::posts;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -169,6 +171,10 @@ impl Suite {
     }
 
     fn check(&self) -> Result<(), String> {
+        let letters: Vec<&str> = posts().iter().map(|post| post.letter.as_str()).collect();
+        if let Some(post) = self.post.as_deref().filter(|post| !letters.contains(post)) {
+            return Err(format!("`{post}` is no post: {}", letters.join(", ")));
+        }
         if self.repeats == 0 || self.servers.is_empty() || self.runs.is_empty() {
             return Err("a suite has at least one repeat, one [[server]] and one [[run]]".to_owned());
         }
@@ -232,6 +238,16 @@ impl ServerEntry {
         self.uri.starts_with(crate::client::EMBEDDED_SCHEME)
     }
 
+    /// A text of this server with its words replaced; `key` is where it stands.
+    pub fn fill(&self, words: &Words, key: &str, text: &str) -> Result<String, BenchError> {
+        words.fill(text).map_err(|cause| self.wrong(key, cause))
+    }
+
+    /// The error of one of its keys.
+    pub fn wrong(&self, key: &str, cause: String) -> BenchError {
+        BenchError::SuiteEntry { entry: format!("server `{}`: {key}", self.name), cause }
+    }
+
     /// Whether it runs before and after the suite: a cluster of several programs, a server of another
     /// machine.
     pub fn is_somebody_elses(&self) -> bool {
@@ -260,6 +276,7 @@ fn check_server(server: &ServerEntry) -> Result<(), String> {
             return Err(format!("without a `start` command it runs already, and {what} has no meaning"));
         }
     }
+    check_words(server)?;
     if is_embedded && server.load_cache.is_some() {
         return Err("an engine in this process is opened with one cache: it has no load_cache".to_owned());
     }
@@ -281,6 +298,25 @@ fn check_server(server: &ServerEntry) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether the words in braces are those that a started server has.
+fn check_words(server: &ServerEntry) -> Result<(), String> {
+    let Some(start) = &server.start else { return Ok(()) };
+    let mut words = Words::new().with("port", 1).with("data", "").with_cache(1);
+    if server.program.is_some() {
+        words = words.with("program", "");
+    }
+    let texts = [
+        ("start", Some(start)),
+        ("stop", server.stop.as_ref()),
+        ("setup", server.setup.as_ref()),
+        ("uri", Some(&server.uri)),
+    ];
+    for (key, text) in texts {
+        text.map(|text| words.fill(text)).transpose().map_err(|cause| format!("{key}: {cause}"))?;
+    }
+    Ok(())
+}
+
 /// Arguments of a table, as on the command line: `name = true` is a flag, a list is joined by commas; `D` is
 /// LinkBench's own.
 pub fn as_arguments(table: &BTreeMap<String, toml::Value>) -> Vec<String> {
@@ -290,17 +326,19 @@ pub fn as_arguments(table: &BTreeMap<String, toml::Value>) -> Vec<String> {
     };
     let mut arguments = Vec::new();
     for (name, value) in table {
+        // LinkBench has options of one letter: `D`, `c`.
+        let option = if name.len() == 1 { format!("-{name}") } else { format!("--{name}") };
         match value {
-            toml::Value::Boolean(true) => arguments.push(format!("--{name}")),
+            toml::Value::Boolean(true) => arguments.push(option),
             toml::Value::Boolean(false) => {}
             toml::Value::Array(values) if name == "D" => {
-                values.iter().for_each(|value| arguments.extend(["-D".to_owned(), text(value)]));
+                values.iter().for_each(|value| arguments.extend([option.clone(), text(value)]));
             }
             toml::Value::Array(values) => {
                 let joined: Vec<String> = values.iter().map(text).collect();
-                arguments.extend([format!("--{name}"), joined.join(",")]);
+                arguments.extend([option, joined.join(",")]);
             }
-            value => arguments.extend([format!("--{name}"), text(value)]),
+            value => arguments.extend([option, text(value)]),
         }
     }
     arguments
@@ -366,11 +404,20 @@ mod tests {
             ("mongodb://127.0.0.1:{port}", "embedded:betree", "has no `start` command"),
             ("start =", "stop =", "runs already, and stop has no meaning"),
             ("start = \"pando serve --data {data}\"", "", "runs already, and cap has no meaning"),
+            (
+                "{data}",
+                "{date}",
+                "x.toml: server `one`: start: `{date}` stands for nothing here; there are: cache_bytes",
+            ),
+            ("{data}", "{program}", "`{program}` stands for nothing here"),
+            ("engine =", "stop = \"halt {prot}\"\nengine =", "stop: `{prot}` stands"),
+            ("{port}", "{prt}", "uri: `{prt}` stands"),
+            ("about =", "post = \"Z\"\nabout =", "`Z` is no post: A, B, C, D, E"),
             ("clients = [1, 8]", "clients = [1]\nservers = [\"two\"]", "there is no server `two`"),
             ("clients = [1, 8]", "clients = [1]\ncaches = [\"65 MB\"]", "no server has a cache `65 MB`"),
         ] {
             let error = parse(&GOOD.replace(from, to)).expect_err(to);
-            assert!(error.contains(expected), "{to}: {error}");
+            assert!(error.contains(expected) && !error.contains("line 0"), "{to}: {error}");
         }
     }
 

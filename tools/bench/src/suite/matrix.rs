@@ -144,7 +144,10 @@ impl Cell {
             Err(error) => {
                 let text = error.to_string();
                 let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-                Err(BenchError::option("suite", format!("`{}`: {first}", self.name())))
+                Err(BenchError::SuiteEntry {
+                    entry: format!("the cell `{}`", self.name()),
+                    cause: first.to_owned(),
+                })
             }
         }
     }
@@ -240,6 +243,9 @@ mod tests {
         assert!(suite.cells().iter().all(|cell| cell.check().is_ok()));
         suite.runs[0].arguments.insert("rounds".into(), toml::Value::Integer(8));
         let error = suite.cells()[0].check().expect_err("point has no rounds").to_string();
-        assert!(error.contains("--rounds") && error.contains("one, 64 MB, point"), "{error}");
+        assert!(error.contains("--rounds") && error.starts_with("the cell `one, 64 MB, point"), "{error}");
+        suite.runs[0].arguments = [("D".to_owned(), toml::Value::String("a=b".into()))].into();
+        let error = suite.cells()[0].check().expect_err("point has no definitions").to_string();
+        assert!(error.contains("-D") && !error.contains("--D"), "{error}");
     }
 }
