@@ -40,6 +40,13 @@ struct Comparison<'f> {
     p50_us: f64,
 }
 
+impl Comparison<'_> {
+    /// Whether the two fastest are about as fast.
+    fn is_even(&self) -> bool {
+        matches!(self.rates.as_slice(), [(_, rate), (_, next), ..] if *next > 0.0 && rate / next - 1.0 < SAME)
+    }
+}
+
 /// The section; nothing without runs.
 pub fn render(files: &[RunFile], colours: &Colours) -> String {
     if files.is_empty() {
@@ -110,7 +117,7 @@ fn alone(one: &Comparison<'_>, workloads: usize) -> String {
 fn contest(one: &Comparison<'_>) -> String {
     let [(first, rate), (second, next), ..] = one.rates.as_slice() else { return String::new() };
     let (what, name) = (one.operations, &one.name);
-    if *next > 0.0 && rate / next - 1.0 < SAME {
+    if one.is_even() {
         return format!(
             "{first} and {second} are about as fast: {} and {} {what} per second ({name}).",
             number(*rate),
@@ -126,10 +133,14 @@ fn contest(one: &Comparison<'_>) -> String {
     )
 }
 
-/// How often each server is the fastest.
+/// How often each server is clearly the fastest.
 fn wins(contests: &[&Comparison<'_>]) -> String {
+    let even = contests.iter().filter(|one| one.is_even()).count();
+    if even == contests.len() {
+        return format!("In all {even} comparisons the two fastest servers are about as fast.");
+    }
     let mut won: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for one in contests {
+    for one in contests.iter().filter(|one| !one.is_even()) {
         won.entry(one.rates[0].0.as_str()).or_default().push(one.rates[0].1 / one.rates[1].1.max(1e-9));
     }
     let mut won: Vec<(&str, Vec<f64>)> = won.into_iter().collect();
@@ -146,6 +157,9 @@ fn wins(contests: &[&Comparison<'_>]) -> String {
     );
     for (server, ratios) in &won[1..] {
         let _ = write!(text, "; {server} is it in {}", ratios.len());
+    }
+    if even > 0 {
+        let _ = write!(text, "; in {even} the two fastest are about as fast");
     }
     text + "."
 }
@@ -218,6 +232,18 @@ mod tests {
         assert_eq!(
             said(&files),
             "a is the fastest in 1 of 2 comparisons, 2 times as fast as the next; b is it in 1."
+        );
+    }
+
+    #[test]
+    fn comparisons_within_the_noise_are_won_by_nobody() {
+        let of = |workload, a, b| [run(workload, "a", a), run(workload, "b", b)];
+        let even = [of("kv", 100.0, 101.0), of("point", 103.0, 100.0)].concat();
+        assert_eq!(said(&even), "In all 2 comparisons the two fastest servers are about as fast.");
+        let files = [even, of("iibench", 300.0, 100.0).to_vec()].concat();
+        assert_eq!(
+            said(&files),
+            "a is the fastest in 1 of 3 comparisons, 3 times as fast as the next; in 2 the two fastest are about as fast."
         );
     }
 
