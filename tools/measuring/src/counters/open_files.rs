@@ -38,7 +38,8 @@ impl OpenFiles {
             found.direct += u64::from(is_direct(&information));
         }
         let maps = server.open().ok().and_then(|process| process.maps().ok());
-        found.mapped_bytes = maps.map_or(0, |maps| mapped_bytes(&maps, &folder));
+        let length = |file: &Path| std::fs::metadata(file).ok().map(|file| file.len());
+        found.mapped_bytes = maps.map_or(0, |maps| mapped_bytes(&maps, &folder, length));
         Some(found)
     }
 
@@ -59,13 +60,19 @@ fn is_direct(information: &str) -> bool {
     flags & if cfg!(target_arch = "aarch64") { DIRECT_ARM } else { DIRECT } != 0
 }
 
-/// Private maps are programs and libraries, and not counted.
-fn mapped_bytes(maps: &MemoryMaps, folder: &Path) -> u64 {
-    let is_data = |map: &&MemoryMap| {
-        let is_inside = matches!(&map.pathname, MMapPath::Path(path) if path.starts_with(folder));
-        is_inside && map.perms.contains(MMPermissions::SHARED)
+/// Private maps are programs and libraries, and not counted. A map counts up to the end of its file: LMDB maps
+/// the size that the file may have one day.
+fn mapped_bytes(maps: &MemoryMaps, folder: &Path, length: impl Fn(&Path) -> Option<u64>) -> u64 {
+    let of_data = |map: &MemoryMap| {
+        let MMapPath::Path(path) = &map.pathname else { return 0 };
+        if !path.starts_with(folder) || !map.perms.contains(MMPermissions::SHARED) {
+            return 0;
+        }
+        let span = map.address.1.saturating_sub(map.address.0);
+        // A file that is removed already has no length to be asked for.
+        length(path).map_or(span, |length| span.min(length.saturating_sub(map.offset)))
     };
-    maps.iter().filter(is_data).map(|map| map.address.1.saturating_sub(map.address.0)).sum()
+    maps.iter().map(of_data).sum()
 }
 
 #[cfg(test)]
@@ -85,7 +92,15 @@ mod tests {
                     7f00003000-7f00004000 r-xp 00000000 fe:00 13 /data/db/library.so\n\
                     7f00005000-7f00006000 rw-s 00000000 fe:00 14 /elsewhere/x\n";
         let maps = MemoryMaps::from_read(maps.as_bytes()).expect("the form of the kernel");
-        assert_eq!(mapped_bytes(&maps, Path::new("/data/db")), 0x2000);
+        assert_eq!(mapped_bytes(&maps, Path::new("/data/db"), |_| None), 0x2000);
+    }
+
+    #[test]
+    fn a_map_beyond_the_end_of_its_file_counts_as_the_file() {
+        let maps = "7f0000000000-7f4000000000 rw-s 00000000 fe:00 12 /data/data.mdb\n\
+                    7f5000000000-7f5000004000 rw-s 00003000 fe:00 12 /data/data.mdb\n";
+        let maps = MemoryMaps::from_read(maps.as_bytes()).expect("the form of the kernel");
+        assert_eq!(mapped_bytes(&maps, Path::new("/data"), |_| Some(0x5000)), 0x5000 + 0x2000);
     }
 
     #[test]
