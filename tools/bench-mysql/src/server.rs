@@ -222,7 +222,7 @@ impl SqlServer {
         }
         let (git_version, allocator, replica_set, wire_version) = (None, None, None, None);
         Ok(ServerFacts {
-            version,
+            version: version.map(named),
             git_version,
             allocator,
             replica_set,
@@ -230,6 +230,11 @@ impl SqlServer {
             settings: Some(settings),
         })
     }
+}
+
+/// The name of a server and its version. MariaDB names itself in its version.
+fn named(version: String) -> String {
+    if version.contains("MariaDB") { version } else { format!("MySQL {version}") }
 }
 
 /// One endpoint of a URI that names one host.

@@ -175,7 +175,8 @@ fn print_circumstances(circumstances: &Circumstances) {
         || "not on this machine: no counters of it".to_owned(),
         |process| format!("pid {process}"),
     );
-    println!("server   {server_address}, version {}, {process}", known(&server.version));
+    let version = server.version.as_deref().unwrap_or("unknown version");
+    println!("server   {server_address}, {version}, {process}");
     println!(
         "machine  {} cores, {}, kernel {}, load average {}",
         machine.cores,

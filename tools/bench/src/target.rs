@@ -5,7 +5,7 @@ pub mod uri;
 use crate::client::Address;
 use crate::client::{Session, TlsOf};
 use crate::error::BenchError;
-use pando_document::{Document, doc};
+use pando_document::{Document, Value, doc};
 use std::net::{SocketAddr, ToSocketAddrs};
 use uri::{Host, ParsedUri};
 
@@ -69,7 +69,7 @@ fn resolve(host: &str) -> Result<SocketAddr, BenchError> {
 /// A server's description of itself.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct ServerFacts {
-    /// `version` of buildInfo; Pando's own is before it.
+    /// What it is, and its version, by buildInfo: `MongoDB 6.0.27`.
     pub version: Option<String>,
     /// `gitVersion` of buildInfo.
     pub git_version: Option<String>,
@@ -95,18 +95,25 @@ impl ServerFacts {
             git_version: text(&build, "gitVersion"),
             allocator: text(&build, "allocator"),
             replica_set: text(&hello, "setName"),
-            wire_version: hello.get("maxWireVersion").and_then(pando_document::Value::as_i64_exact),
+            wire_version: hello.get("maxWireVersion").and_then(Value::as_i64_exact),
             settings: None,
         })
     }
 }
 
-/// The version by which a server is named: Pando's own beside that of the MongoDB whose protocol it speaks.
+/// Servers that speak MongoDB's protocol and tell in buildInfo what they are: their name, and the document that
+/// has their own version.
+const SPEAKERS: [(&str, &str); 2] = [("Pando", "pando"), ("FerretDB", "ferretdb")];
+
+/// The name of a server and its version; of one that only speaks MongoDB's protocol, MongoDB's version, too.
 fn version(build: &Document) -> Option<String> {
     let spoken = build.get("version")?.as_str()?;
-    let own = build.get("pando").and_then(pando_document::Value::as_document);
-    let own = own.and_then(|own| own.get("version")).and_then(pando_document::Value::as_str);
-    Some(own.map_or_else(|| spoken.to_owned(), |own| format!("Pando {own} (as MongoDB {spoken})")))
+    let own = |key| build.get(key).and_then(Value::as_document)?.get("version")?.as_str();
+    let speaker = SPEAKERS.into_iter().find_map(|(name, key)| Some((name, own(key)?)));
+    Some(match speaker {
+        Some((name, own)) => format!("{name} {own} (as MongoDB {spoken})"),
+        None => format!("MongoDB {spoken}"),
+    })
 }
 
 #[cfg(test)]
@@ -116,9 +123,11 @@ mod tests {
     #[test]
     fn a_server_is_named_by_its_own_version_and_the_one_it_speaks() {
         let mongodb = doc! { "version": "6.0.27" };
-        assert_eq!(version(&mongodb).as_deref(), Some("6.0.27"));
+        assert_eq!(version(&mongodb).as_deref(), Some("MongoDB 6.0.27"));
         let pando = doc! { "version": "8.0.0", "pando": { "version": "0.1.0" } };
         assert_eq!(version(&pando).as_deref(), Some("Pando 0.1.0 (as MongoDB 8.0.0)"));
+        let ferret = doc! { "version": "7.0.77", "ferretdb": { "version": "v2.1.0" } };
+        assert_eq!(version(&ferret).as_deref(), Some("FerretDB v2.1.0 (as MongoDB 7.0.77)"));
         assert_eq!(version(&doc! {}), None);
     }
 
