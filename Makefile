@@ -324,10 +324,13 @@ compare: $(PYTHON) ## Two builds of the server and of betree in turn (BEFORE=fol
 		$(if $(PHASES),--phases "$(PHASES)") $(if $(OUT),--out "$(OUT)") $(ARGUMENTS)
 
 .PHONY: measure-posts
-measure-posts: ## The five posts against five engines in a small size, half an hour of an idle machine, to 75 minutes of a busy one (OUT=…); goes on where it was interrupted
+measure-posts: ## The five posts against five engines in a small size, half an hour of an idle machine, to 75 minutes of a busy one (MONGOD=PATH, OUT=…); goes on where it was interrupted
 	@for program in mariadbd mariadb-install-db; do command -v $$program >/dev/null || { echo "there is no $$program: install mariadb-server and mariadb-plugin-rocksdb"; exit 1; }; done
+	mongod="$(MONGOD)"
+	if [ -z "$$mongod" ] && [ -x "$(SHARED)/oracle/mongod" ]; then mongod=$$("$(SHARED)/oracle/mongod" install); fi
+	if [ -z "$$mongod" ]; then mongod=$$(command -v mongod || true); fi
+	test -x "$$mongod" || { echo "there is no mongod$${mongod:+ at $$mongod}: install MongoDB 6.0, for which the suite is made, and name its mongod by MONGOD=PATH"; exit 1; }
 	cargo build --release --package pando-server --package pando-bench-mysql
-	mongod=$$("$(SHARED)/oracle/mongod" install)
 	LD_LIBRARY_PATH="$$(dirname "$$mongod")/lib" $(TARGET)/release/pando-bench-mysql suite tools/bench/suites/posts-small.toml --out "$(or $(OUT),$(CACHE)/posts)" \
 		--program pando="$(PANDO)" --program mongod="$$mongod" $(ARGUMENTS)
 

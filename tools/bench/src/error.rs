@@ -73,6 +73,8 @@ pub enum BenchError {
     },
     #[error("{entry}: {cause}")]
     SuiteEntry { entry: String, cause: String },
+    #[error("the suite cannot start; repair this, or name the other servers by --servers NAME,NAME:{lacks}")]
+    SuiteServers { lacks: String },
     #[error("the server refused a statement, or the connection to it broke")]
     Driver { source: Box<dyn std::error::Error + Send + Sync> },
     #[error(transparent)]

@@ -165,6 +165,7 @@ fn bad_suites_are_refused_before_anything_starts() {
         ("clients = [1, 2]", "clients = [0]", "numbers above 0"),
         ("docs = 200", "dogs = 200", "--dogs"),
         ("program = \"pando\"", "program = \"no-such-server\"", "needs `no-such-server`, which is not there"),
+        ("program = \"pando\"", "program = \"no-such-server\"", "--program no-such-server=PATH"),
     ] {
         let output =
             suite(folder.path(), &suite_text(1).replace(from, to)).output().expect("the tool starts");
@@ -172,4 +173,20 @@ fn bad_suites_are_refused_before_anything_starts() {
         assert!(output.status.code() == Some(2) && text.contains(expected), "{to}: {text}");
     }
     assert_eq!(results(folder.path()), 0);
+}
+
+#[test]
+fn everything_that_servers_of_a_suite_lack_is_told_at_once() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let text = suite_text(1)
+        .replace("program = \"pando\"", "program = \"no-such-server\"")
+        .replace("embedded:betree", "mysql://root@127.0.0.1:3306")
+        .replace("\"cold\"", "\"warm\"");
+    let said = text_of(&suite(folder.path(), &text).output().expect("the tool starts"));
+    let parts = [
+        "server `over TCP` needs `no-such-server`",
+        "server `in process` speaks MySQL's protocol: use the program pando-bench-mysql",
+        "--servers NAME,NAME",
+    ];
+    assert!(parts.iter().all(|part| said.contains(part)), "{said}");
 }

@@ -1,7 +1,7 @@
 //! `pando-bench suite FILE`: its arguments, and the checks before anything starts.
 
 use super::conduct::{Conductor, Places};
-use super::file::{Suite, program};
+use super::file::{ServerEntry, Suite, program};
 use crate::cli;
 use crate::command::Call;
 use crate::error::{BenchError, unreadable, unwritable};
@@ -87,29 +87,28 @@ pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
 
 /// The checks that need no server.
 fn check(suite: &Suite, places: &Places, call: Call<'_>) -> Result<(), BenchError> {
-    for server in &suite.servers {
-        if !call.speaks(&server.uri) {
-            return Err(BenchError::option(
-                "servers",
-                format!(
-                    "server `{}` speaks MySQL's protocol: use the program pando-bench-mysql, or name the others by --servers",
-                    server.name
-                ),
-            ));
-        }
-        if let Some(name) = server.program.as_deref().filter(|name| program(name, &places.programs).is_none())
-        {
-            return Err(BenchError::option(
-                "program",
-                format!(
-                    "server `{}` needs `{name}`, which is not there: install it, name it by --program {name}=PATH, or take the \
-                     server out of the suite",
-                    server.name
-                ),
-            ));
-        }
+    // All at once: who repairs one after the other reads the same suite again and again.
+    let lacks: Vec<String> =
+        suite.servers.iter().filter_map(|server| lack_of(server, places, call)).collect();
+    if !lacks.is_empty() {
+        return Err(BenchError::SuiteServers { lacks: lacks.concat() });
     }
     suite.cells().iter().try_for_each(super::matrix::Cell::check)
+}
+
+/// Why a server cannot be measured here, as a line; nothing if it can.
+fn lack_of(server: &ServerEntry, places: &Places, call: Call<'_>) -> Option<String> {
+    if !call.speaks(&server.uri) {
+        return Some(format!(
+            "\n  server `{}` speaks MySQL's protocol: use the program pando-bench-mysql",
+            server.name
+        ));
+    }
+    let name = server.program.as_deref().filter(|name| program(name, &places.programs).is_none())?;
+    Some(format!(
+        "\n  server `{}` needs `{name}`, which is not there: install it, or name it by --program {name}=PATH",
+        server.name
+    ))
 }
 
 fn write_reports(out: &Path) -> Result<(), BenchError> {
