@@ -2,22 +2,33 @@
 //!
 //! 1. What the user says of the server (label `durability`) counts first.
 //! 2. Else the workload's own `durability`, read with what the server is known to do about it.
+//! 3. A workload of MongoDB's protocol without one writes nothing. Commands of the user's own may write, and
+//!    ask for it themselves.
 
 use crate::target::ServerFacts;
 use serde_json::Value;
 use std::collections::BTreeMap;
+
+/// Said of runs that only read.
+pub const NO_WRITES: &str = "no writes";
 
 /// The meaning of an acknowledged write of this run.
 pub fn stated(parameters: &Value, server: &ServerFacts, labels: &BTreeMap<String, String>) -> String {
     let asked = find(parameters).map(in_words);
     match (labels.get("durability"), &server.settings, asked) {
         (Some(label), _, Some(asked)) => format!("{label} ({asked})"),
+        (Some(_), None, None) if !has_own_commands(parameters) => NO_WRITES.to_owned(),
         (Some(label), _, None) => label.clone(),
         // A server of MySQL's protocol promises by its settings.
         (None, Some(settings), _) => settings.clone(),
         (None, None, Some(asked)) => asked.to_owned(),
-        (None, None, None) => "no writes".to_owned(),
+        (None, None, None) if has_own_commands(parameters) => "as the commands ask".to_owned(),
+        (None, None, None) => NO_WRITES.to_owned(),
     }
+}
+
+fn has_own_commands(parameters: &Value) -> bool {
+    parameters.get("commands").is_some()
 }
 
 fn find(parameters: &Value) -> Option<&str> {
@@ -60,6 +71,11 @@ mod tests {
         assert!(
             stated(&parameters, &server(None), &labels).starts_with("log written each 100 ms (w:1, j:true")
         );
-        assert_eq!(stated(&Value::Null, &server(None), &none), "no writes");
+        assert_eq!(stated(&Value::Null, &server(None), &none), NO_WRITES);
+        assert_eq!(stated(&Value::Null, &server(None), &labels), NO_WRITES, "reads promise nothing");
+        assert_eq!(stated(&Value::Null, &server(Some("flush: 1")), &labels), "log written each 100 ms");
+        let own = serde_json::json!({ "commands": ["{}"] });
+        assert_eq!(stated(&own, &server(None), &labels), "log written each 100 ms");
+        assert_eq!(stated(&own, &server(None), &none), "as the commands ask");
     }
 }

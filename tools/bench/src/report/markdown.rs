@@ -1,6 +1,7 @@
 //! The runs of a folder as tables for a text file: a row per run of the suite, a column per server, and what
 //! the posts concluded with what is found of it here.
 
+use super::durability::NO_WRITES;
 use super::file::RunFile;
 use super::page::{median_rate, plain_server_name};
 use super::posts::posts;
@@ -70,7 +71,7 @@ fn environment(files: &[RunFile]) -> String {
     }
     let promises = files.iter().map(|file| format!("{}: {}", plain_server_name(file), file.durability));
     let writing: Vec<String> =
-        in_order(promises).into_iter().filter(|line| !line.ends_with("no writes")).collect();
+        in_order(promises).into_iter().filter(|line| !line.ends_with(NO_WRITES)).collect();
     if !writing.is_empty() {
         let _ = writeln!(text, "Durability: {}.", writing.join("; "));
     }

@@ -1,8 +1,10 @@
 //! The caveats of a page: reasons why its figures do not compare, said once at its top.
 
+use super::plain_server_name;
+use crate::report::durability::NO_WRITES;
 use crate::report::file::RunFile;
 use pando_measuring::chart::escape;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 /// The caveats; nothing if there are none.
@@ -24,10 +26,17 @@ fn caveats(files: &[RunFile]) -> Vec<String> {
             .into_iter()
             .map(|scaled| format!("scaled down: {scaled}")),
     );
-    let durability = distinct(&|file| (file.durability != "no writes").then(|| file.durability.clone()));
-    if durability.len() > 1 {
-        let all: Vec<String> = durability.into_iter().collect();
-        caveats.push(format!("servers promise different things of a write: {}", all.join("; ")));
+    let mut servers: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for file in files.iter().filter(|file| file.durability != NO_WRITES) {
+        servers.entry(&file.durability).or_default().insert(plain_server_name(file));
+    }
+    if servers.len() > 1 {
+        let all = servers.iter().map(|(promise, servers)| {
+            let servers: Vec<&str> = servers.iter().map(String::as_str).collect();
+            format!("{}: {promise}", servers.join(" and "))
+        });
+        let all: Vec<String> = all.collect();
+        caveats.push(format!("writes are answered with different promises: {}", all.join("; ")));
     }
     let machines = distinct(&|file| Some(format!("{:?} {:?}", file.machine.kernel, file.machine.cpu_model)));
     if machines.len() > 1 {
@@ -71,7 +80,11 @@ mod tests {
         files[2].labels.insert("scaled".into(), "checkpoints each 6 s instead of 60".into());
         let all = caveats(&files);
         assert_eq!(all.len(), 3, "{all:?}");
-        assert!(all[0].contains("6 s instead of 60") && all[1].contains("not synced; synced"), "{all:?}");
+        assert!(all[0].contains("6 s instead of 60"), "{all:?}");
+        assert!(
+            all[1].contains("127.0.0.1:1: not synced; ") && all[1].ends_with("127.0.0.1:1: synced"),
+            "{all:?}"
+        );
         assert!(all[2].starts_with("1 of 3 runs are flagged"), "{all:?}");
     }
 }
