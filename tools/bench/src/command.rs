@@ -110,6 +110,10 @@ fn find_server(options: &ServerOptions) -> Result<Found, BenchError> {
         // Better now than when the first run is over.
         make_folder(folder)?;
     }
+    if let Some(process) = options.process.filter(|process| process.began_ticks().is_none()) {
+        let cause = format!("there is no process {process} on this machine");
+        return Err(BenchError::option("server-pid", cause));
+    }
     let started = match options.launch.resolve(&options.uri, options.data_folder.as_deref())? {
         Some(launch) => {
             refuse_taken_address(&server_of(options)?.target().address())?;

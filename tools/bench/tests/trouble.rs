@@ -62,6 +62,37 @@ fn a_server_that_accepts_and_says_nothing_is_told_from_one_that_is_slow() {
 }
 
 #[test]
+fn a_server_that_dies_in_the_first_run_is_told_without_empty_tables() {
+    let mut server = Server::start();
+    server.bench("load --collections 1 --docs 100");
+    let child = tool()
+        .args(
+            "point --collections 1 --docs 100 --clients 1 --duration 60 --warmup 0 --no-ceiling --load no"
+                .split(' '),
+        )
+        .args(["--uri", &server.uri()])
+        .spawn()
+        .expect("the tool starts");
+    std::thread::sleep(Duration::from_secs(2));
+    server.kill();
+    let output = child.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("server ") && !text.contains("ops/s"), "{text}");
+}
+
+#[test]
+fn a_process_that_is_not_there_is_told_before_anything_is_loaded() {
+    let server = Server::start();
+    let mut ended = Command::new("true").spawn().expect("it starts");
+    ended.wait().expect("it ends");
+    let text = server.refused(&format!("point --collections 1 --docs 100 --server-pid {}", ended.id()));
+    assert!(text.contains(&format!("--server-pid: there is no process {}", ended.id())), "{text}");
+    let text = server.refused("point --collections 1 --docs 100 --load no");
+    assert!(text.contains("holds 0 documents"), "nothing was loaded: {text}");
+}
+
+#[test]
 fn a_folder_that_cannot_be_written_is_told_before_anything_is_measured() {
     let server = Server::start();
     let file = server.folder.path().join("file");
@@ -107,7 +138,8 @@ fn a_server_of_the_tools_own_is_started_capped_and_ended() {
 fn a_server_is_not_started_where_another_one_listens_whose_data_stays() {
     let server = Server::start();
     server.bench("load --collections 1 --docs 100");
-    let start = format!("{} serve --data {{data}} --listen 127.0.0.1:{{port}}", support::program::pando().display());
+    let start =
+        format!("{} serve --data {{data}} --listen 127.0.0.1:{{port}}", support::program::pando().display());
     let data = server.folder.path().join("other");
     let text = refused(&[
         "load",
