@@ -176,6 +176,21 @@ fn bad_suites_are_refused_before_anything_starts() {
 }
 
 #[test]
+fn a_check_names_each_cell_once_with_its_repeats() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let text = suite_text(1).replace("post = \"A\"", "repeats = 3");
+    let output = suite(folder.path(), &text).arg("--check").output().expect("the tool starts");
+    let said = text_of(&output);
+    assert!(output.status.success(), "{said}");
+    assert_eq!(
+        said.matches("in process, 32 MB, point, 1 client, 3 times: point --clients 1").count(),
+        1,
+        "{said}"
+    );
+    assert_eq!(results(folder.path()), 0);
+}
+
+#[test]
 fn everything_that_servers_of_a_suite_lack_is_told_at_once() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let text = suite_text(1)

@@ -105,6 +105,13 @@ pub struct KindFigures {
     pub histogram_us: Vec<(f64, u64)>,
 }
 
+impl KindFigures {
+    /// Whether there was one: else its latencies are no figures.
+    pub fn is_used(&self) -> bool {
+        self.done + self.missed + self.failed > 0
+    }
+}
+
 /// The costs of an operation, or of a second.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Costs {

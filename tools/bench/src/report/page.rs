@@ -179,7 +179,21 @@ const BEHIND: [PageColumn; 4] = [
 ];
 
 fn all_figures(files: &[&RunFile]) -> String {
-    format!("<h3>All figures</h3>{}{}", figures_table(&BEFORE, &COLUMNS, &BEHIND, files), meanings(&COLUMNS))
+    let table = figures_table(&BEFORE, &COLUMNS, &BEHIND, files);
+    format!("<h3>All figures</h3>{table}{}{}", remark_on_sizes(files), meanings(&COLUMNS))
+}
+
+/// MongoDB's sizes are of its last checkpoint: without one, thousands of documents have a data size of 8 KB.
+fn remark_on_sizes(files: &[&RunFile]) -> &'static str {
+    let is_unwritten = |file: &&RunFile| {
+        let has_data = file.why.sizes.is_some_and(|sizes| sizes.data.is_some());
+        has_data && file.why.sizes_written.is_none()
+    };
+    if !files.iter().any(is_unwritten) {
+        return "";
+    }
+    "<p>Data and indexes without a forced checkpoint: what a server still has to write is not in them \
+     (<code>--force-checkpoint</code> measures them after one).</p>"
 }
 
 /// The same costs by second; CPU in percent of a core.
@@ -237,7 +251,8 @@ fn kinds(runs: &[Run<'_>]) -> String {
     let row = |kind: &KindFigures| {
         let latency = &kind.latency_us;
         let counts = [kind.done, kind.missed, kind.failed].map(|count| number(count as f64));
-        let latencies = [latency.mean, latency.p50, latency.p95, latency.p99, latency.max].map(time);
+        let latencies = [latency.mean, latency.p50, latency.p95, latency.p99, latency.max]
+            .map(|us| if kind.is_used() { time(us) } else { "-".to_owned() });
         [vec![kind.name.clone()], counts.to_vec(), latencies.to_vec()].concat()
     };
     let mut html = String::new();
@@ -304,6 +319,36 @@ mod tests {
         ] {
             assert!(page.contains(part), "{part}");
         }
+    }
+
+    #[test]
+    fn a_statement_that_was_never_done_has_no_latency() {
+        let mut file = file("sysbench", 8, 90.0);
+        let never = KindFigures {
+            name: "delete".into(),
+            done: 0,
+            missed: 0,
+            failed: 0,
+            latency_us: file.figures.latency_us,
+            last_s: None,
+            timeline: Vec::new(),
+            histogram_us: Vec::new(),
+        };
+        file.figures.kinds = vec![KindFigures { name: "find".into(), done: 3, ..never.clone() }, never];
+        let page = render(&[file]);
+        assert!(page.contains("<th>delete</th><td>0</td><td>0</td><td>0</td><td>-</td>"), "{page}");
+        assert!(!page.contains("<th>find</th><td>3</td><td>0</td><td>0</td><td>-</td>"), "{page}");
+    }
+
+    #[test]
+    fn sizes_before_a_checkpoint_are_said_to_be_so() {
+        let sizes = crate::why::sizes::Sizes { data: Some(8192), ..Default::default() };
+        let mut file = file("point", 8, 90.0);
+        assert!(!render(std::slice::from_ref(&file)).contains("without a forced checkpoint"));
+        file.why.sizes = Some(sizes);
+        assert!(render(std::slice::from_ref(&file)).contains("without a forced checkpoint"));
+        file.why.sizes_written = Some(sizes);
+        assert!(!render(&[file]).contains("without a forced checkpoint"));
     }
 
     #[test]

@@ -360,7 +360,7 @@ pub fn render_kinds(figures: &Figures) -> Option<String> {
         let mut line = vec![kind.name.clone()];
         line.extend([kind.done, kind.missed, kind.failed].map(|count| count.to_string()));
         let latencies = [latency.mean, latency.p50, latency.p95, latency.p99, latency.p999, latency.max]
-            .map(microseconds);
+            .map(|us| if kind.is_used() { microseconds(us) } else { "-".to_owned() });
         line.extend(latencies);
         lines.push(line);
     }

@@ -70,7 +70,10 @@ pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
     }
     let cells = suite.cells();
     if matches.get_flag("check") {
-        cells.iter().for_each(|cell| println!("  {}: {}", cell.name(), cell.arguments().join(" ")));
+        let times = if suite.repeats > 1 { format!(", {} times", suite.repeats) } else { String::new() };
+        for cell in cells.iter().filter(|cell| cell.repeat == 1) {
+            println!("  {}{times}: {}", cell.name(), cell.arguments().join(" "));
+        }
         return Ok(ExitCode::SUCCESS);
     }
     println!("results  {}, {} cells", places.out.display(), cells.len());

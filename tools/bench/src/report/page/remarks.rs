@@ -27,7 +27,12 @@ pub fn render(runs: &[Run<'_>]) -> String {
         if file.flagged {
             html.push_str(" <b class=\"flag\">flagged</b>");
         }
-        let _ = write!(html, " ({} warnings)</summary><ul>", file.warnings.len());
+        let warnings = match file.warnings.len() {
+            0 => String::new(),
+            1 => " (1 warning)".to_owned(),
+            count => format!(" ({count} warnings)"),
+        };
+        let _ = write!(html, "{warnings}</summary><ul>");
         all.chain(labels).chain(files).chain(source).chain(loop_kind).for_each(|remark| {
             let _ = write!(html, "<li>{}</li>", escape(&remark));
         });
