@@ -113,7 +113,7 @@ fn a_report_page_reads_well_on_phones_screens_and_paper() {
         "",
         "no number of a chart is cut off on a phone"
     );
-    let script = "page.querySelector('h1 + section .verdict').getBoundingClientRect().bottom < 800";
+    let script = "page.querySelector('h1 + p + section .verdict').getBoundingClientRect().bottom < 800";
     assert_eq!(found_in(folder.path(), &page, PHONE, script), "true", "the verdict is on the first screen");
     let signs: u32 = found_in(folder.path(), &page, PHONE, SCROLLING_WITHOUT_SIGN).parse().expect("a number");
     assert_eq!(signs, 0, "a table that scrolls has a shadow at its edge");
@@ -121,6 +121,13 @@ fn a_report_page_reads_well_on_phones_screens_and_paper() {
     let script = "[...page.querySelectorAll('polyline')].filter(line => line.getBBox().width > 100).length";
     let lines: u32 = found_in(folder.path(), &page, 1200, script).parse().expect("a number");
     assert!(lines >= 4, "{lines} lines are drawn");
+    // The key of a line in a legend has the line's dashes.
+    let script = "[...page.querySelectorAll('figure')].filter(figure => figure.querySelector('svg.key')).every(figure => {
+        const dashes = part => page.defaultView.getComputedStyle(part).strokeDasharray;
+        const all = kind => [...figure.querySelectorAll(kind)].map(dashes).join();
+        return all('polyline') === all('svg.key line');
+    })";
+    assert_eq!(found_in(folder.path(), &page, 1200, script), "true");
     let script = "getComputedStyle(page.body).backgroundColor != getComputedStyle(page.body).color";
     assert_eq!(found_in(folder.path(), &page, 1200, script), "true");
     // Paper does not scroll: what its styles make of the page must not be wider than A4 across.
@@ -129,6 +136,13 @@ fn a_report_page_reads_well_on_phones_screens_and_paper() {
     std::fs::write(&on_paper, text.replace("@media print", "@media screen")).expect("writable");
     let width = found_in(folder.path(), &on_paper, PAPER, "page.documentElement.scrollWidth");
     assert_eq!(width, PAPER.to_string(), "nothing is cut off on paper");
+    let script = "[...page.querySelectorAll('.pairs')].filter(part => part.children.length > 1)
+        .every(part => part.children[0].getBoundingClientRect().right < part.children[1].getBoundingClientRect().left)";
+    let found = found_in(folder.path(), &on_paper, PAPER, script);
+    assert_eq!(found, "true", "charts stand two beside each other on paper");
+    let script =
+        "[...page.querySelectorAll('pre')].filter(part => part.getBoundingClientRect().height > 0).length";
+    assert_eq!(found_in(folder.path(), &on_paper, PAPER, script), "0", "raw parameters stay on the screen");
     for (media, colours) in
         [("", "light"), ("@media (prefers-color-scheme: dark)", "dark"), ("@media print", "printed")]
     {

@@ -1,14 +1,15 @@
 //! The report of a folder of runs: one HTML page with nothing from outside, for screens light and dark,
 //! phones and paper.
 //!
-//! 1. The verdict: a sentence and a chart ([`verdict`]). Behind it, what makes figures of this page not
+//! 1. The suite, the time, the tool and the machine ([`heading`]).
+//! 2. The verdict: a sentence and a chart ([`verdict`]). Behind it, what makes figures of this page not
 //!    comparable ([`caveats`]).
-//! 2. For each workload: rates by clients, the post's tables with ours beside them ([`posts`]), the engine by
+//! 3. For each workload: rates by clients, the post's tables with ours beside them ([`posts`]), the engine by
 //!    cache matrix ([`matrix`]), all figures, I/O per operation, throughput over time with dips marked and
 //!    latencies ([`timeline`]), and why ([`why`]).
 //!    The runs of a section have names and looks of their own ([`runs`]).
-//! 3. Doubts about a figure stand with its run ([`remarks`]).
-//! 4. The machine ([`machine`]).
+//! 4. Doubts about a figure stand with its run ([`remarks`]).
+//! 5. The machine ([`machine`]).
 //!
 //! All numbers have one format (`pando_measuring::number`), except those of the posts, which stand as they
 //! were published.
@@ -25,6 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 mod caveats;
+mod heading;
 mod machine;
 mod matrix;
 mod posts;
@@ -39,7 +41,9 @@ const STYLE: &str = include_str!("page.css");
 pub fn render(files: &[RunFile]) -> String {
     let mut html = format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
-         <title>Benchmark report</title><style>{STYLE}</style></head><body><main><h1>Benchmark report</h1>"
+         <title>{}</title><style>{STYLE}</style></head><body><main>{}",
+        escape(&heading::title(files)),
+        heading::render(files)
     );
     let colours = Colours::of(files);
     html.push_str(&verdict::render(files, &colours));
@@ -87,9 +91,14 @@ fn under(heading: &str, html: String) -> String {
     if html.is_empty() { html } else { format!("<h3>{heading}</h3>{html}") }
 }
 
+/// Parts in boxes of their own: below each other on a screen, two beside each other on paper.
+fn pairs(boxes: String) -> String {
+    if boxes.is_empty() { boxes } else { format!("<div class=\"pairs\">{boxes}</div>") }
+}
+
 fn section(workload: &str, files: &[&RunFile], colours: &Colours) -> String {
     let runs = runs::runs(files, colours);
-    let mut html = format!("<section><h2>{}</h2>", escape(workload));
+    let mut html = format!("<section class=\"workload\"><h2>{}</h2>", escape(workload));
     let mut summaries: Vec<&str> = files.iter().map(|file| file.summary.as_str()).collect();
     summaries.sort_unstable();
     summaries.dedup();
@@ -207,7 +216,7 @@ fn per_second(files: &[&RunFile]) -> String {
 
 /// The meanings of columns, in words.
 fn meanings(columns: &[Column]) -> String {
-    let mut html = "<details><summary>What the columns count</summary><dl>".to_owned();
+    let mut html = "<details class=\"meanings\"><summary>What the columns count</summary><dl>".to_owned();
     for column in columns {
         let _ = write!(html, "<dt>{}</dt><dd>{}</dd>", escape(&column.name()), escape(column.meaning));
     }
@@ -258,9 +267,9 @@ fn kinds(runs: &[Run<'_>]) -> String {
     let mut html = String::new();
     for Run { file, name, .. } in runs.iter().filter(|run| !run.file.figures.kinds.is_empty()) {
         let rows: Vec<Vec<String>> = file.figures.kinds.iter().map(row).collect();
-        let _ = write!(html, "<h4>{}</h4>{}", escape(name), table::html(&HEADINGS, &rows));
+        let _ = write!(html, "<div><h4>{}</h4>{}</div>", escape(name), table::html(&HEADINGS, &rows));
     }
-    under("By kind of statement", html)
+    under("By kind of statement", pairs(html))
 }
 
 #[cfg(test)]

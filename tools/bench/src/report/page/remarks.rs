@@ -39,5 +39,5 @@ pub fn render(runs: &[Run<'_>]) -> String {
         let parameters = serde_json::to_string_pretty(&file.parameters).unwrap_or_default();
         let _ = write!(html, "</ul><pre>{}</pre></details>", escape(&parameters));
     }
-    format!("<h3>What to know of each run</h3>{html}")
+    format!("<h3>What to know of each run</h3><div class=\"remarks\">{html}</div>")
 }

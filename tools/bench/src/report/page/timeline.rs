@@ -1,7 +1,7 @@
 //! Charts of runs over time, and of the latencies of their units.
 
 use super::runs::Run;
-use super::under;
+use super::{pairs, under};
 use crate::report::dips::{Steadiness, steadiness};
 use crate::report::file::RunFile;
 use pando_measuring::chart::{Axis, Chart, Line, Mark, MarkKind, escape};
@@ -31,8 +31,8 @@ pub fn throughput(runs: &[Run<'_>]) -> String {
         };
         let _ = write!(
             html,
-            "<h4>{} per second: {}</h4>{}<p>{} dips below 0.7 of the median around them{}, variation {variation:.2}{}, \
-             {idle_seconds} seconds without work{}</p>",
+            "<div><h4>{} per second: {}</h4>{}<p>{} dips below 0.7 of the median around them{}, variation {variation:.2}{}, \
+             {idle_seconds} seconds without work{}</p></div>",
             escape(&file.operations),
             escape(name),
             chart.render(),
@@ -42,7 +42,7 @@ pub fn throughput(runs: &[Run<'_>]) -> String {
             found.line().map_or_else(String::new, |line| format!(". Checkpoints: {line}"))
         );
     }
-    under("Over time", html)
+    under("Over time", pairs(html))
 }
 
 /// The rates of all runs in one chart; nothing if there is one run.
@@ -58,7 +58,7 @@ fn overlaid(runs: &[&Run<'_>]) -> String {
         marks: Vec::new(),
         y_least: 0.0,
     };
-    format!("<h4>{} per second, all runs</h4>{}", escape(&runs[0].file.operations), chart.render())
+    format!("<div><h4>{} per second, all runs</h4>{}</div>", escape(&runs[0].file.operations), chart.render())
 }
 
 /// The end of each second, and the operations of the second.

@@ -22,7 +22,15 @@ pub fn render(runs: &[Run<'_>]) -> String {
             let _ = write!(html, "<h4>{}</h4>{parts}", escape(name));
         }
     }
-    under("Why", html)
+    if html.is_empty() {
+        return html;
+    }
+    // Each run has a table as long as a page.
+    format!(
+        "<div class=\"why\">{}</div><p class=\"paper\">What the servers counted of themselves stands on the page on a screen, \
+         and in the files of the runs.</p>",
+        under("Why", html)
+    )
 }
 
 fn profile(file: &RunFile) -> String {
