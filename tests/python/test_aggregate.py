@@ -2,6 +2,9 @@
 
 import collections
 
+import pytest
+from pymongo.errors import OperationFailure
+
 
 def test_match_group_sort_limit(db):
     db.c.insert_many([{"_id": i, "g": i % 4, "n": i} for i in range(100)])
@@ -39,3 +42,21 @@ def test_unwind_project_push_and_count(db):
 def test_a_pipeline_goes_past_one_batch(db):
     db.c.insert_many([{"_id": i} for i in range(1000)])
     assert [d["_id"] for d in db.c.aggregate([{"$sort": {"_id": -1}}], batchSize=10)] == list(reversed(range(1000)))
+
+
+def test_change_streams_and_javascript_are_refused_with_one_sentence_each(client, db):
+    for watched in (db.c, db, client):
+        with pytest.raises(OperationFailure, match="there are no change streams yet") as refused:
+            watched.watch()
+        assert refused.value.code == 238
+    program = {"body": "function() { return 1 }", "args": [], "lang": "js"}
+    accumulator = {"init": "", "accumulate": "", "accumulateArgs": [], "merge": "", "lang": "js"}
+    with pytest.raises(OperationFailure, match="is refused: Pando runs no JavaScript; say it with "):
+        db.c.find_one({"$where": "true"})
+    for stage in (
+        {"$project": {"n": {"$function": program}}},
+        {"$group": {"_id": None, "n": {"$accumulator": accumulator}}},
+    ):
+        with pytest.raises(OperationFailure, match="is refused: Pando runs no JavaScript; say it with ") as refused:
+            list(db.c.aggregate([stage]))
+        assert refused.value.code == 238

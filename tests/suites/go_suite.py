@@ -28,7 +28,7 @@ PACKAGES = {
 
 # Reason -> what the name or the text of such a failure has.
 REASONS = {
-    "change streams are not there": r"\$changeStream|changeStreamPreAndPostImages|[cC]hange_?[sS]tream|watch_succeeds|watch_helper",
+    "change streams are not there": r"\$changeStream|no change streams|changeStreamPreAndPostImages|[cC]hange_?[sS]tream|watch_succeeds|watch_helper",
     "$where is refused on purpose": r"\$where|pool_not_cleared_on_",
     "the tests expect several nodes": r"secondary_readPreference|readPreference_inherited|overrides_readPreference|server_selection_error"
                                       r"|server-selection/logging/replica-set|logging-replicaset|replSetStepDown|current topology: \{ Type: ReplicaSetNoPrimary",

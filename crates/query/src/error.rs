@@ -96,6 +96,17 @@ impl QueryError {
         QueryError::new(ErrorCode::NotImplemented, format!("{what} is not implemented yet"))
     }
 
+    /// [`ErrorCode::NotImplemented`]: of a collection, a database or the whole server.
+    pub fn no_change_streams() -> QueryError {
+        QueryError::new(ErrorCode::NotImplemented, "there are no change streams yet")
+    }
+
+    /// [`ErrorCode::NotImplemented`]: an operator whose argument is a program in JavaScript.
+    pub fn no_javascript(name: &str, instead: &str) -> QueryError {
+        let message = format!("{name} is refused: Pando runs no JavaScript; say it with {instead}");
+        QueryError::new(ErrorCode::NotImplemented, message)
+    }
+
     /// MongoDB's code; none of an error of the engine.
     pub fn code(&self) -> Option<ErrorCode> {
         match self {

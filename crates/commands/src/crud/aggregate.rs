@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use pando_catalog::{Collection, QueryAccount, SnapshotTimestamp, Transaction};
 use pando_document::{DocumentWriter, RawArray, RawDocument, RawValue};
+use pando_query::QueryError;
 use pando_query::execute::EntryEstimates;
 use pando_query::explain::{Choice, Display, ExplainedProjection, PlanSummary, Purpose};
 use pando_query::expression::{EvaluationWatch, Optimisation, ParseScope};
@@ -190,10 +191,7 @@ fn without_collection(number: RawValue<'_>, body: &RawDocument) -> Result<Comman
             .error("$currentOp is not allowed to be used within a $facet stage")
             .into(),
         list_sessions_stage::STORED => list_sessions_stage::misplaced(),
-        "$changeStream" => CommandError::failed(
-            ErrorCode::CommandNotSupported,
-            "pipelines over a database are not supported yet",
-        ),
+        "$changeStream" => QueryError::no_change_streams().into(),
         _ => CommandError::failed(
             ErrorCode::InvalidNamespace,
             format!("{{aggregate: 1}} is not valid for '{name}'; a collection is required."),

@@ -98,8 +98,8 @@ enum Syntax {
     Special(fn(RawValue<'_>, &ParseScope) -> Result<Expression, QueryError>),
 }
 
-/// Operators that MongoDB has and this server does not yet.
-const NOT_YET: [&str; 2] = ["$function", "$accumulator"];
+/// Operators that run a program in JavaScript, which this server does not.
+const OF_JAVASCRIPT: [&str; 2] = ["$function", "$accumulator"];
 
 /// Parses `{name: argument}`.
 pub(super) fn parse(
@@ -117,9 +117,7 @@ fn parse_unwatched(name: &str, argument: RawValue<'_>, scope: &ParseScope) -> Re
         }
         Some(Syntax::Special(parse)) => parse(argument, scope),
         None if date_parts::find(name).is_some() => date_parts::parse(name, argument, scope),
-        None if NOT_YET.contains(&name) => {
-            Err(QueryError::not_implemented(&format!("the expression {name}")))
-        }
+        None if OF_JAVASCRIPT.contains(&name) => Err(QueryError::no_javascript(name, "other operators")),
         None => Err(QueryError::new(
             ErrorCode::InvalidPipelineOperator,
             format!("Unrecognized expression '{name}'"),
@@ -129,7 +127,7 @@ fn parse_unwatched(name: &str, argument: RawValue<'_>, scope: &ParseScope) -> Re
 
 /// Whether there is an expression of this name.
 pub(crate) fn is_known(name: &str) -> bool {
-    find(name).is_some() || date_parts::find(name).is_some() || NOT_YET.contains(&name)
+    find(name).is_some() || date_parts::find(name).is_some() || OF_JAVASCRIPT.contains(&name)
 }
 
 fn find(name: &str) -> Option<Syntax> {

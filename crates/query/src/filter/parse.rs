@@ -19,9 +19,9 @@ use super::{
     FilterFault, GeoRelation, Node, all, elem_match, exists, expression, geo, in_list, logical, modulo, near,
     number_argument, regex, sample_rate, schema, size, text, type_set,
 };
+use crate::QueryError;
 use crate::expression::ParseScope;
 use crate::path::Path;
-use crate::{ErrorCode, QueryError};
 
 /// Deepest nesting of operators.
 const DEPTH_MAX: usize = 100;
@@ -131,8 +131,7 @@ fn top_level(
         }
         "where" => {
             require_top_level(context, "$where")?;
-            let reason = "$where is refused: Pando runs no JavaScript; say it with $expr";
-            return Err(QueryError::new(ErrorCode::NotImplemented, reason));
+            return Err(QueryError::no_javascript("$where", "$expr"));
         }
         "jsonSchema" => nodes.push(Node::Schema(Arc::new(schema::parse(value, context)?))),
         "text" => {

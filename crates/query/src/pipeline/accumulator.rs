@@ -120,9 +120,7 @@ impl AccumulatorCall {
                 let argument = Expression::of_pipeline(argument, scope)?;
                 Ok(AccumulatorCall::new(Kind::MergeObjects, argument))
             }
-            None if name == "$accumulator" => {
-                Err(QueryError::not_implemented(&format!("the accumulator {name}")))
-            }
+            None if name == "$accumulator" => Err(QueryError::no_javascript(name, "other accumulators")),
             None => Err(PipelineFault::UnknownAccumulator.error(format!("unknown group operator '{name}'"))),
         }
     }

@@ -270,8 +270,8 @@ pub(super) fn sorting(pattern: &SortPattern, limit: u64) -> Arc<dyn Definition> 
     Arc::new(sort::Sort::limited_by(pattern, limit))
 }
 
-/// Stages that MongoDB has and this server does not yet.
-const NOT_YET: [&str; 2] = ["$changeStream", "$changeStreamSplitLargeEvent"];
+/// Stages of change streams, which MongoDB has and this server does not yet.
+const OF_CHANGE_STREAMS: [&str; 2] = ["$changeStream", "$changeStreamSplitLargeEvent"];
 /// Stages that only a service of MongoDB Atlas has.
 const OF_ATLAS: [&str; 6] =
     ["$search", "$searchMeta", "$vectorSearch", "$listSearchIndexes", "$rankFusion", "$scoreFusion"];
@@ -360,7 +360,7 @@ fn refusal(name: &str) -> QueryError {
         _ if OF_COLLECTIONS.contains(&name) => {
             QueryError::not_implemented(&format!("{name} in the stages of a view"))
         }
-        _ if NOT_YET.contains(&name) => QueryError::not_implemented(&format!("the stage {name}")),
+        _ if OF_CHANGE_STREAMS.contains(&name) => QueryError::no_change_streams(),
         _ => PipelineFault::UnknownStage.error(format!("Unrecognized pipeline stage name: '{name}'")),
     }
 }
