@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use crate::resource::is_database_name;
 use crate::{Action, ActionSet, Privilege, PrivilegeList, Resource, Role, RoleName};
 
 const LIST: &str = include_str!("built_in_roles.txt");
@@ -89,7 +90,10 @@ fn resource(listed: &str, own: &str) -> Resource {
 fn built_in(name: &RoleName) -> Option<&'static BuiltIn> {
     let found = ROLES.get(name.name.as_str())?;
     let is_there = match found.scope {
-        Scope::EveryDatabase => name.database != EXTERNAL,
+        Scope::EveryDatabase => {
+            let database = name.database.as_str();
+            database != EXTERNAL && !database.is_empty() && is_database_name(database)
+        }
         Scope::Admin => name.database == "admin",
     };
     is_there.then_some(found)
@@ -168,5 +172,17 @@ mod tests {
         assert!(is_built_in(&RoleName::new("root", "admin")) && !is_built_in(&RoleName::new("root", "test")));
         assert!(role(&RoleName::new("read", "$external")).is_none());
         assert!(role(&RoleName::new("Read", "test")).is_none());
+    }
+
+    #[test]
+    fn a_database_that_cannot_be_there_has_no_roles() {
+        let of = |database: &str| role(&RoleName::new("read", database)).is_some();
+        let long = "d".repeat(64);
+        for database in ["", "a b", "a.b", "a/b", "a\\b", "a\"b", "a\0b", &long] {
+            assert!(!of(database), "{database:?}");
+        }
+        for database in ["a$b", "$x", "local", "a*b", &long[..63]] {
+            assert!(of(database), "{database:?}");
+        }
     }
 }

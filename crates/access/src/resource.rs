@@ -195,7 +195,8 @@ fn flag(field: &'static str, value: RawValue<'_>) -> Result<bool, PrivilegeFault
     }
 }
 
-fn is_database_name(name: &str) -> bool {
+/// Whether a database may have this name. The empty one stands for all databases in a privilege.
+pub(crate) fn is_database_name(name: &str) -> bool {
     name.len() < 64 && !name.contains(['/', '\\', '.', ' ', '"', '\0'])
 }
 

@@ -118,14 +118,21 @@ fn roles(matches: &ArgMatches, database: &str) -> Result<Vec<Bson>, UsageError> 
             "say what the user may do, such as --role readWrite for the database {database}"
         )));
     }
-    let role = |text: &str| {
-        let (role, of) = text.rsplit_once('@').unwrap_or((text, database));
-        Bson::Document(doc! { "role": role, "db": of })
-    };
     if given.is_empty() {
-        return Ok(vec![role(ROLE_DEFAULT)]);
+        return Ok(vec![role(ROLE_DEFAULT, database)?]);
     }
-    Ok(given.into_iter().map(|text| role(text)).collect())
+    given.into_iter().map(|text| role(text, database)).collect()
+}
+
+/// A role as the command line writes it, of this database unless it names one.
+fn role(text: &str, database: &str) -> Result<Bson, UsageError> {
+    let (role, of) = text.rsplit_once('@').unwrap_or((text, database));
+    if role.is_empty() || of.is_empty() {
+        return Err(UsageError::new(format!(
+            "--role {text}: expected ROLE or ROLE@DATABASE, such as readWrite@shop"
+        )));
+    }
+    Ok(Bson::Document(doc! { "role": role, "db": of }))
 }
 
 /// The first line of standard input, not shown where a person types it. An argument would stand in the list
@@ -194,4 +201,19 @@ fn remove(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     run_command(&target_of(matches)?, &database, doc! { "dropUser": &name })?;
     print_line!("removed {name}@{database}");
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_has_a_name_and_a_database() {
+        assert_eq!(role("read", "shop").unwrap(), Bson::from(doc! { "role": "read", "db": "shop" }));
+        assert_eq!(role("read@stock", "shop").unwrap(), Bson::from(doc! { "role": "read", "db": "stock" }));
+        for wrong in ["read@", "@stock", "@", ""] {
+            let error = role(wrong, "shop").unwrap_err().to_string();
+            assert!(error.contains("ROLE@DATABASE"), "{error}");
+        }
+    }
 }
