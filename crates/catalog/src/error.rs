@@ -280,7 +280,7 @@ pub enum WriteError {
         bytes_max: usize,
     },
     /// A document of a collection whose partitions follow the time has no time.
-    #[error("a document in a collection with 'partitionBy' has {} in the field '{path}'", kind.name())]
+    #[error("a collection with 'partitionBy' needs {} in the field '{path}' of each document, and this one has none", kind.name())]
     NoStamp {
         /// The field.
         path: String,

@@ -79,7 +79,8 @@ impl Layout {
                 Err("a collection with a 'primaryKey' cannot have the layout \"heap\"".to_owned())
             }
             (Some(other), _) => {
-                Err(format!("'layout' has to be \"clustered\" or \"heap\", and is {other:?}"))
+                let found = other.as_str().map_or(String::new(), |text| format!(", and is \"{text}\""));
+                Err(format!("'layout' has to be \"clustered\" or \"heap\"{found}"))
             }
         }
     }
@@ -210,6 +211,16 @@ mod tests {
             panic!("a primary key of two fields")
         };
         assert_eq!((fields[0].path.as_str(), fields[1].path.as_str()), ("a.b", "_id"));
+    }
+
+    #[test]
+    fn a_layout_that_there_is_not_is_told_as_it_was_written() {
+        let refused = |value: Value| layout(doc! { "layout": value }).unwrap_err();
+        assert_eq!(
+            refused(Value::from("hep")),
+            "'layout' has to be \"clustered\" or \"heap\", and is \"hep\""
+        );
+        assert_eq!(refused(Value::from(7)), "'layout' has to be \"clustered\" or \"heap\"");
     }
 
     #[test]
