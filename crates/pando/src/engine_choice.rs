@@ -121,8 +121,10 @@ fn query_memory(
     let limit_bytes = bytes.map_or((most / QUERY_MEMORY_SHARE).max(QUERY_MEMORY_MIN), to_usize);
     if !(QUERY_MEMORY_MIN..=most).contains(&limit_bytes) {
         return Err(format!(
-            "the memory of queries cannot be {limit_bytes} bytes: choose from {QUERY_MEMORY_MIN} bytes to {most} \
-             bytes, the cache"
+            "the memory of queries (query_memory) cannot be {}: choose from {} to {}, the size of the cache",
+            size_text(limit_bytes),
+            size_text(QUERY_MEMORY_MIN),
+            size_text(most)
         )
         .into());
     }
@@ -135,6 +137,15 @@ fn query_memory(
             Some(_) => ScratchFiles::Encrypted,
         },
     })
+}
+
+/// A size for people; rounded down where it is no whole number of a unit.
+fn size_text(bytes: usize) -> String {
+    match bytes {
+        mebibytes if mebibytes.is_multiple_of(1 << 20) => format!("{} MiB", mebibytes >> 20),
+        megabytes if megabytes >= 1_000_000 => format!("{} MB", megabytes / 1_000_000),
+        bytes => format!("{bytes} bytes"),
+    }
 }
 
 /// Refuses a key for an engine that would not encrypt with it.

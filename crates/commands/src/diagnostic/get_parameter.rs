@@ -6,7 +6,7 @@ use pando_document::{DocumentWriter, RawValue};
 
 use super::set_parameter::{
     ATOMIC_STATEMENTS, QUERY_MEMORY, SNAPSHOT_WINDOW, TRANSACTION_LIFETIME, TRANSACTION_WAIT, TTL_ENABLED,
-    TTL_SLEEP, parameter_name,
+    TTL_SLEEP, parameter_name, wants_help, write_help,
 };
 use crate::accounts::store::SCHEMA_VERSION;
 use crate::context::Context;
@@ -26,6 +26,10 @@ pub(crate) fn run(
     request: &Request<'_>,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
+    if wants_help(request)? {
+        write_help("getParameter gets parameters of the running server", context, reply);
+        return Ok(());
+    }
     let all = match request.command()?.1 {
         RawValue::String("*") => true,
         RawValue::Document(options) => {

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::Ordering;
 
-use pando_catalog::QUERY_MEMORY_MIN;
+use pando_catalog::{Engine, QUERY_MEMORY_MIN};
 use pando_document::{DocumentWriter, Number, RawValue};
 
 use crate::arguments::{is_generic, whole};
@@ -34,6 +34,17 @@ pub(crate) const TTL_SLEEP: &str = "ttlMonitorSleepSecs";
 
 /// The parameter by which expired documents are removed or stay.
 pub(crate) const TTL_ENABLED: &str = "ttlMonitorEnabled";
+
+/// The parameters that are not the engine's.
+const OWN: [&str; 7] = [
+    QUERY_MEMORY,
+    TRANSACTION_LIFETIME,
+    TRANSACTION_WAIT,
+    ATOMIC_STATEMENTS,
+    SNAPSHOT_WINDOW,
+    TTL_SLEEP,
+    TTL_ENABLED,
+];
 
 /// A change of a parameter that is not the engine's.
 enum Change {
@@ -123,6 +134,10 @@ pub(crate) fn run(
     reply: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
     context.require_may_block()?;
+    if wants_help(request)? {
+        write_help("setParameter sets parameters of the running server", context, reply);
+        return Ok(());
+    }
     let engine = context.catalog().engine();
     let settings = engine.settings();
     let mut changes = Vec::new();
@@ -156,7 +171,9 @@ pub(crate) fn run(
     }
     let was = first_was.ok_or_else(no_parameter)?;
     let changes: Vec<_> = changes.iter().map(|(setting, value)| (*setting, value.as_str())).collect();
-    engine.change_settings(&changes)?;
+    engine
+        .change_settings(&changes)
+        .map_err(|error| under_parameter_names(error.into(), &**engine, &changes))?;
     own_changes.into_iter().for_each(|change| change.apply(context));
     match was {
         Was::Number(number) => reply.append_i32("was", number),
@@ -164,6 +181,43 @@ pub(crate) fn run(
         Was::Text(text) => reply.append_str("was", &text),
     }
     Ok(())
+}
+
+/// The error of an engine, which knows its own names of the settings only.
+fn under_parameter_names(
+    mut error: CommandError,
+    engine: &dyn Engine,
+    changes: &[(&str, &str)],
+) -> CommandError {
+    if let CommandError::Failed(failure) = &mut error {
+        for (setting, _) in changes {
+            let own = format!("option {setting} ");
+            if let Some(rest) = failure.message.strip_prefix(&own) {
+                failure.message = format!("{} {rest}", parameter_name(engine.name(), setting));
+                break;
+            }
+        }
+    }
+    error
+}
+
+/// Whether the request asks for the names of the parameters. The value may be of any type, as in MongoDB.
+pub(crate) fn wants_help(request: &Request<'_>) -> Result<bool, CommandError> {
+    Ok(request.body.get("help")?.is_some_and(|value| value.to_bool()))
+}
+
+/// Answers the names of all parameters that can be set.
+pub(crate) fn write_help(sentence: &str, context: &Context<'_>, reply: &mut DocumentWriter<'_>) {
+    let engine = context.catalog().engine();
+    let of_engine = engine.settings().into_iter().map(|(setting, _)| parameter_name(engine.name(), setting));
+    let mut names: Vec<String> = OWN.iter().map(|name| (*name).to_owned()).chain(of_engine).collect();
+    names.sort();
+    let mut help = format!("help for: {sentence}\nsupported:\n");
+    for name in names {
+        help.push_str(&format!("  {name}\n"));
+    }
+    help.push_str("{ getParameter: '*' } to get everything\n");
+    reply.append_str("help", &help);
 }
 
 fn parse_flag(name: &str, value: RawValue<'_>) -> Result<bool, CommandError> {
@@ -238,10 +292,29 @@ fn parse_query_memory(context: &Context<'_>, value: RawValue<'_>) -> Result<usiz
         CommandError::failed(
             ErrorCode::BadValue,
             format!(
-                "{QUERY_MEMORY} must be a size such as 64MB, from {QUERY_MEMORY_MIN} bytes to {most} bytes (the cache)"
+                "{QUERY_MEMORY} must be a size such as 64MB, from {}{}",
+                size_text(QUERY_MEMORY_MIN),
+                most_text(most)
             ),
         )
     })
+}
+
+/// The upper bound of the memory of queries; an engine without a cache has none.
+fn most_text(most: usize) -> String {
+    match most {
+        usize::MAX => String::new(),
+        most => format!(" to {}, the size of the cache", size_text(most)),
+    }
+}
+
+/// A size that [`parse_bytes`] reads; rounded down where it is no whole number of a unit.
+fn size_text(bytes: usize) -> String {
+    if bytes.is_multiple_of(1 << 20) {
+        format!("{}MiB", bytes >> 20)
+    } else {
+        format!("{}MB", bytes / 1_000_000)
+    }
 }
 
 fn parse_bytes(text: &str) -> Option<usize> {

@@ -70,6 +70,12 @@ pub enum ValueError {
         /// The least.
         min: super::ByteSize,
     },
+    /// A part of the cache that is larger than the cache.
+    #[error("expected at most {cache}, the size of the cache (--cache)")]
+    AboveCache {
+        /// The cache.
+        cache: super::ByteSize,
+    },
     /// Not a length of time.
     #[error("expected a number of seconds, such as 10s, from 0 to 3600")]
     Seconds,

@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::error::{ConfigurationError, Origin};
+use pandodb::EngineName;
+
+use super::error::{ConfigurationError, Origin, ValueError};
 use super::familiar_switches::FAMILIAR_SWITCHES;
 use super::file;
 use super::options::OptionEntry;
@@ -63,7 +65,33 @@ impl Sources {
                 configuration.familiar_lines.push(format!("the switch --{name}{said} became {became}"));
             }
         }
+        self.check_query_memory(&configuration, file, environment)?;
         Ok(configuration)
+    }
+
+    /// The memory of queries is a part of the cache; the memory engine has none.
+    fn check_query_memory(
+        &self,
+        configuration: &Configuration,
+        file: Option<PathBuf>,
+        environment: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<(), ConfigurationError> {
+        let Some(memory) = configuration.query_memory.filter(|memory| *memory > configuration.cache) else {
+            return Ok(());
+        };
+        if configuration.engine == EngineName::Memory {
+            return Ok(());
+        }
+        let entry = all_options().find(|entry| entry.name == QUERY_MEMORY);
+        let variable = entry.map(OptionEntry::environment_variable).unwrap_or_default();
+        let is_flag = self.flags.iter().any(|(name, _)| *name == QUERY_MEMORY);
+        let origin = match file {
+            _ if is_flag => Origin::Flag(QUERY_MEMORY),
+            Some(path) if environment(&variable).is_none() => Origin::File(path, QUERY_MEMORY),
+            _ => Origin::Environment(variable),
+        };
+        let reason = ValueError::AboveCache { cache: configuration.cache };
+        Err(ConfigurationError::Value { origin, text: memory.to_string(), reason })
     }
 
     /// The flag's text; a list's repeated flags are one list.
@@ -80,6 +108,9 @@ impl Sources {
         }
     }
 }
+
+/// The option of the memory of queries.
+const QUERY_MEMORY: &str = "query-memory";
 
 /// The environment variable that names the configuration file.
 pub(super) const CONFIG_VARIABLE: &str = "PANDO_CONFIG";

@@ -260,3 +260,16 @@ fn the_default_layout_is_clustered_or_a_heap() {
     assert_eq!(layout_of("clustered").unwrap(), pando_commands::DefaultLayout::Clustered);
     assert!(refusal(&[("default-layout", "tree")], &[], None).contains("clustered, heap"));
 }
+
+#[test]
+fn the_memory_of_queries_is_a_part_of_the_cache_and_the_option_is_told() {
+    let refused = |flags: &[(&'static str, &str)]| resolve(flags, &[], None).unwrap_err().to_string();
+    let told = refused(&[("query-memory", "1GB")]);
+    let expected =
+        "--query-memory: '1GB' is no valid value: expected at most 256MB, the size of the cache (--cache)";
+    assert_eq!(told, expected);
+    assert!(resolve(&[("query-memory", "1GB"), ("cache", "1GB")], &[], None).is_ok());
+    assert!(resolve(&[("query-memory", "1GB"), ("engine", "memory")], &[], None).is_ok());
+    let variable = resolve(&[], &[("PANDO_QUERY_MEMORY", "1GB")], None).unwrap_err().to_string();
+    assert!(variable.starts_with("environment variable PANDO_QUERY_MEMORY: '1GB'"), "{variable}");
+}

@@ -66,6 +66,13 @@ fn settings_are_changed_and_shown_while_the_server_runs() {
         let refused = connection.ask("admin", doc! { "setParameter": 1, name: value });
         assert_eq!(refused.get_f64("ok").unwrap(), 0.0, "{name}: {refused}");
     }
+    let refused = connection.ask("admin", doc! { "setParameter": 1, "betreeCache": "lots" });
+    assert!(refused.get_str("errmsg").unwrap().starts_with("betreeCache cannot be \"lots\""), "{refused}");
+    for command in ["setParameter", "getParameter"] {
+        let help = connection.ok("admin", doc! { command: 1, "help": true });
+        let help = help.get_str("help").unwrap();
+        assert!(help.contains("\n  betreeCache\n") && help.contains("\n  queryMemory\n"), "{help}");
+    }
     assert_eq!(connection.ok("test", doc! { "count": "c" }).get_i32("n").unwrap(), 500);
 }
 
