@@ -219,7 +219,7 @@ def test_a_server_rewrites_the_store_under_a_new_data_key(tmp_path):
         assert client["shop"][f"people-{MARKER}"].count_documents({}) == 2_000
     server.kill()
     told = pando("key", "status", "--data", tmp_path / "data", *named)
-    assert told.stdout == "1 data keys; nothing is to be rewritten\n", told
+    assert told.stdout == "1 data key; nothing is to be rewritten\n", told
     assert pando("verify", tmp_path / "data", "--collections", *named).returncode == 0
     plain = Server(tmp_path / "plain").start()
     told = pando("key", "status", "--uri", f"mongodb://127.0.0.1:{plain.port}")

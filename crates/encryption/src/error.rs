@@ -60,7 +60,7 @@ pub enum EncryptionError {
         problem: KeyTextProblem,
     },
     /// The key command cannot be run, or has failed.
-    #[error("{origin} gave no key '{id}': {problem}; run it by hand, and look after the key server")]
+    #[error("{origin} gave no key{}: {problem}; run it by hand, and look after the key server", named(id))]
     KeyCommand {
         /// The command.
         origin: String,
@@ -71,8 +71,9 @@ pub enum EncryptionError {
     },
     /// The key command has not answered in time.
     #[error(
-        "{origin} gave no key '{id}' within {seconds} s, and was killed: run it by hand and look after the key server, or \
-         give it more time with --encryption-key-timeout"
+        "{origin} gave no key{} within {seconds} s, and was killed: run it by hand and look after the key server, or \
+         give it more time with --encryption-key-timeout",
+        named(id)
     )]
     KeyCommandTime {
         /// The command.
@@ -190,4 +191,24 @@ pub enum EncryptionError {
     /// A file could not be read or written.
     #[error("{0}")]
     Environment(#[from] EnvironmentError),
+}
+
+/// The identifier of a key in a sentence; a command may be asked for its only key without one.
+fn named(id: &str) -> String {
+    if id.is_empty() { String::new() } else { format!(" '{id}'") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_without_an_identifier_is_told_without_one() {
+        let told = |id: &str| {
+            let (origin, problem) = ("the key command /bin/false".to_owned(), "exit code 1".to_owned());
+            EncryptionError::KeyCommand { origin, id: id.to_owned(), problem }.to_string()
+        };
+        assert!(told("").contains("gave no key: exit code 1"), "{}", told(""));
+        assert!(told("7").contains("gave no key '7': "), "{}", told("7"));
+    }
 }

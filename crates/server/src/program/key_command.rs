@@ -13,7 +13,7 @@ use super::encryption_arguments::{NEW, OF_STORE};
 use super::failure::UsageError;
 use super::output::print_line;
 use super::target_arguments::{json_argument, required, store_arguments, target_of};
-use crate::amounts::bytes_text;
+use crate::amounts::{bytes_text, counted};
 use crate::transfer::run_command;
 
 const EXAMPLES: &str = "Examples:
@@ -91,9 +91,10 @@ fn rotate(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         print_line!("{}", json!({ "data": folder.display().to_string(), "dataKeys": keys }));
     } else {
         print_line!(
-            "{} opens with {}; it has {keys} data keys",
+            "{} opens with {}; it has {}",
             folder.display(),
-            new.unwrap_or(old).source.describe()
+            new.unwrap_or(old).source.describe(),
+            counted(keys as u64, "data key")
         );
     }
     Ok(ExitCode::SUCCESS)
@@ -107,7 +108,7 @@ fn status(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     };
     let rewriting = section.get_document("rewriting")?;
     let figure = |name: &str| u64::try_from(rewriting.get_i64(name).unwrap_or(0)).unwrap_or(0);
-    let (keys, phase) = (section.get_i64("dataKeys")?, rewriting.get_str("phase")?);
+    let (keys, phase) = (u64::try_from(section.get_i64("dataKeys")?)?, rewriting.get_str("phase")?);
     let (done, total, rewritten) = (figure("doneBytes"), figure("totalBytes"), figure("rewrittenBytes"));
     if matches.get_flag("json") {
         print_line!(
@@ -118,10 +119,11 @@ fn status(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
             })
         );
     } else if phase == "none" {
-        print_line!("{keys} data keys; nothing is to be rewritten");
+        print_line!("{}; nothing is to be rewritten", counted(keys, "data key"));
     } else {
         print_line!(
-            "{keys} data keys; {phase}: pass {}, {} of {} looked at, {} rewritten",
+            "{}; {phase}: pass {}, {} of {} looked at, {} rewritten",
+            counted(keys, "data key"),
             figure("passes"),
             bytes_text(done.min(total)),
             bytes_text(total),
