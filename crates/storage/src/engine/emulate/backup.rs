@@ -238,7 +238,9 @@ impl FrameReader {
     fn open(environment: &Environment, folder: &Path) -> Result<FrameReader, StorageError> {
         let path = folder.join(FILE);
         if !environment.files().exists(&path).map_err(failed)? {
-            let message = format!("{} holds no finished backup ({FILE} is missing)", folder.display());
+            let names = environment.files().list(folder).map_err(failed)?;
+            let other = names.iter().find_map(|name| of_another_engine(name)).unwrap_or_default();
+            let message = format!("{} holds no finished backup ({FILE} is missing){other}", folder.display());
             return Err(StorageError::new(ErrorKind::InvalidInput, message));
         }
         let file = environment.files().open(&path, OpenMode::ReadOnly, Access::Buffered).map_err(failed)?;
@@ -291,10 +293,36 @@ impl FrameReader {
     }
 }
 
+/// The remark on a file that the backup of another engine has: an engine with backups of its own calls their
+/// manifest `MANIFEST.ENGINE`, and the one that is chosen by default `MANIFEST`.
+fn of_another_engine(name: &str) -> Option<String> {
+    match name.strip_prefix("MANIFEST")? {
+        "" => Some("; it has a backup of the default engine: restore it without --engine".to_owned()),
+        rest => rest.strip_prefix('.').filter(|engine| *engine != "new").map(|engine| {
+            format!("; it has a backup of the engine {engine}: restore it with --engine {engine}")
+        }),
+    }
+}
+
 fn failed(error: EnvironmentError) -> StorageError {
     let kind = match &error {
         EnvironmentError::Locked { .. } => ErrorKind::InvalidInput,
         EnvironmentError::Io { .. } => ErrorKind::Io,
     };
     StorageError::with_source(kind, error.to_string(), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_backup_of_another_engine_is_told_by_its_manifest() {
+        let told = |name: &str| of_another_engine(name).unwrap_or_default();
+        assert!(told("MANIFEST.rocksdb").contains("restore it with --engine rocksdb"));
+        assert!(told("MANIFEST").contains("restore it without --engine"));
+        for other in ["MANIFEST.new", "LOCK", "trees.backup.new", "extents"] {
+            assert_eq!(told(other), "", "{other}");
+        }
+    }
 }
