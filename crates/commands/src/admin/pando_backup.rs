@@ -5,7 +5,7 @@
 //! Only clients on the same machine may ask for it, because it writes wherever the server may.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use pando_catalog::{BackupExtent, BackupRequest};
 use pando_document::DocumentWriter;
@@ -33,6 +33,7 @@ pub(crate) fn run(
     }
     let folder = absolute("to", to.ok_or_else(|| missing("pandoBackup", "to"))?)?;
     let since = since.map(|since| absolute("since", since)).transpose()?;
+    check_place(folder, context.shared.options.folder.as_deref())?;
     let environment = &context.shared.environment;
     let operation = Some(context.operation);
     let report =
@@ -55,6 +56,34 @@ fn check_peer(peer: &str) -> Result<(), CommandError> {
     }
 }
 
+/// A backup within the store's own folder is lost with it. Links are not followed.
+fn check_place(to: &Path, store: Option<&Path>) -> Result<(), CommandError> {
+    let store = store.and_then(|store| std::path::absolute(store).ok());
+    let Some(store) = store.filter(|store| normalized(to).starts_with(normalized(store))) else {
+        return Ok(());
+    };
+    let reason = format!(
+        "pandoBackup.to lies in the data folder {}: a backup wants a folder of its own, if possible on another device",
+        store.display()
+    );
+    Err(CommandError::failed(ErrorCode::BadValue, reason))
+}
+
+/// The path without `.` and `..`.
+fn normalized(path: &Path) -> PathBuf {
+    let mut whole = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                whole.pop();
+            }
+            other => whole.push(other),
+        }
+    }
+    whole
+}
+
 /// A path must be absolute, because the working folder of the server means nothing to its clients.
 fn absolute<'p>(name: &str, path: &'p str) -> Result<&'p Path, CommandError> {
     let path = Path::new(path);
@@ -68,6 +97,18 @@ fn absolute<'p>(name: &str, path: &'p str) -> Result<&'p Path, CommandError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_backup_does_not_lie_in_the_folder_of_its_store() {
+        let check = |to: &str| check_place(Path::new(to), Some(Path::new("/srv/data")));
+        for within in ["/srv/data", "/srv/data/backup", "/srv/x/../data/./backup"] {
+            assert!(check(within).is_err(), "{within}");
+        }
+        for beside in ["/srv/data2", "/srv/backup", "/srv/data/../backup"] {
+            assert!(check(beside).is_ok(), "{beside}");
+        }
+        assert!(check_place(Path::new("/srv"), None).is_ok());
+    }
 
     #[test]
     fn only_clients_of_the_same_machine_may_have_files_written() {

@@ -10,6 +10,7 @@ use pandodb::{EngineName, EngineOptions, restore_store};
 use serde_json::json;
 
 use super::encryption_arguments::OF_STORE;
+use super::failure::is_folder_in_use;
 use super::output::print_line;
 use super::target_arguments::{
     engine_option_argument, engine_options, json_argument, required, store_arguments, target_of,
@@ -90,7 +91,8 @@ pub(super) fn run_backup(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error
     if let Some(since) = matches.get_one::<String>("since") {
         command.insert("since", whole(since)?);
     }
-    let reply = run_command(&target, "admin", command)?;
+    let place = NewFolder::at(Path::new(&to));
+    let reply = run_command(&target, "admin", command).inspect_err(|_| place.remove_if_unused())?;
     let extent = if reply.get_bool("incremental").unwrap_or(false) { "incremental" } else { "full" };
     let (moment, bytes) = (reply.get_i64("moment").unwrap_or(0), reply.get_i64("bytes").unwrap_or(0));
     if matches.get_flag("json") {
@@ -114,7 +116,13 @@ pub(super) fn run_restore(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Erro
     let to = PathBuf::from(required(matches, "to"));
     let encryption = OF_STORE.load(matches)?;
     let options = EngineOptions { named: engine_options(matches), encryption, ..EngineOptions::default() };
-    restore_store(engine, &backups, &to, &options)?;
+    let place = NewFolder::at(&to);
+    restore_store(engine, &backups, &to, &options).inspect_err(|error| {
+        // Another restore may have made it meanwhile.
+        if !is_folder_in_use(error) {
+            place.remove();
+        }
+    })?;
     if matches.get_flag("json") {
         print_line!("{}", json!({ "to": to.display().to_string(), "backups": backups.len() }));
     } else {
@@ -123,8 +131,67 @@ pub(super) fn run_restore(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Erro
     Ok(ExitCode::SUCCESS)
 }
 
+/// A folder that a command makes, and that it takes away again if it fails.
+struct NewFolder {
+    /// `None` for one that was there.
+    path: Option<PathBuf>,
+}
+
+impl NewFolder {
+    fn at(path: &Path) -> NewFolder {
+        NewFolder { path: (!path.exists()).then(|| path.to_owned()) }
+    }
+
+    /// Removes it if it has no more than the lock. A backup that has begun may go on there.
+    fn remove_if_unused(&self) {
+        let Some(path) = &self.path else { return };
+        let Ok(entries) = std::fs::read_dir(path) else { return };
+        let lock = path.join("LOCK");
+        if entries.filter_map(Result::ok).all(|entry| entry.path() == lock) {
+            // The folder is of another user where the server has made it. It is no harm, and stays.
+            let _ = std::fs::remove_file(lock);
+            let _ = std::fs::remove_dir(path);
+        }
+    }
+
+    /// Removes it with the parts of a store in it.
+    fn remove(&self) {
+        if let Some(path) = &self.path {
+            // The failure itself is told.
+            let _ = std::fs::remove_dir_all(path);
+        }
+    }
+}
+
 /// A path as the server understands it, whose own folder is another.
 fn whole(path: &str) -> Result<String, Box<dyn Error>> {
     let path = std::path::absolute(Path::new(path))?;
     Ok(path.to_str().ok_or_else(|| format!("{} is not UTF-8", path.display()))?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_a_failed_command_has_made_is_removed_and_no_other() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("sunday");
+        let new = NewFolder::at(&path);
+        std::fs::create_dir(&path).unwrap();
+        std::fs::write(path.join("LOCK"), "").unwrap();
+        // It is there now, so that another command leaves it.
+        NewFolder::at(&path).remove_if_unused();
+        NewFolder::at(&path).remove();
+        assert!(path.join("LOCK").exists());
+        std::fs::write(path.join("extents"), "").unwrap();
+        new.remove_if_unused();
+        assert!(path.join("LOCK").exists() && path.join("extents").exists(), "a backup that has begun");
+        std::fs::remove_file(path.join("extents")).unwrap();
+        new.remove_if_unused();
+        assert!(!path.exists());
+        std::fs::create_dir_all(path.join("log")).unwrap();
+        new.remove();
+        assert!(!path.exists());
+    }
 }
