@@ -11,15 +11,16 @@ use serde_json::json;
 
 use super::encryption_arguments::{EncryptionArguments, OF_SOURCE, OF_STORE};
 use super::failure::UsageError;
+use super::import_command::resume_point;
 use super::import_report::{Words, as_json, stopped_lines, summary};
 use super::login_arguments::{self, LoginArguments};
 use super::output::print_line;
 use super::target_arguments::{engine_option_argument, engine_options, json_argument, required};
-use crate::amounts::count_text;
+use crate::amounts::{count_text, counted};
 use crate::error_text::tell_line;
 use crate::transfer::{
-    AfterFault, Check, Compared, Continuation, Copied, DataFolder, EXIT_CODE_INTERRUPTED, End, Existing,
-    ImportOptions, ResumePoint, StoreCopy, Talk, TargetChoice, WriteMode, Writing, copy, database_of,
+    AfterFault, Check, Compared, Continuation, Copied, DataFolder, Digests, EXIT_CODE_INTERRUPTED, End,
+    Existing, ImportOptions, StoreCopy, Talk, TargetChoice, WriteMode, Writing, copy, database_of,
 };
 
 const EXAMPLES: &str = "Examples:
@@ -38,8 +39,9 @@ const EXAMPLES: &str = "Examples:
 
 Options of a collection come first, then its documents in their natural order, then its indexes; views come last.
 A copy is no snapshot: stop the applications that write to the source, or copy again with --mode upsert. The end of a copy
-counts and hashes the documents of each collection on both sides, with the digest of the command dbHash. An interrupted copy
-names the command that goes on without doubles; one that was killed goes on with --resume alone.
+counts and hashes the documents of each collection on both sides, with the digest of the command dbHash; those of a time
+series are counted. An interrupted copy names the command that goes on without doubles; one that was killed goes on with
+--resume alone. A time series of which the target has a part is not added to: copy it anew with --drop.
 
 Exit codes: 0 everything is there, and both sides agree; 1 something is not, and the messages say what; 2 a wrong command
 line; 130 interrupted (Ctrl-C).";
@@ -176,7 +178,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
                 ..Writing::default()
             },
             existing: if matches.get_flag("drop") { Existing::Dropped } else { Existing::Kept },
-            resume: point.map(|point| point.parse::<ResumePoint>()).transpose()?,
+            resume: resume_point(point)?,
             batch_records: None,
             talk: if quiet { Talk::Quiet } else { Talk::All },
         },
@@ -197,11 +199,18 @@ fn report(matches: &ArgMatches, copied: &Copied, mode: WriteMode) -> ExitCode {
         print_line!("{}", summary(imported, mode, &Words { done: "copied", record: "document" }));
         if !compared.is_empty() && differences.is_empty() {
             let documents = compared.iter().map(|one| one.source).sum();
-            let hashed = if compared.iter().all(|one| one.digests.is_some()) { " and hashed" } else { "" };
+            let hashed = compared.iter().filter(|one| one.digests.is_some()).count();
             print_line!(
-                "counted{hashed} on both sides: {} collections, {} documents at the source, all there",
-                compared.len(),
-                count_text(documents)
+                "counted{} on both sides: {}{}, {} at the source, all there",
+                if hashed == compared.len() { " and hashed" } else { "" },
+                counted(compared.len() as u64, "collection"),
+                // A time series has no hash.
+                if (1..compared.len()).contains(&hashed) {
+                    format!(" ({hashed} of them hashed)")
+                } else {
+                    String::new()
+                },
+                documents_text(documents)
             );
         }
     }
@@ -210,7 +219,8 @@ fn report(matches: &ArgMatches, copied: &Copied, mode: WriteMode) -> ExitCode {
     }
     if !differences.is_empty() {
         tell_line!(
-            "  if an application writes to one of them, stop it and copy again, with --drop or --mode upsert"
+            "  if an application writes to one of them, stop it and copy again, with --drop or, unless it is a time series, \
+             --mode upsert"
         );
     }
     let command_line: Vec<String> = std::env::args().collect();
@@ -226,21 +236,29 @@ fn report(matches: &ArgMatches, copied: &Copied, mode: WriteMode) -> ExitCode {
 
 /// A collection that is not alike on both sides.
 fn difference(one: &Compared) -> String {
-    match &one.digests {
-        Some(digests) if one.source == one.target => format!(
-            "{}: {} documents on both sides, and other content: their hash is {} at the source, {} at the target",
-            one.namespace,
-            count_text(one.source),
-            digests.source,
-            digests.target
+    let (source, target) = (documents_text(one.source), documents_text(one.target));
+    let text = match &one.digests {
+        Some(Digests { source: Some(_), target: None }) => {
+            format!("{source} at the source; it is not there at the target")
+        }
+        Some(Digests { source: None, target: Some(_) }) => {
+            format!("{target} at the target; it is not there at the source")
+        }
+        Some(Digests { source: Some(here), target: Some(there) }) if here != there => format!(
+            "{source} on both sides, and other content: their hash is {here} at the source, {there} at the target"
         ),
-        _ => format!(
-            "{}: {} documents at the source, {} at the target",
-            one.namespace,
-            count_text(one.source),
-            count_text(one.target)
-        ),
-    }
+        _ => format!("{source} at the source, {target} at the target"),
+    };
+    let left_out = match one.left_out {
+        0 => String::new(),
+        some => format!(", and {some} of this copy not brought in"),
+    };
+    format!("{}: {text}{left_out}", one.namespace)
+}
+
+fn documents_text(count: u64) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{} document{ending}", count_text(count))
 }
 
 /// An engine that keeps documents in a folder.
@@ -261,8 +279,9 @@ fn result_json(copied: &Copied, mode: WriteMode) -> serde_json::Value {
             "namespace": one.namespace,
             "source": one.source,
             "target": one.target,
-            "sourceHash": one.digests.as_ref().map(|digests| &digests.source),
-            "targetHash": one.digests.as_ref().map(|digests| &digests.target),
+            "leftOut": one.left_out,
+            "sourceHash": one.digests.as_ref().and_then(|digests| digests.source.as_ref()),
+            "targetHash": one.digests.as_ref().and_then(|digests| digests.target.as_ref()),
             "agrees": one.agrees(mode),
         })
     });
@@ -339,6 +358,31 @@ mod tests {
         let matches = command().try_get_matches_from([&["copy"], arguments].concat()).unwrap();
         let [from, to] = ["from", "to"].map(|name| store_of(&required(&matches, name)).unwrap());
         database(&matches, &from, &to).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_difference_says_on_which_side_a_collection_is_missing() {
+        let compared = |source, target, left_out, digests: [Option<&str>; 2]| Compared {
+            namespace: "shop.orders".to_owned(),
+            source,
+            target,
+            left_out,
+            digests: digests.iter().any(Option::is_some).then(|| Digests {
+                source: digests[0].map(str::to_owned),
+                target: digests[1].map(str::to_owned),
+            }),
+        };
+        let told =
+            |source, target, left_out, digests| difference(&compared(source, target, left_out, digests));
+        assert_eq!(
+            told(0, 0, 0, [Some("5a"), None]),
+            "shop.orders: 0 documents at the source; it is not there at the target"
+        );
+        assert_eq!(
+            told(1, 2000, 1, [None, None]),
+            "shop.orders: 1 document at the source, 2,000 documents at the target, and 1 of this copy not brought in"
+        );
+        assert!(told(2, 2, 0, [Some("5a"), Some("5b")]).contains("other content"));
     }
 
     #[test]

@@ -159,7 +159,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         options: ImportOptions {
             writing: writing.clone(),
             existing: if matches.get_flag("drop") { Existing::Dropped } else { Existing::Kept },
-            resume: text("resume").map(|point| point.parse::<ResumePoint>()).transpose()?,
+            resume: resume_point(text("resume"))?,
             batch_records: matches.get_one::<u16>("batch-size").map(|size| usize::from(*size)),
             talk: if quiet { Talk::Quiet } else { Talk::All },
         },
@@ -218,19 +218,28 @@ fn format_of(matches: &ArgMatches) -> Option<FormatChoice> {
     Some(InputFormat::of_name(name).map_or(FormatChoice::Json, FormatChoice::Exact))
 }
 
+/// The point at which an import or a copy goes on.
+pub(super) fn resume_point(text: Option<String>) -> Result<Option<ResumePoint>, UsageError> {
+    let point = text.map(|point| point.parse::<ResumePoint>()).transpose();
+    point.map_err(|reason| UsageError::new(format!("--resume: {reason}")))
+}
+
+/// A column and its type, as `--types` names them.
+fn typed(text: &str) -> Result<TypedColumn, UsageError> {
+    let (name, of_type) = text.split_once('=').ok_or_else(|| {
+        UsageError::new(format!("--types: expected COLUMN=TYPE, such as zip=string, and found '{text}'"))
+    })?;
+    let column_type =
+        ColumnType::of_name(of_type).map_err(|reason| UsageError::new(format!("--types: {reason}")))?;
+    Ok(TypedColumn { name: name.to_owned(), column_type })
+}
+
 fn rows_of(matches: &ArgMatches) -> Result<RowOptions, Box<dyn Error>> {
     let named = named_fields(matches)?;
-    let typed = |text: &String| -> Result<TypedColumn, String> {
-        let (name, of_type) = text.split_once('=').ok_or_else(|| {
-            format!("--types: expected COLUMN=TYPE, such as zip=string, and found '{text}'")
-        })?;
-        let column_type = ColumnType::of_name(of_type).map_err(|reason| format!("--types: {reason}"))?;
-        Ok(TypedColumn { name: name.to_owned(), column_type })
-    };
     let types = matches.get_many::<String>("types").unwrap_or_default();
     Ok(RowOptions {
         names: named.filter(|_| !matches.get_flag("headerline")),
-        types: types.map(typed).collect::<Result<_, _>>()?,
+        types: types.map(|text| typed(text)).collect::<Result<_, _>>()?,
         typed_names: if matches.get_flag("columnsHaveTypes") { TypedNames::Yes } else { TypedNames::No },
         blanks: if matches.get_flag("ignore-blanks") { Blanks::LeftOut } else { Blanks::Kept },
         mismatch: match matches.get_one::<String>("type-mismatch").map(String::as_str) {
@@ -271,4 +280,21 @@ fn write_concern(text: &str) -> Result<Document, Box<dyn Error>> {
         return Ok(fields.try_into()?);
     }
     Ok(text.parse::<i32>().map_or_else(|_| doc! { "w": text }, |nodes| doc! { "w": nodes }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_type_or_point_is_a_wrong_command_line() {
+        for wrong in ["zip", "zip=str"] {
+            let error: UsageError = typed(wrong).unwrap_err();
+            assert!(error.to_string().starts_with("--types: "), "{error}");
+        }
+        assert_eq!(typed("zip=string").unwrap().name, "zip");
+        let error: UsageError = resume_point(Some("foo".to_owned())).unwrap_err();
+        assert!(error.to_string().starts_with("--resume: "), "{error}");
+        assert_eq!(resume_point(None).unwrap(), None);
+    }
 }

@@ -36,13 +36,14 @@ impl Check {
     }
 }
 
-/// The digests of one collection, in hexadecimal digits.
+/// The digests of one collection, in hexadecimal digits. A side on which the collection is not there has
+/// none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digests {
     /// That of the source.
-    pub source: String,
+    pub source: Option<String>,
     /// That of the target.
-    pub target: String,
+    pub target: Option<String>,
 }
 
 /// The documents of one collection on both sides, once the copy is done.
@@ -54,6 +55,8 @@ pub struct Compared {
     pub source: u64,
     /// Documents of the target.
     pub target: u64,
+    /// Documents of the source that this copy could not bring in.
+    pub left_out: u64,
     /// `None` where documents were only counted.
     pub digests: Option<Digests>,
 }
@@ -63,10 +66,11 @@ impl Compared {
     /// may have more.
     pub fn agrees(&self, mode: WriteMode) -> bool {
         let same_content = self.digests.as_ref().is_none_or(|digests| digests.source == digests.target);
-        match mode {
-            WriteMode::Insert => self.source == self.target && same_content,
+        let same_count = match mode {
+            WriteMode::Insert => self.source == self.target,
             WriteMode::Upsert | WriteMode::Merge | WriteMode::Delete => self.source <= self.target,
-        }
+        };
+        same_count && same_content && self.left_out == 0
     }
 }
 
@@ -99,22 +103,29 @@ impl Ends {
             let (of_source, of_target) = self.ask(&unit.database, exact)?;
             counts = (counted(&of_source), counted(&of_target));
         }
-        Ok(Compared { namespace: unit.namespace(), source: counts.0, target: counts.1, digests: None })
+        Ok(Compared {
+            namespace: unit.namespace(),
+            source: counts.0,
+            target: counts.1,
+            left_out: 0,
+            digests: None,
+        })
     }
 
-    /// The digests of a collection on both sides.
+    /// The digests of a collection on both sides; `None` where neither side has one, as for a time series.
     ///
     /// # Errors
     /// [`TransferError::Refused`], within [`TransferError::Source`] for the source, where a side has no
     /// `dbHash`, as a `mongos` has none.
-    pub(super) fn digests(&self, unit: &Unit) -> Result<Digests, TransferError> {
+    pub(super) fn digests(&self, unit: &Unit) -> Result<Option<Digests>, TransferError> {
         let command = doc! { "dbHash": 1, "collections": [&unit.collection] };
         let (of_source, of_target) = self.ask(&unit.database, command)?;
         let digest = |reply: &Document| {
             let digests = reply.get_document("collections").ok();
-            digests.and_then(|digests| digests.get_str(&unit.collection).ok()).unwrap_or_default().to_owned()
+            digests.and_then(|digests| digests.get_str(&unit.collection).ok()).map(str::to_owned)
         };
-        Ok(Digests { source: digest(&of_source), target: digest(&of_target) })
+        let digests = Digests { source: digest(&of_source), target: digest(&of_target) };
+        Ok((digests.source.is_some() || digests.target.is_some()).then_some(digests))
     }
 }
 

@@ -7,7 +7,8 @@
 //! 2. The target is opened. It has to be another store, and without documents in these collections, unless
 //!    the user says how to treat them.
 //! 3. Settings that the target's engine would refuse are left out ([`engine_settings`]).
-//! 4. A copy that goes on asks the target how far an earlier one has come ([`Continuation`]).
+//! 4. A copy that goes on asks the target how far an earlier one has come ([`Continuation`]). A time series
+//!    of which the target has a part is held back.
 //! 5. The run of [`import`](super::import) writes the collections: options, documents, indexes; views last.
 //! 6. The documents of each collection are counted and hashed on both sides ([`comparison`]).
 //!
@@ -15,16 +16,19 @@
 //! [`engine_settings`]: super::engine_settings
 //! [`comparison`]: super::comparison
 
+use std::collections::BTreeMap;
+
 use bson::doc;
 use pandodb::EngineName;
 
 use super::comparison::{Check, Compared, Ends, is_refusal};
 use super::engine_settings::{engine_of, fit_to};
-use super::error::TransferError;
+use super::error::{Addable, TransferError};
 use super::import::{End, Existing, ImportOptions, Imported, Talk, import_into};
-use super::import_plan::{Arrived, ImportPlan};
+use super::import_plan::{Arrived, ImportPlan, Unit};
 use super::interrupt::Interrupt;
 use super::progress::Progress;
+use super::resume_point::ResumePoint;
 use super::shared_store::SharedStore;
 use super::stored_collections::{Selection, plan_of};
 use super::target::{Target, TargetChoice};
@@ -116,10 +120,13 @@ pub(super) fn copy_into(
     } else if !adds && options.existing == Existing::Kept {
         refuse_filled(&plan, &ends.target)?;
     }
+    if options.existing == Existing::Kept && (adds || copy.continuation == Continuation::FromTarget) {
+        hold_back_time_series(&mut plan, &ends, options.resume.as_ref())?;
+    }
     let mut imported = import_into(options, &plan, Box::new(ends.target.clone()), interrupt.clone());
     let mut compared = Vec::new();
     if matches!(imported.end, End::Complete) {
-        match compare(copy, &plan, &ends, &interrupt) {
+        match compare(copy, &plan, &imported.left_out, &ends, &interrupt) {
             Ok(Comparison { collections, remark, is_interrupted }) => {
                 compared = collections;
                 imported.remarks.extend(remark);
@@ -153,6 +160,51 @@ fn find_arrived(plan: &mut ImportPlan, ends: &Ends) -> Result<(), TransferError>
     Ok(())
 }
 
+/// Holds back each time series of which the target has other documents than those that this copy expects
+/// there. No key tells them apart, so that a document would be in twice. Of a copy that goes on at a point,
+/// the target has the documents before the point; of another one, none or all.
+fn hold_back_time_series(
+    plan: &mut ImportPlan,
+    ends: &Ends,
+    resume: Option<&ResumePoint>,
+) -> Result<(), TransferError> {
+    if !plan.units.iter().any(Unit::is_time_series) {
+        return Ok(());
+    }
+    let done = resume.map_or(0, |point| point.records);
+    let mut records = 0;
+    for unit in plan.units.iter_mut().filter(|unit| unit.content.is_some()) {
+        let is_time_series = unit.is_time_series();
+        // The point counts the documents of all collections.
+        if !is_time_series && done == 0 {
+            continue;
+        }
+        let counts = ends.count(unit)?;
+        let expected = done.saturating_sub(records).min(counts.source);
+        records += counts.source;
+        if !is_time_series {
+            continue;
+        }
+        unit.arrived = if counts.source == counts.target {
+            Arrived::All(counts.target)
+        } else if counts.target == expected {
+            Arrived::NotAsked
+        } else {
+            plan.remarks.push(format!(
+                "left as it is: {}, a time series that has {} documents at the target and {} at the source, and no key \
+                 that tells which are missing; copy it anew with --db {} --collection {} --drop",
+                unit.namespace(),
+                counts.target,
+                counts.source,
+                unit.database,
+                unit.collection
+            ));
+            Arrived::Unclear { of_source: counts.source }
+        };
+    }
+    Ok(())
+}
+
 /// Both sides of all collections.
 #[derive(Default)]
 struct Comparison {
@@ -162,15 +214,17 @@ struct Comparison {
     is_interrupted: bool,
 }
 
-/// Compares all collections. Only a copy that was to leave both sides equal is hashed.
+/// Compares all collections. Those of equal counts are hashed, unless fields were merged into the documents
+/// of the target, which then may have further ones.
 fn compare(
     copy: &StoreCopy,
     plan: &ImportPlan,
+    left_out: &BTreeMap<String, u64>,
     ends: &Ends,
     interrupt: &Interrupt,
 ) -> Result<Comparison, TransferError> {
     let mut comparison = Comparison::default();
-    let mut hashes = copy.check == Check::Hash && copy.options.writing.mode == WriteMode::Insert;
+    let mut hashes = copy.check == Check::Hash && copy.options.writing.mode != WriteMode::Merge;
     let mut progress = if copy.options.talk == Talk::Quiet { Progress::hidden() } else { Progress::new() };
     for unit in plan.units.iter().filter(|unit| unit.content.is_some()) {
         if interrupt.is_asked() {
@@ -179,9 +233,13 @@ fn compare(
         }
         progress.show_words(&format!("comparing {} on both sides", unit.namespace()));
         let mut one = ends.count(unit)?;
+        one.left_out = left_out.get(&one.namespace).copied().unwrap_or(0);
+        if let Arrived::Unclear { .. } = unit.arrived {
+            one.left_out = one.source.max(1);
+        }
         if hashes && one.source == one.target {
             match ends.digests(unit) {
-                Ok(digests) => one.digests = Some(digests),
+                Ok(digests) => one.digests = digests,
                 Err(error) if is_refusal(&error) => {
                     hashes = false;
                     let reason = crate::error_text::error_text(&error);
@@ -199,12 +257,16 @@ fn compare(
 /// Refuses collections of the target that have documents.
 fn refuse_filled(plan: &ImportPlan, target: &SharedStore) -> Result<(), TransferError> {
     let mut filled = Vec::new();
+    let mut addable = Addable::No;
     for unit in plan.units.iter().filter(|unit| unit.content.is_some()) {
         let find = doc! { "find": &unit.collection, "limit": 1, "projection": { "_id": 1 } };
         let reply = target.clone().run(&unit.database, find, None)?;
         let cursor = reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
         if cursor.is_ok_and(|batch| !batch.is_empty()) {
             filled.push(unit.namespace());
+            if !unit.is_time_series() {
+                addable = Addable::Yes;
+            }
         }
     }
     if filled.is_empty() {
@@ -213,7 +275,7 @@ fn refuse_filled(plan: &ImportPlan, target: &SharedStore) -> Result<(), Transfer
     let more = filled.len().saturating_sub(NAMES_SHOWN);
     filled.truncate(NAMES_SHOWN);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Err(TransferError::Filled { namespaces: format!("{}{more}", filled.join(", ")) })
+    Err(TransferError::Filled { namespaces: format!("{}{more}", filled.join(", ")), addable })
 }
 
 fn is_same_folder(from: &TargetChoice, to: &TargetChoice) -> bool {

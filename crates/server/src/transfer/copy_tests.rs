@@ -262,3 +262,146 @@ fn a_name_that_the_source_does_not_have_is_told_with_those_that_it_has() {
     assert!(missing("local", None).starts_with("the database local belongs to a server"));
     assert!(missing("shop", Some("y")).starts_with("the source has no collection shop.y; it has a, "));
 }
+
+/// A source with a time series of three documents, which has no `_id` that is unique and no digest.
+fn series_source() -> SharedStore {
+    let (source, _) = store(move |_, command| {
+        let (name, _) = command.iter().next().unwrap();
+        match name.as_str() {
+            "listDatabases" => raw(&doc! { "ok": 1, "databases": [{ "name": "shop" }] }),
+            "listCollections" => raw(&listed(
+                "shop.$cmd.listCollections",
+                &[
+                    doc! { "name": "ts", "type": "timeseries", "options": { "timeseries": { "timeField": "t" } } },
+                ],
+            )),
+            "listIndexes" => raw(&listed("shop.ts", &[])),
+            "collStats" => raw(&doc! { "ok": 1, "size": 60 }),
+            "find" => raw(&listed("shop.ts", &[doc! { "_id": 1 }, doc! { "_id": 1 }, doc! { "_id": 2 }])),
+            "count" => raw(&doc! { "ok": 1, "n": 3 }),
+            "aggregate" => raw(&listed("shop.ts", &[doc! { "_id": 1, "n": 3_i64 }])),
+            "dbHash" => raw(&doc! { "ok": 1, "collections": {} }),
+            other => panic!("{other}"),
+        }
+    });
+    source
+}
+
+/// A target that has so many documents of the series, and takes what comes.
+fn series_target(documents: i64) -> (SharedStore, Seen) {
+    let mut has = documents;
+    store(move |_, command| {
+        let (name, _) = command.iter().next().unwrap();
+        match name.as_str() {
+            "find" => raw(&listed("shop.ts", &[doc! { "_id": 1 }])),
+            "insert" => {
+                has += 3;
+                raw(&doc! { "ok": 1, "n": 3 })
+            }
+            "count" => raw(&doc! { "ok": 1, "n": has }),
+            "aggregate" => raw(&listed("shop.ts", &[doc! { "_id": 1, "n": has }])),
+            "dbHash" => raw(&doc! { "ok": 1, "collections": {} }),
+            _ => raw(&doc! { "ok": 1 }),
+        }
+    })
+}
+
+#[test]
+fn a_time_series_of_which_the_target_has_a_part_is_left_as_it_is() {
+    let upsert = Writing { mode: WriteMode::Upsert, ..Writing::default() };
+    let ways = [
+        (ImportOptions::default(), Continuation::FromTarget),
+        (ImportOptions { writing: upsert, ..ImportOptions::default() }, Continuation::None),
+    ];
+    for (options, continuation) in ways {
+        let run = |documents| {
+            let (target, seen) = series_target(documents);
+            let copied = run_as(series_source(), target, &options, continuation).unwrap();
+            let asked = names(&seen);
+            assert!(!asked.contains(&"update".to_owned()), "{asked:?}");
+            (copied, asked.contains(&"insert".to_owned()))
+        };
+        let mode = options.writing.mode;
+        for part in [2, 5] {
+            let (copied, inserts) = run(part);
+            assert!(!inserts && !copied.compared[0].agrees(mode), "{part}: {copied:?}");
+            let remark = copied.imported.remarks.last().unwrap();
+            assert!(remark.contains("--db shop --collection ts --drop"), "{remark}");
+        }
+        let (copied, inserts) = run(3);
+        assert!(!inserts && copied.compared[0].agrees(mode), "{copied:?}");
+        let (copied, inserts) = run(0);
+        assert!(inserts && copied.compared[0].agrees(mode), "{copied:?}");
+        assert_eq!(copied.compared[0].digests, None, "neither side has one");
+    }
+}
+
+#[test]
+fn a_time_series_goes_on_at_a_point_only_if_the_target_has_what_is_before_it() {
+    let options = |records: u64| {
+        let resume = Some(format!("{records}:65f0c3a8e4b0f2a1c3d4e5f6").parse().unwrap());
+        ImportOptions { resume, ..ImportOptions::default() }
+    };
+    let inserted = |documents, records| {
+        let (target, seen) = series_target(documents);
+        run(series_source(), target, &options(records)).unwrap();
+        let seen = seen.lock().unwrap();
+        seen.iter().find(|(command, _)| command.contains_key("insert")).map(|(_, beside)| beside.len())
+    };
+    assert_eq!(inserted(2, 2), Some(1));
+    // The connection broke, and the batch was in all the same.
+    assert_eq!(inserted(2, 1), None);
+    assert_eq!(inserted(1, 0), None);
+}
+
+#[test]
+fn a_filled_time_series_is_refused_without_the_advice_to_add_to_it() {
+    let refused =
+        run(series_source(), series_target(1).0, &ImportOptions::default()).unwrap_err().to_string();
+    assert!(refused.contains("--drop") && !refused.contains("--mode upsert"), "{refused}");
+}
+
+#[test]
+fn an_upsert_is_hashed_where_the_counts_are_equal_and_agrees_with_no_refused_document() {
+    let upsert = || {
+        let writing = Writing { mode: WriteMode::Upsert, ..Writing::default() };
+        ImportOptions { writing, ..ImportOptions::default() }
+    };
+    let copied = run(source(false).0, target_of_digest(3, "5b").0, &upsert()).unwrap();
+    assert!(!copied.compared[0].agrees(WriteMode::Upsert), "the digests differ");
+    let copied = run(source(false).0, target_of_digest(3, "5a").0, &upsert()).unwrap();
+    assert!(copied.compared[0].agrees(WriteMode::Upsert) && copied.compared[0].digests.is_some());
+
+    let (refusing, _) = store(move |_, command| {
+        let (name, _) = command.iter().next().unwrap();
+        match name.as_str() {
+            "update" => raw(&doc! { "ok": 1, "n": 2, "writeErrors": [
+                { "index": 1, "code": 11000, "errmsg": "E11000 dup key", "keyPattern": { "name": 1 } },
+            ] }),
+            "count" => raw(&doc! { "ok": 1, "n": 5 }),
+            "aggregate" => raw(&listed("shop.z", &[doc! { "_id": 1, "n": 5_i64 }])),
+            _ => raw(&doc! { "ok": 1 }),
+        }
+    });
+    let copied = run(source(false).0, refusing, &upsert()).unwrap();
+    let compared = &copied.compared[0];
+    assert_eq!((compared.source, compared.target, compared.left_out), (3, 5, 1));
+    assert!(!compared.agrees(WriteMode::Upsert));
+}
+
+#[test]
+fn a_collection_that_is_not_at_the_target_has_no_digest_there() {
+    let (empty, _) = store(move |_, command| {
+        let (name, _) = command.iter().next().unwrap();
+        match name.as_str() {
+            "find" => raw(&listed("shop.z", &[])),
+            "count" => raw(&doc! { "ok": 1, "n": 3 }),
+            "dbHash" => raw(&doc! { "ok": 1, "collections": {} }),
+            _ => raw(&doc! { "ok": 1, "n": 3 }),
+        }
+    });
+    let copied = run(source(false).0, empty, &ImportOptions::default()).unwrap();
+    let digests = copied.compared[0].digests.clone().unwrap();
+    assert_eq!((digests.source.as_deref(), digests.target), (Some("5a"), None));
+    assert!(!copied.compared[0].agrees(WriteMode::Insert));
+}

@@ -124,6 +124,24 @@ pub(super) fn description_beside(documents: &Path) -> Result<Description, Transf
     }
 }
 
+/// Refuses a description in the place of the documents that it describes.
+pub(super) fn refuse_description(path: &Path) -> Result<(), TransferError> {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let Some(base) = name.strip_suffix(PACKED).unwrap_or(name).strip_suffix(DESCRIPTION) else {
+        return Ok(());
+    };
+    let documents = [format!("{base}{DOCUMENTS}"), format!("{base}{DOCUMENTS}{PACKED}")];
+    match documents.iter().find(|file| path.with_file_name(file).is_file()) {
+        Some(documents) => Err(TransferError::Dump {
+            path: path.to_owned(),
+            reason: format!(
+                "it is the description of a collection in a dump; name {documents}, which is read with it"
+            ),
+        }),
+        None => Ok(()),
+    }
+}
+
 fn description_of(folder: &Path, name: &str) -> Result<Description, TransferError> {
     let files = [format!("{name}{DESCRIPTION}"), format!("{name}{DESCRIPTION}{PACKED}")];
     let Some(path) = files.iter().map(|file| folder.join(file)).find(|path| path.is_file()) else {
@@ -132,7 +150,13 @@ fn description_of(folder: &Path, name: &str) -> Result<Description, TransferErro
     let content = read_whole(&path)?;
     let parsed = serde_json::from_slice::<serde_json::Map<_, _>>(&content).map_err(|error| error.to_string());
     let parsed = parsed.and_then(|json| Document::try_from(json).map_err(|error| error.to_string()));
-    let mut parsed = parsed.map_err(|reason| TransferError::Dump { path, reason })?;
+    let mut parsed = parsed.map_err(|reason| TransferError::Dump {
+        path,
+        reason: format!(
+            "it is no description of a collection ({reason}); mend it, or remove it: the collection then comes without \
+             options and indexes"
+        ),
+    })?;
     let indexes = match parsed.remove("indexes") {
         Some(Bson::Array(indexes)) => indexes.into_iter().filter_map(index).collect(),
         _ => Vec::new(),
@@ -182,6 +206,20 @@ mod tests {
     use bson::doc;
 
     use super::*;
+
+    #[test]
+    fn a_description_is_no_collection_and_a_damaged_one_says_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.metadata.json");
+        std::fs::write(&path, "{").unwrap();
+        // Any program may have such a file.
+        assert!(refuse_description(&path).is_ok());
+        std::fs::write(folder.path().join("a.bson.gz"), "").unwrap();
+        let refused = refuse_description(&path).unwrap_err().to_string();
+        assert!(refused.contains("name a.bson.gz"), "{refused}");
+        let damaged = plan_of(folder.path(), Renamed::default()).unwrap_err().to_string();
+        assert!(damaged.contains("a.metadata.json") && damaged.contains("remove it"), "{damaged}");
+    }
 
     #[test]
     fn a_dump_is_its_collections_with_options_and_indexes_and_views_come_last() {

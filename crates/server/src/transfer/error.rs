@@ -75,6 +75,14 @@ pub enum TransferError {
         /// The name.
         column: String,
     },
+    /// The first line of a CSV file has a quote that is never closed.
+    #[error("{}: {reason}", path.display())]
+    CsvQuote {
+        /// The file.
+        path: PathBuf,
+        /// The fault.
+        reason: String,
+    },
     /// A type is given for a column that is not there.
     #[error("--types names the column {column}, and the columns are: {columns}")]
     NoColumn {
@@ -167,7 +175,7 @@ pub enum TransferError {
     #[error("the server's answer cannot be read")]
     Bson(#[from] bson::error::Error),
     /// The command was refused.
-    #[error("the server refused: {message} (code {code}){}", advice_for(*code))]
+    #[error("refused: {message} (code {code}){}", advice_for(*code, message))]
     Refused {
         /// MongoDB's code.
         code: i32,
@@ -195,16 +203,37 @@ pub enum TransferError {
     SameStore,
     /// A copy would mix its documents with others.
     #[error(
-        "the target has documents in {namespaces} already; --drop replaces such collections, --mode upsert or merge adds to \
-         them"
+        "the target has documents in {namespaces} already; --drop replaces such collections{}", addable.advice()
     )]
     Filled {
         /// The collections.
         namespaces: String,
+        /// Whether a copy can add to one of them.
+        addable: Addable,
     },
     /// The data folder cannot be opened, or the engine has stopped.
     #[error(transparent)]
     Store(#[from] pandodb::Error),
+}
+
+/// Whether documents of a copy can be added to those that are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Addable {
+    /// They can be.
+    Yes,
+    /// All are time series, whose documents no key tells apart.
+    No,
+}
+
+impl Addable {
+    fn advice(self) -> &'static str {
+        match self {
+            Addable::Yes => ", --mode upsert or merge adds to them (but not to a time series)",
+            Addable::No => {
+                "; nothing can be added to them, since a time series has no key that tells its documents apart"
+            }
+        }
+    }
 }
 
 /// Words for an input that ends too early.
@@ -213,6 +242,15 @@ fn cut_text(source: &io::Error) -> &'static str {
 }
 
 impl TransferError {
+    /// Whether a connection string is no usable one, at either end of a copy.
+    pub fn is_wrong_uri(&self) -> bool {
+        match self {
+            TransferError::Uri { .. } => true,
+            TransferError::Source { source, .. } => source.is_wrong_uri(),
+            _ => false,
+        }
+    }
+
     /// Whether the last request may have been carried out or not.
     pub(super) fn leaves_doubt(&self) -> bool {
         matches!(
@@ -229,13 +267,17 @@ impl TransferError {
 
 /// MongoDB's code of a client that has not logged in, or has not the right.
 const UNAUTHORIZED: i32 = 13;
+/// MongoDB's code of a command that there is not.
+const COMMAND_NOT_FOUND: i32 = 59;
 
 /// The help beside the refusal of a server.
-fn advice_for(code: i32) -> &'static str {
+fn advice_for(code: i32, message: &str) -> &'static str {
     match code {
         UNAUTHORIZED => {
             "; log in with --username and --password-file (at the source of a copy: --from-username and --from-password-file), as a user with this right"
         }
+        // One of Pando's own, such as pandoVerify.
+        COMMAND_NOT_FOUND if message.contains("'pando") => "; this server is not Pando",
         _ => "",
     }
 }

@@ -3,6 +3,7 @@
 //! However an import ends, [`Imported`] says how many documents are in, where it stopped, and from where it
 //! can go on.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use bson::{Document, RawDocumentBuf, doc};
@@ -126,6 +127,8 @@ pub struct Imported {
     pub counts: ImportCounts,
     /// The collections that were written.
     pub namespaces: Vec<String>,
+    /// Documents that were refused or unreadable, by collection; collections without such are missing.
+    pub left_out: BTreeMap<String, u64>,
     /// Bytes of the input, as they stand in the file.
     pub input_bytes: u64,
     /// The time that it took.
@@ -184,6 +187,7 @@ pub(super) fn import_into(
 ) -> Imported {
     let mut run = Run {
         options,
+        inserting: Writing { mode: WriteMode::Insert, ..options.writing.clone() },
         target,
         interrupt,
         point: options.resume.unwrap_or_else(ResumePoint::beginning),
@@ -192,6 +196,7 @@ pub(super) fn import_into(
         line_unit: "line",
         doubtful: 0,
         counts: ImportCounts::default(),
+        left_out: BTreeMap::new(),
         bytes_before: 0,
         bytes: None,
         begun: Instant::now(),
@@ -202,7 +207,13 @@ pub(super) fn import_into(
     let mut namespaces = Vec::new();
     for unit in &plan.units {
         namespaces.push(unit.namespace());
-        if let Err(stopped) = run.import_unit(unit) {
+        let before = run.counts.left_out();
+        let imported = run.import_unit(unit);
+        let left_out = run.counts.left_out() - before;
+        if left_out > 0 {
+            *run.left_out.entry(unit.namespace()).or_default() += left_out;
+        }
+        if let Err(stopped) = imported {
             stop = Some((stopped, unit.input_name()));
             break;
         }
@@ -231,6 +242,8 @@ struct Prepared {
 /// An import under way.
 struct Run<'i> {
     options: &'i ImportOptions,
+    /// The way of writing for a time series, whose documents can only be inserted.
+    inserting: Writing,
     target: Box<dyn Target>,
     interrupt: Interrupt,
     point: ResumePoint,
@@ -242,6 +255,7 @@ struct Run<'i> {
     /// Documents from there on that may be in or not.
     doubtful: u64,
     counts: ImportCounts,
+    left_out: BTreeMap<String, u64>,
     /// Bytes of the inputs before this one.
     bytes_before: u64,
     bytes: Option<InputBytes>,
@@ -264,9 +278,17 @@ impl Run<'_> {
                 self.point.records = self.records + documents.saturating_sub(RECORDS_MAX as u64);
                 self.write_content(unit, content)?;
             }
+            (Some(_), Arrived::Unclear { of_source }) => {
+                self.records += of_source;
+                return Ok(());
+            }
             (Some(content), Arrived::NotAsked) => self.write_content(unit, content)?,
         }
         self.create_indexes(unit)
+    }
+
+    fn writing(&self, unit: &Unit) -> &Writing {
+        if unit.is_time_series() { &self.inserting } else { &self.options.writing }
     }
 
     fn write_content(&mut self, unit: &Unit, content: &Content) -> Result<(), Stop> {
@@ -379,12 +401,12 @@ impl Run<'_> {
         let Some((first, last)) = batch.records.first().zip(batch.records.last()) else { return Ok(()) };
         let (first_line, last_line, count) = (first.line, last.line, batch.records.len() as u64);
         let input = unit.input_name();
-        let prepared = self.prepare(&input, batch);
+        let prepared = self.prepare(unit, &input, batch);
         self.next_line = first_line;
         if !prepared.statements.is_empty() {
-            let writing = &self.options.writing;
-            let command = writing.command(&unit.collection);
-            let reply = self.target.run(&unit.database, command, Some(writing.beside(&prepared.statements)));
+            let writing = self.writing(unit);
+            let (command, beside) = (writing.command(&unit.collection), writing.beside(&prepared.statements));
+            let reply = self.target.run(&unit.database, command, Some(beside));
             let sent = prepared.statements.len() as u64;
             let reply =
                 reply.inspect_err(|error| self.doubtful = if error.leaves_doubt() { sent } else { 0 })?;
@@ -401,7 +423,7 @@ impl Run<'_> {
     }
 
     /// Makes statements of a batch, up to the first fault if the import is to stop there.
-    fn prepare(&mut self, input: &str, batch: Batch) -> Prepared {
+    fn prepare(&mut self, unit: &Unit, input: &str, batch: Batch) -> Prepared {
         let mut prepared = Prepared::default();
         for (number, record) in (self.records..).zip(batch.records) {
             if number < self.point.records {
@@ -411,7 +433,7 @@ impl Run<'_> {
             let place = RecordPlace { number, line: record.line };
             let statement = record
                 .content
-                .and_then(|document| self.options.writing.statement(number, document, &self.point));
+                .and_then(|document| self.writing(unit).statement(number, document, &self.point));
             match statement {
                 Ok(statement) => {
                     prepared.statements.push(statement);
@@ -444,14 +466,15 @@ impl Run<'_> {
         places: &[RecordPlace],
         unit: &Unit,
     ) -> Result<(), TransferError> {
-        let faults = self.counts.add_reply(self.options.writing.mode, reply, places.len() as u64);
+        let mode = self.writing(unit).mode;
+        let faults = self.counts.add_reply(mode, reply, places.len() as u64);
         let window = self.point.records..self.point.records + RECORDS_MAX as u64;
         let options = self.options;
-        let inserts = options.writing.mode == WriteMode::Insert;
+        let inserts = mode == WriteMode::Insert;
         let is_again = |number| match unit.arrived {
             Arrived::NotAsked => inserts && options.resume.is_some() && window.contains(&number),
             // The end of the copy compares the content.
-            Arrived::Front(_) | Arrived::All(_) => inserts,
+            Arrived::Front(_) | Arrived::All(_) | Arrived::Unclear { .. } => inserts,
         };
         for fault in faults {
             let ReplyFault { index, ends_import, same_id, code, message } = fault;
@@ -515,6 +538,7 @@ impl Run<'_> {
             (None, Ok(())) => End::Complete,
         };
         let (counts, remarks, elapsed) = (self.counts, self.remarks, self.begun.elapsed());
-        Imported { counts, namespaces, input_bytes, elapsed, end, stopped, remarks }
+        let left_out = self.left_out;
+        Imported { counts, namespaces, left_out, input_bytes, elapsed, end, stopped, remarks }
     }
 }

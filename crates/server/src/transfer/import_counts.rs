@@ -56,9 +56,14 @@ impl ImportCounts {
         self.inserted + self.modified + self.unchanged + self.deleted + self.already_in
     }
 
+    /// Records that are not in, and should be.
+    pub fn left_out(&self) -> u64 {
+        self.unreadable + self.refused
+    }
+
     /// Whether no record was left out.
     pub fn is_faultless(&self) -> bool {
-        self.unreadable == 0 && self.refused == 0 && self.not_created == 0
+        self.left_out() == 0 && self.not_created == 0
     }
 
     /// Adds what a reply says of a batch. Gives the refused documents.

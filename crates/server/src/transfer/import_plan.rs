@@ -50,6 +50,12 @@ pub(super) enum Arrived {
     Front(u64),
     /// The target has as many as the source.
     All(u64),
+    /// The target has others than these of the source, or it is not known which, and no key tells them
+    /// apart: nothing is written.
+    Unclear {
+        /// Documents of the source.
+        of_source: u64,
+    },
 }
 
 /// The documents of a collection.
@@ -104,6 +110,7 @@ impl ImportPlan {
             let renamed = Renamed { database: database.as_deref(), collection: import.collection.as_deref() };
             return dump::plan_of(folder, renamed);
         }
+        path.map_or(Ok(()), dump::refuse_description)?;
         let collection = import.collection.clone().or_else(|| collection_of(path?));
         let unit = Unit {
             content: Some(Content::Bytes(BytesContent {
@@ -124,6 +131,13 @@ impl ImportPlan {
 impl Unit {
     pub(super) fn namespace(&self) -> String {
         format!("{}.{}", self.database, self.collection)
+    }
+
+    /// Whether it is a time series of another store. Its documents have no unique `_id`, so that one that is
+    /// sent twice is in twice, and an update cannot replace one.
+    pub(super) fn is_time_series(&self) -> bool {
+        matches!(self.content, Some(Content::Stored(_)))
+            && self.description.options.contains_key("timeseries")
     }
 
     /// The name of its input, for people.
