@@ -4,7 +4,7 @@
 //! A name with dots makes documents within the document. The type of each value follows from its column
 //! ([`ColumnType`]).
 
-use std::io::BufRead;
+use std::io::{self, BufRead, Read};
 use std::path::PathBuf;
 
 use bson::{Bson, Document};
@@ -64,7 +64,7 @@ pub enum TypeMismatch {
 
 /// Reads rows.
 pub(super) struct CsvRows<R> {
-    rows: csv::Reader<R>,
+    rows: csv::Reader<Ending<R>>,
     path: PathBuf,
     options: RowOptions,
     columns: Vec<Column>,
@@ -95,7 +95,24 @@ impl<R: BufRead> CsvRows<R> {
         if delimiter == Delimiter::Tab {
             builder.delimiter(b'\t').quoting(false);
         }
+        let content = Ending { content, last: 0, is_reached: false };
         CsvRows { rows: builder.from_reader(content), path, options, columns: Vec::new() }
+    }
+
+    /// The fault of a row that ends with the input and within quotes: its last value is the rest of the
+    /// input.
+    fn open_quote(&self, line: u64, row: &csv::StringRecord) -> Option<RecordError> {
+        let Ending { last, is_reached, .. } = *self.rows.get_ref();
+        let lines = |text: &str| text.bytes().filter(|byte| *byte == b'\n').count() as u64;
+        let value = row.iter().next_back()?;
+        // Only a value in quotes has a line break. The quote that ends one is the last byte of the input,
+        // since a row that ends with its line ends before the input is known to.
+        if !is_reached || lines(value) == 0 || last == b'"' {
+            return None;
+        }
+        let opened = line + row.iter().map(lines).sum::<u64>() - lines(value);
+        let last_line = u64::from(!value.ends_with('\n'));
+        Some(RecordError::OpenQuote { line: opened, lines: lines(value) + last_line })
     }
 
     fn read_columns(&mut self) -> Result<(), TransferError> {
@@ -129,6 +146,10 @@ impl<R: BufRead> CsvRows<R> {
             csv::ErrorKind::Io(source) => TransferError::Read { path: path.clone(), source },
             _ => TransferError::CsvHeader { column: "a name that is not UTF-8".to_owned() },
         })?;
+        let header = header.clone();
+        if let Some(reason) = self.open_quote(1, &header) {
+            return Err(TransferError::CsvQuote { path: self.path.clone(), reason: reason.to_string() });
+        }
         Ok(header.iter().map(|name| name.trim_start_matches('\u{FEFF}').to_owned()).collect())
     }
 
@@ -137,7 +158,11 @@ impl<R: BufRead> CsvRows<R> {
         let (plain, named) = match self.options.typed_names {
             TypedNames::No => (name, None),
             TypedNames::Yes => {
-                let (plain, of_type) = name.rsplit_once('.').ok_or_else(unusable)?;
+                let untyped = || TransferError::ColumnType {
+                    column: name.to_owned(),
+                    reason: format!("it has no type, such as {name}.string()"),
+                };
+                let (plain, of_type) = name.rsplit_once('.').ok_or_else(untyped)?;
                 let named = ColumnType::of_name(of_type)
                     .map_err(|reason| TransferError::ColumnType { column: name.to_owned(), reason })?;
                 (plain, Some(named))
@@ -186,6 +211,24 @@ impl<R: BufRead> CsvRows<R> {
     }
 }
 
+/// An input that knows whether its end was reached, and its last byte.
+struct Ending<R> {
+    content: R,
+    last: u8,
+    is_reached: bool,
+}
+
+impl<R: BufRead> Read for Ending<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.content.read(into)?;
+        match into[..count].last() {
+            Some(last) => self.last = *last,
+            None => self.is_reached = !into.is_empty(),
+        }
+        Ok(count)
+    }
+}
+
 impl Column {
     fn note(&mut self, line: u64, text: &str, value: &Bson) {
         if self.column_type == ColumnType::Detected && !text.is_empty() {
@@ -223,7 +266,13 @@ impl<R: BufRead> RecordReader for CsvRows<R> {
             let line = row.position().map_or_else(|| self.rows.position().line(), csv::Position::line);
             let (line, content) = match read {
                 Ok(false) => return Ok(()),
-                Ok(true) => (line, self.document(line, &row).and_then(|document| encoded(&document))),
+                Ok(true) => {
+                    let document = match self.open_quote(line, &row) {
+                        Some(fault) => Err(fault),
+                        None => self.document(line, &row),
+                    };
+                    (line, document.and_then(|document| encoded(&document)))
+                }
                 Err(error) if error.is_io_error() => {
                     let csv::ErrorKind::Io(source) = error.into_kind() else { return Ok(()) };
                     return Err(TransferError::Read { path: self.path.clone(), source });

@@ -57,6 +57,14 @@ pub(super) enum RecordError {
         /// Columns of the file.
         columns: usize,
     },
+    /// A quote that is open where the input ends.
+    #[error("the quote opened on line {line} is never closed; {lines} lines were read as one value")]
+    OpenQuote {
+        /// Its line.
+        line: u64,
+        /// Lines from there to the end of the input.
+        lines: u64,
+    },
     /// A document without a field by which it is to be found.
     #[error("it has no field '{field}', by which the document to delete is found")]
     NoKey {

@@ -126,6 +126,39 @@ fn a_csv_row_of_another_length_is_reported_and_the_next_one_read() {
 }
 
 #[test]
+fn a_quote_that_is_never_closed_is_told_with_its_line() {
+    let fault = |text: &str| {
+        let (records, end) = read(rows(text));
+        assert!(end.is_ok(), "{text}: {end:?}");
+        let (line, content) = records.into_iter().next_back().unwrap();
+        (line, content.map(|_| ()))
+    };
+    let told = |line, lines| {
+        let text =
+            format!("the quote opened on line {line} is never closed; {lines} lines were read as one value");
+        Err(text)
+    };
+    assert_eq!(fault("a,b\n1,2\n\"3,4\n5,6\n7,8\n"), (3, told(3, 3)));
+    assert_eq!(fault("a,b\n1,\"2\n5,6"), (2, told(2, 2)), "even where the row has all its values");
+    assert_eq!(fault("a,b\n\"1\n1\",\"2\n3\n"), (2, told(3, 2)), "the first value of the row is a sound one");
+    for sound in ["a,b\n1,\"2\n3\"\n", "a,b\n1,\"2\n3\"", "a,b\n1,\"2\n\"\r\n", "a,b\n1,5\" pipe\n"] {
+        assert_eq!(fault(sound).1, Ok(()), "{sound}");
+    }
+    let (records, end) = read(rows("\"a,b\n1,2\n"));
+    assert!(records.is_empty());
+    let error = end.unwrap_err().to_string();
+    assert!(error.contains("the quote opened on line 1 is never closed; 2 lines"), "{error}");
+}
+
+#[test]
+fn a_column_without_the_type_that_its_name_should_have_is_told_how_to_write_it() {
+    let options = RowOptions { typed_names: super::TypedNames::Yes, ..RowOptions::default() };
+    let (_, end) = read(CsvRows::new("name,n.int32()\n".as_bytes(), "x".into(), Delimiter::Comma, options));
+    let error = end.unwrap_err().to_string();
+    assert_eq!(error, "column 'name': it has no type, such as name.string()");
+}
+
+#[test]
 fn a_csv_header_that_names_a_column_twice_or_not_is_refused() {
     for text in ["a,a\n1,2\n", "a,\n1,2\n", "a..b\n1\n"] {
         assert!(matches!(read(rows(text)).1, Err(TransferError::CsvHeader { .. })), "{text}");
