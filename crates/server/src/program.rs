@@ -30,6 +30,7 @@ use failure::{UsageError, is_folder_in_use};
 use crate::configuration::{ConfigurationError, Origin};
 use crate::error_text::tell_line;
 use crate::file_modes::restrict_files;
+use crate::transfer::TransferError;
 use crate::version::version_text;
 
 const EXAMPLES: &str = "Examples:
@@ -65,11 +66,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             print_failure(error.as_ref());
-            let is_wrong_flag = matches!(
-                error.downcast_ref(),
-                Some(ConfigurationError::Value { origin: Origin::Flag(_), .. })
-            );
-            if error.is::<UsageError>() || is_wrong_flag {
+            if is_wrong_command_line(error.as_ref()) {
                 return ExitCode::from(EXIT_CODE_USAGE);
             }
             if matches.subcommand_name() != Some("serve") && is_folder_in_use(error.as_ref()) {
@@ -81,6 +78,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Whether the command line itself is the fault, and not the state of a store or a file.
+fn is_wrong_command_line(error: &(dyn std::error::Error + 'static)) -> bool {
+    let is_wrong_flag =
+        matches!(error.downcast_ref(), Some(ConfigurationError::Value { origin: Origin::Flag(_), .. }));
+    let is_wrong_uri = error.downcast_ref().is_some_and(TransferError::is_wrong_uri);
+    error.is::<UsageError>() || is_wrong_flag || is_wrong_uri
 }
 
 fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn std::error::Error>> {

@@ -13,6 +13,7 @@ mod banner;
 mod command_handler;
 mod file_limit;
 mod host;
+mod ineffective_options;
 mod legacy_operation;
 mod listening;
 mod log_tail_layer;
@@ -159,6 +160,9 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     for line in &configuration.familiar_lines {
         info!("{line}");
     }
+    for warning in ineffective_options::warnings(configuration) {
+        warn!("{warning}");
+    }
     let begun = Instant::now();
     file_limit::raise();
     let (tls, encryption) = restrict_process(configuration)?;
@@ -167,7 +171,10 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     let listeners = prepare_and_listen(configuration, tls.as_ref())?;
     let endpoints: Vec<String> = listeners.iter().map(|listener| listener.endpoint()).collect();
     let signal = ShutdownSignal::watch(tls.clone()).map_err(ServeError::Start)?;
-    info!("opening the store in {}", configuration.data.display());
+    match configuration.engine {
+        EngineName::Memory => info!("opening an empty store in memory"),
+        _ => info!("opening the store in {}", configuration.data.display()),
+    }
     let opening = Instant::now();
     if configuration.access_control == AccessControl::Off {
         warn_of_open_access(&log_tail);

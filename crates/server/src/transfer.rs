@@ -57,7 +57,7 @@ mod stored_collections;
 mod target;
 mod write_mode;
 
-pub use address::database_of;
+pub use address::{database_of, without_password};
 pub use column_type::{ColumnType, TypedColumn};
 pub use command::{run_command, run_command_in};
 pub use comparison::{Check, Compared, Digests};

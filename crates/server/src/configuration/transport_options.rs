@@ -289,7 +289,7 @@ pub(super) const TRANSPORT_OPTIONS: &[OptionEntry] = &[
         name: "audit-filter",
         shape: Shape::Value("QUERY"),
         default: "{}",
-        help: "Events of the audit trail that are kept, as a query, such as { atype: { $in: [\"authenticate\", \"createUser\"] } } with all names in quotes.",
+        help: "Events of the audit trail that are kept, as a query, such as {\"atype\": {\"$in\": [\"authenticate\", \"createUser\"]}}.",
         apply: |configuration, text| {
             text.clone_into(&mut configuration.transport.audit.filter);
             Ok(())

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, Command};
 
 use super::target_arguments::required;
+use crate::amounts::counted;
 use crate::audit_file::verify;
+use crate::error_text::tell_line;
 
 pub(super) fn command() -> Command {
     Command::new("audit")
@@ -33,7 +35,15 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     };
     let file = PathBuf::from(required(matches, "file"));
     let verified = verify(&file, matches.get_one::<String>("previous").map(String::as_str))?;
-    println!("{} is sound: {} lines, the last with the chain", file.display(), verified.lines);
+    if verified.lines == 0 {
+        tell_line!("pando: {} has no lines: nothing is proved", file.display());
+        return Ok(ExitCode::FAILURE);
+    }
+    println!(
+        "{} is sound: {}, the last with the chain",
+        file.display(),
+        counted(verified.lines as u64, "line")
+    );
     println!("{}", verified.last);
     Ok(ExitCode::SUCCESS)
 }

@@ -70,7 +70,11 @@ fn query_arguments() -> Vec<Arg> {
             .value_parser(clap::value_parser!(i64).range(0..))
             .help("No more than so many; 0 is no limit"),
         hidden_switch("allowDiskUse"),
-        hidden_switch("assertExists"),
+        Arg::new("assert-exists")
+            .long("assert-exists")
+            .alias("assertExists")
+            .action(ArgAction::SetTrue)
+            .help("End with exit code 1 if the collection is not there"),
         hidden_switch("forceTableScan"),
         hidden_switch("slaveOk").short('k'),
     ]
@@ -129,7 +133,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     } else {
         report(&exported, &namespace, quiet_of(quiet));
     }
-    if !exported.collection_exists && matches.get_flag("assertExists") {
+    if !exported.collection_exists && matches.get_flag("assert-exists") {
         return Ok(ExitCode::FAILURE);
     }
     Ok(match exported.end {

@@ -47,7 +47,8 @@ pub(super) fn summary(imported: &Imported, mode: WriteMode, words: &Words) -> St
         let _ = write!(text, ", {} built", counted(counts.indexes, "index"));
     }
     if counts.not_created > 0 {
-        let _ = write!(text, ", {} indexes or collections not made", counts.not_created);
+        let noun = if counts.not_created == 1 { "index or collection" } else { "indexes or collections" };
+        let _ = write!(text, ", {} {noun} not made", counts.not_created);
     }
     let (bytes, elapsed) = (imported.input_bytes, imported.elapsed);
     let _ = write!(

@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches};
 use super::encryption_arguments::OF_STORE;
 use super::failure::UsageError;
 use super::login_arguments;
-use crate::transfer::{DataFolder, TargetChoice};
+use crate::transfer::{DataFolder, TargetChoice, without_password};
 
 /// The server of a command that names none.
 const URI_DEFAULT: &str = "mongodb://127.0.0.1:27017";
@@ -100,7 +100,13 @@ fn arguments_without_effect() -> Vec<Arg> {
 }
 
 /// Flags of MongoDB's tools that cannot be ignored, because they would do less than the user believes.
-const NOT_YET: [(&str, &str); 2] = [
+const NOT_YET: [(&str, &str); 5] = [
+    (
+        "gzip",
+        "an import recognises gzip by itself, and an export into a file FILE.gz packs it; leave the flag out",
+    ),
+    ("archive", "an archive of mongodump is not read; have it write a folder, with mongodump --out DIR"),
+    ("dryRun", "every import writes; try it on a copy, such as --data of another folder"),
     ("legacy", "the Extended JSON of version 1 is not read or written; leave the flag out"),
     ("useArrayIndexFields", "numbers in names of columns make documents, not arrays; leave the flag out"),
 ];
@@ -144,6 +150,17 @@ fn address_uri(host: &str, port: Option<u16>) -> String {
     }
 }
 
+/// Refuses a connection string in the place of a folder.
+pub(super) fn refuse_uri(folder: &str) -> Result<(), UsageError> {
+    if folder.contains("://") {
+        let server = without_password(folder);
+        return Err(UsageError::new(format!(
+            "{server} is a server and no folder: name it with --uri {server}"
+        )));
+    }
+    Ok(())
+}
+
 /// The store that was chosen.
 pub(super) fn target_of(matches: &ArgMatches) -> Result<TargetChoice, Box<dyn Error>> {
     match (matches.get_one::<String>("uri"), matches.get_one::<String>("data")) {
@@ -152,6 +169,7 @@ pub(super) fn target_of(matches: &ArgMatches) -> Result<TargetChoice, Box<dyn Er
             Ok(TargetChoice::Uri(login_arguments::completed(uri, matches)?))
         }
         (None, Some(data)) => {
+            refuse_uri(data)?;
             login_arguments::refuse_for_folder(matches)?;
             Ok(TargetChoice::Data(DataFolder::new(data, OF_STORE.load(matches)?)))
         }
@@ -176,6 +194,13 @@ pub(super) fn json_argument() -> Arg {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_in_the_place_of_a_folder_is_told_without_its_password() {
+        assert!(refuse_uri("./data").is_ok());
+        let error = refuse_uri("mongodb://ada:secret@h:1").unwrap_err().to_string();
+        assert!(error.contains("--uri mongodb://ada:…@h:1") && !error.contains("secret"), "{error}");
+    }
 
     #[test]
     fn a_host_may_have_its_port() {

@@ -13,7 +13,7 @@ use super::encryption_arguments::OF_STORE;
 use super::failure::UsageError;
 use super::login_arguments::{self, login_arguments};
 use super::output::print_line;
-use super::target_arguments::json_argument;
+use super::target_arguments::{json_argument, refuse_uri};
 use crate::amounts::{bytes_text, counted};
 use crate::configuration::{ByteSize, ByteSizeError};
 use crate::transfer::{TargetChoice, run_command};
@@ -46,6 +46,8 @@ pub(super) fn command() -> Command {
                 .long("bytes-per-second")
                 .value_name("SIZE")
                 .requires("uri")
+                // A demand for what another argument excludes is passed over.
+                .conflicts_with_all(["folder", "data"])
                 .value_parser(bytes_per_second)
                 .help("Bytes that a server reads in a second at most, such as 50MB"),
         )
@@ -66,12 +68,14 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         OF_STORE.refuse_for_server(matches)?;
         return verify_server(matches, login_arguments::completed(uri, matches)?);
     }
-    login_arguments::refuse_for_folder(matches)?;
     let folder = matches.get_one::<String>("folder").or_else(|| matches.get_one::<String>("data"));
-    let folder = folder.map(PathBuf::from).ok_or(UsageError::new(
+    let folder = folder.ok_or(UsageError::new(
         "name the store: a data folder that no server has open, as in 'pando verify ./data', or --uri for a running server, \
          such as --uri mongodb://127.0.0.1:27017",
     ))?;
+    refuse_uri(folder)?;
+    login_arguments::refuse_for_folder(matches)?;
+    let folder = PathBuf::from(folder);
     let depth = if matches.get_flag("collections") { VerifyDepth::Collections } else { VerifyDepth::Blocks };
     let options = EngineOptions { encryption: OF_STORE.load(matches)?, ..EngineOptions::default() };
     let report = verify_store_with(&folder, depth, &options)?;

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pando_commands::AccessControl;
 use pandodb::EngineName;
@@ -28,6 +28,17 @@ pub enum ListenRefused {
         /// The address.
         address: SocketAddr,
     },
+    /// No system call takes the path of the unix socket.
+    #[error(
+        "cannot listen on the unix socket {}: its path has {bytes} bytes, and {UNIX_PATH_BYTES_MAX} are the limit; choose \
+         a shorter one with --unix-socket", path.display()
+    )]
+    LongPath {
+        /// The path.
+        path: PathBuf,
+        /// Its length.
+        bytes: usize,
+    },
     /// Its name is not known.
     #[error("cannot find the address of {name}; correct --listen, or give the address itself")]
     Unknown {
@@ -49,6 +60,9 @@ pub(super) fn listen(
     }
     match &configuration.unix_socket {
         UnixSocket::None => {}
+        UnixSocket::At(path) if path_bytes(path) > UNIX_PATH_BYTES_MAX => {
+            return Err(ListenRefused::LongPath { path: path.clone(), bytes: path_bytes(path) }.into());
+        }
         UnixSocket::At(path) => listeners.push(Listener::unix(path, process_users(configuration))?),
         UnixSocket::InDataFolder => listeners.extend(listen_in_folder(configuration)),
     }

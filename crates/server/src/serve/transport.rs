@@ -47,11 +47,6 @@ pub(super) fn load_tls(configuration: &Configuration) -> Result<Option<Arc<Certi
     let mode = transport.tls_mode.word();
     let has_file = !transport.tls.certificate_key.as_os_str().is_empty();
     if transport.tls_mode == TlsMode::Disabled {
-        if has_file {
-            warn!(
-                "--tls-certificate-key-file has no effect with --tls-mode disabled; choose allowTLS or requireTLS to offer TLS"
-            );
-        }
         return Ok(None);
     }
     if !has_file {

@@ -48,7 +48,7 @@ impl ServerAddress {
 }
 
 /// A connection string for people: the password is hidden.
-pub(super) fn without_password(uri: &str) -> String {
+pub fn without_password(uri: &str) -> String {
     let parts = uri.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?)));
     match parts {
         Some((scheme, (login, rest))) => {

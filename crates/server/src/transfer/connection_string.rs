@@ -45,6 +45,11 @@ impl ConnectionString {
     }
 
     fn read(uri: &str) -> Result<ConnectionString, &'static str> {
+        if uri.starts_with("mongodb+srv://") {
+            return Err(
+                "mongodb+srv is not looked up: name the host of the primary, as in mongodb://HOST:PORT/?tls=true",
+            );
+        }
         let rest = uri.strip_prefix("mongodb://").ok_or("it begins otherwise")?;
         let (before, options) = rest.split_once('?').unwrap_or((rest, ""));
         // A password may not have an @ that is not encoded, but is not to be shown if it has.
@@ -184,6 +189,7 @@ mod tests {
     fn a_fault_is_told_without_the_password() {
         for (uri, part) in [
             ("mongodb://u:secret@h,i", "one host"),
+            ("mongodb+srv://u:secret@cluster0.example", "not looked up"),
             ("mongodb://u:secret@", "no host"),
             ("mongodb://u@h", "without a password"),
             ("mongodb://:secret@h", "empty user"),

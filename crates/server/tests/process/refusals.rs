@@ -202,3 +202,46 @@ fn shells_and_man_learn_the_command_line() {
     let (_, text, _) = run(&["man"]);
     assert!(text.contains(".TH pando"), "{text}");
 }
+
+#[test]
+fn a_place_or_a_value_that_cannot_be_is_a_wrong_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.csv");
+    std::fs::write(&file, "a\n1\n").unwrap();
+    let file = file.to_str().unwrap();
+    let nobody = "mongodb://127.0.0.1:1";
+    for (arguments, answer) in [
+        (&["import", file, "--types", "a=str", "--uri", nobody][..], "--types: "),
+        (&["import", file, "--types", "a", "--uri", nobody], "COLUMN=TYPE"),
+        (&["import", file, "--resume", "foo", "--uri", nobody], "--resume: "),
+        (&["import", file, "--archive", "--uri", nobody], "mongodump --out"),
+        (&["import", file, "--gzip", "--uri", nobody], "by itself"),
+        (&["import", file, "--uri", "http://127.0.0.1:1"], "no usable connection string"),
+        (&["import", file, "--uri", "mongodb+srv://cluster0.example"], "is not looked up"),
+        (&["copy", "--from", "http://127.0.0.1:1", "--to", "x"], "no usable connection string"),
+        (&["verify", nobody], "--uri mongodb://127.0.0.1:1"),
+        (&["user", "list", "--data", nobody], "--uri mongodb://127.0.0.1:1"),
+        (&["serve", "--replSet", "shop"], "--replica-set shop"),
+        (&["serve", "--query-memory", "1GB"], "--query-memory: '1GB'"),
+        (&["verify", "x", "--bytes-per-second", "1MB"], "cannot be used with"),
+    ] {
+        let (status, _, said) = run(arguments);
+        assert!(status.code() == Some(2) && said.contains(answer), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn a_unix_socket_whose_path_is_too_long_is_refused_with_the_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s".repeat(110));
+    let said =
+        refusal(&["--engine", "memory", "--listen", "127.0.0.1:0", "--unix-socket", path.to_str().unwrap()]);
+    assert!(said.contains("and 107 are the limit"), "{said}");
+}
+
+#[test]
+fn an_audit_trail_without_lines_proves_nothing() {
+    let (status, out, said) = run(&["audit", "verify", "/dev/null"]);
+    assert_eq!(status.code(), Some(1));
+    assert!(out.is_empty() && said.contains("/dev/null has no lines: nothing is proved"), "{out}{said}");
+}

@@ -1,0 +1,74 @@
+//! Options that have no effect beside the others. Each gets a warning, since its administrator believes that
+//! it protects or changes something.
+
+use pando_commands::{AccessControl, Persona, PlainLogins};
+
+use crate::configuration::{Configuration, ProcessLogins, TlsMode, UnixSocket};
+
+/// The name of a replica set that nobody has named.
+const SET_NAME_DEFAULT: &str = "rs0";
+
+/// A warning for each.
+pub(super) fn warnings(configuration: &Configuration) -> Vec<String> {
+    let transport = &configuration.transport;
+    let has_tls = transport.tls_mode != TlsMode::Disabled;
+    let has_login = configuration.access_control == AccessControl::On;
+    let names_set = configuration.persona.set_name != SET_NAME_DEFAULT;
+    let without_tls = |name: &str| {
+        format!("{name} has no effect with --tls-mode disabled; choose allowTLS or requireTLS to offer TLS")
+    };
+    let mut warnings = Vec::new();
+    if !has_tls && !transport.tls.certificate_key.as_os_str().is_empty() {
+        warnings.push(without_tls("--tls-certificate-key-file"));
+    }
+    if !has_tls && transport.tls.issuers.is_some() {
+        warnings.push(without_tls("--tls-ca-file"));
+    }
+    if transport.plain_logins == PlainLogins::Offered && !has_login {
+        warnings.push("--auth-plain has no effect without --auth: no client has to log in".to_owned());
+    } else if transport.plain_logins == PlainLogins::Offered && !has_tls {
+        warnings.push(match configuration.unix_socket {
+            UnixSocket::None => without_tls("--auth-plain"),
+            _ => "--auth-plain is offered through the unix socket only: there is no TLS".to_owned(),
+        });
+    }
+    if transport.process_logins == ProcessLogins::On && !has_login {
+        warnings.push("--auth-unix-peer has no effect without --auth: no client has to log in".to_owned());
+    }
+    if transport.audit.is_chained && !transport.audit.is_on {
+        warnings
+            .push("--audit-chain has no effect without --audit-destination: there is no trail".to_owned());
+    }
+    if names_set && configuration.persona.persona != Persona::ReplicaSet {
+        let persona = configuration.persona.persona.name();
+        warnings.push(format!("--replica-set has no effect with --persona {persona}"));
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::configuration::Sources;
+
+    fn warned(flags: &[(&'static str, &str)]) -> String {
+        let flags = flags.iter().map(|(name, text)| (*name, (*text).to_owned())).collect();
+        let configuration = Sources { flags, ..Sources::default() }.resolve(|_| None).unwrap();
+        warnings(&configuration).join("\n")
+    }
+
+    #[test]
+    fn an_option_without_effect_is_told() {
+        assert_eq!(warned(&[]), "");
+        assert!(warned(&[("tls-ca-file", "ca.pem")]).contains("--tls-ca-file"));
+        assert!(warned(&[("tls-certificate-key-file", "s.pem")]).contains("--tls-certificate-key-file"));
+        assert!(warned(&[("auth-unix-peer", "true")]).contains("--auth-unix-peer"));
+        assert!(warned(&[("audit-chain", "true")]).contains("--audit-chain"));
+        assert!(warned(&[("auth-plain", "true")]).contains("without --auth"));
+        let plain = [("auth-plain", "true"), ("auth", "true")];
+        assert!(warned(&plain).contains("through the unix socket only"), "{}", warned(&plain));
+        let set = [("replica-set", "shop"), ("persona", "standalone")];
+        assert!(warned(&set).contains("--replica-set"), "{}", warned(&set));
+        assert_eq!(warned(&set[..1]), "");
+    }
+}
