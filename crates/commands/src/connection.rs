@@ -63,6 +63,7 @@ pub struct ConnectionState {
     is_resumable: bool,
     /// The time that its statements wait for a key, if its client has set one.
     lock_timeout: LockTimeout,
+    default_durability: DefaultDurability,
     /// The memory of replies that its client does not read.
     unsent: Option<Reservation>,
     /// The user that has logged in.
@@ -99,6 +100,16 @@ pub(crate) enum LockTimeout {
     OfServer,
     /// This time.
     Own(Duration),
+}
+
+/// The durability of the writes of requests that name no write concern.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DefaultDurability {
+    /// As the default concern of the store says.
+    #[default]
+    OfStore,
+    /// On the device.
+    Synced,
 }
 
 /// Tells the request of a connection that its client has closed the connection.
@@ -146,6 +157,7 @@ impl Clone for ConnectionState {
             tail_listing: None,
             is_resumable: self.is_resumable,
             lock_timeout: self.lock_timeout,
+            default_durability: self.default_durability,
             unsent: None,
             login: None,
             conversation: None,
@@ -180,6 +192,7 @@ impl ConnectionState {
             tail_listing: None,
             is_resumable: false,
             lock_timeout: LockTimeout::default(),
+            default_durability: DefaultDurability::default(),
             unsent: None,
             login: None,
             conversation: None,
@@ -190,6 +203,12 @@ impl ConnectionState {
     #[must_use]
     pub fn through(self, local_address: Option<String>) -> ConnectionState {
         ConnectionState { local_address, ..self }
+    }
+
+    /// The same with writes of this durability where a request names no write concern.
+    #[must_use]
+    pub fn writing(self, default_durability: DefaultDurability) -> ConnectionState {
+        ConnectionState { default_durability, ..self }
     }
 
     /// The same through a unix socket. The user of the client's process is given where such users are logged
@@ -262,6 +281,11 @@ impl ConnectionState {
     /// The wait at the end of a capped collection is over.
     pub(crate) fn end_tail_list(&mut self) {
         self.tail_listing = None;
+    }
+
+    /// The durability of the writes of its requests that name no write concern.
+    pub(crate) fn default_durability(&self) -> DefaultDurability {
+        self.default_durability
     }
 
     /// The time for which its statements wait for a key.

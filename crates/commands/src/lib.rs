@@ -204,7 +204,7 @@ pub use access::{AccessControl, PlainLogins};
 pub use audit::{AuditLog, AuditTrail};
 pub use certificate_rotation::{CertificateRotation, OwnCertificate};
 pub use commands::Commands;
-pub use connection::{ClientWatch, ConnectionState, StreamState};
+pub use connection::{ClientWatch, ConnectionState, DefaultDurability, StreamState};
 pub use cursors::CursorTimeout;
 pub use default_layout::DefaultLayout;
 pub use error::{CommandError, Failure};

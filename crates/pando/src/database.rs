@@ -79,7 +79,11 @@ impl Database {
         Action::new(move || self.command(doc! { "dropDatabase": 1 }).map(|_| ()))
     }
 
-    /// Runs any command that a MongoDB client may send, and gives the reply document.
+    /// Runs any command that a MongoDB client may send, and gives the reply document. A refusal is an error;
+    /// single writes that failed stand in the reply, in `writeErrors`.
+    ///
+    /// The writes of a command are as durable as its `writeConcern` says, and without one as the options of
+    /// the store say.
     pub fn run_command(&self, command: Document) -> Action<'_, Document> {
         Action::new(move || self.command(command))
     }

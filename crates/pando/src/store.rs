@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use bson::Document;
 use pando_commands::{
-    BlockingMode, Commands, CommandsOptions, ConnectionState, DocumentSequence, Handled, Request,
+    BlockingMode, Commands, CommandsOptions, ConnectionState, DefaultDurability, DocumentSequence, Handled,
+    Request,
 };
 use pando_document::RawDocument;
 use pando_environment::Environment;
@@ -137,11 +138,11 @@ impl Pando {
             .map_err(|error| Error::InvalidArgument(format!("the command is not valid BSON: {error}")))?;
         let sequence = documents.map(|documents| DocumentSequence { identifier: "documents", documents });
         let mut reply = Vec::new();
-        self.handle(
-            &mut embedded_connection(),
-            &Request { body, sequences: sequence.as_slice() },
-            &mut reply,
-        )?;
+        let mut connection = embedded_connection().writing(match self.shared.durability {
+            DurabilityChoice::Synced => DefaultDurability::Synced,
+            DurabilityChoice::Logged => DefaultDurability::OfStore,
+        });
+        self.handle(&mut connection, &Request { body, sequences: sequence.as_slice() }, &mut reply)?;
         match bson::RawDocument::from_bytes(&reply)?.get("ok")? {
             Some(bson::RawBsonRef::Double(1.0)) => Ok(reply),
             _ => Err(refusal(Document::from_reader(reply.as_slice())?)),

@@ -101,6 +101,9 @@ impl WriteConcern {
         promise: Promise::Kept,
     };
 
+    /// `w: 1` with `j: true`.
+    pub const SYNCED: WriteConcern = WriteConcern { durability: Durability::Synced, ..WriteConcern::DEFAULT };
+
     /// The write concern that stands in a request's field of that name.
     pub fn read(value: RawValue<'_>, times: ClusterTimes) -> Result<WriteConcern, CommandError> {
         match value {
