@@ -8,6 +8,7 @@
 //! | the data file of the engine | opened |
 //! | nothing, or only leftovers of a creation that was interrupted | made, where the caller allows it |
 //! | a log, or keys, without their data file | refused: the data file is missing |
+//! | the data file of another engine | refused by the name of the engine |
 //! | any other file | refused by the name of the file |
 //!
 //! # Not here
@@ -50,7 +51,26 @@ pub enum FolderError {
         /// The reason, such as `the folder is empty`.
         state: String,
     },
-    /// The folder holds files of another program, or of another engine.
+    /// The path is empty.
+    #[error("the path of the store is empty: name a folder")]
+    EmptyPath,
+    /// The path, or one of the folders above it, is a file.
+    #[error("{} is a file: a store is a folder; correct the path", file.display())]
+    NotAFolder {
+        /// The file.
+        file: PathBuf,
+    },
+    /// The folder holds a store of another engine.
+    #[error("{} holds '{file}', {engine}, or choose another folder", folder.display())]
+    OtherEngine {
+        /// The folder.
+        folder: PathBuf,
+        /// The file.
+        file: String,
+        /// The engine, and how to open its store.
+        engine: &'static str,
+    },
+    /// The folder holds files of another program.
     #[error("no store can be made in {}: it holds '{file}'{owner}; choose an empty or a new folder", folder.display())]
     Foreign {
         /// The folder.
@@ -90,7 +110,7 @@ pub enum FolderError {
         /// The folder.
         folder: PathBuf,
     },
-    /// The path is not a folder, or cannot be read.
+    /// The folder cannot be read.
     #[error("cannot look into {}: {source}", folder.display())]
     Unreadable {
         /// The folder.
@@ -103,7 +123,7 @@ pub enum FolderError {
 const OF_MONGODB: &str =
     ", a file of MongoDB (have MongoDB serve it, and take its documents with 'pando copy' or mongodump)";
 /// Files that tell where a foreign folder comes from.
-const OWNERS: [(&str, &str); 18] = [
+const OWNERS: [(&str, &str); 13] = [
     ("WiredTiger", OF_MONGODB),
     ("WiredTiger.wt", OF_MONGODB),
     ("mongod.lock", OF_MONGODB),
@@ -115,13 +135,35 @@ const OWNERS: [(&str, &str); 18] = [
     ("MANIFEST.rocksdb", ", a file of a backup (restore it with 'pando restore --engine rocksdb')"),
     ("MANIFEST.wiredtiger", ", a file of a backup (restore it with 'pando restore --engine wiredtiger')"),
     ("trees.backup", ", a file of a backup (restore it with 'pando restore' and the engine that made it)"),
-    ("data.0000", ", the data file of the engine betree (open the store with --engine betree)"),
     ("keys", ", the keys of a store of the engine betree"),
-    ("data.mdb", ", the data file of LMDB (open a store of Pando with --engine lmdb)"),
-    ("rocksdb", ", the folder of the engine rocksdb (open the store with --engine rocksdb)"),
-    ("wiredtiger", ", the folder of the engine wiredtiger (open the store with --engine wiredtiger)"),
-    ("tikv-store", ", the file of the engine tikv (open the store with --engine tikv)"),
     ("dump.rdb", ", a file of Redis"),
+];
+/// Files that tell the engine of a store, those of engines that this build lacks included.
+const ENGINES: [(&str, &str); 5] = [
+    (
+        "data.0000",
+        "the data file of the engine betree: open it with --engine betree, in the library with EngineName::Betree",
+    ),
+    (
+        "data.mdb",
+        "the data file of the engine lmdb (or of another program with LMDB): open it with --engine lmdb, in the \
+         library with EngineName::Lmdb of the feature engine-lmdb",
+    ),
+    (
+        "rocksdb",
+        "the folder of the engine rocksdb: open it with --engine rocksdb, in the library with EngineName::Rocksdb of \
+         the feature engine-rocksdb",
+    ),
+    (
+        "wiredtiger",
+        "the folder of the engine wiredtiger: open it with --engine wiredtiger, in the library with \
+         EngineName::WiredTiger of the feature engine-wiredtiger",
+    ),
+    (
+        "tikv-store",
+        "the file of the engine tikv: open it with --engine tikv, in the library with EngineName::Tikv of the feature \
+         engine-tikv",
+    ),
 ];
 /// The name of the audit trail of a server in the folder of its store, and the beginning of the names of
 /// older ones.
@@ -186,7 +228,10 @@ pub(crate) fn inspect(
     missing: MissingStore,
 ) -> Result<FolderState, FolderError> {
     let Some(data_file) = engine.data_file() else { return Ok(FolderState::Vacant) };
-    let unreadable = |source| FolderError::Unreadable { folder: folder.to_owned(), source };
+    if folder.as_os_str().is_empty() {
+        return Err(FolderError::EmptyPath);
+    }
+    let unreadable = |source| unreadable(environment, folder, source);
     let no_store = |state: &str| FolderError::NoStore { folder: folder.to_owned(), state: state.to_owned() };
     if !environment.files().exists(folder).map_err(unreadable)? {
         return match missing {
@@ -205,6 +250,19 @@ pub(crate) fn inspect(
         (Err(error), _) => Err(error),
         (Ok(()), MissingStore::Create) => Ok(FolderState::Vacant),
         (Ok(()), MissingStore::Refuse) => Err(no_store("the folder is empty")),
+    }
+}
+
+/// The error of a path that is no folder, or that cannot be read.
+fn unreadable(environment: &Environment, folder: &Path, source: EnvironmentError) -> FolderError {
+    let is_in_file = matches!(
+        &source,
+        EnvironmentError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotADirectory
+    );
+    let is_there = |path: &&Path| matches!(environment.files().exists(path), Ok(true));
+    match folder.ancestors().find(is_there).filter(|_| is_in_file) {
+        Some(file) => FolderError::NotAFolder { file: file.to_owned() },
+        None => FolderError::Unreadable { folder: folder.to_owned(), source },
     }
 }
 
@@ -230,6 +288,11 @@ fn check_vacant(folder: &Path, data_file: &'static str, names: &[String]) -> Res
         // The server opens its audit trail before the store, so that opening is an event.
         .filter(|name| !name.starts_with(AUDIT_NAME))
         .collect();
+    let of_engine = |name: &&String| ENGINES.iter().find(|(file, _)| *file == name.as_str());
+    if let Some((file, engine)) = foreign.iter().copied().find_map(|name| of_engine(&name)) {
+        let (folder, file) = (folder.to_owned(), (*file).to_owned());
+        return Err(FolderError::OtherEngine { folder, file, engine });
+    }
     // A file whose owner is known says more than one that comes first in the alphabet.
     let known = foreign.iter().find_map(|name| Some((*name, owner_of(name)?)));
     if let Some((file, owner)) = known.or_else(|| foreign.first().map(|name| (*name, ""))) {
