@@ -20,6 +20,17 @@ pub struct IndexModel {
 }
 
 /// The options of an index.
+///
+/// ```
+/// # use pandodb::{IndexModel, IndexOptions, Pando, bson::Document, doc};
+/// # fn main() -> Result<(), pandodb::Error> {
+/// # let store = Pando::open_in_memory()?;
+/// # let users = store.database("shop").collection::<Document>("users");
+/// let unique = IndexOptions::builder().unique(true).build();
+/// users.create_index(IndexModel::builder().keys(doc! { "mail": 1 }).options(unique).build()).run()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -46,6 +57,18 @@ pub struct IndexOptions {
     /// Which fields a wildcard index has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wildcard_projection: Option<Document>,
+    /// The rules of a language by which strings compare: `doc! { "locale": "de", "strength": 2 }`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collation: Option<Document>,
+    /// The weights of the fields of a text index: `doc! { "title": 10, "text": 1 }`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weights: Option<Document>,
+    /// The language of a text index, such as `german`.
+    #[serde(rename = "default_language", skip_serializing_if = "Option::is_none")]
+    pub default_language: Option<String>,
+    /// The field of a document that names its own language.
+    #[serde(rename = "language_override", skip_serializing_if = "Option::is_none")]
+    pub language_override: Option<String>,
     /// Options of the engine: `doc! { "betree": { "compression": "zstd" } }`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_engine: Option<Document>,
@@ -101,6 +124,14 @@ builder! { IndexOptions:
     partial_filter_expression(Option<Document>);
     /// Sets which fields a wildcard index has.
     wildcard_projection(Option<Document>);
+    /// Sets the rules of a language by which strings compare.
+    collation(Option<Document>);
+    /// Sets the weights of the fields of a text index.
+    weights(Option<Document>);
+    /// Sets the language of a text index.
+    default_language(Option<String>);
+    /// Sets the field of a document that names its own language.
+    language_override(Option<String>);
     /// Sets options of the engine.
     storage_engine(Option<Document>);
 }

@@ -66,6 +66,8 @@ models! {
         update: UpdateModifications,
         /// The filters of `$[name]` in the update.
         array_filters: Option<Vec<Document>>,
+        /// The rules of a language by which strings compare.
+        collation: Option<Document>,
         /// The index to use.
         hint: Option<Hint>,
         /// Whether a document is inserted where none matches.
@@ -81,6 +83,8 @@ models! {
         update: UpdateModifications,
         /// The filters of `$[name]` in the update.
         array_filters: Option<Vec<Document>>,
+        /// The rules of a language by which strings compare.
+        collation: Option<Document>,
         /// The index to use.
         hint: Option<Hint>,
         /// Whether a document is inserted where none matches.
@@ -92,6 +96,8 @@ models! {
         filter: Document,
         /// The new document.
         replacement: Document,
+        /// The rules of a language by which strings compare.
+        collation: Option<Document>,
         /// The index to use.
         hint: Option<Hint>,
         /// Whether the document is inserted where none matches.
@@ -103,6 +109,8 @@ models! {
     DeleteOneModel as DeleteOne {
         /// The filter.
         filter: Document,
+        /// The rules of a language by which strings compare.
+        collation: Option<Document>,
         /// The index to use.
         hint: Option<Hint>,
     }
@@ -110,6 +118,8 @@ models! {
     DeleteManyModel as DeleteMany {
         /// The filter.
         filter: Document,
+        /// The rules of a language by which strings compare.
+        collation: Option<Document>,
         /// The index to use.
         hint: Option<Hint>,
     }
@@ -145,6 +155,7 @@ pub(crate) struct Statement {
 #[derive(Default)]
 struct StatementOptions {
     array_filters: Option<Vec<Document>>,
+    collation: Option<Document>,
     hint: Option<Hint>,
     upsert: Option<bool>,
     sort: Option<Document>,
@@ -155,6 +166,7 @@ impl StatementOptions {
         let filters = self.array_filters.map(|all| all.into_iter().map(Bson::Document).collect::<Vec<_>>());
         let values = [
             ("arrayFilters", filters.map(Bson::Array)),
+            ("collation", self.collation.map(Bson::Document)),
             ("hint", self.hint.map(Bson::from)),
             ("upsert", self.upsert.map(Bson::Boolean)),
             ("sort", self.sort.map(Bson::Document)),
@@ -179,30 +191,40 @@ impl WriteModel {
                 (StatementKind::Insert, namespace, document, none())
             }
             WriteModel::UpdateOne(model) => {
-                let UpdateOneModel { namespace, filter, update, array_filters, hint, upsert, sort } = model;
-                let options = StatementOptions { array_filters, hint, upsert, sort };
+                let UpdateOneModel {
+                    namespace,
+                    filter,
+                    update,
+                    array_filters,
+                    collation,
+                    hint,
+                    upsert,
+                    sort,
+                } = model;
+                let options = StatementOptions { array_filters, collation, hint, upsert, sort };
                 let document = doc! { "q": filter, "u": update.checked()? };
                 (StatementKind::Update, namespace, document, options)
             }
             WriteModel::UpdateMany(model) => {
-                let UpdateManyModel { namespace, filter, update, array_filters, hint, upsert } = model;
-                let options = StatementOptions { array_filters, hint, upsert, sort: None };
+                let UpdateManyModel { namespace, filter, update, array_filters, collation, hint, upsert } =
+                    model;
+                let options = StatementOptions { array_filters, collation, hint, upsert, sort: None };
                 let document = doc! { "q": filter, "u": update.checked()?, "multi": true };
                 (StatementKind::Update, namespace, document, options)
             }
             WriteModel::ReplaceOne(model) => {
-                let ReplaceOneModel { namespace, filter, replacement, hint, upsert, sort } = model;
-                let options = StatementOptions { hint, upsert, sort, ..none() };
+                let ReplaceOneModel { namespace, filter, replacement, collation, hint, upsert, sort } = model;
+                let options = StatementOptions { collation, hint, upsert, sort, ..none() };
                 let document = doc! { "q": filter, "u": checked_replacement(replacement)? };
                 (StatementKind::Update, namespace, document, options)
             }
-            WriteModel::DeleteOne(DeleteOneModel { namespace, filter, hint }) => {
+            WriteModel::DeleteOne(DeleteOneModel { namespace, filter, collation, hint }) => {
                 let document = doc! { "q": filter, "limit": 1 };
-                (StatementKind::Delete, namespace, document, StatementOptions { hint, ..none() })
+                (StatementKind::Delete, namespace, document, StatementOptions { collation, hint, ..none() })
             }
-            WriteModel::DeleteMany(DeleteManyModel { namespace, filter, hint }) => {
+            WriteModel::DeleteMany(DeleteManyModel { namespace, filter, collation, hint }) => {
                 let document = doc! { "q": filter, "limit": 0 };
-                (StatementKind::Delete, namespace, document, StatementOptions { hint, ..none() })
+                (StatementKind::Delete, namespace, document, StatementOptions { collation, hint, ..none() })
             }
         };
         if namespace.db.is_empty() || namespace.coll.is_empty() {

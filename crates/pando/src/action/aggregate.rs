@@ -40,6 +40,9 @@ impl<'c, T> Aggregate<'c, T> {
         hint(Hint) => "hint";
         /// Whether large stages may use scratch files.
         allow_disk_use(bool) => "allowDiskUse";
+        /// The rules of a language by which strings compare: `doc! { "locale": "de", "strength": 2 }`.
+        /// Needs the feature `collation`.
+        collation(Document) => "collation";
         /// The time after which the aggregation ends with an error.
         max_time(Duration) => "maxTimeMS";
         /// Variables for the expressions of the pipeline.

@@ -32,6 +32,9 @@ impl<'c> CountDocuments<'c> {
         limit(u64) => "limit";
         /// The index to use.
         hint(Hint) => "hint";
+        /// The rules of a language by which strings compare: `doc! { "locale": "de", "strength": 2 }`.
+        /// Needs the feature `collation`.
+        collation(Document) => "collation";
         /// The time after which the count ends with an error.
         max_time(Duration) => "maxTimeMS";
         /// A text for the profiler and the log.

@@ -25,6 +25,9 @@ impl<'c> Delete<'c> {
     in_session! { database }
 
     options! { statement:
+        /// The rules of a language by which strings compare: `doc! { "locale": "de", "strength": 2 }`.
+        /// Needs the feature `collation`.
+        collation(Document) => "collation";
         /// The index to use.
         hint(Hint) => "hint";
     }

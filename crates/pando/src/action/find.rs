@@ -39,6 +39,9 @@ impl<'c, T> Find<'c, T> {
         batch_size(u32) => "batchSize";
         /// Whether a large sort may use scratch files.
         allow_disk_use(bool) => "allowDiskUse";
+        /// The rules of a language by which strings compare: `doc! { "locale": "de", "strength": 2 }`.
+        /// Needs the feature `collation`.
+        collation(Document) => "collation";
         /// The time after which the search ends with an error.
         max_time(Duration) => "maxTimeMS";
         /// The keys of the index where the search begins; needs a hint.
@@ -97,6 +100,9 @@ impl<'c, T> FindOne<'c, T> {
         hint(Hint) => "hint";
         /// Whether a large sort may use scratch files.
         allow_disk_use(bool) => "allowDiskUse";
+        /// The rules of a language by which strings compare: `doc! { "locale": "de", "strength": 2 }`.
+        /// Needs the feature `collation`.
+        collation(Document) => "collation";
         /// The time after which the search ends with an error.
         max_time(Duration) => "maxTimeMS";
         /// Variables for expressions of the filter.

@@ -21,6 +21,9 @@ macro_rules! shared_options {
             projection(Document) => "fields";
             /// The index to use.
             hint(Hint) => "hint";
+            /// The rules of a language by which strings compare: `doc! { "locale": "de", "strength": 2 }`.
+            /// Needs the feature `collation`.
+            collation(Document) => "collation";
             /// The time after which the call ends with an error.
             max_time(Duration) => "maxTimeMS";
             /// Variables for expressions of the filter and the update.

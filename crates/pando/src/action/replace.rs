@@ -36,6 +36,9 @@ impl<'c> ReplaceOne<'c> {
     options! { statement:
         /// Whether the document is inserted where none matches.
         upsert(bool) => "upsert";
+        /// The rules of a language by which strings compare: `doc! { "locale": "de", "strength": 2 }`.
+        /// Needs the feature `collation`.
+        collation(Document) => "collation";
         /// The index to use.
         hint(Hint) => "hint";
         /// The order that says which document is the first.

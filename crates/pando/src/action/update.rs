@@ -40,6 +40,9 @@ impl<'c> Update<'c> {
         upsert(bool) => "upsert";
         /// The filters of `$[name]` in the update.
         array_filters(Vec<Document>) => "arrayFilters";
+        /// The rules of a language by which strings compare: `doc! { "locale": "de", "strength": 2 }`.
+        /// Needs the feature `collation`.
+        collation(Document) => "collation";
         /// The index to use.
         hint(Hint) => "hint";
         /// The order that says which document is the first; only for the update of one.
