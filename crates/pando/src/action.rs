@@ -62,7 +62,7 @@ macro_rules! in_session {
         /// Makes it a call of the session: it belongs to the transaction that the session has open.
         #[must_use = "an action does nothing until it is run"]
         pub fn session(mut self, session: &mut crate::ClientSession) -> Self {
-            self.database = Cow::Owned(session.database(self.database.name()));
+            self.database = Cow::Owned(crate::Database::clone(&self.database).in_session(session.state()));
             self
         }
     };

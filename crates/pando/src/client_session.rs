@@ -4,24 +4,32 @@
 //! collection by [`ClientSession::collection`]. They then belong to the transaction that the session has
 //! open; without one each call is one by itself.
 //!
-//! A transaction that loses a conflict with another one ends with [`Error::Conflict`]. It has changed
-//! nothing, and may be run again; [`ClientSession::with_transaction`] does so.
+//! # Ends of a transaction without a commit
+//! | cause | error of the call, and of those behind it | [`ClientSession::with_transaction`] |
+//! |---|---|---|
+//! | it loses a conflict with another transaction | [`Error::Conflict`] | runs it again |
+//! | the store refuses a call of it | the refusal, then [`Error::TransactionEnded`] | gives the error |
+//! | its lifetime is over | [`Error::TransactionEnded`] | gives the error |
+//!
+//! The store answers a call of a transaction that has ended in the same way in all three cases. So the
+//! session keeps the first error of the transaction, which tells them apart.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use bson::{Bson, Document, doc};
+use bson::{Bson, Document, RawBsonRef, RawDocument, doc};
 use parking_lot::Mutex;
 
 use crate::action::Action;
 use crate::{Collection, Database, Error, Pando};
 
-/// Runs of a transaction that loses conflicts. With the pauses between them that is about two minutes, as in
-/// the official crates.
-const RUNS_MAX: u32 = 1200;
+/// The time in which a transaction that loses conflicts is begun again, as in the official crates.
+const RUN_FOR: Duration = Duration::from_secs(120);
 /// The pause before the second run; each further one is twice as long, up to [`PAUSE_MAX`].
 const PAUSE_FIRST: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(100);
+/// MongoDB's code for a call of a transaction that has ended.
+const NO_SUCH_TRANSACTION: i32 = 251;
 
 /// A session of a store. One thread at a time works with it. A transaction that is open when it is dropped is
 /// undone.
@@ -43,23 +51,37 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// # Ok(())
 /// # }
 /// ```
+///
+/// # Calls outside the session
+/// A call that is not one of the session's waits for the keys that the transaction holds, until the
+/// transaction expires (60 s), and then takes effect outside it. So a call between begin and commit should be
+/// one of the session's.
+///
+/// # Errors
+/// An error of a call that the store refuses, such as a duplicate key, ends the transaction. Unlike in
+/// SQLite it cannot go on: later calls and the commit fail with [`Error::TransactionEnded`]. An error that
+/// the library finds before it asks the store ([`Error::InvalidArgument`], [`Error::Bson`]), or in a found
+/// document ([`Error::Misfit`]), ends nothing.
 pub struct ClientSession {
-    store: Pando,
     state: Arc<SessionState>,
 }
 
 /// The state of a session, which its collections share.
 pub(crate) struct SessionState {
+    store: Pando,
     /// `lsid` as a command has it.
     id: Bson,
     progress: Mutex<Progress>,
 }
 
-#[derive(Clone, Copy)]
 struct Progress {
     /// The number of the newest transaction.
     number: i64,
+    /// The number of the newest transaction that was committed; 0 before the first.
+    committed: i64,
     stage: Stage,
+    /// The first error of the newest transaction.
+    failure: Option<Failure>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -72,36 +94,124 @@ enum Stage {
     Open,
 }
 
+/// An error of a call, as far as it counts for the transaction.
+enum Failure {
+    /// A conflict with another transaction.
+    Conflict,
+    /// A refusal, in a sentence.
+    Refusal(String),
+}
+
 impl SessionState {
     /// Whether calls belong to a transaction.
     pub(crate) fn has_transaction(&self) -> bool {
         self.progress.lock().stage != Stage::Idle
     }
 
-    /// Makes a command one of the session, and of its transaction.
-    pub(crate) fn join(&self, command: &mut Document) {
+    /// Sends a command as one of the session, and of its transaction.
+    pub(crate) fn send(
+        &self,
+        database: &Database,
+        mut command: Document,
+        documents: Option<&[u8]>,
+    ) -> Result<Vec<u8>, Error> {
+        if !self.store.is_same(database.store()) {
+            let message = "the session belongs to another store: start one of the store of this call";
+            return Err(Error::InvalidArgument(message.to_owned()));
+        }
+        let is_in_transaction = self.join(&mut command);
+        let outcome = self.store.run_for_bytes(database.name(), command, documents);
+        if !is_in_transaction {
+            return outcome;
+        }
         let mut progress = self.progress.lock();
+        // A command that the store has not seen has not begun the transaction.
+        if !matches!(outcome, Err(Error::InvalidArgument(_) | Error::Bson(_) | Error::Closed)) {
+            progress.stage = Stage::Open;
+        }
+        match outcome {
+            Ok(reply) => {
+                if progress.failure.is_none() {
+                    progress.failure = refused_write(&reply).map(Failure::Refusal);
+                }
+                Ok(reply)
+            }
+            Err(error) => Err(progress.told(error, "abort it, and begin a new one")),
+        }
+    }
+
+    /// Makes a command one of the session, and gives whether it is one of its transaction.
+    fn join(&self, command: &mut Document) -> bool {
+        let progress = self.progress.lock();
         command.insert("lsid", self.id.clone());
         // A cursor that is older than the transaction does not begin it.
         let goes_on = command.keys().next().is_some_and(|name| name == "getMore" || name == "killCursors");
         if progress.stage == Stage::Idle || (goes_on && progress.stage == Stage::Begun) {
-            return;
+            return false;
         }
         command.insert("txnNumber", progress.number);
         command.insert("autocommit", false);
         if progress.stage == Stage::Begun {
             command.insert("startTransaction", true);
-            progress.stage = Stage::Open;
+        }
+        true
+    }
+}
+
+impl Progress {
+    /// The error of a call, or of the commit, as the caller is told it. `advice` says what to do once the
+    /// transaction has ended.
+    fn told(&mut self, error: Error, advice: &str) -> Error {
+        match (&self.failure, error) {
+            (Some(Failure::Conflict), error) => error,
+            (Some(Failure::Refusal(first)), Error::Conflict { reply, .. }) if is_ended(&reply) => {
+                let reason = format!("it was ended by an error of one of its calls ({first}): {advice}");
+                Error::TransactionEnded { reason, reply }
+            }
+            (None, Error::Conflict { reply, .. }) if is_ended(&reply) => {
+                let reason = format!("it took longer than its lifetime, or its session was ended: {advice}");
+                Error::TransactionEnded { reason, reply }
+            }
+            (None, error) => {
+                self.failure = match &error {
+                    Error::Conflict { .. } => Some(Failure::Conflict),
+                    Error::Command { .. } => Some(Failure::Refusal(error.to_string())),
+                    _ => None,
+                };
+                error
+            }
+            (Some(Failure::Refusal(_)), error) => error,
         }
     }
+}
+
+/// Whether a reply says that the transaction had ended before.
+fn is_ended(reply: &Document) -> bool {
+    matches!(reply.get_i32("code"), Ok(NO_SUCH_TRANSACTION))
+}
+
+/// The first write that a command has not carried out, in a sentence. The command itself succeeds then.
+fn refused_write(reply: &[u8]) -> Option<String> {
+    let reply = RawDocument::from_bytes(reply).ok()?;
+    let places = match reply.get("writeErrors").ok()? {
+        Some(RawBsonRef::Array(errors)) => errors,
+        // Those of the command `bulkWrite` stand among the outcomes of all its writes.
+        _ if matches!(reply.get("nErrors"), Ok(Some(count)) if count != RawBsonRef::Int32(0)) => {
+            reply.get_document("cursor").ok()?.get_array("firstBatch").ok()?
+        }
+        _ => return None,
+    };
+    let sentence = |place: RawBsonRef<'_>| place.as_document()?.get_str("errmsg").map(str::to_owned).ok();
+    places.into_iter().filter_map(Result::ok).find_map(sentence)
 }
 
 impl ClientSession {
     pub(crate) fn begin(store: &Pando) -> Result<ClientSession, Error> {
         let mut reply = store.run("admin", doc! { "startSession": 1 })?;
         let id = reply.remove("id").unwrap_or(Bson::Null);
-        let progress = Mutex::new(Progress { number: 0, stage: Stage::Idle });
-        Ok(ClientSession { store: store.clone(), state: Arc::new(SessionState { id, progress }) })
+        let progress = Progress { number: 0, committed: 0, stage: Stage::Idle, failure: None };
+        let state = SessionState { store: store.clone(), id, progress: Mutex::new(progress) };
+        Ok(ClientSession { state: Arc::new(state) })
     }
 
     /// Its state, for calls that belong to it.
@@ -111,12 +221,13 @@ impl ClientSession {
 
     /// A database whose collections belong to the session.
     pub fn database(&self, name: &str) -> Database {
-        self.store.database(name).in_session(Arc::clone(&self.state))
+        self.state.store.database(name).in_session(self.state())
     }
 
-    /// A collection as one of the session: its calls belong to the open transaction.
+    /// A collection as one of the session: its calls belong to the open transaction. Calls of a collection of
+    /// another store are refused.
     pub fn collection<T>(&self, collection: &Collection<T>) -> Collection<T> {
-        self.database(collection.database().name()).collection(collection.name())
+        collection.database().clone().in_session(self.state()).collection(collection.name())
     }
 
     /// Starts a transaction. Its snapshot is that of its first call.
@@ -127,7 +238,9 @@ impl ClientSession {
                 let message = "the session has a transaction already: commit or abort it first";
                 return Err(Error::InvalidArgument(message.to_owned()));
             }
-            *progress = Progress { number: progress.number + 1, stage: Stage::Begun };
+            progress.number += 1;
+            progress.stage = Stage::Begun;
+            progress.failure = None;
             Ok(())
         })
     }
@@ -135,56 +248,85 @@ impl ClientSession {
     /// Commits the transaction: all of its writes come into effect at once, as durably as the options of the
     /// store say.
     ///
-    /// [`Error::Conflict`] means that none of them did.
+    /// [`Error::Conflict`] and [`Error::TransactionEnded`] mean that none of them did.
     pub fn commit_transaction(&mut self) -> Action<'_, ()> {
         Action::new(|| {
-            let concern = doc! { "writeConcern": self.store.write_concern() };
-            self.end("commitTransaction", concern)
+            let concern = doc! { "writeConcern": self.state.store.write_concern() };
+            self.end("commitTransaction", concern)?;
+            let mut progress = self.state.progress.lock();
+            progress.committed = progress.number;
+            Ok(())
         })
     }
 
-    /// Ends the transaction without its writes.
+    /// Ends the transaction without its writes. One that an error has ended is no error here.
     pub fn abort_transaction(&mut self) -> Action<'_, ()> {
-        Action::new(|| self.end("abortTransaction", Document::new()))
+        Action::new(|| match self.end("abortTransaction", Document::new()) {
+            Err(Error::Conflict { reply, .. } | Error::TransactionEnded { reply, .. })
+                if is_ended(&reply) =>
+            {
+                Ok(())
+            }
+            outcome => outcome,
+        })
     }
 
-    /// Runs `work` in a transaction and commits it. Both are done again as long as the transaction loses
-    /// conflicts, for about two minutes: `work` should change nothing else. An error of `work` undoes the
-    /// transaction; [`Error::custom`] makes one of the caller's own.
+    /// Runs `work` in a transaction and commits it. Where the transaction loses a conflict with another one,
+    /// both are done again; no run begins after two minutes. So `work` should change nothing else. Any other
+    /// error of `work` or of the commit, such as [`Error::TransactionEnded`], undoes the transaction and is
+    /// given at once; [`Error::custom`] makes one of the caller's own. A panic of `work` undoes it, too.
+    ///
+    /// `work` makes its calls by [`ClientSession::collection`] or with `.session(session)`; see
+    /// [`ClientSession`] about calls that are not.
     ///
     /// # Errors
     /// The error of `work`, and those of the commit.
     pub fn with_transaction<R>(
         &mut self,
+        work: impl FnMut(&mut ClientSession) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        self.run_again_for(RUN_FOR, work)
+    }
+
+    fn run_again_for<R>(
+        &mut self,
+        limit: Duration,
         mut work: impl FnMut(&mut ClientSession) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        let mut runs = 0;
+        let store = self.state.store.clone();
+        let began = store.now();
         let mut pause = PAUSE_FIRST;
         loop {
-            runs += 1;
-            self.start_transaction().run()?;
-            let outcome = work(self);
-            let ended = match outcome {
-                Ok(result) => self.commit_transaction().run().map(|()| result),
-                Err(error) => {
-                    // The transaction may have ended by itself, and `work` may have ended it.
-                    let _ = self.abort_transaction().run();
-                    Err(error)
-                }
-            };
-            match ended {
-                Err(Error::Conflict { .. }) if runs < RUNS_MAX => {}
-                ended => return ended,
+            let committed = self.state.progress.lock().committed;
+            let outcome = self.run_once(&mut work);
+            // `work` may have committed itself, and met the conflict later.
+            let is_undone = self.state.progress.lock().committed == committed;
+            match outcome {
+                Err(Error::Conflict { .. }) if is_undone && store.now().since(began) + pause < limit => {}
+                outcome => return outcome,
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(PAUSE_MAX);
         }
     }
 
+    fn run_once<R>(
+        &mut self,
+        work: &mut impl FnMut(&mut ClientSession) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        self.start_transaction().run()?;
+        let running = RunningTransaction { session: self };
+        let result = work(running.session)?;
+        running.session.commit_transaction().run()?;
+        Ok(result)
+    }
+
     /// Ends the transaction by this command.
     fn end(&self, command: &str, fields: Document) -> Result<(), Error> {
-        let Progress { number, stage } = *self.state.progress.lock();
-        self.state.progress.lock().stage = Stage::Idle;
+        let (number, stage) = {
+            let mut progress = self.state.progress.lock();
+            (progress.number, std::mem::replace(&mut progress.stage, Stage::Idle))
+        };
         match stage {
             Stage::Idle => {
                 let message = "the session has no transaction: start one first";
@@ -196,8 +338,24 @@ impl ClientSession {
                 let mut whole = doc! { command: 1, "lsid": self.state.id.clone(), "txnNumber": number };
                 whole.insert("autocommit", false);
                 whole.extend(fields);
-                self.store.run("admin", whole).map(|_| ())
+                let outcome = self.state.store.run("admin", whole);
+                outcome.map(drop).map_err(|error| self.state.progress.lock().told(error, "begin a new one"))
             }
+        }
+    }
+}
+
+/// A transaction while the caller's work runs in it. Dropping it undoes the transaction, unless that has
+/// ended: so neither an error nor a panic of the work leaves locks behind.
+struct RunningTransaction<'s> {
+    session: &'s mut ClientSession,
+}
+
+impl Drop for RunningTransaction<'_> {
+    fn drop(&mut self) {
+        if self.session.state.has_transaction() {
+            // The transaction may have ended by itself.
+            let _ = self.session.abort_transaction().run();
         }
     }
 }
@@ -209,7 +367,7 @@ impl Drop for ClientSession {
             let _ = self.end("abortTransaction", Document::new());
         }
         let sessions = vec![self.state.id.clone()];
-        let _ = self.store.run("admin", doc! { "endSessions": sessions });
+        let _ = self.state.store.run("admin", doc! { "endSessions": sessions });
     }
 }
 
@@ -323,6 +481,24 @@ mod tests {
         });
         assert_eq!((outcome.unwrap(), runs), (12, 2));
         assert_eq!(sums(&accounts), [13, 0]);
+    }
+
+    #[test]
+    fn a_transaction_that_loses_again_and_again_is_run_until_its_time_is_over() {
+        let (pando, accounts) = store();
+        let mut session = pando.start_session().run().unwrap();
+        let mut runs = 0;
+        let outcome = session.run_again_for(Duration::from_millis(50), |session| {
+            runs += 1;
+            let inside = session.collection(&accounts);
+            inside.find_one(doc! { "_id": 1 }).run()?;
+            add(&accounts, 1, 1)?;
+            std::thread::sleep(Duration::from_millis(15));
+            add(&inside, 1, 1)
+        });
+        assert!(matches!(outcome, Err(Error::Conflict { .. })), "{outcome:?}");
+        // The first run takes effect outside the transaction as often as it is run.
+        assert!((2..=4).contains(&runs) && sums(&accounts) == [10 + runs, 0], "{runs}");
     }
 
     #[test]

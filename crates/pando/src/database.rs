@@ -32,11 +32,15 @@ impl Database {
     }
 
     /// Sends a command, as one of the session if there is one.
-    fn send(&self, mut command: Document, documents: Option<&[u8]>) -> Result<Vec<u8>, Error> {
-        if let Some(session) = &self.session {
-            session.join(&mut command);
+    fn send(&self, command: Document, documents: Option<&[u8]>) -> Result<Vec<u8>, Error> {
+        match &self.session {
+            Some(session) => session.send(self, command, documents),
+            None => self.store.run_for_bytes(&self.name, command, documents),
         }
-        self.store.run_for_bytes(&self.name, command, documents)
+    }
+
+    pub(crate) fn store(&self) -> &Pando {
+        &self.store
     }
 
     /// A command that writes, as durable as the options say. In a transaction that is said of the commit.

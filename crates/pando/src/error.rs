@@ -44,12 +44,21 @@ pub enum Error {
         /// The whole reply.
         reply: Box<Document>,
     },
-    /// The transaction has lost a conflict with another one, or was ended by the store. It has changed
-    /// nothing.
+    /// The transaction has lost a conflict with another one. It has changed nothing.
     #[error("the transaction has changed nothing, because of another one: run it again ({message})")]
     Conflict {
         /// The reason, in a sentence.
         message: String,
+        /// The whole reply.
+        reply: Box<Document>,
+    },
+    /// The transaction had ended before this call: by an error of one of its earlier calls, or because it
+    /// took longer than its lifetime. It has changed nothing. No other transaction is the cause, so the same
+    /// calls are likely to fail again.
+    #[error("the transaction has changed nothing: {reason}")]
+    TransactionEnded {
+        /// The cause and the advice, in a sentence.
+        reason: String,
         /// The whole reply.
         reply: Box<Document>,
     },

@@ -9,7 +9,7 @@ use pando_commands::{
     Request,
 };
 use pando_document::RawDocument;
-use pando_environment::Environment;
+use pando_environment::{Environment, Monotonic};
 use parking_lot::RwLock;
 
 use crate::action::{Action, BulkWrite};
@@ -19,7 +19,8 @@ use crate::{
 };
 
 /// An open store. Clones are cheap and are all the same store, which stays open until [`Pando::close`] or
-/// until the last clone is dropped.
+/// until the last clone is dropped. Each [`Database`], [`Collection`](crate::Collection),
+/// [`Cursor`](crate::Cursor) and [`ClientSession`] holds a clone, too.
 #[derive(Clone)]
 pub struct Pando {
     shared: Arc<Shared>,
@@ -29,6 +30,7 @@ struct Shared {
     /// `None` once the store is closed. Calls hold it shared while they run.
     commands: RwLock<Option<Commands>>,
     durability: DurabilityChoice,
+    environment: Environment,
 }
 
 impl Pando {
@@ -49,17 +51,18 @@ impl Pando {
         let folder = folder.as_ref();
         inspect_folder(options.engine, folder, options.missing_store)
             .map_err(|error| Error::Open(error.into()))?;
+        let environment = Environment::real();
         let commands = open_commands(
             options.engine,
             folder,
             &options.engine_options,
-            Environment::real(),
+            environment.clone(),
             CommandsOptions::default(),
             options.query_memory_bytes,
         )
         .map_err(Error::Open)?;
         let commands = RwLock::new(Some(commands));
-        Ok(Pando { shared: Arc::new(Shared { commands, durability: options.durability }) })
+        Ok(Pando { shared: Arc::new(Shared { commands, durability: options.durability, environment }) })
     }
 
     /// A store in memory, gone with the last clone.
@@ -117,7 +120,17 @@ impl Pando {
         commands.close().map_err(|error| Error::Stopped(Box::new(error)))
     }
 
-    /// Runs a command against a database, and waits for the device where the command asks for that.
+    /// Whether both are handles of one open store.
+    pub(crate) fn is_same(&self, other: &Pando) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    pub(crate) fn now(&self) -> Monotonic {
+        self.shared.environment.clock().monotonic()
+    }
+
+    /// Runs a command against a database, and waits for the device where the command or the options ask for
+    /// that.
     pub(crate) fn run(&self, database: &str, command: Document) -> Result<Document, Error> {
         Ok(Document::from_reader(self.run_for_bytes(database, command, None)?.as_slice())?)
     }
