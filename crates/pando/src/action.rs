@@ -5,6 +5,7 @@
 //! (its module `sync`), so that a program moves between the two with few changes.
 
 mod aggregate;
+mod backup;
 mod bulk_write;
 mod count;
 mod create_index;
@@ -19,6 +20,7 @@ mod update;
 
 pub use aggregate::Aggregate;
 pub use bulk_write::BulkWrite;
+pub use backup::Backup;
 pub use count::CountDocuments;
 pub use create_index::{CreateIndex, CreateIndexes};
 pub use delete::Delete;

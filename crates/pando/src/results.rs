@@ -71,3 +71,13 @@ pub struct SummaryBulkWriteResult {
     /// Documents that are gone.
     pub deleted_count: u64,
 }
+
+/// The result of a backup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackupResult {
+    /// Bytes that were written.
+    pub bytes: u64,
+    /// Whether a restore needs earlier backups, too.
+    pub incremental: bool,
+}

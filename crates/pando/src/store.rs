@@ -12,7 +12,7 @@ use pando_document::RawDocument;
 use pando_environment::{Environment, Monotonic};
 use parking_lot::RwLock;
 
-use crate::action::{Action, BulkWrite};
+use crate::action::{Action, Backup, BulkWrite};
 use crate::{
     ClientSession, Database, DurabilityChoice, Error, Options, RawSession, WriteModel, inspect_folder,
     open_commands,
@@ -101,7 +101,31 @@ impl Pando {
         Action::new(|| ClientSession::begin(self))
     }
 
-    /// A connection that takes commands as bytes.
+    /// Makes a backup of the whole store in a folder that is missing or empty, while other calls go on.
+    /// [`restore_store`](crate::restore_store) makes a store of it.
+    ///
+    /// ```
+    /// # use pandodb::{EngineName, EngineOptions, Pando, bson::Document, doc, restore_store};
+    /// # fn main() -> Result<(), pandodb::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let (data, monday, restored) =
+    /// #     (folder.path().join("data"), folder.path().join("monday"), folder.path().join("restored"));
+    /// let store = Pando::open(&data)?;
+    /// let cities = store.database("atlas").collection::<Document>("cities");
+    /// cities.insert_one(doc! { "_id": "Utrecht" }).run()?;
+    /// store.backup(&monday).run()?;
+    /// restore_store(EngineName::Betree, &[monday], &restored, &EngineOptions::default())?;
+    /// let cities = Pando::open(&restored)?.database("atlas").collection::<Document>("cities");
+    /// assert_eq!(cities.count_documents(doc! {}).run()?, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn backup(&self, to: impl AsRef<Path>) -> Backup<'_> {
+        Backup::new(self, to.as_ref().to_owned())
+    }
+
+    /// A connection that takes commands as bytes, for the programs of this project.
+    #[doc(hidden)]
     pub fn raw_session(&self) -> RawSession {
         RawSession::new(self.clone(), embedded_connection())
     }
