@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bson::{Document, doc};
 
-use crate::action::Action;
+use crate::action::{Action, CreateCollection};
 use crate::client_session::SessionState;
 use crate::{Collection, Error, Pando, reply};
 
@@ -63,9 +63,8 @@ impl Database {
     }
 
     /// Makes a collection without documents.
-    pub fn create_collection(&self, name: impl AsRef<str>) -> Action<'_, ()> {
-        let command = doc! { "create": name.as_ref() };
-        Action::new(move || self.command(command).map(|_| ()))
+    pub fn create_collection(&self, name: impl AsRef<str>) -> CreateCollection<'_> {
+        CreateCollection::new(self, name.as_ref())
     }
 
     /// Lists the names of its collections.
