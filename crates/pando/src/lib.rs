@@ -47,14 +47,29 @@
 //! | `BEGIN … COMMIT` | [`ClientSession::with_transaction`] |
 //! | `EXPLAIN` | [`run_command`](Database::run_command)`(doc! { "explain": … })` |
 //!
+//! A primary key that the store shall choose is a field `Option<ObjectId>` with
+//! `#[serde(rename = "_id", skip_serializing_if = "Option::is_none")]`. Without the second part `None` is
+//! stored as the `_id` null, which one document of a collection can have.
+//!
 //! # Durability
 //! A folder is used by one process at a time. Writes are on the device when a call returns, unless the
 //! options say otherwise. Everything that a MongoDB client can ask a server can be asked here by
-//! [`Database::run_command`], and without values in between by a [`RawSession`].
+//! [`Database::run_command`]; a `writeConcern` in such a command counts for it instead of the options.
+//! [`Pando::backup`] copies a store while it is open, and [`restore_store`] makes a store of the copies.
+//!
+//! # Speed of debug builds
+//! A debug build of a program builds this crate without optimisation, too, which makes it many times slower.
+//! These lines in the program's `Cargo.toml` optimise the packages that it uses, and leave its own code as it
+//! is:
+//!
+//! ```toml
+//! [profile.dev.package."*"]
+//! opt-level = 2
+//! ```
 //!
 //! # Not here
 //! The meaning of commands: crate `pando-commands`. The server: crate `pando-server`, which opens its engine
-//! through [`open_commands`] as this crate does.
+//! through `open_commands` as this crate does.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![warn(missing_docs)]
 
@@ -86,16 +101,20 @@ pub use client_session::ClientSession;
 pub use collection::Collection;
 pub use cursor::Cursor;
 pub use database::Database;
-pub use engine_choice::{EngineName, open_commands};
+pub use engine_choice::EngineName;
+#[doc(hidden)]
+pub use engine_choice::open_commands;
 pub use error::{Error, WriteErrorDetail};
 pub use index_model::{IndexModel, IndexOptions};
 pub use key_rotation::rotate_keys;
 pub use options::{DurabilityChoice, EngineOptions, Options};
 pub use pando_betree::DataKeys;
+#[doc(hidden)]
 pub use pando_commands::{Commands, CommandsOptions, DocumentSequence, Request};
 pub use pando_encryption::{
     Cipher, Encryption, EncryptionError, HeldKey, KeyCommand, KeyFile, KeySource, SecretKey,
 };
+#[doc(hidden)]
 pub use raw_session::RawSession;
 pub use restore::restore_store;
 pub use store::Pando;

@@ -4,7 +4,10 @@
 use std::os::unix::fs::FileExt;
 
 use pandodb::bson::Document;
-use pandodb::{DurabilityChoice, EngineName, Error, Options, Pando, VerifyDepth, doc, verify_store};
+use pandodb::{
+    DurabilityChoice, EngineName, EngineOptions, Error, Options, Pando, VerifyDepth, doc, restore_store,
+    verify_store,
+};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -157,4 +160,89 @@ fn a_damage_names_the_collection_and_the_index_beside_the_tree() {
         |owner: &str| named.iter().any(|problem| problem.starts_with(owner) && problem.contains("tree-"));
     assert!(names("collection d.notes: "), "{named:?}");
     assert!(names("index tags_1 of d.notes: "), "{named:?}");
+}
+
+/// How often the log was written to the device.
+fn log_syncs(pando: &Pando) -> i64 {
+    let status = pando.database("admin").run_command(doc! { "engineStatus": 1 }).run().unwrap();
+    status.get_i64("log.syncs").unwrap_or_else(|_| panic!("{status}"))
+}
+
+#[test]
+fn writes_of_commands_and_of_pipelines_are_on_the_device_as_the_options_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let pando = Pando::open(folder.path()).unwrap();
+    let database = pando.database("d");
+    let numbers = database.collection::<Document>("numbers");
+    numbers.insert_one(doc! { "_id": 0 }).run().unwrap();
+    database.create_collection("sums").run().unwrap();
+    let before = log_syncs(&pando);
+    for id in 1..=20 {
+        let insert = doc! { "insert": "numbers", "documents": [{ "_id": id }] };
+        database.run_command(insert).run().unwrap();
+    }
+    let between = log_syncs(&pando);
+    assert!(between - before >= 20, "{} syncs of 20 commands", between - before);
+    for sum in 1..=20 {
+        let stages = [doc! { "$set": { "sum": sum } }, doc! { "$merge": "sums" }];
+        numbers.aggregate(stages).run().unwrap();
+    }
+    let after = log_syncs(&pando);
+    assert!(after - between >= 20, "{} syncs of 20 pipelines", after - between);
+}
+
+#[test]
+fn an_empty_path_is_refused_and_leaves_nothing_behind() {
+    for refused in [Pando::open("").err(), verify_store("".as_ref(), VerifyDepth::Blocks).err()] {
+        let refused = refused.expect("an empty path is no folder").to_string();
+        assert!(refused.contains("the path of the store is empty: name a folder"), "{refused}");
+    }
+    assert!(!std::path::Path::new("data.0000").exists() && !std::path::Path::new("LOCK").exists());
+}
+
+#[test]
+fn a_path_that_is_a_file_or_leads_through_one_is_refused_by_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("letter.odt");
+    std::fs::write(&file, b"x").unwrap();
+    for path in [file.clone(), file.join("store")] {
+        let refused = Pando::open(&path).err().unwrap().to_string();
+        assert!(refused.contains("letter.odt is a file: a store is a folder"), "{refused}");
+    }
+}
+
+#[test]
+fn a_store_of_another_engine_is_told_in_the_words_of_the_library_too() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tikv-store"), b"x").unwrap();
+    let refusals = [
+        Pando::open(folder.path()).err(),
+        verify_store(folder.path(), VerifyDepth::Blocks).err().filter(|_| !cfg!(feature = "engine-tikv")),
+    ];
+    for refused in refusals.into_iter().flatten() {
+        let refused = refused.to_string();
+        for words in ["tikv-store", "EngineName::Tikv", "engine-tikv", "--engine tikv"] {
+            assert!(refused.contains(words), "{refused}");
+        }
+        assert!(!refused.contains("correct the path") && !refused.contains("there is no store"), "{refused}");
+    }
+}
+
+#[test]
+fn a_backup_of_an_open_store_is_restored_with_the_incremental_one_behind_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let pando = Pando::open(at("data")).unwrap();
+    let notes = pando.database("d").collection::<Note>("notes");
+    notes.insert_many((0..100).map(note)).run().unwrap();
+    let full = pando.backup(at("monday")).run().unwrap();
+    notes.insert_one(note(100)).run().unwrap();
+    let more = pando.backup(at("tuesday")).since(at("monday")).run().unwrap();
+    assert!(full.bytes > 0 && !full.incremental && more.incremental, "{full:?} {more:?}");
+    let engine = EngineOptions::default();
+    restore_store(EngineName::Betree, &[at("monday"), at("tuesday")], &at("restored"), &engine).unwrap();
+    let restored = Pando::open(at("restored")).unwrap().database("d").collection::<Note>("notes");
+    assert_eq!(restored.count_documents(doc! {}).run().unwrap(), 101);
+    let refused = pando.backup(at("monday")).run();
+    assert!(matches!(refused, Err(Error::Command { .. })), "{refused:?}");
 }
