@@ -190,25 +190,7 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     let network =
         Network::start(Arc::clone(&handler), listeners, limits(configuration)).map_err(ServeError::Start)?;
     let watch = watch(configuration, &handler)?;
-    info!(
-        version = env!("CARGO_PKG_VERSION"),
-        speaks = MONGODB_VERSION,
-        engine = configuration.engine.as_str(),
-        data = %configuration.data.display(),
-        cache = %configuration.cache,
-        listen = endpoints.join(" "),
-        start_ms = begun.elapsed().as_millis(),
-        "serving"
-    );
-    if configuration.open_to_others == OpenToOthers::Allowed
-        && configuration.access_control == AccessControl::Off
-    {
-        warn!(
-            "--allow-unauthenticated is set: every client that reaches {} can read and change everything; keep other \
-             machines away with a firewall",
-            endpoints.join(" or ")
-        );
-    }
+    tell_of_service(configuration, &endpoints, begun);
     if handler.commands().persona() == Persona::ReplicaSet && configuration.persona.advertised.is_none() {
         info!(
             "drivers connect to the address by which they came in; where addresses are translated on the way, name the one \
@@ -229,6 +211,29 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     close(handler.commands(), &configuration.data)?;
     info!("stopped");
     Ok(())
+}
+
+/// Tells the log where the server listens, and whether others may read and change everything.
+fn tell_of_service(configuration: &Configuration, endpoints: &[String], begun: Instant) {
+    info!(
+        version = env!("CARGO_PKG_VERSION"),
+        speaks = MONGODB_VERSION,
+        engine = configuration.engine.as_str(),
+        data = %configuration.data.display(),
+        cache = %configuration.cache,
+        listen = endpoints.join(" "),
+        start_ms = begun.elapsed().as_millis(),
+        "serving"
+    );
+    if configuration.open_to_others == OpenToOthers::Allowed
+        && configuration.access_control == AccessControl::Off
+    {
+        warn!(
+            "--allow-unauthenticated is set: every client that reaches {} can read and change everything; keep other \
+             machines away with a firewall",
+            endpoints.join(" or ")
+        );
+    }
 }
 
 fn limits(configuration: &Configuration) -> Limits {

@@ -51,8 +51,8 @@ pub struct Capabilities {
 pub enum Compacting {
     /// It does, and blocks its caller only.
     BesideTransactions,
-    /// It waits until no transaction is live, as long as the engine says, and others wait for it. Where some go
-    /// on, it fails as [`Busy`](crate::ErrorKind::Busy).
+    /// It waits until no transaction is live, as long as the engine says, and others wait for it. Where some
+    /// go on, it fails as [`Busy`](crate::ErrorKind::Busy).
     WithoutTransactions,
 }
 

@@ -48,7 +48,8 @@ impl UncheckedFile {
             return Err(StorageError::new(ErrorKind::InvalidInput, message));
         }
         let seen = env.read_txn().map_err(|error| lmdb_failed("opening the store", error))?.id();
-        // A transaction takes the newest number from LMDB's lock file, and `info` takes it from the data file.
+        // A transaction takes the newest number from LMDB's lock file, and `info` takes it from the data
+        // file.
         if seen != env.info().last_txn_id {
             let message = "another process has LMDB's lock file `lock.mdb` of the folder open, for another data file: end it";
             return Err(StorageError::new(ErrorKind::Busy, message));

@@ -75,8 +75,8 @@ impl TableState {
     }
 }
 
-/// Gives the state in the meta pages of a copy this number. LMDB counts from one in a copy, and puts the state
-/// into the second page. It looks for a state in the page that the last bit of its number names.
+/// Gives the state in the meta pages of a copy this number. LMDB counts from one in a copy, and puts the
+/// state into the second page. It looks for a state in the page that the last bit of its number names.
 pub(crate) fn renumber(metas: &mut [u8], number: u64) {
     let (first, second) = metas.split_at_mut(metas.len() / 2);
     let place = if number.is_multiple_of(2) {

@@ -2,8 +2,8 @@
 //!
 //! 1. Read the mark of the durable state. If the file may be a mixture of states, write the mark's meta pages
 //!    back.
-//! 2. Remove what an interrupted compaction has left. Open LMDB's environment. Read the engine's own records, which checks the format, and open the one
-//!    table.
+//! 2. Remove what an interrupted compaction has left. Open LMDB's environment. Read the engine's own records,
+//!    which checks the format, and open the one table.
 //! 3. Write a first mark, before any record: a store with records always has one.
 //! 4. Remove the rest of trees whose removal was interrupted.
 

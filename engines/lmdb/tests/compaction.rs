@@ -245,8 +245,8 @@ fn reader_process(folder: &Path) -> Child {
     child
 }
 
-/// The child: has a snapshot until it is killed, as a tool of LMDB might. A normal test run has no folder: the
-/// test ends at once.
+/// The child: has a snapshot until it is killed, as a tool of LMDB might. A normal test run has no folder:
+/// the test ends at once.
 #[test]
 fn child_that_has_the_files_open_until_it_is_killed() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
@@ -262,7 +262,7 @@ fn child_that_has_the_files_open_until_it_is_killed() {
 }
 
 #[test]
-fn what_is_left_of_an_interrupted_one_is_removed() {
+fn the_copy_of_an_interrupted_one_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     let (engine, tree) = mostly_free(folder.path());
     engine.close().unwrap();

@@ -55,8 +55,8 @@ impl Default for WiredTigerOptions {
     }
 }
 
-/// How long a transaction waits for room in the cache, in all. WiredTiger's own default is for ever: pages with
-/// uncommitted changes cannot leave the cache, so that large transactions at once can fill it with them.
+/// How long a transaction waits for room in the cache, in all. WiredTiger's own default is for ever: pages
+/// with uncommitted changes cannot leave the cache, so that large transactions at once can fill it with them.
 const CACHE_WAIT_MS_MAX: u32 = 30_000;
 
 const KNOWN: &str = "type, collectionType, indexType (btree, lsm), blockCompressor, indexBlockCompressor, journalCompressor (none, \

@@ -101,8 +101,8 @@ impl ServerFacts {
     }
 }
 
-/// Servers that speak MongoDB's protocol and tell in buildInfo what they are: their name, and the document that
-/// has their own version.
+/// Servers that speak MongoDB's protocol and tell in buildInfo what they are: their name, and the document
+/// that has their own version.
 const SPEAKERS: [(&str, &str); 2] = [("Pando", "pando"), ("FerretDB", "ferretdb")];
 
 /// The name of a server and its version; of one that only speaks MongoDB's protocol, MongoDB's version, too.

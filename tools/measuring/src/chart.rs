@@ -1,7 +1,8 @@
 //! Line charts as SVG, over an even or a logarithmic axis. They need nothing from outside.
 //!
-//! [`Chart::render`] makes an element of a page, whose style has the classes `c0` to `c5`, `dash1` to `dash5`,
-//! `line`, `key`, `entry`, `grid`, `tick`, `mark` and `checkpoint`. [`Chart::render_file`] makes a file of its own, with the style that it is given.
+//! [`Chart::render`] makes an element of a page, whose style has the classes `c0` to `c5`, `dash1` to
+//! `dash5`, `line`, `key`, `entry`, `grid`, `tick`, `mark` and `checkpoint`. [`Chart::render_file`] makes a
+//! file of its own, with the style that it is given.
 
 use crate::number::{number, tick_step};
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! `compact`: makes a collection and its indexes as small on the device as the engine can. Reads and writes go
-//! on meanwhile, unless the engine has to do it alone, as `lmdb`.
+//! `compact`: makes a collection and its indexes as small on the device as the engine can. Reads and writes
+//! go on meanwhile, unless the engine has to do it alone, as `lmdb`.
 //!
 //! Space is given back without it. It is for data that will not be written to any more, of which the engine
 //! still holds a part in buffers. An interruption ends it between two steps.

@@ -1,9 +1,9 @@
 //! The answers of a server that is about to stop: requests that come now are refused, with the code and the
 //! label by which drivers try them again.
 //!
-//! A connection that is closed instead tells its driver less. The first error of a network marks the server as
-//! unknown to a driver, and one that has several requests on their way then takes the next ones for requests
-//! that cannot be tried again.
+//! A connection that is closed instead tells its driver less. The first error of a network marks the server
+//! as unknown to a driver, and one that has several requests on their way then takes the next ones for
+//! requests that cannot be tried again.
 
 use std::sync::atomic::Ordering;
 

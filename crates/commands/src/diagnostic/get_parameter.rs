@@ -81,16 +81,21 @@ pub(crate) fn run(
         let name = parameter_name(engine.name(), setting);
         if all || request.body.get(&name)?.is_some() {
             found += 1;
-            match value.parse::<i64>() {
-                Ok(number) => reply.append_i64(&name, number),
-                Err(_) => reply.append_str(&name, &value),
-            }
+            write_setting(&name, &value, reply);
         }
     }
     if found == 0 {
         return Err(CommandError::failed(ErrorCode::Untold, "no option found to get"));
     }
     Ok(())
+}
+
+/// A setting of the engine; numbers are numbers.
+fn write_setting(name: &str, value: &str, reply: &mut DocumentWriter<'_>) {
+    match value.parse::<i64>() {
+        Ok(number) => reply.append_i64(name, number),
+        Err(_) => reply.append_str(name, value),
+    }
 }
 
 fn write_parameter(context: &Context<'_>, name: &str, reply: &mut DocumentWriter<'_>) {

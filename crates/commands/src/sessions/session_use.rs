@@ -98,8 +98,8 @@ impl SessionUse {
         SessionUse { session, figures, progress, before: None, ended, write, state: UseState::Untouched }
     }
 
-    /// Takes over the progress of the session's record, where another server has written it, or a commit whose
-    /// answer was lost.
+    /// Takes over the progress of the session's record, where another server has written it, or a commit
+    /// whose answer was lost.
     pub(super) fn take_over(&mut self, recorded: Progress) {
         if recorded.number >= self.progress.number {
             self.progress = recorded;

@@ -16,8 +16,8 @@
 //! call. Taking a spare does not change the numbers of the others, nor the number of the next one to be made.
 //!
 //! The first file is short. Each further one is [`GROWTH`] times as long as the one before, up to the usual
-//! length. So an idle log takes little space, and a busy one changes its segment seldom. On a nearly full device
-//! files are as short as they have to be, so that all of its room can be used.
+//! length. So an idle log takes little space, and a busy one changes its segment seldom. On a nearly full
+//! device files are as short as they have to be, so that all of its room can be used.
 
 use pando_environment::sync::Mutex;
 use pando_environment::sync::atomic::{AtomicU64, Ordering};

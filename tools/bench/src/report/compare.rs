@@ -1,7 +1,8 @@
 //! Two sets of runs beside each other: ratios with their spread.
 //!
-//! 1. Runs are put together that did the same: workload, clients and rate. Where one side has several servers,
-//!    runs of a suite, states or caches of this work, those are put together that agree in them, too.
+//! 1. Runs are put together that did the same: workload, clients and rate. Where one side has several
+//!    servers, runs of a suite, states or caches of this work, those are put together that agree in them,
+//!    too.
 //! 2. Of each figure there is the median of each side, the ratio of the medians (second by first), and how
 //!    far that ratio could be off: the lowest of the second by the highest of the first, and the other way
 //!    round.

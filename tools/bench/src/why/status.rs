@@ -27,8 +27,8 @@ pub fn sample(target: &Target) -> Status {
     status
 }
 
-/// The numbers of a reply. Pando has those of its engine twice: in the section with the engine's name, and for
-/// programs that do not know this name in [`ENGINE_AGAIN`]. They are taken once.
+/// The numbers of a reply. Pando has those of its engine twice: in the section with the engine's name, and
+/// for programs that do not know this name in [`ENGINE_AGAIN`]. They are taken once.
 fn numbers(reply: &Document, status: &mut Status) {
     flatten(reply, "", 0, status);
     let engine = reply.get("storageEngine").and_then(Value::as_document);

@@ -60,8 +60,8 @@ fn is_direct(information: &str) -> bool {
     flags & if cfg!(target_arch = "aarch64") { DIRECT_ARM } else { DIRECT } != 0
 }
 
-/// Private maps are programs and libraries, and not counted. A map counts up to the end of its file: LMDB maps
-/// the size that the file may have one day.
+/// Private maps are programs and libraries, and not counted. A map counts up to the end of its file: LMDB
+/// maps the size that the file may have one day.
 fn mapped_bytes(maps: &MemoryMaps, folder: &Path, length: impl Fn(&Path) -> Option<u64>) -> u64 {
     let of_data = |map: &MemoryMap| {
         let MMapPath::Path(path) = &map.pathname else { return 0 };

@@ -1,5 +1,5 @@
-//! The head of a page: the suite, when its runs were made, by which tool and on which machine. A page on paper
-//! has nothing else that says so.
+//! The head of a page: the suite, when its runs were made, by which tool and on which machine. A page on
+//! paper has nothing else that says so.
 
 use crate::report::file::RunFile;
 use pando_measuring::chart::escape;
