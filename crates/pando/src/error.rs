@@ -78,12 +78,18 @@ pub enum Error {
     #[error(transparent)]
     Bson(Box<bson::error::Error>),
     /// A stored document cannot become the caller's type.
-    #[error("a document of {collection}{} does not fit the type {type_name}: {source}", id_text(.id))]
+    #[error(
+        "a document of {collection}{} does not fit the type {type_name}{}: {source}",
+        id_text(.id),
+        field_text(.field)
+    )]
     Misfit {
         /// The full name of its collection.
         collection: String,
         /// Its `_id`, if it has one.
         id: Option<Box<Bson>>,
+        /// The field that does not fit, if it is one and a field of the document itself.
+        field: Option<String>,
         /// The caller's type.
         type_name: &'static str,
         /// The difference.
@@ -163,4 +169,8 @@ fn sentence(errors: &[WriteErrorDetail]) -> String {
 
 fn id_text(id: &Option<Box<Bson>>) -> String {
     id.as_ref().map_or_else(String::new, |id| format!(" (_id: {id})"))
+}
+
+fn field_text(field: &Option<String>) -> String {
+    field.as_ref().map_or_else(String::new, |field| format!(" in the field '{field}'"))
 }

@@ -1,6 +1,6 @@
 //! Replies of commands: counts, failed writes, documents.
 
-use bson::{Bson, Document, RawDocument};
+use bson::{Bson, Document, RawDocument, RawDocumentBuf};
 use serde::de::DeserializeOwned;
 
 use crate::{Collection, Error, WriteErrorDetail};
@@ -59,13 +59,46 @@ pub(crate) fn into_type<T: DeserializeOwned>(
     document: &RawDocument,
     collection: impl Fn() -> String,
 ) -> Result<T, Error> {
-    bson::deserialize_from_slice(document.as_bytes()).map_err(|error| {
+    bson::deserialize_from_slice(document.as_bytes()).map_err(|error: bson::error::Error| {
         let id = document.get("_id").ok().flatten().and_then(|id| Bson::try_from(id).ok());
         Error::Misfit {
             collection: collection(),
             id: id.map(Box::new),
+            field: misfit_field::<T>(document, &error.to_string()),
             type_name: std::any::type_name::<T>(),
             source: Box::new(error),
         }
     })
+}
+
+/// The field of a document that does not fit a type; `None` where that is not sure, and where a field is
+/// missing, which serde names itself.
+///
+/// A type reads the fields in their order up to the first that does not fit. So that one is the last field of
+/// the shortest beginning of the document that fails in the same way, and fails in that way alone, too. An
+/// error that a type finds at the end of a document does not.
+fn misfit_field<T: DeserializeOwned>(document: &RawDocument, message: &str) -> Option<String> {
+    let fails_alike = |first: usize, end: usize| {
+        let mut part = RawDocumentBuf::new();
+        for field in document.iter().take(end).skip(first) {
+            let (name, value) = field.ok()?;
+            part.append(name, value);
+        }
+        let outcome = bson::deserialize_from_slice::<T>(part.as_bytes());
+        Some(outcome.is_err_and(|error| error.to_string() == message))
+    };
+    // The beginning with `fits` fields fails in another way or not at all, that with `fails` fields alike.
+    let (mut fits, mut fails) = (0, document.iter().count());
+    if message.contains("missing field") || fails_alike(0, fits)? || !fails_alike(0, fails)? {
+        return None;
+    }
+    while fails - fits > 1 {
+        let middle = fits + (fails - fits) / 2;
+        *(if fails_alike(0, middle)? { &mut fails } else { &mut fits }) = middle;
+    }
+    if !fails_alike(fits, fails)? {
+        return None;
+    }
+    let (name, _) = document.iter().nth(fits)?.ok()?;
+    Some(name.as_str().to_owned())
 }

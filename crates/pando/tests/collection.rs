@@ -379,3 +379,128 @@ fn errors_say_what_is_the_case() {
     let empty = cities.insert_many(Vec::<City>::new()).run().unwrap_err();
     assert!(matches!(empty, Error::InvalidArgument(_)), "{empty}");
 }
+
+#[test]
+fn a_document_that_does_not_fit_names_the_field() {
+    #[derive(Debug, Deserialize)]
+    #[expect(dead_code, reason = "only the fit counts")]
+    struct Total {
+        name: String,
+        sum: Option<i32>,
+        tags: Vec<String>,
+    }
+    let pando = Pando::open_in_memory().unwrap();
+    let documents = pando.database("d").collection::<Document>("totals");
+    let totals = documents.clone_with_type::<Total>();
+    let misfit = |document: Document| {
+        documents.delete_many(doc! {}).run().unwrap();
+        documents.insert_one(document).run().unwrap();
+        match totals.find_one(doc! {}).run() {
+            Err(error @ Error::Misfit { .. }) => {
+                let text = error.to_string();
+                let Error::Misfit { field, .. } = error else { unreachable!("it is one") };
+                (field, text)
+            }
+            other => panic!("it fits: {other:?}"),
+        }
+    };
+    let (field, text) = misfit(doc! { "name": "a", "sum": 1, "note": Bson::Null, "tags": ["b", 7] });
+    assert_eq!(field.as_deref(), Some("tags"));
+    assert!(text.contains("Total in the field 'tags': "), "{text}");
+    // Two of the same kind: the first counts.
+    let (field, _) = misfit(doc! { "note": 1, "sum": "x", "name": Bson::Null, "tags": [] });
+    assert_eq!(field.as_deref(), Some("sum"));
+    let (field, _) = misfit(doc! { "name": Bson::Null, "sum": 1, "tags": Bson::Null });
+    assert_eq!(field.as_deref(), Some("name"));
+    // serde names a field that is missing itself.
+    let (field, text) = misfit(doc! { "name": "a", "sum": 1 });
+    assert!(field.is_none() && text.contains("`tags`"), "{field:?}: {text}");
+}
+
+#[test]
+fn a_collection_is_made_with_its_options() {
+    let pando = Pando::open_in_memory().unwrap();
+    let database = pando.database("d");
+    database.create_collection("log").capped(true).size(1 << 20).max(2).run().unwrap();
+    let log = database.collection::<Document>("log");
+    log.insert_many((0..5).map(|id| doc! { "_id": id })).run().unwrap();
+    assert_eq!(log.count_documents(doc! {}).run().unwrap(), 2);
+    let positive = doc! { "sum": { "$gt": 0 } };
+    let strict = doc! { "validationLevel": "strict" };
+    database.create_collection("orders").validator(positive).further_options(strict).run().unwrap();
+    let orders = database.collection::<Document>("orders");
+    assert!(orders.insert_one(doc! { "sum": 0 }).run().is_err());
+    let large = [doc! { "$match": { "sum": { "$gt": 9 } } }];
+    database.create_collection("large").view_on("orders").pipeline(large).run().unwrap();
+    orders.insert_many([doc! { "sum": 1 }, doc! { "sum": 10 }]).run().unwrap();
+    assert_eq!(database.collection::<Document>("large").count_documents(doc! {}).run().unwrap(), 1);
+    assert!(database.create_collection("odd").further_options(doc! { "noSuchOption": 1 }).run().is_err());
+}
+
+#[test]
+fn each_call_takes_a_collation() {
+    let (pando, cities) = cities();
+    let rules = || doc! { "locale": "en", "strength": 1 };
+    let name = || doc! { "_id": "utrecht" };
+    let more = || doc! { "$inc": { "people": 1 } };
+    let by_country = [doc! { "$match": { "country": "nl" } }];
+    let bulk = UpdateOneModel::builder()
+        .namespace(cities.namespace())
+        .filter(name())
+        .update(more())
+        .collation(rules())
+        .build();
+    let outcomes = [
+        cities.find(name()).collation(rules()).run().map(|found| found.count() as u64),
+        cities.find_one(name()).collation(rules()).run().map(|found| found.map_or(0, |_| 1)),
+        cities.count_documents(name()).collation(rules()).run(),
+        cities.aggregate(by_country).collation(rules()).run().map(|found| found.count() as u64 / 2),
+        cities.distinct("people", name()).collation(rules()).run().map(|found| found.len() as u64),
+        cities.update_one(name(), more()).collation(rules()).run().map(|done| done.matched_count),
+        cities
+            .replace_one(name(), city("Utrecht", "NL", 9))
+            .collation(rules())
+            .run()
+            .map(|done| done.matched_count),
+        cities
+            .find_one_and_update(name(), more())
+            .collation(rules())
+            .run()
+            .map(|found| found.map_or(0, |_| 1)),
+        pando.bulk_write([bulk]).run().map(|done| done.matched_count),
+        cities.delete_one(name()).collation(rules()).run().map(|done| done.deleted_count),
+    ];
+    for (place, outcome) in outcomes.into_iter().enumerate() {
+        if cfg!(feature = "collation") {
+            assert_eq!(outcome.unwrap(), 1, "call {place}");
+        } else {
+            let refused = outcome.unwrap_err().to_string();
+            assert!(refused.contains("the feature 'collation'"), "call {place}: {refused}");
+        }
+    }
+    let options = IndexOptions::builder().collation(rules()).unique(true).build();
+    let model = IndexModel::builder().keys(doc! { "country": 1, "people": 1 }).options(options).build();
+    assert_eq!(cities.create_index(model).run().is_ok(), cfg!(feature = "collation"));
+}
+
+#[test]
+fn a_text_index_takes_weights_and_languages() {
+    let (_pando, cities) = cities();
+    let options = IndexOptions::builder()
+        .weights(doc! { "country": 3 })
+        .default_language("none".to_owned())
+        .language_override("idiom".to_owned())
+        .build();
+    let model = IndexModel::builder().keys(doc! { "country": "text" }).options(options).build();
+    let made = cities.create_index(model).run();
+    if cfg!(not(feature = "text")) {
+        let refused = made.unwrap_err().to_string();
+        assert!(refused.contains("the feature 'text'"), "{refused}");
+        return;
+    }
+    made.unwrap();
+    let listed = cities.list_indexes().run().unwrap().nth(1).unwrap().unwrap().options.unwrap();
+    assert_eq!(listed.weights, Some(doc! { "country": 3 }));
+    assert_eq!(listed.default_language.as_deref(), Some("none"));
+    assert_eq!(listed.language_override.as_deref(), Some("idiom"));
+}
