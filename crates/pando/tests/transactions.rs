@@ -1,5 +1,6 @@
 //! Transactions that end otherwise than by a commit: which error the caller is told, and whether the work is
 //! run again.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
