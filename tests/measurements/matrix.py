@@ -13,9 +13,8 @@ import raw
 
 # By the workload of a suite: the name of its raw results, and the names of its caches.
 SUITES = {"point": "engine-points", "iibench": "engine-inserts", "sysbench": "engine-matrix"}
-OWN = "betree"
-# The same engine with another setting is no rival.
-VARIANT = "betree-as-b-tree"
+# The same engine with another setting is no rival, and neither is one that reads through the page cache beside its own.
+NO_RIVALS = {"betree", "betree-as-b-tree", "wiredtiger-lsm"}
 
 
 def slug(name):
@@ -47,7 +46,7 @@ def with_rivals(found):
     """The best rate of the other engines, by cache; and that of LSM trees by that of B-trees of one library."""
     rivals = {}
     for (server, cache), figures in found.items():
-        if server not in (OWN, VARIANT):
+        if server not in NO_RIVALS:
             rivals[cache] = max(rivals.get(cache, 0.0), figures["rate"])
     for cache, rate in rivals.items():
         yield f"best-other.{cache}.rate", rate
