@@ -39,11 +39,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         tell_line!("pando: {} has no lines: nothing is proved", file.display());
         return Ok(ExitCode::FAILURE);
     }
-    println!(
-        "{} is sound: {}, the last with the chain",
-        file.display(),
-        counted(verified.lines as u64, "line")
-    );
+    println!("{} is sound: {}, the last with the chain", file.display(), counted(verified.lines, "line"));
     println!("{}", verified.last);
     Ok(ExitCode::SUCCESS)
 }
