@@ -59,9 +59,10 @@ def answer(connection, database, command):
 
 
 def code_of(background):
-    """The code of a command's error, or that of its first statement."""
-    errors = (background.reply or {}).get("writeErrors")
-    return errors[0]["code"] if errors else background.code
+    """The code of a command's error, of its first statement, or of the search that it explains, which stands beside its figures."""
+    reply = background.reply or {}
+    errors = reply.get("writeErrors")
+    return errors[0]["code"] if errors else reply.get("executionStats", {}).get("errorCode", background.code)
 
 
 def by_time_limit(client, command, database="long"):
