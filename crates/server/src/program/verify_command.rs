@@ -33,7 +33,7 @@ pub(super) fn command() -> Command {
         .about("Check every pointer, checksum, count and extent of a store")
         .arg(Arg::new("folder").value_name("DIR").help("The data folder of a store that is not open"))
         // As the other commands have it.
-        .arg(Arg::new("data").long("data").value_name("DIR").hide(true).conflicts_with_all(["folder", "uri"]))
+        .arg(Arg::new("data").long("data").value_name("DIR").hide(true).conflicts_with_all(["folder", "uri", "rate"]))
         .arg(
             Arg::new("uri")
                 .long("uri")
@@ -47,7 +47,7 @@ pub(super) fn command() -> Command {
                 .value_name("SIZE")
                 .requires("uri")
                 // A demand for what another argument excludes is passed over.
-                .conflicts_with_all(["folder", "data"])
+                .conflicts_with("folder")
                 .value_parser(bytes_per_second)
                 .help("Bytes that a server reads in a second at most, such as 50MB"),
         )

@@ -84,7 +84,7 @@ fn a_data_folder_that_is_a_file_is_refused_by_its_name() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let path = file.path().to_str().unwrap();
     let said = refusal(&["--data", path, "--listen", "127.0.0.1:0"]);
-    assert!(said.contains(path) && said.contains("--data"), "{said}");
+    assert!(said.contains(path) && said.contains("is a file: a store is a folder"), "{said}");
 }
 
 #[test]
