@@ -57,7 +57,10 @@ fn the_memory_of_queries_is_a_quarter_of_the_cache_or_what_is_asked_for_within_b
     for impossible in [0, 1_000, 65 << 20] {
         match Pando::open_with(folder.path(), &options(Some(impossible))) {
             Err(Error::Open(error)) => {
-                assert!(error.to_string().contains("the memory of queries (query_memory) cannot be"), "{error}");
+                assert!(
+                    error.to_string().contains("the memory of queries (query_memory) cannot be"),
+                    "{error}"
+                );
             }
             Err(other) => panic!("{other}"),
             Ok(_) => panic!("{impossible} bytes are impossible"),

@@ -33,7 +33,13 @@ pub(super) fn command() -> Command {
         .about("Check every pointer, checksum, count and extent of a store")
         .arg(Arg::new("folder").value_name("DIR").help("The data folder of a store that is not open"))
         // As the other commands have it.
-        .arg(Arg::new("data").long("data").value_name("DIR").hide(true).conflicts_with_all(["folder", "uri", "rate"]))
+        .arg(
+            Arg::new("data")
+                .long("data")
+                .value_name("DIR")
+                .hide(true)
+                .conflicts_with_all(["folder", "uri", "rate"]),
+        )
         .arg(
             Arg::new("uri")
                 .long("uri")
