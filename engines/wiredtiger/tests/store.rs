@@ -202,7 +202,7 @@ fn a_durable_load_survives_without_a_close_and_a_check_counts_anew() {
 }
 
 #[test]
-fn a_transaction_whose_pages_do_not_fit_into_the_cache_ends_with_an_error() {
+fn transactions_whose_pages_do_not_fit_into_the_cache_together_end_whole_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let entries = [("cache", "16MB"), ("configString", "cache_max_wait_ms=300")];
     let engine = WiredTigerEngine::open(&Environment::real(), folder.path(), options(&entries)).unwrap();
@@ -216,17 +216,35 @@ fn a_transaction_whose_pages_do_not_fit_into_the_cache_ends_with_an_error() {
         }
         writer.commit(Durability::Logged).unwrap();
     }
-    // One key of each page, all over 40 MB.
-    let mut writer = engine.begin(Begin::WRITE).unwrap();
-    for number in (0..100_000_u32).step_by(10) {
-        writer.put(tree, &number.to_be_bytes(), b"changed").unwrap();
+    // Each thread changes keys of all pages, all over 40 MB.
+    let changed =
+        |thread: u32| (0..100_000_u32).step_by(10).map(move |number| (number + thread).to_be_bytes());
+    let outcomes: Vec<Result<(), StorageError>> = std::thread::scope(|scope| {
+        let change = |thread| {
+            let mut writer = engine.begin(Begin::WRITE)?;
+            for key in changed(thread) {
+                writer.put(tree, &key, b"changed")?;
+            }
+            writer.commit(Durability::Logged).map(drop)
+        };
+        let threads: Vec<_> = (1..5).map(|thread| scope.spawn(move || change(thread))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let reader = engine.begin(Begin::READ).unwrap();
+    for (thread, outcome) in (1..5).zip(&outcomes) {
+        if let Err(error) = outcome {
+            assert_eq!(error.kind(), ErrorKind::Busy);
+            assert!(error.to_string().contains("make the cache larger"), "{error}");
+        }
+        for key in changed(thread) {
+            let value = reader.get(tree, &key, BlockingMode::MayBlock).unwrap();
+            assert_eq!(value.as_deref() == Some(&b"changed"[..]), outcome.is_ok(), "thread {thread}");
+        }
     }
-    let refused = writer.commit(Durability::Logged).unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::Busy);
-    assert!(refused.to_string().contains("make the cache larger"), "{refused}");
+    drop(reader);
     let mut writer = engine.begin(Begin::WRITE).unwrap();
-    writer.put(tree, &7_u32.to_be_bytes(), b"changed").unwrap();
+    writer.put(tree, &8_u32.to_be_bytes(), b"changed").unwrap();
     writer.commit(Durability::Logged).unwrap();
-    assert_eq!(get(&engine, tree, 7).unwrap().as_deref(), Some(&b"changed"[..]));
-    assert_eq!(get(&engine, tree, 10).unwrap().map(|value| value.len()), Some(400));
+    assert_eq!(get(&engine, tree, 8).unwrap().as_deref(), Some(&b"changed"[..]));
+    assert_eq!(get(&engine, tree, 9).unwrap().map(|value| value.len()), Some(400));
 }
