@@ -130,6 +130,13 @@ def test_a_walk_from_null_passes_undefined_values(both, field, start):
     assert len(replies.documents) == 1
 
 
+@pytest.mark.parametrize("given", ["$none", "$null", "$number", "$object"])
+def test_the_value_of_a_field_is_computed_for_objects_only(both, given):
+    both.fill("c", [{"_id": 1, "null": None, "number": 5, "object": {"x": 1}, "text": "a"}])
+    for value in ("$text", {"$divide": ["$text", "$text"]}):
+        both.same(aggregate("c", {"$project": {"r": {"$setField": {"field": "y", "input": given, "value": value}}}}))
+
+
 def test_variables_of_a_join_need_a_pipeline(both):
     both.fill("c", [{"_id": 1}])
     join = {"from": "c", "localField": "_id", "foreignField": "_id", "as": "j"}

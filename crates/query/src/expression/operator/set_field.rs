@@ -73,8 +73,8 @@ fn check_name(field: &Expression) -> Result<(), QueryError> {
 }
 
 fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
-    let (field, input, value) =
-        (call.argument(0, frame)?, call.argument(1, frame)?, call.argument(2, frame)?);
+    // Without an object the value is not even evaluated.
+    let input = call.argument(1, frame)?;
     if input.is_nullish() {
         return Ok(Evaluated::NULL);
     }
@@ -82,6 +82,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
         return Err(ExpressionFault::SetFieldInputNotObject
             .error("$setField requires 'input' to evaluate to type Object"));
     };
+    let (field, value) = (call.argument(0, frame)?, call.argument(2, frame)?);
     let Some(name) = field.as_str() else { unreachable!("the parser wants a constant string") };
     document_of(|writer| {
         let mut is_found = false;
