@@ -39,7 +39,7 @@ use crate::durability_wait::DurabilityWait;
 use crate::error::{CommandError, Failure};
 use crate::fail_points::FailCommand;
 use crate::follower::Follower;
-use crate::generic_arguments::{ClusterTimes, Participation, TransactionSupport, WriteConcern};
+use crate::generic_arguments::{Participation, TransactionSupport};
 use crate::handled::Handled;
 use crate::housekeeping::{self, Housekeeper};
 use crate::last_write::asks_last_write;
@@ -56,7 +56,7 @@ use crate::shared_state::{CommandsOptions, SharedState};
 use crate::suspended_find::SuspendedFind;
 use crate::system_profile::{self, PROFILE_COLLECTION};
 use crate::ttl_monitor::TtlMonitor;
-use crate::{ConnectionState, DefaultDurability, ErrorCode, Request, registry, topology_version};
+use crate::{ConnectionState, ErrorCode, Request, registry, topology_version};
 
 /// All commands over one engine.
 pub struct Commands {
@@ -316,7 +316,7 @@ impl Commands {
         if !connection.has_worked() && !is_greeting(request) {
             connection.note_work();
         }
-        self.check_not_stopping(request, aftermath.command)?;
+        self.check_not_stopping(request, aftermath.command, attempt.began)?;
         self.meet_fail_point(request, attempt, aftermath)?;
         let admitted = self.admit(request, aftermath.command, attempt, connection)?;
         let Admitted { command, value, addressed, session_use } = admitted;
@@ -376,13 +376,7 @@ impl Commands {
         connection: &ConnectionState,
     ) -> Result<Admitted<'r>, CommandError> {
         let bound = connection.transaction();
-        let mut generic = self.read_generic_arguments(request, connection)?;
-        generic.cluster_times =
-            self.shared.cluster_clock.as_ref().map_or(ClusterTimes::Unknown, |_| ClusterTimes::Known);
-        generic.default_concern = match connection.default_durability() {
-            DefaultDurability::OfStore => self.shared.default_concerns.load().concern,
-            DefaultDurability::Synced => WriteConcern::SYNCED,
-        };
+        let generic = self.read_generic_arguments(request, connection)?;
         let (name, value) = request.command()?;
         let command =
             position.map(|position| &registry::COMMANDS[position]).ok_or_else(|| registry::unknown(name))?;

@@ -207,6 +207,7 @@ pub use commands::Commands;
 pub use connection::{ClientWatch, ConnectionState, DefaultDurability, StreamState};
 pub use cursors::CursorTimeout;
 pub use default_layout::DefaultLayout;
+pub use diagnostic::set_parameter::size_text;
 pub use error::{CommandError, Failure};
 pub use error_code::ErrorCode;
 pub use fail_points::TestCommands;

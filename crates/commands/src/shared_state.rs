@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use pando_catalog::{CachedReads, Catalog, SnapshotTimestamp};
 use pando_document::{ObjectId, Timestamp};
-use pando_environment::Environment;
+use pando_environment::{Environment, Monotonic};
 use pando_query::expression::Dice;
 use parking_lot::Mutex;
 
@@ -146,8 +146,8 @@ pub(crate) struct SharedState {
     /// The commands that there are, for those that list or name them.
     pub commands: Vec<CommandName>,
     pub started_ms: i64,
-    /// The server is about to stop: requests are refused.
-    pub is_stopping: AtomicBool,
+    /// The moment since which requests are refused, because the server is about to stop.
+    pub stopping_since: OnceLock<Monotonic>,
     /// Clients that left and may not come back.
     pub departures: Departures,
     /// The connections, and their requests under way.
@@ -217,7 +217,7 @@ impl SharedState {
             counters: ServerCounters::new(commands.len()),
             commands,
             started_ms,
-            is_stopping: AtomicBool::new(false),
+            stopping_since: OnceLock::new(),
             departures: Departures::default(),
             running: Arc::default(),
             operations: OperationCounters::default(),

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use pando_commands::{
-    Commands, CommandsOptions, QUERY_MEMORY_MIN, QueryMemoryOptions, ScratchFiles, SharedEngine,
+    Commands, CommandsOptions, QUERY_MEMORY_MIN, QueryMemoryOptions, ScratchFiles, SharedEngine, size_text,
 };
 use pando_environment::Environment;
 
@@ -137,15 +137,6 @@ fn query_memory(
             Some(_) => ScratchFiles::Encrypted,
         },
     })
-}
-
-/// A size for people; rounded down where it is no whole number of a unit.
-fn size_text(bytes: usize) -> String {
-    match bytes {
-        mebibytes if mebibytes.is_multiple_of(1 << 20) => format!("{} MiB", mebibytes >> 20),
-        megabytes if megabytes >= 1_000_000 => format!("{} MB", megabytes / 1_000_000),
-        bytes => format!("{bytes} bytes"),
-    }
 }
 
 /// Refuses a key for an engine that would not encrypt with it.

@@ -10,7 +10,6 @@ use parking_lot::RwLock;
 use crate::data_file::Table;
 use crate::failure::lmdb_failed;
 use crate::layout::{self, table_key};
-
 use crate::trees::Trees;
 
 /// Trees with their new sizes.

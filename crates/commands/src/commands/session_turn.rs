@@ -10,13 +10,14 @@ use super::{Commands, load_rules};
 use crate::connection_transaction::{ConnectionTransaction, Isolation, JoiningCommand};
 use crate::context::Attempt;
 use crate::generic_arguments::{
-    GenericArguments, Participation, ReadConcern, Start, StatementIds, TransactionSupport,
+    ClusterTimes, GenericArguments, Participation, ReadConcern, Start, StatementIds, TransactionSupport,
+    WriteConcern,
 };
 use crate::operations::ConnectionRecord;
 use crate::session_id::SessionId;
 use crate::sessions::labels::{self, Labelled};
 use crate::sessions::{Begun, EndOfRequest, Entry, OpenTransaction, SessionUse};
-use crate::{CommandError, ConnectionState, Request};
+use crate::{CommandError, ConnectionState, DefaultDurability, Request};
 
 /// The part of a request in a transaction, and its session: those of the connection's transaction, where the
 /// request joins that. Refuses a request that cannot come while the connection has a load open.
@@ -57,7 +58,8 @@ pub(super) fn check_begun(session: &SessionUse, record: &ConnectionRecord) -> Re
 }
 
 impl Commands {
-    /// Reads the fields that every command may have. Its session belongs to the client's user.
+    /// Reads the fields that every command may have, with what the server assumes where they are missing. Its
+    /// session belongs to the client's user.
     pub(super) fn read_generic_arguments<'r>(
         &self,
         request: &Request<'r>,
@@ -68,6 +70,12 @@ impl Commands {
         if let (Some(named), Some(session)) = (generic.named_owner, &mut generic.session) {
             *session = access.session_of_named_owner(login, *session, named)?;
         }
+        generic.cluster_times =
+            self.shared.cluster_clock.as_ref().map_or(ClusterTimes::Unknown, |_| ClusterTimes::Known);
+        generic.default_concern = match connection.default_durability() {
+            DefaultDurability::OfStore => self.shared.default_concerns.load().concern,
+            DefaultDurability::Synced => WriteConcern::SYNCED,
+        };
         Ok(generic)
     }
 

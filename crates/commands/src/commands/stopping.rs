@@ -5,7 +5,7 @@
 //! as unknown to a driver, and one that has several requests on their way then takes the next ones for
 //! requests that cannot be tried again.
 
-use std::sync::atomic::Ordering;
+use pando_environment::Monotonic;
 
 use super::Commands;
 use super::fail_point_effect::labelled_as;
@@ -14,18 +14,21 @@ use crate::sessions::labels;
 use crate::{CommandError, ErrorCode, Request};
 
 impl Commands {
-    /// Refuses the requests that come from now on: the server is about to stop. Those under way go on.
+    /// Refuses the requests that come from now on: the server is about to stop. Those under way go on, also
+    /// where they are handled again.
     pub fn refuse_requests(&self) {
-        self.shared.is_stopping.store(true, Ordering::Relaxed);
+        self.shared.stopping_since.get_or_init(|| self.shared.environment.clock().monotonic());
     }
 
-    /// Fails while the server is about to stop. `command` is the place of the command in the registry.
+    /// Fails for a request that began since the server is about to stop. `command` is the place of the command
+    /// in the registry.
     pub(super) fn check_not_stopping(
         &self,
         request: &Request<'_>,
         command: Option<usize>,
+        began: Monotonic,
     ) -> Result<(), CommandError> {
-        if !self.shared.is_stopping.load(Ordering::Relaxed) {
+        if self.shared.stopping_since.get().is_none_or(|since| began < *since) {
             return Ok(());
         }
         let error = CommandError::failed(

@@ -308,12 +308,12 @@ fn most_text(most: usize) -> String {
     }
 }
 
-/// A size that [`parse_bytes`] reads; rounded down where it is no whole number of a unit.
-fn size_text(bytes: usize) -> String {
-    if bytes.is_multiple_of(1 << 20) {
-        format!("{}MiB", bytes >> 20)
-    } else {
-        format!("{}MB", bytes / 1_000_000)
+/// A size as `setParameter` reads it; from a megabyte on rounded down to a whole number of a unit.
+pub fn size_text(bytes: usize) -> String {
+    match bytes {
+        mebibytes if mebibytes.is_multiple_of(1 << 20) => format!("{}MiB", mebibytes >> 20),
+        megabytes if megabytes >= 1_000_000 => format!("{}MB", megabytes / 1_000_000),
+        bytes => format!("{bytes} bytes"),
     }
 }
 
