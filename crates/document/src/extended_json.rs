@@ -21,6 +21,7 @@ mod parse;
 mod print;
 mod type_wrapper;
 
+pub use date_text::write_date;
 pub use error::{JsonError, JsonFault};
 pub use parse::{parse_json_line, parse_json_prefix, parse_json_value};
 pub use print::{JsonFormat, to_json, write_json};

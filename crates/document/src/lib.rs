@@ -48,7 +48,7 @@ pub use element_type::ElementType;
 pub use error::DocumentError;
 pub use extended_json::{
     JsonError, JsonFault, JsonFormat, parse_json_line, parse_json_prefix, parse_json_value, to_json,
-    write_json,
+    write_date, write_json,
 };
 pub use number::{Number, Overflow};
 pub use number_sum::NumberSum;

@@ -1,5 +1,5 @@
-//! Transactions that end otherwise than by a commit: which error the caller is told, and whether the work is
-//! run again.
+//! Sessions and transactions of the library: what a transaction shows to itself and to others, and those that
+//! end otherwise than by a commit: which error the caller is told, and whether the work is run again.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,6 +20,11 @@ fn add(accounts: &Collection<Document>, id: i32, sum: i32) -> Result<(), Error> 
 
 fn sum(accounts: &Collection<Document>, id: i32) -> i32 {
     accounts.find_one(doc! { "_id": id }).run().unwrap().unwrap().get_i32("sum").unwrap()
+}
+
+fn sums(accounts: &Collection<Document>) -> Vec<i32> {
+    let found = accounts.find(Document::new()).sort(doc! { "_id": 1 }).run().unwrap();
+    found.map(|one| one.unwrap().get_i32("sum").unwrap()).collect()
 }
 
 /// Ends transactions after a second.
@@ -185,4 +190,134 @@ fn a_session_of_another_store_is_refused_and_nothing_is_written() {
     for accounts in [&accounts, &elsewhere] {
         assert_eq!((sum(accounts, 1), accounts.count_documents(doc! {}).run().unwrap()), (10, 2));
     }
+}
+
+#[test]
+fn a_transaction_shows_its_writes_to_itself_until_the_commit_and_an_abort_undoes_them() {
+    let (pando, accounts) = store();
+    let mut session = pando.start_session().run().unwrap();
+    let inside = session.collection(&accounts);
+    session.start_transaction().run().unwrap();
+    add(&inside, 1, -5).unwrap();
+    inside.insert_one(doc! { "_id": 3, "sum": 5 }).run().unwrap();
+    assert_eq!((sums(&inside), sums(&accounts)), (vec![5, 0, 5], vec![10, 0]));
+    assert_eq!(inside.count_documents(doc! { "sum": 5 }).run().unwrap(), 2);
+    session.commit_transaction().run().unwrap();
+    assert_eq!(sums(&accounts), [5, 0, 5]);
+
+    session.start_transaction().run().unwrap();
+    inside.delete_many(Document::new()).run().unwrap();
+    assert_eq!(inside.find_one(Document::new()).run().unwrap(), None);
+    session.abort_transaction().run().unwrap();
+    assert_eq!(sums(&accounts), [5, 0, 5]);
+    assert!(matches!(session.abort_transaction().run(), Err(Error::InvalidArgument(_))));
+    // Without a transaction each call is one by itself.
+    add(&inside, 2, 1).unwrap();
+    assert_eq!(sums(&accounts), [5, 1, 5]);
+}
+
+#[test]
+fn each_call_joins_the_session_that_it_names() {
+    let (pando, accounts) = store();
+    let mut session = pando.start_session().run().unwrap();
+    session.start_transaction().run().unwrap();
+    let all = Document::new;
+    accounts.insert_one(doc! { "_id": 3, "sum": 1 }).session(&mut session).run().unwrap();
+    accounts.insert_many([doc! { "_id": 4, "sum": 1 }]).session(&mut session).run().unwrap();
+    let more = doc! { "$inc": { "sum": 1 } };
+    accounts.update_one(doc! { "_id": 3 }, more.clone()).session(&mut session).run().unwrap();
+    accounts.replace_one(doc! { "_id": 4 }, doc! { "sum": 7 }).session(&mut session).run().unwrap();
+    accounts.delete_one(doc! { "_id": 1 }).session(&mut session).run().unwrap();
+    let one = accounts.insert_one_model(doc! { "_id": 5, "sum": 9 }).unwrap();
+    pando.bulk_write([one]).session(&mut session).run().unwrap();
+    accounts.find_one_and_update(doc! { "_id": 5 }, more).session(&mut session).run().unwrap();
+    accounts.find_one_and_replace(doc! { "_id": 2 }, doc! { "sum": 3 }).session(&mut session).run().unwrap();
+    accounts.find_one_and_delete(doc! { "_id": 3 }).session(&mut session).run().unwrap();
+    let found = accounts.find(all()).sort(doc! { "_id": 1 }).session(&mut session).run().unwrap();
+    assert_eq!(found.map(|one| one.unwrap().get_i32("sum").unwrap()).collect::<Vec<_>>(), [3, 7, 10]);
+    assert!(accounts.find_one(doc! { "_id": 5 }).session(&mut session).run().unwrap().is_some());
+    assert_eq!(accounts.count_documents(all()).session(&mut session).run().unwrap(), 3);
+    assert_eq!(accounts.distinct("sum", all()).session(&mut session).run().unwrap().len(), 3);
+    let total = [doc! { "$group": { "_id": 1, "sum": { "$sum": "$sum" } } }];
+    let sum = accounts.aggregate(total).session(&mut session).run().unwrap().next().unwrap().unwrap();
+    assert_eq!(sum.get_i32("sum").unwrap(), 20);
+    let fresh = pando.database("bank").collection::<Document>("fresh");
+    fresh.create_index(doc! { "a": 1 }).session(&mut session).run().unwrap();
+    assert_eq!(sums(&accounts), [10, 0]);
+    session.abort_transaction().run().unwrap();
+    assert_eq!(sums(&accounts), [10, 0]);
+    assert_eq!(pando.database("bank").list_collection_names().run().unwrap(), ["accounts"]);
+}
+
+#[test]
+fn a_conflict_says_to_run_it_again_and_with_transaction_does() {
+    let (pando, accounts) = store();
+    let mut session = pando.start_session().run().unwrap();
+    let inside = session.collection(&accounts);
+    session.start_transaction().run().unwrap();
+    assert_eq!(inside.find_one(doc! { "_id": 1 }).run().unwrap().unwrap().get_i32("sum").unwrap(), 10);
+    add(&accounts, 1, 1).unwrap();
+    let lost = add(&inside, 1, 1).and_then(|()| session.commit_transaction().run()).unwrap_err();
+    assert!(matches!(lost, Error::Conflict { .. }) && lost.to_string().contains("run it again"), "{lost}");
+    // A transaction that has ended by itself is ended for the session by an abort.
+    let _ = session.abort_transaction().run();
+
+    let mut runs = 0;
+    let outcome = session.with_transaction(|session| {
+        runs += 1;
+        let inside = session.collection(&accounts);
+        let sum = inside.find_one(doc! { "_id": 1 }).run()?.unwrap().get_i32("sum").unwrap();
+        if runs == 1 {
+            add(&accounts, 1, 1)?;
+        }
+        add(&inside, 1, 1)?;
+        Ok(sum)
+    });
+    assert_eq!((outcome.unwrap(), runs), (12, 2));
+    assert_eq!(sums(&accounts), [13, 0]);
+}
+
+#[test]
+fn an_error_of_the_work_and_a_dropped_session_undo_the_transaction() {
+    let (pando, accounts) = store();
+    let mut session = pando.start_session().run().unwrap();
+    let outcome = session.with_transaction(|session| {
+        add(&session.collection(&accounts), 1, 1)?;
+        session.collection(&accounts).insert_one(doc! { "_id": 2 }).run()
+    });
+    assert!(outcome.unwrap_err().is_duplicate_key());
+    session.start_transaction().run().unwrap();
+    add(&session.collection(&accounts), 2, 7).unwrap();
+    drop(session);
+    assert_eq!(sums(&accounts), [10, 0]);
+    add(&accounts, 2, 1).unwrap();
+}
+
+#[test]
+fn an_error_of_the_callers_own_undoes_the_transaction_once_and_comes_back_as_it_was() {
+    let (pando, accounts) = store();
+    let mut runs = 0;
+    let outcome: Result<(), Error> = pando.start_session().run().unwrap().with_transaction(|session| {
+        runs += 1;
+        add(&session.collection(&accounts), 1, -20)?;
+        let number: u8 = "300".parse().map_err(Error::custom)?;
+        add(&session.collection(&accounts), 2, i32::from(number))
+    });
+    let Err(Error::Custom(reason)) = outcome else { panic!("{outcome:?}") };
+    assert!(reason.downcast_ref::<std::num::ParseIntError>().is_some(), "{reason:?}");
+    assert_eq!((sums(&accounts), runs), (vec![10, 0], 1));
+}
+
+#[test]
+fn a_cursor_goes_on_within_its_transaction() {
+    let (pando, accounts) = store();
+    accounts.insert_many((3..500).map(|id| doc! { "_id": id, "sum": 0 })).run().unwrap();
+    let mut session = pando.start_session().run().unwrap();
+    session.start_transaction().run().unwrap();
+    let inside = session.collection(&accounts);
+    let mut found = inside.find(Document::new()).batch_size(100).run().unwrap();
+    found.next().unwrap().unwrap();
+    accounts.delete_many(doc! { "_id": { "$gt": 400 } }).run().unwrap();
+    assert_eq!(found.by_ref().filter(Result::is_ok).count(), 498);
+    session.commit_transaction().run().unwrap();
 }

@@ -1,8 +1,8 @@
 //! `compact`: makes a collection and its indexes as small on the device as the engine can. Reads and writes
 //! go on meanwhile, unless the engine has to do it alone, as `lmdb`.
 //!
-//! Space is given back without it, but by `lmdb`. It is for data that will not be written to any more, of which the engine
-//! still holds a part in buffers. An interruption ends it between two steps.
+//! Every engine but `lmdb` gives space back without it. It is for data that will not be written to any more,
+//! of which the engine still holds a part in buffers. An interruption ends it between two steps.
 
 use pando_document::{DocumentWriter, RawValue};
 

@@ -20,8 +20,8 @@ impl Commands {
         self.shared.stopping_since.get_or_init(|| self.shared.environment.clock().monotonic());
     }
 
-    /// Fails for a request that began since the server is about to stop. `command` is the place of the command
-    /// in the registry.
+    /// Fails for a request that began since the server is about to stop. `command` is the place of the
+    /// command in the registry.
     pub(super) fn check_not_stopping(
         &self,
         request: &Request<'_>,

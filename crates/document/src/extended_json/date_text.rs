@@ -30,8 +30,10 @@ fn date_from_days(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-/// Appends a date from 1970 to 9999, with milliseconds if it has some; false for other dates.
-pub(super) fn write_date(out: &mut String, milliseconds: i64) -> bool {
+/// Appends a date, which is milliseconds since 1970 in UTC, as ISO 8601 text: `2026-11-27T08:37:44Z`, with
+/// thousandths after the seconds if it has some. Dates before 1970 and after 9999 are not written, and the
+/// answer is false.
+pub fn write_date(out: &mut String, milliseconds: i64) -> bool {
     let (year, month, day) = date_from_days(milliseconds.div_euclid(DAY_MS));
     if !(1970..=9999).contains(&year) {
         return false;

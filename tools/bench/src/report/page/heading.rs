@@ -2,10 +2,9 @@
 //! paper has nothing else that says so.
 
 use crate::report::file::RunFile;
+use pando_document::write_date;
 use pando_measuring::chart::escape;
 use std::collections::BTreeSet;
-
-const SECONDS_OF_DAY: u64 = 86_400;
 
 /// The title, also of the browser's tab: the suite, or the workloads.
 pub fn title(files: &[RunFile]) -> String {
@@ -32,13 +31,10 @@ pub fn render(files: &[RunFile]) -> String {
         files.iter().map(|file| format!("pando-bench {}", file.tool_version)).collect();
     let machines: BTreeSet<String> = files.iter().map(machine).collect();
     let runs = if files.len() == 1 { "1 run".to_owned() } else { format!("{} runs", files.len()) };
-    let line = format!(
-        "{}, {runs}, {}, {}",
-        span(first, last),
-        joined(&tools.iter().map(String::as_str).collect()),
-        joined(&machines.iter().map(String::as_str).collect())
-    );
-    format!("{title}<p>{}</p>", escape(&line))
+    let tools = joined(&tools.iter().map(String::as_str).collect());
+    let machines = joined(&machines.iter().map(String::as_str).collect());
+    let parts: Vec<String> = span(first, last).into_iter().chain([runs, tools, machines]).collect();
+    format!("{title}<p>{}</p>", escape(&parts.join(", ")))
 }
 
 fn machine(file: &RunFile) -> String {
@@ -51,42 +47,27 @@ fn joined(names: &BTreeSet<&str>) -> String {
     names.iter().copied().collect::<Vec<_>>().join(", ")
 }
 
-/// From when to when, in UTC to the minute.
-fn span(first: u64, last: u64) -> String {
-    if first / 60 == last / 60 {
-        return format!("{} {} UTC", date(first), time_of_day(first));
-    }
-    if first / SECONDS_OF_DAY == last / SECONDS_OF_DAY {
-        return format!("{} {} to {} UTC", date(first), time_of_day(first), time_of_day(last));
-    }
-    format!("{} {} to {} {} UTC", date(first), time_of_day(first), date(last), time_of_day(last))
+/// From when to when, in UTC to the minute; nothing for a time that no calendar has.
+fn span(first_unix_s: u64, last_unix_s: u64) -> Option<String> {
+    let (first_date, first_time) = date_and_time(first_unix_s)?;
+    let (last_date, last_time) = date_and_time(last_unix_s)?;
+    Some(if first_date != last_date {
+        format!("{first_date} {first_time} to {last_date} {last_time} UTC")
+    } else if first_time != last_time {
+        format!("{first_date} {first_time} to {last_time} UTC")
+    } else {
+        format!("{first_date} {first_time} UTC")
+    })
 }
 
-fn time_of_day(unix_s: u64) -> String {
-    let minutes = unix_s % SECONDS_OF_DAY / 60;
-    format!("{:02}:{:02}", minutes / 60, minutes % 60)
-}
-
-/// `2026-11-27`: years are counted off, which are few since 1970.
-fn date(unix_s: u64) -> String {
-    let mut days = unix_s / SECONDS_OF_DAY;
-    let is_leap =
-        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let mut year = 1970;
-    while days >= 365 + u64::from(is_leap(year)) {
-        days -= 365 + u64::from(is_leap(year));
-        year += 1;
+/// `2026-11-27` and `08:37`.
+fn date_and_time(unix_s: u64) -> Option<(String, String)> {
+    let mut text = String::new();
+    if !write_date(&mut text, i64::try_from(unix_s).ok()?.checked_mul(1000)?) {
+        return None;
     }
-    let february = 28 + u64::from(is_leap(year));
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    format!("{year}-{month:02}-{:02}", days + 1)
+    let (date, time) = text.split_once('T')?;
+    Some((date.to_owned(), time.get(..5)?.to_owned()))
 }
 
 #[cfg(test)]
@@ -114,16 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
-        for (unix_s, expected) in [
-            (0, "1970-01-01"),
-            (951_782_399, "2000-02-28"),
-            (951_782_400, "2000-02-29"),
-            (951_868_800, "2000-03-01"),
-            (1_735_689_599, "2024-12-31"),
-            (1_735_689_600, "2025-01-01"),
-        ] {
-            assert_eq!(date(unix_s), expected);
+    fn a_span_names_a_day_once_and_a_time_beyond_all_calendars_is_left_out() {
+        assert_eq!(span(0, 59).unwrap(), "1970-01-01 00:00 UTC");
+        assert_eq!(span(951_782_399, 951_782_400).unwrap(), "2000-02-28 23:59 to 2000-02-29 00:00 UTC");
+        for beyond in [253_402_300_800, u64::MAX / 1000, u64::MAX] {
+            assert_eq!(span(0, beyond), None);
         }
+        let mut files = [file("point", 8, 1.0)];
+        files[0].written_unix_s = u64::MAX;
+        assert!(render(&files).contains("<p>1 run, pando-bench "), "{}", render(&files));
     }
 }
