@@ -3,6 +3,8 @@
 //! They come from `/proc/stat`, `/proc/meminfo`, `/proc/diskstats` and `/proc/vmstat`. Figures that the
 //! system does not tell are missing.
 
+use std::path::Path;
+
 /// The counters of a disk in `/proc/diskstats`, in order.
 const DISK_COUNTERS: [&str; 11] = [
     "reads",
@@ -70,7 +72,7 @@ pub struct MachineFigures {
     pub system: Figures,
     /// Sizes in kilobytes.
     pub memory_kb: Figures,
-    /// Whole disks with their counters.
+    /// Physical disks, whole, with their counters.
     pub disks: Vec<(String, Figures)>,
     /// Page faults and the like.
     pub memory_events: Figures,
@@ -79,14 +81,12 @@ pub struct MachineFigures {
 /// Asks for the figures.
 pub fn machine_figures() -> MachineFigures {
     let text = |name: &str| std::fs::read_to_string(format!("/proc/{name}")).unwrap_or_default();
-    let disks = std::fs::read_dir("/sys/block").map(|found| {
-        found.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect::<Vec<String>>()
-    });
+    let disks = physical_disks(Path::new("/sys/block"));
     let mut figures = MachineFigures::default();
     add_processors(&text("stat"), ticks_per_second(), &mut figures);
     figures.memory_kb = chosen(&text("meminfo"), &MEMORY_SIZES);
     figures.memory_events = chosen(&text("vmstat"), &MEMORY_EVENTS);
-    figures.disks = disk_counters(&text("diskstats"), &disks.unwrap_or_default());
+    figures.disks = disk_counters(&text("diskstats"), &disks);
     figures
 }
 
@@ -121,6 +121,19 @@ fn chosen(text: &str, wanted: &[&'static str]) -> Figures {
             let known = wanted.iter().find(|known| **known == name)?;
             Some((*known, words.next()?.parse().ok()?))
         })
+        .collect()
+}
+
+/// The names of the block devices that have hardware, or a virtual machine's stand-in for it, beneath.
+///
+/// Loop devices, mapped volumes and RAID sets have none: what they read and write is counted in the disks
+/// that they lie on, and MongoDB does not tell them either.
+fn physical_disks(block_devices: &Path) -> Vec<String> {
+    let Ok(found) = std::fs::read_dir(block_devices) else { return Vec::new() };
+    found
+        .flatten()
+        .filter(|entry| entry.path().join("device").exists())
+        .filter_map(|entry| entry.file_name().into_string().ok())
         .collect()
 }
 
@@ -164,6 +177,15 @@ mod tests {
         assert_eq!(disks.len(), 1);
         assert_eq!(disks[0].0, "vda");
         assert_eq!((disks[0].1[0], disks[0].1[10]), (("reads", 1), ("io_queued_ms", 11)));
+    }
+
+    #[test]
+    fn devices_without_hardware_are_no_disks() {
+        let block_devices = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(block_devices.path().join("vda/device")).unwrap();
+        std::fs::create_dir_all(block_devices.path().join("loop0/queue")).unwrap();
+        assert_eq!(physical_disks(block_devices.path()), ["vda"]);
+        assert!(physical_disks(&block_devices.path().join("missing")).is_empty());
     }
 
     #[test]
