@@ -265,3 +265,23 @@ def test_random_numbers_and_cluster_times(filled):
     request = {"aggregate": "numbers", "pipeline": [{"$project": {"r": "$$CLUSTER_TIME"}}], "cursor": {}}
     oracle, pando = bson.decode(filled.ask_oracle(request)), bson.decode(filled.ask_pando(request))
     assert oracle.get("code", 51144) == pando["code"] == 51144, (oracle, pando)
+
+
+EQUAL = [1, 1.0, Int64(1), Decimal128("1"), Decimal128("1.0"), 2, 2.0]
+
+
+@pytest.mark.parametrize("window", [*WINDOWS, {"documents": [-2, 0]}, {"documents": [0, 2]}], ids=str)
+def test_which_of_equal_values_is_given(both, window):
+    both.same({"insert": "equal", "documents": [{"_id": place, "v": value} for place, value in enumerate(EQUAL)]})
+    several = {"n": 2, "input": "$v"}
+    output = {"a": {"$max": "$v"}, "b": {"$min": "$v"}, "c": {"$maxN": several}, "d": {"$minN": several}}
+    ask(both, "equal", {"$setWindowFields": {"sortBy": {"_id": 1}, "output": {name: {**call, "window": window} for name, call in output.items()}}})
+    ask(both, "equal", {"$group": {"_id": None, **output}})
+    ask(both, "equal", {"$limit": 1}, {"$set": {"e": EQUAL}}, {"$project": {"f": {"$maxN": {"n": 3, "input": "$e"}}, "g": {"$minN": {"n": 3, "input": "$e"}}}})
+
+
+@pytest.mark.parametrize("sort", [{"g": -1}, {"g": 1}, {"_id": -1, "g": -1}, {"g": -1, "_id": 1}, {"x": -1}], ids=str)
+@pytest.mark.parametrize("partition", ["$g", "$$ROOT.g", {"$toUpper": "$g"}], ids=str)
+def test_partitions_come_in_the_direction_of_their_field(filled, partition, sort):
+    output = {"r": {"$sum": "$_id", "window": {"documents": ["unbounded", "current"]}}}
+    window(filled, "numbers", output, sort=sort, partitionBy=partition)

@@ -178,7 +178,7 @@ impl AccessState {
     }
 
     /// Whether there are no users and roles, and have been none since the start.
-    fn is_vacant(&self, catalog: &Catalog, blocking: BlockingMode) -> Result<bool, CommandError> {
+    pub(crate) fn is_vacant(&self, catalog: &Catalog, blocking: BlockingMode) -> Result<bool, CommandError> {
         if self.has_accounts.load(Ordering::Relaxed) {
             return Ok(false);
         }

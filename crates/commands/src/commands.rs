@@ -499,6 +499,11 @@ impl Commands {
         Ok(reports)
     }
 
+    /// Whether there are no users and no roles, as far as that can be read now.
+    pub fn lacks_accounts(&self) -> bool {
+        self.shared.access.is_vacant(&self.shared.catalog, BlockingMode::MayBlock).unwrap_or(false)
+    }
+
     /// Interrupts the requests under way and those that still come: the store is about to be closed.
     pub fn interrupt_all(&self) {
         self.release_replies();

@@ -67,7 +67,7 @@ impl fmt::Display for Operation {
 #[derive(Debug, thiserror::Error)]
 pub enum EnvironmentError {
     /// The operating system (or the simulated disk) refused.
-    #[error("cannot {operation} {}{}: {source}", path.display(), at(*offset))]
+    #[error("cannot {operation} {}{}: {source}{}", path.display(), at(*offset), advice(source))]
     Io {
         /// The operation.
         operation: Operation,
@@ -86,6 +86,17 @@ pub enum EnvironmentError {
         /// The process that holds it, where the lock file names one.
         pid: Option<u32>,
     },
+}
+
+/// What to do about an error of which the system's text says only what is the case.
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "; give the user of this process the right to read and write there"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => "; a store needs a file system that is mounted for writing",
+        _ => "",
+    }
 }
 
 fn at(offset: Option<u64>) -> String {

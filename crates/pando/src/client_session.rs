@@ -1,15 +1,6 @@
 //! Sessions, and transactions of several calls in them.
 //!
-//! A call is one of a session by its method `session`, as in the official crates, and all calls of a
-//! collection by [`ClientSession::collection`]. They then belong to the transaction that the session has
-//! open; without one each call is one by itself.
-//!
-//! # Ends of a transaction without a commit
-//! | cause | error of the call, and of those behind it | [`ClientSession::with_transaction`] |
-//! |---|---|---|
-//! | it loses a conflict with another transaction | [`Error::Conflict`] | runs it again |
-//! | the store refuses a call of it | the refusal, then [`Error::TransactionEnded`] | gives the error |
-//! | its lifetime is over | [`Error::TransactionEnded`] | gives the error |
+//! What a caller has to know of them stands at [`ClientSession`].
 //!
 //! The store answers a call of a transaction that has ended in the same way in all three cases. So the
 //! session keeps the first error of the transaction, which tells them apart.
@@ -34,6 +25,10 @@ const NO_SUCH_TRANSACTION: i32 = 251;
 /// A session of a store. One thread at a time works with it. A transaction that is open when it is dropped is
 /// undone.
 ///
+/// A call is one of a session by its method `session`, as in the official crates, and all calls of a
+/// collection by [`ClientSession::collection`]. They then belong to the transaction that the session has
+/// open; before it and after its commit each call is one by itself.
+///
 /// ```
 /// # use pandodb::{Error, Pando, bson::Document, doc};
 /// # fn main() -> Result<(), Error> {
@@ -51,6 +46,13 @@ const NO_SUCH_TRANSACTION: i32 = 251;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// # Ends of a transaction without a commit
+/// | cause | error of the call, and of those behind it | [`ClientSession::with_transaction`] |
+/// |---|---|---|
+/// | it loses a conflict with another transaction | [`Error::Conflict`] | runs it again |
+/// | the store refuses a call of it | the refusal, then [`Error::TransactionEnded`] | gives the error |
+/// | its lifetime is over | [`Error::TransactionEnded`] | gives the error |
 ///
 /// # Calls outside the session
 /// A call that is not one of the session's waits for the keys that the transaction holds, until the
@@ -92,6 +94,8 @@ enum Stage {
     Begun,
     /// One with calls.
     Open,
+    /// The session itself has ended.
+    Ended,
 }
 
 /// An error of a call, as far as it counts for the transaction.
@@ -105,7 +109,7 @@ enum Failure {
 impl SessionState {
     /// Whether calls belong to a transaction.
     pub(crate) fn has_transaction(&self) -> bool {
-        self.progress.lock().stage != Stage::Idle
+        matches!(self.progress.lock().stage, Stage::Begun | Stage::Open)
     }
 
     /// Sends a command as one of the session, and of its transaction.
@@ -119,7 +123,7 @@ impl SessionState {
             let message = "the session belongs to another store: start one of the store of this call";
             return Err(Error::InvalidArgument(message.to_owned()));
         }
-        let is_in_transaction = self.join(&mut command);
+        let is_in_transaction = self.join(&mut command)?;
         let outcome = self.store.run_for_bytes(database.name(), command, documents);
         if !is_in_transaction {
             return outcome;
@@ -141,20 +145,28 @@ impl SessionState {
     }
 
     /// Makes a command one of the session, and gives whether it is one of its transaction.
-    fn join(&self, command: &mut Document) -> bool {
+    ///
+    /// # Errors
+    /// A session that was dropped: what was meant to belong to a transaction is not carried out outside it.
+    fn join(&self, command: &mut Document) -> Result<bool, Error> {
         let progress = self.progress.lock();
         command.insert("lsid", self.id.clone());
         // A cursor that is older than the transaction does not begin it.
         let goes_on = command.keys().next().is_some_and(|name| name == "getMore" || name == "killCursors");
-        if progress.stage == Stage::Idle || (goes_on && progress.stage == Stage::Begun) {
-            return false;
+        if progress.stage == Stage::Ended && !goes_on {
+            let message = "the session of this collection has ended: start another one, or use the collection without it";
+            return Err(Error::InvalidArgument(message.to_owned()));
+        }
+        if matches!(progress.stage, Stage::Idle | Stage::Ended) || (goes_on && progress.stage == Stage::Begun)
+        {
+            return Ok(false);
         }
         command.insert("txnNumber", progress.number);
         command.insert("autocommit", false);
         if progress.stage == Stage::Begun {
             command.insert("startTransaction", true);
         }
-        true
+        Ok(true)
     }
 }
 
@@ -224,8 +236,8 @@ impl ClientSession {
         self.state.store.database(name).in_session(self.state())
     }
 
-    /// A collection as one of the session: its calls belong to the open transaction. Calls of a collection of
-    /// another store are refused.
+    /// A collection as one of the session: its calls belong to the transaction that is open then. They fail
+    /// once the session is dropped, and so do those of a collection of another store.
     pub fn collection<T>(&self, collection: &Collection<T>) -> Collection<T> {
         collection.database().clone().in_session(self.state()).collection(collection.name())
     }
@@ -328,7 +340,7 @@ impl ClientSession {
             (progress.number, std::mem::replace(&mut progress.stage, Stage::Idle))
         };
         match stage {
-            Stage::Idle => {
+            Stage::Idle | Stage::Ended => {
                 let message = "the session has no transaction: start one first";
                 Err(Error::InvalidArgument(message.to_owned()))
             }
@@ -366,6 +378,7 @@ impl Drop for ClientSession {
         if self.state.has_transaction() {
             let _ = self.end("abortTransaction", Document::new());
         }
+        self.state.progress.lock().stage = Stage::Ended;
         let sessions = vec![self.state.id.clone()];
         let _ = self.state.store.run("admin", doc! { "endSessions": sessions });
     }
@@ -374,6 +387,26 @@ impl Drop for ClientSession {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_collection_of_a_session_that_has_ended_writes_nothing() {
+        let pando = Pando::open_in_memory().unwrap();
+        let accounts = pando.database("bank").collection::<Document>("accounts");
+        accounts.insert_one(doc! { "_id": 1, "sum": 0 }).run().unwrap();
+        let mut session = pando.start_session().run().unwrap();
+        let inside = session.collection(&accounts);
+        session.start_transaction().run().unwrap();
+        let add =
+            |on: &Collection<Document>| on.update_one(doc! { "_id": 1 }, doc! { "$inc": { "sum": 1 } }).run();
+        add(&inside).unwrap();
+        drop(session);
+        let refused = add(&inside);
+        assert!(
+            matches!(&refused, Err(Error::InvalidArgument(text)) if text.contains("has ended")),
+            "{refused:?}"
+        );
+        assert_eq!(accounts.count_documents(doc! { "sum": 0 }).run().unwrap(), 1);
+    }
 
     #[test]
     fn a_transaction_that_loses_again_and_again_is_run_until_its_time_is_over() {

@@ -8,7 +8,7 @@ use crate::results::SummaryBulkWriteResult;
 const DUPLICATE_KEY: i32 = 11_000;
 
 /// One write of a call that failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct WriteErrorDetail {
     /// Its place in the caller's list, from 0.
@@ -17,6 +17,9 @@ pub struct WriteErrorDetail {
     pub code: i32,
     /// A sentence.
     pub message: String,
+    /// What the store tells beside it: of a document that a validator refuses MongoDB's `errInfo`, with the
+    /// rules that it breaks; of a duplicate key `keyPattern` and `keyValue`. `None` where there is no more.
+    pub details: Option<Document>,
 }
 
 /// The reason of a failed call.
@@ -95,6 +98,12 @@ pub enum Error {
         /// The difference.
         source: Box<bson::error::Error>,
     },
+    /// The device has no room for what a clean close writes. No write is lost: the log has them all, and the
+    /// next opening replays it.
+    #[error(
+        "the store was not closed cleanly, and the next opening replays its log, which has every write: {0}"
+    )]
+    NotClosed(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The store was closed by [`Pando::close`](crate::Pando::close).
     #[error("the store is closed: open it again to use it")]
     Closed,

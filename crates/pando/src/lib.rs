@@ -57,6 +57,30 @@
 //! [`Database::run_command`]; a `writeConcern` in such a command counts for it instead of the options.
 //! [`Pando::backup`] copies a store while it is open, and [`restore_store`] makes a store of the copies.
 //!
+//! # Asynchronous programs
+//! A call waits for the device, and keeps its thread meanwhile. In a program with tokio or another executor
+//! it belongs into `spawn_blocking`, for which a [`Pando`] and a [`Collection`] can be cloned at no cost:
+//! `tokio::task::spawn_blocking(move || cities.insert_one(city).run()).await`.
+//!
+//! # Work between calls
+//! Threads of the store flush its log, make checkpoints, remove what an expiry index (`expireAfterSeconds`)
+//! names, and end transactions that are too old. They end with [`Pando::close`], or with the last clone.
+//!
+//! # Features
+//! | feature | what it adds |
+//! |---|---|
+//! | `collation` | rules of languages for comparing texts; without it strings compare byte by byte |
+//! | `text` | text indexes and `$text` |
+//! | `codecs` | Snappy and zlib for blocks, beside zstd and LZ4 |
+//! | `saslprep` | passwords beyond ASCII |
+//! | `engine-lmdb`, `engine-rocksdb`, `engine-wiredtiger`, `engine-tikv` | further engines, with their native libraries |
+//!
+//! A call that needs a feature of which the build has none fails, and its error names the feature.
+//!
+//! # Build
+//! About 110 packages come with this one. A first build takes some ten minutes of processor time, and a
+//! program grows by some 20 MB.
+//!
 //! # Speed of debug builds
 //! A debug build of a program builds this crate without optimisation, too, which makes it many times slower.
 //! These lines in the program's `Cargo.toml` optimise the packages that it uses, and leave its own code as it
@@ -107,7 +131,7 @@ pub use engine_choice::open_commands;
 pub use error::{Error, WriteErrorDetail};
 pub use index_model::{IndexModel, IndexOptions};
 pub use key_rotation::rotate_keys;
-pub use options::{DurabilityChoice, EngineOptions, Options};
+pub use options::{CACHE_BYTES_MIN, DurabilityChoice, EngineOptions, Options};
 pub use pando_betree::DataKeys;
 #[doc(hidden)]
 pub use pando_commands::{Commands, CommandsOptions, DocumentSequence, Request};

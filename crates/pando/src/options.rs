@@ -2,7 +2,7 @@
 
 use pando_encryption::Encryption;
 
-use crate::{EngineName, MissingStore};
+use crate::{EngineName, Error, MissingStore};
 
 /// The durability of a write when its call returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -15,16 +15,33 @@ pub enum DurabilityChoice {
     Logged,
 }
 
+/// The smallest cache with which a tree of any height can be read and written.
+pub const CACHE_BYTES_MIN: u64 = 16 << 20;
+
 /// The resources of an engine.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
-    /// Bytes of memory for cached pages, write buffers included.
+    /// Bytes of memory for cached pages, write buffers included; at least [`CACHE_BYTES_MIN`], and 256 MiB by
+    /// default.
     pub cache_bytes: u64,
     /// Options of the engine by its own names, as text: `("logBudget", "2GB")`. Opening fails where the
     /// engine does not know one.
     pub named: Vec<(String, String)>,
     /// The keys of an encrypted store; `None` for a plain one. Only the engine betree encrypts its files.
     pub encryption: Option<Encryption>,
+}
+
+impl EngineOptions {
+    /// Refuses what no engine can work with.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.cache_bytes < CACHE_BYTES_MIN {
+            let (given, least) = (self.cache_bytes, CACHE_BYTES_MIN);
+            let message =
+                format!("a cache of {given} bytes is too small: cache_bytes is at least {least} (16 MiB)");
+            return Err(Error::InvalidArgument(message));
+        }
+        Ok(())
+    }
 }
 
 impl Default for EngineOptions {

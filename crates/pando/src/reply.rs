@@ -23,9 +23,43 @@ pub(crate) fn write_errors(reply: &Document, place: impl Fn(usize) -> usize) -> 
         .map(|error| WriteErrorDetail {
             index: place(usize::try_from(error.get_i32("index").unwrap_or(0)).unwrap_or(0)),
             code: error.get_i32("code").unwrap_or(0),
-            message: error.get_str("errmsg").unwrap_or_default().to_owned(),
+            message: write_message(error),
+            details: write_details(error),
         })
         .collect()
+}
+
+/// The sentence of a write that failed, with the field that a validator does not like.
+fn write_message(error: &Document) -> String {
+    let message = error.get_str("errmsg").unwrap_or_default();
+    match error.get_document("errInfo").ok().and_then(broken_rule) {
+        Some(rule) => format!("{message}: {rule}"),
+        None => message.to_owned(),
+    }
+}
+
+/// The first rule of a `$jsonSchema` that a document breaks, in words.
+fn broken_rule(info: &Document) -> Option<String> {
+    let rules = info.get_document("details").ok()?.get_array("schemaRulesNotSatisfied").ok()?;
+    let rule = rules.first()?.as_document()?;
+    if let Ok(missing) = rule.get_array("missingProperties") {
+        let names: Vec<&str> = missing.iter().filter_map(Bson::as_str).collect();
+        return Some(format!("it lacks {}", names.join(", ")));
+    }
+    let property = rule.get_array("propertiesNotSatisfied").ok()?.first()?.as_document()?;
+    let reasons = property.get_array("details").ok()?;
+    let reason = reasons.first()?.as_document()?.get_str("reason").ok()?;
+    Some(format!("the field '{}': {reason}", property.get_str("propertyName").ok()?))
+}
+
+/// What the store tells of a failed write beside code and sentence.
+fn write_details(error: &Document) -> Option<Document> {
+    if let Ok(info) = error.get_document("errInfo") {
+        return Some(info.clone());
+    }
+    let keys = ["keyPattern", "keyValue"].into_iter();
+    let told: Document = keys.filter_map(|key| Some((key.to_owned(), error.get(key)?.clone()))).collect();
+    (!told.is_empty()).then_some(told)
 }
 
 /// The reply, or the writes that failed as an error.

@@ -9,23 +9,33 @@ use crate::engine_choice::{open_engine, refuse_key};
 use crate::store_folder::check_restore_target;
 use crate::{EngineName, EngineOptions, Error};
 
+/// The file of a backup by the contract's emulation, entry by entry: any engine can take it.
+const EMULATED: &str = "trees.backup";
+
 /// Makes a store in the folder `to` from a full backup and the incremental ones behind it, in order. The
 /// engine is the one that the backups were made from; `options` count for one that keeps its store elsewhere.
 ///
+/// A backup of `memory`, `lmdb` or `tikv` has a form that every engine with files takes, so that it can
+/// become a store of another one.
+///
 /// # Errors
-/// Backups that are unfinished, damaged or do not follow each other; a folder that is not empty; a full
-/// device. Then there is no store in the folder.
+/// Backups that are unfinished, damaged, of another engine or do not follow each other; a folder that is not
+/// empty; a full device; the engine `memory`, which keeps nothing in a folder. Then there is no store in the
+/// folder.
 pub fn restore_store(
     engine: EngineName,
-    backups: &[PathBuf],
-    to: &Path,
+    backups: &[impl AsRef<Path>],
+    to: impl AsRef<Path>,
     options: &EngineOptions,
 ) -> Result<(), Error> {
+    let backups: Vec<PathBuf> = backups.iter().map(|backup| backup.as_ref().to_owned()).collect();
+    let (backups, to) = (backups.as_slice(), to.as_ref());
     let environment = Environment::real();
     refuse_key(engine, options).map_err(Error::Restore)?;
+    refuse_other_engine(engine, backups).map_err(|message| Error::Restore(message.into()))?;
     check_restore_target(&environment, engine, to).map_err(|error| Error::Restore(error.into()))?;
     let outcome = match engine {
-        EngineName::Betree => {
+        EngineName::Betree if !backups.iter().any(|backup| has_file(backup, EMULATED)) => {
             let encryption = options.encryption.as_ref();
             pando_betree::restore_encrypted(&environment, backups, to, encryption).map(drop)
         }
@@ -35,7 +45,7 @@ pub fn restore_store(
             pando_rocksdb::restore(&environment, backup, to).map(drop)
         }
         #[cfg(feature = "engine-wiredtiger")]
-        EngineName::WiredTiger if !is_emulated(only_backup(engine, backups)?) => {
+        EngineName::WiredTiger if !has_file(only_backup(engine, backups)?, EMULATED) => {
             pando_wiredtiger::restore(&environment, only_backup(engine, backups)?, to).map(drop)
         }
         other => {
@@ -48,10 +58,30 @@ pub fn restore_store(
     outcome.map_err(|error| Error::Restore(Box::new(error)))
 }
 
-/// Whether a backup is of the contract's emulation, as those of older programs are.
-#[cfg(feature = "engine-wiredtiger")]
-fn is_emulated(backup: &Path) -> bool {
-    Environment::real().files().exists(&backup.join("trees.backup")).unwrap_or(false)
+/// Refuses what would be told as an unfinished backup, or would be restored into nothing.
+fn refuse_other_engine(engine: EngineName, backups: &[PathBuf]) -> Result<(), String> {
+    if engine == EngineName::Memory {
+        return Err("the engine memory keeps nothing in a folder: restore its backup with --engine betree, in the library \
+                    with EngineName::Betree"
+            .to_owned());
+    }
+    if engine != EngineName::Betree {
+        return Ok(());
+    }
+    let manifests = [("MANIFEST.rocksdb", "rocksdb"), ("MANIFEST.wiredtiger", "wiredtiger")];
+    for backup in backups {
+        if let Some((_, other)) = manifests.iter().find(|(file, _)| has_file(backup, file)) {
+            return Err(format!(
+                "{} has a backup of the engine {other}: restore it with --engine {other}",
+                backup.display()
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn has_file(backup: &Path, name: &str) -> bool {
+    Environment::real().files().exists(&backup.join(name)).unwrap_or(false)
 }
 
 /// The one backup of an engine without incremental ones.
@@ -59,7 +89,12 @@ fn only_backup(engine: EngineName, backups: &[PathBuf]) -> Result<&Path, Error> 
     match backups {
         [backup] => Ok(backup),
         _ => {
-            let message = format!("a backup of {} is always full: name one", engine.as_str());
+            let message = match engine {
+                EngineName::Betree => {
+                    "a backup of another engine than betree is always full: name one".to_owned()
+                }
+                _ => format!("a backup of {} is always full: name one", engine.as_str()),
+            };
             Err(Error::Restore(message.into()))
         }
     }
@@ -74,6 +109,41 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_backup_of_another_engine_is_told_as_such() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let to = folder.path().join("to");
+        let refused = |engine| {
+            let refused = restore_store(engine, &[folder.path()], &to, &EngineOptions::default());
+            let Err(Error::Restore(cause)) = refused else { panic!("{engine:?}: {refused:?}") };
+            cause.to_string()
+        };
+        assert!(refused(EngineName::Betree).contains("no finished backup"));
+        std::fs::write(folder.path().join("MANIFEST.rocksdb"), "").expect("a file");
+        assert!(refused(EngineName::Betree).contains("restore it with --engine rocksdb"));
+        assert!(refused(EngineName::Memory).contains("keeps nothing in a folder"));
+        assert!(!to.exists());
+    }
+
+    #[test]
+    fn a_backup_of_the_engine_memory_becomes_a_store_with_files() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let backup = folder.path().join("backup");
+        let memory = crate::Options { engine: EngineName::Memory, ..crate::Options::default() };
+        let store =
+            crate::Pando::open_with(folder.path().join("memory"), &memory).expect("a store in memory");
+        let cities = store.database("atlas").collection::<bson::Document>("cities");
+        cities.insert_one(bson::doc! { "_id": 1, "name": "Brno" }).run().expect("an insert");
+        cities.create_index(bson::doc! { "name": 1 }).run().expect("an index");
+        store.backup(&backup).run().expect("a backup");
+        let to = folder.path().join("to");
+        restore_store(EngineName::Betree, &[&backup], &to, &EngineOptions::default()).expect("a restore");
+        let restored = crate::Pando::open(&to).expect("the restored store");
+        let cities = restored.database("atlas").collection::<bson::Document>("cities");
+        let found = cities.find_one(bson::doc! { "name": "Brno" }).hint(bson::doc! { "name": 1 }).run();
+        assert_eq!(found.expect("an answer"), Some(bson::doc! { "_id": 1, "name": "Brno" }));
+    }
+
+    #[test]
     fn a_key_for_an_engine_that_does_not_encrypt_is_refused() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let key = SecretKey::from_bytes(&[1; 32]).expect("a key has 32 bytes");
@@ -81,7 +151,7 @@ mod tests {
         let options = EngineOptions { encryption: Some(encryption), ..EngineOptions::default() };
         for engine in EngineName::ALL.iter().filter(|engine| **engine != EngineName::Betree) {
             let backups = [folder.path().join("backup")];
-            let refused = restore_store(*engine, &backups, &folder.path().join("to"), &options);
+            let refused = restore_store(*engine, &backups, folder.path().join("to"), &options);
             let Err(Error::Restore(cause)) = refused else { panic!("{engine:?} took a key: {refused:?}") };
             assert!(cause.to_string().contains("does not encrypt"), "{engine:?}: {cause}");
         }

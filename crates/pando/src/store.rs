@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bson::Document;
 use pando_commands::{
-    BlockingMode, Commands, CommandsOptions, ConnectionState, DefaultDurability, DocumentSequence, Handled,
-    Request,
+    BlockingMode, Commands, CommandsOptions, ConnectionState, DefaultDurability, DocumentSequence, ErrorKind,
+    Handled, Request, StorageError,
 };
 use pando_document::RawDocument;
 use pando_environment::{Environment, Monotonic};
@@ -46,9 +46,10 @@ impl Pando {
     /// Opens the store in a folder.
     ///
     /// # Errors
-    /// As [`Pando::open`]; and options that the engine does not have.
+    /// As [`Pando::open`]; and options that the engine does not have, or that are too small.
     pub fn open_with(folder: impl AsRef<Path>, options: &Options) -> Result<Pando, Error> {
         let folder = folder.as_ref();
+        options.engine_options.check()?;
         inspect_folder(options.engine, folder, options.missing_store)
             .map_err(|error| Error::Open(error.into()))?;
         let environment = Environment::real();
@@ -135,13 +136,14 @@ impl Pando {
     /// loses no write either: the next opening replays its log.
     ///
     /// # Errors
-    /// The last writes may not be on the device.
+    /// [`Error::NotClosed`] on a full device, where no write is lost; [`Error::Stopped`] where the last ones
+    /// may not be on the device.
     pub fn close(self) -> Result<(), Error> {
         if let Some(commands) = &*self.shared.commands.read() {
             commands.interrupt_all();
         }
         let Some(commands) = self.shared.commands.write().take() else { return Ok(()) };
-        commands.close().map_err(|error| Error::Stopped(Box::new(error)))
+        commands.close().map_err(not_closed)
     }
 
     /// Whether both are handles of one open store.
@@ -214,6 +216,15 @@ impl Pando {
             DurabilityChoice::Synced => bson::doc! { "w": 1, "j": true },
             DurabilityChoice::Logged => bson::doc! { "w": 1 },
         }
+    }
+}
+
+/// A close without a checkpoint. An error of the device alone, such as a full one, loses no acknowledged
+/// commit.
+fn not_closed(error: StorageError) -> Error {
+    match error.kind() {
+        ErrorKind::Io => Error::NotClosed(Box::new(error)),
+        _ => Error::Stopped(Box::new(error)),
     }
 }
 

@@ -17,9 +17,10 @@ use crate::store_folder::{engine_of_folder, inspect};
 use crate::{EngineName, EngineOptions, Error, MissingStore, open_commands};
 
 /// The depth of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VerifyDepth {
     /// Blocks, pointers, checksums, counts and extents. Read only.
+    #[default]
     Blocks,
     /// And whether documents and index entries agree. Opens the store.
     Collections,
@@ -54,8 +55,8 @@ impl StoreReport {
 }
 
 /// Checks the store in a folder, of whichever engine it is. Nobody may have it open.
-pub fn verify_store(folder: &Path, depth: VerifyDepth) -> Result<StoreReport, Error> {
-    verify_store_with(folder, depth, &EngineOptions::default())
+pub fn verify_store(folder: impl AsRef<Path>, depth: VerifyDepth) -> Result<StoreReport, Error> {
+    verify_store_with(folder.as_ref(), depth, &EngineOptions::default())
 }
 
 /// The same with options of the engine, such as the keys of an encrypted store.

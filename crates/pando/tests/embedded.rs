@@ -193,7 +193,7 @@ fn writes_of_commands_and_of_pipelines_are_on_the_device_as_the_options_say() {
 
 #[test]
 fn an_empty_path_is_refused_and_leaves_nothing_behind() {
-    for refused in [Pando::open("").err(), verify_store("".as_ref(), VerifyDepth::Blocks).err()] {
+    for refused in [Pando::open("").err(), verify_store("", VerifyDepth::Blocks).err()] {
         let refused = refused.expect("an empty path is no folder").to_string();
         assert!(refused.contains("the path of the store is empty: name a folder"), "{refused}");
     }
@@ -240,7 +240,7 @@ fn a_backup_of_an_open_store_is_restored_with_the_incremental_one_behind_it() {
     let more = pando.backup(at("tuesday")).since(at("monday")).run().unwrap();
     assert!(full.bytes > 0 && !full.incremental && more.incremental, "{full:?} {more:?}");
     let engine = EngineOptions::default();
-    restore_store(EngineName::Betree, &[at("monday"), at("tuesday")], &at("restored"), &engine).unwrap();
+    restore_store(EngineName::Betree, &[at("monday"), at("tuesday")], at("restored"), &engine).unwrap();
     let restored = Pando::open(at("restored")).unwrap().database("d").collection::<Note>("notes");
     assert_eq!(restored.count_documents(doc! {}).run().unwrap(), 101);
     let refused = pando.backup(at("monday")).run();

@@ -66,8 +66,8 @@ pub(crate) fn hold_value(reservation: &mut Reservation, bytes: usize, owner: &st
     if !reservation.grow_to(bytes) {
         if bytes > VALUE_BYTES_LEAST {
             let message = format!(
-                "{owner} needs {bytes} bytes of memory and cannot spill to disk, and the memory of all queries is \
-                 used up: run fewer queries at once, or raise --query-memory"
+                "{owner} needs {bytes} bytes of memory and cannot spill to disk, and what queries may have is used up: one \
+                 may have half of --query-memory, and all together no more than it; raise it, or run fewer queries at once"
             );
             return Err(QueryError::new(ErrorCode::ExceededMemoryLimit, message));
         }

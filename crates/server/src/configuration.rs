@@ -37,7 +37,7 @@ pub use error::{ConfigurationError, Origin, ValueError};
 pub use familiar_switches::{FAMILIAR_SWITCHES, FamiliarSwitch};
 pub use markdown::markdown_page;
 pub use options::{OptionEntry, Shape};
-pub use sources::Sources;
+pub use sources::{Sources, misspelt_variables};
 pub use transport_options::{Audit, CoreDumps, ProcessLogins, TlsMode, Transport};
 
 /// Every option of `pando serve`, in the order in which help lists them.

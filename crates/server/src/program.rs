@@ -63,7 +63,15 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     match dispatch(&matches) {
-        Ok(code) => code,
+        Ok(code) => match output::lost() {
+            Some(error) => {
+                tell_line!(
+                    "error: standard output cannot be written ({error}): its lines are lost; what they tell of is done"
+                );
+                ExitCode::FAILURE
+            }
+            None => code,
+        },
         Err(error) => {
             print_failure(error.as_ref());
             if is_wrong_command_line(error.as_ref()) {

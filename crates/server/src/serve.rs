@@ -48,7 +48,7 @@ use tracing::{error, info, warn};
 use transport::Certificates;
 
 use crate::amounts::{bytes_text, count_text, time_text};
-use crate::configuration::{ByteSize, Configuration, OpenToOthers};
+use crate::configuration::{ByteSize, Configuration, OpenToOthers, misspelt_variables};
 use crate::error_text::error_text;
 use crate::network::{AddressLimits, Limits, ListenError, Listener, Network, Patiences, Placement};
 
@@ -163,8 +163,12 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     for warning in ineffective_options::warnings(configuration) {
         warn!("{warning}");
     }
+    let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for warning in misspelt_variables(variables) {
+        warn!("{warning}");
+    }
     let begun = Instant::now();
-    file_limit::raise();
+    file_limit::raise(configuration.max_connections);
     let (tls, encryption) = restrict_process(configuration)?;
     // Before the folder is made, and before the socket is in it.
     let found = look_into_folder(configuration)?;
@@ -195,6 +199,12 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
         info!(
             "drivers connect to the address by which they came in; where addresses are translated on the way, name the one \
              for them with --advertise, or set directConnection=true in their connection strings"
+        );
+    }
+    if configuration.access_control == AccessControl::On && handler.commands().lacks_accounts() {
+        info!(
+            "there are no users yet: make the first one with 'pando user add NAME --uri …' or createUser on admin, from this \
+             machine; until then clients can do nothing else"
         );
     }
     banner::print(configuration, &endpoints, found);

@@ -75,7 +75,7 @@ fn derive_one(
         PasswordForm::Plain => mechanism.secret(user, password).map_err(|fault| {
             let reason = match fault {
                 ScramFault::NotBuilt => {
-                    "beyond ASCII, for which this build has no rules: build it with the feature 'saslprep'"
+                    "beyond ASCII, for which this build has no rules: build it with the feature 'saslprep' of pandodb"
                 }
                 _ => "that SASLprep prohibits",
             };

@@ -78,7 +78,8 @@ impl<'s> BulkWrite<'s> {
                     return Err(error);
                 }
                 Err(Error::Command { code, message, .. }) => {
-                    errors.push(crate::WriteErrorDetail { index: group.first, code, message });
+                    let index = group.first;
+                    errors.push(crate::WriteErrorDetail { index, code, message, details: None });
                     if self.ordered {
                         break;
                     }

@@ -180,7 +180,7 @@ fn bytes_of(value: &Evaluated<'_>) -> usize {
 fn not_array(operator: &str, value: &Evaluated<'_>) -> QueryError {
     QueryError::type_mismatch(format!(
         "{operator} requires array inputs, but input {} is of type {}",
-        crate::shell_text::value_text(value.raw_or_null()),
+        value.shell_text(),
         value.type_name()
     ))
 }

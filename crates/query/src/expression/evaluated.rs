@@ -11,7 +11,7 @@ use pando_document::{
 use super::array_table::{ArrayTable, TableOnDemand};
 use crate::error::{ErrorCode, QueryError};
 use crate::literal::Literal;
-use crate::nesting;
+use crate::{nesting, shell_text};
 
 /// A value or nothing. Computed values are bytes already, so every variant can be seen as a [`RawValue`].
 #[derive(Clone, Debug)]
@@ -65,6 +65,11 @@ impl<'a> Evaluated<'a> {
     /// The value, with null for nothing.
     pub fn raw_or_null(&self) -> RawValue<'_> {
         self.raw().unwrap_or(RawValue::Null)
+    }
+
+    /// The value as the texts of errors show it.
+    pub(crate) fn shell_text(&self) -> String {
+        self.raw().map_or_else(|| "MISSING".to_owned(), shell_text::value_text)
     }
 
     /// The value as one that owns its parts.

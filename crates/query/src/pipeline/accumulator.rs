@@ -278,6 +278,14 @@ impl AccumulatorCall {
                 let n = self.count_of_values(RawValue::Null)?;
                 Ok(Box::new(Top::new(End::Bottom, shape, n).with_ties(Ties::Later)))
             }
+            Kind::Max => {
+                Ok(Box::new(Extreme::new(Wanted::Greatest, &self.text_order).with_ties(Ties::Later)))
+            }
+            Kind::MaxN => {
+                let n = self.count_of_values(RawValue::Null)?;
+                let greatest = ExtremeN::new(Wanted::Greatest, n, &self.text_order);
+                Ok(Box::new(greatest.with_ties(Ties::Later)))
+            }
             _ => self.start(RawValue::Null),
         }
     }

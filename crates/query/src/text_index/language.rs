@@ -15,7 +15,7 @@ use rust_stemmers::{Algorithm, Stemmer};
 pub(crate) fn check_built() -> Result<(), &'static str> {
     match cfg!(feature = "text") {
         true => Ok(()),
-        false => Err("this build has no text indexes: build it with the feature 'text'"),
+        false => Err("this build has no text indexes: build it with the feature 'text' of pandodb"),
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<(&'static str, String)>, Configura
     let mut found = Vec::new();
     for (key, value) in table {
         let Some(entry) = all_options().find(|entry| entry.name == key) else {
-            let nearest = nearest_name(&key);
+            let nearest = nearest_name(&key, LIKENESS_MIN);
             return Err(ConfigurationError::UnknownKey { file: path.to_owned(), key, nearest });
         };
         let text =
@@ -41,11 +41,12 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// The option that a mistyped name most likely meant.
-fn nearest_name(key: &str) -> Option<&'static str> {
-    /// Less alike than this is no help.
-    const LIKENESS_MIN: f64 = 0.7;
+/// Names that are less alike than this are no help.
+const LIKENESS_MIN: f64 = 0.7;
+
+/// The option that a mistyped name most likely meant, if one is as like it as this (1 is equal).
+pub(super) fn nearest_name(key: &str, likeness_min: f64) -> Option<&'static str> {
     let likeness = |name: &str| strsim::jaro_winkler(name, &key.replace('_', "-").to_lowercase());
     let best = all_options().max_by(|a, b| likeness(a.name).total_cmp(&likeness(b.name)))?;
-    (likeness(best.name) >= LIKENESS_MIN).then_some(best.name)
+    (likeness(best.name) >= likeness_min).then_some(best.name)
 }

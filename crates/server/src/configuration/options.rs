@@ -44,8 +44,7 @@ impl OptionEntry {
     }
 }
 
-/// The smallest cache with which a tree of any height can be read and written.
-pub(super) const CACHE_BYTES_MIN: ByteSize = ByteSize::from_bytes(16 * 1024 * 1024);
+pub(super) const CACHE_BYTES_MIN: ByteSize = ByteSize::from_bytes(pandodb::CACHE_BYTES_MIN);
 /// The smallest memory of queries that makes sense.
 const QUERY_MEMORY_MIN: ByteSize = ByteSize::from_bytes(1 << 20);
 const PERSONAS: [&str; 3] = [Persona::ALL[0].name(), Persona::ALL[1].name(), Persona::ALL[2].name()];
@@ -96,7 +95,7 @@ pub(super) const OPTIONS: &[OptionEntry] = &[
         name: "engine",
         shape: Shape::Value("ENGINE"),
         default: "betree",
-        help: "Storage engine: 'betree' keeps the data on disk, 'memory' loses it when the server stops.",
+        help: "Storage engine: 'betree' keeps the data on disk, 'memory' loses it when the server stops; 'lmdb', 'rocksdb', 'wiredtiger' and 'tikv' in a build that has them, as that of `make engines`.",
         apply: |configuration, text| {
             configuration.engine = text.parse().map_err(|_| ValueError::Engine)?;
             Ok(())

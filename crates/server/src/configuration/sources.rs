@@ -112,6 +112,26 @@ impl Sources {
 /// The option of the memory of queries.
 const QUERY_MEMORY: &str = "query-memory";
 
+/// A sentence for each of these environment variables that is most likely a misspelt option. Others that
+/// begin with `PANDO_` may be of the person who started the server.
+pub fn misspelt_variables(names: impl IntoIterator<Item = String>) -> Vec<String> {
+    let known: Vec<String> = all_options().map(OptionEntry::environment_variable).collect();
+    let sentence = |name: &String| {
+        let key = name.strip_prefix("PANDO_")?;
+        let meant = file::nearest_name(key, VARIABLE_LIKENESS_MIN)?;
+        let entry = all_options().find(|entry| entry.name == meant)?;
+        Some(format!(
+            "the environment variable {name} has no effect, because there is no option of this name: {} is the nearest",
+            entry.environment_variable()
+        ))
+    };
+    let unknown = |name: &String| *name != CONFIG_VARIABLE && !known.contains(name);
+    names.into_iter().filter(unknown).filter_map(|name| sentence(&name)).collect()
+}
+
+/// How alike a variable and an option are where the one is a misspelt other.
+const VARIABLE_LIKENESS_MIN: f64 = 0.9;
+
 /// The environment variable that names the configuration file.
 pub(super) const CONFIG_VARIABLE: &str = "PANDO_CONFIG";
 

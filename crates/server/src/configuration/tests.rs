@@ -69,6 +69,17 @@ fn several_addresses_come_as_repeated_flags_commas_or_a_list() {
 }
 
 #[test]
+fn a_misspelt_variable_is_told_and_one_of_another_program_is_not() {
+    let names = ["PANDO_CACH", "PANDO_AUHT", "PANDO_CACHE", "PANDO_CONFIG", "PANDO_BENCH", "PANDO", "HOME"];
+    let told = super::misspelt_variables(names.map(str::to_owned));
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(
+        told[0].contains("PANDO_CACHE is the nearest") && told[1].contains("PANDO_AUTH is the"),
+        "{told:?}"
+    );
+}
+
+#[test]
 fn an_unknown_key_is_refused_with_the_nearest_name() {
     for (key, nearest) in [("max_connections", "max-connections"), ("cach", "cache"), ("Listen", "listen")] {
         let message = refusal(&[], &[], Some(&format!("{key} = '1'")));

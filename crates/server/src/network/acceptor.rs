@@ -22,6 +22,8 @@ use super::thread_state::{Accepted, ThreadMessage};
 const PAUSE: Duration = Duration::from_millis(100);
 /// One log line reports the refused connections of this time.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
+/// While connections cannot be accepted, one log line in this time says so.
+const WARN_EVERY: Duration = Duration::from_secs(10);
 
 /// The acceptor, before its thread runs.
 pub(crate) struct Acceptor<S> {
@@ -31,6 +33,8 @@ pub(crate) struct Acceptor<S> {
     permits: Permits,
     threads: Vec<Arc<Inbox<ThreadMessage<S>>>>,
     refusals: Refusals,
+    /// When a log line said that connections cannot be accepted.
+    warned: Option<Instant>,
 }
 
 impl<S: Send + 'static> Acceptor<S> {
@@ -48,7 +52,7 @@ impl<S: Send + 'static> Acceptor<S> {
                 Interest::READABLE,
             )?;
         }
-        Ok(Acceptor { poll, inbox, listeners, permits, threads, refusals: Refusals::default() })
+        Ok(Acceptor { poll, inbox, listeners, permits, threads, refusals: Refusals::default(), warned: None })
     }
 
     /// The inbox, in which any message ends the acceptor.
@@ -96,11 +100,7 @@ impl<S: Send + 'static> Acceptor<S> {
                     | io::ErrorKind::Interrupted
                     | io::ErrorKind::InvalidInput => {}
                     _ => {
-                        warn!(
-                            "cannot accept a connection on {} ({error}); trying again; if files are short, raise the limit \
-                             of open files (ulimit -n) or lower --max-connections",
-                            self.listeners[number].endpoint()
-                        );
+                        self.warn_of(number, &error);
                         thread::sleep(PAUSE);
                         if !self.inbox.may_sleep() {
                             return;
@@ -110,6 +110,18 @@ impl<S: Send + 'static> Acceptor<S> {
                 },
             }
         }
+    }
+
+    fn warn_of(&mut self, number: usize, error: &io::Error) {
+        if self.warned.is_some_and(|warned| warned.elapsed() < WARN_EVERY) {
+            return;
+        }
+        self.warned = Some(Instant::now());
+        warn!(
+            "cannot accept a connection on {} ({error}); trying again ten times a second; if files are short, raise the \
+             limit of open files (ulimit -n) or lower --max-connections",
+            self.listeners[number].endpoint()
+        );
     }
 }
 

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command};
 
+use super::output::print_line;
 use super::target_arguments::required;
 use crate::amounts::counted;
 use crate::audit_file::verify;
@@ -39,7 +40,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         tell_line!("pando: {} has no lines: nothing is proved", file.display());
         return Ok(ExitCode::FAILURE);
     }
-    println!("{} is sound: {}, the last with the chain", file.display(), counted(verified.lines, "line"));
-    println!("{}", verified.last);
+    print_line!("{} is sound: {}, the last with the chain", file.display(), counted(verified.lines, "line"));
+    print_line!("{}", verified.last);
     Ok(ExitCode::SUCCESS)
 }

@@ -73,7 +73,7 @@ pub(super) fn restore() -> Command {
                 .long("engine")
                 .value_name("ENGINE")
                 .default_value(EngineName::default().as_str())
-                .help("The engine that the backup was made of"),
+                .help("The engine of the restored store: the one that the backup was made of; a backup of lmdb, memory or tikv fits others, too"),
         )
         .arg(
             engine_option_argument()
@@ -126,7 +126,11 @@ pub(super) fn run_restore(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Erro
     if matches.get_flag("json") {
         print_line!("{}", json!({ "to": to.display().to_string(), "backups": backups.len() }));
     } else {
-        print_line!("{} holds the store as it was at the moment of the last backup", to.display());
+        let engine = match engine {
+            EngineName::Betree => String::new(),
+            other => format!(" of the engine {}", other.as_str()),
+        };
+        print_line!("{} holds the store{engine} as it was at the moment of the last backup", to.display());
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -244,6 +244,11 @@ fn difference(one: &Compared) -> String {
         Some(Digests { source: None, target: Some(_) }) => {
             format!("{target} at the target; it is not there at the source")
         }
+        Some(Digests { source: Some(_), target: Some(there) }) if there.is_empty() => {
+            format!(
+                "{source} at the source; it is not there at the target, or empty; the lines above say why"
+            )
+        }
         Some(Digests { source: Some(here), target: Some(there) }) if here != there => format!(
             "{source} on both sides, and other content: their hash is {here} at the source, {there} at the target"
         ),

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
+use super::output::print_line;
 use crate::configuration::markdown_page;
 
 pub(super) fn command() -> Command {
@@ -18,6 +19,6 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(_matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
-    print!("{}", markdown_page());
+    print_line!("{}", markdown_page().trim_end());
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,9 @@
-//! Lines on standard output, for a reader that may have gone: `pando verify data | head -1` is no error.
+//! Lines on standard output, for a reader that may have gone: `pando verify data | head -1` is no error. A
+//! full disk beneath them is one.
 
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
+use std::sync::OnceLock;
 
 /// As `println!`, which would end the program with a panic once nobody reads.
 macro_rules! print_line {
@@ -9,7 +11,18 @@ macro_rules! print_line {
 }
 pub(super) use print_line;
 
-/// Writes a line. The result of the command is in its exit code as well, so that an error here has no effect.
+/// Why lines of this process were lost.
+static LOST: OnceLock<io::Error> = OnceLock::new();
+
+/// Writes a line. What the command does goes on if that fails, and [`lost`] tells why.
 pub(super) fn write_line(line: fmt::Arguments<'_>) {
-    let _ = writeln!(std::io::stdout(), "{line}");
+    match writeln!(io::stdout(), "{line}") {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => _ = LOST.set(error),
+        Ok(()) | Err(_) => {}
+    }
+}
+
+/// The first error by which lines were lost, other than that nobody reads them any more.
+pub(super) fn lost() -> Option<&'static io::Error> {
+    LOST.get()
 }

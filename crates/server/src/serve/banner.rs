@@ -1,11 +1,14 @@
 //! The banner of a started server: its addresses, its data folder, a command to try next.
 
+use std::io::Write;
+
 use pando_commands::MONGODB_VERSION;
 use pandodb::{EngineName, FolderState};
 
 use crate::configuration::{Configuration, TlsMode};
 
-/// Prints it to standard output; the log goes to standard error.
+/// Prints it to standard output; the log goes to standard error. A server whose banner nobody reads, as after
+/// `pando serve | head -1`, serves all the same.
 pub(super) fn print(configuration: &Configuration, endpoints: &[String], found: FolderState) {
     let keeps = match configuration.engine {
         EngineName::Memory => "kept in memory only, gone when the server ends".to_owned(),
@@ -16,19 +19,22 @@ pub(super) fn print(configuration: &Configuration, endpoints: &[String], found: 
             format!("{}{made}", whole.display())
         }
     };
-    println!("Pando {} is ready.", env!("CARGO_PKG_VERSION"));
-    println!("  speaks      the protocol of MongoDB {MONGODB_VERSION}");
-    println!("  listens on  {}", endpoints.join(", "));
-    println!("  data        {keeps}");
+    let mut lines = vec![
+        format!("Pando {} is ready.", env!("CARGO_PKG_VERSION")),
+        format!("  speaks      the protocol of MongoDB {MONGODB_VERSION}"),
+        format!("  listens on  {}", endpoints.join(", ")),
+        format!("  data        {keeps}"),
+    ];
     if let Some(endpoint) = endpoints.iter().find(|endpoint| !endpoint.starts_with('/')) {
-        println!("Try next:");
         let place = reachable(endpoint);
-        match configuration.transport.tls_mode {
+        lines.push("Try next:".to_owned());
+        lines.push(match configuration.transport.tls_mode {
             // Shells take a question mark for the name of files.
-            TlsMode::Require => println!("  mongosh 'mongodb://{place}/?tls=true'"),
-            _ => println!("  mongosh mongodb://{place}"),
-        }
+            TlsMode::Require => format!("  mongosh 'mongodb://{place}/?tls=true'"),
+            _ => format!("  mongosh mongodb://{place}"),
+        });
     }
+    let _ = writeln!(std::io::stdout(), "{}", lines.join("\n"));
 }
 
 /// The endpoint as a client on this machine can use it: loopback instead of "every address".

@@ -3,19 +3,27 @@
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tracing::warn;
 
-/// Raises the limit of this process as far as the system allows.
-pub(super) fn raise() {
+/// Files of a server beside its connections: the store's, the log, the listeners.
+const OWN_FILES: u64 = 100;
+
+/// Raises the limit of this process as far as the system allows, and warns where it is too low for the
+/// connections.
+pub(super) fn raise(max_connections: usize) {
     let mut limit = getrlimit(Resource::Nofile);
-    if limit.current == limit.maximum {
-        return;
+    if limit.current != limit.maximum {
+        let before = limit.current;
+        limit.current = limit.maximum;
+        if let Err(error) = setrlimit(Resource::Nofile, limit) {
+            let shown = before.map_or_else(|| "the system's limit".to_owned(), |files| files.to_string());
+            limit.current = before;
+            warn!("cannot raise the limit of open files above {shown} ({error})");
+        }
     }
-    let before = limit.current;
-    limit.current = limit.maximum;
-    if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        let shown = before.map_or_else(|| "the system's limit".to_owned(), |files| files.to_string());
+    let wanted = u64::try_from(max_connections).unwrap_or(u64::MAX).saturating_add(OWN_FILES);
+    if let Some(files) = limit.current.filter(|files| *files < wanted) {
         warn!(
-            "cannot raise the limit of open files above {shown} ({error}); connections beyond it are refused; raise it \
-             with ulimit -n"
+            "the limit of open files is {files}, and {max_connections} connections need {wanted}: those beyond the limit \
+             wait; raise it with ulimit -n, or lower --max-connections"
         );
     }
 }

@@ -1,4 +1,7 @@
 //! Log lines on standard error, and one for each panic.
+//!
+//! A log that cannot be written, because its disk is full or its reader has gone, loses lines and stops
+//! nothing: `getLog` still has the last ones.
 
 use std::backtrace::Backtrace;
 use std::io;
@@ -19,7 +22,11 @@ use crate::error_text::panic_text;
 pub(super) fn start(configuration: &Configuration, tail: &Arc<LogTail>) {
     // The table of options has checked the filter.
     let filter = EnvFilter::new(&configuration.log_level);
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        // Otherwise it tells of a failed line on standard error too, which panics there.
+        .log_internal_errors(false);
     let tail = LogTailLayer { tail: Arc::clone(tail) };
     let started = match configuration.log_format {
         LogFormat::Text => builder.finish().with(tail).try_init(),

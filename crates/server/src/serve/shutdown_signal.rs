@@ -1,4 +1,7 @@
-//! SIGTERM and SIGINT: the first asks the server to stop, the second ends the process.
+//! SIGTERM and SIGINT: the first asks the server to stop, a later one ends the process.
+//!
+//! Signals within half a second are one: `timeout`, and shells at Ctrl-C, send one to the process and another
+//! to its group, and a closed terminal comes from the shell and from the kernel.
 //!
 //! | SIGHUP comes | the server |
 //! |---|---|
@@ -11,6 +14,7 @@ use std::process;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -20,6 +24,9 @@ use super::transport::Certificates;
 
 /// The exit code that a shell reports of a process that SIGINT ended.
 const EXIT_CODE_INTERRUPTED: i32 = 130;
+
+/// Signals that come within this time after the first are one with it.
+const ONE_SIGNAL: Duration = Duration::from_millis(500);
 
 /// Waits for the first signal.
 pub(super) struct ShutdownSignal {
@@ -33,7 +40,7 @@ impl ShutdownSignal {
         let is_of_terminal = io::stdin().is_terminal();
         let (sender, came) = mpsc::channel();
         thread::Builder::new().name("pando-signals".to_owned()).spawn(move || {
-            let mut asked = false;
+            let mut asked: Option<Instant> = None;
             for signal in signals.forever() {
                 match &certificates {
                     Some(certificates) if signal == SIGHUP => {
@@ -47,14 +54,14 @@ impl ShutdownSignal {
                     }
                     Some(_) | None => {}
                 }
-                // A closed terminal may send it twice: by its shell, and by the kernel.
-                if signal == SIGHUP && asked {
-                    continue;
-                }
-                if std::mem::replace(&mut asked, true) {
+                if let Some(asked) = asked {
+                    if signal == SIGHUP || asked.elapsed() < ONE_SIGNAL {
+                        continue;
+                    }
                     warn!("second signal: ending at once; no acknowledged write is lost, and the next start replays the log");
                     process::exit(EXIT_CODE_INTERRUPTED);
                 }
+                asked = Some(Instant::now());
                 // Fails only if the server is at its end already.
                 let _ = sender.send(());
             }

@@ -161,10 +161,11 @@ fn description_of(folder: &Path, name: &str) -> Result<Description, TransferErro
         Some(Bson::Array(indexes)) => indexes.into_iter().filter_map(index).collect(),
         _ => Vec::new(),
     };
-    let options = match parsed.remove("options") {
+    let mut options = match parsed.remove("options") {
         Some(Bson::Document(options)) => options,
         _ => Document::new(),
     };
+    forget_rules_version(&mut options);
     Ok(Description { options, indexes, name: parsed.get_str("collectionName").ok().map(str::to_owned) })
 }
 
@@ -174,8 +175,17 @@ pub(super) fn index(specification: Bson) -> Option<Document> {
     // Written by servers before 4.4.
     specification.remove("ns");
     specification.remove("background");
+    forget_rules_version(&mut specification);
     let is_of_id = specification.get_str("name").is_ok_and(|name| name == "_id_");
     (!is_of_id).then_some(specification)
+}
+
+/// Leaves out the version of the rules by which a server compares texts: another server has others, and
+/// refuses a collation with a version that is not its own.
+pub(super) fn forget_rules_version(specification: &mut Document) {
+    if let Ok(collation) = specification.get_document_mut("collation") {
+        collation.remove("version");
+    }
 }
 
 /// The name of a collection's files without their suffixes; `None` for other files.
@@ -219,6 +229,14 @@ mod tests {
         assert!(refused.contains("name a.bson.gz"), "{refused}");
         let damaged = plan_of(folder.path(), Renamed::default()).unwrap_err().to_string();
         assert!(damaged.contains("a.metadata.json") && damaged.contains("remove it"), "{damaged}");
+    }
+
+    #[test]
+    fn a_collation_comes_without_the_version_of_its_rules() {
+        let collation = doc! { "locale": "de", "version": "icu4x-2.4" };
+        let found = index(Bson::Document(doc! { "key": { "n": 1 }, "name": "n_1", "collation": collation }));
+        let wanted = doc! { "key": { "n": 1 }, "name": "n_1", "collation": { "locale": "de" } };
+        assert_eq!(found, Some(wanted));
     }
 
     #[test]

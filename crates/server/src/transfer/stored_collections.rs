@@ -16,7 +16,7 @@ use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 
 use super::batch::RECORDS_MAX;
 use super::bson_file::check;
-use super::dump::{Description, SERVER_DATABASES, index};
+use super::dump::{Description, SERVER_DATABASES, forget_rules_version, index};
 use super::error::TransferError;
 use super::import_plan::{Arrived, Content, Creation, ImportPlan, Unit};
 use super::input::InputBytes;
@@ -130,7 +130,8 @@ fn unit(
     listed: Document,
 ) -> Result<Unit, TransferError> {
     let is_view = listed.get_str("type").is_ok_and(|kind| kind == "view");
-    let options = listed.get_document("options").cloned().unwrap_or_default();
+    let mut options = listed.get_document("options").cloned().unwrap_or_default();
+    forget_rules_version(&mut options);
     let indexes = if is_view { Vec::new() } else { indexes(store, database, collection, &options)? };
     let stored = || {
         Content::Stored(StoredCollection {

@@ -1,7 +1,6 @@
 //! Reads that the scripted handler misses: of a file on disk, past the page cache where that can be, so that
 //! they are really under way for a while.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,7 +14,6 @@ const BLOCKS: usize = 8;
 /// A file of blocks, each full of its number.
 pub struct ScriptedReads {
     file: Arc<dyn File>,
-    _folder: tempfile::TempDir,
 }
 
 /// A block that a session lacks.
@@ -38,15 +36,16 @@ impl std::fmt::Debug for Held {
 
 impl Default for ScriptedReads {
     fn default() -> ScriptedReads {
-        let folder = tempfile::tempdir().unwrap();
-        let file = block_file(folder.path());
-        ScriptedReads { file, _folder: folder }
+        ScriptedReads { file: block_file() }
     }
 }
 
-fn block_file(folder: &Path) -> Arc<dyn File> {
+/// The file stays open and has no name any more: nothing is left behind by a server that outlives its test.
+fn block_file() -> Arc<dyn File> {
     let files = Environment::real();
-    let file = files.files().open(&folder.join("blocks"), OpenMode::CreateNew, Access::Direct).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("blocks");
+    let file = files.files().open(&path, OpenMode::CreateNew, Access::Direct).unwrap();
     for block in 0..BLOCKS {
         let mut content = AlignedBuffer::zeroed(BLOCK_BYTES);
         content.fill(block as u8);

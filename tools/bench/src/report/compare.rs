@@ -110,6 +110,11 @@ fn ratio(first: &Values, second: &Values) -> Option<[f64; 3]> {
     ])
 }
 
+/// Whether both sides have runs of the same work.
+pub fn have_common_work(first: &[RunFile], second: &[RunFile]) -> bool {
+    first.iter().any(|one| second.iter().any(|other| Work::of(one) == Work::of(other)))
+}
+
 /// The comparison as text.
 pub fn compare(first: &[RunFile], second: &[RunFile]) -> String {
     let mut text = String::new();
@@ -139,7 +144,13 @@ fn one_group(name: &str, first: &[&RunFile], second: &[&RunFile]) -> String {
         let side = if second.is_empty() { "first" } else { "second" };
         return format!("{name}: only on the {side} side\n\n");
     }
-    let mut text = format!("{name}: {} and {} runs\n", first.len(), second.len());
+    let mut text = format!(
+        "{name}: {} and {} runs; first {}, second {}\n",
+        first.len(),
+        second.len(),
+        servers(first),
+        servers(second)
+    );
     let heading = ["", "first", "second", "ratio", "from", "to", ""];
     let mut lines = vec![heading.map(str::to_owned).to_vec()];
     for metric in &METRICS {
@@ -168,9 +179,32 @@ fn one_group(name: &str, first: &[&RunFile], second: &[&RunFile]) -> String {
         lines.push(cells.to_vec());
     }
     text.push_str(&aligned(&lines));
-    doubts(first, second).iter().for_each(|doubt| text.push_str(&format!("caution: {doubt}\n")));
+    for doubt in doubts(first, second).into_iter().chain(warnings(first, second)) {
+        text.push_str(&format!("caution: {doubt}\n"));
+    }
     text.push('\n');
     text
+}
+
+/// The servers of one side.
+fn servers(files: &[&RunFile]) -> String {
+    let names: BTreeSet<String> = files.iter().map(|file| plain_server_name(file)).collect();
+    names.into_iter().collect::<Vec<_>>().join(" and ")
+}
+
+/// The warnings of the runs themselves, each kind once. Their figures differ, so that they are told by what
+/// stands in front of the first one.
+fn warnings(first: &[&RunFile], second: &[&RunFile]) -> Vec<String> {
+    let mut kinds: BTreeMap<String, (usize, String)> = BTreeMap::new();
+    let all = || first.iter().chain(second);
+    for warning in all().flat_map(|file| &file.warnings) {
+        let kind =
+            warning.split(|letter: char| letter.is_ascii_digit()).next().unwrap_or_default().to_owned();
+        kinds.entry(kind).or_insert((0, warning.clone())).0 += 1;
+    }
+    let runs = all().count();
+    let sentence = |(count, warning): (usize, String)| format!("{count} of {runs} runs: {warning}");
+    kinds.into_values().map(sentence).collect()
 }
 
 /// Reasons why the comparison is unfair or void.
@@ -239,7 +273,8 @@ mod tests {
         let first = [of("Pando", "8 GB", 400.0), of("MongoDB", "8 GB", 100.0)];
         let text = compare(&first, &[of("Pando", "8 GB", 800.0), of("MongoDB", "8 GB", 100.0)]);
         assert!(
-            text.contains("closed, MongoDB: 1 and 1 runs") && text.contains("closed, Pando: 1 and 1"),
+            text.contains("closed, MongoDB: 1 and 1 runs; first MongoDB, second MongoDB")
+                && text.contains("closed, Pando: 1 and 1"),
             "{text}"
         );
         assert!(text.contains("2.000") && text.contains("1.000") && !text.contains("8 GB"), "{text}");

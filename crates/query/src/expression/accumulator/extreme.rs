@@ -7,7 +7,7 @@ use pando_collation::TextOrder;
 use pando_document::{ArrayWriter, RawValue};
 
 use super::super::Evaluated;
-use super::{Accumulator, bytes_of, for_saved, give, keep, save_all};
+use super::{Accumulator, Ties, bytes_of, for_saved, give, keep, save_all};
 use crate::error::QueryError;
 use crate::literal::Literal;
 
@@ -34,11 +34,17 @@ pub(crate) struct Extreme {
     best: Option<Literal>,
     bytes: usize,
     order: TextOrder,
+    ties: Ties,
 }
 
 impl Extreme {
     pub(crate) fn new(wanted: Wanted, order: &TextOrder) -> Extreme {
-        Extreme { wanted, best: None, bytes: 0, order: order.clone() }
+        Extreme { wanted, best: None, bytes: 0, order: order.clone(), ties: Ties::Earlier }
+    }
+
+    /// The same with another choice between values that are equal.
+    pub(crate) fn with_ties(self, ties: Ties) -> Extreme {
+        Extreme { ties, ..self }
     }
 }
 
@@ -49,7 +55,10 @@ impl Accumulator for Extreme {
         }
         let is_better = match &self.best {
             None => true,
-            Some(best) => self.order.compare(value.raw_or_null(), best.raw()) == self.wanted.better(),
+            Some(best) => {
+                let order = self.order.compare(value.raw_or_null(), best.raw());
+                order == self.wanted.better() || order.is_eq() && self.ties == Ties::Later
+            }
         };
         if is_better {
             self.bytes = bytes_of(value);

@@ -1,4 +1,8 @@
 //! `$minN` and `$maxN`: the n least or greatest values, best first; null and missing do not count.
+//!
+//! Equal values (`1` and `1.0`) can be told apart, and MongoDB keeps them in one ascending order, from which
+//! `$maxN` reads backwards: of those the newest comes first and the oldest gives way, with `$minN` the other
+//! way. Which of the equal values a full state keeps, [`Ties`] tells.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -8,7 +12,7 @@ use pando_document::{ArrayWriter, RawValue};
 
 use super::super::Evaluated;
 use super::extreme::Wanted;
-use super::{Accumulator, bytes_of, for_saved, give_all, keep, save_all};
+use super::{Accumulator, Ties, bytes_of, for_saved, give_all, keep, save_all};
 use crate::error::QueryError;
 use crate::literal::Literal;
 
@@ -16,6 +20,7 @@ use crate::literal::Literal;
 pub(crate) struct ExtremeN {
     wanted: Wanted,
     n: usize,
+    ties: Ties,
     /// The worst on top.
     best: BinaryHeap<Kept>,
     /// Values that were taken so far.
@@ -24,23 +29,23 @@ pub(crate) struct ExtremeN {
     order: TextOrder,
 }
 
-/// A value among the best. A greater one is worse: by its value, then by its age.
+/// A value among the best. A greater one is worse: by its value, then by its turn.
 #[derive(Debug)]
 struct Kept {
     value: Literal,
     /// How the better of two values compares with the other.
     better: Ordering,
-    /// How many values were taken before it.
-    age: u64,
+    /// How many values had been taken with it.
+    turn: u64,
     bytes: usize,
     order: TextOrder,
 }
 
 impl Ord for Kept {
     fn cmp(&self, other: &Kept) -> Ordering {
-        let order = self.order.compare(self.value.raw(), other.value.raw());
-        let worse = if self.better == Ordering::Less { order } else { order.reverse() };
-        worse.then(self.age.cmp(&other.age))
+        let ascending =
+            self.order.compare(self.value.raw(), other.value.raw()).then(self.turn.cmp(&other.turn));
+        if self.better == Ordering::Less { ascending } else { ascending.reverse() }
     }
 }
 
@@ -60,7 +65,20 @@ impl Eq for Kept {}
 
 impl ExtremeN {
     pub(crate) fn new(wanted: Wanted, n: usize, order: &TextOrder) -> ExtremeN {
-        ExtremeN { wanted, n, best: BinaryHeap::new(), taken: 0, bytes: 0, order: order.clone() }
+        ExtremeN {
+            wanted,
+            n,
+            ties: Ties::Earlier,
+            best: BinaryHeap::new(),
+            taken: 0,
+            bytes: 0,
+            order: order.clone(),
+        }
+    }
+
+    /// The same with another choice between values that are equal.
+    pub(crate) fn with_ties(self, ties: Ties) -> ExtremeN {
+        ExtremeN { ties, ..self }
     }
 
     /// The best first.
@@ -79,12 +97,11 @@ impl Accumulator for ExtremeN {
         let better = self.wanted.better();
         self.taken += 1;
         if self.best.len() == self.n {
-            // A value that is as good as the worst comes behind it.
-            let is_better = self
-                .best
-                .peek()
-                .is_some_and(|worst| self.order.compare(value.raw_or_null(), worst.value.raw()) == better);
-            if !is_better {
+            let takes_place = self.best.peek().is_some_and(|worst| {
+                let order = self.order.compare(value.raw_or_null(), worst.value.raw());
+                order == better || order.is_eq() && self.ties == Ties::Later
+            });
+            if !takes_place {
                 return Ok(());
             }
             self.bytes -= self.best.pop().map_or(0, |worst| worst.bytes);
@@ -92,7 +109,7 @@ impl Accumulator for ExtremeN {
         let bytes = bytes_of(value) + size_of::<Kept>();
         self.bytes += bytes;
         let order = self.order.clone();
-        self.best.push(Kept { value: keep(value), better, age: self.taken, bytes, order });
+        self.best.push(Kept { value: keep(value), better, turn: self.taken, bytes, order });
         Ok(())
     }
 
@@ -105,10 +122,40 @@ impl Accumulator for ExtremeN {
     }
 
     fn save(&self, out: &mut ArrayWriter<'_>) {
-        save_all(self.sorted().into_iter().map(|kept| &kept.value), out);
+        // By turn, in which the receiver of the values takes them again.
+        let mut kept: Vec<&Kept> = self.best.iter().collect();
+        kept.sort_unstable_by_key(|kept| kept.turn);
+        save_all(kept.into_iter().map(|kept| &kept.value), out);
     }
 
     fn merge(&mut self, saved: RawValue<'_>) -> Result<(), QueryError> {
         for_saved(saved, |value| self.add(&Evaluated::Raw(value)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pando_document::Value;
+
+    use super::*;
+
+    const EQUAL: [RawValue<'static>; 3] = [RawValue::Int32(1), RawValue::Double(1.0), RawValue::Int64(1)];
+
+    /// The two greatest of equal values, also after the state was saved and merged.
+    fn greatest_of_equal_values(ties: Ties) -> Vec<Value> {
+        let state = || ExtremeN::new(Wanted::Greatest, 2, &TextOrder::default()).with_ties(ties);
+        let (mut state, mut restored) = (state(), state());
+        EQUAL.into_iter().for_each(|value| state.add(&Evaluated::Raw(value)).unwrap());
+        super::super::absorb(&mut restored, &state).unwrap();
+        let (kept, restored) = (state.finish().unwrap().to_value(), restored.finish().unwrap().to_value());
+        assert_eq!(kept, restored, "a state that was saved is the same");
+        let Some(Value::Array(kept)) = kept else { panic!("no array: {kept:?}") };
+        kept
+    }
+
+    #[test]
+    fn of_equal_values_the_newest_comes_first() {
+        assert_eq!(greatest_of_equal_values(Ties::Earlier), [Value::Double(1.0), Value::Int32(1)]);
+        assert_eq!(greatest_of_equal_values(Ties::Later), [Value::Int64(1), Value::Double(1.0)]);
     }
 }

@@ -22,7 +22,7 @@ impl Accumulator for MergeObjects {
         let Some(document) = value.as_document() else {
             return Err(ExpressionFault::MergeNotObject.error(format!(
                 "$mergeObjects requires object inputs, but input {} is of type {}",
-                crate::shell_text::value_text(value.raw_or_null()),
+                value.shell_text(),
                 value.type_name()
             )));
         };

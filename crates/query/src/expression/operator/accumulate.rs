@@ -1,15 +1,14 @@
 //! The accumulators as expressions. `$sum`, `$avg`, `$min`, `$max`, `$stdDevPop`, `$stdDevSamp` take a list,
 //! or the elements of one array. `$firstN`, `$lastN`, `$minN`, `$maxN` take an array.
 
-use pando_document::RawValue;
+use pando_document::{RawArray, RawValue};
 
 use super::named::Names;
 use super::text::refuse_beyond_long;
 use super::{
     Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError, array_of,
 };
-use crate::expression::accumulator::{Accumulator, Avg, Deviation, Extreme, StdDev, Sum, Wanted};
-use crate::shell_text;
+use crate::expression::accumulator::{Accumulator, Avg, Deviation, Extreme, ExtremeN, StdDev, Sum, Wanted};
 
 pub(super) static SUM: Definition =
     Definition { name: "$sum", arity: Arity::Any, run: |call, frame| run(call, frame, &mut Sum::default()) };
@@ -103,11 +102,15 @@ fn run_min_n<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>,
     })
 }
 
+/// Unlike with the least, which of equal elements are given depends on the greater ones behind them: the
+/// state of the accumulator tells.
 fn run_max_n<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
-    run_n(call, frame, |elements, _| {
-        elements.retain(|element| !element.is_null());
-        elements.sort_by(|a, b| call.text_order().compare(*b, *a));
-    })
+    let (n, input) = arguments_n(call, frame)?;
+    let mut greatest = ExtremeN::new(Wanted::Greatest, n, call.text_order());
+    for element in array_n(&input)?.iter() {
+        greatest.add(&Evaluated::Raw(element?))?;
+    }
+    greatest.finish()
 }
 
 /// `choose` brings the wanted elements to the front.
@@ -116,12 +119,8 @@ fn run_n<'a>(
     frame: &mut Frame<'a>,
     choose: impl Fn(&mut Vec<RawValue<'_>>, usize),
 ) -> Result<Evaluated<'a>, QueryError> {
-    let n = count(&call.argument(0, frame)?)?;
-    let input = call.argument(1, frame)?;
-    let Some(array) = input.as_array() else {
-        return Err(ExpressionFault::NInputNotArray.error("Input must be an array"));
-    };
-    let mut elements = array.iter().collect::<Result<Vec<_>, _>>()?;
+    let (n, input) = arguments_n(call, frame)?;
+    let mut elements = array_n(&input)?.iter().collect::<Result<Vec<_>, _>>()?;
     choose(&mut elements, n);
     array_of(|writer| {
         elements.iter().take(n).for_each(|element| writer.push(*element));
@@ -129,9 +128,17 @@ fn run_n<'a>(
     })
 }
 
+fn arguments_n<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<(usize, Evaluated<'a>), QueryError> {
+    Ok((count(&call.argument(0, frame)?)?, call.argument(1, frame)?))
+}
+
+fn array_n<'v>(input: &'v Evaluated<'_>) -> Result<&'v RawArray, QueryError> {
+    input.as_array().ok_or_else(|| ExpressionFault::NInputNotArray.error("Input must be an array"))
+}
+
 fn count(value: &Evaluated<'_>) -> Result<usize, QueryError> {
     let refused = |fault: ExpressionFault| {
-        let found = shell_text::value_text(value.raw_or_null());
+        let found = value.shell_text();
         fault.error(format!("Value for 'n' must be of integral type, but found {found}"))
     };
     let number = value.as_number().ok_or_else(|| refused(ExpressionFault::NNotNumber))?;

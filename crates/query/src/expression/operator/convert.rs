@@ -151,7 +151,7 @@ fn with_writing<'a>(
     frame: &mut Frame<'a>,
 ) -> Result<Option<Target>, QueryError> {
     let wrong = |name: &str, value: &Evaluated<'_>| {
-        let found = crate::shell_text::value_text(value.raw_or_null());
+        let found = value.shell_text();
         QueryError::bad_value(format!("$convert got an invalid '{name}': {found}"))
     };
     if call.has(4) {

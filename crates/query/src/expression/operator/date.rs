@@ -5,7 +5,6 @@ use pando_document::RawValue;
 use super::{Call, ErrorCode, Evaluated, ExpressionFault, Frame, QueryError};
 use crate::date::calendar::MILLIS_PER_DAY;
 use crate::date::time_zone::Zone;
-use crate::shell_text;
 
 /// A length of time that dates are added, subtracted and cut by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,7 +175,7 @@ pub(super) fn zone_of(
         return Err(not_string.error(format!(
             "{operator} requires a string for the timezone argument, but was given a {} ({})",
             value.type_name(),
-            shell_text::value_text(value.raw_or_null())
+            value.shell_text()
         )));
     };
     Zone::parse(name).ok_or_else(|| {

@@ -8,7 +8,6 @@ use super::named::Names;
 use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
 use crate::date::calendar::{Moment, date_of, days_of_iso_week};
 use crate::date::time_zone::Zone;
-use crate::shell_text;
 
 const PARTS: [&str; 11] = [
     "year",
@@ -90,7 +89,7 @@ fn part(name: &str, value: &Evaluated<'_>) -> Result<i64, QueryError> {
         return Err(ExpressionFault::DatePartNotInteger.error(format!(
             "'{name}' must evaluate to an integer, found {} with value {}",
             value.type_name(),
-            shell_text::value_text(value.raw_or_null())
+            value.shell_text()
         )));
     };
     match name {

@@ -10,7 +10,6 @@ use super::{
 use crate::date::calendar::{Moment, date_of, days_in_month, days_of, days_of_iso_week};
 use crate::date::text;
 use crate::date::time_zone::Zone;
-use crate::shell_text;
 
 /// Arguments: dateString, format, timezone, onError, onNull.
 static DATE_FROM_STRING: Definition = Definition { name: "$dateFromString", arity: Arity::Any, run };
@@ -39,7 +38,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
         return Err(ExpressionFault::DateFromStringFormatNotString.error(format!(
             "$dateFromString requires that 'format' be a string, found: {} with value {}",
             format.type_name(),
-            shell_text::value_text(format.raw_or_null())
+            format.shell_text()
         )));
     }
     let zone = match call.has(2) {
@@ -64,7 +63,7 @@ fn moment(text: &Evaluated<'_>, format: Option<&str>, zone: Option<&Zone>) -> Re
         return Err(failure(format!(
             "$dateFromString requires that 'dateString' be a string, found: {} with value {}",
             text.type_name(),
-            shell_text::value_text(text.raw_or_null())
+            text.shell_text()
         )));
     };
     let parsed = match format {

@@ -8,7 +8,6 @@ use super::text::check_year;
 use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
 use crate::date::calendar::{MILLIS_PER_DAY, Moment, day_of_year, iso_week, week_of_year, weekday};
 use crate::date::time_zone::Zone;
-use crate::shell_text;
 
 /// Arguments: date, format, timezone, onNull.
 static DATE_TO_STRING: Definition = Definition { name: "$dateToString", arity: Arity::Any, run };
@@ -34,7 +33,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
         return Err(ExpressionFault::FormatNotString.error(format!(
             "$dateToString requires that 'format' be a string, found: {} with value {}",
             format.type_name(),
-            shell_text::value_text(format.raw_or_null())
+            format.shell_text()
         )));
     }
     let zone = call.argument(2, frame)?;

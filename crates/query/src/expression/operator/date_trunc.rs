@@ -10,7 +10,6 @@ use super::named::Names;
 use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
 use crate::date::calendar::{MILLIS_PER_DAY, Moment, days_of, weekday};
 use crate::date::time_zone::Zone;
-use crate::shell_text;
 
 /// Arguments: date, unit, binSize, timezone, startOfWeek.
 static DATE_TRUNC: Definition = Definition { name: "$dateTrunc", arity: Arity::Any, run };
@@ -56,7 +55,7 @@ fn parse_bin(bin: &Evaluated<'_>) -> Result<i64, QueryError> {
     let Some(whole) = bin.as_number().and_then(|number| number.to_i64_exact()) else {
         return Err(ExpressionFault::DateTruncBinNotInteger.error(format!(
             "$dateTrunc requires 'binSize' to be a 64-bit integer, but got value '{}' of type {}",
-            shell_text::value_text(bin.raw_or_null()),
+            bin.shell_text(),
             bin.type_name()
         )));
     };

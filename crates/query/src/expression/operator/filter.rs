@@ -7,7 +7,6 @@ use super::{
     Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError, array_of,
     check_user_name,
 };
-use crate::shell_text;
 
 /// Arguments: input, cond, limit.
 static FILTER: Definition = Definition { name: "$filter", arity: Arity::Any, run };
@@ -83,7 +82,7 @@ fn parse_limit(limit: &Evaluated<'_>) -> Result<usize, QueryError> {
     let Some(whole) = whole else {
         return Err(ExpressionFault::FilterLimitNotInt32.error(format!(
             "$filter: limit must be represented as a 32-bit integral value: {}",
-            shell_text::value_text(limit.raw_or_null())
+            limit.shell_text()
         )));
     };
     match usize::try_from(whole) {

@@ -4,7 +4,6 @@
 use pando_document::RawValue;
 
 use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError};
-use crate::shell_text;
 
 pub(super) static INDEX_OF_BYTES: Definition =
     Definition { name: "$indexOfBytes", arity: Arity::Between(2, 4), run: run_bytes };
@@ -82,7 +81,7 @@ fn index(call: &Call, value: &Evaluated<'_>, which: &str) -> Result<usize, Query
         return Err(ExpressionFault::SearchIndexNotInteger.error(format!(
             "{name}requires an integral {which} index, found a value of type: {}, with value: {}",
             value.type_name(),
-            shell_text::value_text(value.raw_or_null())
+            value.shell_text()
         )));
     };
     usize::try_from(whole).map_err(|_| {

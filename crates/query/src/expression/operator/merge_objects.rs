@@ -3,7 +3,6 @@
 
 use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError, check_computed_bytes};
 use crate::merged_fields::MergedFields;
-use crate::shell_text;
 
 pub(super) static MERGE_OBJECTS: Definition = Definition { name: "$mergeObjects", arity: Arity::Any, run };
 
@@ -31,7 +30,7 @@ fn merge(value: &Evaluated<'_>, merged: &mut MergedFields, bytes: &mut usize) ->
     let Some(document) = value.as_document() else {
         return Err(ExpressionFault::MergeNotObject.error(format!(
             "$mergeObjects requires object inputs, but input {} is of type {}",
-            shell_text::value_text(value.raw_or_null()),
+            value.shell_text(),
             value.type_name()
         )));
     };

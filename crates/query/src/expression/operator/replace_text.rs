@@ -8,7 +8,6 @@ use super::{
     Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError,
     check_computed_bytes,
 };
-use crate::shell_text;
 
 static REPLACE_ONE: Definition = Definition { name: "$replaceOne", arity: Arity::Any, run: run_one };
 static REPLACE_ALL: Definition = Definition { name: "$replaceAll", arity: Arity::Any, run: run_all };
@@ -62,7 +61,7 @@ fn run<'a>(
             return Err(fault.error(format!(
                 "{} requires that '{name}' be a string, found: {}",
                 call.name(),
-                shell_text::value_text(value.raw_or_null())
+                value.shell_text()
             )));
         }
     }

@@ -5,7 +5,6 @@ use pando_document::RawValue;
 
 use super::named::Names;
 use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
-use crate::shell_text;
 
 static TRIM: Definition = Definition { name: "$trim", arity: Arity::Any, run: run_both };
 static LTRIM: Definition = Definition { name: "$ltrim", arity: Arity::Any, run: run_left };
@@ -97,7 +96,7 @@ fn refusal(call: &Call, what: &str, value: &Evaluated<'_>, fault: ExpressionFaul
     fault.error(format!(
         "{} requires {what} to be a string, got {} (of type {}) instead.",
         call.name(),
-        shell_text::value_text(value.raw_or_null()),
+        value.shell_text(),
         value.type_name()
     ))
 }

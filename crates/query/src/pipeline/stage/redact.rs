@@ -11,7 +11,6 @@ use crate::error::QueryError;
 use crate::expression::{Evaluated, Expression, Frame, ParseScope};
 use crate::literal::Literal;
 use crate::pipeline::PipelineFault;
-use crate::shell_text;
 
 /// The variables of the stage, and the strings that they are.
 const DECISIONS: [(&str, &str); 3] = [("KEEP", "keep"), ("PRUNE", "prune"), ("DESCEND", "descend")];
@@ -48,7 +47,7 @@ impl Redact {
             _ => Err(PipelineFault::RedactUndecided.error(format!(
                 "$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, and $$PRUNE, \
                  but returned {}",
-                value.raw().map_or_else(|| "MISSING".to_owned(), shell_text::value_text)
+                value.shell_text()
             ))),
         }
     }

@@ -119,11 +119,11 @@ impl ReplaceRoot {
         let value = self.new_root.evaluate(root)?;
         match value.raw() {
             Some(RawValue::Document(document)) => sink(&handed_on(root, document, self.metadata)?),
-            other => Err(PipelineFault::NewRootNotObject.error(format!(
+            _ => Err(PipelineFault::NewRootNotObject.error(format!(
                 "{} must evaluate to an object, but resulting value was: {}. Type of resulting value: '{}'. Input \
                  document: {}",
                 self.role,
-                other.map_or_else(|| "MISSING".to_owned(), shell_text::value_text),
+                value.shell_text(),
                 value.type_name(),
                 shell_text::document_text(root)
             ))),

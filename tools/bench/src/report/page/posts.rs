@@ -14,11 +14,25 @@ use std::fmt::Write as _;
 /// Costs of inserts are given per so many documents, as post E's table turns out to be.
 const NORM_DOCUMENTS: f64 = 200.0;
 
-/// The tables that the post of a workload published, with ours beside them; empty without a post.
+/// The tables that the post of a workload published, with ours beside them; empty without a post. They are
+/// folded away beside runs that have only the workload in common with it.
 pub fn render(workload: &str, files: &[&RunFile]) -> String {
     let Some(post) = posts().iter().find(|post| post.workload == workload) else { return String::new() };
-    let mut html =
-        format!("<h3>Post {}: {}</h3><p>Its conclusions:</p><ul>", post.letter, escape(&post.title));
+    let title = format!("Post {}: {}", post.letter, escape(&post.title));
+    let told = told(post, workload, files);
+    match files.iter().any(|file| is_of_post(file)) {
+        true => format!("<h3>{title}</h3>{told}"),
+        false => format!("<details><summary>The post about this workload. {title}</summary>{told}</details>"),
+    }
+}
+
+/// Whether a run is one of a suite that re-runs a post.
+fn is_of_post(file: &RunFile) -> bool {
+    file.labels.get("suite").is_some_and(|suite| suite.to_lowercase().contains("post"))
+}
+
+fn told(post: &Post, workload: &str, files: &[&RunFile]) -> String {
+    let mut html = "<p>Its conclusions:</p><ul>".to_owned();
     post.conclusions.iter().for_each(|conclusion| {
         let _ = write!(html, "<li>{}</li>", escape(conclusion));
     });

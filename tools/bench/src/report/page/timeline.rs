@@ -31,12 +31,15 @@ pub fn throughput(runs: &[Run<'_>]) -> String {
         };
         let _ = write!(
             html,
-            "<div><h4>{} per second: {}</h4>{}<p>{} dips below 0.7 of the median around them{}, variation {variation:.2}{}, \
+            "<div><h4>{} per second: {}</h4>{}<p>{}{}, variation {variation:.2}{}, \
              {idle_seconds} seconds without work{}</p></div>",
             escape(&file.operations),
             escape(name),
             chart.render(),
-            dips.len(),
+            match dips.len() {
+                1 => "1 dip below 0.7 of the median around it".to_owned(),
+                count => format!("{count} dips below 0.7 of the median around them"),
+            },
             dips_in_words(&found),
             intervals_in_words(&found),
             found.line().map_or_else(String::new, |line| format!(". Checkpoints: {line}"))
@@ -86,7 +89,7 @@ fn marks(found: &Steadiness, file: &RunFile) -> Vec<Mark> {
 fn dips_in_words(found: &Steadiness) -> String {
     let mut text = String::new();
     if let (Some(depth), Some(length)) = (found.mean_depth(), found.mean_length_s()) {
-        let _ = write!(text, " ({:.0} % of it and {length:.1} s long on average)", depth * 100.0);
+        let _ = write!(text, " ({:.0} % of that and {length:.1} s long on average)", depth * 100.0);
     }
     if let Some(period) = found.period_s {
         let _ = write!(text, ", again every {period} s");

@@ -2,7 +2,8 @@
 //!
 //! # Terms
 //! - *Comparison*: the runs of one workload with the same cache and the most clients, a median rate for each
-//!   server. A server whose run is flagged has no part in it.
+//!   server. A server whose run is flagged has no part in it. It is *even* where the two fastest differ by
+//!   less than [`SAME`], or where a repeat of the one is within the repeats of the other.
 //!
 //! # Not here
 //! Whether the posts' conclusions hold: [`posts`](super::posts).
@@ -35,15 +36,44 @@ struct Comparison<'f> {
     name: String,
     operations: &'f str,
     /// Servers and their rates, the fastest first.
-    rates: Vec<(String, f64)>,
+    rates: Vec<Rated>,
     /// The median latency of the fastest.
     p50_us: f64,
+}
+
+/// A server's rate over its repeats.
+struct Rated {
+    server: String,
+    /// The median, and the repeats around it.
+    rate: f64,
+    least: f64,
+    most: f64,
+    repeats: usize,
+}
+
+impl Rated {
+    fn of(server: &str, files: &[&RunFile]) -> Rated {
+        let rates: Vec<f64> = files.iter().map(|file| file.figures.rate).collect();
+        Rated {
+            server: server.to_owned(),
+            least: rates.iter().copied().fold(f64::INFINITY, f64::min),
+            most: rates.iter().copied().fold(0.0, f64::max),
+            repeats: rates.len(),
+            rate: median(rates).unwrap_or(0.0),
+        }
+    }
 }
 
 impl Comparison<'_> {
     /// Whether the two fastest are about as fast.
     fn is_even(&self) -> bool {
-        matches!(self.rates.as_slice(), [(_, rate), (_, next), ..] if *next > 0.0 && rate / next - 1.0 < SAME)
+        let [first, next, ..] = self.rates.as_slice() else { return false };
+        next.rate > 0.0 && (first.rate / next.rate - 1.0 < SAME || first.least <= next.most)
+    }
+
+    /// Whether one of the two fastest has a single run, which tells nothing of its spread.
+    fn lacks_spread(&self) -> bool {
+        self.rates.len() > 1 && self.rates[..2].iter().any(|rated| rated.repeats == 1)
     }
 }
 
@@ -53,7 +83,23 @@ pub fn render(files: &[RunFile], colours: &Colours) -> String {
         return String::new();
     }
     let all = comparisons(files);
-    format!("<section><p class=\"verdict\">{}</p>{}</section>", escape(&sentence(&all)), bars(&all, colours))
+    let reserve = reserve(&all, files);
+    let reserve = if reserve.is_empty() { reserve } else { format!("<p>{}</p>", escape(&reserve)) };
+    let verdict = escape(&sentence(&all));
+    format!("<section><p class=\"verdict\">{verdict}</p>{reserve}{}</section>", bars(&all, colours))
+}
+
+/// Why the verdict is not to be relied on yet; empty where nothing says so.
+fn reserve(all: &[Comparison<'_>], files: &[RunFile]) -> String {
+    let mut sentences = Vec::new();
+    if all.iter().any(Comparison::lacks_spread) {
+        sentences.push("A single run has no spread: measure it again with --repeats 3.".to_owned());
+    }
+    let warned = files.iter().filter(|file| !file.warnings.is_empty()).count();
+    if warned > 0 {
+        sentences.push(format!("{warned} of {} runs have warnings; they stand below.", files.len()));
+    }
+    sentences.join(" ")
 }
 
 fn comparisons(files: &[RunFile]) -> Vec<Comparison<'_>> {
@@ -75,12 +121,9 @@ fn comparison<'f>(work: Work<'_>, files: &[&'f RunFile]) -> Option<Comparison<'f
     let of = |files: &[&RunFile], figure: fn(&RunFile) -> f64| {
         median(files.iter().map(|file| figure(file)).collect()).unwrap_or(0.0)
     };
-    let mut rates: Vec<(String, f64)> = by_server
-        .iter()
-        .map(|(server, files)| (server.clone(), of(files, |file| file.figures.rate)))
-        .collect();
-    rates.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let fastest = by_server.get(&rates.first()?.0)?;
+    let mut rates: Vec<Rated> = by_server.iter().map(|(server, files)| Rated::of(server, files)).collect();
+    rates.sort_by(|a, b| b.rate.total_cmp(&a.rate));
+    let fastest = by_server.get(&rates.first()?.server)?;
     let name = [work.workload, work.run, work.cache, &clients_in_words(clients)]
         .into_iter()
         .filter(|part| !part.is_empty())
@@ -102,8 +145,12 @@ fn sentence(all: &[Comparison<'_>]) -> String {
 
 /// One server's own rate.
 fn alone(one: &Comparison<'_>, workloads: usize) -> String {
-    let (server, rate) = &one.rates[0];
-    let further = if workloads > 1 { format!(" Below are {workloads} workloads.") } else { String::new() };
+    let Rated { server, rate, .. } = &one.rates[0];
+    let further = match workloads {
+        1 => String::new(),
+        2 => " Another workload is below.".to_owned(),
+        several => format!(" {} further workloads are below.", several - 1),
+    };
     format!(
         "{server} does {} {} per second ({}); half of them take at most {}.{further}",
         number(*rate),
@@ -115,7 +162,11 @@ fn alone(one: &Comparison<'_>, workloads: usize) -> String {
 
 /// The fastest beside the next.
 fn contest(one: &Comparison<'_>) -> String {
-    let [(first, rate), (second, next), ..] = one.rates.as_slice() else { return String::new() };
+    let [Rated { server: first, rate, .. }, Rated { server: second, rate: next, .. }, ..] =
+        one.rates.as_slice()
+    else {
+        return String::new();
+    };
     let (what, name) = (one.operations, &one.name);
     if one.is_even() {
         return format!(
@@ -141,7 +192,8 @@ fn wins(contests: &[&Comparison<'_>]) -> String {
     }
     let mut won: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for one in contests.iter().filter(|one| !one.is_even()) {
-        won.entry(one.rates[0].0.as_str()).or_default().push(one.rates[0].1 / one.rates[1].1.max(1e-9));
+        let (first, next) = (&one.rates[0], &one.rates[1]);
+        won.entry(first.server.as_str()).or_default().push(first.rate / next.rate.max(1e-9));
     }
     let mut won: Vec<(&str, Vec<f64>)> = won.into_iter().collect();
     won.sort_by_key(|(_, times)| std::cmp::Reverse(times.len()));
@@ -168,14 +220,14 @@ fn wins(contests: &[&Comparison<'_>]) -> String {
 fn bars(all: &[Comparison<'_>], colours: &Colours) -> String {
     let mut html = String::new();
     for one in all.iter().take(SHOWN_MAX) {
-        let most = one.rates[0].1.max(1e-9);
+        let most = one.rates[0].rate.max(1e-9);
         let _ = write!(
             html,
             "<h4>{}, {} per second</h4><div class=\"bars\">",
             escape(&one.name),
             escape(one.operations)
         );
-        for (server, rate) in &one.rates {
+        for Rated { server, rate, .. } in &one.rates {
             let colour = colours.colour(server);
             let _ = write!(
                 html,
@@ -245,6 +297,24 @@ mod tests {
             said(&files),
             "a is the fastest in 1 of 3 comparisons, 3 times as fast as the next; in 2 the two fastest are about as fast."
         );
+    }
+
+    #[test]
+    fn repeats_that_overlap_are_won_by_nobody_and_single_runs_are_said_to_be_such() {
+        let overlapping = [
+            run("point", "a", 38.7),
+            run("point", "a", 31.8),
+            run("point", "a", 24.9),
+            run("point", "b", 30.0),
+            run("point", "b", 27.7),
+            run("point", "b", 26.0),
+        ];
+        assert!(said(&overlapping).starts_with("a and b are about as fast"), "{}", said(&overlapping));
+        assert_eq!(reserve(&comparisons(&overlapping), &overlapping), "");
+        let mut single = [run("point", "a", 300.0), run("point", "b", 100.0)];
+        single[0].warnings = vec!["the machine was 0.0 % idle".to_owned()];
+        let told = reserve(&comparisons(&single), &single);
+        assert!(told.contains("--repeats 3") && told.contains("1 of 2 runs have warnings"), "{told}");
     }
 
     #[test]

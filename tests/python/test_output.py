@@ -1,0 +1,103 @@
+"""What a server and the tools do where nobody reads what they write, or where it cannot be written."""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from server import PANDO, Server
+
+FULL = "/dev/full"
+needs_full = pytest.mark.skipif(not os.path.exists(FULL), reason=f"the system has no {FULL}")
+
+
+def start(folder, stdout, stderr, socket):
+    arguments = ["serve", "--data", str(folder), "--listen", "127.0.0.1:0", "--unix-socket", str(socket)]
+    return subprocess.Popen([PANDO, *arguments], stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr)
+
+
+def wait_for(socket, process):
+    deadline = time.monotonic() + 60
+    while not os.path.exists(socket):
+        assert process.poll() is None, process.returncode
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def ask(socket, command):
+    """A command through the unix socket, whose name needs no banner."""
+    from pymongo import MongoClient
+
+    with MongoClient(str(socket).replace("/", "%2F"), serverSelectionTimeoutMS=20_000) as client:
+        return client.admin.command(command)
+
+
+@needs_full
+@pytest.mark.parametrize("where", ["log", "banner"])
+def test_a_server_that_cannot_write_its_lines_serves(tmp_path, where):
+    socket = tmp_path / "pando.sock"
+    with open(FULL, "w") as full:
+        files = (subprocess.DEVNULL, full) if where == "log" else (full, subprocess.DEVNULL)
+        process = start(tmp_path / "data", *files, socket)
+    try:
+        wait_for(socket, process)
+        ask(socket, {"profile": 0, "slowms": -1})
+        assert ask(socket, "ping")["ok"] == 1
+        # getLog has what the log has not.
+        assert ask(socket, {"getLog": "global"})["totalLinesWritten"] > 0
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 0
+
+
+def test_a_server_whose_readers_have_gone_serves(tmp_path):
+    socket = tmp_path / "pando.sock"
+    process = start(tmp_path / "data", subprocess.PIPE, subprocess.PIPE, socket)
+    process.stdout.close()
+    process.stderr.close()
+    try:
+        wait_for(socket, process)
+        ask(socket, {"profile": 0, "slowms": -1})
+        assert ask(socket, "ping")["ok"] == 1
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 0
+
+
+def test_two_stop_signals_at_once_are_one(tmp_path):
+    server = Server(tmp_path / "data").start()
+    server.process.send_signal(signal.SIGINT)
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(timeout=60) == 0, server.log()
+
+
+@needs_full
+def test_lost_lines_of_a_tool_are_an_error_and_a_reader_that_has_gone_is_none(tmp_path):
+    Server(tmp_path / "data").start().stop()
+    verify = [PANDO, "verify", str(tmp_path / "data")]
+    with open(FULL, "w") as full:
+        done = subprocess.run(verify, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and "standard output cannot be written" in done.stderr
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(verify, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_low_limit_of_open_files_and_a_misspelt_variable_are_warned_of(tmp_path):
+    server = Server(tmp_path / "data")
+    server.program = ["bash", "-c", 'ulimit -n 300; PANDO_CACH=64MB exec "$0" "$@"', PANDO]
+    server.start()
+    assert server.stop() == 0
+    log = server.whole_log()
+    assert "the limit of open files is 300, and 20000 connections need 20100" in log, log
+    assert "PANDO_CACH has no effect" in log and "PANDO_CACHE is the nearest" in log, log
+
+
+def test_a_store_that_wants_logins_and_has_no_users_says_how_to_begin(tmp_path):
+    server = Server(tmp_path / "data", "--auth").start()
+    assert server.stop() == 0
+    assert "there are no users yet" in server.whole_log()
