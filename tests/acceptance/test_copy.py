@@ -113,3 +113,22 @@ def test_a_whole_mongodb_is_copied_without_what_is_its_own(oracle_server, target
         mongodb.config.written.drop()
         for name in ("first_of_two", "second_of_two"):
             mongodb.drop_database(name)
+
+
+def test_collations_go_back_to_mongodb(oracle_server, target):
+    with oracle_server.client() as mongodb, target.client() as pando:
+        mongodb.drop_database("back")
+        german = {"locale": "de", "strength": 2}
+        source = pando.back
+        source.create_collection("people", collation=german)
+        source.people.insert_many([{"_id": 1, "n": "a"}, {"_id": 2, "n": "B"}])
+        source.people.create_index("n", name="as its collection")
+        source.people.create_index("n", name="french", collation={"locale": "fr"})
+        source.create_collection("above", viewOn="people", pipeline=[], collation=german)
+        done = copy("--from", target.uri, "--to", oracle_server.uri, "--db", "back")
+        assert done.returncode == 0, done.stderr
+        assert [found["_id"] for found in mongodb.back.people.find({"n": "A"})] == [1]
+        assert [found["_id"] for found in mongodb.back.above.find({"n": "b"})] == [2]
+        locales = {index["name"]: index.get("collation", {}).get("locale") for index in mongodb.back.people.list_indexes()}
+        assert locales == {"_id_": "de", "as its collection": "de", "french": "fr"}
+        mongodb.drop_database("back")

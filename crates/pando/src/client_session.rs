@@ -131,7 +131,10 @@ impl SessionState {
         let mut progress = self.progress.lock();
         // A command that the store has not seen has not begun the transaction.
         if !matches!(outcome, Err(Error::InvalidArgument(_) | Error::Bson(_) | Error::Closed)) {
-            progress.stage = Stage::Open;
+            // The session may have been dropped meanwhile.
+            if progress.stage == Stage::Begun {
+                progress.stage = Stage::Open;
+            }
         }
         match outcome {
             Ok(reply) => {
@@ -335,9 +338,14 @@ impl ClientSession {
 
     /// Ends the transaction by this command.
     fn end(&self, command: &str, fields: Document) -> Result<(), Error> {
+        self.end_into(Stage::Idle, command, fields)
+    }
+
+    /// The same; calls of other threads find the session in this stage from here on.
+    fn end_into(&self, next: Stage, command: &str, fields: Document) -> Result<(), Error> {
         let (number, stage) = {
             let mut progress = self.state.progress.lock();
-            (progress.number, std::mem::replace(&mut progress.stage, Stage::Idle))
+            (progress.number, std::mem::replace(&mut progress.stage, next))
         };
         match stage {
             Stage::Idle | Stage::Ended => {
@@ -375,10 +383,8 @@ impl Drop for RunningTransaction<'_> {
 impl Drop for ClientSession {
     fn drop(&mut self) {
         // A session times out by itself, so that an error here has no effect.
-        if self.state.has_transaction() {
-            let _ = self.end("abortTransaction", Document::new());
-        }
-        self.state.progress.lock().stage = Stage::Ended;
+        // One without a transaction says so.
+        let _ = self.end_into(Stage::Ended, "abortTransaction", Document::new());
         let sessions = vec![self.state.id.clone()];
         let _ = self.state.store.run("admin", doc! { "endSessions": sessions });
     }

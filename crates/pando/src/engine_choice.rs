@@ -1,12 +1,13 @@
 //! The engines of this build, and the opening of each: the one file that names them, for server, library and
 //! lab alike.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
 use pando_commands::{
-    Commands, CommandsOptions, QUERY_MEMORY_MIN, QueryMemoryOptions, ScratchFiles, SharedEngine, size_text,
+    Commands, CommandsOptions, ErrorKind, QUERY_MEMORY_MIN, QueryMemoryOptions, ScratchFiles, SharedEngine,
+    StorageError, size_text,
 };
 use pando_environment::Environment;
 
@@ -98,8 +99,29 @@ pub fn open_commands(
 ) -> Result<Commands, OpenError> {
     let query_memory = query_memory(engine, folder, options, query_memory_bytes)?;
     let on_device = (engine != EngineName::Memory).then(|| folder.to_owned());
-    let engine = open_engine(engine, folder, options, &environment)?;
-    Ok(Commands::open(engine, environment, CommandsOptions { query_memory, folder: on_device, ..commands })?)
+    let engine =
+        open_engine(engine, folder, options, &environment).map_err(|error| advised(error, folder))?;
+    let options = CommandsOptions { query_memory, folder: on_device, ..commands };
+    Commands::open(engine, environment, options).map_err(|error| advised(error.into(), folder))
+}
+
+/// A store that cannot be opened because of damaged bytes.
+#[derive(Debug, thiserror::Error)]
+#[error("{source}; 'pando verify {}' may find more damage, and 'pando restore' makes a store of a backup", folder.display())]
+struct DamagedStore {
+    folder: PathBuf,
+    source: StorageError,
+}
+
+/// The error with what to do about damage, where it does not say so itself (`restore from a backup`).
+fn advised(error: OpenError, folder: &Path) -> OpenError {
+    match error.downcast::<StorageError>() {
+        Ok(source) if source.kind() == ErrorKind::Corrupt && !source.to_string().contains("restore") => {
+            Box::new(DamagedStore { folder: folder.to_owned(), source: *source })
+        }
+        Ok(other) => other,
+        Err(error) => error,
+    }
 }
 
 /// The memory of queries: a quarter of the cache unless asked for otherwise; of the memory engine without

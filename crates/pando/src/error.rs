@@ -98,8 +98,8 @@ pub enum Error {
         /// The difference.
         source: Box<bson::error::Error>,
     },
-    /// The device has no room for what a clean close writes. No write is lost: the log has them all, and the
-    /// next opening replays it.
+    /// The device refused what a clean close writes: it is full, or has an error. No write is lost: the log
+    /// has them all, and the next opening replays it.
     #[error(
         "the store was not closed cleanly, and the next opening replays its log, which has every write: {0}"
     )]

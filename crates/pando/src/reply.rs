@@ -47,9 +47,12 @@ fn broken_rule(info: &Document) -> Option<String> {
         return Some(format!("it lacks {}", names.join(", ")));
     }
     let property = rule.get_array("propertiesNotSatisfied").ok()?.first()?.as_document()?;
-    let reasons = property.get_array("details").ok()?;
-    let reason = reasons.first()?.as_document()?.get_str("reason").ok()?;
-    Some(format!("the field '{}': {reason}", property.get_str("propertyName").ok()?))
+    let name = property.get_str("propertyName").ok()?;
+    let first = property.get_array("details").ok().and_then(|details| details.first()?.as_document());
+    match first.and_then(|detail| detail.get_str("reason").ok()) {
+        Some(reason) => Some(format!("the field '{name}': {reason}")),
+        None => Some(format!("the field '{name}'")),
+    }
 }
 
 /// What the store tells of a failed write beside code and sentence.

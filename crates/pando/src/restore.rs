@@ -6,8 +6,8 @@ use pando_commands::restore_emulated_backup;
 use pando_environment::Environment;
 
 use crate::engine_choice::{open_engine, refuse_key};
-use crate::store_folder::check_restore_target;
-use crate::{EngineName, EngineOptions, Error};
+use crate::store_folder::{check_restore_target, inspect};
+use crate::{EngineName, EngineOptions, Error, FolderState, MissingStore};
 
 /// The file of a backup by the contract's emulation, entry by entry: any engine can take it.
 const EMULATED: &str = "trees.backup";
@@ -32,7 +32,9 @@ pub fn restore_store(
     let (backups, to) = (backups.as_slice(), to.as_ref());
     let environment = Environment::real();
     refuse_key(engine, options).map_err(Error::Restore)?;
-    refuse_other_engine(engine, backups).map_err(|message| Error::Restore(message.into()))?;
+    for backup in backups {
+        refuse_other_engine(engine, backup).map_err(|message| Error::Restore(message.into()))?;
+    }
     check_restore_target(&environment, engine, to).map_err(|error| Error::Restore(error.into()))?;
     let outcome = match engine {
         EngineName::Betree if !backups.iter().any(|backup| has_file(backup, EMULATED)) => {
@@ -40,44 +42,71 @@ pub fn restore_store(
             pando_betree::restore_encrypted(&environment, backups, to, encryption).map(drop)
         }
         #[cfg(feature = "engine-rocksdb")]
-        EngineName::Rocksdb => {
-            let backup = only_backup(engine, backups)?;
-            pando_rocksdb::restore(&environment, backup, to).map(drop)
+        EngineName::Rocksdb if !has_file(only_backup(engine, backups)?, EMULATED) => {
+            pando_rocksdb::restore(&environment, only_backup(engine, backups)?, to).map(drop)
         }
         #[cfg(feature = "engine-wiredtiger")]
         EngineName::WiredTiger if !has_file(only_backup(engine, backups)?, EMULATED) => {
             pando_wiredtiger::restore(&environment, only_backup(engine, backups)?, to).map(drop)
         }
         other => {
-            let backup = only_backup(other, backups)?;
-            let opened = open_engine(other, to, options, &environment);
-            let opened = opened.map_err(Error::Restore)?;
-            restore_emulated_backup(&*opened, &environment, backup).and_then(|_entries| opened.close())
+            return restore_entries(other, only_backup(other, backups)?, to, options, &environment)
+                .map_err(Error::Restore);
         }
     };
     outcome.map_err(|error| Error::Restore(Box::new(error)))
 }
 
+/// Puts the entries of an emulated backup into a new store. Where that fails, the folder is as it was.
+fn restore_entries(
+    engine: EngineName,
+    backup: &Path,
+    to: &Path,
+    options: &EngineOptions,
+    environment: &Environment,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    if inspect(environment, engine, to, MissingStore::Create)? == FolderState::Store {
+        return Err(format!("{} has a store: restore into a new or empty folder", to.display()).into());
+    }
+    let put = || {
+        let opened = open_engine(engine, to, options, environment)?;
+        restore_emulated_backup(&*opened, environment, backup)?;
+        opened.close()?;
+        Ok(())
+    };
+    put().inspect_err(|_| remove_part(to))
+}
+
+/// Removes the part of a store that a restore has made in a folder that had none.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a restore works on the real disk alone, whose folders are removed here"
+)]
+fn remove_part(to: &Path) {
+    // The failure of the restore is told; what cannot be removed is refused by the next one.
+    let Ok(entries) = std::fs::read_dir(to) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let _ = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+    }
+}
+
 /// Refuses what would be told as an unfinished backup, or would be restored into nothing.
-fn refuse_other_engine(engine: EngineName, backups: &[PathBuf]) -> Result<(), String> {
+fn refuse_other_engine(engine: EngineName, backup: &Path) -> Result<(), String> {
     if engine == EngineName::Memory {
         return Err("the engine memory keeps nothing in a folder: restore its backup with --engine betree, in the library \
                     with EngineName::Betree"
             .to_owned());
     }
-    if engine != EngineName::Betree {
-        return Ok(());
+    let manifests =
+        [("MANIFEST", "betree"), ("MANIFEST.rocksdb", "rocksdb"), ("MANIFEST.wiredtiger", "wiredtiger")];
+    let of_others = manifests.into_iter().filter(|(_, other)| *other != engine.as_str());
+    match of_others.into_iter().find(|(file, _)| has_file(backup, file)) {
+        Some((_, other)) => Err(format!(
+            "{} has a backup of the engine {other}: restore it with --engine {other}",
+            backup.display()
+        )),
+        None => Ok(()),
     }
-    let manifests = [("MANIFEST.rocksdb", "rocksdb"), ("MANIFEST.wiredtiger", "wiredtiger")];
-    for backup in backups {
-        if let Some((_, other)) = manifests.iter().find(|(file, _)| has_file(backup, file)) {
-            return Err(format!(
-                "{} has a backup of the engine {other}: restore it with --engine {other}",
-                backup.display()
-            ));
-        }
-    }
-    Ok(())
 }
 
 fn has_file(backup: &Path, name: &str) -> bool {
@@ -122,6 +151,30 @@ mod tests {
         assert!(refused(EngineName::Betree).contains("restore it with --engine rocksdb"));
         assert!(refused(EngineName::Memory).contains("keeps nothing in a folder"));
         assert!(!to.exists());
+    }
+
+    #[test]
+    fn a_damaged_backup_leaves_no_part_of_a_store() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (backup, to) = (folder.path().join("backup"), folder.path().join("to"));
+        let store = crate::Pando::open_in_memory().expect("a store in memory");
+        let notes = store.database("d").collection::<bson::Document>("notes");
+        notes
+            .insert_many((0..2000).map(|id| bson::doc! { "_id": id, "text": "x".repeat(200) }))
+            .run()
+            .expect("inserts");
+        store.backup(&backup).run().expect("a backup");
+        let whole = std::fs::read(backup.join(EMULATED)).expect("the backup");
+        std::fs::write(backup.join(EMULATED), &whole[..whole.len() / 2]).expect("half of it");
+        std::fs::create_dir(&to).expect("an empty folder");
+        let restore = || restore_store(EngineName::Betree, &[&backup], &to, &EngineOptions::default());
+        let refused = restore().expect_err("half a backup").to_string();
+        assert!(refused.contains("damaged"), "{refused}");
+        assert_eq!(std::fs::read_dir(&to).expect("the folder").count(), 0);
+        std::fs::write(backup.join(EMULATED), &whole).expect("the whole backup");
+        restore().expect("a restore of the whole");
+        let again = restore().expect_err("a store is there").to_string();
+        assert!(again.contains("has a store: restore into a new or empty folder"), "{again}");
     }
 
     #[test]

@@ -106,6 +106,39 @@ fn a_sound_store_is_found_sound_and_a_damaged_one_is_not() {
     std::fs::write(&file, bytes).unwrap();
     let report = verify_store(folder.path(), VerifyDepth::Blocks);
     assert!(report.is_err() || !report.unwrap().is_sound());
+    let refused = Pando::open(folder.path()).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("pando verify") && refused.contains("backup"), "{refused}");
+}
+
+#[test]
+fn a_cache_with_which_no_engine_can_work_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine_options = EngineOptions { cache_bytes: 1000, ..EngineOptions::default() };
+    let options = Options { engine_options, ..Options::default() };
+    let refused = Pando::open_with(folder.path().join("data"), &options).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("16 MiB"), "{refused}");
+    assert!(!folder.path().join("data").exists());
+}
+
+#[test]
+fn a_refused_document_says_which_rule_it_breaks_and_a_duplicate_which_key() {
+    let pando = Pando::open_in_memory().unwrap();
+    let database = pando.database("d");
+    let schema = doc! { "required": ["b"], "properties": { "a": { "bsonType": "int" } } };
+    let validator = doc! { "validator": { "$jsonSchema": schema } };
+    database.create_collection("c").further_options(validator).run().unwrap();
+    let of = |document: Document| match database.collection::<Document>("c").insert_one(document).run() {
+        Err(Error::Write(errors)) => errors.into_iter().next().unwrap(),
+        other => panic!("not refused: {other:?}"),
+    };
+    let wrong = of(doc! { "a": "x", "b": 1 });
+    assert!(wrong.message.contains("the field 'a': type did not match"), "{}", wrong.message);
+    assert!(wrong.details.unwrap().contains_key("details"));
+    let lacking = of(doc! { "a": 1 });
+    assert!(lacking.message.contains("it lacks b"), "{}", lacking.message);
+    database.collection("c").insert_one(doc! { "_id": 7, "b": 1 }).run().unwrap();
+    let duplicate = of(doc! { "_id": 7, "b": 1 });
+    assert_eq!(duplicate.details, Some(doc! { "keyPattern": { "_id": 1 }, "keyValue": { "_id": 7 } }));
 }
 
 #[test]

@@ -26,5 +26,6 @@ mod file_modes;
 pub mod network;
 pub mod program;
 pub mod serve;
+mod stop_signals;
 pub mod transfer;
 mod version;

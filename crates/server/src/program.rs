@@ -64,13 +64,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     match dispatch(&matches) {
         Ok(code) => match output::lost() {
-            Some(error) => {
+            Some(error) if code == ExitCode::SUCCESS => {
                 tell_line!(
                     "error: standard output cannot be written ({error}): its lines are lost; what they tell of is done"
                 );
                 ExitCode::FAILURE
             }
-            None => code,
+            Some(_) | None => code,
         },
         Err(error) => {
             print_failure(error.as_ref());

@@ -6,7 +6,7 @@
 //! 3. Serve: the network side hands requests to [`CommandHandler`].
 //! 4. Wait for SIGTERM or SIGINT.
 //! 5. Stop: close the listeners, answer the short requests under way and interrupt the long ones, close the
-//!    store. A second signal ends the process at once, and no acknowledged write is lost.
+//!    store. A later signal ends the process at once, and no acknowledged write is lost.
 
 mod audit;
 mod banner;

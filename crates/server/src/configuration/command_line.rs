@@ -40,7 +40,8 @@ fn argument(entry: &'static OptionEntry) -> Arg {
     let help = format!("{}{default} [env: {}]", entry.help, entry.environment_variable());
     let argument = Arg::new(entry.name).long(entry.name).help(help);
     match entry.shape {
-        Shape::Value(name) => argument.value_name(name).action(ArgAction::Set),
+        // A number that is too small is told as such, not as an unknown flag.
+        Shape::Value(name) => argument.value_name(name).action(ArgAction::Set).allow_negative_numbers(true),
         Shape::List(name) => argument.value_name(name).action(ArgAction::Append),
         Shape::Switch => argument
             .value_name("true|false")

@@ -30,7 +30,9 @@ pub(super) fn print(configuration: &Configuration, endpoints: &[String], found: 
         lines.push("Try next:".to_owned());
         lines.push(match configuration.transport.tls_mode {
             // Shells take a question mark for the name of files.
-            TlsMode::Require => format!("  mongosh 'mongodb://{place}/?tls=true'"),
+            TlsMode::Require => {
+                format!("  mongosh 'mongodb://{place}/?tls=true'   (with --tlsCAFile FILE if the issuer is your own)")
+            }
             _ => format!("  mongosh mongodb://{place}"),
         });
     }

@@ -1,7 +1,7 @@
 //! The limit of open files. Each connection is one, and the usual soft limit is 1024.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
-use tracing::warn;
+use tracing::{info, warn};
 
 /// Files of a server beside its connections: the store's, the log, the listeners.
 const OWN_FILES: u64 = 100;
@@ -16,7 +16,7 @@ pub(super) fn raise(max_connections: usize) {
         if let Err(error) = setrlimit(Resource::Nofile, limit) {
             let shown = before.map_or_else(|| "the system's limit".to_owned(), |files| files.to_string());
             limit.current = before;
-            warn!("cannot raise the limit of open files above {shown} ({error})");
+            info!("the limit of open files stays at {shown} ({error})");
         }
     }
     let wanted = u64::try_from(max_connections).unwrap_or(u64::MAX).saturating_add(OWN_FILES);

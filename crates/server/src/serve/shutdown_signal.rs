@@ -1,7 +1,5 @@
-//! SIGTERM and SIGINT: the first asks the server to stop, a later one ends the process.
-//!
-//! Signals within half a second are one: `timeout`, and shells at Ctrl-C, send one to the process and another
-//! to its group, and a closed terminal comes from the shell and from the kernel.
+//! SIGTERM and SIGINT: the first asks the server to stop, a [later one](crate::stop_signals) ends the
+//! process.
 //!
 //! | SIGHUP comes | the server |
 //! |---|---|
@@ -14,19 +12,16 @@ use std::process;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tracing::{info, warn};
 
 use super::transport::Certificates;
+use crate::stop_signals::{StopSignal, StopSignals};
 
 /// The exit code that a shell reports of a process that SIGINT ended.
 const EXIT_CODE_INTERRUPTED: i32 = 130;
-
-/// Signals that come within this time after the first are one with it.
-const ONE_SIGNAL: Duration = Duration::from_millis(500);
 
 /// Waits for the first signal.
 pub(super) struct ShutdownSignal {
@@ -40,7 +35,7 @@ impl ShutdownSignal {
         let is_of_terminal = io::stdin().is_terminal();
         let (sender, came) = mpsc::channel();
         thread::Builder::new().name("pando-signals".to_owned()).spawn(move || {
-            let mut asked: Option<Instant> = None;
+            let mut signals_so_far = StopSignals::default();
             for signal in signals.forever() {
                 match &certificates {
                     Some(certificates) if signal == SIGHUP => {
@@ -54,14 +49,16 @@ impl ShutdownSignal {
                     }
                     Some(_) | None => {}
                 }
-                if let Some(asked) = asked {
-                    if signal == SIGHUP || asked.elapsed() < ONE_SIGNAL {
-                        continue;
+                match signals_so_far.take() {
+                    StopSignal::First => {}
+                    StopSignal::Repeated => continue,
+                    // A terminal that is closed wants nobody to hurry.
+                    StopSignal::Later if signal == SIGHUP => continue,
+                    StopSignal::Later => {
+                        warn!("second signal: ending at once; no acknowledged write is lost, and the next start replays the log");
+                        process::exit(EXIT_CODE_INTERRUPTED);
                     }
-                    warn!("second signal: ending at once; no acknowledged write is lost, and the next start replays the log");
-                    process::exit(EXIT_CODE_INTERRUPTED);
                 }
-                asked = Some(Instant::now());
                 // Fails only if the server is at its end already.
                 let _ = sender.send(());
             }

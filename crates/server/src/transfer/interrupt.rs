@@ -1,12 +1,16 @@
-//! Ctrl-C during an import or export: the first asks it to stop and to say what it has done, the second ends
-//! the process.
+//! Ctrl-C during an import or export: the first asks it to stop and to say what it has done, a
+//! [later one](crate::stop_signals) ends the process.
 
 use std::io;
+use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
+use signal_hook::iterator::Signals;
+
+use crate::stop_signals::{StopSignal, StopSignals};
 
 /// The exit code that a shell reports of a process that SIGINT ended.
 pub const EXIT_CODE_INTERRUPTED: u8 = 130;
@@ -20,17 +24,20 @@ pub(super) struct Interrupt {
 impl Interrupt {
     /// Begins to watch SIGINT and SIGTERM.
     pub(super) fn watch() -> io::Result<Interrupt> {
-        let asked = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            // In this order, so that the second signal finds the mark of the first.
-            flag::register_conditional_shutdown(
-                signal,
-                i32::from(EXIT_CODE_INTERRUPTED),
-                Arc::clone(&asked),
-            )?;
-            flag::register(signal, Arc::clone(&asked))?;
-        }
-        Ok(Interrupt { asked })
+        let interrupt = Interrupt::default();
+        let asked = Arc::clone(&interrupt.asked);
+        let mut signals = Signals::new([SIGINT, SIGTERM])?;
+        thread::Builder::new().name("pando-signals".to_owned()).spawn(move || {
+            let mut so_far = StopSignals::default();
+            for _signal in signals.forever() {
+                match so_far.take() {
+                    StopSignal::First => asked.store(true, Ordering::Relaxed),
+                    StopSignal::Repeated => {}
+                    StopSignal::Later => process::exit(i32::from(EXIT_CODE_INTERRUPTED)),
+                }
+            }
+        })?;
+        Ok(interrupt)
     }
 
     pub(super) fn is_asked(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use super::Call;
 use crate::error::BenchError;
-use crate::report::compare::{compare, have_common_work};
+use crate::report::compare::compare;
 use crate::report::file::RunFile;
 use clap::{Arg, Command, value_parser};
 use std::path::{Path, PathBuf};
@@ -23,9 +23,10 @@ pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
     let (first, second) = (side("first")?, side("second")?);
     let path = |name| crate::cli::value::<PathBuf>(call.matches, name).display().to_string();
     println!("first: {}; second: {}; ratio: second by first\n", path("first"), path("second"));
-    print!("{}", compare(&first, &second));
-    if !have_common_work(&first, &second) {
-        eprintln!("nothing can be compared: no run of the one side does the work of a run of the other");
+    let compared = compare(&first, &second);
+    print!("{}", compared.text);
+    if compared.groups == 0 {
+        eprintln!("nothing can be compared: no run of the one side is like one of the other");
         return Ok(ExitCode::from(2));
     }
     Ok(ExitCode::SUCCESS)

@@ -110,24 +110,28 @@ fn ratio(first: &Values, second: &Values) -> Option<[f64; 3]> {
     ])
 }
 
-/// Whether both sides have runs of the same work.
-pub fn have_common_work(first: &[RunFile], second: &[RunFile]) -> bool {
-    first.iter().any(|one| second.iter().any(|other| Work::of(one) == Work::of(other)))
+/// A comparison.
+pub struct Compared {
+    /// For people.
+    pub text: String,
+    /// Groups of runs that both sides have.
+    pub groups: usize,
 }
 
-/// The comparison as text.
-pub fn compare(first: &[RunFile], second: &[RunFile]) -> String {
-    let mut text = String::new();
+/// The comparison.
+pub fn compare(first: &[RunFile], second: &[RunFile]) -> Compared {
+    let mut compared = Compared { text: String::new(), groups: 0 };
     for (work, [ours, theirs]) in groups([first.iter().collect(), second.iter().collect()], Work::of) {
         let traits = differing_traits([&ours, &theirs]);
         let traits_of = |file: &RunFile| traits.iter().map(|of| of(file)).collect::<Vec<_>>();
         for (traits, [ours, theirs]) in groups([ours, theirs], traits_of) {
             let named = traits.into_iter().filter(|name| !name.is_empty());
             let name = std::iter::once(work.in_words()).chain(named).collect::<Vec<_>>().join(", ");
-            text.push_str(&one_group(&name, &ours, &theirs));
+            compared.groups += usize::from(!ours.is_empty() && !theirs.is_empty());
+            compared.text.push_str(&one_group(&name, &ours, &theirs));
         }
     }
-    text
+    compared
 }
 
 /// The runs of both sides that agree in a key.
@@ -192,15 +196,20 @@ fn servers(files: &[&RunFile]) -> String {
     names.into_iter().collect::<Vec<_>>().join(" and ")
 }
 
-/// The warnings of the runs themselves, each kind once. Their figures differ, so that they are told by what
-/// stands in front of the first one.
+/// The warnings of the runs themselves, each kind once, with the number of runs that have it. A kind is its
+/// text without the figures.
 fn warnings(first: &[&RunFile], second: &[&RunFile]) -> Vec<String> {
     let mut kinds: BTreeMap<String, (usize, String)> = BTreeMap::new();
     let all = || first.iter().chain(second);
-    for warning in all().flat_map(|file| &file.warnings) {
-        let kind =
-            warning.split(|letter: char| letter.is_ascii_digit()).next().unwrap_or_default().to_owned();
-        kinds.entry(kind).or_insert((0, warning.clone())).0 += 1;
+    for file in all() {
+        let by_kind = |warning: &String| {
+            let kind: String = warning.chars().filter(|letter| !letter.is_ascii_digit()).collect();
+            (kind, warning.clone())
+        };
+        let of_run: BTreeMap<String, String> = file.warnings.iter().map(by_kind).collect();
+        for (kind, warning) in of_run {
+            kinds.entry(kind).or_insert((0, warning)).0 += 1;
+        }
     }
     let runs = all().count();
     let sentence = |(count, warning): (usize, String)| format!("{count} of {runs} runs: {warning}");
@@ -247,7 +256,7 @@ mod tests {
 
     #[test]
     fn ratios_come_with_what_they_could_be_off() {
-        let text = compare(&runs(&[100.0, 110.0, 90.0]), &runs(&[200.0, 220.0, 180.0]));
+        let Compared { text, .. } = compare(&runs(&[100.0, 110.0, 90.0]), &runs(&[200.0, 220.0, 180.0]));
         let line = text.lines().find(|line| line.contains("operations/s")).expect("a line of the rate");
         assert!(line.contains("2.000") && line.contains("1.636") && line.contains("2.444"), "{text}");
         assert!(!line.contains("no difference"), "{text}");
@@ -255,10 +264,10 @@ mod tests {
 
     #[test]
     fn a_spread_with_one_in_it_shows_no_difference() {
-        let text = compare(&runs(&[100.0, 120.0]), &runs(&[110.0, 130.0]));
+        let Compared { text, .. } = compare(&runs(&[100.0, 120.0]), &runs(&[110.0, 130.0]));
         assert!(text.contains("no difference shown"), "{text}");
-        assert!(compare(&runs(&[100.0]), &runs(&[110.0])).contains("no spread"), "one run has none");
-        let text = compare(&runs(&[100.0, 120.0]), &runs(&[110.0]));
+        assert!(compare(&runs(&[100.0]), &runs(&[110.0])).text.contains("no spread"), "one run has none");
+        let Compared { text, .. } = compare(&runs(&[100.0, 120.0]), &runs(&[110.0]));
         assert!(text.contains("the second side has one run") && !text.contains("no spread"), "{text}");
     }
 
@@ -271,16 +280,17 @@ mod tests {
             file
         };
         let first = [of("Pando", "8 GB", 400.0), of("MongoDB", "8 GB", 100.0)];
-        let text = compare(&first, &[of("Pando", "8 GB", 800.0), of("MongoDB", "8 GB", 100.0)]);
+        let Compared { text, .. } =
+            compare(&first, &[of("Pando", "8 GB", 800.0), of("MongoDB", "8 GB", 100.0)]);
         assert!(
             text.contains("closed, MongoDB: 1 and 1 runs; first MongoDB, second MongoDB")
                 && text.contains("closed, Pando: 1 and 1"),
             "{text}"
         );
         assert!(text.contains("2.000") && text.contains("1.000") && !text.contains("8 GB"), "{text}");
-        let text = compare(&first[..1], &[of("MongoDB", "16 GB", 200.0)]);
+        let Compared { text, .. } = compare(&first[..1], &[of("MongoDB", "16 GB", 200.0)]);
         assert!(text.contains("point, 8 clients, closed: 1 and 1 runs") && text.contains("0.500"), "{text}");
-        let text = compare(&first, &[of("Pando", "8 GB", 800.0)]);
+        let Compared { text, .. } = compare(&first, &[of("Pando", "8 GB", 800.0)]);
         assert!(text.contains("MongoDB: only on the first side"), "{text}");
     }
 
@@ -289,7 +299,7 @@ mod tests {
         let mut others = runs(&[100.0]);
         others[0].parameters = serde_json::json!({ "seed": 2 });
         others.push(file("kv", 1, 1.0));
-        let text = compare(&runs(&[100.0]), &others);
+        let Compared { text, .. } = compare(&runs(&[100.0]), &others);
         assert!(text.contains("kv, 1 client, closed: only on the second side"), "{text}");
         assert!(text.contains("what was done differs"), "{text}");
     }

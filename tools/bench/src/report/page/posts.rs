@@ -28,7 +28,7 @@ pub fn render(workload: &str, files: &[&RunFile]) -> String {
 
 /// Whether a run is one of a suite that re-runs a post.
 fn is_of_post(file: &RunFile) -> bool {
-    file.labels.get("suite").is_some_and(|suite| suite.to_lowercase().contains("post"))
+    file.labels.get("suite").is_some_and(|suite| suite.starts_with("post ") || suite.contains("five posts"))
 }
 
 fn told(post: &Post, workload: &str, files: &[&RunFile]) -> String {
