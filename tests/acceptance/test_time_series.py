@@ -184,3 +184,16 @@ def test_several_indexes_and_none(measured):
         measured.same({**command, "hint": {"m.q": 1}}, ignore=["ok"])
     for stage in ({"$out": "s"}, {"$merge": "s"}, {"$out": "system.buckets.s"}, {"$merge": "system.buckets.s"}):
         measured.same({"aggregate": "n", "pipeline": [stage], "cursor": {}})
+
+
+def test_figures_are_those_of_the_buckets(both):
+    both.same({"create": "s", "timeseries": series(metaField="m")})
+    both.same({"insert": "s", "documents": [{"_id": n, "t": START + datetime.timedelta(seconds=n), "m": n % 2} for n in range(10)]})
+    both.same({"createIndexes": "s", "indexes": [{"key": {"m": 1, "t": -1}, "name": "by_m"}]})
+    for stage in ({"$collStats": {"count": {}}}, {"$collStats": {"queryExecStats": {}}}):
+        both.same({"aggregate": "s", "pipeline": [stage, {"$project": {"host": 0, "localTime": 0}}], "cursor": {}})
+    # MongoDB puts the field key last here, and second of other collections.
+    for field in ("spec", "key"):
+        both.same({"aggregate": "s", "pipeline": [{"$indexStats": {}}, {"$project": {"name": 1, field: 1}}], "cursor": {}})
+    kept = {"ns": 1, "storageStats.timeseries": {"bucketsNs": 1, "bucketCount": 1}, "storageStats.capped": 1}
+    both.same({"aggregate": "s", "pipeline": [{"$collStats": {"storageStats": {}}}, {"$project": kept}], "cursor": {}})

@@ -489,7 +489,8 @@ pub(super) fn source_of(
     scope: &ParseScope,
     account: &QueryAccount,
 ) -> Result<AggregateSource, CommandError> {
-    let is_of_figures = coll_stats_stage::split(request.pipeline)?.is_some();
+    let is_of_figures = coll_stats_stage::split(request.pipeline)?.is_some()
+        || given_stages::are_of_series(context, request)?;
     if request.collection != COLLECTIONLESS
         && !is_of_figures
         && context.collection(request.collection)?.is_none()

@@ -6,7 +6,7 @@ use pando_document::{DocumentWriter, RawArray, RawDocument, RawDocumentBuf, RawV
 
 use crate::arguments::Argument;
 use crate::context::Context;
-use crate::diagnostic::coll_stats::{CollectionSize, scaled, write_size};
+use crate::diagnostic::coll_stats::{CollectionSize, scaled, write_series, write_size, write_trees};
 use crate::diagnostic::latency_document::{Histograms, write_latencies};
 use crate::error::Execution;
 use crate::{CommandError, ErrorCode};
@@ -55,7 +55,10 @@ pub(super) fn document(
     argument: &RawDocument,
 ) -> Result<Bytes, CommandError> {
     let namespace = context.namespace(collection)?;
-    let found = context.catalog().collection(context.database, collection);
+    // The figures of a time series are those of its buckets.
+    let series = context.series(collection)?.map(|(buckets, _)| buckets);
+    let is_series = series.is_some();
+    let found = context.catalog().collection(context.database, collection).or(series);
     let needs_collection = argument.iter().flatten().any(|(name, _)| name != "latencyStats");
     if found.is_none() && needs_collection && context.view(collection)?.is_some() {
         return Err(Execution::Aggregate.fault(CommandError::failed(
@@ -76,7 +79,10 @@ pub(super) fn document(
     };
     let mut bytes = Vec::new();
     let mut writer = DocumentWriter::begin(&mut bytes);
-    writer.append_str("ns", &namespace.to_string());
+    match found.as_ref().filter(|_| is_series && needs_collection) {
+        Some(buckets) => writer.append_str("ns", buckets.full_name()),
+        None => writer.append_str("ns", &namespace.to_string()),
+    }
     writer.append_str("host", &context.shared.options.address);
     writer.append_date_time("localTime", context.shared.now_ms());
     for field in argument.iter() {
@@ -87,8 +93,7 @@ pub(super) fn document(
         let options = options_of(name, value)?;
         match name {
             "storageStats" => {
-                let size = CollectionSize::of(context, existing(name)?)?;
-                write_storage(&size, options, &mut writer)?;
+                write_storage(context, existing(name)?, is_series, options, &mut writer)?;
             }
             "count" => {
                 require_empty(options)?;
@@ -166,14 +171,16 @@ fn write_scans(collection: &Collection, writer: &mut DocumentWriter<'_>) {
     let scans = i64::try_from(collection.activity().scans()).unwrap_or(i64::MAX);
     let mut executions = writer.document("queryExecStats");
     let mut document = executions.document("collectionScans");
-    document.append_i64("nonTailable", scans);
     document.append_i64("total", scans);
+    document.append_i64("nonTailable", scans);
     document.finish();
     executions.finish();
 }
 
 fn write_storage(
-    size: &CollectionSize,
+    context: &Context<'_>,
+    collection: &Collection,
+    is_series: bool,
     options: &RawDocument,
     writer: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
@@ -183,8 +190,13 @@ fn write_storage(
             .map_or(1, i64::unsigned_abs),
         None => 1,
     };
+    let size = CollectionSize::of(context, collection)?;
     let mut storage = writer.document("storageStats");
-    write_size(size, scale, &mut storage);
+    if is_series {
+        write_series(collection, &size, &mut storage);
+    }
+    write_size(&size, scale, &mut storage);
+    write_trees(context, collection, &mut storage)?;
     storage.finish();
     Ok(())
 }

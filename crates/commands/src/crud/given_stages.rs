@@ -12,6 +12,15 @@ use super::{
 use crate::CommandError;
 use crate::context::Context;
 
+/// Whether a pipeline asks for the figures of a time series' indexes, and so not for its documents.
+pub(super) fn are_of_series(
+    context: &Context<'_>,
+    request: &AggregateRequest<'_>,
+) -> Result<bool, CommandError> {
+    Ok(first_stage(request.pipeline, index_stats_stage::NAME)?.is_some()
+        && context.series(request.collection)?.is_some())
+}
+
 /// The documents of a first stage that does not read its collection, and the stages behind it.
 pub(super) fn documents(
     context: &Context<'_>,

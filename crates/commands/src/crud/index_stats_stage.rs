@@ -24,15 +24,30 @@ pub(super) fn documents(
             .error("The $indexStats stage specification must be an empty object")
             .into());
     }
-    let Some(collection) = context.collection(collection)? else { return Ok(Vec::new()) };
+    // The indexes of a time series are those of its buckets, in the words of the series.
+    let series = context.series(collection)?;
+    let (collection, series) = match (context.collection(collection)?, series) {
+        (Some(collection), _) => (collection, None),
+        (None, Some((buckets, series))) => (buckets, Some(series)),
+        (None, None) => return Ok(Vec::new()),
+    };
     let mut documents = Vec::new();
     for index in collection.describe_indexes() {
+        let of_series = match &series {
+            Some(series) => match series.index_of_series(&index.specification)? {
+                Some(specification) => Some(specification),
+                // The key of the buckets is none of the user's.
+                None => continue,
+            },
+            None => None,
+        };
+        let specification = of_series.as_ref().unwrap_or(&index.specification);
         let of_tree = collection.index(&index.name).map_or(0, |index| index.uses());
         let of_documents = match index.is_primary() || index.name == ID_INDEX {
             true => collection.activity().primary_uses(),
             false => 0,
         };
-        let key = match index.specification.get("key")? {
+        let key = match specification.get("key")? {
             Some(RawValue::Document(key)) => key,
             _ => RawDocument::empty(),
         };
@@ -45,7 +60,7 @@ pub(super) fn documents(
         accesses.append_i64("ops", i64::try_from(of_tree + of_documents).unwrap_or(i64::MAX));
         accesses.append_date_time("since", context.shared.started_ms);
         accesses.finish();
-        writer.append("spec", RawValue::Document(&index.specification));
+        writer.append("spec", RawValue::Document(specification));
         writer.finish();
         documents.push(Bytes::from(bytes));
     }

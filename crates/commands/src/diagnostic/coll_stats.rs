@@ -28,7 +28,11 @@ pub(crate) fn run(
     }
     let namespace = context.namespace(name)?;
     if let Some((buckets, _)) = context.series(name)? {
-        return write_series(context, &namespace.to_string(), &buckets, scale, reply);
+        let size = CollectionSize::of(context, &buckets)?;
+        reply.append_str("ns", &namespace.to_string());
+        write_series(&buckets, &size, reply);
+        write_size(&size, scale, reply);
+        return write_trees(context, &buckets, reply);
     }
     let found = context.no_view(&namespace)?;
     reply.append_str("ns", &namespace.to_string());
@@ -46,29 +50,19 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// The figures of a time series: those of its buckets, and how many there are.
-fn write_series(
-    context: &Context<'_>,
-    namespace: &str,
-    buckets: &Collection,
-    scale: u64,
-    reply: &mut DocumentWriter<'_>,
-) -> Result<(), CommandError> {
-    let size = CollectionSize::of(context, buckets)?;
-    reply.append_str("ns", namespace);
+/// How many buckets a time series has, and how large they are.
+pub(crate) fn write_series(buckets: &Collection, size: &CollectionSize, reply: &mut DocumentWriter<'_>) {
     let mut series = reply.document("timeseries");
     series.append_str("bucketsNs", buckets.full_name());
     series.append("bucketCount", scaled(size.counts.documents, 1));
     let average = size.counts.data_bytes.checked_div(size.counts.documents).unwrap_or(0);
     series.append("avgBucketSize", scaled(average, 1));
     series.finish();
-    write_size(&size, scale, reply);
-    write_trees(context, buckets, reply)
 }
 
 /// The engine's figures: of the documents under the engine's name, as MongoDB does, and of each index within
 /// `indexDetails`.
-fn write_trees(
+pub(crate) fn write_trees(
     context: &Context<'_>,
     collection: &Collection,
     reply: &mut DocumentWriter<'_>,

@@ -95,7 +95,7 @@ impl<R: BufRead> CsvRows<R> {
         if delimiter == Delimiter::Tab {
             builder.delimiter(b'\t').quoting(false);
         }
-        let content = Ending { content, last: 0, is_reached: false };
+        let content = Ending { content, last: 0, is_reached: false, break_of_lines: None };
         CsvRows { rows: builder.from_reader(content), path, options, columns: Vec::new() }
     }
 
@@ -115,6 +115,13 @@ impl<R: BufRead> CsvRows<R> {
         Some(RecordError::OpenQuote { line: opened, lines: lines(value) + last_line })
     }
 
+    /// The line of a row. The parser takes the second byte of a CR LF for the first of the next row, and
+    /// gives the line in front of it.
+    fn line_at(&self, position: &csv::Position) -> u64 {
+        let is_behind_cr = position.byte() > 0 && self.rows.get_ref().break_of_lines == Some(LineBreak::CrLf);
+        position.line() + u64::from(is_behind_cr)
+    }
+
     fn read_columns(&mut self) -> Result<(), TransferError> {
         let names: Vec<String> = match &self.options.names {
             Some(names) => names.clone(),
@@ -124,6 +131,12 @@ impl<R: BufRead> CsvRows<R> {
             let column = self.column(name)?;
             if self.columns.iter().any(|other| other.path == column.path) {
                 return Err(TransferError::CsvHeader { column: name.clone() });
+            }
+            let lies_within = |inner: &Column, outer: &Column| inner.path.starts_with(&outer.path);
+            let crossed =
+                self.columns.iter().find(|other| lies_within(other, &column) || lies_within(&column, other));
+            if let Some(other) = crossed {
+                return Err(TransferError::CsvColumns { first: other.path.join("."), second: name.clone() });
             }
             self.columns.push(column);
         }
@@ -216,11 +229,26 @@ struct Ending<R> {
     content: R,
     last: u8,
     is_reached: bool,
+    /// How the first line ends, once it was read.
+    break_of_lines: Option<LineBreak>,
+}
+
+/// The end of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LineBreak {
+    Lf,
+    CrLf,
 }
 
 impl<R: BufRead> Read for Ending<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let count = self.content.read(into)?;
+        if self.break_of_lines.is_none()
+            && let Some(at) = into[..count].iter().position(|byte| *byte == b'\n')
+        {
+            let before = if at == 0 { self.last } else { into[at - 1] };
+            self.break_of_lines = Some(if before == b'\r' { LineBreak::CrLf } else { LineBreak::Lf });
+        }
         match into[..count].last() {
             Some(last) => self.last = *last,
             None => self.is_reached = !into.is_empty(),
@@ -244,11 +272,9 @@ fn place(document: &mut Document, path: &[String], value: Bson) {
     let mut place = document;
     for parent in parents {
         let inner = place.entry(parent.clone()).or_insert_with(|| Bson::Document(Document::new()));
-        if !matches!(inner, Bson::Document(_)) {
-            // The header has both `a` and `a.b`: the more precise name wins.
-            *inner = Bson::Document(Document::new());
-        }
-        let Bson::Document(inner) = inner else { return };
+        let Bson::Document(inner) = inner else {
+            unreachable!("no name of a column is the beginning of another's: see read_columns")
+        };
         place = inner;
     }
     place.insert(last.clone(), value);
@@ -263,7 +289,7 @@ impl<R: BufRead> RecordReader for CsvRows<R> {
         let mut row = csv::StringRecord::new();
         loop {
             let read = self.rows.read_record(&mut row);
-            let line = row.position().map_or_else(|| self.rows.position().line(), csv::Position::line);
+            let line = self.line_at(row.position().unwrap_or_else(|| self.rows.position()));
             let (line, content) = match read {
                 Ok(false) => return Ok(()),
                 Ok(true) => {
@@ -277,7 +303,9 @@ impl<R: BufRead> RecordReader for CsvRows<R> {
                     let csv::ErrorKind::Io(source) = error.into_kind() else { return Ok(()) };
                     return Err(TransferError::Read { path: self.path.clone(), source });
                 }
-                Err(error) => (error.position().map_or(line, csv::Position::line), Err(error.into())),
+                Err(error) => {
+                    (error.position().map_or(line, |position| self.line_at(position)), Err(error.into()))
+                }
             };
             let stops = self.options.mismatch == TypeMismatch::Stop
                 && matches!(content, Err(RecordError::ColumnType { .. }));

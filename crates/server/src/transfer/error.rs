@@ -75,6 +75,17 @@ pub enum TransferError {
         /// The name.
         column: String,
     },
+    /// Two columns of a CSV file are one value and a part of it.
+    #[error(
+        "the columns '{first}' and '{second}' do not fit into one document, since one names a part of the other: rename one \
+         in the first line, or name all columns with --fields"
+    )]
+    CsvColumns {
+        /// The one that comes first.
+        first: String,
+        /// The other.
+        second: String,
+    },
     /// The first line of a CSV file has a quote that is never closed.
     #[error("{}: {reason}", path.display())]
     CsvQuote {

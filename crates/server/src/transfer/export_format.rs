@@ -112,7 +112,7 @@ impl DocumentWriter {
                     self.out.write_all(if first { b"[\n" } else { b",\n" })?;
                 }
                 let value = match dialect {
-                    JsonDialect::Relaxed => document.into_relaxed_extjson(),
+                    JsonDialect::Relaxed => relaxed(document),
                     JsonDialect::Canonical => document.into_canonical_extjson(),
                 };
                 match layout.style {
@@ -148,6 +148,22 @@ impl DocumentWriter {
     }
 }
 
+/// The last millisecond of the year 9999. Text of a date ends there.
+const LAST_DATE_AS_TEXT: i64 = 253_402_300_799_999;
+
+/// Relaxed Extended JSON. A date that has no text is its number of milliseconds there.
+fn relaxed(value: Bson) -> serde_json::Value {
+    match value {
+        Bson::Document(document) => {
+            let fields = document.into_iter().map(|(name, inner)| (name, relaxed(inner)));
+            serde_json::Value::Object(fields.collect())
+        }
+        Bson::Array(items) => serde_json::Value::Array(items.into_iter().map(relaxed).collect()),
+        Bson::DateTime(date) if date.timestamp_millis() > LAST_DATE_AS_TEXT => value.into_canonical_extjson(),
+        other => other.into_relaxed_extjson(),
+    }
+}
+
 fn row(out: &mut impl Write, texts: &[String]) -> io::Result<()> {
     let mut bytes = Vec::new();
     csv::Writer::from_writer(&mut bytes).write_record(texts)?;
@@ -173,9 +189,11 @@ fn text_of(value: &Bson) -> String {
         Bson::Null | Bson::Undefined => String::new(),
         Bson::String(text) | Bson::Symbol(text) => text.clone(),
         Bson::ObjectId(id) => id.to_hex(),
-        Bson::DateTime(date) => date.try_to_rfc3339_string().unwrap_or_else(|_| date.to_string()),
+        Bson::DateTime(date) if date.timestamp_millis() <= LAST_DATE_AS_TEXT => {
+            date.try_to_rfc3339_string().unwrap_or_else(|_| date.to_string())
+        }
         Bson::Decimal128(number) => number.to_string(),
-        other => match other.clone().into_relaxed_extjson() {
+        other => match relaxed(other.clone()) {
             serde_json::Value::String(text) => text,
             value => value.to_string(),
         },
@@ -193,5 +211,17 @@ mod tests {
         let document = doc! { "a": { "b": [1, "x,y"] }, "n": 1.5, "none": null };
         let texts = ["a.b.1", "a.b", "n", "none", "missing.x"].map(|path| text_at(&document, path));
         assert_eq!(texts, ["x,y", "[1,\"x,y\"]", "1.5", "", ""]);
+    }
+
+    #[test]
+    fn a_date_beyond_the_year_9999_keeps_its_milliseconds() {
+        for millis in [LAST_DATE_AS_TEXT, LAST_DATE_AS_TEXT + 1, i64::MAX, -1, i64::MIN] {
+            let date = Bson::DateTime(bson::DateTime::from_millis(millis));
+            let document = Bson::Document(doc! { "a": [{ "d": date.clone() }] });
+            let read: Bson = relaxed(document.clone()).try_into().unwrap();
+            assert_eq!(read, document, "{millis}");
+            let is_text = !text_of(&date).starts_with('{');
+            assert_eq!(is_text, millis <= LAST_DATE_AS_TEXT, "{}", text_of(&date));
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! can go on.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bson::{Document, RawDocumentBuf, doc};
@@ -171,11 +172,19 @@ pub fn import(import: &Import) -> Result<Imported, TransferError> {
     let plan = ImportPlan::of(import)?;
     // An input that cannot be read is refused before a store is opened, or made.
     let first = plan.units.iter().find_map(|unit| unit.content.as_ref());
-    if let Some(content @ Content::Bytes(BytesContent { source: Source::File(_), .. })) = first {
+    if let Some(content @ Content::Bytes(BytesContent { source: Source::File(path), .. })) = first
+        && !is_pipe(path)
+    {
         content.open()?;
     }
     let target = import.target.open(MissingStore::Create, &interrupt)?;
     Ok(import_into(&import.options, &plan, target, interrupt))
+}
+
+/// Whether a file can be read once only, as a pipe of a shell (`<(zstdcat a.json.zst)`). One that is not
+/// there is none: opening it says so.
+fn is_pipe(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 /// Imports into a store that is open, and closes it.
@@ -403,14 +412,9 @@ impl Run<'_> {
         let input = unit.input_name();
         let prepared = self.prepare(unit, &input, batch);
         self.next_line = first_line;
-        if !prepared.statements.is_empty() {
-            let writing = self.writing(unit);
-            let (command, beside) = (writing.command(&unit.collection), writing.beside(&prepared.statements));
-            let reply = self.target.run(&unit.database, command, Some(beside));
-            let sent = prepared.statements.len() as u64;
-            let reply =
-                reply.inspect_err(|error| self.doubtful = if error.leaves_doubt() { sent } else { 0 })?;
-            self.account(&reply, &prepared.places, unit)?;
+        let mut done = 0;
+        while done < prepared.statements.len() {
+            done += self.send(unit, &prepared.statements[done..], &prepared.places[done..])?;
         }
         match prepared.stop_at {
             Some(place) => Err(self.stop_at(place)),
@@ -420,6 +424,22 @@ impl Run<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// Sends statements, and gives how many of them are done: not all where the store stops at the first that
+    /// it refuses, and that one is in already.
+    fn send(
+        &mut self,
+        unit: &Unit,
+        statements: &[RawDocumentBuf],
+        places: &[RecordPlace],
+    ) -> Result<usize, TransferError> {
+        let writing = self.writing(unit);
+        let (command, beside) = (writing.command(&unit.collection), writing.beside(statements));
+        let reply = self.target.run(&unit.database, command, Some(beside));
+        let sent = statements.len() as u64;
+        let reply = reply.inspect_err(|error| self.doubtful = if error.leaves_doubt() { sent } else { 0 })?;
+        self.account(&reply, places, unit)
     }
 
     /// Makes statements of a batch, up to the first fault if the import is to stop there.
@@ -459,13 +479,14 @@ impl Run<'_> {
         TransferError::FirstError
     }
 
-    /// Counts what became of a batch.
+    /// Counts what became of a batch, and gives how many of its statements the store has tried.
     fn account(
         &mut self,
         reply: &Document,
         places: &[RecordPlace],
         unit: &Unit,
-    ) -> Result<(), TransferError> {
+    ) -> Result<usize, TransferError> {
+        let mut tried = places.len();
         let mode = self.writing(unit).mode;
         let faults = self.counts.add_reply(mode, reply, places.len() as u64);
         let window = self.point.records..self.point.records + RECORDS_MAX as u64;
@@ -485,6 +506,9 @@ impl Run<'_> {
             }
             if same_id && is_again(place.number) {
                 self.counts.already_in += 1;
+                if options.writing.after_fault == AfterFault::Stop {
+                    tried = index + 1;
+                }
                 continue;
             }
             self.counts.refused += 1;
@@ -494,7 +518,7 @@ impl Run<'_> {
                 return Err(self.stop_at(place));
             }
         }
-        Ok(())
+        Ok(tried)
     }
 
     fn complain(&mut self, place: &str, message: &str) {

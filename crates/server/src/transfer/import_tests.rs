@@ -76,6 +76,30 @@ fn taken(count: i32) -> Result<Document, TransferError> {
 }
 
 #[test]
+fn a_resumed_import_that_stops_at_faults_passes_over_what_is_in_already() {
+    let file = lines(100);
+    let mut import = parameters(file.path());
+    import.options.writing.after_fault = AfterFault::Stop;
+    import.options.resume = Some("10:65f0c3a8e4b0f2a1c3d4e5f6".parse().unwrap());
+    let there = |n: i32| {
+        let key = doc! { "_id": 1 };
+        let error = doc! { "index": n, "code": 11000, "errmsg": "E11000", "keyPattern": key };
+        Ok(doc! { "ok": 1, "n": n, "writeErrors": [error] })
+    };
+    // The first is in already, and so is the 21st of those behind it.
+    let (imported, seen) = run(&import, vec![there(0), there(20)]);
+    assert!(matches!(imported.end, End::Complete));
+    assert_eq!(
+        (imported.counts.already_in, imported.counts.inserted, imported.counts.passed_over),
+        (2, 88, 10)
+    );
+    assert_eq!(seen.iter().map(Vec::len).collect::<Vec<_>>(), [90, 89, 68]);
+    let refused = Ok(doc! { "ok": 1, "n": 3, "writeErrors": [{ "index": 3, "code": 121, "errmsg": "no" }] });
+    let (imported, _) = run(&import, vec![there(0), refused]);
+    assert_eq!(imported.stopped.unwrap().line, 15);
+}
+
+#[test]
 fn a_full_disk_ends_the_import_with_the_place_and_the_point_to_go_on() {
     let file = lines(350);
     let full = doc! { "ok": 1, "n": 0, "writeErrors": [{ "index": 0, "code": 14031, "errmsg": "no space" }] };

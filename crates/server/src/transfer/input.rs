@@ -15,6 +15,9 @@ const GZIP_MAGIC: [u8; 2] = [0x1F, 0x8B];
 const BUFFER_BYTES: usize = 256 * 1024;
 /// The front of the content, by which the format is detected.
 const HEAD_BYTES: u64 = 16 * 1024;
+/// The same of standard input and of a pipe. They come as somebody types or another program goes, so a few
+/// have to do.
+const PIPE_HEAD_BYTES: u64 = 64;
 
 /// The place of an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,22 +95,14 @@ impl Input {
         } else {
             Box::new(whole)
         };
-        let (head, fault) = read_head(&mut content, front_bytes(source));
+        let (head, fault) =
+            read_head(&mut content, if total.is_some() { HEAD_BYTES } else { PIPE_HEAD_BYTES });
         let content: Box<dyn BufRead + Send> = match fault {
             // The bytes before the fault are read first.
             Some(fault) => Box::new(Cursor::new(head.clone()).chain(BufReader::new(Fault(Some(fault))))),
             None => Box::new(Cursor::new(head.clone()).chain(content)),
         };
         Ok(Input { content, head, bytes })
-    }
-}
-
-/// A file's front is there at once. That of standard input comes as somebody types or another program goes,
-/// so a few bytes have to do.
-fn front_bytes(source: &Source) -> u64 {
-    match source {
-        Source::File(_) => HEAD_BYTES,
-        Source::Standard => 64,
     }
 }
 

@@ -126,6 +126,26 @@ fn a_csv_row_of_another_length_is_reported_and_the_next_one_read() {
 }
 
 #[test]
+fn lines_are_counted_alike_whatever_ends_them() {
+    for end in ["\n", "\r\n"] {
+        let text = ["a,b", "1,2", "3", "4,\"x", "y\"", "5", ""].join(end);
+        let (found, _) = read(rows(&text));
+        let told: Vec<(u64, bool)> = found.iter().map(|(line, content)| (*line, content.is_ok())).collect();
+        assert_eq!(told, [(2, true), (3, false), (4, true), (6, false)], "{end:?}");
+    }
+}
+
+#[test]
+fn columns_of_which_one_is_a_part_of_the_other_are_refused() {
+    for header in ["a.b,a", "a,a.b", "x.y.z,c,x.y"] {
+        let refused = read(rows(&format!("{header}\n"))).1.unwrap_err().to_string();
+        assert!(refused.contains("do not fit into one document"), "{refused}");
+    }
+    let (beside, _) = read(rows("a.b,a.c,ab,a.bc\n1,2,3,4\n"));
+    assert_eq!(beside[0].1, Ok(bson::doc! { "a": { "b": 1, "c": 2, "bc": 4 }, "ab": 3 }));
+}
+
+#[test]
 fn a_quote_that_is_never_closed_is_told_with_its_line() {
     let fault = |text: &str| {
         let (records, end) = read(rows(text));
