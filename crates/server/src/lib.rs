@@ -15,7 +15,7 @@
 //! ```arrows
 //! program -> configuration, serve, transfer
 //! serve -> configuration, network
-//! leaves: amounts, audit_file, error_text, file_modes, version
+//! leaves: amounts, audit_file, error_text, file_modes, stop_signals, version
 //! ```
 
 mod amounts;
