@@ -65,9 +65,10 @@ test: ## All tests, real clients included; says first what it does, takes and in
 	again test-build
 	step 3 "make test-rust test-schedules, and beside them make test-clients, which mostly waits"
 	export QUIETLY=--quiet
-	{ again test-rust && again test-schedules; } 2>&1 | sed -u -E "$(call marked,rust   )" &
+	# In shells of their own: of a pipeline that has ended before it is waited for, bash has kept the end of its last program alone.
+	( { again test-rust && again test-schedules; } 2>&1 | sed -u -E "$(call marked,rust   )" ) &
 	rust=$$!
-	again test-clients 2>&1 | sed -u -E "$(call marked,clients)" &
+	( again test-clients 2>&1 | sed -u -E "$(call marked,clients)" ) &
 	clients=$$!
 	failed=""
 	wait $$rust || failed="$$failed test-rust or test-schedules"

@@ -106,7 +106,7 @@ def test_a_low_limit_of_open_files_and_a_misspelt_variable_are_warned_of(tmp_pat
     server.start()
     assert server.stop() == 0
     log = server.whole_log()
-    assert "the limit of open files is 300, and 20000 connections need 20100" in log, log
+    assert "the limit of open files is 300, below --max-connections 20000" in log, log
     assert "PANDO_CACH has no effect" in log and "PANDO_CACHE is the nearest" in log, log
 
 

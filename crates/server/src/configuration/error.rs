@@ -40,7 +40,7 @@ pub enum ValueError {
         choices: &'static [&'static str],
     },
     /// Not an engine of this build.
-    #[error("expected an engine of this build (`make engines` builds a server with more): {}", EngineName::ALL.iter().map(|engine| engine.as_str()).collect::<Vec<_>>().join(", "))]
+    #[error("expected an engine of this build: {}; `make engines` builds a server with more", EngineName::ALL.iter().map(|engine| engine.as_str()).collect::<Vec<_>>().join(", "))]
     Engine,
     /// The engine that MongoDB no longer has.
     #[error(

@@ -3,9 +3,6 @@
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tracing::{info, warn};
 
-/// Files of a server beside its connections: the store's, the log, the listeners.
-const OWN_FILES: u64 = 100;
-
 /// Raises the limit of this process as far as the system allows, and warns where it is too low for the
 /// connections.
 pub(super) fn raise(max_connections: usize) {
@@ -19,10 +16,10 @@ pub(super) fn raise(max_connections: usize) {
             info!("the limit of open files stays at {shown} ({error})");
         }
     }
-    let wanted = u64::try_from(max_connections).unwrap_or(u64::MAX).saturating_add(OWN_FILES);
+    let wanted = u64::try_from(max_connections).unwrap_or(u64::MAX);
     if let Some(files) = limit.current.filter(|files| *files < wanted) {
         warn!(
-            "the limit of open files is {files}, and {max_connections} connections need {wanted}: those beyond the limit \
+            "the limit of open files is {files}, below --max-connections {max_connections}: connections beyond the limit \
              wait; raise it with ulimit -n, or lower --max-connections"
         );
     }
