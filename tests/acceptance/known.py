@@ -422,9 +422,9 @@ def _orders_repeated_documents(request, oracle, pando):
         return "_id" in by
 
     def repeats(stages):
-        at = next((at for at, (name, _) in enumerate(stages) if name in several), len(stages))
-        ordered = next((at for at, stage in enumerate(stages) if at > 0 and orders(*stage) and any(name in several for name, _ in stages[:at])), None)
-        if at == len(stages) or ordered is None:
+        first = next((at for at, (name, _) in enumerate(stages) if name in several), len(stages))
+        ordered = next((at for at, stage in enumerate(stages) if at > first and orders(*stage)), None)
+        if ordered is None:
             return False
         return stages[ordered][0] != "$sort" or any(name in ("$limit", "$skip") for name, _ in stages[ordered + 1 :])
 

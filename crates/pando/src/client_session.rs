@@ -382,8 +382,7 @@ impl Drop for RunningTransaction<'_> {
 
 impl Drop for ClientSession {
     fn drop(&mut self) {
-        // A session times out by itself, so that an error here has no effect.
-        // One without a transaction says so.
+        // Errors have no effect: there may be no transaction, and a session times out by itself.
         let _ = self.end_into(Stage::Ended, "abortTransaction", Document::new());
         let sessions = vec![self.state.id.clone()];
         let _ = self.state.store.run("admin", doc! { "endSessions": sessions });

@@ -68,26 +68,34 @@ fn restore_entries(
     if inspect(environment, engine, to, MissingStore::Create)? == FolderState::Store {
         return Err(format!("{} has a store: restore into a new or empty folder", to.display()).into());
     }
+    // What a folder without a store may hold, such as the audit trail of a server.
+    let before = names_in(to);
     let put = || {
         let opened = open_engine(engine, to, options, environment)?;
         restore_emulated_backup(&*opened, environment, backup)?;
         opened.close()?;
         Ok(())
     };
-    put().inspect_err(|_| remove_part(to))
+    put().inspect_err(|_| {
+        for name in names_in(to).iter().filter(|name| !before.contains(name)) {
+            remove(&to.join(name));
+        }
+    })
 }
 
-/// Removes the part of a store that a restore has made in a folder that had none.
+/// The names in a folder; none where there is no folder.
+fn names_in(folder: &Path) -> Vec<String> {
+    Environment::real().files().list(folder).unwrap_or_default()
+}
+
+/// Removes a file or a folder of the part of a store that a restore has made. The failure of the restore is
+/// told; what cannot be removed is refused by the next one.
 #[allow(
     clippy::disallowed_methods,
     reason = "a restore works on the real disk alone, whose folders are removed here"
 )]
-fn remove_part(to: &Path) {
-    // The failure of the restore is told; what cannot be removed is refused by the next one.
-    let Ok(entries) = std::fs::read_dir(to) else { return };
-    for path in entries.flatten().map(|entry| entry.path()) {
-        let _ = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
-    }
+fn remove(path: &Path) {
+    let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
 }
 
 /// Refuses what would be told as an unfinished backup, or would be restored into nothing.
@@ -166,11 +174,12 @@ mod tests {
         store.backup(&backup).run().expect("a backup");
         let whole = std::fs::read(backup.join(EMULATED)).expect("the backup");
         std::fs::write(backup.join(EMULATED), &whole[..whole.len() / 2]).expect("half of it");
-        std::fs::create_dir(&to).expect("an empty folder");
+        std::fs::create_dir(&to).expect("a folder");
+        std::fs::write(to.join("audit.json"), "{}").expect("the audit trail of a server");
         let restore = || restore_store(EngineName::Betree, &[&backup], &to, &EngineOptions::default());
         let refused = restore().expect_err("half a backup").to_string();
         assert!(refused.contains("damaged"), "{refused}");
-        assert_eq!(std::fs::read_dir(&to).expect("the folder").count(), 0);
+        assert_eq!(names_in(&to), ["audit.json"], "what was there before stays, and nothing else");
         std::fs::write(backup.join(EMULATED), &whole).expect("the whole backup");
         restore().expect("a restore of the whole");
         let again = restore().expect_err("a store is there").to_string();

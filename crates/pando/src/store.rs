@@ -250,3 +250,15 @@ fn refusal(reply: Document) -> Error {
         reply: Box::new(reply),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_close_that_the_device_refuses_loses_no_write_and_other_ones_may() {
+        let of = |kind| not_closed(StorageError::new(kind, "no room"));
+        assert!(matches!(of(ErrorKind::Io), Error::NotClosed(_)));
+        assert!(matches!(of(ErrorKind::Closed), Error::Stopped(_)));
+    }
+}

@@ -93,7 +93,7 @@ pub(super) fn document(
         let options = options_of(name, value)?;
         match name {
             "storageStats" => {
-                write_storage(context, existing(name)?, is_series, options, &mut writer)?;
+                write_storage(context, existing(name)?, options, &mut writer)?;
             }
             "count" => {
                 require_empty(options)?;
@@ -180,7 +180,6 @@ fn write_scans(collection: &Collection, writer: &mut DocumentWriter<'_>) {
 fn write_storage(
     context: &Context<'_>,
     collection: &Collection,
-    is_series: bool,
     options: &RawDocument,
     writer: &mut DocumentWriter<'_>,
 ) -> Result<(), CommandError> {
@@ -192,7 +191,7 @@ fn write_storage(
     };
     let size = CollectionSize::of(context, collection)?;
     let mut storage = writer.document("storageStats");
-    if is_series {
+    if collection.options().get("timeseries")?.is_some() {
         write_series(collection, &size, &mut storage);
     }
     write_size(&size, scale, &mut storage);

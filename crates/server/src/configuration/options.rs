@@ -44,6 +44,7 @@ impl OptionEntry {
     }
 }
 
+/// As in the library.
 pub(super) const CACHE_BYTES_MIN: ByteSize = ByteSize::from_bytes(pandodb::CACHE_BYTES_MIN);
 /// The smallest memory of queries that makes sense.
 const QUERY_MEMORY_MIN: ByteSize = ByteSize::from_bytes(1 << 20);
@@ -95,7 +96,7 @@ pub(super) const OPTIONS: &[OptionEntry] = &[
         name: "engine",
         shape: Shape::Value("ENGINE"),
         default: "betree",
-        help: "Storage engine: 'betree' keeps the data on disk, 'memory' loses it when the server stops; 'lmdb', 'rocksdb', 'wiredtiger' and 'tikv' in a build that has them, as that of `make engines`.",
+        help: "Storage engine: 'betree' keeps the data on disk, 'memory' loses it when the server stops; 'lmdb', 'rocksdb', 'wiredtiger' and 'tikv' in a build with them; docs/engines.md says how to make one.",
         apply: |configuration, text| {
             configuration.engine = text.parse().map_err(|_| ValueError::Engine)?;
             Ok(())

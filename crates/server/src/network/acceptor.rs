@@ -112,6 +112,7 @@ impl<S: Send + 'static> Acceptor<S> {
         }
     }
 
+    /// Warns that a listener gives no connection, unless a line of the last while has said so.
     fn warn_of(&mut self, number: usize, error: &io::Error) {
         if self.warned.is_some_and(|warned| warned.elapsed() < WARN_EVERY) {
             return;

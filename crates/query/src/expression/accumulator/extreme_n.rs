@@ -35,7 +35,7 @@ struct Kept {
     value: Literal,
     /// How the better of two values compares with the other.
     better: Ordering,
-    /// How many values had been taken with it.
+    /// Its number among the values that were taken, from 1.
     turn: u64,
     bytes: usize,
     order: TextOrder,

@@ -83,14 +83,14 @@ pub fn render(files: &[RunFile], colours: &Colours) -> String {
         return String::new();
     }
     let all = comparisons(files);
-    let reserve = reserve(&all, files);
-    let reserve = if reserve.is_empty() { reserve } else { format!("<p>{}</p>", escape(&reserve)) };
+    let doubts = doubts(&all, files);
+    let doubts = if doubts.is_empty() { doubts } else { format!("<p>{}</p>", escape(&doubts)) };
     let verdict = escape(&sentence(&all));
-    format!("<section><p class=\"verdict\">{verdict}</p>{reserve}{}</section>", bars(&all, colours))
+    format!("<section><p class=\"verdict\">{verdict}</p>{doubts}{}</section>", bars(&all, colours))
 }
 
 /// Why the verdict is not to be relied on yet; empty where nothing says so.
-fn reserve(all: &[Comparison<'_>], files: &[RunFile]) -> String {
+fn doubts(all: &[Comparison<'_>], files: &[RunFile]) -> String {
     let mut sentences = Vec::new();
     if all.iter().any(Comparison::lacks_spread) {
         sentences.push("A single run has no spread: measure it again with --repeats 3.".to_owned());
@@ -310,10 +310,10 @@ mod tests {
             run("point", "b", 26.0),
         ];
         assert!(said(&overlapping).starts_with("a and b are about as fast"), "{}", said(&overlapping));
-        assert_eq!(reserve(&comparisons(&overlapping), &overlapping), "");
+        assert_eq!(doubts(&comparisons(&overlapping), &overlapping), "");
         let mut single = [run("point", "a", 300.0), run("point", "b", 100.0)];
         single[0].warnings = vec!["the machine was 0.0 % idle".to_owned()];
-        let told = reserve(&comparisons(&single), &single);
+        let told = doubts(&comparisons(&single), &single);
         assert!(told.contains("--repeats 3") && told.contains("1 of 2 runs have warnings"), "{told}");
     }
 
