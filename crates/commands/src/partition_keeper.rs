@@ -87,10 +87,11 @@ impl PartitionKeeper {
         shared.ttl.is_enabled() && collection.schedule().is_none_or(|schedule| is_steady(schedule.every_ms()))
     }
 
-    /// Visits all collections, if it is time to.
+    /// Visits all collections, if it is time to or one of them has a new schedule.
     pub fn visit(&mut self, shared: &SharedState, is_stopping: &AtomicBool) {
         let now = shared.environment.clock().monotonic();
-        if now < self.next_visit {
+        let has_new_schedule = shared.ttl.take_new_schedule();
+        if now < self.next_visit && !has_new_schedule {
             return;
         }
         if let Some(jump_ms) = self.clock.observe(now, shared.now_ms()) {

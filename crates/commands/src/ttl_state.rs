@@ -12,6 +12,8 @@ const SLEEP_SECONDS: u64 = 60;
 pub(crate) struct TtlState {
     sleep_seconds: AtomicU64,
     is_enabled: AtomicBool,
+    /// Whether a collection has a schedule of partitions that their keeper may not have seen.
+    has_new_schedule: AtomicBool,
     passes: AtomicU64,
     removed: AtomicU64,
 }
@@ -21,6 +23,7 @@ impl Default for TtlState {
         TtlState {
             sleep_seconds: AtomicU64::new(SLEEP_SECONDS),
             is_enabled: AtomicBool::new(true),
+            has_new_schedule: AtomicBool::new(false),
             passes: AtomicU64::new(0),
             removed: AtomicU64::new(0),
         }
@@ -51,6 +54,16 @@ impl TtlState {
     /// Has expired documents stay.
     pub fn disable(&self) {
         self.is_enabled.store(false, Ordering::Relaxed);
+    }
+
+    /// Tells the keeper of partitions of a schedule that it may have to look at sooner than it had planned.
+    pub fn tell_new_schedule(&self) {
+        self.has_new_schedule.store(true, Ordering::Release);
+    }
+
+    /// Whether there is a new schedule since the last call.
+    pub fn take_new_schedule(&self) -> bool {
+        self.has_new_schedule.swap(false, Ordering::AcqRel)
     }
 
     /// Counts a pass over all indexes.

@@ -200,6 +200,7 @@ impl<'a> Changes<'a> {
         self.limits.carry_out(context, namespace)?;
         if let Some(change) = self.partition_by {
             partition_options::change(context, namespace, change)?;
+            context.shared.ttl.tell_new_schedule();
         }
         if let Some(expiry) = expiry {
             expiry.set_on(context, namespace)?;

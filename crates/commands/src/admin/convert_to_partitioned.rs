@@ -50,6 +50,7 @@ pub(crate) fn run(
         other => other.into(),
     })?;
     context.cursors().end_users_of(old.full_name(), &sentence(&old));
+    context.shared.ttl.tell_new_schedule();
     Ok(())
 }
 

@@ -79,6 +79,9 @@ pub(crate) fn run(
     // One that a transaction creates gets its partitions after the commit.
     let now_ms = context.shared.now_ms();
     context.catalog().keep_partitions(&namespace, (now_ms, Drops::Held), context.operation)?;
+    if options.kept.get("partitionBy").is_some() {
+        context.shared.ttl.tell_new_schedule();
+    }
     if options.own_id_index == Some(true) {
         reply.append_str(
             "note",
