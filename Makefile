@@ -135,11 +135,13 @@ sanitize: ## AddressSanitizer on the code with unsafe blocks, ThreadSanitizer on
 	@cargo +nightly --version >/dev/null || { echo "there is no nightly toolchain: rustup toolchain install nightly"; exit 1; }
 	export CARGO_TARGET_DIR="$(TARGET)/address" RUSTFLAGS="-Zsanitizer=address"
 	$(SANITIZED) --tests --package pando-environment --package pando-document --package pando-lmdb
-	$(SANITIZED) --package pando-betree --lib --test large_values --test live --test missed_reads --test reads --test threads
+	$(SANITIZED) --package pando-betree --lib
+	$(SANITIZED) --package pando-betree --test outside -- large_values:: live:: missed_reads:: reads:: threads::
 	export CARGO_TARGET_DIR="$(TARGET)/thread" RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer --cfg thread_sanitizer"
 	export TSAN_OPTIONS="suppressions=$(CURDIR)/tools/sanitizers/tsan.supp"
 	$(SANITIZED) --tests --package pando-environment
-	$(SANITIZED) --package pando-betree --lib --test live --test missed_reads --test reads --test threads
+	$(SANITIZED) --package pando-betree --lib
+	$(SANITIZED) --package pando-betree --test outside -- live:: missed_reads:: reads:: threads::
 
 # ---- engines that need a native library: each adds its name, and the target that installs its library
 

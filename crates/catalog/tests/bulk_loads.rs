@@ -1,16 +1,10 @@
 //! Bulk loads: a loaded collection is what single inserts would have made, is seen from its commit on, and
 //! leaves nothing behind where it ends otherwise.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
-mod counted;
-mod hooked_engine;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use counted::{DATABASE, NAMES, assert_sound, engines, index, namespace, small_options, some_document};
-use hooked_engine::HookedEngine;
 use pando_betree::Betree;
 use pando_catalog::index_kind::OrdinaryIndexes;
 use pando_catalog::{
@@ -20,6 +14,11 @@ use pando_catalog::{
 };
 use pando_document::{Document, RawDocumentBuf, RawValue, Value, doc};
 use pando_environment::{Environment, Random, SeededRandom};
+
+use crate::counted::{
+    DATABASE, NAMES, assert_sound, engines, index, namespace, small_options, some_document,
+};
+use crate::hooked_engine::HookedEngine;
 
 const BLOCK: BlockingMode = BlockingMode::MayBlock;
 const NAME: &str = NAMES[0];

@@ -1,14 +1,10 @@
 //! Capped collections: contents against a model, with many writers, after rollbacks and after crashes.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
-mod counted;
 
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use counted::{engines, index, namespace, small_options};
 use pando_betree::Betree;
 use pando_catalog::{
     Begin, BlockingMode, Caller, CappedCopy, Catalog, CatalogError, Collection, Direction, Durability,
@@ -16,6 +12,8 @@ use pando_catalog::{
 };
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_environment::{Environment, Random, SeededRandom};
+
+use crate::counted::{engines, index, namespace, small_options};
 
 const NAME: &str = "one";
 const BYTES: i64 = 4_096;

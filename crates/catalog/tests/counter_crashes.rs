@@ -1,19 +1,17 @@
 //! Counters after a crash: of the process or of the power, on a simulated disk. Whatever commits survive,
 //! counters and documents agree.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
-mod counted;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use counted::{
-    DATABASE, NAMES, assert_sound, change_something, drop_counters, namespace, small_options, some_options,
-    write_some,
-};
 use pando_betree::Betree;
 use pando_catalog::{Catalog, Operation, SharedEngine};
 use pando_environment::{Environment, Random, SeededRandom, Simulation};
+
+use crate::counted::{
+    DATABASE, NAMES, assert_sound, change_something, drop_counters, namespace, small_options, some_options,
+    write_some,
+};
 
 const FOLDER: &str = "/store";
 

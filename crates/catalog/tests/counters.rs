@@ -1,16 +1,9 @@
 //! Counters equal a scan: after every step of random histories, at old snapshots, beside other threads, and
 //! stores of programs without counters.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
-mod counted;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use counted::{
-    DATABASE, NAMES, assert_collection, assert_counted, assert_sound, change_something, drop_counters,
-    engines, index, lease, namespace, run, some_document, some_index, some_options, write_one, write_some,
-};
 use pando_catalog::{
     Begin, BlockingMode, Catalog, CatalogError, CollectionCounts, Durability, Interruption, Operation,
     PrimaryKey, SharedEngine, Transaction, verify_collection,
@@ -18,6 +11,11 @@ use pando_catalog::{
 use pando_document::patch::{PatchChange, PatchOperator, encode};
 use pando_document::{RawDocument, RawValue, doc};
 use pando_environment::SeededRandom;
+
+use crate::counted::{
+    DATABASE, NAMES, assert_collection, assert_counted, assert_sound, change_something, drop_counters,
+    engines, index, lease, namespace, run, some_document, some_index, some_options, write_one, write_some,
+};
 
 fn with_collections(engine: &SharedEngine) -> Catalog {
     let catalog = Catalog::open(Arc::clone(engine)).unwrap();

@@ -1,8 +1,5 @@
 //! Documents and index entries change together: random statements, each followed by the
 //! check that nothing disagrees.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
-mod things;
 
 use std::sync::Arc;
 
@@ -13,7 +10,8 @@ use pando_catalog::{
 use pando_document::{Document, RawDocument, RawValue, Value, doc};
 use pando_environment::{Environment, SeededRandom};
 use pando_memory::MemoryEngine;
-use things::{assert_sound, index, insert, namespace};
+
+use crate::things::{assert_sound, index, insert, namespace};
 
 fn engine() -> SharedEngine {
     Arc::new(MemoryEngine::new(&Environment::real()))

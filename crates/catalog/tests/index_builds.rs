@@ -1,15 +1,10 @@
 //! Indexes that are built while statements go on: afterwards they are what an index built alone would be, or
 //! not there at all.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
-mod hooked_engine;
-mod things;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use hooked_engine::HookedEngine;
 use pando_catalog::index_kind::OrdinaryIndexes;
 use pando_catalog::{
     Begin, BlockingMode, BuildEnd, Caller, Catalog, CatalogError, Durability, Index, IndexDescription,
@@ -17,7 +12,9 @@ use pando_catalog::{
 };
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
 use pando_environment::{Environment, SeededRandom};
-use things::{index, insert, namespace};
+
+use crate::hooked_engine::HookedEngine;
+use crate::things::{self, index, insert, namespace};
 
 /// A collection of so many documents, `{_id: n, a: n % 97, u: n}`.
 fn filled(documents: i32) -> (Arc<HookedEngine>, Arc<Catalog>) {

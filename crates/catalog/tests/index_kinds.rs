@@ -1,8 +1,5 @@
 //! Indexes of kinds that the catalog knows nothing of: their predicate and generator rule inserts,
 //! replacements, removals, builds, counts and checks, also after the catalog was opened again.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
-mod things;
 
 use std::sync::Arc;
 
@@ -19,7 +16,8 @@ use pando_document::{RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_environment::{Environment, SeededRandom};
 use pando_keyorder::TypeBits;
 use pando_memory::MemoryEngine;
-use things::{assert_sound, insert, namespace};
+
+use crate::things::{assert_sound, insert, namespace};
 
 /// Ordinary indexes, partial ones (`where: n`: documents whose `b` is below n), and indexes of words
 /// (`words: "path"`: a key of two parts, path and word, for each word of a text).

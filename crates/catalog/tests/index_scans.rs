@@ -1,7 +1,4 @@
 //! Scans of index entries that pass over runs of equal entries, forwards and backwards.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
-mod things;
 
 use std::sync::Arc;
 
@@ -9,7 +6,8 @@ use pando_catalog::{Begin, BlockingMode, Catalog, Collection, Direction, KeyRang
 use pando_document::{RawDocumentBuf, doc};
 use pando_environment::Environment;
 use pando_memory::MemoryEngine;
-use things::{assert_sound, index, insert, namespace};
+
+use crate::things::{assert_sound, index, insert, namespace};
 
 const DOCUMENTS: i32 = 3_000;
 const VALUES: i32 = 7;

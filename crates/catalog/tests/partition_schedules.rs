@@ -1,8 +1,5 @@
 //! Partitions that follow the time: made ahead and dropped, whatever the clock and the documents do. Each
 //! document expires, and none goes before it has.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
-mod things;
 
 use std::sync::Arc;
 
@@ -13,7 +10,8 @@ use pando_catalog::{
 use pando_document::{Document, RawDocument, RawValue, Value, doc};
 use pando_environment::{Environment, SeededRandom};
 use pando_memory::MemoryEngine;
-use things::{assert_sound, index, insert, namespace};
+
+use crate::things::{assert_sound, index, insert, namespace};
 
 const MODE: BlockingMode = BlockingMode::MayBlock;
 const DAY: i64 = 86_400_000;

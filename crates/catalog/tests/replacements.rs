@@ -1,15 +1,13 @@
 //! A loaded collection takes the place of another one, whole or not at all.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
-mod counted;
 
 use std::sync::Arc;
 
-use counted::{DATABASE, NAMES, engines, namespace};
 use pando_catalog::{
     Begin, BlockingMode, Catalog, CatalogError, Collection, Direction, Durability, KeyRange, Operation,
 };
 use pando_document::{RawDocumentBuf, doc};
+
+use crate::counted::{DATABASE, NAMES, engines, namespace};
 
 const NAME: &str = NAMES[0];
 

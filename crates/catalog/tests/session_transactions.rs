@@ -1,24 +1,21 @@
 //! Transactions of sessions beside changes of the collections that they read and write: they commit whole
 //! with all index entries and counters, or not at all.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
-mod counted;
-mod hooked_engine;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use counted::{
-    DATABASE, NAMES, assert_sound, drop_counters, engines, index, namespace, some_index, some_options,
-    write_one,
-};
-use hooked_engine::HookedEngine;
 use pando_catalog::{
     Begin, BlockingMode, Caller, Catalog, CatalogError, Durability, Multikey, Operation, SessionTransaction,
     SharedEngine, WriteError,
 };
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, doc};
 use pando_environment::SeededRandom;
+
+use crate::counted::{
+    self, DATABASE, NAMES, assert_sound, drop_counters, engines, index, namespace, some_index, some_options,
+    write_one,
+};
+use crate::hooked_engine::HookedEngine;
 
 const BLOCK: BlockingMode = BlockingMode::MayBlock;
 

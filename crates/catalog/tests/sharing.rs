@@ -1,9 +1,5 @@
 //! Several servers with one store open: collections and indexes that one of them changes are changed for all,
 //! and no document is written by an old description.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
-mod hooked_engine;
-mod things;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -11,7 +7,6 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use hooked_engine::HookedEngine;
 use pando_catalog::index_kind::OrdinaryIndexes;
 use pando_catalog::{
     Answer, Answers, Asked, Begin, BlockingMode, Caller, Catalog, CatalogError, Cursor, Direction,
@@ -20,7 +15,9 @@ use pando_catalog::{
 };
 use pando_document::{Document, RawDocument, RawDocumentBuf, RawValue, Value, doc};
 use pando_environment::{Clock, MockClock, SeededRandom};
-use things::{assert_sound, index, insert, namespace};
+
+use crate::hooked_engine::HookedEngine;
+use crate::things::{assert_sound, index, insert, namespace};
 
 const BLOCK: BlockingMode = BlockingMode::MayBlock;
 

@@ -1,20 +1,18 @@
 //! Truncations: all documents and entries go in one commit, the counters are exact, and older snapshots keep
 //! what they see.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
-mod counted;
 
 use std::sync::Arc;
 
-use counted::{
-    DATABASE, NAMES, assert_counted, assert_sound, engines, index, lease, namespace, some_document,
-    some_options, write_some,
-};
 use pando_catalog::{
     Begin, BlockingMode, Catalog, Durability, ErrorKind, Operation, SharedEngine, WriteTransaction,
 };
 use pando_document::doc;
 use pando_environment::{Environment, SeededRandom};
+
+use crate::counted::{
+    self, DATABASE, NAMES, assert_counted, assert_sound, engines, index, lease, namespace, some_document,
+    some_options, write_some,
+};
 
 const MODE: BlockingMode = BlockingMode::MayBlock;
 

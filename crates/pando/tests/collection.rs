@@ -1,5 +1,4 @@
 //! The calls of a collection: results, options, refusals, errors that a person can read.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use pandodb::bson::{Bson, Document};
 use pandodb::{

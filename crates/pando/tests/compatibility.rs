@@ -7,7 +7,6 @@
 //! 4. Parts about the order, the version, the persona, the older protocol and TokuMX follow. Their claims are
 //!    tested by tests/python and tests/legacy.
 //! 5. The page equals the file. `cargo xtask compatibility` writes it (`PANDO_WRITE_PAGES=1`).
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use pandodb::bson::{Bson, Document};
 use pandodb::{EngineName, Error, Options, Pando, doc};

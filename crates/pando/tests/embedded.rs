@@ -1,5 +1,4 @@
 //! The database in this process: the promises to a program that uses the library.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::os::unix::fs::FileExt;
 

@@ -1,6 +1,5 @@
 //! The periodic work of a store, on a simulated clock: it is done when it is due, shown, and ends with the
 //! store. The requests of a store are listed while they run.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! Statements about more than one transaction holds, and index builds beneath them, on the default engine.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,5 +1,4 @@
 //! The memory of queries of an embedded store: its bounds, and that it is given back.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use pandodb::bson::Document;
 use pandodb::{EngineName, EngineOptions, Error, Options, Pando, doc};

@@ -1,6 +1,5 @@
 //! Batches of updates and deletes: statements that fail, and statements too large for one transaction, among
 //! others.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::path::Path;
 

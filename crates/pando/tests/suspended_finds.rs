@@ -1,6 +1,5 @@
 //! Finds that wait for a read of the device. Handled again after the read, they answer as if the page had
 //! been cached, and other requests meanwhile get their own answers.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::path::Path;
 

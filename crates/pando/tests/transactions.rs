@@ -1,6 +1,5 @@
 //! Sessions and transactions of the library: what a transaction shows to itself and to others, and those that
 //! end otherwise than by a commit: which error the caller is told, and whether the work is run again.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

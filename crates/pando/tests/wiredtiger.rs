@@ -1,5 +1,6 @@
 //! A store of the engine `wiredtiger` through the library: sections of options, other engines, MongoDB's
 //! folders, backups.
+
 #![cfg(feature = "engine-wiredtiger")]
 
 use std::collections::BTreeSet;

@@ -4,9 +4,6 @@
 //! anew, so that a change of the planner is reviewed as a change of these files. Bounds come from a real
 //! MongoDB, by the script there. Where a file tells the `entries` of indexes, the plans that lost are
 //! written, too.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
-mod extended_json;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -26,6 +23,8 @@ use pando_query::plan::{
 use pando_query::projection::Projection;
 use pando_query::shell_text::document_text;
 use pando_query::sort::Sort;
+
+use crate::extended_json;
 
 fn index(line: &str) -> IndexDescription {
     let (specification, arrays) = line.split_once(" arrays ").unwrap_or((line, ""));
@@ -162,10 +161,10 @@ fn pruned(stage: &Document) -> Document {
     let mut pruned = Document::new();
     for (name, value) in stage.iter().filter(|(name, _)| !NOISE.contains(name)) {
         match value {
-            Value::Document(inner) if name == "inputStage" => pruned.push(name, crate::pruned(inner)),
+            Value::Document(inner) if name == "inputStage" => pruned.push(name, self::pruned(inner)),
             Value::Array(inner) if name == "inputStages" => {
                 let stages = inner.iter().map(|stage| match stage {
-                    Value::Document(stage) => Value::Document(crate::pruned(stage)),
+                    Value::Document(stage) => Value::Document(self::pruned(stage)),
                     other => other.clone(),
                 });
                 pruned.push(name, Value::Array(stages.collect()));

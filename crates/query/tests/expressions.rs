@@ -1,10 +1,9 @@
 //! Expressions give what the oracle gives: the corpora in `tests/expressions`.
 
-mod corpus;
-
-use corpus::{Case, document_of, value_of};
 use pando_query::QueryError;
 use pando_query::expression::{Expression, ParseScope};
+
+use crate::corpus::{self, Case, document_of, value_of};
 
 #[test]
 fn expressions_give_what_the_oracle_gives() {

@@ -3,14 +3,14 @@
 //!
 //! The expectations were written by `tests/filters/ask_oracle.py`; the test needs only this crate.
 
-mod extended_json;
-
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use pando_document::{RawDocumentBuf, RawValue, Value, doc};
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
+
+use crate::extended_json;
 
 /// The answer of a filter, as the corpus writes it.
 fn answer(documents: &[RawDocumentBuf], filter: &str) -> String {

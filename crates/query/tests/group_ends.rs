@@ -1,9 +1,5 @@
 //! Groups that need only their ends give the same through every index and through none. Random groups over
 //! random documents, in all layouts, and by the choice of the planner.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
-mod reluctant;
-mod store;
 
 use std::collections::VecDeque;
 
@@ -23,7 +19,8 @@ use pando_query::plan::{
 };
 use pando_query::shell_text::document_text;
 use pando_query::sort::Sort;
-use store::{Store, index};
+
+use crate::store::{Store, index};
 
 /// The documents that a plan has found.
 struct Found(VecDeque<RawDocumentBuf>);

@@ -1,5 +1,4 @@
 //! Stages end with their operation, also where they draw no document for long.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::cell::Cell;
 

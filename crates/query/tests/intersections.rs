@@ -1,8 +1,4 @@
 //! The intersection of two indexes finds the same documents as one index or none does.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
-mod reluctant;
-mod store;
 
 use pando_catalog::IndexDescription;
 use pando_document::{Document, RawDocumentBuf, Value, doc};
@@ -14,7 +10,8 @@ use pando_query::plan::{
     Access, Estimates, FindSpecification, Hint, Intervals, Plan, ProjectionNeeds, choose, plan,
 };
 use pando_query::sort::Sort;
-use store::{Store, id_of, index};
+
+use crate::store::{Store, id_of, index};
 
 /// Estimates by which every intersection is a gain, or none is.
 struct Told {

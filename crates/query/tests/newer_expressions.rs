@@ -1,11 +1,10 @@
 //! Operators of expressions that the oracle does not have, over values of every type and extreme numbers. The
 //! others are asked in `tests/acceptance/test_expression_matrix.py`.
 
-mod corpus;
-
-use corpus::{boxed, canonical_text, canonical_value, error_text, value_of};
 use pando_document::RawDocument;
 use pando_query::expression::{Expression, ParseScope};
+
+use crate::corpus::{boxed, canonical_text, canonical_value, error_text, value_of};
 
 /// A value of each type, in Extended JSON; the first is missing.
 const VALUES: [&str; 36] = [

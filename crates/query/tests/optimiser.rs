@@ -5,8 +5,6 @@
 //! where there is one without it. A failure names its seed: `PANDO_SEED=… cargo test -p pando-query --test
 //! optimiser`.
 
-mod random_pipelines;
-
 use std::collections::VecDeque;
 use std::path::Path;
 
@@ -18,7 +16,8 @@ use pando_query::expression::{Optimisation, ParseScope};
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::pipeline::{Flow, ForeignAccess, ForeignPath, Pipeline, RunOptions, Source, Take};
-use random_pipelines::Chance;
+
+use crate::random_pipelines::Chance;
 
 fn array_of(documents: &[Document]) -> RawDocumentBuf {
     let mut bytes = Vec::new();

@@ -1,12 +1,9 @@
 //! Pipelines give what the oracle gives: the corpora in `tests/pipelines`; and they survive a source that
 //! must wait.
 
-mod corpus;
-
 use std::collections::VecDeque;
 use std::path::Path;
 
-use corpus::{Case, value_of};
 use pando_catalog::{Bytes, QueryMemory, ScratchSpace};
 use pando_document::{ArrayWriter, RawArray, RawDocument, RawDocumentBuf};
 use pando_environment::Environment;
@@ -15,6 +12,8 @@ use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::pipeline::{Pipeline, RunOptions, Source, Take};
 use pando_query::{ErrorCode, QueryError};
+
+use crate::corpus::{self, Case, value_of};
 
 fn unlimited() -> RunOptions {
     RunOptions::new(StageMemory::unlimited(DiskUse::Forbidden), 7)

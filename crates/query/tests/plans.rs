@@ -1,12 +1,6 @@
 //! Every plan of a filter finds the same documents. Filters run as a collection scan, through each index in
 //! turn, and by the planner's choice, with and without a sort. They are those of the corpus, and random ones
 //! over random documents.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
-mod extended_json;
-mod random_filters;
-mod reluctant;
-mod store;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,10 +18,12 @@ use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::plan::{FindSpecification, Hint, Plan, ProjectionNeeds, plan};
 use pando_query::shell_text::document_text;
 use pando_query::sort::Sort;
-use random_filters::{
+
+use crate::extended_json;
+use crate::random_filters::{
     collated, folded, merging_filter, random_document, random_filter, random_sort, text_order,
 };
-use store::{Store, id_of, index, numbered};
+use crate::store::{Store, id_of, index, numbered};
 
 fn explained(plan: &Plan) -> String {
     document_text(&winning_plan(plan, ExplainedProjection::Whole).to_raw())

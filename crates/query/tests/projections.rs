@@ -1,13 +1,12 @@
 //! Projections of `find` show what the oracle shows: the corpora in `tests/projections`.
 
-mod corpus;
-
-use corpus::{Case, document_of, value_of};
 use pando_document::{RawDocument, RawDocumentBuf};
 use pando_query::QueryError;
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::projection::Projection;
+
+use crate::corpus::{self, Case, document_of, value_of};
 
 #[test]
 fn projections_show_what_the_oracle_shows() {

@@ -1,8 +1,4 @@
 //! Rows that stand for several, distinct values, and rows in any order.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
-mod reluctant;
-mod store;
 
 use std::sync::Arc;
 
@@ -17,7 +13,9 @@ use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::plan::{Consumer, FindSpecification, Hint, ProjectionNeeds, plan};
 use pando_query::shell_text::document_text;
 use pando_query::sort::Sort;
-use store::{Store, id_of, index, numbered};
+
+use crate::reluctant;
+use crate::store::{Store, id_of, index, numbered};
 
 /// Runs of a plan: their documents as text, and how many documents each stands for, equal ones together.
 fn runs_of(store: &Store, find: &FindSpecification<'_>) -> (Vec<(String, u64)>, Counters) {

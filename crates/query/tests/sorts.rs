@@ -2,15 +2,14 @@
 //! refused in the same words.
 //!
 //! The expectations were written by `tests/filters/ask_oracle.py`.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
-mod extended_json;
 
 use std::path::{Path, PathBuf};
 
 use pando_document::RawDocumentBuf;
 use pando_query::QueryError;
 use pando_query::sort::Sort;
+
+use crate::extended_json;
 
 /// The `_id`s of the documents in order.
 fn order(documents: &[RawDocumentBuf], sort: &Sort) -> Result<Vec<i64>, QueryError> {

@@ -1,13 +1,12 @@
 //! Updates change documents as the oracle does: the corpora in `tests/updates`.
 
-mod corpus;
-
-use corpus::{Case, document_of, value_of};
 use pando_document::{ObjectId, RawArray, Timestamp};
 use pando_query::QueryError;
 use pando_query::expression::ParseScope;
 use pando_query::filter::Filter;
 use pando_query::update::{Applied, ApplyKind, EmptyTimestamps, Update, UpdateContext};
+
+use crate::corpus::{self, Case, document_of, value_of};
 
 #[test]
 fn updates_give_what_the_oracle_gives() {

@@ -1,13 +1,12 @@
 //! Hot backups: their content during other work and after power cuts, and the errors for damaged ones.
 
-mod history;
-
 use std::path::{Path, PathBuf};
 
-use history::{Ending, FOLDER, History, tiny_options};
 use pando_betree::{BackupProgress, Betree, restore};
 use pando_environment::{Environment, Simulation};
 use pando_storage::{BackupExtent, BackupReport, BackupRequest, Engine, ErrorKind, StorageError};
+
+use crate::history::{self, Ending, FOLDER, History, tiny_options};
 
 fn backed_up(seed: u64) -> History {
     let mut history = History::new(seed);

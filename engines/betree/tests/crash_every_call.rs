@@ -1,8 +1,6 @@
 //! Short histories, cut off at every call that changes the disk.
 
-mod history;
-
-use history::{Ending, shrinking};
+use crate::history::{Ending, shrinking};
 
 /// Runs a history with the power cut at a call (or not). Returns the number of its calls, and the number of
 /// slices that waited in inner nodes.

@@ -1,14 +1,13 @@
 //! Disks that are full, that fail, and that lie: acknowledged commits stay, and no wrong data is returned.
 
-mod history;
-
 use std::path::Path;
 
-use history::{Ending, FOLDER, History, shrinking};
 use pando_betree::verify;
 use pando_environment::simulated::{Fault, FaultRule};
 use pando_environment::{Operation, Random, SeededRandom};
 use pando_storage::ErrorKind;
+
+use crate::history::{Ending, FOLDER, History, shrinking};
 
 /// Lets a history run for a while, until most of it is on disk.
 fn grow(history: &mut History, steps: u64) {

@@ -1,9 +1,8 @@
 //! Long histories through many lives, each cut off at a random call.
 
-mod history;
-
-use history::{Ending, History, shrinking};
 use pando_environment::{Random, SeededRandom};
+
+use crate::history::{Ending, History, shrinking};
 
 #[test]
 fn stores_that_crash_again_and_again_keep_every_synced_commit() {

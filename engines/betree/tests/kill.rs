@@ -92,7 +92,7 @@ fn twenty_kills_lose_no_acknowledged_write_and_break_no_index() {
     let mut seen = 0;
     for round in 0..KILLS {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["child_that_writes_until_it_is_killed", "--exact", "--nocapture"])
+            .args(["kill::child_that_writes_until_it_is_killed", "--exact", "--nocapture"])
             .env(FOLDER, folder.path())
             .stdout(Stdio::null())
             .stderr(Stdio::inherit())

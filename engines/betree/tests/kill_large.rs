@@ -102,7 +102,7 @@ fn kills_leave_every_large_commit_whole_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     for round in 0..KILLS {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["child_that_makes_large_commits_until_it_is_killed", "--exact", "--nocapture"])
+            .args(["kill_large::child_that_makes_large_commits_until_it_is_killed", "--exact", "--nocapture"])
             .env(FOLDER, folder.path())
             .stdout(Stdio::null())
             .stderr(Stdio::inherit())

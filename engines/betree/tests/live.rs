@@ -1,10 +1,7 @@
 //! Inspection and changes of an open store: settings, tree options, statistics, waits, checks.
 
-mod history;
-
 use std::path::Path;
 
-use history::{Ending, FOLDER, History, tiny_options};
 use pando_betree::{Betree, DirectIo, Options, verify};
 use pando_environment::simulated::{Fault, FaultRule};
 use pando_environment::{Environment, Operation, Simulation};
@@ -12,6 +9,8 @@ use pando_storage::{
     Begin, BlockingMode, CheckRequest, CheckedEngine, Durability, Engine, ErrorKind, StorageError, TreeId,
     TreeOptions,
 };
+
+use crate::history::{self, Ending, FOLDER, History, tiny_options};
 
 fn open(simulation: &Simulation, options: Options) -> std::sync::Arc<Betree> {
     Betree::open(&simulation.environment, Path::new(FOLDER), options).expect("it opens")

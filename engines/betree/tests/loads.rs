@@ -1,18 +1,17 @@
 //! Bulk loads of an empty tree: full leaves, all or none of the entries after a crash, and space that is
 //! freed after a failure.
 
-mod history;
-
 use std::path::Path;
 use std::sync::Arc;
 
-use history::{FOLDER, lose_newest_superblock, tiny_options};
 use pando_betree::{Betree, Options, verify};
 use pando_environment::{Environment, Simulation};
 use pando_storage::{
     Begin, BlockingMode, CheckedEngine, Cursor, Direction, Durability, Engine, ErrorKind, IteratorEntries,
     KeyRange, LoadDurability, SharedEngine, SortedEntries, StorageError, TreeId, TreeOptions,
 };
+
+use crate::history::{FOLDER, lose_newest_superblock, tiny_options};
 
 fn open(simulation: &Simulation, options: Options) -> Result<SharedEngine, StorageError> {
     let engine = Betree::open(&simulation.environment, Path::new(FOLDER), options)?;

@@ -17,21 +17,13 @@
 //! A stream that fails is shrunk: it is run with fewer steps as long as it fails. The rest is printed;
 //! `PANDO_SEED=3 PANDO_OPERATIONS=8,21` runs it.
 
-#[path = "metamorphic/backups.rs"]
 mod backups;
-#[path = "metamorphic/configurations.rs"]
 mod configurations;
-#[path = "metamorphic/reading.rs"]
 mod reading;
-#[path = "metamorphic/run.rs"]
 mod run;
-#[path = "metamorphic/seen.rs"]
 mod seen;
-#[path = "metamorphic/stream.rs"]
 mod stream;
-#[path = "metamorphic/trees.rs"]
 mod trees;
-#[path = "metamorphic/writers.rs"]
 mod writers;
 
 use configurations::{CHANGING, USUAL, configurations};

@@ -1,12 +1,11 @@
 //! A suite from end to end: a real server that it starts and ends, an engine in this process, an
 //! interruption, and bad input.
 
-#[path = "support/program.rs"]
-mod program;
-
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+use crate::support::program;
 
 fn suite_text(duration: u32) -> String {
     format!(

@@ -1,12 +1,11 @@
 //! Servers that die or are silent, and folders that cannot be written: a clear message, and what was measured
 //! is kept.
 
-mod support;
-
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use support::Server;
+
+use crate::support::{self, Server};
 
 fn tool() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pando-bench"));

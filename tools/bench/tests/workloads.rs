@@ -1,9 +1,8 @@
 //! Each workload from end to end against a real server, small.
 
-mod support;
-
 use serde_json::Value;
-use support::Server;
+
+use crate::support::Server;
 
 /// The figures of the only run of a workload, which must be a measurement.
 fn figures(server: &Server, workload: &str) -> Value {

@@ -1,5 +1,4 @@
 //! Random histories of two collections, and the check that counters equal a scan at every snapshot.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 use std::sync::Arc;
 

@@ -1,7 +1,6 @@
 //! An engine that calls the test back in the middle of an index build: when the documents have been read,
 //! before their entries are loaded. Or as soon as a commit is visible ([`hooked_commit`]). It counts the
 //! memory that it lends, and can refuse a commit of the catalog.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 mod hooked_commit;
 

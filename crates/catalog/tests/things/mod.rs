@@ -1,5 +1,4 @@
 //! A collection `test.things`, its indexes, single statements, and the check that nothing disagrees.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 use pando_catalog::{
     Begin, BlockingMode, Caller, Catalog, Durability, IndexDescription, Namespace, Operation, WriteError,

@@ -3,8 +3,6 @@
 //! `ask_oracle.py` describes the format and fills in the expectations. An error's code is compared with
 //! the oracle's, so a fault with a wrong code fails a test.
 
-#![allow(dead_code, reason = "every test file compiles this module and uses a part of it")]
-
 use std::collections::HashMap;
 use std::path::Path;
 

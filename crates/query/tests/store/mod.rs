@@ -29,7 +29,6 @@ impl Store {
 
     /// One store for each layout: by `_id`, a heap, and by these fields; with indexes that carry documents
     /// where they are not by `_id`.
-    #[allow(dead_code, reason = "each test file uses its part")]
     pub fn of_all_layouts(
         fields: &Document,
         documents: &[RawDocumentBuf],
@@ -71,7 +70,6 @@ impl Store {
     }
 
     /// The `_id`s that a plan gives, in its order.
-    #[allow(dead_code, reason = "each test file uses its part")]
     pub fn run(&self, plan: Plan) -> Vec<i64> {
         self.documents(plan).0.iter().map(|document| id_of(document)).collect()
     }
@@ -125,7 +123,6 @@ pub fn index(keys: Document, options: &[&str]) -> Document {
     specification
 }
 
-#[allow(dead_code, reason = "each test file uses its part")]
 pub fn numbered(count: i32) -> Vec<RawDocumentBuf> {
     (0..count).map(|id| doc! { "_id": id, "n": (id % 10) }.to_raw()).collect()
 }

@@ -13,8 +13,6 @@
 //! Steps are numbered. Each follows from the seed and its own number alone. A failing history is therefore
 //! [shrunk](shrinking::run) to the steps that it needs.
 
-#![allow(dead_code, reason = "each test file uses its part of the history")]
-
 pub mod backups;
 mod comparing;
 pub mod shrinking;

@@ -7,8 +7,8 @@ use pando_betree::{BackupJob, BackupProgress, Betree, Options, restore, verify};
 use pando_environment::Environment;
 use pando_storage::{BackupExtent, BackupRequest, Begin, Engine};
 
-use crate::reading;
-use crate::stream::Extent;
+use super::reading;
+use super::stream::Extent;
 
 #[derive(Default)]
 pub struct Backups {

@@ -12,13 +12,13 @@ use pando_storage::{
     TreeOptions,
 };
 
-use crate::backups::Backups;
-use crate::configurations::CHANGING;
-use crate::reading;
-use crate::seen::Seen;
-use crate::stream::{Reader, Step};
-use crate::trees::{Begun, Trees};
-use crate::writers::Writers;
+use super::backups::Backups;
+use super::configurations::CHANGING;
+use super::reading;
+use super::seen::Seen;
+use super::stream::{Reader, Step};
+use super::trees::{Begun, Trees};
+use super::writers::Writers;
 
 const FOLDER: &str = "/store";
 

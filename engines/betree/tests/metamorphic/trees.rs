@@ -7,7 +7,7 @@ use pando_storage::{
     StorageError, Transaction, TreeId, TreeOptions,
 };
 
-use crate::stream::{Flaw, Load};
+use super::stream::{Flaw, Load};
 
 /// Trees at once.
 const TREES_MAX: usize = 4;

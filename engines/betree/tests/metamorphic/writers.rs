@@ -11,8 +11,8 @@ use std::ops::Bound;
 use pando_betree::Betree;
 use pando_storage::{Begin, BlockingMode, KeyRange, StorageError, Transaction, TreeId};
 
-use crate::stream::{ASCENDING, Ending, OwnWrite, WRITERS, Writes};
-use crate::trees::{Begun, Trees};
+use super::stream::{ASCENDING, Ending, OwnWrite, WRITERS, Writes};
+use super::trees::{Begun, Trees};
 
 #[derive(Default)]
 pub struct Writers {

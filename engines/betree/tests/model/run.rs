@@ -14,7 +14,7 @@ use pando_storage::{
     KeyRange, Merge, Mode, ScanEnd, SharedEngine, SnapshotTimestamp, Transaction, TreeId, TreeOptions,
 };
 
-use crate::history::{History, KeyWrites, Writes};
+use super::history::{History, KeyWrites, Writes};
 
 /// A transaction under way, and the model's knowledge of it.
 struct Open {

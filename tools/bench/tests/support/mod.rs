@@ -1,7 +1,5 @@
 //! A real server for the tests, and the tool against it.
 
-#![allow(dead_code, reason = "each test program has a copy of this module and uses a part of it")]
-
 pub mod program;
 
 use std::path::PathBuf;

@@ -1,0 +1,14 @@
+//! All tests of this crate from outside, one program: each program of its own would be linked anew.
+
+#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+mod collection;
+mod compatibility;
+mod embedded;
+mod housekeeping;
+mod many_documents;
+mod query_memory;
+mod statement_batches;
+mod suspended_finds;
+mod transactions;
+mod wiredtiger;

@@ -1,0 +1,34 @@
+//! All tests of this crate from outside, one program: each program of its own would be linked anew.
+
+mod background;
+mod backups;
+mod codecs;
+mod conformance;
+mod conformance_encrypted;
+mod crash_every_call;
+mod crash_faults;
+mod crash_long_runs;
+mod encryption;
+mod faults;
+mod formats;
+mod history;
+mod key_rewriting;
+mod kill;
+mod kill_large;
+mod large_transactions;
+mod large_values;
+mod live;
+mod loads;
+mod long_scans;
+mod memory_accounts;
+mod merges;
+mod metamorphic;
+mod missed_reads;
+mod model;
+mod patches;
+mod power_cuts;
+mod range_deletes;
+mod reads;
+mod restarts;
+mod runs;
+mod threads;
