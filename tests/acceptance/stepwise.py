@@ -19,6 +19,8 @@ from exact import encode
 # MongoDB's optimiser moves nothing over this stage.
 BORDER = {"$_internalInhibitOptimization": {}}
 LARGE_BATCH = 1_000_000
+# Stages that can only be the first.
+SOURCES = {"$collStats", "$documents", "$geoNear", "$indexStats", "$planCacheStats"}
 
 
 class Failed(Exception):
@@ -44,10 +46,9 @@ class Stepwise:
             return failed.reply
 
     def _of_collection(self, collection, stages):
-        """What a pipeline makes of a collection. The first stage reads it, since some can be nowhere else."""
-        if stages and not {"$facet", "$unionWith"} & set(stages[0]):
-            return self._behind(self._run(collection, stages[:1]), stages[1:])
-        return self._behind(self._run(collection, []), stages)
+        """What a pipeline makes of a collection."""
+        first = stages[:1] if stages and SOURCES & set(stages[0]) else []
+        return self._behind(self._run(collection, first), stages[len(first) :])
 
     def _behind(self, documents, stages):
         for stage in stages:

@@ -4,9 +4,11 @@ numbers of several types."""
 import itertools
 
 import pytest
-from bson import Decimal128, Int64, MaxKey, MinKey
+from bson import DatetimeMS, Decimal128, Int64, MaxKey, MinKey
 
 from both import Order
+from exact import encode
+from sort_order import Value
 
 
 @pytest.mark.parametrize("operator", ["$gt", "$gte", "$lt", "$lte", "$eq", "$ne", "$in", "$nin"])
@@ -51,3 +53,22 @@ def test_groups_of_equal_numbers(both, order):
             for group in ({"_id": "$k", "n": {"$sum": 1}}, {"_id": "$k", "f": {"$first": "$k"}}, {"_id": 1, "s": {"$addToSet": "$k"}}, {"_id": {"a": "$k"}}):
                 both.rows({"aggregate": "c", "pipeline": [*stages, {"$group": group}], "cursor": {}}, order=Order.FREE)
         both.same({"distinct": "c", "key": "k"})
+
+
+@pytest.mark.parametrize("unit", ["hour", "minute", "second", "day"])
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Europe/Amsterdam", "Asia/Kolkata", "America/St_Johns", "Australia/Lord_Howe"])
+def test_differences_of_dates_by_wall_clocks_of_old(both, zone, unit):
+    both.fill("c", [{"_id": at, "a": DatetimeMS(moment)} for at, moment in enumerate([-62135596800000, -2418728159047, -1401071798243, 587228539554, 1577836800000])])
+    ends = [DatetimeMS(1096713100799), DatetimeMS(-2744320425691), DatetimeMS(1603584000000)]
+    fields = {f"x{at}": {"$dateDiff": {"startDate": "$a", "endDate": end, "unit": unit, "timezone": zone}} for at, end in enumerate(ends)}
+    both.same({"aggregate": "c", "pipeline": [{"$sort": {"_id": 1}}, {"$project": fields}], "cursor": {}})
+
+
+def test_missing_is_undefined_in_an_array_and_a_constant_set_is_compared_first(both):
+    undefined = Value(6, b"")
+    both.same({"insert": "c", "documents": [encode({"_id": 1, "a": undefined})]})
+    fields = {"x": {"$in": ["$z", ["$a"]]}, "y": {"$indexOfArray": [["$a"], "$z"]}, "z": {"$in": ["$z", [None]]}}
+    both.same({"aggregate": "c", "pipeline": [{"$project": fields}], "cursor": {}})
+    broken = {"$sortArray": {"input": "$_id", "sortBy": 1}}
+    for sets in ([["$_id"], broken, []], [["$_id"], [1], broken], [broken, []], [["$_id"], broken]):
+        both.same({"aggregate": "c", "pipeline": [{"$project": {"x": {"$setEquals": sets}}}], "cursor": {}})

@@ -51,10 +51,11 @@ fn required(role: &str, value: &Evaluated<'_>) -> Result<i64, QueryError> {
 fn boundaries(start: i64, end: i64, unit: Unit, zone: &Zone, week_start: i64) -> i64 {
     match unit.span() {
         Span::Millis(length) => {
-            // One offset for both, so that a change of the clocks is no boundary.
-            let offset = zone.offset_at(start);
-            let count = |moment: i64| moment.saturating_add(offset).div_euclid(length);
-            count(end).saturating_sub(count(start))
+            // Each by its own wall clock. A change of the clocks by whole units is no boundary; the rest
+            // of a change, as from the local mean times of old, is one (observed on MongoDB 6.0).
+            let (before, behind) = (zone.offset_at(start), zone.offset_at(end));
+            let count = |moment: i64, offset| moment.saturating_add(offset).div_euclid(length);
+            count(end, behind).saturating_sub(count(start, before)).saturating_sub((behind - before) / length)
         }
         Span::Days(length) => {
             let count = |moment: i64| {

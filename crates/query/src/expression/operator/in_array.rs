@@ -1,4 +1,6 @@
-//! `$in`: whether an array has an element.
+//! `$in`: whether an array has an element. A missing value is one with undefined, as in every comparison.
+
+use pando_document::RawValue;
 
 use super::{Arity, Call, Definition, Evaluated, ExpressionFault, Frame, QueryError};
 
@@ -11,7 +13,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
         return Err(ExpressionFault::InNotArray
             .error(format!("$in requires an array as a second argument, found: {}", array.type_name())));
     };
-    let Some(sought) = sought.raw() else { return Ok(Evaluated::boolean(false)) };
+    let sought = sought.raw().unwrap_or(RawValue::Undefined);
     if let Some(table) = table {
         return Ok(Evaluated::boolean(table.place_of(array, sought, call.text_order()).is_some()));
     }

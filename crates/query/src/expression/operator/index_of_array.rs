@@ -1,4 +1,5 @@
 //! `$indexOfArray`: where an array has an element, from a start index to an end index; -1 if nowhere.
+//! A missing value is one with undefined, as in every comparison.
 
 use pando_document::RawValue;
 
@@ -23,15 +24,15 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
     let (start, end) = search_bounds(call, frame)?;
     let table = call.array_table(0, &array, frame)?;
     let Some(array) = array.as_array() else { unreachable!("checked above") };
-    if let (Some(table), Some(sought), 0) = (table, sought.raw(), start) {
+    let sought = sought.raw().unwrap_or(RawValue::Undefined);
+    if let (Some(table), 0) = (table, start) {
         let place = table.place_of(array, sought, call.text_order()).filter(|place| *place < end);
         return Ok(Evaluated::Raw(RawValue::Int32(
             place.and_then(|at| i32::try_from(at).ok()).unwrap_or(-1),
         )));
     }
     for (index, element) in array.iter().enumerate().take(end).skip(start) {
-        let element = element?;
-        if sought.raw().is_some_and(|sought| call.text_order().is_equal(sought, element)) {
+        if call.text_order().is_equal(sought, element?) {
             return Ok(Evaluated::Raw(RawValue::Int32(i32::try_from(index).unwrap_or(i32::MAX))));
         }
     }

@@ -141,11 +141,13 @@ fn run_difference<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated
     write(&kept)
 }
 
+/// Compares all others with the first constant, or with the first where there is none, as MongoDB does.
 /// Stops at the first set that differs: later arguments are not even evaluated.
 fn run_equals<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, QueryError> {
-    let first = call.argument(0, frame)?;
-    let first = Set::new(elements_of(&first, |found| equality_of_no_array(0, found))?, call.text_order());
-    for index in 1..call.len() {
+    let base = call.arguments().position(Expression::is_constant).unwrap_or(0);
+    let first = call.argument(base, frame)?;
+    let first = Set::new(elements_of(&first, |found| equality_of_no_array(base, found))?, call.text_order());
+    for index in (0..call.len()).filter(|index| *index != base) {
         let value = call.argument(index, frame)?;
         let set =
             Set::new(elements_of(&value, |found| equality_of_no_array(index, found))?, call.text_order());

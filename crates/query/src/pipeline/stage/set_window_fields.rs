@@ -51,8 +51,6 @@ struct SetWindowFields {
 #[derive(Debug)]
 struct Specification {
     partition: Option<Expression>,
-    /// The order in which the partitions come.
-    partition_direction: Direction,
     /// The order of strings, which says which partitions are equal.
     text_order: TextOrder,
     order: Option<SortPattern>,
@@ -113,26 +111,8 @@ pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Arc<dy
     let Output { functions, order, outputs, output } = parse_output(output, order, scope)?;
     let text_order = scope.text_order().clone();
     Ok(Arc::new(SetWindowFields {
-        specification: Arc::new(Specification {
-            partition_direction: direction_of_partitions(partition.as_ref(), order.as_ref()),
-            partition,
-            text_order,
-            order,
-            functions,
-            outputs,
-            output,
-        }),
+        specification: Arc::new(Specification { partition, text_order, order, functions, outputs, output }),
     }))
-}
-
-/// Partitions ascend. Where the field that tells them apart is one by which their documents are sorted, they
-/// have its direction, as in MongoDB (observed on 6.0).
-fn direction_of_partitions(partition: Option<&Expression>, order: Option<&SortPattern>) -> Direction {
-    let same_field = partition.and_then(Expression::as_field_path).zip(order).and_then(|(field, order)| {
-        let field = field.text();
-        order.parts().iter().find(|part| part.path.as_str() == field)
-    });
-    same_field.map_or(Direction::Ascending, |part| part.direction)
 }
 
 fn wanted_document<'v>(name: &str, value: RawValue<'v>) -> Result<&'v RawDocument, QueryError> {
@@ -230,8 +210,7 @@ impl Specification {
         if value.as_array().is_some() {
             return Err(partition_is_array());
         }
-        let direction = self.partition_direction;
-        self.text_order.encode(value.raw_or_null(), direction, key, &mut TypeBits::discarded());
+        self.text_order.encode(value.raw_or_null(), Direction::Ascending, key, &mut TypeBits::discarded());
         Ok(())
     }
 }

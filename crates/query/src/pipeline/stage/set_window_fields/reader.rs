@@ -226,7 +226,7 @@ impl Reader {
         };
         let partition = if is_same { Partition::Same } else { Partition::Other };
         if !is_same {
-            let key = partition_key(sorted.key, self.specification.partition_direction)?;
+            let key = partition_key(sorted.key)?;
             self.key.clear();
             self.key.extend_from_slice(key);
         }
@@ -244,8 +244,8 @@ impl Reader {
 }
 
 /// The part of a sort key that is the partition's.
-fn partition_key(sort_key: &[u8], direction: Direction) -> Result<&[u8], QueryError> {
-    match parts_length(sort_key, &[direction]) {
+fn partition_key(sort_key: &[u8]) -> Result<&[u8], QueryError> {
+    match parts_length(sort_key, &[Direction::Ascending]) {
         Ok(length) => Ok(&sort_key[..length]),
         Err(error) => Err(QueryError::new(
             ErrorCode::InternalError,
