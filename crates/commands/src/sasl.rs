@@ -20,6 +20,7 @@ use crate::access::{Answer, Conversation, Exchanges, Login, Place};
 use crate::accounts::store;
 use crate::arguments::{Argument, Arguments, missing};
 use crate::context::Context;
+use crate::reply_wait::AtStop;
 use crate::{CommandError, ErrorCode};
 
 /// The number of every conversation, as in MongoDB: a connection has one at a time.
@@ -208,7 +209,10 @@ pub(crate) fn go_on(context: &mut Context<'_>, payload: &Payload) -> Result<Outc
     let mechanism = conversation.mechanism().name();
     let place = conversation.place();
     match conversation.go_on(&payload.bytes) {
-        Err(fault) => Err(refused(context, Some(&user), mechanism, &fault)),
+        Err(fault) => {
+            let reason = reason_for_log(context, &user, &fault);
+            Err(refused(context, Some(&user), mechanism, &reason))
+        }
         Ok(Answer::More(reply, conversation)) => {
             context.connection.hold_conversation(Some(conversation));
             Ok(payload.answered(reply, Stage::UnderWay))
@@ -217,6 +221,15 @@ pub(crate) fn go_on(context: &mut Context<'_>, payload: &Payload) -> Result<Outc
             log_in(context, &user, &credential, mechanism, place)?;
             Ok(payload.answered(reply, Stage::Done))
         }
+    }
+}
+
+/// Why a proof failed, for the log alone: the client may not learn which users there are.
+fn reason_for_log(context: &Context<'_>, user: &UserName, fault: &dyn std::fmt::Display) -> String {
+    match store::user(context.catalog(), user) {
+        Ok(None) => "there is no such user; a user is of one database, which a client names with authSource"
+            .to_owned(),
+        Ok(Some(_)) | Err(_) => fault.to_string(),
     }
 }
 
@@ -291,7 +304,7 @@ fn delay_reply(context: &mut Context<'_>) {
     let now = context.shared.environment.clock().monotonic();
     let client = context.connection.ends().client;
     if let Some(moment) = context.shared.access.failed_logins.free_at(client, now) {
-        context.await_moment(moment);
+        context.await_moment(moment, AtStop::Sent);
     }
 }
 
@@ -306,7 +319,7 @@ fn refused(
     let now = context.shared.environment.clock().monotonic();
     let client = context.connection.ends().client;
     if let Some(moment) = context.shared.access.failed_logins.note(client, now) {
-        context.await_moment(moment);
+        context.await_moment(moment, AtStop::Sent);
     }
     tracing::info!(
         user = %user.map(shown_name).unwrap_or_default(),
