@@ -107,7 +107,9 @@ fn holder(pid: Option<u32>) -> String {
     match pid {
         None => "another process: end that process first".to_owned(),
         Some(pid) if pid == std::process::id() => {
-            format!("this process ({pid}): use the handle that has it open, or close that one first")
+            format!(
+                "another part of this process ({pid}), such as a backup that is still being ended: try again when that is done"
+            )
         }
         Some(pid) => format!("process {pid}: end that process first"),
     }

@@ -38,6 +38,16 @@ pub enum TlsError {
         /// The expected content, for people.
         content: &'static str,
     },
+    /// A file has no list of revoked certificates.
+    #[error(
+        "{} has no list of revoked certificates; it is to have the lists of the issuers, as PEM blocks that begin with \
+         -----BEGIN X509 CRL-----",
+        file.display()
+    )]
+    NoRevoked {
+        /// The file.
+        file: PathBuf,
+    },
     /// A file has no private key.
     #[error(
         "{} has no private key; append the key of its first certificate, a PEM block that begins with -----BEGIN PRIVATE KEY-----",

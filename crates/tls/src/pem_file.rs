@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pkcs8::{EncryptedPrivateKeyInfoRef, SecretDocument};
 use rustls::RootCertStore;
-use rustls::pki_types::pem::{Error as PemError, PemObject, SectionKind};
+use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
 
@@ -49,13 +49,14 @@ pub(crate) fn certificate_and_key(
     password_file: Option<&Path>,
 ) -> Result<CertifiedKey, TlsError> {
     let bytes = read(file, CERTIFICATE_AND_KEY)?;
+    let has = |needle: &[u8]| bytes.windows(needle.len()).any(|part| part == needle);
+    // The headers of such a block are no base64, so that no block of the file could be read.
+    if has(ENCRYPTED_HEADER) {
+        return Err(TlsError::OldEncryption { file: file.to_owned() });
+    }
     let chain: Vec<CertificateDer<'static>> = blocks(file, &bytes)?;
     if chain.is_empty() {
         return Err(TlsError::NoCertificate { file: file.to_owned(), content: CERTIFICATE_AND_KEY });
-    }
-    let has = |needle: &[u8]| bytes.windows(needle.len()).any(|part| part == needle);
-    if has(ENCRYPTED_HEADER) {
-        return Err(TlsError::OldEncryption { file: file.to_owned() });
     }
     let key = match (has(BEGIN_ENCRYPTED.as_bytes()), password_file) {
         (true, None) => return Err(TlsError::EncryptedKey { file: file.to_owned() }),
@@ -112,8 +113,7 @@ pub(crate) fn issuers(file: &Path) -> Result<Arc<RootCertStore>, TlsError> {
 pub(crate) fn revoked(file: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
     let lists: Vec<CertificateRevocationListDer<'static>> = blocks(file, &read(file, REVOKED)?)?;
     if lists.is_empty() {
-        let cause = format!("no block {:?} is in it", SectionKind::Crl);
-        return Err(TlsError::Issuers { file: file.to_owned(), cause });
+        return Err(TlsError::NoRevoked { file: file.to_owned() });
     }
     Ok(lists)
 }

@@ -2,6 +2,7 @@
 //! it protects or changes something.
 
 use pando_commands::{AccessControl, Persona, PlainLogins};
+use pando_tls::WithoutCertificate;
 
 use crate::configuration::{Configuration, ProcessLogins, TlsMode, UnixSocket};
 
@@ -23,6 +24,17 @@ pub(super) fn warnings(configuration: &Configuration) -> Vec<String> {
     }
     if !has_tls && transport.tls.issuers.is_some() {
         warnings.push(without_tls("--tls-ca-file"));
+    }
+    if transport.tls.issuers.is_none() {
+        let without_issuers = |name: &str| {
+            format!("{name} has no effect without --tls-ca-file: no client is asked for a certificate")
+        };
+        if transport.tls.revoked.is_some() {
+            warnings.push(without_issuers("--tls-crl-file"));
+        }
+        if transport.tls.without_certificate == WithoutCertificate::Allowed {
+            warnings.push(without_issuers("--tls-allow-connections-without-certificates"));
+        }
     }
     if transport.plain_logins == PlainLogins::Offered && !has_login {
         warnings.push("--auth-plain has no effect without --auth: no client has to log in".to_owned());
@@ -62,6 +74,12 @@ mod tests {
         assert_eq!(warned(&[]), "");
         assert!(warned(&[("tls-ca-file", "ca.pem")]).contains("--tls-ca-file"));
         assert!(warned(&[("tls-certificate-key-file", "s.pem")]).contains("--tls-certificate-key-file"));
+        assert!(
+            warned(&[("tls-crl-file", "r.pem")])
+                .contains("--tls-crl-file has no effect without --tls-ca-file")
+        );
+        let allowed = [("tls-allow-connections-without-certificates", "true")];
+        assert!(warned(&allowed).contains("without --tls-ca-file"), "{}", warned(&allowed));
         assert!(warned(&[("auth-unix-peer", "true")]).contains("--auth-unix-peer"));
         assert!(warned(&[("audit-chain", "true")]).contains("--audit-chain"));
         assert!(warned(&[("auth-plain", "true")]).contains("without --auth"));
