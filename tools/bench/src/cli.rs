@@ -12,7 +12,7 @@ use crate::protocol::Server;
 use crate::run::Plan;
 use crate::workload::load::Durability;
 use crate::workload::spread::Spread;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, UnknownArgumentValueParser};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use pando_measuring::counters::ProcessId;
 use pando_measuring::random::Generator;
@@ -89,7 +89,16 @@ pub(crate) fn server_arguments() -> Vec<Arg> {
             .help("Write a JSON file per run into this folder, and files in the original's columns"),
     ];
     arguments.extend(launch::arguments());
+    arguments.extend(["host", "port"].map(no_such_argument));
     arguments
+}
+
+/// An argument of other tools, which is refused with the one to take instead. The most similar name would be
+/// another one.
+fn no_such_argument(name: &'static str) -> Arg {
+    let refusal = UnknownArgumentValueParser::suggest_arg("--uri");
+    let parser = refusal.and_suggest("name the server by --uri mongodb://HOST:PORT");
+    option(name, "TEXT").hide(true).num_args(0..=1).default_missing_value("").value_parser(parser)
 }
 
 /// How to load.

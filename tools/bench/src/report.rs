@@ -9,12 +9,15 @@
 //! - [`posts`]: what the posts published and concluded. [`verdicts`]: whether that is so here.
 //! - [`compare`]: two sets of runs beside each other.
 //! - [`durability`]: what an acknowledged write means.
+//! - [`failed_cells`]: runs of a suite that are missing.
+//! - [`settings`]: what tells runs apart that are no repeats of each other.
 //! - [`intervals`]: a run by intervals. [`csv`]: files in columns, those of the original tools among them.
 
 pub mod compare;
 pub mod csv;
 pub mod dips;
 pub mod durability;
+pub mod failed_cells;
 pub mod figures;
 pub mod file;
 mod finding;
@@ -22,6 +25,7 @@ pub mod intervals;
 pub mod markdown;
 pub mod page;
 pub mod posts;
+mod settings;
 pub mod table;
 pub mod verdicts;
 pub mod warnings;
@@ -40,4 +44,9 @@ pub(crate) fn median_of(
 /// A number of clients in words: `1 client`, `8 clients`.
 pub(crate) fn clients_in_words(clients: u32) -> String {
     if clients == 1 { "1 client".to_owned() } else { format!("{clients} clients") }
+}
+
+/// A number of runs in words: `1 run`, `8 runs`.
+pub(crate) fn runs_in_words(runs: usize) -> String {
+    if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") }
 }

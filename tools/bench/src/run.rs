@@ -95,13 +95,28 @@ enum Ended {
     NotAll,
 }
 
-/// Runs clients against the server at an address; without `sources`, what it costs is not looked at.
+/// The observation of a run from outside: its costs, and what the caller looks at.
+pub struct Observer<'a> {
+    /// The counters of the machine and of the server.
+    pub sources: &'a mut Sources,
+    /// Is called when the window opens and when it closes.
+    pub at_edge: Option<&'a mut dyn FnMut()>,
+}
+
+impl<'a> Observer<'a> {
+    /// One that looks at the costs alone.
+    pub fn of_costs(sources: &'a mut Sources) -> Observer<'a> {
+        Observer { sources, at_edge: None }
+    }
+}
+
+/// Runs clients against the server at an address; without an observer, what it costs is not looked at.
 pub fn run(
     plan: Plan,
     address: impl Into<Address>,
     clients: Clients,
     counting: Counting,
-    sources: Option<&mut Sources>,
+    observer: Option<Observer<'_>>,
 ) -> Result<Measured, BenchError> {
     let address = address.into();
     let parts = plan.threads.clamp(1, plan.clients.max(1));
@@ -133,7 +148,7 @@ pub fn run(
     let window = orders(start, 0).window;
     let crews = crews.into_iter().map(|(pace, tasks)| (Orders { pace, ..orders(start, 0) }, tasks)).collect();
     let underway = start_all(groups, |part| orders(start, part), crews)?;
-    let Watched { usage, usage_per_second, folder_bytes } = watch(plan, window, &underway, sources)?;
+    let Watched { usage, usage_per_second, folder_bytes } = watch(plan, window, &underway, observer)?;
     let ended = if is_over_by(&underway, window.to() + CREW_GRACE)? { Ended::All } else { Ended::NotAll };
     let mut tally = Tally::new(counting.kinds, counting.misses).by_intervals_of(plan.interval_s);
     let mut over_at = Some(window.from);
@@ -224,15 +239,18 @@ fn watch(
     plan: Plan,
     window: Window,
     underway: &Underway,
-    sources: Option<&mut Sources>,
+    observer: Option<Observer<'_>>,
 ) -> Result<Watched, BenchError> {
     let is_over = |moment: Instant| is_over_by(underway, moment);
     let mut all_over = is_over(window.from)?;
-    let Some(sources) = sources else {
+    let Some(Observer { sources, mut at_edge }) = observer else {
         let _ = all_over || is_over(window.to())?;
         return Ok(Watched::default());
     };
     let first = sources.sample()?;
+    if let Some(look) = &mut at_edge {
+        look();
+    }
     let (mut last, mut per_second, mut folder_bytes) = (first.clone(), Vec::new(), Vec::new());
     for second in 1..=window.seconds {
         if all_over {
@@ -248,6 +266,9 @@ fn watch(
         if second % PROGRESS_S == 0 && second < window.seconds {
             print_progress(second, underway);
         }
+    }
+    if let Some(look) = &mut at_edge {
+        look();
     }
     let usage = Some(sources.between(&first, &last));
     Ok(Watched { usage, usage_per_second: per_second, folder_bytes })

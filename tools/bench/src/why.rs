@@ -24,10 +24,12 @@ impl Why {
 /// The reasons behind the figures of one run.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Why {
-    /// Numbers of serverStatus, by their path, and how much they changed between the run's beginning and its
-    /// end, warm-up included.
+    /// Numbers of serverStatus, by their path, and how much they changed.
     #[serde(default)]
     pub status: BTreeMap<String, f64>,
+    /// The time in which they changed.
+    #[serde(default)]
+    pub status_span: StatusSpan,
     /// Where the server's processors were.
     #[serde(default)]
     pub profile: Option<Profile>,
@@ -37,4 +39,15 @@ pub struct Why {
     /// The same after a checkpoint that was asked for.
     #[serde(default)]
     pub sizes_written: Option<Sizes>,
+}
+
+/// The span of time of changes in a status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StatusSpan {
+    /// The whole run, warm-up included, as earlier tools wrote it.
+    #[default]
+    Run,
+    /// The measured window.
+    Window,
 }

@@ -58,6 +58,49 @@ fn an_open_loop_keeps_its_schedule_without_a_socket() {
     assert!(file["figures"]["per_operation"]["server_cpu_us"].is_number());
 }
 
+/// The files of runs of a workload.
+fn runs(folder: &std::path::Path, workload: &str) -> Vec<serde_json::Value> {
+    let entries = std::fs::read_dir(folder.join("out")).expect("the tool wrote files").flatten();
+    let files =
+        entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "json"));
+    let read = |path: std::path::PathBuf| std::fs::read_to_string(path).expect("readable");
+    let files = files.map(|path| serde_json::from_str(&read(path)).expect("JSON"));
+    files.filter(|file: &serde_json::Value| file["workload"] == workload).collect()
+}
+
+#[test]
+fn notes_count_the_window_and_not_the_warm_up() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let uri = "--uri embedded:betree --no-ceiling";
+    bench(folder.path(), "load --collections 1 --docs 100 --uri embedded:betree");
+    let find = r#"{"find":"sbtest1","limit":1}"#;
+    bench(
+        folder.path(),
+        &format!("commands --database sbtest --command {find} --clients 3 --duration 1 --warmup 1 {uri}"),
+    );
+    let figures = &runs(folder.path(), "commands")[0]["figures"];
+    assert!(figures["units"].as_u64().is_some_and(|units| units > 10), "{figures}");
+    assert_eq!(figures["notes"]["documents in the answers"], figures["units"]);
+}
+
+#[test]
+fn a_closed_and_an_open_loop_have_a_row_each() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let point = "point --collections 1 --docs 100 --clients 2 --duration 1 --warmup 0 --no-ceiling --uri embedded:memory";
+    bench(folder.path(), point);
+    bench(folder.path(), &format!("{point} --rate 100"));
+    let output = Command::new(env!("CARGO_BIN_EXE_pando-bench"))
+        .args(["report", "out", "--markdown", "tables.md"])
+        .current_dir(folder.path())
+        .output()
+        .expect("the tool starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let tables = std::fs::read_to_string(folder.path().join("tables.md")).expect("it was written");
+    for row in ["| point, 2 clients, closed loop |", "| point, 2 clients, open loop of 100/s (even) |"] {
+        assert!(tables.contains(row), "{row}\n{tables}");
+    }
+}
+
 #[test]
 fn an_engine_that_is_not_built_in_is_refused_with_those_that_are() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -123,6 +123,24 @@ fn a_server_that_dies_or_a_folder_that_cannot_be_written_is_told_and_the_rest_is
     assert!(text.contains("the server ended by itself") && text.contains("--no-such-option"), "{text}");
     assert!(text.contains("2 of 4 runs of the suite failed"), "{text}");
     assert_eq!(results(folder.path()), 2, "the engine in process was measured");
+    let caveat = "2 runs of the suite failed and are missing here: over TCP, point (2)";
+    let written =
+        |name: &str| std::fs::read_to_string(folder.path().join("out").join(name)).expect("written");
+    assert!(written("report.html").contains(caveat) && written("tables.md").contains(caveat));
+    let later = Command::new(env!("CARGO_BIN_EXE_pando-bench"))
+        .args(["report", "out", "--page", "later.html"])
+        .current_dir(folder.path())
+        .output()
+        .expect("the tool starts");
+    assert!(later.status.success(), "{}", text_of(&later));
+    let page = std::fs::read_to_string(folder.path().join("later.html")).expect("written");
+    assert!(page.contains(caveat), "a report that is made later says so, too");
+    let whole = suite(folder.path(), &suite_text(1)).output().expect("the tool starts");
+    assert!(whole.status.success(), "{}", text_of(&whole));
+    assert!(
+        !written("report.html").contains("of the suite failed"),
+        "cells that were made again are no caveat"
+    );
 }
 
 #[test]

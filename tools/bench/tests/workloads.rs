@@ -47,6 +47,25 @@ fn a_checkpoint_is_forced_before_and_after_a_run() {
 }
 
 #[test]
+fn documents_in_answers_and_changes_of_the_status_are_those_of_the_window() {
+    let server = Server::start();
+    server.bench("load --collections 1 --docs 100");
+    server.bench(
+        r#"commands --database sbtest --command {"find":"sbtest1","limit":1} --clients 2 --duration 1 --warmup 2 --no-ceiling"#,
+    );
+    let file = &server.files("commands")[0];
+    let (done, documents) = (
+        number(&file["figures"]["operations"]),
+        number(&file["figures"]["notes"]["documents in the answers"]),
+    );
+    assert!(done > 100 && documents.abs_diff(done) <= 2, "{documents} documents, {done} commands");
+    assert_eq!(file["why"]["status_span"], "window");
+    let queries = file["why"]["status"]["opcounters.query"].as_f64().expect("a number");
+    let ratio = queries / done as f64;
+    assert!((0.8..1.4).contains(&ratio), "{queries} by the server, {done} by the tool");
+}
+
+#[test]
 fn an_open_loop_holds_its_rate() {
     let server = Server::start();
     server.bench(

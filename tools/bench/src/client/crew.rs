@@ -8,8 +8,8 @@
 //! costs many times the lock.
 
 use super::schedule::Schedule;
-use super::script::{Turn, Verdict};
-use super::tally::UnitEnd;
+use super::script::{Note, Turn, Verdict};
+use super::tally::{Notes, UnitEnd, add_notes};
 use super::task::{ClientState, Performed};
 use super::worker::{Orders, Window};
 use super::{Tally, Task, ThreadUsage};
@@ -63,6 +63,7 @@ impl Crew {
         let window = self.orders.window;
         let mut usage_before = Some(ThreadUsage::now()?);
         let mut measuring = false;
+        let mut notes_outside = Notes::new();
         let ended = loop {
             if !measuring && Instant::now() >= window.from {
                 usage_before = Some(ThreadUsage::now()?);
@@ -75,22 +76,27 @@ impl Crew {
                 break Some(());
             }
             let Some(intended) = self.next_beginning(window) else { break None };
+            let notes_before = task.notes();
             let begun = Instant::now();
             let performed = task.perform();
             let client = performed.client;
             if measuring && performed.verdict == Verdict::Done {
                 self.done.fetch_add(u64::from(performed.operations), Ordering::Relaxed);
             }
-            count(&mut lock(tally), window, intended.unwrap_or(begun), begun, performed);
+            let counted = count(&mut lock(tally), window, intended.unwrap_or(begun), begun, performed);
+            // The end of a client is told whenever it happens.
             if client == ClientState::Out {
                 break Some(());
+            }
+            if counted == Counted::No {
+                add_notes(&mut notes_outside, &since(task.notes(), &notes_before));
             }
         };
         let mut tally = lock(tally);
         if let Some(before) = usage_before.take() {
             tally.threads.push(ThreadUsage::now()?.since(&before));
         }
-        tally.note(task.notes());
+        tally.note(&task.notes(), &notes_outside);
         if ended.is_some() && self.over.fetch_add(1, Ordering::AcqRel) + 1 == self.clients {
             tally.over_at = Some(Instant::now());
         }
@@ -140,14 +146,34 @@ fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
     tally.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whether a unit was counted, because it ended in the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counted {
+    Yes,
+    No,
+}
+
+/// What a task counted since it had these notes.
+fn since(notes: Vec<Note>, before: &[Note]) -> Vec<Note> {
+    let count_before = |name| before.iter().find(|note| note.name == name).map_or(0, |note| note.count);
+    let difference = |note: Note| Note { count: note.count.saturating_sub(count_before(note.name)), ..note };
+    notes.into_iter().map(difference).collect()
+}
+
 /// Counts a unit that ended now, if that is in the window. A lost connection counts whenever it happens.
-fn count(tally: &mut Tally, window: Window, intended: Instant, begun: Instant, performed: Performed) {
+fn count(
+    tally: &mut Tally,
+    window: Window,
+    intended: Instant,
+    begun: Instant,
+    performed: Performed,
+) -> Counted {
     let now = Instant::now();
     if now < window.from || now >= window.to() {
         if let (ClientState::Out, Verdict::Failed(message)) = (performed.client, performed.verdict) {
             tally.fail(message);
         }
-        return;
+        return Counted::No;
     }
     let second = usize::try_from(now.duration_since(window.from).as_secs()).unwrap_or(usize::MAX);
     for statement in &performed.statements {
@@ -161,4 +187,5 @@ fn count(tally: &mut Tally, window: Window, intended: Instant, begun: Instant, p
         verdict: performed.verdict,
         operations: performed.operations,
     });
+    Counted::Yes
 }

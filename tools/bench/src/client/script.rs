@@ -22,7 +22,7 @@ pub trait Script: Send {
     /// end.
     fn judge(&mut self, body: &RawDocument) -> Judgement;
 
-    /// Counts of its own, once it is over.
+    /// Counts of its own since it began. They are looked at when the window opens and when it closes.
     fn notes(&self) -> Vec<Note> {
         Vec::new()
     }

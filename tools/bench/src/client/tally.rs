@@ -48,7 +48,7 @@ pub struct Tally {
     /// The usage of each worker's thread; one entry for one worker.
     pub threads: Vec<ThreadUsage>,
     /// Counts that only some scripts have.
-    pub notes: BTreeMap<&'static str, u64>,
+    pub notes: Notes,
     /// Units of an open loop that were due in the window and had not begun at its end.
     pub not_begun: u64,
     /// How long the first of them had waited by then.
@@ -56,6 +56,9 @@ pub struct Tally {
     /// When the last client was over, if all were over before the window was.
     pub over_at: Option<Instant>,
 }
+
+/// Counts of scripts, by their names.
+pub type Notes = BTreeMap<&'static str, u64>;
 
 #[derive(Clone, Debug)]
 pub struct KindTally {
@@ -241,10 +244,12 @@ impl Tally {
         }
     }
 
-    /// Takes in what a script counted besides.
-    pub fn note(&mut self, notes: Vec<Note>) {
-        for note in notes {
-            *self.notes.entry(note.name).or_default() += note.count;
+    /// Takes in what scripts counted besides, less what they counted outside of the window.
+    pub fn note(&mut self, notes: &[Note], outside: &Notes) {
+        add_notes(&mut self.notes, notes);
+        for (name, count) in outside {
+            let sum = self.notes.entry(name).or_default();
+            *sum = sum.saturating_sub(*count);
         }
     }
 
@@ -289,6 +294,13 @@ impl Tally {
     /// Operations that were done: of a load the documents.
     pub fn operations(&self) -> u64 {
         self.seconds.iter().map(|second| second.operations).sum()
+    }
+}
+
+/// Adds the notes of a script to a sum.
+pub fn add_notes(sum: &mut Notes, notes: &[Note]) {
+    for note in notes {
+        *sum.entry(note.name).or_default() += note.count;
     }
 }
 
@@ -349,8 +361,8 @@ mod tests {
         b.unit(end(0, Verdict::Done));
         b.unit(UnitEnd { latency: US * 2, ..end(2, Verdict::Done) });
         (0..9).for_each(|_| b.fail("no".into()));
-        b.note(vec![Note { name: "links", count: 3 }]);
-        a.note(vec![Note { name: "links", count: 1 }]);
+        b.note(&[Note { name: "links", count: 5 }], &Notes::from([("links", 2)]));
+        a.note(&[Note { name: "links", count: 1 }], &Notes::new());
         a.add(b);
         assert_eq!(a.seconds.iter().map(|second| second.units).collect::<Vec<_>>(), [2, 0, 1]);
         assert_eq!((a.seconds[0].latency_sum, a.seconds[2].latency_max), (US * 2, US * 2));

@@ -16,7 +16,7 @@ pub trait Task: Send {
     /// Does it.
     fn perform(&mut self) -> Performed;
 
-    /// Counts of its own, once it is over.
+    /// Counts of its own since it began. They are looked at before each unit.
     fn notes(&self) -> Vec<Note> {
         Vec::new()
     }

@@ -22,8 +22,8 @@
 
 use super::connection::{Reply, State};
 use super::schedule::{Pace, Schedule};
-use super::script::Next;
-use super::tally::{Misses, UnitEnd};
+use super::script::{Next, Note};
+use super::tally::{Misses, Notes, UnitEnd, add_notes};
 use super::timer::Timer;
 use super::{Connection, Statement, Tally, ThreadUsage};
 use crate::error::{BenchError, no_resource};
@@ -100,6 +100,9 @@ pub struct Worker {
     next_edge: Instant,
     usage_before: ThreadUsage,
     tally: Tally,
+    /// The counts of the scripts when the window opened. A client that was out by then is not among them, so
+    /// that its end is told.
+    notes_before: Notes,
     /// Operations that were done as of the last edge, for whoever prints progress.
     done: Arc<AtomicU64>,
 }
@@ -156,6 +159,7 @@ impl Worker {
             next_edge: window.from,
             usage_before: ThreadUsage::default(),
             tally: orders.tally(),
+            notes_before: Notes::new(),
             done,
         })
     }
@@ -185,6 +189,8 @@ impl Worker {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(source) => return Err(BenchError::Resource { what: "waiting for events", source }),
             }
+            // Scripts count replies when they judge them: an edge is to be noticed before that.
+            self.pass_edges(Instant::now())?;
             for event in events.iter().filter(|event| event.token() != TIMER) {
                 let index = event.token().0;
                 let served = self.serve(index, event.is_readable());
@@ -285,6 +291,9 @@ impl Worker {
             (self.phase, self.next_edge) = match self.phase {
                 Phase::WarmUp => {
                     self.usage_before = ThreadUsage::now()?;
+                    let is_in = |connection: &&Connection| connection.state() != State::Out;
+                    let clients = self.connections.iter().filter(is_in);
+                    clients.for_each(|client| add_notes(&mut self.notes_before, &client.notes()));
                     (Phase::Measuring(0), self.window.from + SECOND)
                 }
                 Phase::Measuring(second) if second + 1 < self.window.seconds => {
@@ -294,6 +303,7 @@ impl Worker {
                 Phase::Measuring(_) => {
                     self.tally.threads = vec![ThreadUsage::now()?.since(&self.usage_before)];
                     self.count_overdue();
+                    self.note_window();
                     (Phase::Draining, self.window.to() + GRACE)
                 }
                 Phase::Draining | Phase::Over => (Phase::Over, self.next_edge),
@@ -326,6 +336,7 @@ impl Worker {
         if matches!(self.phase, Phase::WarmUp | Phase::Measuring(_)) {
             self.tally.threads = vec![ThreadUsage::now()?.since(&self.usage_before)];
             self.tally.over_at = Some(now);
+            self.note_window();
         }
         let undone = self.connections.iter().filter(|connection| connection.state() == State::Waiting);
         let undone = undone.count();
@@ -333,9 +344,12 @@ impl Worker {
             let seconds = GRACE.as_secs();
             self.tally.fail(format!("{undone} units got no reply within {seconds} s after the window"));
         }
-        for connection in &self.connections {
-            self.tally.note(connection.notes());
-        }
         Ok(self.tally)
+    }
+
+    /// Takes in what the scripts counted since the window opened.
+    fn note_window(&mut self) {
+        let notes: Vec<Note> = self.connections.iter().flat_map(Connection::notes).collect();
+        self.tally.note(&notes, &self.notes_before);
     }
 }

@@ -3,6 +3,7 @@
 use crate::cli::{self, choice, flag, number};
 use crate::error::BenchError;
 use crate::protocol::Job;
+use crate::run::settle::IDLE_S;
 use crate::workload::iibench::purchases::{Price, PrimaryKey, Shape};
 use crate::workload::iibench::queries::QueryPlan;
 use crate::workload::iibench::{COLLECTION, Iibench};
@@ -12,6 +13,9 @@ use std::sync::Arc;
 
 /// The most bytes of a batch's texts: a message may hold 48 MB.
 const BATCH_BYTES_MAX: u64 = 40_000_000;
+
+/// The longest wait for an idle server.
+const SETTLE_S_MAX: u32 = 86_400;
 
 pub fn command() -> Command {
     Command::new("iibench")
@@ -46,10 +50,24 @@ fn data_arguments() -> Vec<Arg> {
         choice("id", "HOW", ["ascending", "random"]).help("The primary key: ascending, or random"),
         flag("independent-price")
             .help("Draw the price whoever the customer is; the original's is nearly the customer's number"),
-        number("settle", "60", 0..=86_400)
-            .help("Wait so many seconds at most, after the last insert, until the server is idle"),
+        cli::option("settle", "N")
+            .help(
+                "Wait so many seconds at most, after the last insert, until the server is idle; 0: do not wait",
+            )
+            .default_value("60")
+            .value_parser(parse_settle),
         number("norm-docs", "200", 1..=1_000_000_000).help("Print costs per so many documents, too"),
     ]
+}
+
+/// A wait that is shorter than the idle time that it waits for would never find an idle server.
+fn parse_settle(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(seconds) if seconds == 0 || (IDLE_S..=SETTLE_S_MAX).contains(&seconds) => Ok(seconds),
+        _ => Err(format!(
+            "give 0 (no wait) or {IDLE_S} to {SETTLE_S_MAX}: a server is idle after {IDLE_S} idle seconds in a row"
+        )),
+    }
 }
 
 fn query_arguments() -> Vec<Arg> {
@@ -128,6 +146,19 @@ mod tests {
         let workload = iibench(&[]).expect("no argument is required");
         assert_eq!((workload.batch, workload.indexes, workload.shape.texts), (1000, 3, 0));
         assert_eq!((workload.queries.per_interval, workload.shape.price), (0, Price::NearCustomer));
+    }
+
+    #[test]
+    fn a_wait_that_is_too_short_to_find_an_idle_server_is_refused() {
+        for seconds in ["1", "2", "-1", "86401", "soon"] {
+            let refusal = command().try_get_matches_from(["iibench", &format!("--settle={seconds}")]);
+            let refusal = refusal.expect_err("it is too short").to_string();
+            assert!(refusal.contains("idle after 3 idle seconds in a row"), "{refusal}");
+        }
+        for seconds in [0, 3, 86_400] {
+            let settled = iibench(&["--settle", &seconds.to_string()]).map(|workload| workload.settle_s);
+            assert_eq!(settled, Some(seconds));
+        }
     }
 
     #[test]

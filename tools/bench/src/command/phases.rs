@@ -14,12 +14,12 @@ use crate::report::file::{RunFacts, RunFile};
 use crate::report::table::{Row, megabytes, render, render_kinds, render_per_second};
 use crate::report::{Figures, clients_in_words, csv, dips, warnings};
 use crate::run::settle::{self, Settled};
-use crate::run::{self, Counting, Measured, Plan};
+use crate::run::{self, Counting, Measured, Observer, Plan};
 use crate::target::Target;
 use crate::why::checkpoints::Watch;
 use crate::why::profile::Recording;
 use crate::why::sizes::Sizes;
-use crate::why::{Why, status};
+use crate::why::{StatusSpan, Why, status};
 use crate::workload::Workload;
 use crate::workload::load::{LONGEST_SECONDS, Loading, load_measured};
 use pando_measuring::counters::FolderSize;
@@ -171,22 +171,23 @@ fn one_run(
         state.push(format!("a checkpoint was forced before the run ({seconds:.2} s)"));
     }
     let clients = workload.clients(&found.target, plan.clients)?;
-    let before = found.server.status();
     let recording = start_recording(found, plan, options)?;
     let watch = checkpoint_watch(found.server.as_ref())?;
-    let measured = run::run(plan, found.target.address(), clients, counting, Some(&mut found.sources))?;
+    let (server, mut statuses) = (found.server.clone(), Vec::new());
+    let mut look = || statuses.push(server.status());
+    let observer = Observer { sources: &mut found.sources, at_edge: Some(&mut look) };
+    let measured = run::run(plan, found.target.address(), clients, counting, Some(observer))?;
     let told = watch.map(Watch::finish).unwrap_or_default();
     let profile = recording.map(Recording::finish).transpose()?;
-    let status = status::changed(&before, &found.server.status());
+    let status = status::changed_between(&statuses);
     let settled = settle::settle(&mut found.sources, workload.settle_s())?;
-    let sizes = Some(sizes_of(found));
-    let mut sizes_written = None;
+    let (sizes, mut sizes_written) = (Some(sizes_of(found)), None);
     if options.server.force_checkpoint {
         let seconds = forced_checkpoint(found.server.as_ref())?;
         state.push(format!("another one was forced after it ({seconds:.2} s)"));
         sizes_written = Some(sizes_of(found));
     }
-    let why = Why { profile, status, sizes, sizes_written };
+    let why = Why { profile, status, status_span: StatusSpan::Window, sizes, sizes_written };
     let facts = RunFacts {
         workload: workload.name().to_owned(),
         summary: workload.summary(),

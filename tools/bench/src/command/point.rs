@@ -74,6 +74,16 @@ mod tests {
     }
 
     #[test]
+    fn a_host_or_a_port_is_refused_with_the_argument_to_take() {
+        for arguments in [&["point", "--host", "x"][..], &["point", "--port", "3"], &["point", "--host"]] {
+            let refusal = command().try_get_matches_from(arguments).expect_err("there is none").to_string();
+            assert!(refusal.contains("--uri mongodb://HOST:PORT"), "{refusal}");
+            assert!(!refusal.contains("--out"), "{refusal}");
+        }
+        assert!(!command().render_long_help().to_string().contains("--host"));
+    }
+
+    #[test]
     fn nonsense_is_refused() {
         for arguments in [
             ["--clients", "0"],

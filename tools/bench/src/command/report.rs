@@ -3,8 +3,8 @@
 use super::Call;
 use super::compare::read;
 use crate::error::{BenchError, unwritable};
-use crate::report::markdown;
 use crate::report::page::render;
+use crate::report::{failed_cells, markdown, runs_in_words};
 use clap::{Arg, Command, value_parser};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -38,11 +38,12 @@ pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
     let beside = || if folder.is_dir() { folder.join("report.html") } else { folder.with_extension("html") };
     let path = matches.get_one::<PathBuf>("page").cloned().unwrap_or_else(beside);
     let files = read(&folder)?;
+    let failed = failed_cells::read(&folder)?;
     let (path, text) = match matches.get_one::<PathBuf>("markdown") {
-        Some(path) => (path.clone(), markdown::render(&files)),
-        None => (path, render(&files)),
+        Some(path) => (path.clone(), markdown::render(&files, &failed)),
+        None => (path, render(&files, &failed)),
     };
     std::fs::write(&path, text).map_err(unwritable(&path))?;
-    println!("written  {}: {} runs", path.display(), files.len());
+    println!("written  {}: {}", path.display(), runs_in_words(files.len()));
     Ok(ExitCode::SUCCESS)
 }

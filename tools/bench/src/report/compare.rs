@@ -1,8 +1,8 @@
 //! Two sets of runs beside each other: ratios with their spread.
 //!
 //! 1. Runs are put together that did the same: workload, clients and rate. Where one side has several
-//!    servers, runs of a suite, states or caches of this work, those are put together that agree in them,
-//!    too.
+//!    servers, runs of a suite, states, caches or settings of this work, those are put together that agree in
+//!    them, too.
 //! 2. Of each figure there is the median of each side, the ratio of the medians (second by first), and how
 //!    far that ratio could be off: the lowest of the second by the highest of the first, and the other way
 //!    round.
@@ -11,6 +11,7 @@
 
 use super::file::RunFile;
 use super::page::{plain_server_name, state};
+use super::settings::{differences, tell_apart};
 use super::{Figures, clients_in_words};
 use pando_measuring::table::aligned;
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,7 +56,12 @@ impl Work {
 /// A trait of a run that tells it from others of the same work.
 type Trait = fn(&RunFile) -> String;
 
-const TRAITS: [Trait; 4] = [plain_server_name, |file| label(file, "run"), state, |file| label(file, "cache")];
+const TRAITS: [Trait; 5] =
+    [plain_server_name, |file| label(file, "run"), state, |file| label(file, "cache"), settings];
+
+fn settings(file: &RunFile) -> String {
+    file.settings_apart.clone().unwrap_or_default()
+}
 
 fn label(file: &RunFile, name: &str) -> String {
     file.labels.get(name).cloned().unwrap_or_default()
@@ -120,6 +126,10 @@ pub struct Compared {
 
 /// The comparison.
 pub fn compare(first: &[RunFile], second: &[RunFile]) -> Compared {
+    // Settings that differ within one side have the same words on both.
+    let mut all = [first, second].concat();
+    tell_apart(&mut all);
+    let (first, second) = all.split_at(first.len());
     let mut compared = Compared { text: String::new(), groups: 0 };
     for (work, [ours, theirs]) in groups([first.iter().collect(), second.iter().collect()], Work::of) {
         let traits = differing_traits([&ours, &theirs]);
@@ -230,7 +240,10 @@ fn doubts(first: &[&RunFile], second: &[&RunFile]) -> Vec<String> {
         values.dedup();
         (values.len() > 1).then(|| format!("{name} differs: {}", values.join(" | ")))
     };
-    doubts.extend(differs("what was done", &|file| file.parameters.to_string()));
+    let differences = differences(&all().collect::<Vec<_>>());
+    if !differences.is_empty() {
+        doubts.push(format!("what was done differs: {}", differences.join("; ")));
+    }
     doubts.extend(differs("the window", &|file| format!("{} s", file.plan.duration_s)));
     doubts.extend(differs("the machine", &|file| {
         format!("{} x {}", file.machine.cores, file.machine.cpu_model.clone().unwrap_or_default())
@@ -295,12 +308,25 @@ mod tests {
     }
 
     #[test]
+    fn data_of_two_sizes_on_one_side_are_not_blended() {
+        let of = |docs: u32, rate| {
+            let mut file = file("point", 8, rate);
+            file.parameters = serde_json::json!({ "data": { "docs": docs } });
+            file
+        };
+        let Compared { text, groups } = compare(&[of(200, 400.0), of(5000, 100.0)], &[of(200, 800.0)]);
+        assert!(text.contains("closed, docs 200: 1 and 1 runs") && text.contains("2.000"), "{text}");
+        assert!(text.contains("docs 5000: only on the first side"), "{text}");
+        assert_eq!(groups, 1);
+    }
+
+    #[test]
     fn work_that_only_one_side_did_is_named_and_other_parameters_are_a_caution() {
         let mut others = runs(&[100.0]);
         others[0].parameters = serde_json::json!({ "seed": 2 });
         others.push(file("kv", 1, 1.0));
         let Compared { text, .. } = compare(&runs(&[100.0]), &others);
         assert!(text.contains("kv, 1 client, closed: only on the second side"), "{text}");
-        assert!(text.contains("what was done differs"), "{text}");
+        assert!(text.contains("what was done differs: seed 1 | seed 2\n"), "{text}");
     }
 }

@@ -327,6 +327,11 @@ impl Costs {
     }
 }
 
+/// CPU time of the machine in the unit of post E: percent of all cores times a million, by the rate.
+pub fn cpu_percent_by_rate(machine: Shares, rate: f64) -> f64 {
+    (machine.user + machine.system) * 100.0 * 1e6 / rate.max(1e-9)
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;

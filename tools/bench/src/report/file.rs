@@ -1,6 +1,7 @@
 //! The file of a run: one JSON document with all that is needed to repeat the run and to judge it.
 
 use super::Finding;
+use super::settings::tell_apart;
 use super::{Figures, durability, warnings};
 use crate::client::{Misses, Pace};
 use crate::error::{BenchError, make_folder, read_text, unreadable};
@@ -62,6 +63,10 @@ pub struct RunFile {
     pub durability: String,
     #[serde(default)]
     pub why: Why,
+    /// The settings that tell it from other runs of its server that were read with it; nothing if these are
+    /// its repeats.
+    #[serde(skip)]
+    pub settings_apart: Option<String>,
 }
 
 /// A plan, as the file has it.
@@ -148,6 +153,7 @@ impl RunFile {
             }
         }
         files.sort_by_key(|file| (file.written_unix_s, file.plan.clients));
+        tell_apart(&mut files);
         Ok(files)
     }
 }
@@ -230,6 +236,7 @@ impl Circumstances {
             lines: facts.lines,
             extras: facts.extras,
             figures,
+            settings_apart: None,
         }
     }
 }

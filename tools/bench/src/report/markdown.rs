@@ -2,6 +2,7 @@
 //! the posts concluded with what is found of it here.
 
 use super::durability::NO_WRITES;
+use super::failed_cells::{self, FailedCell};
 use super::file::RunFile;
 use super::page::{median_rate, plain_server_name};
 use super::posts::posts;
@@ -28,8 +29,11 @@ const TABLES: [Table; 6] = [
     }),
 ];
 
-pub fn render(files: &[RunFile]) -> String {
+pub fn render(files: &[RunFile], failed: &[FailedCell]) -> String {
     let mut text = environment(files);
+    if let Some(caveat) = failed_cells::caveat(failed) {
+        let _ = writeln!(text, "\n**Caveat**: {caveat}.");
+    }
     let servers = in_order(files.iter().map(plain_server_name));
     let rows = in_order(files.iter().map(row_name));
     for (heading, cell) in TABLES {
@@ -78,18 +82,20 @@ fn environment(files: &[RunFile]) -> String {
     text
 }
 
-/// The run's name, its clients, and its cache where that is known.
+/// The run's name, its clients, its cache where that is known, and the settings that tell it from others.
 fn row_name(file: &RunFile) -> String {
     let mut name = file.workload.clone();
     if let Some(label) = file.labels.get("run").filter(|label| !file.workload.starts_with(*label)) {
         name = label.clone();
     }
-    if file.workload.ends_with(" load") {
-        return name;
+    if !file.workload.ends_with(" load") {
+        let _ = write!(name, ", {}", clients_in_words(file.plan.clients));
+        if let Some(cache) = file.labels.get("cache") {
+            let _ = write!(name, ", {cache}");
+        }
     }
-    let _ = write!(name, ", {}", clients_in_words(file.plan.clients));
-    if let Some(cache) = file.labels.get("cache") {
-        let _ = write!(name, ", {cache}");
+    if let Some(settings) = &file.settings_apart {
+        let _ = write!(name, ", {settings}");
     }
     name
 }
@@ -156,8 +162,20 @@ fn doubts(files: &[RunFile]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::failed_cells::tests::failed;
     use super::super::verdicts::tests::run;
     use super::*;
+
+    fn render(files: &[RunFile]) -> String {
+        super::render(files, &[])
+    }
+
+    #[test]
+    fn cells_that_failed_stand_above_the_tables() {
+        let text = super::render(&[run("kv", "InnoDB", "512 MB", 100.0)], &[failed("InnoDB", "point")]);
+        let (caveat, table) = (text.find("**Caveat**: 1 run of the suite failed"), text.find("| Operations"));
+        assert!(caveat.is_some() && caveat < table && text.contains("InnoDB, point (1)"), "{text}");
+    }
 
     #[test]
     fn rows_are_runs_columns_are_servers_and_conclusions_stand_behind() {

@@ -15,6 +15,7 @@
 //! were published.
 
 use super::clients_in_words;
+use super::failed_cells::FailedCell;
 use super::figures::KindFigures;
 use super::file::RunFile;
 use super::table::{COLUMNS, Column, PER_SECOND, Row};
@@ -38,7 +39,8 @@ mod why;
 
 const STYLE: &str = include_str!("page.css");
 
-pub fn render(files: &[RunFile]) -> String {
+/// The page of some runs; of a suite, with its cells that failed.
+pub fn render(files: &[RunFile], failed: &[FailedCell]) -> String {
     let mut html = format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
          <title>{}</title><style>{STYLE}</style></head><body><main>{}",
@@ -47,7 +49,7 @@ pub fn render(files: &[RunFile]) -> String {
     );
     let colours = Colours::of(files);
     html.push_str(&verdict::render(files, &colours));
-    html.push_str(&caveats::render(files));
+    html.push_str(&caveats::render(files, failed));
     let mut workloads: BTreeMap<&str, Vec<&RunFile>> = BTreeMap::new();
     files.iter().for_each(|file| workloads.entry(&file.workload).or_default().push(file));
     for (workload, files) in workloads {
@@ -67,17 +69,17 @@ pub fn plain_server_name(file: &RunFile) -> String {
     format!("{version} at {}", file.server_address)
 }
 
-/// The same, and its cache where that is known, and which run of the suite it was where a workload has
-/// several.
+/// The same, and its cache where that is known, which run of the suite it was where a workload has several,
+/// and the settings that tell it from runs that are no repeats of it.
 fn server_name(file: &RunFile) -> String {
+    let server = plain_server_name(file);
     let cache = file.labels.get("cache").map(String::as_str);
-    let parts =
-        [Some(plain_server_name(file).as_str()), cache, run_label(file)].map(|part| part.map(str::to_owned));
+    let parts = [Some(server.as_str()), cache, run_label(file), file.settings_apart.as_deref()];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// The name of this run in its suite, if that says more than its workload.
-fn run_label(file: &RunFile) -> Option<&str> {
+pub fn run_label(file: &RunFile) -> Option<&str> {
     file.labels.get("run").map(String::as_str).filter(|run| !file.workload.starts_with(run))
 }
 
@@ -275,7 +277,12 @@ fn kinds(runs: &[Run<'_>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::file::tests::file;
+    use super::super::settings::tell_apart;
     use super::*;
+
+    fn render(files: &[RunFile]) -> String {
+        super::render(files, &[])
+    }
 
     #[test]
     fn a_page_has_every_workload_and_client_number_and_needs_nothing_from_outside() {
@@ -404,6 +411,27 @@ mod tests {
             page.contains("10 M nodes, 1 GB, 8 clients") && page.contains("100 M nodes, 2 GB, 8 clients"),
             "{page}"
         );
+    }
+
+    #[test]
+    fn runs_of_different_loops_or_data_are_not_taken_for_repeats() {
+        let mut files = vec![file("point", 2, 17_300.0), file("point", 2, 100.0), file("point", 2, 17_500.0)];
+        (files[1].plan.rate, files[1].plan.spacing) = (Some(100.0), Some("even".to_owned()));
+        tell_apart(&mut files);
+        let page = render(&files);
+        for part in [
+            "127.0.0.1:1, closed loop</th><td>17.4k <small>17.3k to 17.5k</small></td>",
+            "127.0.0.1:1, open loop of 100/s (even)</th><td>100</td>",
+            "does 17.4k queries per second (point, closed loop, 2 clients)",
+            "Another measurement is below.",
+            "<h4>point, open loop of 100/s (even), 2 clients, queries per second</h4>",
+            "closed loop, 2 clients, repeat 2",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+        assert!(!page.contains("<small>100 to"), "{page}");
+        let tables = super::super::markdown::render(&files, &[]);
+        assert!(tables.contains("| point, 2 clients, open loop of 100/s (even) | 100 |"), "{tables}");
     }
 
     #[test]

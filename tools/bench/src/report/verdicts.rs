@@ -3,7 +3,7 @@
 //! Rates of two machines do not compare, but the order of two engines does. A comparison needs runs of both
 //! engines that are measurements: a flagged run is none. Where a folder has runs with several caches, the
 //! file of the posts says whether the least or the most of them counts. Of several numbers of clients the
-//! most counts.
+//! most counts. Runs with different settings are not judged.
 
 use super::file::RunFile;
 use super::posts::Post;
@@ -140,6 +140,10 @@ impl Side {
         files.retain(|file| cache_of(file) == cache);
         let clients = files.iter().map(|file| file.plan.clients).max()?;
         files.retain(|file| file.plan.clients == clients);
+        if files.iter().any(|file| file.settings_apart != files[0].settings_apart) {
+            // They are no repeats: a median over them is nobody's figure.
+            return None;
+        }
         median(files.iter().filter_map(|file| figure.of(file)).collect())
     }
 }

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 const IDLE_CORES: f64 = 0.05;
 const IDLE_BYTES: u64 = 1_000_000;
-const IDLE_S: u32 = 3;
+/// Idle seconds in a row, so that a server that only pauses is not taken for one that is idle.
+pub(crate) const IDLE_S: u32 = 3;
 
 /// The time between a run and an idle server.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@
 use super::{Answer, Effort, QUERIES, median, null_server, queries};
 use crate::client::{Listening, Pace, ThreadUsage};
 use crate::error::BenchError;
-use crate::run;
+use crate::run::{self, Observer};
 use crate::target::Target;
 use crate::workload::Workload;
 use pando_measuring::counters::{ProcessId, Sources};
@@ -28,9 +28,9 @@ pub fn check(effort: Effort) -> Result<Answer, BenchError> {
     let mut sources = Sources::find(ProcessId::behind_port(server.address()), folder);
     let mut measure = |counted: bool| -> Result<(f64, f64), BenchError> {
         let clients = workload.null_clients(&target, effort.clients)?;
-        let sources = counted.then_some(&mut sources);
+        let observer = counted.then(|| Observer::of_costs(&mut sources));
         let before = process_cpu_us();
-        let measured = run::run(effort.plan(Pace::Closed), server.address(), clients, QUERIES, sources)?;
+        let measured = run::run(effort.plan(Pace::Closed), server.address(), clients, QUERIES, observer)?;
         let cpu = process_cpu_us() - before;
         Ok((measured.rate(), cpu / measured.tally.operations().max(1) as f64))
     };

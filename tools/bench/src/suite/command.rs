@@ -6,8 +6,8 @@ use crate::cli;
 use crate::command::Call;
 use crate::error::{BenchError, unreadable, unwritable};
 use crate::report::file::{RunFile, results_in};
-use crate::report::markdown;
 use crate::report::page::render;
+use crate::report::{failed_cells, markdown, runs_in_words};
 use clap::{Arg, ArgAction, Command, value_parser};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -119,10 +119,13 @@ fn write_reports(out: &Path) -> Result<(), BenchError> {
     if files.is_empty() {
         return Ok(());
     }
-    for (name, text) in [("report.html", render(&files)), ("tables.md", markdown::render(&files))] {
+    let failed = failed_cells::read(out)?;
+    let reports =
+        [("report.html", render(&files, &failed)), ("tables.md", markdown::render(&files, &failed))];
+    for (name, text) in reports {
         let path = out.join(name);
         std::fs::write(&path, text).map_err(unwritable(&path))?;
-        println!("report   {}: {} runs", path.display(), files.len());
+        println!("report   {}: {}", path.display(), runs_in_words(files.len()));
     }
     Ok(())
 }

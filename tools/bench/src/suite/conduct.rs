@@ -16,6 +16,7 @@ use crate::interrupt::{self, Undo};
 use crate::launch::Readahead;
 use crate::launch::caps::parse_bytes;
 use crate::launch::{Caps, Launch, StartedServer, Words, end_of};
+use crate::report::failed_cells::FailedCell;
 use crate::report::file::results_in;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
@@ -83,6 +84,9 @@ impl<'a> Conductor<'a> {
     /// Goes through all cells.
     pub fn conduct(mut self) -> Result<Outcome, BenchError> {
         let cells = self.suite.cells();
+        // All cells of these servers are tried again, or are no part of the suite any more.
+        let servers = &self.suite.servers;
+        self.kept.failed.retain(|_, cell| servers.iter().all(|server| server.name != cell.server));
         let mut outcome = Outcome { done: 0, flagged: 0, failed: 0 };
         for (place, cell) in cells.iter().enumerate() {
             if let Some(done) = self.kept.done.get(&cell.key()) {
@@ -105,7 +109,11 @@ impl<'a> Conductor<'a> {
                 Err(BenchError::Interrupted) => return Err(BenchError::Interrupted),
                 Err(error) => {
                     outcome.failed += 1;
-                    println!("        FAILED: {}", with_causes(&error));
+                    let cause = with_causes(&error);
+                    println!("        FAILED: {cause}");
+                    let (server, run) = (cell.server.name.clone(), cell.run.name().to_owned());
+                    self.kept.failed.insert(cell.key(), FailedCell { server, run, cause });
+                    self.kept.write(&self.places.out)?;
                     // The server's state is unknown now.
                     self.stop()?;
                 }

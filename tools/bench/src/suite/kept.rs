@@ -2,6 +2,7 @@
 //! one cell.
 
 use crate::error::{BenchError, read_text, unwritable};
+use crate::report::failed_cells::FailedCell;
 use crate::report::file::{results_in, suite_file, write_whole};
 use pando_measuring::counters::ProcessId;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -20,6 +21,9 @@ const STEP: Duration = Duration::from_millis(50);
 pub struct Kept {
     /// Cells that are done, by their keys.
     pub done: BTreeMap<String, Done>,
+    /// Cells whose last try failed, by their keys.
+    #[serde(default)]
+    pub failed: BTreeMap<String, FailedCell>,
     /// The data that is loaded, by its key, and how many seconds that took.
     pub loaded: BTreeMap<String, f64>,
     /// Files that are being moved to the results, of a cell that is not done: if a call ends there, they are

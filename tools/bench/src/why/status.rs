@@ -54,13 +54,24 @@ fn flatten(document: &Document, above: &str, depth: usize, status: &mut Status) 
     }
 }
 
-/// The numbers that changed, and by how much.
+/// The numbers that changed, and by how much; none if the server did not answer the first time.
 pub fn changed(before: &Status, after: &Status) -> Status {
+    if before.is_empty() {
+        return Status::new();
+    }
     let change = |(path, after): (&String, &f64)| {
         let change = after - before.get(path).copied().unwrap_or(0.0);
         (change != 0.0).then(|| (path.clone(), change))
     };
     after.iter().filter_map(change).collect()
+}
+
+/// The same, from the first of some samples to the last.
+pub fn changed_between(samples: &[Status]) -> Status {
+    match samples {
+        [first, .., last] => changed(first, last),
+        _ => Status::new(),
+    }
 }
 
 #[cfg(test)]
@@ -97,5 +108,6 @@ mod tests {
         };
         let changes = changed(&status(10, 5), &status(25, 5));
         assert_eq!(changes.into_iter().collect::<Vec<_>>(), [("cache.pages.read".to_owned(), 15.0)]);
+        assert_eq!(changed(&Status::new(), &status(25, 5)), Status::new(), "no change from an unknown state");
     }
 }

@@ -27,6 +27,7 @@ use crate::client::{Clients, Kind, Misses, Script, Session};
 use crate::error::BenchError;
 use crate::report::Figures;
 use crate::report::csv::CsvFile;
+use crate::report::figures::cpu_percent_by_rate;
 use crate::run::Measured;
 use crate::target::Target;
 use pando_document::{Document, doc};
@@ -275,7 +276,7 @@ fn normalised(measured: &Measured, documents: u32) -> Vec<String> {
         return Vec::new();
     }
     let per = |sum: f64| sum / done * f64::from(documents);
-    let percent = (usage.machine.user + usage.machine.system) * 100.0 * usage.seconds;
+    let cpu = cpu_percent_by_rate(usage.machine, measured.rate()) * f64::from(documents);
     let counts = usage.disk.as_ref().map(|disk| &disk.counts);
     let kilobytes = |bytes: Option<u64>| {
         bytes.map_or_else(|| "-".to_owned(), |bytes| format!("{:.2}", per(bytes as f64 / 1024.0)))
@@ -284,7 +285,7 @@ fn normalised(measured: &Measured, documents: u32) -> Vec<String> {
     vec![format!(
         "per {documents} documents: vm.cs {:.1}, vm.us+sy {:.0}, io.kBw {}, io.kBr {}, io.r {}",
         per(usage.machine_switches as f64),
-        per(percent * 1e6),
+        cpu,
         kilobytes(counts.map(|counts| counts.written_bytes)),
         kilobytes(counts.map(|counts| counts.read_bytes)),
         reads.map_or_else(|| "-".to_owned(), |reads| format!("{:.4}", per(reads as f64))),
@@ -384,7 +385,8 @@ mod tests {
         let counts =
             DiskCounts { reads: Some(1180), writes: Some(0), read_bytes: 1024 * 1180, written_bytes: 0 };
         let usage = Usage {
-            seconds: 1.0,
+            // Samples are a little later than the edges of the window: shares are by their own time.
+            seconds: 1.1,
             machine: Shares { idle: 0.5, user: 0.3, system: 0.2 },
             machine_switches: 2360,
             server: None,

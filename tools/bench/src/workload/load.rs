@@ -10,7 +10,7 @@
 
 use crate::client::{Clients, INTERVAL_S, Misses, Pace, Session};
 use crate::error::BenchError;
-use crate::run::{self, Counting, Measured, Plan};
+use crate::run::{self, Counting, Measured, Observer, Plan};
 use crate::target::Target;
 use pando_document::{Document, Value, doc};
 use pando_measuring::counters::Sources;
@@ -79,7 +79,7 @@ pub fn load_measured(
         interval_s: INTERVAL_S,
     };
     let counting = Counting { kinds: loading.kinds().len(), misses: Misses::AreFaults };
-    let measured = run::run(plan, target.address(), clients, counting, Some(sources))?;
+    let measured = run::run(plan, target.address(), clients, counting, Some(Observer::of_costs(sources)))?;
     if let Some(message) = measured.tally.failures.first() {
         return Err(BenchError::Load { failed: measured.tally.failed, message: message.clone() });
     }

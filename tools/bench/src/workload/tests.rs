@@ -1,7 +1,7 @@
 //! Whole runs against servers that behave well, badly, or not at all.
 
 use crate::client::{Clients, Listening, Misses, NullServer, Pace, Spacing};
-use crate::run::{Counting, Measured, Plan, run};
+use crate::run::{Counting, Measured, Observer, Plan, run};
 use crate::target::Target;
 use crate::workload::Workload;
 use crate::workload::load::{Durability, IndexBuild};
@@ -53,7 +53,7 @@ fn run_against(reply: &Document) -> Measured {
 fn run_with(plan: Plan, reply: &Document) -> Measured {
     let server = NullServer::start(reply).expect("loopback is there");
     let mut sources = Sources::find(ProcessId::behind_port(server.address()), None);
-    run(plan, server.address(), clients(plan.clients), QUERIES, Some(&mut sources))
+    run(plan, server.address(), clients(plan.clients), QUERIES, Some(Observer::of_costs(&mut sources)))
         .expect("the server answers")
 }
 

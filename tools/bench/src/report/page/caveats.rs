@@ -2,15 +2,17 @@
 
 use super::plain_server_name;
 use crate::report::durability::NO_WRITES;
+use crate::report::failed_cells::{self, FailedCell};
 use crate::report::file::RunFile;
+use crate::report::runs_in_words;
 use pando_measuring::chart::escape;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 /// The caveats; nothing if there are none.
-pub fn render(files: &[RunFile]) -> String {
+pub fn render(files: &[RunFile], failed: &[FailedCell]) -> String {
     let mut html = String::new();
-    for caveat in caveats(files) {
+    for caveat in failed_cells::caveat(failed).into_iter().chain(caveats(files)) {
         let _ = write!(html, "<li>{}</li>", escape(&caveat));
     }
     if html.is_empty() { html } else { format!("<section><h2>Caveats</h2><ul>{html}</ul></section>") }
@@ -50,7 +52,7 @@ fn caveats(files: &[RunFile]) -> Vec<String> {
     let mut count = |what: &str, is: &dyn Fn(&RunFile) -> bool| {
         let found = files.iter().filter(|file| is(file)).count();
         if found > 0 {
-            caveats.push(format!("{found} of {} runs {what}", files.len()));
+            caveats.push(format!("{found} of {} {what}", runs_in_words(files.len())));
         }
     };
     count("are flagged: they are no measurement", &|file| file.flagged);
@@ -68,6 +70,7 @@ fn caveats(files: &[RunFile]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::failed_cells::tests::failed;
     use crate::report::file::tests::file;
 
     #[test]
@@ -86,5 +89,14 @@ mod tests {
             "{all:?}"
         );
         assert!(all[2].starts_with("1 of 3 runs are flagged"), "{all:?}");
+    }
+
+    #[test]
+    fn cells_of_a_suite_that_failed_are_the_first_caveat() {
+        let mut files = [file("point", 8, 1.0)];
+        files[0].flagged = true;
+        let html = render(&files, &[failed("a <server>", "kv")]);
+        assert!(html.contains("<ul><li>1 run of the suite failed"), "{html}");
+        assert!(html.contains("a &lt;server&gt;, kv (1)") && html.contains("1 of 1 run are"), "{html}");
     }
 }

@@ -2,6 +2,7 @@
 //! paper has nothing else that says so.
 
 use crate::report::file::RunFile;
+use crate::report::runs_in_words;
 use pando_document::write_date;
 use pando_measuring::chart::escape;
 use std::collections::BTreeSet;
@@ -30,7 +31,7 @@ pub fn render(files: &[RunFile]) -> String {
     let tools: BTreeSet<String> =
         files.iter().map(|file| format!("pando-bench {}", file.tool_version)).collect();
     let machines: BTreeSet<String> = files.iter().map(machine).collect();
-    let runs = if files.len() == 1 { "1 run".to_owned() } else { format!("{} runs", files.len()) };
+    let runs = runs_in_words(files.len());
     let tools = joined(&tools.iter().map(String::as_str).collect());
     let machines = joined(&machines.iter().map(String::as_str).collect());
     let parts: Vec<String> = span(first, last).into_iter().chain([runs, tools, machines]).collect();

@@ -10,7 +10,7 @@ use pando_measuring::table::{self, optional};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// The run, the size in its cache's name, the cache, and the clients.
+/// The run and its settings, the size in its cache's name, the cache, and the clients.
 type CacheRow = (String, u64, String, u32);
 
 /// Rates by cache (rows) and server (columns), for each number of clients; nothing unless there are two
@@ -29,7 +29,8 @@ pub fn engines_by_cache(files: &[&RunFile]) -> String {
         let Some(cache) = cache(file) else { continue };
         // Sizes stand in order of their numbers.
         let size = cache.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0);
-        let run = run_label(file).map_or_else(String::new, |run| format!("{run}, "));
+        let apart = [run_label(file), file.settings_apart.as_deref()];
+        let run: String = apart.into_iter().flatten().map(|part| format!("{part}, ")).collect();
         let row = cells.entry((run, size, cache, file.plan.clients)).or_default();
         row.entry(plain_server_name(file)).or_default().push(file);
     }
@@ -44,7 +45,8 @@ pub fn engines_by_cache(files: &[&RunFile]) -> String {
     format!("<h3>Engine by cache: {} per second</h3>{}", escape(what), table::html(&headings, &rows))
 }
 
-/// Kilobytes read (to the left) and written (to the right) per operation, a bar for each run.
+/// Kilobytes read (to the left) and written (to the right) per operation, a bar for each run. Colours belong
+/// to servers, so these bars are grey: read ones plain, written ones striped.
 pub fn io_per_operation(runs: &[Run<'_>]) -> String {
     let values: Vec<(&str, f64, f64)> = runs
         .iter()
@@ -57,10 +59,10 @@ pub fn io_per_operation(runs: &[Run<'_>]) -> String {
     if most <= 0.0 {
         return String::new();
     }
-    let bar = |value: f64, colour: u32| {
+    let bar = |value: f64, kind: &str| {
         let width = value / most * 100.0;
         format!(
-            "<span class=\"track\"><span class=\"bar key c{colour}\" style=\"width:{width:.1}%\"></span></span>"
+            "<span class=\"track\"><span class=\"bar key {kind}\" style=\"width:{width:.1}%\"></span></span>"
         )
     };
     let mut bars = String::new();
@@ -70,15 +72,15 @@ pub fn io_per_operation(runs: &[Run<'_>]) -> String {
             "<span>{}</span><span>{}</span>{}{}<span>{}</span>",
             escape(name),
             number(*read),
-            bar(*read, 0),
-            bar(*written, 1),
+            bar(*read, "read"),
+            bar(*written, "written"),
             number(*written)
         );
     }
     format!(
         "<h3>Disk I/O per operation</h3><figure><div class=\"bars both\">{bars}</div><figcaption>\
-         <span class=\"entry\"><span class=\"key c0\"></span>KB read</span> \
-         <span class=\"entry\"><span class=\"key c1\"></span>KB written</span></figcaption></figure>"
+         <span class=\"entry\"><span class=\"key read\"></span>KB read</span> \
+         <span class=\"entry\"><span class=\"key written\"></span>KB written</span></figcaption></figure>"
     )
 }
 

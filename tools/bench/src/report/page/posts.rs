@@ -1,7 +1,7 @@
 //! The posts' tables with ours beside them, in the same shape.
 
 use super::{clients_table, median_rate, plain_server_name, run_label, server_name};
-use crate::report::figures::Costs;
+use crate::report::figures::{Costs, cpu_percent_by_rate};
 use crate::report::file::RunFile;
 use crate::report::median_of;
 use crate::report::posts::{Post, posts};
@@ -166,9 +166,7 @@ fn per_documents(files: &[&RunFile]) -> String {
         let (figures, each) = (&file.figures, &file.figures.per_operation);
         let norm = |value: Option<f64>| short(value.map(|value| value * NORM_DOCUMENTS));
         // vmstat's percent, by the rate: of a second, so many documents cost that part.
-        let cpu = figures
-            .machine
-            .map(|shares| (shares.user + shares.system) * 100.0 * 1e6 / figures.rate.max(1e-9));
+        let cpu = figures.machine.map(|shares| cpu_percent_by_rate(shares, figures.rate));
         let folder = file.why.sizes.and_then(|sizes| sizes.folder);
         vec![
             server_name(file),

@@ -42,7 +42,8 @@ impl Colours {
 #[derive(Clone, Debug)]
 pub struct Run<'f> {
     pub file: &'f RunFile,
-    /// Its server, cache, run of the suite and clients, and which repeat it is where these are equal.
+    /// Its server, cache, run of the suite, settings and clients, and which repeat it is where these are
+    /// equal.
     pub name: String,
     pub look: Look,
 }

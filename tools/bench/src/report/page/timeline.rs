@@ -118,7 +118,7 @@ pub fn latencies(runs: &[Run<'_>]) -> String {
             .iter()
             .map(|(us, count)| {
                 so_far += count;
-                (*us, so_far as f64 * 100.0 / all.max(1) as f64)
+                (us / 1e3, so_far as f64 * 100.0 / all.max(1) as f64)
             })
             .collect();
         run.line(points)
@@ -128,7 +128,7 @@ pub fn latencies(runs: &[Run<'_>]) -> String {
     let heading = format!("Latency: {title}");
     let chart = Chart {
         title,
-        x_name: "microseconds",
+        x_name: "milliseconds",
         x_axis: Axis::Logarithmic,
         lines,
         marks: Vec::new(),

@@ -1,17 +1,17 @@
 //! The verdict of a page: one sentence, and one chart of bars.
 //!
 //! # Terms
-//! - *Comparison*: the runs of one workload with the same cache and the most clients, a median rate for each
-//!   server. A server whose run is flagged has no part in it. It is *even* where the two fastest differ by
-//!   less than [`SAME`], or where a repeat of the one is within the repeats of the other.
+//! - *Comparison*: the runs of one workload with the same cache, the same settings and the most clients, a
+//!   median rate for each server. A server whose run is flagged has no part in it. It is *even* where the two
+//!   fastest differ by less than [`SAME`], or where a repeat of the one is within the repeats of the other.
 //!
 //! # Not here
 //! Whether the posts' conclusions hold: [`posts`](super::posts).
 
 use super::runs::Colours;
 use super::{plain_server_name, run_label};
-use crate::report::clients_in_words;
 use crate::report::file::RunFile;
+use crate::report::{clients_in_words, runs_in_words};
 use pando_measuring::chart::escape;
 use pando_measuring::number::{median, number, time};
 use std::collections::BTreeMap;
@@ -29,6 +29,8 @@ struct Work<'f> {
     /// The name of the run in its suite, if that says more.
     run: &'f str,
     cache: &'f str,
+    /// The settings that tell it from other runs of these servers.
+    settings: &'f str,
 }
 
 struct Comparison<'f> {
@@ -66,9 +68,20 @@ impl Rated {
 
 impl Comparison<'_> {
     /// Whether the two fastest are about as fast.
-    fn is_even(&self) -> bool {
+    fn is_near(&self) -> bool {
         let [first, next, ..] = self.rates.as_slice() else { return false };
-        next.rate > 0.0 && (first.rate / next.rate - 1.0 < SAME || first.least <= next.most)
+        next.rate > 0.0 && first.rate / next.rate - 1.0 < SAME
+    }
+
+    /// Whether the repeats of the two fastest overlap.
+    fn overlaps(&self) -> bool {
+        let [first, next, ..] = self.rates.as_slice() else { return false };
+        next.rate > 0.0 && first.least <= next.most
+    }
+
+    /// Whether no difference between the two fastest is shown.
+    fn is_even(&self) -> bool {
+        self.is_near() || self.overlaps()
     }
 
     /// Whether one of the two fastest has a single run, which tells nothing of its spread.
@@ -93,11 +106,14 @@ pub fn render(files: &[RunFile], colours: &Colours) -> String {
 fn doubts(all: &[Comparison<'_>], files: &[RunFile]) -> String {
     let mut sentences = Vec::new();
     if all.iter().any(Comparison::lacks_spread) {
-        sentences.push("A single run has no spread: measure it again with --repeats 3.".to_owned());
+        let is_of_suite = files.iter().any(|file| file.labels.contains_key("suite"));
+        let with = if is_of_suite { "repeats = 3 in the suite's file" } else { "--repeats 3" };
+        sentences.push(format!("A single run has no spread: measure it again with {with}."));
     }
     let warned = files.iter().filter(|file| !file.warnings.is_empty()).count();
     if warned > 0 {
-        sentences.push(format!("{warned} of {} runs have warnings; they stand below.", files.len()));
+        sentences
+            .push(format!("{warned} of {} have warnings; they stand below.", runs_in_words(files.len())));
     }
     sentences.join(" ")
 }
@@ -106,7 +122,9 @@ fn comparisons(files: &[RunFile]) -> Vec<Comparison<'_>> {
     let mut alike: BTreeMap<Work<'_>, Vec<&RunFile>> = BTreeMap::new();
     for file in files.iter().filter(|file| !file.flagged) {
         let cache = file.labels.get("cache").map_or("", String::as_str);
-        let work = Work { workload: &file.workload, run: run_label(file).unwrap_or_default(), cache };
+        let settings = file.settings_apart.as_deref().unwrap_or_default();
+        let work =
+            Work { workload: &file.workload, run: run_label(file).unwrap_or_default(), cache, settings };
         alike.entry(work).or_default().push(file);
     }
     alike.into_iter().filter_map(|(work, files)| comparison(work, &files)).collect()
@@ -124,7 +142,7 @@ fn comparison<'f>(work: Work<'_>, files: &[&'f RunFile]) -> Option<Comparison<'f
     let mut rates: Vec<Rated> = by_server.iter().map(|(server, files)| Rated::of(server, files)).collect();
     rates.sort_by(|a, b| b.rate.total_cmp(&a.rate));
     let fastest = by_server.get(&rates.first()?.server)?;
-    let name = [work.workload, work.run, work.cache, &clients_in_words(clients)]
+    let name = [work.workload, work.run, work.cache, work.settings, &clients_in_words(clients)]
         .into_iter()
         .filter(|part| !part.is_empty())
         .collect::<Vec<_>>()
@@ -144,12 +162,12 @@ fn sentence(all: &[Comparison<'_>]) -> String {
 }
 
 /// One server's own rate.
-fn alone(one: &Comparison<'_>, workloads: usize) -> String {
+fn alone(one: &Comparison<'_>, comparisons: usize) -> String {
     let Rated { server, rate, .. } = &one.rates[0];
-    let further = match workloads {
+    let further = match comparisons {
         1 => String::new(),
-        2 => " Another workload is below.".to_owned(),
-        several => format!(" {} further workloads are below.", several - 1),
+        2 => " Another measurement is below.".to_owned(),
+        several => format!(" {} further measurements are below.", several - 1),
     };
     format!(
         "{server} does {} {} per second ({}); half of them take at most {}.{further}",
@@ -168,7 +186,15 @@ fn contest(one: &Comparison<'_>) -> String {
         return String::new();
     };
     let (what, name) = (one.operations, &one.name);
-    if one.is_even() {
+    if one.overlaps() && !one.is_near() {
+        return format!(
+            "No difference between {first} and {second} is shown: {} and {} {what} per second ({name}), and their \
+             repeats overlap.",
+            number(*rate),
+            number(*next)
+        );
+    }
+    if one.is_near() {
         return format!(
             "{first} and {second} are about as fast: {} and {} {what} per second ({name}).",
             number(*rate),
@@ -186,9 +212,17 @@ fn contest(one: &Comparison<'_>) -> String {
 
 /// How often each server is clearly the fastest.
 fn wins(contests: &[&Comparison<'_>]) -> String {
-    let even = contests.iter().filter(|one| one.is_even()).count();
-    if even == contests.len() {
-        return format!("In all {even} comparisons the two fastest servers are about as fast.");
+    let near = contests.iter().filter(|one| one.is_near()).count();
+    let overlapping = contests.iter().filter(|one| one.overlaps() && !one.is_near()).count();
+    if near == contests.len() {
+        return format!("In all {near} comparisons the two fastest servers are about as fast.");
+    }
+    if near + overlapping == contests.len() {
+        let why = match near {
+            0 => "their repeats overlap".to_owned(),
+            near => format!("in {overlapping} their repeats overlap, in {near} they are about as fast"),
+        };
+        return format!("No comparison shows a difference between its two fastest servers: {why}.");
     }
     let mut won: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for one in contests.iter().filter(|one| !one.is_even()) {
@@ -210,8 +244,14 @@ fn wins(contests: &[&Comparison<'_>]) -> String {
     for (server, ratios) in &won[1..] {
         let _ = write!(text, "; {server} is it in {}", ratios.len());
     }
-    if even > 0 {
-        let _ = write!(text, "; in {even} the two fastest are about as fast");
+    if near > 0 {
+        let _ = write!(text, "; in {near} the two fastest are about as fast");
+    }
+    if overlapping > 0 {
+        let _ = write!(
+            text,
+            "; in {overlapping} no difference is shown, since the repeats of the two fastest overlap"
+        );
     }
     text + "."
 }
@@ -309,12 +349,28 @@ mod tests {
             run("point", "b", 27.7),
             run("point", "b", 26.0),
         ];
-        assert!(said(&overlapping).starts_with("a and b are about as fast"), "{}", said(&overlapping));
+        assert_eq!(
+            said(&overlapping),
+            "No difference between a and b is shown: 31.8 and 27.7 queries per second (point, 8 clients), and their \
+             repeats overlap."
+        );
+        let others = [run("kv", "a", 300.0), run("kv", "b", 100.0)];
+        let both = said(&[overlapping.to_vec(), others.to_vec()].concat());
+        assert!(
+            both.contains("in 1 of 2 comparisons") && both.contains("; in 1 no difference is shown"),
+            "{both}"
+        );
+        let near = [run("kv", "a", 100.0), run("kv", "b", 99.0)];
+        let both = said(&[overlapping.to_vec(), near.to_vec()].concat());
+        assert!(both.ends_with("in 1 their repeats overlap, in 1 they are about as fast."), "{both}");
         assert_eq!(doubts(&comparisons(&overlapping), &overlapping), "");
         let mut single = [run("point", "a", 300.0), run("point", "b", 100.0)];
         single[0].warnings = vec!["the machine was 0.0 % idle".to_owned()];
         let told = doubts(&comparisons(&single), &single);
         assert!(told.contains("--repeats 3") && told.contains("1 of 2 runs have warnings"), "{told}");
+        single[1].labels.insert("suite".to_owned(), "small".to_owned());
+        let told = doubts(&comparisons(&single), &single);
+        assert!(told.contains("repeats = 3 in the suite's file") && !told.contains("--repeats"), "{told}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::runs::Run;
 use super::under;
 use crate::report::file::RunFile;
+use crate::why::StatusSpan;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pando_measuring::chart::escape;
@@ -79,7 +80,8 @@ fn waits(file: &RunFile) -> String {
     )
 }
 
-/// The numbers of serverStatus that changed, those first that changed most per operation.
+/// The numbers of serverStatus that changed, those first that changed most. A change by operation needs a
+/// change of the window alone, because the operations of the warm-up are not counted.
 fn status(file: &RunFile) -> String {
     let mut changes: Vec<(&String, f64)> =
         file.why.status.iter().map(|(path, change)| (path, *change)).collect();
@@ -87,15 +89,42 @@ fn status(file: &RunFile) -> String {
         return String::new();
     }
     changes.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+    let is_of_window = file.why.status_span == StatusSpan::Window || file.plan.warmup_s == 0;
     let operations = file.figures.operations.max(1) as f64;
-    let rows: Vec<Vec<String>> = changes
-        .iter()
-        .take(SHOWN)
-        .map(|(path, change)| vec![(*path).clone(), number(*change), number(change / operations)])
-        .collect();
+    let row = |(path, change): &(&String, f64)| {
+        let each = is_of_window.then(|| number(change / operations));
+        [(*path).clone(), number(*change)].into_iter().chain(each).collect()
+    };
+    let rows: Vec<Vec<String>> = changes.iter().take(SHOWN).map(row).collect();
+    let headings: &[&str] = match is_of_window {
+        true => &["number", "change in the window", "per operation"],
+        false => &["number", "change, warm-up included"],
+    };
     format!(
         "<details><summary>{} numbers of serverStatus changed</summary>{}</details>",
         changes.len(),
-        table::html(&["number", "change, warm-up included", "per operation"], &rows)
+        table::html(headings, &rows)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::file::tests::file;
+
+    #[test]
+    fn a_change_is_divided_by_the_operations_of_its_own_span() {
+        let mut file = file("point", 1, 5.0);
+        file.figures.operations = 10;
+        file.why.status.insert("opcounters.query".into(), 30.0);
+        file.why.status_span = StatusSpan::Window;
+        file.plan.warmup_s = 3;
+        assert!(status(&file).contains("<td>30</td><td>3</td>"), "{}", status(&file));
+        // A file of an earlier tool.
+        file.why.status_span = StatusSpan::Run;
+        assert!(!status(&file).contains("per operation"), "{}", status(&file));
+        assert!(status(&file).contains("change, warm-up included"), "{}", status(&file));
+        file.plan.warmup_s = 0;
+        assert!(status(&file).contains("per operation"), "{}", status(&file));
+    }
 }
