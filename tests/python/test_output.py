@@ -1,6 +1,7 @@
 """What a server and the tools do where nobody reads what they write, or where it cannot be written."""
 
 import contextlib
+import datetime
 import os
 import pathlib
 import signal
@@ -9,9 +10,11 @@ import tempfile
 import time
 from urllib.parse import quote_plus
 
+import bson
 import pytest
 from pymongo import MongoClient
 
+from raw_connection import Raw
 from server import PANDO, Server
 
 FULL = "/dev/full"
@@ -114,3 +117,67 @@ def test_a_store_that_wants_logins_and_has_no_users_says_how_to_begin(tmp_path):
     server = Server(tmp_path / "data", "--auth").start()
     assert server.stop() == 0
     assert "there are no users yet" in server.whole_log()
+
+
+# ---- a clean stop
+
+
+def test_a_monitor_that_waits_is_told_of_no_primary_by_a_server_that_stops(tmp_path):
+    """Its driver would send requests here again, until each retry is used up."""
+    server = Server(tmp_path / "data").start()
+    with Raw(server.port) as monitor:
+        version = monitor.command("admin", {"hello": 1})["topologyVersion"]
+        monitor.send("admin", {"hello": 1, "topologyVersion": version, "maxAwaitTimeMS": 30_000})
+        time.sleep(0.2)
+        began = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        assert monitor.socket.recv(1) == b"", "the server has sent a reply"
+        assert time.monotonic() - began < 10
+        assert server.process.wait(timeout=60) == 0
+
+
+# ---- dumps with a time series
+
+
+def dump_of_series(folder):
+    (folder / "d").mkdir(parents=True)
+    (folder / "d" / "system.buckets.ts.bson").write_bytes(bson.encode({"_id": 1, "control": {"version": 1}, "data": {}}))
+    (folder / "d" / "ts.metadata.json").write_text('{"options":{"timeseries":{"timeField":"t"}},"indexes":[],"type":"timeseries"}')
+    (folder / "d" / "other.bson").write_bytes(bson.encode({"_id": 1}))
+    return folder
+
+
+def imported(source, data, *arguments):
+    return subprocess.run([PANDO, "import", str(source), "--data", str(data), *arguments], capture_output=True, text=True, timeout=60)
+
+
+def test_buckets_of_a_dump_are_no_complete_import(tmp_path):
+    dump = dump_of_series(tmp_path / "dump")
+    done = imported(dump, tmp_path / "data")
+    assert done.returncode == 1 and "d.ts: not brought in: it is a time series" in done.stderr and "pando copy --from" in done.stderr
+    assert "1 document" in done.stdout
+    done = imported(dump / "d" / "system.buckets.ts.bson", tmp_path / "data")
+    assert done.returncode != 0 and "pando copy --from" in done.stderr
+
+
+def test_a_time_series_of_a_dump_is_not_brought_in_twice(tmp_path):
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "ts.bson").write_bytes(bson.encode({"t": datetime.datetime(2026, 1, 1), "v": 1}))
+    (tmp_path / "d" / "ts.metadata.json").write_text('{"options":{"timeseries":{"timeField":"t"}},"indexes":[]}')
+    assert imported(tmp_path / "d", tmp_path / "data").returncode == 0
+    again = imported(tmp_path / "d", tmp_path / "data")
+    assert again.returncode == 1 and "d.ts" in again.stderr and "--drop" in again.stderr
+    assert imported(tmp_path / "d", tmp_path / "data", "--drop").returncode == 0
+
+
+def test_an_array_stops_at_a_document_and_indexes_are_counted_once(tmp_path):
+    cut = tmp_path / "cut.json"
+    cut.write_text('[{"a":1},{"a":2}')
+    done = imported(cut, tmp_path / "data", "--db", "d")
+    assert done.returncode == 1 and "stopped at document 3 of" in done.stderr, done.stderr
+    dump = tmp_path / "dump" / "d"
+    dump.mkdir(parents=True)
+    (dump / "c.bson").write_bytes(bson.encode({"_id": 1}))
+    (dump / "c.metadata.json").write_text('{"options":{},"indexes":[{"v":2,"key":{"a":1},"name":"a_1"}]}')
+    assert "1 index built" in imported(dump, tmp_path / "data").stdout
+    assert "built" not in imported(dump, tmp_path / "data", "--mode", "upsert").stdout

@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use clap::{ArgMatches, Command};
 
 pub use failure::print_failure;
-use failure::{UsageError, is_folder_in_use};
+use failure::{UsageError, address_of_holder, folder_in_use};
 
 use crate::configuration::{ConfigurationError, Origin};
 use crate::error_text::tell_line;
@@ -77,10 +77,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             if is_wrong_command_line(error.as_ref()) {
                 return ExitCode::from(EXIT_CODE_USAGE);
             }
-            if matches.subcommand_name() != Some("serve") && is_folder_in_use(error.as_ref()) {
+            let folder = folder_in_use(error.as_ref()).filter(|_| matches.subcommand_name() != Some("serve"));
+            if let Some(folder) = folder {
                 let flag = if matches.subcommand_name() == Some("copy") { "" } else { "--uri " };
                 tell_line!(
-                    "  or reach the server that has it open, at its address in place of the folder: {flag}mongodb://127.0.0.1:27017"
+                    "  or reach the server that has it open, at its address in place of the folder: {flag}{}",
+                    address_of_holder(folder)
                 );
             }
             ExitCode::FAILURE

@@ -39,6 +39,7 @@ mod engine_settings;
 mod error;
 mod export;
 mod export_format;
+mod filled;
 mod format;
 mod import;
 mod import_counts;

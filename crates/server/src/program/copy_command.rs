@@ -214,6 +214,14 @@ fn report(matches: &ArgMatches, copied: &Copied, mode: WriteMode) -> ExitCode {
             );
         }
     }
+    for one in compared.iter().filter(|one| one.agrees(mode) && one.more_at_target() > 0) {
+        let (more, source) = (documents_text(one.more_at_target()), documents_text(one.source));
+        tell_line!(
+            "{}: {source} at the source, and {more} more at the target; such a collection is counted only, so that changed \
+             documents do not show",
+            one.namespace
+        );
+    }
     for one in &differences {
         tell_line!("{}", difference(one));
     }
@@ -287,6 +295,7 @@ fn result_json(copied: &Copied, mode: WriteMode) -> serde_json::Value {
             "leftOut": one.left_out,
             "sourceHash": one.digests.as_ref().and_then(|digests| digests.source.as_ref()),
             "targetHash": one.digests.as_ref().and_then(|digests| digests.target.as_ref()),
+            "moreAtTarget": one.more_at_target(),
             "agrees": one.agrees(mode),
         })
     });

@@ -1,8 +1,11 @@
 //! The failure message of the program.
 
 use std::error::Error;
+use std::path::Path;
 
 use pando_environment::EnvironmentError;
+use pandodb::SOCKET_NAME;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::error_text::tell_line;
 
@@ -26,14 +29,29 @@ impl UsageError {
 
 /// Whether a folder is in use by a server, or another process.
 pub(super) fn is_folder_in_use(error: &(dyn Error + 'static)) -> bool {
+    folder_in_use(error).is_some()
+}
+
+/// The folder that another process has open, where that is the fault.
+pub(super) fn folder_in_use<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e Path> {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if matches!(error.downcast_ref(), Some(EnvironmentError::Locked { .. })) {
-            return true;
+        if let Some(EnvironmentError::Locked { path, .. }) = error.downcast_ref() {
+            return Some(path);
         }
         cause = error.source();
     }
-    false
+    None
+}
+
+/// The address of the server that has a folder open: its socket there, or the form of an address.
+pub(super) fn address_of_holder(folder: &Path) -> String {
+    let socket = folder.join(SOCKET_NAME);
+    let socket = socket.canonicalize().ok().filter(|socket| socket.exists());
+    match socket.as_deref().and_then(Path::to_str) {
+        Some(socket) => format!("mongodb://{}", utf8_percent_encode(socket, NON_ALPHANUMERIC)),
+        None => "mongodb://HOST:PORT".to_owned(),
+    }
 }
 
 /// An error and what caused it, each on a line.

@@ -72,6 +72,11 @@ impl Compared {
         };
         same_count && same_content && self.left_out == 0
     }
+
+    /// Documents that the target has and the source has not. Where there are such, nothing was hashed.
+    pub fn more_at_target(&self) -> u64 {
+        self.target.saturating_sub(self.source)
+    }
 }
 
 /// The two stores of a copy.

@@ -23,7 +23,8 @@ use pandodb::EngineName;
 
 use super::comparison::{Check, Compared, Ends, is_refusal};
 use super::engine_settings::{engine_of, fit_to};
-use super::error::{Addable, TransferError};
+use super::error::TransferError;
+use super::filled::refuse_filled;
 use super::import::{End, Existing, ImportOptions, Imported, Talk, import_into};
 use super::import_plan::{Arrived, ImportPlan, Unit};
 use super::interrupt::Interrupt;
@@ -33,9 +34,6 @@ use super::shared_store::SharedStore;
 use super::stored_collections::{Selection, plan_of};
 use super::target::{Target, TargetChoice};
 use super::write_mode::WriteMode;
-
-/// Collections that an error names one by one.
-const NAMES_SHOWN: usize = 5;
 
 /// The parameters of a copy.
 #[derive(Clone, Debug)]
@@ -118,7 +116,7 @@ pub(super) fn copy_into(
     if copy.continuation == Continuation::FromTarget {
         find_arrived(&mut plan, &ends)?;
     } else if !adds && options.existing == Existing::Kept {
-        refuse_filled(&plan, &ends.target)?;
+        refuse_filled(plan.units.iter(), &mut ends.target.clone())?;
     }
     if options.existing == Existing::Kept && (adds || copy.continuation == Continuation::FromTarget) {
         hold_back_time_series(&mut plan, &ends, options.resume.as_ref())?;
@@ -252,30 +250,6 @@ fn compare(
     }
     progress.clear();
     Ok(comparison)
-}
-
-/// Refuses collections of the target that have documents.
-fn refuse_filled(plan: &ImportPlan, target: &SharedStore) -> Result<(), TransferError> {
-    let mut filled = Vec::new();
-    let mut addable = Addable::No;
-    for unit in plan.units.iter().filter(|unit| unit.content.is_some()) {
-        let find = doc! { "find": &unit.collection, "limit": 1, "projection": { "_id": 1 } };
-        let reply = target.clone().run(&unit.database, find, None)?;
-        let cursor = reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
-        if cursor.is_ok_and(|batch| !batch.is_empty()) {
-            filled.push(unit.namespace());
-            if !unit.is_time_series() {
-                addable = Addable::Yes;
-            }
-        }
-    }
-    if filled.is_empty() {
-        return Ok(());
-    }
-    let more = filled.len().saturating_sub(NAMES_SHOWN);
-    filled.truncate(NAMES_SHOWN);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Err(TransferError::Filled { namespaces: format!("{}{more}", filled.join(", ")), addable })
 }
 
 fn is_same_folder(from: &TargetChoice, to: &TargetChoice) -> bool {

@@ -11,6 +11,9 @@
 //! # Not here
 //! Users and roles (`admin`), settings of a cluster (`config`, `local`), and collections of the server itself
 //! (`system.…`) are left out, with a remark.
+//!
+//! A time series is refused: mongodump writes its buckets (`system.buckets.NAME.bson`), in which MongoDB
+//! packs the documents in a form of its own.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -27,6 +30,8 @@ pub(super) const SERVER_DATABASES: [&str; 3] = ["admin", "config", "local"];
 const DOCUMENTS: &str = ".bson";
 const DESCRIPTION: &str = ".metadata.json";
 const PACKED: &str = ".gz";
+/// Stands in front of the name of a time series in that of its buckets.
+const BUCKETS: &str = "system.buckets.";
 
 /// The description of a collection.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -69,6 +74,7 @@ pub(super) fn plan_of(folder: &Path, renamed: Renamed<'_>) -> Result<ImportPlan,
     // A view may be over a collection that comes later in the alphabet.
     plan.units.sort_by_key(|unit| unit.content.is_none());
     match (plan.units.len(), renamed.collection) {
+        (0, _) if !plan.refused.is_empty() => Ok(plan),
         (0, _) => Err(TransferError::Dump {
             path: folder.to_owned(),
             reason: "it has no .bson file of mongodump; name a file".to_owned(),
@@ -89,9 +95,18 @@ fn add_database(
 ) -> Result<(), TransferError> {
     let paths = entries(folder)?;
     let names: BTreeSet<String> = paths.iter().filter_map(|path| base_name(path)).collect();
+    let series: BTreeSet<String> =
+        names.iter().filter_map(|name| Some(name.strip_prefix(BUCKETS)?.to_owned())).collect();
     for name in names {
         let description = description_of(folder, &name)?;
         let whole_name = description.name.clone().unwrap_or_else(|| unescaped(&name));
+        if let Some(of) = whole_name.strip_prefix(BUCKETS) {
+            plan.refused.push((format!("{database}.{of}"), reason_against_buckets(database, of)));
+            continue;
+        }
+        if series.contains(&name) {
+            continue;
+        }
         if whole_name.starts_with("system.") {
             plan.remarks.push(format!("left out: {database}.{whole_name}, which the server makes itself"));
             continue;
@@ -114,6 +129,13 @@ fn add_database(
         });
     }
     Ok(())
+}
+
+fn reason_against_buckets(database: &str, collection: &str) -> String {
+    format!(
+        "not brought in: it is a time series, and a dump has its documents in buckets of MongoDB's own form; copy it from \
+         the server instead: pando copy --from mongodb://… --to … --db {database} --collection {collection}"
+    )
 }
 
 /// The description beside a BSON file, empty if there is none.
@@ -140,6 +162,16 @@ pub(super) fn refuse_description(path: &Path) -> Result<(), TransferError> {
         }),
         None => Ok(()),
     }
+}
+
+/// Refuses the buckets of a time series.
+pub(super) fn refuse_buckets(path: &Path) -> Result<(), TransferError> {
+    let Some(series) = base_name(path).and_then(|name| Some(name.strip_prefix(BUCKETS)?.to_owned())) else {
+        return Ok(());
+    };
+    let database = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+    let reason = reason_against_buckets(&database, &unescaped(&series));
+    Err(TransferError::Dump { path: path.to_owned(), reason })
 }
 
 fn description_of(folder: &Path, name: &str) -> Result<Description, TransferError> {
@@ -255,12 +287,19 @@ mod tests {
         place("atlas/z.metadata.json", &format!(r#"{{"options":{{}},"indexes":{indexes}}}"#));
         place("atlas/system.profile.bson", "");
         place("admin/system.users.bson", "");
+        place("atlas/system.buckets.r.bson", "");
+        place(
+            "atlas/r.metadata.json",
+            r#"{"options":{"timeseries":{"timeField":"t"}},"indexes":[],"type":"timeseries"}"#,
+        );
         place("prelude.json", "{}");
         let plan = plan_of(folder.path(), Renamed::default()).unwrap();
         let names: Vec<_> = plan.units.iter().map(|unit| unit.namespace()).collect();
         assert_eq!(names, ["atlas.a$b", "atlas.z", "atlas.a"]);
         assert_eq!(plan.units[1].description.indexes, [doc! { "v": 2, "key": { "n": 1 }, "name": "n_1" }]);
         assert_eq!(plan.remarks.len(), 2, "{:?}", plan.remarks);
+        assert_eq!(plan.refused.len(), 1, "{:?}", plan.refused);
+        assert!(plan.refused[0].0 == "atlas.r" && plan.refused[0].1.contains("--db atlas --collection r"));
         let other = Renamed { database: Some("other"), collection: None };
         let plan = plan_of(&folder.path().join("atlas"), other).unwrap();
         assert_eq!(plan.units[1].namespace(), "other.z");

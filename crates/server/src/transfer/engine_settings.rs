@@ -85,7 +85,7 @@ mod tests {
             description,
             ..Unit::default()
         };
-        let plan = || ImportPlan { units: vec![unit.clone()], remarks: Vec::new() };
+        let plan = || ImportPlan { units: vec![unit.clone()], ..ImportPlan::default() };
 
         let mut other = plan();
         fit_to(&mut other, "lmdb");

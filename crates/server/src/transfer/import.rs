@@ -13,6 +13,7 @@ use pandodb::MissingStore;
 use super::batch::{Batch, FromReader, RECORDS_MAX, read_in_thread};
 use super::csv_rows::RowOptions;
 use super::error::TransferError;
+use super::filled::refuse_filled;
 use super::format::InputFormat;
 use super::import_counts::{ImportCounts, ReplyFault};
 use super::import_plan::{Arrived, BytesContent, Content, Creation, ImportPlan, Unit};
@@ -177,7 +178,11 @@ pub fn import(import: &Import) -> Result<Imported, TransferError> {
     {
         content.open()?;
     }
-    let target = import.target.open(MissingStore::Create, &interrupt)?;
+    let mut target = import.target.open(MissingStore::Create, &interrupt)?;
+    if import.options.existing == Existing::Kept && import.options.resume.is_none() {
+        // Another import of the same dump would double them.
+        refuse_filled(plan.units.iter().filter(|unit| unit.is_time_series()), &mut *target)?;
+    }
     Ok(import_into(&import.options, &plan, target, interrupt))
 }
 
@@ -201,6 +206,7 @@ pub(super) fn import_into(
         interrupt,
         point: options.resume.unwrap_or_else(ResumePoint::beginning),
         records: 0,
+        records_before: 0,
         next_line: 1,
         line_unit: "line",
         doubtful: 0,
@@ -214,6 +220,10 @@ pub(super) fn import_into(
     };
     let mut stop = None;
     let mut namespaces = Vec::new();
+    for (namespace, reason) in &plan.refused {
+        run.counts.not_created += 1;
+        run.complain(namespace, reason);
+    }
     for unit in &plan.units {
         namespaces.push(unit.namespace());
         let before = run.counts.left_out();
@@ -258,6 +268,8 @@ struct Run<'i> {
     point: ResumePoint,
     /// Records that are done, over all inputs.
     records: u64,
+    /// Records of the inputs before this one.
+    records_before: u64,
     /// The line of the first record that is not done.
     next_line: u64,
     line_unit: &'static str,
@@ -302,6 +314,7 @@ impl Run<'_> {
 
     fn write_content(&mut self, unit: &Unit, content: &Content) -> Result<(), Stop> {
         self.next_line = 1;
+        self.records_before = self.records;
         let opened = content.open()?;
         self.line_unit = opened.counted;
         self.bytes = Some(opened.bytes.clone());
@@ -393,7 +406,11 @@ impl Run<'_> {
             }
             let command = doc! { "createIndexes": &unit.collection, "indexes": [index.clone()] };
             match self.target.run(&unit.database, command, None) {
-                Ok(_) => self.counts.indexes += 1,
+                Ok(reply) => {
+                    // One that was there already is not built.
+                    let is_new = reply.get("numIndexesBefore") != reply.get("numIndexesAfter");
+                    self.counts.indexes += u64::from(is_new);
+                }
                 Err(TransferError::Refused { message, .. }) => {
                     self.counts.not_created += 1;
                     let name = index.get_str("name").unwrap_or_default();
@@ -552,7 +569,10 @@ impl Run<'_> {
         let stopped = stop.as_ref().map(|(_, input)| StoppedAt {
             input: input.clone(),
             unit: self.line_unit,
-            line: self.next_line,
+            line: match self.line_unit {
+                "document" => self.records - self.records_before + 1,
+                _ => self.next_line,
+            },
             doubtful: self.doubtful,
             point: ResumePoint { records: self.records.max(self.point.records), ..self.point },
         });

@@ -24,8 +24,11 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 #[derive(Debug, Default)]
 pub(super) struct ImportPlan {
     pub(super) units: Vec<Unit>,
-    /// Parts of the input that are left out.
+    /// Parts of the input that are left out, and are not missed.
     pub(super) remarks: Vec<String>,
+    /// Collections of the input that cannot be brought in: each with the reason. With one of them the import
+    /// is not complete.
+    pub(super) refused: Vec<(String, String)>,
 }
 
 /// One collection.
@@ -111,6 +114,7 @@ impl ImportPlan {
             return dump::plan_of(folder, renamed);
         }
         path.map_or(Ok(()), dump::refuse_description)?;
+        path.map_or(Ok(()), dump::refuse_buckets)?;
         let collection = import.collection.clone().or_else(|| collection_of(path?));
         let unit = Unit {
             content: Some(Content::Bytes(BytesContent {
@@ -124,7 +128,7 @@ impl ImportPlan {
             creation: Creation::Lazy,
             arrived: Arrived::NotAsked,
         };
-        Ok(ImportPlan { units: vec![unit], remarks: Vec::new() })
+        Ok(ImportPlan { units: vec![unit], ..ImportPlan::default() })
     }
 }
 
@@ -133,11 +137,10 @@ impl Unit {
         format!("{}.{}", self.database, self.collection)
     }
 
-    /// Whether it is a time series of another store. Its documents have no unique `_id`, so that one that is
-    /// sent twice is in twice, and an update cannot replace one.
+    /// Whether it is a time series of another store or of a dump. Its documents have no unique `_id`, so that
+    /// one that is sent twice is in twice, and an update cannot replace one.
     pub(super) fn is_time_series(&self) -> bool {
-        matches!(self.content, Some(Content::Stored(_)))
-            && self.description.options.contains_key("timeseries")
+        self.content.is_some() && self.description.options.contains_key("timeseries")
     }
 
     /// The name of its input, for people.
@@ -186,7 +189,11 @@ impl BytesContent {
             InputFormat::Tsv => Box::new(CsvRows::new(content, path, Delimiter::Tab, self.rows.clone())),
             InputFormat::Bson => Box::new(BsonFile::new(content, path)),
         };
-        let counted = if format == InputFormat::Bson { "document" } else { "line" };
+        // Several elements of an array may stand in one line.
+        let counted = match format {
+            InputFormat::Bson | InputFormat::JsonArray => "document",
+            InputFormat::JsonLines | InputFormat::Csv | InputFormat::Tsv => "line",
+        };
         Ok(OpenContent { reader, counted, bytes })
     }
 }

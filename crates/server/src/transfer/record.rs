@@ -58,7 +58,7 @@ pub(super) enum RecordError {
         columns: usize,
     },
     /// A quote that is open where the input ends.
-    #[error("the quote opened on line {line} is never closed; {lines} lines were read as one value")]
+    #[error("the quote opened on line {line} is never closed; {} read as one value", lines_were(*lines))]
     OpenQuote {
         /// Its line.
         line: u64,
@@ -81,6 +81,13 @@ pub(super) enum RecordError {
         /// The name of the type.
         expected: &'static str,
     },
+}
+
+fn lines_were(lines: u64) -> String {
+    match lines {
+        1 => "1 line was".to_owned(),
+        lines => format!("{lines} lines were"),
+    }
 }
 
 /// Reads documents one after another.
