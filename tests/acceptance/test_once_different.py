@@ -56,7 +56,7 @@ def test_groups_of_equal_numbers(both, order):
 
 
 @pytest.mark.parametrize("unit", ["hour", "minute", "second", "day"])
-@pytest.mark.parametrize("zone", ["Europe/Berlin", "Europe/Amsterdam", "Asia/Kolkata", "America/St_Johns", "Australia/Lord_Howe"])
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Asia/Kolkata", "America/St_Johns", "Australia/Lord_Howe"])
 def test_differences_of_dates_by_wall_clocks_of_old(both, zone, unit):
     both.fill("c", [{"_id": at, "a": DatetimeMS(moment)} for at, moment in enumerate([-62135596800000, -2418728159047, -1401071798243, 587228539554, 1577836800000])])
     ends = [DatetimeMS(1096713100799), DatetimeMS(-2744320425691), DatetimeMS(1603584000000)]
@@ -65,7 +65,7 @@ def test_differences_of_dates_by_wall_clocks_of_old(both, zone, unit):
 
 
 def test_missing_is_undefined_in_an_array_and_a_constant_set_is_compared_first(both):
-    undefined = Value(6, b"")
+    undefined = Value(6, b"", {"$undefined": True})
     both.same({"insert": "c", "documents": [encode({"_id": 1, "a": undefined})]})
     fields = {"x": {"$in": ["$z", ["$a"]]}, "y": {"$indexOfArray": [["$a"], "$z"]}, "z": {"$in": ["$z", [None]]}}
     both.same({"aggregate": "c", "pipeline": [{"$project": fields}], "cursor": {}})

@@ -14,7 +14,6 @@ import bson
 import pytest
 from pymongo import MongoClient
 
-from raw_connection import Raw
 from server import PANDO, Server
 
 FULL = "/dev/full"
@@ -117,23 +116,6 @@ def test_a_store_that_wants_logins_and_has_no_users_says_how_to_begin(tmp_path):
     server = Server(tmp_path / "data", "--auth").start()
     assert server.stop() == 0
     assert "there are no users yet" in server.whole_log()
-
-
-# ---- a clean stop
-
-
-def test_a_monitor_that_waits_is_told_of_no_primary_by_a_server_that_stops(tmp_path):
-    """Its driver would send requests here again, until each retry is used up."""
-    server = Server(tmp_path / "data").start()
-    with Raw(server.port) as monitor:
-        version = monitor.command("admin", {"hello": 1})["topologyVersion"]
-        monitor.send("admin", {"hello": 1, "topologyVersion": version, "maxAwaitTimeMS": 30_000})
-        time.sleep(0.2)
-        began = time.monotonic()
-        server.process.send_signal(signal.SIGTERM)
-        assert monitor.socket.recv(1) == b"", "the server has sent a reply"
-        assert time.monotonic() - began < 10
-        assert server.process.wait(timeout=60) == 0
 
 
 # ---- dumps with a time series

@@ -48,7 +48,6 @@ use crate::operations::{ConnectionRecord, RequestFacts, RunningRequest};
 use crate::profiler::ObservedRequest;
 use crate::registry::CommandRow;
 use crate::reply_timers::TimerWait;
-use crate::reply_wait::AtStop;
 use crate::request_notes::RequestNotes;
 use crate::server_counters::{EndedRequest, MessageTraffic};
 use crate::session_id::SessionId;
@@ -73,7 +72,7 @@ struct Aftermath<'r> {
     /// The commit that the reply waits for.
     pending: Option<PendingCommit>,
     /// The moment that the reply waits for.
-    awaited: Option<(Monotonic, AtStop)>,
+    awaited: Option<Monotonic>,
     /// Whether the client waits for the reply.
     wants_answer: bool,
     /// The wait after which the request is handled again.
@@ -225,9 +224,9 @@ impl Commands {
         if aftermath.delivery == Delivery::ConnectionClosed {
             return Handled::ReplyLater(Box::new(ClosedConnection));
         }
-        if let Some((moment, at_stop)) = aftermath.awaited {
+        if let Some(moment) = aftermath.awaited {
             let timers = Arc::clone(&self.shared.reply_timers);
-            return Handled::ReplyLater(Box::new(TimerWait { timers, moment, at_stop }));
+            return Handled::ReplyLater(Box::new(TimerWait { timers, moment }));
         }
         match aftermath.pending {
             Some(PendingCommit { receipt, durability: Durability::Synced }) => {
@@ -511,7 +510,7 @@ impl Commands {
         self.shared.running.begin_closing();
     }
 
-    /// Ends the waits of replies for a moment, and lets no other wait for one: the server is about to stop.
+    /// Sends the replies that wait for a moment, and lets no other wait for one: the server is about to stop.
     pub fn release_replies(&self) {
         self.shared.reply_timers.close();
     }

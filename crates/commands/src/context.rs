@@ -34,7 +34,6 @@ use crate::identity::uuid_text;
 use crate::intent_wait::IntentWait;
 use crate::operations::{ConnectionRecord, RunningRequest};
 use crate::reader::{PastReader, Reader, collection_now};
-use crate::reply_wait::AtStop;
 use crate::request_notes::{ProfiledExecution, RequestNotes};
 use crate::session_id::SessionId;
 use crate::sessions::{OpenTransaction, SessionUse};
@@ -70,7 +69,7 @@ pub(crate) struct Context<'c> {
     /// The last commit of this request.
     pending: Option<PendingCommit>,
     /// The moment before which the reply is not sent.
-    awaited: Option<(Monotonic, AtStop)>,
+    awaited: Option<Monotonic>,
     notes: RefCell<RequestNotes>,
     /// The view that the request has looked up to read it.
     read_view: RefCell<Option<(String, View)>>,
@@ -528,12 +527,12 @@ impl<'c> Context<'c> {
     }
 
     /// Has the reply wait for this moment.
-    pub fn await_moment(&mut self, moment: Monotonic, at_stop: AtStop) {
-        self.awaited = Some((moment, at_stop));
+    pub fn await_moment(&mut self, moment: Monotonic) {
+        self.awaited = Some(moment);
     }
 
     /// The moment that the reply waits for.
-    pub fn take_awaited_moment(&mut self) -> Option<(Monotonic, AtStop)> {
+    pub fn take_awaited_moment(&mut self) -> Option<Monotonic> {
         self.awaited.take()
     }
 

@@ -23,7 +23,7 @@ use pando_catalog::{
 use pando_environment::Monotonic;
 
 use crate::operations::{ConnectionRecord, ListedWait};
-use crate::reply_wait::{AtStop, ReplyWait};
+use crate::reply_wait::ReplyWait;
 use crate::shared_state::SharedState;
 
 /// The first pause of a statement that has its key, and whose snapshot is too old. Each further one is twice
@@ -202,7 +202,7 @@ impl IntentWait {
         let end = operation.time_to_end().map(|left| shared.environment.clock().monotonic().plus(left));
         let timer = deadline.into_iter().chain(end).min().filter(|_| !signal.is_fired()).map(|moment| {
             let timed = Arc::clone(&signal);
-            shared.wait_timers.add(moment, AtStop::Sent, Box::new(move |_| timed.fire()))
+            shared.wait_timers.add(moment, Box::new(move |_| timed.fire()))
         });
         signal.when_fired(move || {
             if let Some(timer) = timer {

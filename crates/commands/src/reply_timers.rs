@@ -1,7 +1,5 @@
 //! Timers for replies that wait for a moment, such as that of an awaitable `hello`. No thread waits for each
 //! of them: one task wakes all that are due.
-//!
-//! A server that is about to stop ends all waits: [`AtStop`] says what then becomes of the reply.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +8,7 @@ use pando_catalog::{DurabilityWaker, StorageError};
 use pando_environment::{Environment, Monotonic, Step, Task};
 use parking_lot::Mutex;
 
-use crate::reply_wait::{AtStop, ReplyWait};
+use crate::reply_wait::ReplyWait;
 
 /// The waits of a store.
 pub(crate) struct ReplyTimers {
@@ -25,7 +23,7 @@ pub(crate) type TimerKey = (Monotonic, u64);
 
 #[derive(Default)]
 struct State {
-    waits: BTreeMap<TimerKey, (DurabilityWaker, AtStop)>,
+    waits: BTreeMap<TimerKey, DurabilityWaker>,
     last_number: u64,
     is_closed: bool,
 }
@@ -36,16 +34,16 @@ impl ReplyTimers {
     }
 
     /// Calls `waker` at this moment; at once where waits are over.
-    pub fn add(&self, moment: Monotonic, at_stop: AtStop, waker: DurabilityWaker) -> TimerKey {
+    pub fn add(&self, moment: Monotonic, waker: DurabilityWaker) -> TimerKey {
         let mut state = self.state.lock();
         state.last_number += 1;
         let key = (moment, state.last_number);
         if state.is_closed {
             drop(state);
-            waker(at_stop.outcome());
+            waker(Ok(()));
             return key;
         }
-        state.waits.insert(key, (waker, at_stop));
+        state.waits.insert(key, waker);
         let is_first = state.waits.first_key_value().is_some_and(|(first, _)| *first == key);
         drop(state);
         if is_first {
@@ -83,7 +81,7 @@ impl ReplyTimers {
     /// Ends all waits.
     fn release(&self) {
         let waits = std::mem::take(&mut self.state.lock().waits);
-        waits.into_values().for_each(|(waker, at_stop)| waker(at_stop.outcome()));
+        waits.into_values().for_each(|waker| waker(Ok(())));
     }
 
     /// Ends all waits, also those that still come.
@@ -109,7 +107,7 @@ fn step(environment: &Environment, state: &Mutex<State>) -> Step {
         if moment > now {
             return Step::Wait(moment.since(now));
         }
-        let (waker, _) = first.remove();
+        let waker = first.remove();
         drop(state);
         waker(Ok(()));
     }
@@ -119,17 +117,16 @@ fn step(environment: &Environment, state: &Mutex<State>) -> Step {
 pub(crate) struct TimerWait {
     pub timers: Arc<ReplyTimers>,
     pub moment: Monotonic,
-    pub at_stop: AtStop,
 }
 
 impl ReplyWait for TimerWait {
     fn notify(self: Box<Self>, waker: DurabilityWaker) {
-        self.timers.add(self.moment, self.at_stop, waker);
+        self.timers.add(self.moment, waker);
     }
 
     fn wait(self: Box<Self>) -> Result<(), StorageError> {
         let (sender, receiver) = std::sync::mpsc::channel();
-        self.timers.add(self.moment, self.at_stop, Box::new(move |outcome| drop(sender.send(outcome))));
+        self.timers.add(self.moment, Box::new(move |outcome| drop(sender.send(outcome))));
         receiver.recv().unwrap_or(Ok(()))
     }
 }
@@ -145,11 +142,10 @@ mod tests {
         let environment = Environment::real();
         let timers = Arc::new(ReplyTimers::new(&environment));
         let now = environment.clock().monotonic();
-        let wait_until = |milliseconds, at_stop| {
+        let wait = |milliseconds| {
             let moment = now.plus(Duration::from_millis(milliseconds));
-            Box::new(TimerWait { timers: Arc::clone(&timers), moment, at_stop })
+            Box::new(TimerWait { timers: Arc::clone(&timers), moment })
         };
-        let wait = |milliseconds| wait_until(milliseconds, AtStop::Sent);
         let (sender, receiver) = std::sync::mpsc::channel();
         for milliseconds in [40, 20, 60_000] {
             let sender = sender.clone();
@@ -161,7 +157,6 @@ mod tests {
         timers.close();
         assert_eq!(receiver.recv().unwrap(), 60_000);
         wait(60_000).wait().unwrap();
-        assert!(wait_until(60_000, AtStop::Dropped).wait().is_err());
         assert!(begun.elapsed() < Duration::from_secs(10));
         timers.stop();
     }

@@ -1,6 +1,6 @@
 //! The wait of a reply that is ready and must not be sent yet.
 
-use pando_catalog::{DurabilityWaker, ErrorKind, StorageError};
+use pando_catalog::{DurabilityWaker, StorageError};
 
 /// The condition of a reply that has to wait: as a rule, that a commit is durable.
 pub trait ReplyWait: Send {
@@ -13,23 +13,4 @@ pub trait ReplyWait: Send {
     /// # Errors
     /// The reply will never be true.
     fn wait(self: Box<Self>) -> Result<(), StorageError>;
-}
-
-/// What becomes of a reply that still waits when the server is about to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AtStop {
-    /// It is sent at once.
-    Sent,
-    /// Its connection is closed without it, since it is true no more.
-    Dropped,
-}
-
-impl AtStop {
-    /// What the waker of its wait is called with.
-    pub(crate) fn outcome(self) -> Result<(), StorageError> {
-        match self {
-            AtStop::Sent => Ok(()),
-            AtStop::Dropped => Err(StorageError::new(ErrorKind::Unavailable, "the server is about to stop")),
-        }
-    }
 }

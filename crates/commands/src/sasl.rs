@@ -20,7 +20,6 @@ use crate::access::{Answer, Conversation, Exchanges, Login, Place};
 use crate::accounts::store;
 use crate::arguments::{Argument, Arguments, missing};
 use crate::context::Context;
-use crate::reply_wait::AtStop;
 use crate::{CommandError, ErrorCode};
 
 /// The number of every conversation, as in MongoDB: a connection has one at a time.
@@ -304,7 +303,7 @@ fn delay_reply(context: &mut Context<'_>) {
     let now = context.shared.environment.clock().monotonic();
     let client = context.connection.ends().client;
     if let Some(moment) = context.shared.access.failed_logins.free_at(client, now) {
-        context.await_moment(moment, AtStop::Sent);
+        context.await_moment(moment);
     }
 }
 
@@ -319,7 +318,7 @@ fn refused(
     let now = context.shared.environment.clock().monotonic();
     let client = context.connection.ends().client;
     if let Some(moment) = context.shared.access.failed_logins.note(client, now) {
-        context.await_moment(moment, AtStop::Sent);
+        context.await_moment(moment);
     }
     tracing::info!(
         user = %user.map(shown_name).unwrap_or_default(),

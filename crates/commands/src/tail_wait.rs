@@ -18,7 +18,7 @@ use pando_environment::Monotonic;
 
 use crate::cursor_facts::CursorFacts;
 use crate::operations::ConnectionRecord;
-use crate::reply_wait::{AtStop, ReplyWait};
+use crate::reply_wait::ReplyWait;
 use crate::shared_state::SharedState;
 
 /// See the module's head.
@@ -71,7 +71,7 @@ impl TailWait {
         let moment = end.map_or(deadline, |end| end.min(deadline));
         let timer = (!signal.is_fired()).then(|| {
             let timed = Arc::clone(&signal);
-            shared.wait_timers.add(moment, AtStop::Sent, Box::new(move |_| timed.fire()))
+            shared.wait_timers.add(moment, Box::new(move |_| timed.fire()))
         });
         signal.when_fired(move || {
             if let Some(timer) = timer {

@@ -213,8 +213,6 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     handler.commands().audit_shutdown();
     if network.connections() > 0 {
         handler.commands().refuse_requests();
-        // The monitors of drivers learn of it before they could send requests here again.
-        handler.commands().release_replies();
         thread::sleep(LAST_REQUESTS);
     }
     handler.commands().release_replies();

@@ -15,7 +15,6 @@ use crate::identity::{
     WRITE_BATCH_MAX,
 };
 use crate::persona::Persona;
-use crate::reply_wait::AtStop;
 use crate::sasl;
 use crate::topology_version;
 use crate::{CommandError, Request};
@@ -87,8 +86,7 @@ fn answer(
         context.require_may_block()?;
     }
     if let Some(time) = topology_version::awaited(request, process)? {
-        // A monitor that were told of a primary then would send it requests again.
-        context.await_moment(context.began.plus(time), AtStop::Dropped);
+        context.await_moment(context.began.plus(time));
         context.connection.announce(FurtherReplies::Topology);
         context.connection.note_work();
     }

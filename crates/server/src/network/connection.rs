@@ -34,7 +34,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pando_commands::{BlockingMode, ErrorKind, StorageError, StreamState};
+use pando_commands::{BlockingMode, StorageError, StreamState};
 use pando_wire::frame_length;
 use tracing::{debug, warn};
 
@@ -593,10 +593,6 @@ impl<S: Send + 'static> Connection<S> {
         };
         match outcome {
             Ok(()) => thread.out.extend_from_slice(&reply.frame),
-            Err(error) if error.kind() == ErrorKind::Unavailable => {
-                debug!(peer = %self.peer, %error, "closing the connection without a reply");
-                self.phase = Phase::Closing;
-            }
             Err(error) => {
                 warn!(
                     "closing connection {} without a reply: its write cannot be made durable ({}); mend the cause and \

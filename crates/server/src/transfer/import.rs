@@ -407,9 +407,10 @@ impl Run<'_> {
             let command = doc! { "createIndexes": &unit.collection, "indexes": [index.clone()] };
             match self.target.run(&unit.database, command, None) {
                 Ok(reply) => {
-                    // One that was there already is not built.
-                    let is_new = reply.get("numIndexesBefore") != reply.get("numIndexesAfter");
-                    self.counts.indexes += u64::from(is_new);
+                    let was_there = reply
+                        .get("numIndexesBefore")
+                        .is_some_and(|before| Some(before) == reply.get("numIndexesAfter"));
+                    self.counts.indexes += u64::from(!was_there);
                 }
                 Err(TransferError::Refused { message, .. }) => {
                     self.counts.not_created += 1;

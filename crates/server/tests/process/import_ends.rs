@@ -114,7 +114,8 @@ fn gzip_and_arrays_that_are_cut_bring_in_what_is_before_the_cut() {
     bytes.truncate(bytes.len() / 2);
     let elements: Vec<String> = (0..1000).map(|n| format!("{{\"n\":{n}}}")).collect();
     let cut_array = format!("[{},\n{{\"n\"", elements.join(",\n"));
-    for (name, content) in [("cut.jsonl.gz", bytes), ("cut.json", cut_array.into_bytes())] {
+    let cut = [("cut.jsonl.gz", "line", bytes), ("cut.json", "document", cut_array.into_bytes())];
+    for (name, unit, content) in cut {
         let file = folder.path().join(name);
         std::fs::write(&file, content).unwrap();
         let before = count(&server);
@@ -124,7 +125,7 @@ fn gzip_and_arrays_that_are_cut_bring_in_what_is_before_the_cut() {
         let imported: i32 = out.split(' ').next().unwrap().parse().unwrap();
         assert!(imported > 300, "{out}");
         assert_eq!(count(&server) - before, imported);
-        assert!(said.contains(&format!("stopped at line {}", imported + 1)), "{said}");
+        assert!(said.contains(&format!("stopped at {unit} {}", imported + 1)), "{said}");
         assert!(said.contains(&format!("--resume {imported}:")), "{said}");
     }
 }
