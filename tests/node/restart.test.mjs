@@ -32,12 +32,15 @@ test("no application sees a restart, and each of its writes is there once", asyn
   await new Promise((resolve) => setTimeout(resolve, 300));
   isOver = true;
   await Promise.all(workers);
-  assert.deepEqual(failures, []);
-  for (let worker = 0; worker < WORKERS; worker++) {
-    const numbers = (await rows.find({ worker }).sort({ number: 1 }).toArray()).map((row) => row.number);
-    assert.deepEqual(numbers, [...numbers.keys()], `worker ${worker}`);
-    assert.equal((await rows.findOne({ _id: `sum ${worker}` })).sum, numbers.length);
+  try {
+    assert.deepEqual(failures, []);
+    for (let worker = 0; worker < WORKERS; worker++) {
+      const numbers = (await rows.find({ worker }).sort({ number: 1 }).toArray()).map((row) => row.number);
+      assert.deepEqual(numbers, [...numbers.keys()], `worker ${worker}`);
+      assert.equal((await rows.findOne({ _id: `sum ${worker}` })).sum, numbers.length);
+    }
+  } finally {
+    await client.close();
+    await server.stop();
   }
-  await client.close();
-  await server.stop();
 });
