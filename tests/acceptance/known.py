@@ -288,7 +288,8 @@ def _adds_fractions_first(request, oracle, pando):
             return len(one) == len(other) and all(map(is_near, one, other))
         if isinstance(one, DatetimeMS):
             return abs(int(one) - int(other)) <= 2
-        if isinstance(one, Int64 | float):
+        # Only milliseconds of dates that were made a double: other doubles are compared as they are.
+        if isinstance(one, Int64) or isinstance(one, float) and abs(one) > 1e9:
             return abs(one - other) <= 2
         return _canonical(one) == _canonical(other)
 
@@ -303,7 +304,7 @@ def _computes_inexactly(request, oracle, pando):
 
     def raises_to_zero(value):
         if isinstance(value, dict):
-            return any((name == "$pow" and isinstance(inner, list) and inner[1:] == [0]) or raises_to_zero(inner) for name, inner in value.items())
+            return any((name == "$pow" and isinstance(inner, list) and inner[1:] == [0] and "10" in str(inner[0])) or raises_to_zero(inner) for name, inner in value.items())
         return isinstance(value, list) and any(map(raises_to_zero, value))
 
     to_zero = raises_to_zero(request)

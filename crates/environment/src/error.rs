@@ -108,7 +108,8 @@ fn holder(pid: Option<u32>) -> String {
         None => "another process: end that process first".to_owned(),
         Some(pid) if pid == std::process::id() => {
             format!(
-                "another part of this process ({pid}), such as a backup that is still being ended: try again when that is done"
+                "this process ({pid}): use the handle that has it open, or close that one first; what ends a backup lets go \
+                 of the folder soon, so try again"
             )
         }
         Some(pid) => format!("process {pid}: end that process first"),

@@ -3,7 +3,7 @@
 //!
 //! A stage that fails may see fewer documents with the optimiser, so an answer without an error is no failure
 //! where there is one without it. A failure names its seed: `PANDO_SEED=… cargo test -p pando-query --test
-//! optimiser`.
+//! outside optimiser::`.
 
 use std::collections::VecDeque;
 use std::path::Path;

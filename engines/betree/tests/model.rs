@@ -3,7 +3,7 @@
 //! Pages have 64 to 256 bytes, leaves half a KB to 4 KB, nodes four children, caches a few pages and buffers
 //! a few entries. So every split, merge, eviction, freeze and checkpoint happens within a few dozen
 //! operations. Background steps run one at a time, when the seed says so, on the simulated disk. A failure
-//! names its seed, which repeats the run: `PANDO_SEED=123 cargo test -p pando-betree model::`.
+//! names its seed, which repeats the run: `PANDO_SEED=123 cargo test -p pando-betree --test outside model::`.
 //! `PANDO_RUNS=1000` runs that many seeds of each test. A failing run is shrunk to fewer operations. The
 //! failure names them, and `PANDO_OPERATIONS=3,17,40` runs only those.
 //!
