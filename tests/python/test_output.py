@@ -13,6 +13,7 @@ from urllib.parse import quote_plus
 import bson
 import pytest
 from pymongo import MongoClient
+from pymongo.errors import OperationFailure
 
 from server import PANDO, Server
 
@@ -163,3 +164,38 @@ def test_an_array_stops_at_a_document_and_indexes_are_counted_once(tmp_path):
     (dump / "c.metadata.json").write_text('{"options":{},"indexes":[{"v":2,"key":{"a":1},"name":"a_1"}]}')
     assert "1 index built" in imported(dump, tmp_path / "data").stdout
     assert "built" not in imported(dump, tmp_path / "data", "--mode", "upsert").stdout
+
+
+# ---- what the tools say of servers and copies
+
+
+def test_a_folder_in_use_is_told_with_the_socket_of_its_server(socket):
+    data = socket.parent / "data"
+    server = Server(data).start()
+    try:
+        done = subprocess.run([PANDO, "export", "--data", str(data), "--db", "d", "--collection", "c"], capture_output=True, text=True, timeout=60)
+        uri = done.stderr.split("--uri ")[-1].strip()
+        assert done.returncode == 1 and uri.startswith("mongodb://%2F"), done.stderr
+        with MongoClient(uri, serverSelectionTimeoutMS=20_000) as client:
+            assert client.admin.command("ping")["ok"] == 1
+    finally:
+        server.stop()
+
+
+def test_a_copy_tells_what_the_target_has_more(tmp_path):
+    for folder, lines in (("from", '{"_id":1}\n'), ("to", '{"_id":1}\n{"_id":2}\n')):
+        subprocess.run([PANDO, "import", "-", "--data", str(tmp_path / folder), "-d", "d", "-c", "c"], input=lines, text=True, check=True, capture_output=True, timeout=60)
+    copied = [PANDO, "copy", "--from", str(tmp_path / "from"), "--to", str(tmp_path / "to"), "--mode", "upsert", "--json"]
+    done = subprocess.run(copied, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "1 document more at the target" in done.stderr.replace("documents", "document"), done.stderr
+    assert '"moreAtTarget":1' in done.stdout.replace(" ", "")
+
+
+def test_the_log_tells_an_unknown_user(tmp_path):
+    server = Server(tmp_path / "data", "--auth").start()
+    try:
+        with MongoClient(f"mongodb://ada:pw@127.0.0.1:{server.port}/?directConnection=true", serverSelectionTimeoutMS=20_000) as client, pytest.raises(OperationFailure, match="Authentication failed"):
+            client.admin.command("ping")
+        assert "there is no such user" in server.whole_log()
+    finally:
+        server.stop()

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use pando_environment::EnvironmentError;
 use pandodb::SOCKET_NAME;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
+use super::login_arguments::encoded;
 use crate::error_text::tell_line;
 
 /// Prints an error and what caused it, each on a line, to standard error.
@@ -49,7 +49,7 @@ pub(super) fn address_of_holder(folder: &Path) -> String {
     let socket = folder.join(SOCKET_NAME);
     let socket = socket.canonicalize().ok().filter(|socket| socket.exists());
     match socket.as_deref().and_then(Path::to_str) {
-        Some(socket) => format!("mongodb://{}", utf8_percent_encode(socket, NON_ALPHANUMERIC)),
+        Some(socket) => format!("mongodb://{}", encoded(socket)),
         None => "mongodb://HOST:PORT".to_owned(),
     }
 }

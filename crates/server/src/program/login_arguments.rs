@@ -155,7 +155,8 @@ pub(super) fn completed(uri: &str, matches: &ArgMatches) -> Result<String, Usage
     Ok(whole)
 }
 
-fn encoded(text: &str) -> String {
+/// A part of a connection string, percent-encoded.
+pub(super) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
 
