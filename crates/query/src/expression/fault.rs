@@ -495,6 +495,12 @@ faults! {
         DateTruncWithoutUnit = 5_439_010,
         /// `$dateTrunc`: the date is none.
         DateTruncNotDate = 5_439_012,
+        /// `$dateTrunc`: the date is too far from 2000-01-01 for a count of milliseconds.
+        DateTruncDistanceOverflow = 5_439_000,
+        /// `$dateTrunc`: the bin has too many milliseconds.
+        DateTruncBinOverflow = 5_439_002,
+        /// `$dateTrunc`: a bin of days or longer units is longer than MongoDB's longest.
+        DateTruncBinTooLong = 5_439_006,
         /// `$dateTrunc`: bin size is no integer.
         DateTruncBinNotInteger = 5_439_017,
         /// `$dateTrunc`: bin size is not positive.

@@ -10,7 +10,7 @@
 //!    that stand side by side become one; if the operator is commutative as well, all constants become one,
 //!    and go to the end.
 //! 3. `$and`, `$or`, `$cond`, `$switch` and `$ifNull` lose the arguments that constants decide about.
-//! 4. Operators with variables, regular expressions, replacements, `$zip` and `$sortArray` stay calls
+//! 4. Operators with variables, regular expressions, replacements, `$zip`, `$sortArray` and `$setEquals` stay calls
 //!    (`STAYS`); of some not even the arguments are folded (`UNTOUCHED`).
 
 use pando_document::{RawDocument, RawValue};
@@ -28,7 +28,7 @@ use crate::literal::Literal;
 pub(crate) const FAILED_TO_FOLD: &str = "Failed to optimize pipeline :: caused by :: ";
 
 /// Calls of these are kept, with folded arguments.
-const STAYS: [&str; 11] = [
+const STAYS: [&str; 12] = [
     "$let",
     "$map",
     "$filter",
@@ -40,6 +40,7 @@ const STAYS: [&str; 11] = [
     "$replaceOne",
     "$replaceAll",
     "$sortArray",
+    "$setEquals",
 ];
 /// Calls of these are kept as they were written.
 const UNTOUCHED: [&str; 8] =

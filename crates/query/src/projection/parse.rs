@@ -12,7 +12,7 @@ use pando_document::{RawDocument, RawValue};
 
 use super::fault::ProjectionFault;
 use super::finish::{Cut, Finish};
-use super::tree::{Child, Computed, ElementFilter, Fallback, Fields};
+use super::tree::{Child, Collision, Computed, ElementFilter, Fallback, Fields};
 use super::{Flavour, Projection};
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::{self, Expression, FieldPath, ParseScope};
@@ -184,7 +184,8 @@ impl Parser<'_> {
             }
             return self.operator(path, operator, argument, document, depth);
         }
-        FieldPath::parse(path)?;
+        // Before the fields within: a path that lies on another one is refused first, whatever they hold.
+        self.open(&FieldPath::parse(path)?)?;
         for element in document.iter() {
             let (name, value) = element?;
             self.field(&format!("{path}.{name}"), name, value, depth + 1)?;
@@ -294,11 +295,15 @@ impl Parser<'_> {
             }
             self.id = IdRule::InTree;
         }
-        let names = path.names();
-        self.tree.insert(names, child).map_err(|collision| match collision.depth + 1 == names.len() {
-            true => ProjectionFault::CollisionAbove.error(format!("Path collision at {}", path.text())),
-            false => collision_below(path, collision.depth + 1),
-        })
+        self.tree.insert(path.names(), child).map_err(|collision| collision_error(path, collision))
+    }
+
+    /// A path with fields below it.
+    fn open(&self, path: &FieldPath) -> Result<(), QueryError> {
+        if path.first() == "_id" && matches!(self.id, IdRule::Included | IdRule::Excluded) {
+            return Err(collision_error(path, Collision { depth: 0 }));
+        }
+        self.tree.open(path.names()).map_err(|collision| collision_error(path, collision))
     }
 
     fn finish(mut self, is_empty: bool) -> Projection {
@@ -336,6 +341,13 @@ impl Parser<'_> {
             }
         }
         Projection::new(self.tree, fallback, self.finish)
+    }
+}
+
+fn collision_error(path: &FieldPath, collision: Collision) -> QueryError {
+    match collision.depth + 1 == path.names().len() {
+        true => ProjectionFault::CollisionAbove.error(format!("Path collision at {}", path.text())),
+        false => collision_below(path, collision.depth + 1),
     }
 }
 

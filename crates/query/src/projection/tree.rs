@@ -115,6 +115,19 @@ impl Fields {
         Ok(())
     }
 
+    /// Whether fields may be put below a path: nothing on the way is a field of its own.
+    pub(super) fn open(&self, path: &[String]) -> Result<(), Collision> {
+        let mut fields = self;
+        for (depth, name) in path.iter().enumerate() {
+            let Some(at) = fields.place(name) else { return Ok(()) };
+            match &fields.children[at].1 {
+                Child::Nested(below) => fields = below,
+                Child::Keep | Child::Drop | Child::Computed(_) => return Err(Collision { depth }),
+            }
+        }
+        Ok(())
+    }
+
     /// Puts a child before all others.
     pub(super) fn prepend(&mut self, name: &str, child: Child) {
         self.children.insert(0, (name.to_owned(), child));

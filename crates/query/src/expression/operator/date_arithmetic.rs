@@ -88,7 +88,7 @@ fn run<'a>(
 }
 
 /// Whether there are two dates so far apart, as MongoDB reckons it: in whole years or days.
-fn is_within_dates(unit: Unit, amount: i64) -> bool {
+pub(super) fn is_within_dates(unit: Unit, amount: i64) -> bool {
     const YEARS: i128 = 584_942_418;
     const DAYS: i128 = 213_503_982_335;
     let (length, most) = match unit.span() {

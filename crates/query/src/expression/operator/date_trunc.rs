@@ -3,9 +3,8 @@
 
 use pando_document::RawValue;
 
-use super::date::{
-    Span, Unit, moment_of, out_of_range, unit_of, unless_null, week_start_of, zone_and_week, zone_or_utc,
-};
+use super::date::{Span, Unit, moment_of, unit_of, unless_null, week_start_of, zone_and_week, zone_or_utc};
+use super::date_arithmetic::is_within_dates;
 use super::named::Names;
 use super::{Arity, Call, Definition, Evaluated, Expression, ExpressionFault, Frame, ParseScope, QueryError};
 use crate::date::calendar::{MILLIS_PER_DAY, Moment, days_of, weekday};
@@ -28,6 +27,9 @@ static NAMES: Names = Names {
 /// 2000-01-01, in days since 1970-01-01.
 const REFERENCE_DAYS: i64 = 10_957;
 
+/// The greatest `binSize` of days and longer units in MongoDB 6.0.
+const LONGEST_BIN: i64 = 100_000_000_000;
+
 pub(super) fn parse(argument: RawValue<'_>, scope: &ParseScope) -> Result<Expression, QueryError> {
     NAMES.call(&DATE_TRUNC, argument, scope)
 }
@@ -47,7 +49,7 @@ fn run<'a>(call: &'a Call, frame: &mut Frame<'a>) -> Result<Evaluated<'a>, Query
         Evaluated::Missing => 0,
         week => week_start_of(name, &week)?,
     };
-    let start = truncated_to(moment, unit, bin, &zone, week_start).ok_or_else(|| out_of_range(name))?;
+    let start = truncated_to(moment, unit, bin, &zone, week_start)?;
     Ok(Evaluated::Raw(RawValue::DateTime(start)))
 }
 
@@ -66,12 +68,24 @@ fn parse_bin(bin: &Evaluated<'_>) -> Result<i64, QueryError> {
     Ok(whole)
 }
 
-fn truncated_to(moment: i64, unit: Unit, bin: i64, zone: &Zone, week_start: i64) -> Option<i64> {
+/// The start of the bin. Errors are those of MongoDB, which counts milliseconds for units of fixed length, and
+/// adds whole bins to the reference for the others.
+fn truncated_to(moment: i64, unit: Unit, bin: i64, zone: &Zone, week_start: i64) -> Result<i64, QueryError> {
+    if !matches!(unit.span(), Span::Millis(_)) && bin > LONGEST_BIN {
+        return Err(ExpressionFault::DateTruncBinTooLong.error("dateTrunc unsupported binSize value"));
+    }
+    let beyond_dates = || ExpressionFault::DateArithmeticOverflow.error("dateAdd overflowed");
     match unit.span() {
         Span::Millis(length) => {
-            let length = length.checked_mul(bin)?;
+            let overflow = |fault: ExpressionFault| move || fault.error("dateTrunc overflowed");
+            let length =
+                length.checked_mul(bin).ok_or_else(overflow(ExpressionFault::DateTruncBinOverflow))?;
             let reference = zone.to_utc(REFERENCE_DAYS * MILLIS_PER_DAY);
-            moment.checked_sub(moment.checked_sub(reference)?.rem_euclid(length))
+            let since = moment.checked_sub(reference);
+            let since = since.ok_or_else(overflow(ExpressionFault::DateTruncDistanceOverflow))?;
+            moment
+                .checked_sub(since.rem_euclid(length))
+                .ok_or_else(overflow(ExpressionFault::DateTruncDistanceOverflow))
         }
         Span::Days(length) => {
             let days = zone.to_local(moment).div_euclid(MILLIS_PER_DAY);
@@ -79,15 +93,29 @@ fn truncated_to(moment: i64, unit: Unit, bin: i64, zone: &Zone, week_start: i64)
                 Unit::Week => REFERENCE_DAYS + (week_start - weekday(REFERENCE_DAYS)).rem_euclid(7),
                 _ => REFERENCE_DAYS,
             };
-            let start = days - (days - reference).rem_euclid(length.checked_mul(bin)?);
-            Some(zone.to_utc(start.checked_mul(MILLIS_PER_DAY)?))
+            let since = start_of_bin(days - reference, unit, length, bin)?;
+            let start = (reference + since).checked_mul(MILLIS_PER_DAY).ok_or_else(beyond_dates)?;
+            Ok(zone.to_utc(start))
         }
         Span::Months(length) => {
             let local = Moment::from_millis(zone.to_local(moment));
             let months = (local.year - 2000) * 12 + local.month - 1;
-            let start = months - months.rem_euclid(length.checked_mul(bin)?);
-            let days = days_of(2000 + start.div_euclid(12), start.rem_euclid(12) + 1, 1)?;
-            Some(zone.to_utc(days.checked_mul(MILLIS_PER_DAY)?))
+            let start = start_of_bin(months, unit, length, bin)?;
+            let days = days_of(2000 + start.div_euclid(12), start.rem_euclid(12) + 1, 1);
+            let start = days.and_then(|days| days.checked_mul(MILLIS_PER_DAY)).ok_or_else(beyond_dates)?;
+            Ok(zone.to_utc(start))
         }
     }
+}
+
+/// Where the bin begins that a count of days or months since the reference lies in, in the same count.
+fn start_of_bin(since: i64, unit: Unit, length: i64, bin: i64) -> Result<i64, QueryError> {
+    // At most 12 times LONGEST_BIN.
+    let start = since - since.rem_euclid(length * bin);
+    let amount = start / length;
+    if !is_within_dates(unit, amount) {
+        return Err(ExpressionFault::DateArithmeticAmountTooLarge
+            .error(format!("invalid dateAdd 'amount' parameter value: {amount}")));
+    }
+    Ok(start)
 }

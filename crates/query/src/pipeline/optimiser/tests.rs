@@ -54,6 +54,9 @@ fn a_filter_stays_behind_a_stage_that_changes_its_fields_or_the_number_of_docume
         doc! { "$unwind": "$a" },
         doc! { "$unwind": { "path": "$t", "includeArrayIndex": "a.b" } },
         doc! { "$lookup": { "from": "d", "localField": "a", "foreignField": "_id", "as": "a" } },
+        // Where `a` is an array, all of it makes way.
+        doc! { "$lookup": { "from": "d", "localField": "a", "foreignField": "_id", "as": "a.z" } },
+        doc! { "$unwind": { "path": "$t", "includeArrayIndex": "a.z" } },
         doc! { "$limit": 3 },
         doc! { "$skip": 3 },
         doc! { "$group": { "_id": "$a" } },
@@ -257,6 +260,9 @@ fn an_order_passes_stages_that_leave_its_fields_alone() {
     }
     let by_joined = doc! { "$sort": { "l.x": 1 } };
     check(&[lookup.clone(), by_joined.clone()], &[lookup, by_joined]);
+    let into_k = doc! { "$lookup": { "from": "d", "localField": "a", "foreignField": "_id", "as": "k.l" } };
+    let by_other = doc! { "$sort": { "k.a": 1 } };
+    check(&[into_k.clone(), by_other.clone()], &[into_k, by_other]);
 }
 
 #[test]

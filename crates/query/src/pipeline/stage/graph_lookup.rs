@@ -31,7 +31,7 @@ use crate::filter::Filter;
 use crate::memory::{MEMORY_BYTES_MAX, hold_value};
 use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
-use crate::pipeline::optimiser::lie_apart;
+use crate::pipeline::optimiser::leaves_alone;
 use crate::pipeline::searches_shown::show;
 use crate::shell_text;
 
@@ -315,7 +315,7 @@ impl Definition for GraphLookup {
     }
 
     fn passes(&self, path: &str) -> bool {
-        lie_apart(&self.specification.target, path)
+        leaves_alone(&self.specification.target, path)
     }
 
     fn is_one_to_one(&self) -> bool {

@@ -36,7 +36,7 @@ use crate::expression::{Expression, FieldPath, Frame, ParseScope};
 use crate::filter::Filter;
 use crate::literal::Literal;
 use crate::needs::Needs;
-use crate::pipeline::optimiser::{self, Nulls, lie_apart};
+use crate::pipeline::optimiser::{self, Nulls, leaves_alone, lie_apart};
 use crate::pipeline::{self, Pipeline, PipelineFault};
 
 pub(super) use self::run::{KEPT_BYTES, with_array};
@@ -336,7 +336,7 @@ impl Definition for Lookup {
 
     fn passes(&self, path: &str) -> bool {
         let index = self.specification.unwinding.as_ref().and_then(Unwind::index_path);
-        lie_apart(&self.specification.target, path) && index.is_none_or(|index| lie_apart(&index, path))
+        leaves_alone(&self.specification.target, path) && index.is_none_or(|index| leaves_alone(&index, path))
     }
 
     fn is_one_to_one(&self) -> bool {

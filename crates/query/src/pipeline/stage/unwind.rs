@@ -13,7 +13,7 @@ use crate::error::QueryError;
 use crate::expression::FieldPath;
 use crate::needs::Needs;
 use crate::pipeline::PipelineFault;
-use crate::pipeline::optimiser::lie_apart;
+use crate::pipeline::optimiser::{leaves_alone, lie_apart};
 
 /// The rule for documents without elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,7 +220,7 @@ impl Definition for Unwind {
 
     fn passes(&self, path: &str) -> bool {
         lie_apart(&self.path.text(), path)
-            && self.index_path.as_ref().is_none_or(|index| lie_apart(&index.text(), path))
+            && self.index_path.as_ref().is_none_or(|index| leaves_alone(&index.text(), path))
     }
 
     fn needs(&self, mut behind: Needs) -> Needs {

@@ -317,9 +317,8 @@ impl Filling {
         check: Check<'_>,
     ) -> Result<Evaluated<'static>, QueryError> {
         let (x, y) = self.point(root)?;
-        if self.place.replace(x).is_some_and(|last| compare_values(last, x).is_eq()) {
-            return Err(PipelineFault::LinearFillRepeatedSort
-                .error("There can be no repeated values in the sort field"));
+        if let Some(last) = self.place.replace(x) {
+            check_ascent(last, x)?;
         }
         if let Some(y) = y {
             self.before = Some(Point { x, y });
@@ -328,9 +327,9 @@ impl Filling {
         let Some(before) = self.before else { return Ok(Evaluated::NULL) };
         let Some(next) = self.next_known(at, reader, check)? else { return Ok(Evaluated::NULL) };
         let rise = next.y.subtract(before.y, Overflow::Double);
-        let slope = rise.zip(distance(before.x, next.x)).and_then(|(rise, run)| rise.divide(run));
+        let slope = rise.zip(distance(before.x, next.x)?).and_then(|(rise, run)| rise.divide(run));
         let part =
-            slope.zip(distance(before.x, x)).and_then(|(slope, run)| slope.multiply(run, Overflow::Double));
+            slope.zip(distance(before.x, x)?).and_then(|(slope, run)| slope.multiply(run, Overflow::Double));
         let filled = part.and_then(|part| before.y.add(part, Overflow::Double));
         Ok(filled.map_or(Evaluated::NULL, Evaluated::number))
     }
@@ -364,6 +363,9 @@ impl Filling {
         let x = sort_value(&self.along, root)?;
         let place = match x.raw() {
             Some(RawValue::DateTime(millis)) => Some(RawValue::DateTime(millis)),
+            // Dates to MongoDB, which then cannot subtract them from one another.
+            Some(RawValue::Timestamp(time)) => Some(RawValue::Timestamp(time)),
+            Some(RawValue::ObjectId(id)) => Some(RawValue::ObjectId(id)),
             _ => x.as_number().map(Number::to_raw),
         };
         let place = place.ok_or_else(|| {
@@ -385,11 +387,35 @@ impl Filling {
     }
 }
 
-/// How far one place is behind another.
-fn distance(from: RawValue<'_>, to: RawValue<'_>) -> Option<Number> {
+/// A place is of its predecessor's kind, and another one.
+fn check_ascent(last: RawValue<'_>, next: RawValue<'_>) -> Result<(), QueryError> {
+    if last.is_number() != next.is_number() {
+        return Err(QueryError::type_mismatch(format!(
+            "Conflicting sort value types, previously received type {}, but found {}",
+            last.element_type().alias(),
+            next.element_type().alias()
+        )));
+    }
+    if compare_values(last, next).is_eq() {
+        return Err(
+            PipelineFault::LinearFillRepeatedSort.error("There can be no repeated values in the sort field")
+        );
+    }
+    Ok(())
+}
+
+/// How far one place is behind another; nothing beyond all numbers.
+fn distance(from: RawValue<'_>, to: RawValue<'_>) -> Result<Option<Number>, QueryError> {
     let number = |place| match place {
         RawValue::DateTime(millis) => Some(Number::Int64(millis)),
         other => Number::from_value(other),
     };
-    number(to)?.subtract(number(from)?, Overflow::Double)
+    match (number(to), number(from)) {
+        (Some(to), Some(from)) => Ok(to.subtract(from, Overflow::Double)),
+        _ => Err(QueryError::type_mismatch(format!(
+            "can't $subtract {} from {}",
+            from.element_type().alias(),
+            to.element_type().alias()
+        ))),
+    }
 }
