@@ -324,7 +324,7 @@ def _computes_inexactly(request, oracle, pando):
             return len(one) == len(other) and all(map(is_near, one, other))
         if type(one) is type(other) and isinstance(one, Decimal128 | str):
             left, right = as_decimal(one), as_decimal(other)
-            if left is not None and right is not None:
+            if left is not None and right is not None and not left.is_nan():
                 return to_zero or left == right or left.is_finite() and abs(left - right) <= (1 if rounds_a_power else abs(left).scaleb(-32))
         if isinstance(one, float) and isinstance(other, float) and one == 0:
             return abs(other) <= 1 and _holds("$avg")(request)
