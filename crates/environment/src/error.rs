@@ -88,6 +88,9 @@ pub enum EnvironmentError {
     },
 }
 
+/// What to do where a device is full.
+pub const FREE_SPACE: &str = "free space on its device";
+
 /// What to do about an error of which the system's text says only what is the case.
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
@@ -95,6 +98,9 @@ fn advice(error: &io::Error) -> &'static str {
             "; give the user of this process the right to read and write there"
         }
         io::ErrorKind::ReadOnlyFilesystem => "; a store needs a file system that is mounted for writing",
+        io::ErrorKind::FileTooLarge => {
+            "; the file size limit of this process (ulimit -f) is reached: raise it"
+        }
         _ => "",
     }
 }
@@ -132,13 +138,25 @@ impl EnvironmentError {
         EnvironmentError::Io { operation, path: path.to_owned(), offset: Some(offset), source: source.into() }
     }
 
-    /// Whether the device (or the quota) is full: the caller can go on once there is room.
+    /// Whether the device (or the quota) is full, or a file has reached the limit of the process: the caller
+    /// can go on once there is room.
     pub fn is_no_space(&self) -> bool {
         match self {
-            EnvironmentError::Io { source, .. } => {
-                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-            }
+            EnvironmentError::Io { source, .. } => matches!(
+                source.kind(),
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+            ),
             EnvironmentError::Locked { .. } => false,
+        }
+    }
+
+    /// How people make room after an error for lack of it.
+    pub fn way_to_room(&self) -> &'static str {
+        match self {
+            EnvironmentError::Io { source, .. } if source.kind() == io::ErrorKind::FileTooLarge => {
+                "raise the file size limit of this process (ulimit -f)"
+            }
+            EnvironmentError::Io { .. } | EnvironmentError::Locked { .. } => FREE_SPACE,
         }
     }
 

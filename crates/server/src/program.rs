@@ -21,11 +21,11 @@ mod verify_command;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{ArgMatches, Command};
 
-pub use failure::print_failure;
-use failure::{UsageError, address_of_holder, folder_in_use};
+use failure::{FailureForm, UsageError, address_of_holder, folder_in_use, print_failure};
 
 use crate::configuration::{ConfigurationError, Origin};
 use crate::error_text::tell_line;
@@ -51,8 +51,16 @@ const ABOUT_THE_PROGRAM: [&str; 3] = ["completions", "man", "options"];
 /// The exit code for a wrong command line.
 const EXIT_CODE_USAGE: u8 = 2;
 
+/// Has a write beyond the file size limit of the process (`ulimit -f`) fail, as one to a full disk does. The
+/// signal that comes with it would end the process.
+fn survive_file_size_limit() {
+    // A handler, whatever it does, has the write return its error. Without one all is as before.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+}
+
 /// Runs the program with these arguments, the first of which is its own name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    survive_file_size_limit();
     let matches = match command_line().try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) => {
@@ -73,7 +81,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             Some(_) | None => code,
         },
         Err(error) => {
-            print_failure(error.as_ref());
+            print_failure(error.as_ref(), form_of(&matches));
             if is_wrong_command_line(error.as_ref()) {
                 return ExitCode::from(EXIT_CODE_USAGE);
             }
@@ -87,6 +95,21 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             }
             ExitCode::FAILURE
         }
+    }
+}
+
+/// The form in which a command tells of its failure: as it tells of its result.
+fn form_of(matches: &ArgMatches) -> FailureForm {
+    let mut innermost = matches;
+    while let Some((_, inner)) = innermost.subcommand() {
+        innermost = inner;
+    }
+    let is_json = matches!(innermost.try_get_one::<bool>("json"), Ok(Some(true)));
+    match matches.subcommand_name() {
+        _ if !is_json => FailureForm::Lines,
+        // Its documents are on standard output.
+        Some("export") => FailureForm::JsonInPlace,
+        _ => FailureForm::LinesAndJson,
     }
 }
 

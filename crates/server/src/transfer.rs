@@ -73,6 +73,7 @@ pub use import::{End, Existing, FormatChoice, Import, ImportOptions, Imported, S
 pub use import_counts::ImportCounts;
 pub use input::Source;
 pub use interrupt::EXIT_CODE_INTERRUPTED;
+pub(crate) use interrupt::tell_at_end;
 pub use resume_point::ResumePoint;
 pub use target::TargetChoice;
 pub use write_mode::{AfterFault, WriteMode, Writing};

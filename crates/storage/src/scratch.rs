@@ -93,8 +93,9 @@ impl ScratchSpace {
         let folder = self.folder.display();
         let message = if error.is_no_space() {
             format!(
-                "no space left on the device for the temporary data of a query in {folder}: free space there, \
-                 narrow the query by a filter or an index, or raise the memory of queries (--query-memory)"
+                "no room for the temporary data of a query in {folder}: {}, narrow the query by a filter or an index, \
+                 or raise the memory of queries (--query-memory)",
+                error.way_to_room()
             )
         } else {
             format!("cannot use the temporary data of a query in {folder}: {error}; look after the device")
@@ -211,7 +212,7 @@ mod tests {
         simulation.disk.inject(FaultRule::new(Operation::Write, Fault::NoSpace));
         let error = file.append(b"bytes").expect_err("there is no room");
         assert_eq!(error.kind(), ErrorKind::Io);
-        assert!(error.to_string().contains("no space left on the device"), "{error}");
+        assert!(error.to_string().contains("no room for the temporary data"), "{error}");
         drop(file);
         assert_eq!(space.figures().file_bytes, 0);
     }

@@ -16,6 +16,7 @@ mod certificate;
 mod client_settings;
 mod distinguished_name;
 mod error;
+mod handshake_fault;
 mod pem_file;
 mod server_settings;
 
@@ -27,6 +28,7 @@ pub use certificate::{CertificateFacts, Validity};
 pub use client_settings::{ClientSettings, Verification, client_session};
 pub use distinguished_name::{NameText, name_of_der};
 pub use error::TlsError;
+pub use handshake_fault::HandshakeFault;
 pub use rustls::{ClientConfig, ClientConnection, ServerConnection, StreamOwned};
 pub use server_settings::{MinimumVersion, ServerSettings, ServerTls, WithoutCertificate};
 

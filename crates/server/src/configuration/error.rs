@@ -132,6 +132,17 @@ pub enum ConfigurationError {
         /// The error of the system.
         source: io::Error,
     },
+    /// The file is one of mongod.
+    #[error(
+        "{} is a configuration file of mongod, in YAML; Pando reads TOML with a line for each option, such as \
+         listen = \"127.0.0.1:27017\" for net.port and net.bindIp, or data = \"/var/lib/pando\" for storage.dbPath: \
+         'pando serve --help' lists the options",
+        file.display()
+    )]
+    FileOfMongod {
+        /// The file.
+        file: PathBuf,
+    },
     /// The file is not TOML.
     #[error("{} is not a valid TOML file", file.display())]
     Syntax {

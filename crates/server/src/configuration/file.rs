@@ -11,9 +11,10 @@ use super::error::ConfigurationError;
 pub(super) fn read(path: &Path) -> Result<Vec<(&'static str, String)>, ConfigurationError> {
     let content = std::fs::read_to_string(path)
         .map_err(|source| ConfigurationError::ReadFile { file: path.to_owned(), source })?;
-    let table: Table = content
-        .parse()
-        .map_err(|source| ConfigurationError::Syntax { file: path.to_owned(), source: Box::new(source) })?;
+    let table: Table = content.parse().map_err(|source| match is_of_mongod(&content) {
+        true => ConfigurationError::FileOfMongod { file: path.to_owned() },
+        false => ConfigurationError::Syntax { file: path.to_owned(), source: Box::new(source) },
+    })?;
     let mut found = Vec::new();
     for (key, value) in table {
         let Some(entry) = all_options().find(|entry| entry.name == key) else {
@@ -25,6 +26,29 @@ pub(super) fn read(path: &Path) -> Result<Vec<(&'static str, String)>, Configura
         found.push((entry.name, text));
     }
     Ok(found)
+}
+
+/// The sections of a configuration file of mongod.
+const SECTIONS_OF_MONGOD: [&str; 10] = [
+    "auditLog",
+    "cloud",
+    "net",
+    "operationProfiling",
+    "processManagement",
+    "replication",
+    "security",
+    "setParameter",
+    "storage",
+    "systemLog",
+];
+
+/// Whether text that is no TOML is a configuration of mongod: one of its sections begins a line, and a colon
+/// follows.
+fn is_of_mongod(content: &str) -> bool {
+    content.lines().filter_map(|line| line.split_once(':')).any(|(name, _)| {
+        let section = name.split_once('.').map_or(name, |(section, _)| section);
+        SECTIONS_OF_MONGOD.contains(&section.trim_end())
+    })
 }
 
 /// A value as it would be written after a flag.

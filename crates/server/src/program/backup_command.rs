@@ -16,7 +16,7 @@ use super::target_arguments::{
     engine_option_argument, engine_options, json_argument, required, store_arguments, target_of,
 };
 use crate::amounts::bytes_text;
-use crate::transfer::run_command;
+use crate::transfer::{run_command, tell_at_end};
 
 const BACKUP_EXAMPLES: &str = "Examples:
   pando backup --uri mongodb://127.0.0.1:27017 --to /backups/sunday
@@ -28,6 +28,8 @@ const BACKUP_EXAMPLES: &str = "Examples:
 
 The server writes the backup, so that it must run on this machine. A backup that is interrupted is none: its folder has no
 MANIFEST, and the same command begins anew.
+
+Pages are copied as they are, and damage with them: 'pando verify' of the store, or of a restored one, finds it.
 
 Exit codes: 0 the backup is whole; 1 it is not; 2 a wrong command line.";
 
@@ -92,6 +94,8 @@ pub(super) fn run_backup(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error
         command.insert("since", whole(since)?);
     }
     let place = NewFolder::at(Path::new(&to));
+    let interrupted = PathBuf::from(&to);
+    tell_at_end(move || left_behind(&interrupted))?;
     let reply = run_command(&target, "admin", command).inspect_err(|_| place.remove_if_unused())?;
     let extent = if reply.get_bool("incremental").unwrap_or(false) { "incremental" } else { "full" };
     let (moment, bytes) = (reply.get_i64("moment").unwrap_or(0), reply.get_i64("bytes").unwrap_or(0));
@@ -133,6 +137,18 @@ pub(super) fn run_restore(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Erro
         print_line!("{} holds the store{engine} as it was at the moment of the last backup", to.display());
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What an interrupted backup leaves behind.
+fn left_behind(to: &Path) -> String {
+    let to_shown = to.display();
+    if to.join("MANIFEST").exists() {
+        format!("the backup in {to_shown} is whole")
+    } else if to.exists() {
+        format!("{to_shown} is no backup, as it has no MANIFEST: the same command begins anew")
+    } else {
+        format!("there is no {to_shown} yet")
+    }
 }
 
 /// A folder that a command makes, and that it takes away again if it fails.

@@ -89,7 +89,7 @@ fn output_arguments() -> Vec<Arg> {
             .alias("type")
             .value_name("FORMAT")
             .value_parser(PossibleValuesParser::new(["json", "jsonl", "json-array", "csv"]))
-            .help("The form of the output [default: jsonl]"),
+            .help("The form of the output [default: csv for a file NAME.csv, else jsonl]"),
         fields.value_name("FIELD,…").help("The fields to write; needed for CSV"),
         field_file,
         hidden_switch("csv"),
@@ -191,12 +191,21 @@ fn as_json(exported: &Exported, namespace: &str) -> serde_json::Value {
     })
 }
 
+/// The format that is named, or that of the ending of the file's name. A name that ends otherwise is JSON.
 fn format_of(matches: &ArgMatches, fields: Option<Vec<String>>) -> Result<ExportFormat, UsageError> {
     let name = matches.get_one::<String>("format").map(String::as_str);
-    if name == Some("csv") || matches.get_flag("csv") {
-        let fields = fields.ok_or(UsageError::new(
-            "CSV needs its columns: name them with --fields, such as --fields name,place.lat",
-        ))?;
+    let is_named = name.is_some() || matches.get_flag("csv") || matches.get_flag("jsonArray");
+    let by_ending = matches.get_one::<String>("out").filter(|path| !is_named && is_csv(path));
+    if name == Some("csv") || matches.get_flag("csv") || by_ending.is_some() {
+        let fields = fields.ok_or_else(|| {
+            let other = match by_ending {
+                Some(path) => format!("; {path} is CSV by its name: for JSON there, say --format jsonl"),
+                None => String::new(),
+            };
+            UsageError::new(format!(
+                "CSV needs its columns: name them with --fields, such as --fields name,place.lat{other}"
+            ))
+        })?;
         let header = if matches.get_flag("noHeaderLine") { CsvHeader::LeftOut } else { CsvHeader::Written };
         return Ok(ExportFormat::Csv { fields, header });
     }
@@ -209,6 +218,13 @@ fn format_of(matches: &ArgMatches, fields: Option<Vec<String>>) -> Result<Export
         },
         dialect: if canonical { JsonDialect::Canonical } else { JsonDialect::Relaxed },
     })
+}
+
+/// Whether the name of a file says that it is CSV, compressed or not.
+fn is_csv(path: &str) -> bool {
+    let name = path.to_ascii_lowercase();
+    let plain = name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name);
+    plain.ends_with(".csv")
 }
 
 fn filter_of(matches: &ArgMatches) -> Result<Document, Box<dyn Error>> {

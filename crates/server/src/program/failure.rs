@@ -5,12 +5,31 @@ use std::path::Path;
 
 use pando_environment::EnvironmentError;
 use pandodb::SOCKET_NAME;
+use serde_json::json;
 
 use super::login_arguments::encoded;
-use crate::error_text::tell_line;
+use super::output::print_line;
+use crate::error_text::{error_text, tell_line};
 
-/// Prints an error and what caused it, each on a line, to standard error.
-pub fn print_failure(error: &dyn Error) {
+/// The form in which a failure is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FailureForm {
+    /// Lines on standard error.
+    Lines,
+    /// The same, and an object on standard output.
+    LinesAndJson,
+    /// An object on standard error.
+    JsonInPlace,
+}
+
+/// Prints an error and what caused it, each on a line, to standard error, or as a JSON object.
+pub(super) fn print_failure(error: &dyn Error, form: FailureForm) {
+    let object = json!({ "error": error_text(error) });
+    match form {
+        FailureForm::JsonInPlace => return tell_line!("{object}"),
+        FailureForm::LinesAndJson => print_line!("{object}"),
+        FailureForm::Lines => {}
+    }
     for line in error_lines(error) {
         tell_line!("{line}");
     }

@@ -240,6 +240,7 @@ fn rows_of(matches: &ArgMatches) -> Result<RowOptions, Box<dyn Error>> {
     Ok(RowOptions {
         names: named.filter(|_| !matches.get_flag("headerline")),
         types: types.map(|text| typed(text)).collect::<Result<_, _>>()?,
+        key_fields: matches.get_many::<String>("upsert-fields").unwrap_or_default().cloned().collect(),
         typed_names: if matches.get_flag("columnsHaveTypes") { TypedNames::Yes } else { TypedNames::No },
         blanks: if matches.get_flag("ignore-blanks") { Blanks::LeftOut } else { Blanks::Kept },
         mismatch: match matches.get_one::<String>("type-mismatch").map(String::as_str) {

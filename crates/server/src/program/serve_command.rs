@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command};
 
-use crate::configuration::{Sources, serve_arguments};
-use crate::error_text::tell_line;
+use crate::configuration::{LogFormat, Sources, serve_arguments};
+use crate::error_text::{error_text, tell_line};
 use crate::serve::serve;
 
 /// Flags of mongod, and how the same is said here. They are refused, since what they mean is not exactly what
@@ -78,7 +78,16 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         return Ok(ExitCode::from(super::EXIT_CODE_USAGE));
     }
     let configuration = Sources::from_matches(matches).resolve(|variable| std::env::var_os(variable))?;
-    serve(&configuration)?;
+    let ended = serve(&configuration);
+    if let Err(error) = &ended
+        && configuration.log_format == LogFormat::Json
+        && tracing::enabled!(tracing::Level::ERROR)
+    {
+        // A reader of the log takes JSON alone.
+        tracing::error!("{}", error_text(error));
+        return Ok(ExitCode::FAILURE);
+    }
+    ended?;
     Ok(ExitCode::SUCCESS)
 }
 

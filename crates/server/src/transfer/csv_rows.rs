@@ -22,6 +22,8 @@ pub struct RowOptions {
     pub types: Vec<TypedColumn>,
     /// Whether names of columns end in their type, as in `zip.string()`.
     pub typed_names: TypedNames,
+    /// Fields by which documents are found at the target. Each must come from a column.
+    pub key_fields: Vec<String>,
     /// The document's field for an empty text.
     pub blanks: Blanks,
     /// The step for a value that is not of its column's type.
@@ -145,12 +147,26 @@ impl<R: BufRead> CsvRows<R> {
             .types
             .iter()
             .find(|typed| !self.columns.iter().any(|column| column.path.join(".") == typed.name));
-        match unknown {
-            Some(typed) => {
-                Err(TransferError::NoColumn { column: typed.name.clone(), columns: names.join(", ") })
+        if let Some(typed) = unknown {
+            let (flag, column) = ("--types", typed.name.clone());
+            return Err(TransferError::NoColumn { flag, column, columns: names.join(", ") });
+        }
+        let lacking = self.options.key_fields.iter().find(|field| !self.has_field(field));
+        match lacking {
+            Some(field) => {
+                let (flag, column) = ("--upsert-fields", field.clone());
+                Err(TransferError::NoColumn { flag, column, columns: names.join(", ") })
             }
             None => Ok(()),
         }
+    }
+
+    /// Whether documents have the field: it is a column, or a document of several columns.
+    fn has_field(&self, field: &str) -> bool {
+        let path: Vec<&str> = field.split('.').collect();
+        self.columns.iter().any(|column| {
+            column.path.len() >= path.len() && column.path.iter().zip(&path).all(|(step, wanted)| step == wanted)
+        })
     }
 
     fn header(&mut self) -> Result<Vec<String>, TransferError> {

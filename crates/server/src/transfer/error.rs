@@ -19,7 +19,7 @@ pub enum TransferError {
         source: io::Error,
     },
     /// The output cannot be written.
-    #[error("cannot write {}", path.display())]
+    #[error("cannot write {}{}", path.display(), limit_text(source))]
     Write {
         /// The file.
         path: PathBuf,
@@ -94,9 +94,11 @@ pub enum TransferError {
         /// The fault.
         reason: String,
     },
-    /// A type is given for a column that is not there.
-    #[error("--types names the column {column}, and the columns are: {columns}")]
+    /// A column is named that is not there.
+    #[error("{flag} names the column {column}, and the columns are: {columns}")]
     NoColumn {
+        /// The option that names it.
+        flag: &'static str,
         /// The column.
         column: String,
         /// All columns.
@@ -149,6 +151,17 @@ pub enum TransferError {
     /// TLS cannot be set up on this side.
     #[error(transparent)]
     Tls(#[from] pando_tls::TlsError),
+    /// The server has not answered in TLS.
+    #[error(
+        "the server at {place} speaks no TLS, or none that this program knows; leave tls=true out, or start the server with \
+         --tls-mode require and a certificate"
+    )]
+    NoTls {
+        /// The address.
+        place: String,
+        /// The fault.
+        source: io::Error,
+    },
     /// The TLS handshake failed.
     #[error(
         "the TLS handshake with {place} failed; name the certificate of its issuer with tlsCAFile, and your own with \
@@ -244,6 +257,14 @@ impl Addable {
                 "; nothing can be added to them, since a time series has no key that tells its documents apart"
             }
         }
+    }
+}
+
+/// Words for an output that has grown to the limit of the process.
+fn limit_text(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::FileTooLarge => ": the file size limit of this process (ulimit -f) is reached",
+        _ => "",
     }
 }
 

@@ -10,10 +10,23 @@ use std::thread;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::error_text::tell_line;
 use crate::stop_signals::{StopSignal, StopSignals};
 
 /// The exit code that a shell reports of a process that SIGINT ended.
 pub const EXIT_CODE_INTERRUPTED: u8 = 130;
+
+/// Has SIGINT and SIGTERM end the process with a line that says what it leaves behind.
+pub(crate) fn tell_at_end(left_behind: impl FnOnce() -> String + Send + 'static) -> io::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    thread::Builder::new().name("pando-signals".to_owned()).spawn(move || {
+        if signals.forever().next().is_some() {
+            tell_line!("pando: interrupted; {}", left_behind());
+            process::exit(i32::from(EXIT_CODE_INTERRUPTED));
+        }
+    })?;
+    Ok(())
+}
 
 /// Whether the user has asked to stop.
 #[derive(Clone, Debug, Default)]

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bson::{Document, RawDocumentBuf};
-use pando_tls::{ClientConnection, StreamOwned, client_session};
+use pando_tls::{ClientConnection, HandshakeFault, StreamOwned, client_session};
 use pando_wire::{Body, FrameBuffer, Message, MsgFlags, OpMsgWriter};
 
 use super::address::ServerAddress;
@@ -122,7 +122,13 @@ fn shake_hands(
         match session.complete_io(socket) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < give_up_at => {}
-            Err(source) => return Err(TransferError::Handshake { place: place.to_owned(), source }),
+            Err(source) => {
+                let place = place.to_owned();
+                return Err(match HandshakeFault::of(&source) {
+                    HandshakeFault::NoTls => TransferError::NoTls { place, source },
+                    HandshakeFault::Other => TransferError::Handshake { place, source },
+                });
+            }
         }
     }
     Ok(())

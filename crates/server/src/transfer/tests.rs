@@ -209,6 +209,11 @@ fn a_column_keeps_its_type_and_one_without_a_type_is_remarked_on_if_it_is_mixed(
 
     let (_, end) = read(CsvRows::new("a\n1\n".as_bytes(), "test".into(), Delimiter::Comma, options));
     assert!(matches!(end, Err(TransferError::NoColumn { column, .. }) if column == "zip"));
+    for (field, is_there) in [("a", true), ("a.b", true), ("nmae", false), ("a.b.c", false)] {
+        let options = RowOptions { key_fields: vec![field.to_owned()], ..RowOptions::default() };
+        let (_, end) = read(CsvRows::new(&b"a.b,n\n1,2\n"[..], "test".into(), Delimiter::Comma, options));
+        assert_eq!(end.is_ok(), is_there, "{field}");
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub enum BackupError {
     #[error("{0}")]
     Environment(#[source] Arc<EnvironmentError>),
     /// The device of the backup (or of the restored store) is full.
-    #[error("no room left in {}: {source}; free space on its device and begin again", folder.display())]
+    #[error("no room left in {}: {source}; {} and begin again", folder.display(), source.way_to_room())]
     NoSpace {
         /// The folder that is written to.
         folder: PathBuf,

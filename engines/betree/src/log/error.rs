@@ -60,7 +60,7 @@ pub enum LogError {
     #[error("{0}")]
     Environment(#[from] EnvironmentError),
     /// The device is full. The record has not been appended; appending succeeds once there is room.
-    #[error("no room for {wanted_bytes} bytes of log in {}: free space on its device", folder.display())]
+    #[error("no room for {wanted_bytes} bytes of log in {}: {}", folder.display(), source.way_to_room())]
     NoSpace {
         /// The requested bytes.
         wanted_bytes: u64,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pando_encryption::EncryptionError;
-use pando_environment::EnvironmentError;
+use pando_environment::{EnvironmentError, FREE_SPACE};
 use pando_storage::{ErrorKind, StorageError};
 
 use crate::base::FormatError;
@@ -45,6 +45,10 @@ pub enum BlockProblem {
     Content(FormatError),
 }
 
+fn way_to_room(source: Option<&EnvironmentError>) -> &'static str {
+    source.map_or(FREE_SPACE, EnvironmentError::way_to_room)
+}
+
 /// An error of blocks, extents or superblocks.
 #[derive(Debug, thiserror::Error)]
 pub enum SpaceError {
@@ -52,7 +56,7 @@ pub enum SpaceError {
     #[error("{0}")]
     Environment(#[from] EnvironmentError),
     /// The device is full. The failed call has changed nothing; it succeeds once there is room.
-    #[error("no room for {wanted_bytes} bytes in {}: free space on its device", folder.display())]
+    #[error("no room for {wanted_bytes} bytes in {}: {}", folder.display(), way_to_room(source.as_ref()))]
     NoSpace {
         /// The requested bytes.
         wanted_bytes: u64,
