@@ -80,8 +80,10 @@ pub fn check() -> Result<(), BenchError> {
 }
 
 pub fn listen() -> Result<(), BenchError> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
     let resource = no_resource("a handler of signals");
+    // A file that reaches the limit of the process (`ulimit -f`) is an error of its write, and not the end.
+    let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(resource)?;
     let handle = move || {
         for _ in signals.forever() {

@@ -59,7 +59,10 @@ pub fn workload(matches: &ArgMatches) -> Result<Commands, BenchError> {
 
 fn of_arguments(matches: &ArgMatches) -> Result<Vec<Document>, BenchError> {
     let texts = matches.get_many::<String>("command").map(|texts| texts.map(String::as_str).collect());
-    let texts: Vec<&str> = texts.unwrap_or_else(|| vec![DEFAULT]);
+    let texts: Vec<&str> = texts.unwrap_or_else(|| {
+        eprintln!("no --command and no --file: each request is {DEFAULT}");
+        vec![DEFAULT]
+    });
     let parsed = texts.into_iter().map(|text| {
         parse_json_line(text).map_err(|error| BenchError::option("command", format!("{error}: {text}")))
     });

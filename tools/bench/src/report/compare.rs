@@ -232,7 +232,11 @@ fn doubts(first: &[&RunFile], second: &[&RunFile]) -> Vec<String> {
     let all = || first.iter().chain(second).copied();
     let flagged = all().filter(|file| file.flagged).count();
     if flagged > 0 {
-        doubts.push(format!("{flagged} of the runs are flagged: they are no measurements"));
+        let what = match flagged {
+            1 => "is flagged: it is no measurement",
+            _ => "are flagged: they are no measurements",
+        };
+        doubts.push(format!("{flagged} of the runs {what}"));
     }
     let differs = |name: &str, of: &dyn Fn(&RunFile) -> String| {
         let mut values: Vec<String> = all().map(of).collect();

@@ -49,21 +49,22 @@ fn caveats(files: &[RunFile]) -> Vec<String> {
         let all: Vec<String> = readaheads.into_iter().collect();
         caveats.push(format!("readahead differs: {}", all.join(", ")));
     }
-    let mut count = |what: &str, is: &dyn Fn(&RunFile) -> bool| {
+    // The verb goes with the first number.
+    let mut count = |of_one: &str, of_several: &str, is: &dyn Fn(&RunFile) -> bool| {
         let found = files.iter().filter(|file| is(file)).count();
+        let what = if found == 1 { of_one } else { of_several };
         if found > 0 {
             caveats.push(format!("{found} of {} {what}", runs_in_words(files.len())));
         }
     };
-    count("are flagged: they are no measurement", &|file| file.flagged);
+    count("is flagged: it is no measurement", "are flagged: they are no measurements", &|file| file.flagged);
     let warned = |file: &RunFile, word: &str| file.warnings.iter().any(|warning| warning.contains(word));
-    count("are bound by the client or its ceiling", &|file| {
+    count("is bound by the client or its ceiling", "are bound by the client or its ceiling", &|file| {
         warned(file, "own ceiling") || warned(file, "client thread was") || warned(file, "the client took")
     });
-    count("are noisy", &|file| warned(file, "noisy"));
-    count("used all of the machine: client and server took CPU from each other", &|file| {
-        warned(file, "% idle")
-    });
+    count("is noisy", "are noisy", &|file| warned(file, "noisy"));
+    let all_used = "used all of the machine: client and server took CPU from each other";
+    count(all_used, all_used, &|file| warned(file, "% idle"));
     caveats
 }
 
@@ -88,7 +89,7 @@ mod tests {
             all[1].contains("127.0.0.1:1: not synced; ") && all[1].ends_with("127.0.0.1:1: synced"),
             "{all:?}"
         );
-        assert!(all[2].starts_with("1 of 3 runs are flagged"), "{all:?}");
+        assert!(all[2].starts_with("1 of 3 runs is flagged: it is no measurement"), "{all:?}");
     }
 
     #[test]
@@ -97,6 +98,9 @@ mod tests {
         files[0].flagged = true;
         let html = render(&files, &[failed("a <server>", "kv")]);
         assert!(html.contains("<ul><li>1 run of the suite failed"), "{html}");
-        assert!(html.contains("a &lt;server&gt;, kv (1)") && html.contains("1 of 1 run are"), "{html}");
+        assert!(
+            html.contains("a &lt;server&gt;, kv (1)") && html.contains("1 of 1 run is flagged"),
+            "{html}"
+        );
     }
 }
