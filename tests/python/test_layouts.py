@@ -379,6 +379,14 @@ def test_a_clustered_index_of_mongodb_is_the_default_and_listed(db):
     asked = {"key": {"_id": 1}, "unique": True}
     collection = db.create_collection("c", clusteredIndex=asked)
     assert collection.options() == {"clusteredIndex": {"v": 2, "key": {"_id": 1}, "name": "_id_", "unique": True}}
+    # As in MongoDB, its documents are no index.
+    collection.create_index("a")
+    statistics = db.command("collStats", "c")
+    assert (statistics["nindexes"], list(statistics["indexSizes"]), list(statistics["indexDetails"])) == (1, ["a_1"], ["a_1"])
+    assert [index["name"] for index in collection.aggregate([{"$indexStats": {}}])] == ["a_1"]
+    assert db.command("dbStats")["indexes"] == 1
+    assert "idIndex" not in next(db.list_collections(filter={"name": "c"}))
+    collection.drop_index("a_1")
     assert [dict(index) for index in collection.list_indexes()] == [
         {"v": 2, "key": {"_id": 1}, "name": "_id_", "unique": True, "clustered": True}]
     collection.insert_one({"_id": 1})

@@ -453,7 +453,7 @@ def test_the_stages_of_a_plan_tell_what_they_examined(db):
     def figures(command):
         """The stages from the outermost on, with the names and numbers of their figures."""
         stage, found = executed(db, command)["executionStats"]["executionStages"], []
-        names = ("nReturned", "keysExamined", "docsExamined", "nCounted", "nSkipped", "nMatched", "nWouldDelete")
+        names = ("nReturned", "keysExamined", "docsExamined", "nCounted", "nSkipped", "nMatched", "nWouldModify", "nWouldUpsert", "nWouldDelete")
         while stage:
             found.append((stage["stage"], {name: stage[name] for name in names if name in stage}))
             stage = stage.get("inputStage")
@@ -467,11 +467,42 @@ def test_the_stages_of_a_plan_tell_what_they_examined(db):
     assert figures({"find": "c", "filter": {"_id": 3}}) == [("IDHACK", {"nReturned": 1, "keysExamined": 1, "docsExamined": 1})]
     assert figures({"find": "c", "filter": {"b": {"$lt": 5}}}) == [("COLLSCAN", {"nReturned": 5, "docsExamined": 1000})]
     update = {"update": "c", "updates": [{"q": {"a": 3}, "u": {"$set": {"z": 1}}, "multi": True}]}
-    assert figures(update)[0] == ("UPDATE", {"nReturned": 0, "nMatched": 100})
+    assert figures(update)[0] == ("UPDATE", {"nReturned": 0, "nMatched": 100, "nWouldModify": 100, "nWouldUpsert": 0})
+    upsert = {"update": "c", "updates": [{"q": {"a": 77}, "u": {"$set": {"z": 1}}, "upsert": True}]}
+    assert figures(upsert)[0] == ("UPDATE", {"nReturned": 0, "nMatched": 0, "nWouldModify": 0, "nWouldUpsert": 1})
     delete = {"delete": "c", "deletes": [{"q": {"a": 3}, "limit": 0}]}
     assert figures(delete)[0] == ("DELETE", {"nReturned": 0, "nWouldDelete": 100})
     assert figures({"count": "c", "query": {"b": {"$lt": 50}}, "skip": 10}) == [
         ("COUNT", {"nReturned": 0, "nCounted": 40, "nSkipped": 10}), ("COLLSCAN", {"nReturned": 50, "docsExamined": 1000})]
+
+
+def test_changes_tell_what_they_examined_as_mongodb_does(client, db):
+    db.c.insert_many([{"_id": i, "a": i % 10, "b": i, "u": i} for i in range(100)])
+    db.c.create_index("a")
+    db.c.create_index("u", unique=True)
+    update = lambda query, **options: {"update": "c", "updates": [{"q": query, "u": {"$inc": {"z": 1}}, **options}]}
+    delete = lambda query, limit: {"delete": "c", "deletes": [{"q": query, "limit": limit}]}
+    change = lambda query, **options: {"findAndModify": "c", "query": query, **options}
+    # Of MongoDB 6.0.27: entries, documents.
+    wanted = [
+        (update({"u": 5}), 1, 1), (update({"a": 5}, multi=True), 10, 10), (update({"_id": 5}), 1, 1), (update({"u": 5000}), 0, 0),
+        (update({"b": 5}), 0, 6), (update({"u": 7777}, upsert=True), 0, 0), (update({"u": {"$gt": 5, "$lt": 10}}, multi=True), 4, 4),
+        (delete({"u": 9}, 1), 1, 1), (delete({"a": 2}, 0), 10, 10), (delete({"u": 9999}, 1), 0, 0), (delete({"_id": 10}, 1), 1, 1),
+        (change({"u": 20}, update={"$inc": {"z": 1}}), 1, 1), (change({"u": 21}, remove=True), 1, 1), (change({"u": 2111}, remove=True), 0, 0),
+    ]
+
+    def scanned():
+        status = client.admin.command("serverStatus")["metrics"]["queryExecutor"]
+        return status["scanned"], status["scannedObjects"]
+
+    db.command("profile", 2)
+    for command, *examined in wanted:
+        before = scanned()
+        db.command(command)
+        assert [after - earlier for after, earlier in zip(scanned(), before)] == examined, command
+    db.command("profile", 0)
+    entries = db["system.profile"].find({"keysExamined": {"$exists": True}, "ns": f"{db.name}.c"})
+    assert [[entry["keysExamined"], entry["docsExamined"]] for entry in entries] == [examined for _, *examined in wanted]
 
 
 def test_entries_of_the_profiler_have_the_stages_and_the_spills(spilling):

@@ -198,7 +198,7 @@ def test_an_open_cursor_holds_its_memory_until_it_is_closed(spilling):
 def test_the_memory_of_queries_is_a_parameter_with_bounds(spilling):
     _, client = spilling
     set_memory(client, 5_000_000)
-    assert set_memory(client, LITTLE)["was"] == "5000000"
+    assert set_memory(client, LITTLE)["was"] == 5000000
     assert client.admin.command("getParameter", 1, queryMemory=1)["queryMemory"] == 1 << 20
     for impossible in "1KB", "100GB", "much", -1:
         with pytest.raises(OperationFailure) as refused:

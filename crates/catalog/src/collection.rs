@@ -39,7 +39,7 @@ pub struct StorageSize {
     /// Of the documents.
     pub document_bytes: u64,
     /// Of each index, by name, `_id_` first. The index that the documents themselves are takes none of its
-    /// own.
+    /// own; it is left out where it is that of the option `clusteredIndex`.
     pub index_bytes: Vec<(String, u64)>,
 }
 
@@ -382,10 +382,16 @@ impl Collection {
         let (document_bytes, index_bytes) = tree_bytes.split_first().unwrap_or((&0, &[]));
         let names = self.parts.indexes.iter().map(|index| index.name().to_owned());
         let mut sizes: Vec<_> = names.zip(index_bytes.iter().copied()).collect();
-        if let Some(name) = self.primary_index_name() {
+        if let Some(name) = self.primary_index_name().filter(|_| self.clustered_index_name().is_none()) {
             sizes.insert(usize::from(self.id_index().is_some()), (name.to_owned(), 0));
         }
         StorageSize { document_bytes: *document_bytes, index_bytes: sizes }
+    }
+
+    /// The name of the index that the option `clusteredIndex` asks for. Clients take the documents for it,
+    /// and do not count it as an index.
+    pub fn clustered_index_name(&self) -> Option<&str> {
+        clustered_name(&self.parts.options)
     }
 
     /// The name of the index that the documents themselves are, where they are one.

@@ -35,6 +35,7 @@ mod statement_batch;
 mod statement_parts;
 mod steps;
 mod stored_document;
+mod table_scan;
 mod tail_source;
 mod time_series;
 pub(crate) mod update;

@@ -142,7 +142,7 @@ impl Slot {
 pub(crate) struct Cursors {
     slots: Mutex<HashMap<i64, Slot>>,
     next_id: AtomicI64,
-    timeout: CursorTimeout,
+    timeout_ms: AtomicI64,
     /// Cursors without a time-out, whose sessions are watched.
     watched: AtomicUsize,
     /// When the sessions of those cursors were used last.
@@ -174,7 +174,7 @@ impl Cursors {
         Cursors {
             slots: Mutex::default(),
             next_id: AtomicI64::new(1),
-            timeout,
+            timeout_ms: AtomicI64::new(i64::try_from(timeout.0.as_millis()).unwrap_or(i64::MAX)),
             watched: AtomicUsize::new(0),
             sessions: Mutex::default(),
             opened: AtomicU64::new(0),
@@ -375,9 +375,19 @@ impl Cursors {
         }
     }
 
+    /// The time in milliseconds after which an unused cursor is closed.
+    pub fn timeout_ms(&self) -> i64 {
+        self.timeout_ms.load(Ordering::Relaxed)
+    }
+
+    /// Changes that time, also for the cursors that are open. One of 0 or less closes any unused cursor.
+    pub fn set_timeout_ms(&self, milliseconds: i64) {
+        self.timeout_ms.store(milliseconds, Ordering::Relaxed);
+    }
+
     /// Closes the cursors that were not used for the time-out.
     pub fn expire(&self, now_ms: i64) {
-        let limit = i64::try_from(self.timeout.0.as_millis()).unwrap_or(i64::MAX);
+        let limit = self.timeout_ms();
         let mut slots = self.slots.lock();
         let before = slots.len();
         slots.retain(|_, slot| match slot {
@@ -487,6 +497,10 @@ mod tests {
         let long = cursors.open(cursor(Expiry::Never), 0);
         cursors.expire(5);
         assert_eq!(cursors.len(), 2);
+        cursors.set_timeout_ms(20);
+        cursors.expire(10);
+        assert_eq!(cursors.len(), 2);
+        cursors.set_timeout_ms(10);
         cursors.expire(10);
         assert!(cursors.take(short, &user()).is_err());
         assert!(cursors.take(long, &user()).is_ok());

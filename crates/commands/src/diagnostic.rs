@@ -1,6 +1,7 @@
 //! Commands that tell the identity and the state of the server.
 
 pub(crate) mod build_info;
+pub(crate) mod cluster;
 pub(crate) mod coll_stats;
 pub(crate) mod connection_status;
 pub(crate) mod current_op;
@@ -8,6 +9,7 @@ pub(crate) mod data_size;
 pub(crate) mod db_hash;
 pub(crate) mod db_stats;
 pub(crate) mod engine_status;
+pub(crate) mod features;
 pub(crate) mod file_md5;
 pub(crate) mod get_cmd_line_opts;
 pub(crate) mod get_diagnostic_data;
@@ -21,8 +23,10 @@ mod idle_session;
 mod key_rewriting;
 pub(crate) mod latency_document;
 pub(crate) mod list_commands;
+pub(crate) mod lock_info;
 pub(crate) mod other_servers;
 pub(crate) mod pando_verify;
+pub(crate) mod parameters;
 pub(crate) mod ping;
 pub(crate) mod profile;
 pub(crate) mod replica_set;

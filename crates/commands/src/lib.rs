@@ -118,7 +118,8 @@
 //! leaves: arguments, chore_figures, cluster_clock, command_name, error, error_code, handled, host_facts
 //! leaves: certificate_rotation, collation
 //! leaves: default_layout, document_stream, grid_fs, identity, open_buckets
-//! leaves: last_write, log_tail, operation_counters, persona, reply_wait, request, session_id, ttl_state
+//! leaves: last_write, log_tail, log_verbosity, operation_counters, persona, reply_wait, request, session_id
+//! leaves: ttl_state
 //! leaves: wait_figures
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -164,6 +165,7 @@ mod intent_wait;
 mod last_write;
 mod legacy;
 mod log_tail;
+mod log_verbosity;
 mod open_buckets;
 mod open_load;
 mod operation_counters;
@@ -207,7 +209,7 @@ pub use commands::Commands;
 pub use connection::{ClientWatch, ConnectionState, DefaultDurability, StreamState};
 pub use cursors::CursorTimeout;
 pub use default_layout::DefaultLayout;
-pub use diagnostic::set_parameter::size_text;
+pub use diagnostic::parameters::size_text;
 pub use error::{CommandError, Failure};
 pub use error_code::ErrorCode;
 pub use fail_points::TestCommands;
@@ -219,6 +221,7 @@ pub use legacy::{
     LegacyProtocol, LegacyQuery, LegacyQueryFlags, LegacyUpdate,
 };
 pub use log_tail::{LogLine, LogSeverity, LogTail};
+pub use log_verbosity::LogVerbosity;
 pub use pando_catalog::catalog_entry::CATALOG_TREE;
 pub use pando_catalog::restore_emulated_backup;
 pub use pando_catalog::{

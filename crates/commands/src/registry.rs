@@ -154,6 +154,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         .transactions(TransactionSupport::End),
     any("compact", Access::Collection(Action::Compact), admin::compact::run),
     on_admin("configureFailPoint", Access::Cluster(Action::SetParameter), admin::configure_fail_point::run),
+    any("connPoolStats", Access::Cluster(Action::ConnPoolStats), diagnostic::cluster::run_connection_pools),
     any("connectionStatus", Access::Anyone, diagnostic::connection_status::run),
     any("convertToCapped", Access::Collection(Action::ConvertToCapped), admin::capped_copy::run_convert)
         .writes(),
@@ -202,6 +203,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("endSessions", Access::LoggedIn, session::end_sessions::run),
     on_admin("engineStatus", Access::Cluster(Action::ServerStatus), diagnostic::engine_status::run),
     any("explain", Access::Explained, crud::explain::run),
+    any("features", Access::LoggedIn, diagnostic::features::run),
     any("filemd5", Access::Request(rights::file_md5), diagnostic::file_md5::run),
     any("find", Access::Collection(Action::Find), crud::find::run)
         .reads(ReadConcernSupport::All)
@@ -239,6 +241,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         .active(ActivityKind::GetMore),
     on_admin("getParameter", Access::Cluster(Action::GetParameter), diagnostic::get_parameter::run),
     any("getPartitionInfo", Access::Collection(Action::CollStats), admin::get_partition_info::run),
+    on_admin("getShardMap", Access::Cluster(Action::GetShardMap), diagnostic::cluster::run_shard_map),
     any("getlasterror", Access::Anyone, diagnostic::get_last_error::run),
     any("getnonce", Access::Anyone, diagnostic::get_nonce::run),
     any(
@@ -282,6 +285,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     any("listCommands", Access::Anyone, diagnostic::list_commands::run),
     on_admin("listDatabases", Access::Request(rights::list_databases), admin::list_databases::run),
     any("listIndexes", Access::Collection(Action::ListIndexes), admin::list_indexes::run),
+    on_admin("lockInfo", Access::Cluster(Action::ServerStatus), diagnostic::lock_info::run),
     on_admin("logRotate", Access::Cluster(Action::LogRotate), admin::log_rotate::run),
     any("logout", Access::LoggedIn, session::logout::run),
     on_admin("pandoBackup", Access::Request(rights::backup), admin::pando_backup::run),
@@ -313,6 +317,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         Access::Cluster(Action::ReplSetGetConfig),
         diagnostic::replica_set::run_configuration,
     ),
+    on_admin("replSetGetRBID", Access::Cluster(Action::Internal), diagnostic::replica_set::run_rollback_id),
     on_admin(
         "replSetGetStatus",
         Access::Cluster(Action::ReplSetGetStatus),
@@ -357,6 +362,11 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
     )
     .writes(),
     on_admin("setParameter", Access::Cluster(Action::SetParameter), diagnostic::set_parameter::run),
+    on_admin(
+        "shardingState",
+        Access::Cluster(Action::ShardingState),
+        diagnostic::cluster::run_sharding_state,
+    ),
     any(
         "showLiveTransactions",
         Access::Cluster(Action::Inprog),
@@ -410,7 +420,6 @@ pub(crate) fn unknown(name: &str) -> CommandError {
         "replSetInitiate" | "replSetReconfig" | "replSetStepDown" | "replSetFreeze" => {
             ": one server holds the data, as the primary of a replica set of one member from its first start; --replica-set names the set"
         }
-        "lockInfo" => ": there are no locks of collections; currentOp tells what an operation waits for",
         "setFeatureCompatibilityVersion" => ": the version of the program is that of its features",
         _ => "",
     };
@@ -433,7 +442,7 @@ mod tests {
     #[test]
     fn the_error_for_an_unknown_name_says_what_to_do_instead() {
         for (name, advice) in
-            [("shutdown", "SIGTERM"), ("replSetInitiate", "--replica-set"), ("lockInfo", "currentOp")]
+            [("shutdown", "SIGTERM"), ("replSetInitiate", "--replica-set"), ("mapReduce", "aggregate")]
         {
             let text = unknown(name).to_string();
             assert!(text.contains(name) && text.contains(advice), "{text}");

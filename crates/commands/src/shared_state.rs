@@ -26,6 +26,7 @@ use crate::fail_points::{FailPoints, TestCommands};
 use crate::held_snapshots::HeldSnapshots;
 use crate::host_facts::HostFacts;
 use crate::log_tail::LogTail;
+use crate::log_verbosity::LogVerbosity;
 use crate::open_buckets::OpenBuckets;
 use crate::operation_counters::OperationCounters;
 use crate::operations::OperationTable;
@@ -56,6 +57,8 @@ pub struct CommandsOptions {
     pub folder: Option<PathBuf>,
     /// The last lines of the log.
     pub log_tail: Arc<LogTail>,
+    /// The verbosity of the log.
+    pub log_verbosity: Arc<LogVerbosity>,
     /// The memory of queries.
     pub query_memory: QueryMemoryOptions,
     /// Processors that one query may use; 1 in an application's own process.
@@ -132,6 +135,8 @@ pub(crate) struct SharedState {
     pub cached_reads: CachedReads,
     /// Whether a statement or a batch that fails leaves nothing behind, as in TokuMX.
     pub atomic_statements: AtomicBool,
+    /// Whether a search that would read a whole collection is refused.
+    pub no_table_scan: AtomicBool,
     /// The gate that `fsync` with `lock` closes.
     pub write_gate: WriteGate,
     pub default_concerns: ArcSwap<DefaultConcerns>,
@@ -148,6 +153,8 @@ pub(crate) struct SharedState {
     pub started_ms: i64,
     /// The moment since which requests are refused, because the server is about to stop.
     pub stopping_since: OnceLock<Monotonic>,
+    /// Requests that were refused since then.
+    pub refused_at_stop: AtomicU64,
     /// Clients that left and may not come back.
     pub departures: Departures,
     /// The connections, and their requests under way.
@@ -207,6 +214,7 @@ impl SharedState {
             scanned_ranges: AtomicU64::new(0),
             fail_points: FailPoints::default(),
             atomic_statements: AtomicBool::new(false),
+            no_table_scan: AtomicBool::new(false),
             write_gate: WriteGate::default(),
             default_concerns: ArcSwap::from_pointee(DefaultConcerns::implicit(started_ms)),
             default_concerns_turn: Mutex::default(),
@@ -218,6 +226,7 @@ impl SharedState {
             commands,
             started_ms,
             stopping_since: OnceLock::new(),
+            refused_at_stop: AtomicU64::new(0),
             departures: Departures::default(),
             running: Arc::default(),
             operations: OperationCounters::default(),

@@ -33,6 +33,7 @@ use command_handler::CommandHandler;
 pub use listening::ListenRefused;
 use listening::listen;
 use log_tail_layer::{ThreadName, line_of_now};
+use logging::ProcessLog;
 use pando_commands::{
     AccessControl, AuditTrail, CertificateRotation, LogLine, LogSeverity, LogTail, MONGODB_VERSION, Persona,
 };
@@ -155,8 +156,7 @@ pub enum ServeError {
 /// # Errors
 /// [`ServeError`].
 pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
-    let log_tail = Arc::new(LogTail::default());
-    logging::start(configuration, &log_tail);
+    let log = logging::start(configuration);
     for line in &configuration.familiar_lines {
         info!("{line}");
     }
@@ -181,11 +181,11 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     }
     let opening = Instant::now();
     if configuration.access_control == AccessControl::Off {
-        warn_of_open_access(&log_tail);
+        warn_of_open_access(&log.tail);
     }
     let trail = audit::open(configuration)?;
     let rotation = tls.map(|tls| tls as Arc<dyn CertificateRotation>);
-    let commands = open_store(configuration, (rotation, encryption), &endpoints, log_tail, trail)?;
+    let commands = open_store(configuration, (rotation, encryption), &endpoints, log, trail)?;
     log_recovery(&commands, opening.elapsed());
     if found == FolderState::Vacant && configuration.engine != EngineName::Memory {
         info!("made a new store in {}", configuration.data.display());
@@ -396,7 +396,7 @@ fn open_store(
     configuration: &Configuration,
     (certificates, encryption): (Option<Arc<dyn CertificateRotation>>, Option<Encryption>),
     endpoints: &[String],
-    log_tail: Arc<LogTail>,
+    log: ProcessLog,
     audit: Option<AuditTrail>,
 ) -> Result<Commands, ServeError> {
     let engine_options = EngineOptions {
@@ -419,7 +419,8 @@ fn open_store(
         plain_logins: configuration.transport.plain_logins,
         host,
         connections_max: configuration.max_connections,
-        log_tail,
+        log_tail: log.tail,
+        log_verbosity: log.verbosity,
         certificates,
         audit,
         ..CommandsOptions::default()

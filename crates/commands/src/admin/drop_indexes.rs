@@ -120,11 +120,11 @@ impl<'a> Wanted<'a> {
 }
 
 fn by_name(collection: &Collection, name: &str) -> Result<String, CommandError> {
-    if collection.primary_index_name() == Some(name) && is_clustered(collection) {
+    if collection.primary_index_name() == Some(name) && collection.clustered_index_name().is_some() {
         let reason = "the clusteredIndex cannot be dropped without its collection";
         return Err(CommandError::failed(ErrorCode::Location(5_979_800), reason));
     }
-    if name == ID_INDEX && collection.index(name).is_none() && is_clustered(collection) {
+    if name == ID_INDEX && collection.index(name).is_none() && collection.clustered_index_name().is_some() {
         let reason = format!("index not found with name [{name}]");
         return Err(CommandError::failed(ErrorCode::IndexNotFound, reason));
     }
@@ -138,11 +138,6 @@ fn by_name(collection: &Collection, name: &str) -> Result<String, CommandError> 
         return Ok(name.to_owned());
     }
     Err(CommandError::failed(ErrorCode::IndexNotFound, format!("index not found with name [{name}]")))
-}
-
-/// Whether the collection was created with MongoDB's option `clusteredIndex`.
-fn is_clustered(collection: &Collection) -> bool {
-    matches!(collection.options().get("clusteredIndex"), Ok(Some(_)))
 }
 
 fn by_key(collection: &Collection, key: &RawDocument) -> Result<String, CommandError> {

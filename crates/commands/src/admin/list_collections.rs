@@ -148,8 +148,10 @@ fn describe(collection: &Collection, detail: Detail, out: &mut Vec<u8>) {
         info.append_bool("readOnly", false);
         info.append("uuid", RawValue::Binary(RawBinary { subtype: 4, bytes: &collection.uuid() }));
         info.finish();
-        let primary = &collection.describe_indexes()[0];
-        description.append_raw_document("idIndex", &primary.specification);
+        if collection.clustered_index_name().is_none() {
+            let primary = &collection.describe_indexes()[0];
+            description.append_raw_document("idIndex", &primary.specification);
+        }
     }
     description.finish();
 }

@@ -42,6 +42,7 @@ use super::inner_figures;
 use super::list_sessions_stage;
 use super::ranged_filter::RangedFilter;
 use super::row_metadata::RowMetadata;
+use super::table_scan;
 use super::write_stage::{self, SplitPipeline};
 use crate::arguments::{Arguments, missing};
 use crate::collation::CollationChoice;
@@ -539,6 +540,7 @@ fn source_of_collection(
                         Some(_) => None,
                     };
                     drop(held);
+                    table_scan::check(context, &collection, &planned.filter, &planned.plan)?;
                     context.note_plan(&planned.plan, Purpose::Find);
                     context.note_stages(&planned.filter, &planned.plan, planned.display());
                     let run = planned.rest.start(&options);

@@ -24,13 +24,13 @@ use pando_query::plan::{
 };
 use pando_query::sort::Sort;
 
-use self::execution::execute;
+use self::execution::{OnNoMatch, add_effect, execute};
 use super::aggregate::{
     AggregateRequest, CursorField, PlannedPipeline, check_documents, collated_scope, collection_of,
     foreign_access,
 };
 use super::find_request::{FindRequest, ParsedFind};
-use super::{update, view_read, write_stage};
+use super::{table_scan, update, view_read, write_stage};
 use crate::arguments::{Argument, Arguments, collection_name_or, missing};
 use crate::collation::CollationChoice;
 use crate::context::Context;
@@ -191,6 +191,9 @@ fn explain_plan(
     };
     let display = Display { projection, purpose: explained.purpose, choice: explained.choice };
     let (filter, plan) = (&explained.filter, &explained.plan);
+    if let Some(collection) = found {
+        table_scan::check(context, collection, filter, plan)?;
+    }
     let (rejected, index_filter) = (&explained.rejected, explained.index_filter);
     let plans = ShownPlans { winner: plan, rejected, index_filter };
     let section = query_planner(&namespace.to_string(), filter, plans, display, &explained.order);
@@ -203,13 +206,31 @@ fn explain_plan(
         stages = explained.stages.explain_planned(&mut access)?;
     } else {
         let executed = execute(context, &explained, found, &reader)?;
-        sections.push("executionStats", execution_stats(filter, plan, display, executed.statistics()));
+        let mut section = execution_stats(filter, plan, display, executed.statistics());
+        if explained.purpose == Purpose::Update {
+            add_effect(&mut section, on_no_match(command)?);
+        }
+        sections.push("executionStats", section);
         if let Some(run) = &executed.stages {
             stages = explained.stages.explain(Some(run));
         }
     }
     stages.extend(explained.write_stage);
     Ok(stages)
+}
+
+/// What an update does where it finds no document.
+fn on_no_match(command: &RawDocument) -> Result<OnNoMatch, CommandError> {
+    let statement = match command.get("updates")? {
+        Some(RawValue::Array(statements)) => statements.iter().next().transpose()?,
+        _ => Some(RawValue::Document(command)),
+    };
+    let fields = statement.and_then(|statement| statement.as_document());
+    let upsert = fields.map_or(Ok(None), |fields| fields.get("upsert"))?;
+    Ok(match upsert {
+        Some(upsert) if upsert.to_bool() => OnNoMatch::Inserts,
+        _ => OnNoMatch::ChangesNothing,
+    })
 }
 
 /// The data that a command is planned for.

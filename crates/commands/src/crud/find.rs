@@ -26,6 +26,7 @@ use super::find_request::{FindRequest, ParsedFind, not_capped};
 use super::ranged_filter::RangedFilter;
 use super::row_metadata::RowMetadata;
 use super::selection::project;
+use super::table_scan;
 use super::tail_source::TailSource;
 use super::view_read;
 use crate::collation::CollationChoice;
@@ -250,6 +251,7 @@ impl FindSource {
             // A search within other conditions, too, is too long for the event loop.
             context.require_may_block()?;
         }
+        table_scan::check(context, &collection, &parsed.filter, &plan)?;
         context.note_plan(&plan, Purpose::Find);
         context.note_stages(&parsed.filter, &plan, parsed.display());
         let sorting = if plan.sort.is_some() { Sorting::InMemory } else { Sorting::ByAccess };

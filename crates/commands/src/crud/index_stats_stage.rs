@@ -33,6 +33,10 @@ pub(super) fn documents(
     };
     let mut documents = Vec::new();
     for index in collection.describe_indexes() {
+        // As in MongoDB, the documents of a clustered collection are no index of it.
+        if series.is_none() && collection.clustered_index_name() == Some(&index.name) {
+            continue;
+        }
         let of_series = match &series {
             Some(series) => match series.index_of_series(&index.specification)? {
                 Some(specification) => Some(specification),

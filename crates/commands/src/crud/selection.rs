@@ -10,11 +10,12 @@ use pando_query::explain::{Choice, Display, ExplainedProjection, Purpose};
 use pando_query::filter::Filter;
 use pando_query::memory::{DiskUse, StageMemory};
 use pando_query::plan::{
-    Access, Consumer, FindSpecification, Hint, Plan, ProjectionNeeds, plan_at, plan_by_id,
+    Access, Consumer, Coverage, FindSpecification, Hint, Plan, ProjectionNeeds, plan_at, plan_by_id,
 };
 use pando_query::projection::Projection;
 use pando_query::sort::Sort;
 
+use super::table_scan;
 use crate::CommandError;
 use crate::context::Context;
 use crate::error::Execution;
@@ -99,13 +100,17 @@ impl Selection {
         transaction: &dyn Transaction,
         purpose: Purpose,
     ) -> Result<Executor, CommandError> {
+        let specification = self.specification_of_keys(purpose);
+        executor_of(context, &specification, collection, transaction, purpose)
+    }
+
+    fn specification_of_keys(&self, purpose: Purpose) -> FindSpecification<'_> {
         let needs = ProjectionNeeds::Nothing;
         let consumer = match purpose {
             Purpose::Count => Consumer::Groups,
             Purpose::Find | Purpose::Update | Purpose::Delete => Consumer::Documents,
         };
-        let specification = FindSpecification { needs, consumer, ..self.specification() };
-        executor_of(context, &specification, collection, transaction, purpose)
+        FindSpecification { needs, consumer, ..self.specification() }
     }
 }
 
@@ -128,10 +133,27 @@ fn executor_of(
     transaction: &dyn Transaction,
     purpose: Purpose,
 ) -> Result<Executor, CommandError> {
+    let plan = noted_plan(context, specification, collection, transaction, purpose)?;
+    executor_of_plan(collection, plan)
+}
+
+/// The plan, which the context notes.
+fn noted_plan(
+    context: &Context<'_>,
+    specification: &FindSpecification<'_>,
+    collection: &Arc<Collection>,
+    transaction: &dyn Transaction,
+    purpose: Purpose,
+) -> Result<Plan, CommandError> {
     let estimates = EntryEstimates::new(collection, transaction);
     let plan = plan_at(specification, collection, transaction.snapshot(), &estimates)?;
+    table_scan::check(context, collection, specification.filter, &plan)?;
     context.note_plan(&plan, purpose);
     context.note_stages(specification.filter, &plan, display_of(purpose));
+    Ok(plan)
+}
+
+fn executor_of_plan(collection: &Arc<Collection>, plan: Plan) -> Result<Executor, CommandError> {
     let memory = StageMemory::new(collection.query_memory().account(), DiskUse::Allowed);
     Ok(Executor::new(Arc::clone(collection), plan, &memory, Revisits::Impossible)?)
 }
@@ -157,8 +179,26 @@ pub(super) fn keys(
 }
 
 /// A scan of the primary keys of the selected documents, some at a time.
+///
+/// It counts the documents that its caller is going to read as examined, and it takes back the entry beyond
+/// the range of an index: the executor counts that one as for a count, and MongoDB does so only there.
 pub(super) struct KeyScan {
     executor: Executor,
+    /// The most keys of all batches together.
+    limit: Option<u64>,
+    /// Whether the executor counts an entry beyond the range at the end.
+    end_count: EndCount,
+    /// Documents that were counted here.
+    counted_documents: u64,
+}
+
+/// The entry behind the last one of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EndCount {
+    /// The executor counts it.
+    Counted,
+    /// It does not, or it was taken back.
+    Uncounted,
 }
 
 impl KeyScan {
@@ -170,8 +210,15 @@ impl KeyScan {
         context: &Context<'_>,
     ) -> Result<KeyScan, CommandError> {
         // The documents are read when they are changed; only a filter that is left may need them before.
-        let executor = selection.executor(context, collection, transaction, Purpose::Find)?;
-        Ok(KeyScan { executor })
+        let specification = selection.specification_of_keys(Purpose::Find);
+        let plan = noted_plan(context, &specification, collection, transaction, Purpose::Find)?;
+        let reads_entries = matches!(&plan.access, Access::Index(access) if !access.index.is_primary());
+        let end_count = match reads_entries && plan.coverage == Coverage::Nothing {
+            true => EndCount::Counted,
+            false => EndCount::Uncounted,
+        };
+        let executor = executor_of_plan(collection, plan)?;
+        Ok(KeyScan { executor, limit: selection.limit, end_count, counted_documents: 0 })
     }
 
     /// At most `most` more keys; fewer only at the end. The transaction is always the same.
@@ -186,6 +233,15 @@ impl KeyScan {
             && let Some(row) = self.executor.next(transaction, caller)?
         {
             found.push(row.primary_key.to_vec());
+        }
+        let usage = caller.operation.usage();
+        let counters = self.executor.counters();
+        let unread = counters.returned.saturating_sub(counters.documents_examined);
+        usage.add_examined(0, unread.saturating_sub(self.counted_documents));
+        self.counted_documents = unread.max(self.counted_documents);
+        let is_at_end = found.len() < most && self.limit.is_none_or(|limit| counters.returned < limit);
+        if is_at_end && std::mem::replace(&mut self.end_count, EndCount::Uncounted) == EndCount::Counted {
+            usage.forget_keys(1);
         }
         Ok(found)
     }

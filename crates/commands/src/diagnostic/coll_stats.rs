@@ -73,6 +73,11 @@ pub(crate) fn write_trees(
         write_statistics(engine.name(), documents, reply);
     }
     let mut details = reply.document("indexDetails");
+    // The documents lie in the order of this index, and their tree is its tree.
+    let primary = collection.primary_index_name().filter(|_| collection.clustered_index_name().is_none());
+    if let (Some(name), Some((_, documents))) = (primary, figures.first()) {
+        write_statistics(name, documents, &mut details);
+    }
     for (name, figures) in figures.iter().skip(1) {
         write_statistics(name, figures, &mut details);
     }

@@ -1,24 +1,37 @@
 //! `getParameter`: settings by name, or all of them for `'*'`.
 
-use std::sync::atomic::Ordering;
-
 use pando_document::{DocumentWriter, RawValue};
 
-use super::set_parameter::{
-    ATOMIC_STATEMENTS, QUERY_MEMORY, SNAPSHOT_WINDOW, TRANSACTION_LIFETIME, TRANSACTION_WAIT, TTL_ENABLED,
-    TTL_SLEEP, parameter_name, wants_help, write_help,
-};
-use crate::accounts::store::SCHEMA_VERSION;
+use super::parameters::{self, Shown, wants_help, write_help};
+use crate::arguments::{unknown_field, wrong_type};
 use crate::context::Context;
-use crate::fail_points::TestCommands;
-use crate::identity::FEATURE_COMPATIBILITY_VERSION;
 use crate::{CommandError, ErrorCode, Request};
 
-/// Whether the server has commands for tests: the suites of drivers ask.
-const TEST_COMMANDS: &str = "enableTestCommands";
-/// The version of the schema of users and roles: mongorestore asks.
-const SCHEMA: &str = "authSchemaVersion";
-const PARAMETERS: [&str; 3] = [SCHEMA, TEST_COMMANDS, "featureCompatibilityVersion"];
+/// The options of a request.
+#[derive(Default)]
+struct Options {
+    scope: Scope,
+    form: Form,
+}
+
+/// The parameters that are wanted.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Scope {
+    /// Those that the request names.
+    #[default]
+    Named,
+    All,
+}
+
+/// How a parameter is shown.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Form {
+    /// By its value.
+    #[default]
+    Value,
+    /// With the times at which it can be set.
+    Details,
+}
 
 /// Answers the parameters that the request names.
 pub(crate) fn run(
@@ -30,58 +43,12 @@ pub(crate) fn run(
         write_help("getParameter gets parameters of the running server", context, reply);
         return Ok(());
     }
-    let all = match request.command()?.1 {
-        RawValue::String("*") => true,
-        RawValue::Document(options) => {
-            matches!(options.get("allParameters")?, Some(value) if value.to_bool())
-        }
-        _ => false,
-    };
+    let options = Options::of(request.command()?.1)?;
     let mut found = 0;
-    for name in PARAMETERS {
-        if all || request.body.get(name)?.is_some() {
+    for shown in parameters::all(context) {
+        if options.scope == Scope::All || request.body.get(&shown.name)?.is_some() {
             found += 1;
-            write_parameter(context, name, reply);
-        }
-    }
-    if all || request.body.get(QUERY_MEMORY)?.is_some() {
-        found += 1;
-        let limit = context.catalog().query_memory().limit();
-        reply.append_i64(QUERY_MEMORY, i64::try_from(limit).unwrap_or(i64::MAX));
-    }
-    if all || request.body.get(TRANSACTION_LIFETIME)?.is_some() {
-        found += 1;
-        let seconds = context.shared.sessions.lifetime().as_secs();
-        reply.append_i32(TRANSACTION_LIFETIME, i32::try_from(seconds).unwrap_or(i32::MAX));
-    }
-    if all || request.body.get(TRANSACTION_WAIT)?.is_some() {
-        found += 1;
-        reply.append_i32(TRANSACTION_WAIT, context.shared.sessions.wait_ms());
-    }
-    if all || request.body.get(ATOMIC_STATEMENTS)?.is_some() {
-        found += 1;
-        reply.append_bool(ATOMIC_STATEMENTS, context.shared.atomic_statements.load(Ordering::Relaxed));
-    }
-    if all || request.body.get(SNAPSHOT_WINDOW)?.is_some() {
-        found += 1;
-        let seconds = context.shared.held_snapshots.window().as_secs();
-        reply.append_i32(SNAPSHOT_WINDOW, i32::try_from(seconds).unwrap_or(i32::MAX));
-    }
-    if all || request.body.get(TTL_SLEEP)?.is_some() {
-        found += 1;
-        let seconds = context.shared.ttl.sleep().as_secs();
-        reply.append_i32(TTL_SLEEP, i32::try_from(seconds).unwrap_or(i32::MAX));
-    }
-    if all || request.body.get(TTL_ENABLED)?.is_some() {
-        found += 1;
-        reply.append_bool(TTL_ENABLED, context.shared.ttl.is_enabled());
-    }
-    let engine = context.catalog().engine();
-    for (setting, value) in engine.settings() {
-        let name = parameter_name(engine.name(), setting);
-        if all || request.body.get(&name)?.is_some() {
-            found += 1;
-            write_setting(&name, &value, reply);
+            write(&shown, options.form, reply);
         }
     }
     if found == 0 {
@@ -90,22 +57,42 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// A setting of the engine; numbers are numbers.
-fn write_setting(name: &str, value: &str, reply: &mut DocumentWriter<'_>) {
-    match value.parse::<i64>() {
-        Ok(number) => reply.append_i64(name, number),
-        Err(_) => reply.append_str(name, value),
+impl Options {
+    /// The options that the value of the command's own field says.
+    fn of(value: RawValue<'_>) -> Result<Options, CommandError> {
+        let mut options = Options::default();
+        let fields = match value {
+            RawValue::String("*") => return Ok(Options { scope: Scope::All, ..options }),
+            RawValue::Document(fields) => fields,
+            _ => return Ok(options),
+        };
+        for field in fields.iter() {
+            let (name, value) = field?;
+            let is_set = matches!(value, RawValue::Boolean(_)) || value.is_number();
+            match name {
+                "allParameters" | "showDetails" if !is_set => {
+                    let place = format!("getParameter.{name}");
+                    return Err(wrong_type(&place, value, "types '[bool, long, int, decimal, double']"));
+                }
+                "allParameters" if value.to_bool() => options.scope = Scope::All,
+                "showDetails" if value.to_bool() => options.form = Form::Details,
+                "allParameters" | "showDetails" => {}
+                _ => return Err(unknown_field("getParameter", name)),
+            }
+        }
+        Ok(options)
     }
 }
 
-fn write_parameter(context: &Context<'_>, name: &str, reply: &mut DocumentWriter<'_>) {
-    if name == TEST_COMMANDS {
-        return reply.append_bool(name, context.shared.options.test_commands == TestCommands::On);
+fn write(shown: &Shown, form: Form, reply: &mut DocumentWriter<'_>) {
+    match form {
+        Form::Value => reply.append_value(&shown.name, &shown.value),
+        Form::Details => {
+            let mut details = reply.document(&shown.name);
+            details.append_value("value", &shown.value);
+            details.append_bool("settableAtRuntime", shown.at_runtime);
+            details.append_bool("settableAtStartup", shown.at_start);
+            details.finish();
+        }
     }
-    if name == SCHEMA {
-        return reply.append_i32(name, SCHEMA_VERSION);
-    }
-    let mut parameter = reply.document(name);
-    parameter.append("version", RawValue::String(FEATURE_COMPATIBILITY_VERSION));
-    parameter.finish();
 }

@@ -83,6 +83,17 @@ pub(super) fn write_status(context: &Context<'_>, set_name: &str, reply: &mut Do
     members.finish();
 }
 
+/// `replSetGetRBID`: the number of rollbacks, which are never any. MongoDB counts from 1.
+pub(crate) fn run_rollback_id(
+    context: &mut Context<'_>,
+    _request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<(), CommandError> {
+    set_name(context)?;
+    reply.append_i32("rbid", 1);
+    Ok(())
+}
+
 /// `replSetGetConfig`.
 pub(crate) fn run_configuration(
     context: &mut Context<'_>,

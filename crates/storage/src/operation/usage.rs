@@ -42,6 +42,12 @@ impl Usage {
         add(&self.documents_examined, documents);
     }
 
+    /// Takes back index entries that count for nothing.
+    pub fn forget_keys(&self, keys: u64) {
+        let counted = self.keys_examined.load(Ordering::Relaxed);
+        self.keys_examined.store(counted.saturating_sub(keys), Ordering::Relaxed);
+    }
+
     /// Counts a conflict.
     pub fn add_conflict(&self) {
         add(&self.conflicts, 1);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pando_catalog::{Collection, DeviceReads};
+use pando_document::{Document, Value};
 use pando_query::execute::{ExecutionFigures, Executor, Revisits};
 use pando_query::explain::{Answer, ExecutionFault, ExecutionStatistics};
 use pando_query::memory::StageMemory;
@@ -76,6 +77,23 @@ pub(super) fn execute(
         failure,
         stages,
     })
+}
+
+/// What an update does where no document matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OnNoMatch {
+    Inserts,
+    ChangesNothing,
+}
+
+/// Adds to the stage of an update the effect that it would have. As in MongoDB, each document that matches
+/// counts as one that would be changed, and no document is inserted where one matches.
+pub(super) fn add_effect(section: &mut Document, on_no_match: OnNoMatch) {
+    let Some(Value::Document(stage)) = section.get_mut("executionStages") else { return };
+    let Some(matched) = stage.get("nMatched").cloned() else { return };
+    let matches = matched.as_i64_exact().unwrap_or(0) > 0;
+    stage.push("nWouldModify", matched);
+    stage.push("nWouldUpsert", i32::from(on_no_match == OnNoMatch::Inserts && !matches));
 }
 
 /// Whether a search that ends so is explained. Where the server or its data are at fault there is nothing to
