@@ -35,9 +35,9 @@ def fresh_origin():
     return next(_origins)
 
 
-def message(database, request):
+def message(database, request, flags=0):
     """A request as the bytes of a whole message."""
-    body = struct.pack("<IB", 0, 0) + bson.encode({**request, "$db": database})
+    body = struct.pack("<IB", flags, 0) + bson.encode({**request, "$db": database})
     return HEADER.pack(HEADER.size + len(body), 1, 0, OP_MSG) + body
 
 
@@ -47,13 +47,21 @@ class Raw:
     def __init__(self, port, origin="127.0.0.1"):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=60, source_address=(origin, 0))
 
-    def send(self, database, request):
+    def send(self, database, request, flags=0):
         """Sends a request, and reads no reply."""
-        self.socket.sendall(message(database, request))
+        self.socket.sendall(message(database, request, flags))
 
     def exchange(self, sent):
         """The bytes of the document that answers a whole message."""
         self.socket.sendall(sent)
+        return self.next_document()
+
+    def receive(self):
+        """The next reply, whatever it is."""
+        return bson.decode(self.next_document())
+
+    def next_document(self):
+        """The bytes of the document of the next message."""
         length, *_ = HEADER.unpack(read_exactly(self.socket, HEADER.size))
         return read_exactly(self.socket, length - HEADER.size)[5:]
 

@@ -15,6 +15,7 @@ import pytest
 from pymongo import MongoClient
 from pymongo.errors import OperationFailure
 
+from raw_connection import Raw
 from server import PANDO, Server
 
 FULL = "/dev/full"
@@ -117,6 +118,67 @@ def test_a_store_that_wants_logins_and_has_no_users_says_how_to_begin(tmp_path):
     server = Server(tmp_path / "data", "--auth").start()
     assert server.stop() == 0
     assert "there are no users yet" in server.whole_log()
+
+
+# ---- a limit of the size of files
+
+
+def limited(kibibytes):
+    """The program with a limit of the size of its files."""
+    return ["bash", "-c", f'ulimit -f {kibibytes}; exec "$0" "$@"', PANDO]
+
+
+def test_a_server_at_the_file_size_limit_refuses_writes_and_goes_on(tmp_path):
+    server = Server(tmp_path / "data")
+    server.program = limited(24_000)
+    server.start()
+    with server.client() as client:
+        refused = None
+        for number in range(400):
+            try:
+                client.t.c.insert_one({"_id": number, "s": os.urandom(300_000)})
+            except OperationFailure as error:
+                refused = error
+                break
+        assert refused is not None and refused.code == 14031, refused
+        assert "the file size limit of this process (ulimit -f)" in refused.details["errmsg"], refused.details
+        assert client.t.c.count_documents({}) == number and client.t.c.find_one({"_id": 0})
+    server.terminate()
+    assert "panic" not in server.whole_log()
+    again = Server(tmp_path / "data").start()
+    with again.client() as client:
+        assert client.t.c.count_documents({}) == number
+    assert again.stop() == 0
+
+
+def test_a_tool_at_the_file_size_limit_says_so(tmp_path):
+    server = Server(tmp_path / "data").start()
+    with server.client() as client:
+        client.t.c.insert_many([{"_id": i, "s": "x" * 1000} for i in range(3000)])
+    ended = subprocess.run([*limited(1000), "export", "--uri", server.uri, "--db", "t", "--collection", "c", "--out", tmp_path / "c.json"],
+        capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 1 and "File too large" in ended.stderr and "ulimit -f" in ended.stderr, ended
+    assert server.stop() == 0
+
+
+# ---- a clean stop
+
+
+@pytest.mark.parametrize("flags", [0, 1 << 16], ids=["one reply", "a stream of replies"])
+def test_a_monitor_that_waits_is_refused_by_a_server_that_stops(tmp_path, flags):
+    """A driver that is told of a primary sends requests here again, until each retry is used up."""
+    server = Server(tmp_path / "data").start()
+    with Raw(server.port) as monitor:
+        version = monitor.command("admin", {"hello": 1})["topologyVersion"]
+        monitor.send("admin", {"hello": 1, "topologyVersion": version, "maxAwaitTimeMS": 30_000}, flags=flags)
+        time.sleep(0.2)
+        began = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        reply = monitor.receive()
+        assert (reply["ok"], reply["code"], reply["codeName"]) == (0, 11600, "InterruptedAtShutdown")
+        assert monitor.socket.recv(1) == b"", "the server has sent a further reply"
+        assert time.monotonic() - began < 10
+        assert server.process.wait(timeout=60) == 0
 
 
 # ---- dumps with a time series

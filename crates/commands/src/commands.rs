@@ -510,7 +510,7 @@ impl Commands {
         self.shared.running.begin_closing();
     }
 
-    /// Sends the replies that wait for a moment, and lets no other wait for one: the server is about to stop.
+    /// Ends the waits for a moment, and lets no other request wait for one: the server is about to stop.
     pub fn release_replies(&self) {
         self.shared.reply_timers.close();
     }

@@ -59,6 +59,8 @@ pub struct ConnectionState {
     wait: Option<Box<StatementWait>>,
     /// Its `getMore`, listed while it waits at the end of a capped collection.
     tail_listing: Option<ListedWait>,
+    /// Whether its request is one that has waited for a change of the topology.
+    has_awaited_topology: bool,
     /// Whether its requests may be handled again after a wait.
     is_resumable: bool,
     /// The time that its statements wait for a key, if its client has set one.
@@ -155,6 +157,7 @@ impl Clone for ConnectionState {
             has_worked: false,
             wait: None,
             tail_listing: None,
+            has_awaited_topology: false,
             is_resumable: self.is_resumable,
             lock_timeout: self.lock_timeout,
             default_durability: self.default_durability,
@@ -190,6 +193,7 @@ impl ConnectionState {
             has_worked: false,
             wait: None,
             tail_listing: None,
+            has_awaited_topology: false,
             is_resumable: false,
             lock_timeout: LockTimeout::default(),
             default_durability: DefaultDurability::default(),
@@ -281,6 +285,18 @@ impl ConnectionState {
     /// The wait at the end of a capped collection is over.
     pub(crate) fn end_tail_list(&mut self) {
         self.tail_listing = None;
+    }
+
+    /// Its request is handled again after a wait for a change of the topology. It then counts as one that
+    /// begins there: the wait is no work, and a server that has begun to stop meanwhile refuses the request.
+    pub(crate) fn note_topology_wait(&mut self) {
+        self.first_attempt = None;
+        self.has_awaited_topology = true;
+    }
+
+    /// Whether its request has waited for a change of the topology. Its next one waits again.
+    pub(crate) fn end_topology_wait(&mut self) -> bool {
+        std::mem::take(&mut self.has_awaited_topology)
     }
 
     /// The durability of the writes of its requests that name no write concern.

@@ -87,6 +87,8 @@ pub(crate) enum Suspension {
     Intent(IntentWait),
     /// For the next commit to a capped collection.
     Tail(TailWait),
+    /// For a change of the topology, until this moment.
+    Topology(Monotonic),
 }
 
 /// A commit, and the durability that it must reach before the client is answered.

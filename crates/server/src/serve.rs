@@ -53,9 +53,11 @@ use crate::configuration::{ByteSize, Configuration, OpenToOthers, misspelt_varia
 use crate::error_text::error_text;
 use crate::network::{AddressLimits, Limits, ListenError, Listener, Network, Patiences, Placement};
 
-/// How long clients are told in answers that the server stops, before their connections are closed. A client
-/// that is at work sends its next request within this time.
+/// How long no request has come before the connections of clients are closed. Until then clients are told in
+/// answers that the server stops. A client that is at work sends its next request within this time.
 const LAST_REQUESTS: Duration = Duration::from_millis(100);
+/// How long requests are answered so at most.
+const LAST_REQUESTS_MAX: Duration = Duration::from_secs(1);
 
 /// Processors of one query, where nobody says.
 const QUERY_THREADS_AUTO_MAX: usize = 8;
@@ -213,7 +215,9 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     handler.commands().audit_shutdown();
     if network.connections() > 0 {
         handler.commands().refuse_requests();
-        thread::sleep(LAST_REQUESTS);
+        // A monitor that waits is refused as well, so that its driver sends no further request here.
+        handler.commands().release_replies();
+        refuse_last_requests(handler.commands());
     }
     handler.commands().release_replies();
     drop(watch);
@@ -221,6 +225,19 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     close(handler.commands(), &configuration.data)?;
     info!("stopped");
     Ok(())
+}
+
+/// Goes on to refuse requests until none has come for a while.
+fn refuse_last_requests(commands: &Commands) {
+    let end = Instant::now() + LAST_REQUESTS_MAX;
+    let mut refused = commands.refused_at_stop();
+    loop {
+        thread::sleep(LAST_REQUESTS);
+        let before = std::mem::replace(&mut refused, commands.refused_at_stop());
+        if refused == before || Instant::now() >= end {
+            return;
+        }
+    }
 }
 
 /// Tells the log where the server listens, and whether others may read and change everything.

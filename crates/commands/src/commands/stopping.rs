@@ -5,6 +5,8 @@
 //! as unknown to a driver, and one that has several requests on their way then takes the next ones for
 //! requests that cannot be tried again.
 
+use std::sync::atomic::Ordering;
+
 use pando_environment::Monotonic;
 
 use super::Commands;
@@ -20,6 +22,11 @@ impl Commands {
         self.shared.stopping_since.get_or_init(|| self.shared.environment.clock().monotonic());
     }
 
+    /// The number of requests that were refused for it so far.
+    pub fn refused_at_stop(&self) -> u64 {
+        self.shared.refused_at_stop.load(Ordering::Relaxed)
+    }
+
     /// Fails for a request that began since the server is about to stop. `command` is the place of the
     /// command in the registry.
     pub(super) fn check_not_stopping(
@@ -31,9 +38,10 @@ impl Commands {
         if self.shared.stopping_since.get().is_none_or(|since| began < *since) {
             return Ok(());
         }
+        self.shared.refused_at_stop.fetch_add(1, Ordering::Relaxed);
         let error = CommandError::failed(
-            ErrorCode::ShutdownInProgress,
-            "the server is about to stop: try again when it is there again",
+            ErrorCode::InterruptedAtShutdown,
+            "interrupted at shutdown: try again when the server is there again",
         );
         let kind = command.and_then(|command| labelled_as(&registry::COMMANDS[command], request));
         Err(match kind {

@@ -8,6 +8,7 @@ use super::Commands;
 use crate::ConnectionState;
 use crate::context::Suspension;
 use crate::operations::{ConnectionRecord, RunningRequest};
+use crate::reply_timers::TimerWait;
 use crate::reply_wait::ReplyWait;
 
 impl Commands {
@@ -32,6 +33,10 @@ impl Commands {
                 let listed = self.shared.running.list_wait(record, listed(), OperationWait::Tail);
                 connection.list_tail(listed);
                 Box::new(wait)
+            }
+            Suspension::Topology(moment) => {
+                connection.note_topology_wait();
+                Box::new(TimerWait { timers: Arc::clone(&self.shared.reply_timers), moment })
             }
         }
     }

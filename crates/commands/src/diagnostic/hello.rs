@@ -1,15 +1,18 @@
 //! `hello` and its older name `isMaster`: the first thing a driver asks.
 //!
 //! The reply shows the persona of the server (`persona.rs`). A monitor that knows the topology version
-//! already is answered after the time that it names. It holds no thread meanwhile. Its reply is that of the
-//! moment at which it asked. A monitor that allows a stream of replies gets such a reply again and again.
+//! already is answered after the time that it names. It holds no thread meanwhile: its request is handled
+//! again at the end of the wait. A server that stops ends the wait, and refuses the request as any other of
+//! that time. A monitor that allows a stream of replies gets such a reply again and again.
+
+use std::time::Duration;
 
 use pando_document::{DocumentWriter, ObjectId, RawValue};
 
 use super::replica_set::write_operation_time;
 use crate::arguments::Argument;
 use crate::connection::FurtherReplies;
-use crate::context::Context;
+use crate::context::{Context, Suspension};
 use crate::identity::{
     BSON_OBJECT_BYTES_MAX, MAX_WIRE_VERSION, MESSAGE_BYTES_MAX, MIN_WIRE_VERSION, SESSION_TIMEOUT_MINUTES,
     WRITE_BATCH_MAX,
@@ -86,9 +89,9 @@ fn answer(
         context.require_may_block()?;
     }
     if let Some(time) = topology_version::awaited(request, process)? {
-        context.await_moment(context.began.plus(time));
-        context.connection.announce(FurtherReplies::Topology);
         context.connection.note_work();
+        await_change(context, time)?;
+        context.connection.announce(FurtherReplies::Topology);
     }
     begin(context, request, reply)?;
     match context.shared.options.persona.persona {
@@ -126,6 +129,19 @@ fn answer(
     if let Some(login) = login {
         let asked = Argument::of_value("hello", "speculativeAuthenticate", login);
         sasl::write_speculative(context, asked, reply)?;
+    }
+    Ok(())
+}
+
+/// Waits for a change of the topology, unless the request has done so. Answers `WouldBlock` where the request
+/// is handled again after the wait.
+fn await_change(context: &mut Context<'_>, time: Duration) -> Result<(), CommandError> {
+    let moment = context.began.plus(time);
+    if !context.waits_without_thread() {
+        context.await_moment(moment);
+    } else if !context.connection.end_topology_wait() {
+        context.suspend(Suspension::Topology(moment));
+        return Err(CommandError::WouldBlock(None));
     }
     Ok(())
 }

@@ -188,6 +188,11 @@ impl<S: Send + 'static> Connection<S> {
         }
     }
 
+    /// Has its next turn read the socket, though that has reported nothing.
+    pub(crate) fn expect_bytes(&mut self) {
+        self.readable = true;
+    }
+
     /// Notes an event of the socket.
     pub(crate) fn note_event(&mut self, event: &mio::event::Event) {
         self.readable |= event.is_readable() || event.is_read_closed() || event.is_error();

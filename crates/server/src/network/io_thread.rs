@@ -346,12 +346,16 @@ impl<H: Handler> IoThread<H> {
         }
     }
 
-    /// Begins to stop. Idle connections close at once, the others when their request is answered.
+    /// Begins to stop. Idle connections close at once, the others when their request is answered. A request
+    /// that has come and was not read yet is answered before: a client that is told nothing does not know
+    /// whether it may send the request again.
     fn stop(&mut self, stop_at: Instant) {
         self.stop_at = Some(stop_at);
         let slots: Vec<Slot> = self.connections.iter().map(|(slot, _)| Slot(slot)).collect();
         for slot in slots {
-            let connection = &mut self.connections[slot.0];
+            self.connections[slot.0].expect_bytes();
+            self.advance(slot);
+            let Some(connection) = self.connections.get_mut(slot.0) else { continue };
             connection.begin_close();
             if connection.is_idle() {
                 self.close(slot);

@@ -165,7 +165,8 @@ impl<R: BufRead> CsvRows<R> {
     fn has_field(&self, field: &str) -> bool {
         let path: Vec<&str> = field.split('.').collect();
         self.columns.iter().any(|column| {
-            column.path.len() >= path.len() && column.path.iter().zip(&path).all(|(step, wanted)| step == wanted)
+            column.path.len() >= path.len()
+                && column.path.iter().zip(&path).all(|(step, wanted)| step == wanted)
         })
     }
 
