@@ -10,8 +10,8 @@
 //!    that stand side by side become one; if the operator is commutative as well, all constants become one,
 //!    and go to the end.
 //! 3. `$and`, `$or`, `$cond`, `$switch` and `$ifNull` lose the arguments that constants decide about.
-//! 4. Operators with variables, regular expressions, replacements, `$zip`, `$sortArray` and `$setEquals` stay calls
-//!    (`STAYS`); of some not even the arguments are folded (`UNTOUCHED`).
+//! 4. Operators with variables, regular expressions, replacements, `$zip`, `$sortArray` and `$setEquals` stay
+//!    calls (`STAYS`); of some not even the arguments are folded (`UNTOUCHED`).
 
 use pando_document::{RawDocument, RawValue};
 

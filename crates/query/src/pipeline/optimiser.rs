@@ -119,8 +119,8 @@ pub(super) fn lie_apart(one: &str, other: &str) -> bool {
     !leads(one, other) && !leads(other, one)
 }
 
-/// Whether a value that is put at a path leaves another path alone. It takes the place of an array on its way,
-/// and of all that the array holds; so the first names have to differ.
+/// Whether a value that is put at a path leaves another path alone. It takes the place of an array on its
+/// way, and of all that the array holds; so the first names have to differ.
 pub(super) fn leaves_alone(target: &str, path: &str) -> bool {
     target.split('.').next() != path.split('.').next()
 }

@@ -68,8 +68,8 @@ fn parse_bin(bin: &Evaluated<'_>) -> Result<i64, QueryError> {
     Ok(whole)
 }
 
-/// The start of the bin. Errors are those of MongoDB, which counts milliseconds for units of fixed length, and
-/// adds whole bins to the reference for the others.
+/// The start of the bin. Errors are those of MongoDB, which counts milliseconds for units of fixed length,
+/// and adds whole bins to the reference for the others.
 fn truncated_to(moment: i64, unit: Unit, bin: i64, zone: &Zone, week_start: i64) -> Result<i64, QueryError> {
     if !matches!(unit.span(), Span::Millis(_)) && bin > LONGEST_BIN {
         return Err(ExpressionFault::DateTruncBinTooLong.error("dateTrunc unsupported binSize value"));
