@@ -26,6 +26,16 @@ pub struct LiveTransaction {
     pub snapshot: SnapshotTimestamp,
 }
 
+impl LiveTransaction {
+    /// In the order of [`Engine::live_transactions`](crate::Engine::live_transactions): oldest first. The
+    /// order of numbers is another one where two threads begin at once, since each takes the time first.
+    pub fn oldest_first(live: impl Iterator<Item = LiveTransaction>) -> Vec<LiveTransaction> {
+        let mut live: Vec<LiveTransaction> = live.collect();
+        live.sort_by_key(|transaction| std::cmp::Reverse(transaction.age));
+        live
+    }
+}
+
 /// Something that callers or background work had to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {

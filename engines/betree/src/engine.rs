@@ -336,10 +336,8 @@ impl Engine for Betree {
 
     fn live_transactions(&self) -> Vec<LiveTransaction> {
         let now = self.store.environment.clock().monotonic();
-        let mut live: Vec<LiveTransaction> =
-            self.store.visibility.snapshots.all().iter().map(|live| describe(live, now)).collect();
-        live.sort_by_key(|transaction| std::cmp::Reverse(transaction.age));
-        live
+        let live = self.store.visibility.snapshots.all();
+        LiveTransaction::oldest_first(live.iter().map(|live| describe(live, now)))
     }
 
     fn backup(&self, request: &BackupRequest<'_>) -> Result<BackupReport, StorageError> {

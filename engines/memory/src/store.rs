@@ -195,7 +195,7 @@ impl Store {
             writes: live.writes.load(Ordering::Relaxed),
             snapshot: live.snapshot,
         };
-        self.live.iter().map(describe).collect()
+        LiveTransaction::oldest_first(self.live.iter().map(describe))
     }
 
     pub(crate) fn close(&mut self) {

@@ -89,6 +89,6 @@ impl LiveTransactions {
             writes: entry.writes.load(Ordering::Relaxed),
             snapshot: entry.snapshot.timestamp(),
         };
-        self.entries.iter().map(describe).collect()
+        LiveTransaction::oldest_first(self.entries.iter().map(describe))
     }
 }

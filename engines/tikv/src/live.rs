@@ -98,6 +98,6 @@ impl LiveTransactions {
             writes: entry.writes.load(Ordering::Relaxed),
             snapshot: SnapshotTimestamp::new(entry.snapshot),
         };
-        self.entries.iter().map(describe).collect()
+        LiveTransaction::oldest_first(self.entries.iter().map(describe))
     }
 }

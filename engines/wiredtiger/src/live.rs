@@ -111,7 +111,7 @@ impl LiveTransactions {
             writes: entry.writes.load(Ordering::Relaxed),
             snapshot: entry.snapshot,
         };
-        self.entries.iter().map(describe).collect()
+        LiveTransaction::oldest_first(self.entries.iter().map(describe))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Estimates, sizes, statistics and the list of live transactions: rough or exact, but never absurd.
 
 use std::ops::Bound;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pando_storage::{BlockingMode, KeyRange};
 
@@ -98,6 +99,27 @@ pub fn live_transactions_are_listed_until_they_end(subject: &Subject) {
     assert_eq!(engine.live_transactions().len(), 1);
     drop(reader);
     assert!(engine.live_transactions().is_empty());
+}
+
+/// The list is in order also while several threads begin transactions at once.
+pub fn live_transactions_are_in_order_while_others_begin(subject: &Subject) {
+    const BEGINS: usize = 1_000;
+    let engine = subject.open();
+    let beginning = AtomicUsize::new(4);
+    std::thread::scope(|scope| {
+        for _ in 0..beginning.load(Ordering::Relaxed) {
+            scope.spawn(|| {
+                for _ in 0..BEGINS {
+                    drop(engine.reader());
+                }
+                beginning.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        while beginning.load(Ordering::Relaxed) > 0 {
+            let live = engine.live_transactions();
+            assert!(live.is_sorted_by(|one, next| one.age >= next.age), "{live:?}");
+        }
+    });
 }
 
 /// An engine has a name and figures under unique names.

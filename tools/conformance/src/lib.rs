@@ -200,6 +200,7 @@ macro_rules! every_test {
             a_narrow_range_is_estimated_below_a_wide_one
             entries_take_room
             live_transactions_are_listed_until_they_end
+            live_transactions_are_in_order_while_others_begin
             an_engine_has_a_name_and_statistics
         );
         $crate::tests_of!($open, backups:

@@ -250,6 +250,10 @@ fn fold_switch(call: Call) -> Result<Expression, QueryError> {
 
 /// Rule 2, and for `$and` and `$or` rule 3.
 fn fold_associative(call: Call) -> Result<Expression, QueryError> {
+    // The single argument may be an array, and is looked into.
+    if call.len() == 1 && OF_ONE_ARRAY.contains(&call.name()) {
+        return Ok(Expression::from_call(call));
+    }
     let template = call.without_arguments();
     let commutes = COMMUTATIVE.contains(&call.name());
     let (mut constants, mut others) = (Vec::new(), Vec::new());
@@ -352,6 +356,13 @@ mod tests {
     fn constants_of_commutative_operators_are_gathered_at_the_end() {
         assert_eq!(arguments(doc! { "$add": [1, "$a", { "$add": [2, "$b", 3] }] }.into()), ["$a", "$b", "6"]);
         assert_eq!(arguments(doc! { "$concat": ["a", "b", "$a", "c"] }.into()), ["\"ab\"", "$a", "\"c\""]);
+    }
+
+    #[test]
+    fn a_single_argument_that_may_be_an_array_stays_a_call() {
+        assert_eq!(arguments(doc! { "$max": { "$max": ["$a", "$b"] } }.into()), ["…"]);
+        assert_eq!(arguments(doc! { "$max": [{ "$max": ["$a", "$b"] }, "$c"] }.into()), ["$a", "$b", "$c"]);
+        assert_eq!(arguments(doc! { "$add": [{ "$add": ["$a", "$b"] }] }.into()), ["$a", "$b"]);
     }
 
     #[test]
