@@ -107,6 +107,23 @@ impl Collection {
         }
     }
 
+    /// Tells the engine that these documents are about to be inserted, a thousand at most. One that sends each
+    /// request over a network then looks for all of their keys at once.
+    pub fn expect_inserts(
+        &self,
+        transaction: &WriteTransaction,
+        documents: &[&RawDocument],
+        blocking: BlockingMode,
+    ) -> Result<(), WriteError> {
+        if documents.len() < 2 || !self.layout().is_by_id() {
+            return Ok(());
+        }
+        let ids = documents.iter().filter_map(|document| document.get("_id").ok().flatten());
+        let mut keys = ids.map(|id| PrimaryKey::in_order(id, self.text_order()).into_bytes());
+        transaction.expect_gets(self.primary_tree(), &mut keys, blocking)?;
+        Ok(())
+    }
+
     /// Replaces the document of a primary key by another with the same `_id`. Where a field of the primary
     /// key changes, the document moves.
     pub fn replace(

@@ -57,6 +57,20 @@ pub trait Transaction: Send {
     /// The value of a key.
     fn get(&self, tree: TreeId, key: &[u8], blocking: BlockingMode) -> Result<Option<Bytes>, StorageError>;
 
+    /// Tells of keys that [`get`](Transaction::get) is about to ask for. An engine that sends each request over a
+    /// network may read all of them in one. Others leave the iterator alone, which derives the keys.
+    ///
+    /// The engine keeps the values until the next call, so a caller tells of a thousand keys at most.
+    fn expect_gets(
+        &self,
+        tree: TreeId,
+        keys: &mut dyn Iterator<Item = Vec<u8>>,
+        blocking: BlockingMode,
+    ) -> Result<(), StorageError> {
+        let _not_needed = (tree, keys, blocking);
+        Ok(())
+    }
+
     /// Sets the value of a key, whether it was there or not.
     fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<(), StorageError>;
 

@@ -176,7 +176,10 @@ impl Cluster {
     /// The values of several keys at a timestamp; absent ones are left out.
     pub(crate) fn get_all(&self, at: u64, keys: &[Vec<u8>]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StorageError> {
         self.ask(&self.figures.gets, "reading entries", async || {
-            Ok(pairs(self.snapshot(at).batch_get(keys.to_vec()).await?))
+            let mut found = pairs(self.snapshot(at).batch_get(keys.to_vec()).await?);
+            // As in `get`.
+            found.retain(|(_, value)| !value.is_empty());
+            Ok(found)
         })
     }
 

@@ -2,7 +2,8 @@
 //!
 //! The other half is [`SnapshotTransaction`]: it has the private writes and the claims.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -28,6 +29,8 @@ const PAGE_MAX: usize = 1_024;
 pub(crate) struct TikvSnapshot {
     store: Arc<Store>,
     begun: Begun,
+    /// Stored values by key of the cluster, read ahead of the gets that were told of.
+    expected: RefCell<HashMap<Vec<u8>, Option<Vec<u8>>>>,
 }
 
 impl TikvSnapshot {
@@ -36,7 +39,7 @@ impl TikvSnapshot {
         let owner = TransactionId::new(begun.entered.number);
         // Every key is claimed exactly: the write set takes more memory than the intents.
         let claims = Claims::with_intents_max(owner, SnapshotTimestamp::new(begun.snapshot), usize::MAX);
-        let snapshot = TikvSnapshot { store, begun };
+        let snapshot = TikvSnapshot { store, begun, expected: RefCell::default() };
         SnapshotTransaction::new(snapshot, mode, claims, SpillingWrites::default())
     }
 
@@ -193,12 +196,33 @@ impl EngineSnapshot for TikvSnapshot {
     fn get(&self, tree: TreeId, key: &[u8], blocking: BlockingMode) -> Result<Option<Bytes>, StorageError> {
         let merging = self.merging(tree)?;
         check_may_block(blocking)?;
-        let stored = self.store.cluster.get(self.begun.snapshot, &self.store.keyspace.entry(tree, key))?;
+        let entry = self.store.keyspace.entry(tree, key);
+        let expected = self.expected.borrow().get(&entry).cloned();
+        let stored = match expected {
+            Some(stored) => stored,
+            None => self.store.cluster.get(self.begun.snapshot, &entry)?,
+        };
         let value = stored.map(|stored| self.value_of(&stored)).transpose()?;
         match merging {
             Merging::No => Ok(value),
             Merging::Yes => self.get_merged(tree, key, value),
         }
+    }
+
+    fn expect_gets(
+        &self,
+        tree: TreeId,
+        keys: &mut dyn Iterator<Item = Vec<u8>>,
+        blocking: BlockingMode,
+    ) -> Result<(), StorageError> {
+        self.merging(tree)?;
+        check_may_block(blocking)?;
+        let keys: Vec<Vec<u8>> = keys.map(|key| self.store.keyspace.entry(tree, &key)).collect();
+        let found = self.store.cluster.get_all(self.begun.snapshot, &keys)?;
+        let mut expected: HashMap<_, _> = keys.into_iter().map(|key| (key, None)).collect();
+        expected.extend(found.into_iter().map(|(key, stored)| (key, Some(stored))));
+        self.expected.replace(expected);
+        Ok(())
     }
 
     fn check_get(&self, tree: TreeId, blocking: BlockingMode) -> Result<(), StorageError> {

@@ -1,8 +1,8 @@
 //! Snapshot isolation: the state that a transaction sees, and the winner when two update one key.
 
 use pando_storage::{
-    Begin, CommitTimestamp, ConflictTime, Durability, ErrorKind, History, SnapshotTimestamp, Transaction,
-    TreeId,
+    Begin, BlockingMode, CommitTimestamp, ConflictTime, Durability, ErrorKind, History, SnapshotTimestamp,
+    Transaction, TreeId,
 };
 
 use crate::subject::{Opened, Subject, commit, entries, entry, kind, value};
@@ -31,6 +31,32 @@ pub fn a_snapshot_sees_what_was_committed_before_it_and_nothing_later(subject: &
     assert_eq!(entries(&*reader, tree), before, "a later commit is seen");
     assert_eq!(value(&*reader, tree, "c"), None);
     assert_eq!(engine.entries(tree), vec![entry("a", "2"), entry("c", "2")]);
+}
+
+/// Gets that were told of see the same as others: the snapshot, and own writes over it.
+pub fn expected_gets_see_the_snapshot_and_own_writes(subject: &Subject) {
+    let engine = subject.open();
+    let tree = tree_with(&engine, &[("a", "1"), ("b", "1"), ("c", "1")]);
+    let mut transaction = engine.writer();
+    let keys = ["a", "b", "c", "d", "e"];
+    let expect = |transaction: &dyn Transaction| {
+        let mut keys = keys.iter().map(|key| key.as_bytes().to_vec());
+        transaction.expect_gets(tree, &mut keys, BlockingMode::MayBlock).expect("it is told of the gets");
+    };
+    expect(&*transaction);
+    engine.put(tree, "a", "2");
+    engine.delete(tree, "b");
+    engine.put(tree, "d", "2");
+    transaction.put(tree, b"e", b"own").expect("the put succeeds");
+    let found = |transaction: &dyn Transaction| keys.map(|key| value(transaction, tree, key));
+    let seen = [Some(b"1".to_vec()), Some(b"1".to_vec()), Some(b"1".to_vec()), None, Some(b"own".to_vec())];
+    assert_eq!(found(&*transaction), seen);
+    expect(&*transaction);
+    assert_eq!(found(&*transaction), seen);
+    assert_eq!(value(&*transaction, tree, "not told of"), None);
+    transaction.delete(tree, b"c").expect("the delete succeeds");
+    assert_eq!(value(&*transaction, tree, "c"), None);
+    commit(transaction);
 }
 
 /// A ladder of snapshots, each of which goes on seeing its own step.

@@ -138,6 +138,7 @@ macro_rules! every_test {
         );
         $crate::tests_of!($open, isolation:
             a_snapshot_sees_what_was_committed_before_it_and_nothing_later
+            expected_gets_see_the_snapshot_and_own_writes
             many_snapshots_each_keep_their_own_state
             a_transaction_sees_its_own_writes
             a_commit_is_visible_to_the_next_transaction

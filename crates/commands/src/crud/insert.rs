@@ -30,6 +30,9 @@ use crate::{CommandError, ErrorCode, Request, unit_of_work};
 /// the others up.
 const INLINE_DOCUMENTS_MAX: usize = 16;
 
+/// Documents of which the engine is told before the first of them is inserted.
+const EXPECTED_AT_ONCE: usize = 1_000;
+
 /// Inserts the documents.
 pub(crate) fn run(
     context: &mut Context<'_>,
@@ -145,6 +148,12 @@ fn insert_all(
     let target = Target { collection, validator: Validator::of(context, collection)? };
     for (index, document) in documents.iter().enumerate() {
         context.check()?;
+        if index.is_multiple_of(EXPECTED_AT_ONCE) {
+            let next = &documents[index..documents.len().min(index + EXPECTED_AT_ONCE)];
+            collection
+                .expect_inserts(transaction, next, context.blocking)
+                .map_err(|error| write_failure(error, &collection.namespace().to_string()))?;
+        }
         if context.session_use.as_mut().is_some_and(|session| session.repeated(index).is_some()) {
             inserted += 1;
             continue;

@@ -128,6 +128,16 @@ impl Transaction for CheckedTransaction {
         Ok(value)
     }
 
+    fn expect_gets(
+        &self,
+        tree: TreeId,
+        keys: &mut dyn Iterator<Item = Vec<u8>>,
+        blocking: BlockingMode,
+    ) -> Result<(), StorageError> {
+        self.assert_live();
+        self.checked_read(blocking, self.inner.expect_gets(tree, keys, blocking))
+    }
+
     fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
         self.checked_put(key, value, |inner| inner.put(tree, key, value))
     }

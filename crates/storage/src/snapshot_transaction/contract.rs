@@ -43,6 +43,16 @@ impl<S: EngineSnapshot> Transaction for SnapshotTransaction<S> {
         Ok(found)
     }
 
+    fn expect_gets(
+        &self,
+        tree: TreeId,
+        keys: &mut dyn Iterator<Item = Vec<u8>>,
+        blocking: BlockingMode,
+    ) -> Result<(), StorageError> {
+        self.snapshot.check_open()?;
+        self.snapshot.expect_gets(tree, keys, blocking)
+    }
+
     fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
         self.put_claiming(tree, key, value, Claim::Intent)
     }

@@ -56,6 +56,17 @@ pub trait EngineSnapshot: Send {
     /// The value that the snapshot has for a key. The key is not too long, and the engine is open.
     fn get(&self, tree: TreeId, key: &[u8], blocking: BlockingMode) -> Result<Option<Bytes>, StorageError>;
 
+    /// As [`Transaction::expect_gets`].
+    fn expect_gets(
+        &self,
+        tree: TreeId,
+        keys: &mut dyn Iterator<Item = Vec<u8>>,
+        blocking: BlockingMode,
+    ) -> Result<(), StorageError> {
+        let _not_needed = (tree, keys, blocking);
+        Ok(())
+    }
+
     /// Makes the checks of [`get`](EngineSnapshot::get), and reads nothing: the transaction's own writes have
     /// the answer.
     fn check_get(&self, tree: TreeId, blocking: BlockingMode) -> Result<(), StorageError>;
