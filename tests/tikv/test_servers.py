@@ -210,7 +210,10 @@ def test_schema_changes_raced_by_writers_on_the_other_server_leave_sound_indexes
                 before = list(written)
                 eventually("both write", lambda: all(now > then for now, then in zip(written, before)), 120)
                 report = through_lapses(lambda: dropper.test.command("validate", "c"))
-                assert report["valid"], (number, report)
+                if not report["valid"]:
+                    again = [client.test.command("validate", "c") for client in (dropper, maker)]
+                    print(f"round {number}: {report['errors']}, and then {[(told['valid'], told['errors']) for told in again]}", flush=True)
+                assert report["valid"], f"round {number}: {report['errors']}"
                 if (number + 1) % 25 == 0:
                     print(f"{number + 1} of {ROUNDS} rounds, {written} writes", flush=True)
                 if number + 1 < ROUNDS:
