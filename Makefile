@@ -216,6 +216,20 @@ test-tikv: $(PYTHON) ## The conformance suite and PyMongo's tests over a TiKV cl
 	cargo build --package pando-server --features pando-server/engine-tikv
 	PROGRAMS="$(CACHE)/tikv" FOLDER="$(TARGET)/tikv-cluster" ENGINES=tikv PANDO="$(PANDO_DEV)" $(PYTHON) -m pytest -q tests/python/test_engines.py tests/python/test_blind_updates.py tests/tikv
 
+.PHONY: measure-tikv
+measure-tikv: $(PYTHON) ## The rows of docs/measurements.md about TiKV: a server beside the bare client, two servers beside one, ten minutes (needs Go; PARTS="processor load")
+	@$(CC_CHECK)
+	cargo build --release --package pando-server --features pando-server/engine-tikv
+	# With the server's features, so that both have the same client.
+	cargo build --release --package pando-server --package pando-tikv --features pando-server/engine-tikv --example bare_client
+	$(TIKV_CLUSTER) build
+	$(TIKV_CLUSTER) stop
+	rm -rf "$(TARGET)/tikv-cluster"
+	trap '$(TIKV_CLUSTER) stop' EXIT
+	$(TIKV_CLUSTER) start
+	PANDO_TIKV_PD=127.0.0.1:32379 PROGRAMS="$(CACHE)/tikv" FOLDER="$(TARGET)/tikv-cluster" PANDO="$(PANDO)" \
+		BARE_CLIENT="$(TARGET)/release/examples/bare_client" $(PYTHON) tests/tikv/measure.py $(PARTS)
+
 .PHONY: test-mysql
 test-mysql: ## The benchmark lab against a real MariaDB with InnoDB and MyRocks, which the tests start
 	@for program in mariadbd mariadb-install-db; do command -v $$program >/dev/null || { echo "there is no $$program: install mariadb-server and mariadb-plugin-rocksdb"; exit 1; }; done

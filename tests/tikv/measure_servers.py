@@ -9,6 +9,7 @@ and the time that a server takes at rest is taken off an operation and off its p
 
 import os
 import pathlib
+import statistics
 import sys
 import tempfile
 import threading
@@ -69,31 +70,33 @@ def insert(client, at, number):
     client.shop.c.insert_one({"_id": f"{at}-{time.monotonic_ns()}", "a": number, "b": at, "c": f"x{number}"})
 
 
-def middle(values):
-    return sorted(values)[len(values) // 2]
+def compared(alone, pair, rounds=ROUNDS):
+    """By operation: the seconds of processor time with one server and with two, and what two serve by what one serves, for each round."""
+    for stores in (alone, pair):
+        with stores.servers[0].client() as client:
+            prepare(client, "c")
+    time.sleep(2)
+    rests = [at_rest(stores.servers) for stores in (alone, pair)]
+    print(f"at rest, each server: {rests[0]:.3f} of a processor with one, {rests[1]:.3f} with two")
+    found = {}
+    for name, operation, options in (
+        ("read", read, {}),
+        ("driver_insert", insert, {}),
+        ("insert", insert, {"retryWrites": False}),
+    ):
+        for _ in range(rounds):
+            one, two = (load(stores.servers, operation, rest, options) for stores, rest in zip((alone, pair), rests))
+            ratio = 2 * ((1 - rests[1]) / two) / ((1 - rests[0]) / one)
+            found.setdefault(name, []).append((1e3 * one, 1e3 * two, ratio))
+    return found
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
         alone, pair = Alone(pathlib.Path(folder)), Pair(pathlib.Path(folder))
-        for stores in (alone, pair):
-            with stores.servers[0].client() as client:
-                prepare(client, "c")
-        time.sleep(2)
-        rests = {"one": at_rest(alone.servers), "two": at_rest(pair.servers)}
-        print(f"at rest, each server: {rests['one']:.3f} of a processor with one, {rests['two']:.3f} with two")
-        for name, operation, options in (
-            ("point read by `_id`", read, {}),
-            ("insert with three indexes", insert, {}),
-            ("the same without `retryWrites`", insert, {"retryWrites": False}),
-        ):
-            times = {"one": [], "two": []}
-            for _ in range(ROUNDS):
-                times["one"].append(load(alone.servers, operation, rests["one"], options))
-                times["two"].append(load(pair.servers, operation, rests["two"], options))
-            one, two = middle(times["one"]), middle(times["two"])
-            ratio = 2 * ((1 - rests["two"]) / two) / ((1 - rests["one"]) / one)
-            print(f"| {name} | {1e3 * one:.2f} ms | {1e3 * two:.2f} ms | {ratio:.2f} |", flush=True)
+        for name, samples in compared(alone, pair).items():
+            one, two, ratio = (statistics.median(values) for values in zip(*samples))
+            print(f"| {name} | {one:.2f} ms | {two:.2f} ms | {ratio:.2f} |", flush=True)
         end(alone)
         end(pair)
 
