@@ -1,4 +1,7 @@
-"""One server for all tests of a run, a fresh database for each test."""
+"""One server for all tests of a run, a fresh database for each test.
+
+ENGINES names the engines. `tikv-pair` is the engine `tikv` with two servers of one store, of which a client uses either.
+"""
 
 import os
 import uuid
@@ -6,11 +9,13 @@ import uuid
 import pytest
 
 from server import Server
+from server_pair import ServerPair
 
 
 @pytest.fixture(scope="session", params=os.environ.get("ENGINES", "betree,memory").split(","))
 def server(request, tmp_path_factory):
-    server = Server(tmp_path_factory.mktemp("store") / "data", engine=request.param).start()
+    folder = tmp_path_factory.mktemp("store") / "data"
+    server = ServerPair(folder).start() if request.param == "tikv-pair" else Server(folder, engine=request.param).start()
     yield server
     assert server.is_running(), server.log()
     assert server.stop() == 0, server.log()
