@@ -107,8 +107,8 @@ impl Collection {
         }
     }
 
-    /// Tells the engine that these documents are about to be inserted, a thousand at most. One that sends each
-    /// request over a network then looks for all of their keys at once.
+    /// Tells the engine that these documents are about to be inserted, a thousand at most. One that sends
+    /// each request over a network then looks for all of their keys at once.
     pub fn expect_inserts(
         &self,
         transaction: &WriteTransaction,

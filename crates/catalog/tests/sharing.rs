@@ -172,8 +172,8 @@ fn random_document(chance: &SeededRandom, id: i32) -> Document {
     document
 }
 
-/// Replaces the document of this `_id`, or removes it; inserts it where it is not there. Every other one begins
-/// its transaction before it has the lease.
+/// Replaces the document of this `_id`, or removes it; inserts it where it is not there. Every other one
+/// begins its transaction before it has the lease.
 fn change(catalog: &Catalog, id: i32, new: Option<&Document>) -> Result<(), WriteError> {
     let early = if id % 2 == 0 { Some(catalog.begin_early()?) } else { None };
     let lease = catalog.lease("test", "things", Caller::may_block(&Operation::default())).unwrap().unwrap();

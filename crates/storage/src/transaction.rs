@@ -57,8 +57,8 @@ pub trait Transaction: Send {
     /// The value of a key.
     fn get(&self, tree: TreeId, key: &[u8], blocking: BlockingMode) -> Result<Option<Bytes>, StorageError>;
 
-    /// Tells of keys that [`get`](Transaction::get) is about to ask for. An engine that sends each request over a
-    /// network may read all of them in one. Others leave the iterator alone, which derives the keys.
+    /// Tells of keys that [`get`](Transaction::get) is about to ask for. An engine that sends each request
+    /// over a network may read all of them in one. Others leave the iterator alone, which derives the keys.
     ///
     /// The engine keeps the values until the next call, so a caller tells of a thousand keys at most.
     fn expect_gets(

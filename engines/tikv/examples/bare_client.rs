@@ -7,9 +7,9 @@
 //! # Work
 //! - `fill`: 100 documents, which `read` reads.
 //! - `read`: a timestamp and a get at it.
-//! - `insert`: a transaction of a get, which finds nothing, and the puts of a document and three index entries.
+//! - `insert`: a transaction of a get, which finds nothing, and the puts of a document and three entries.
 //! - `load`: transactions of a thousand documents with their index entries each, without gets.
-//! - `update`: a transaction of a get and a put of one of the 100 documents. After a failure it is tried again.
+//! - `update`: a transaction of a get and a put of one of the 100 documents, tried again after a failure.
 //!
 //! Keys and values have the lengths of those that the server writes for the documents of
 //! `tests/tikv/measure.py`. The client's settings are those of the engine.
