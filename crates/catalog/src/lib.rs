@@ -106,7 +106,6 @@ mod counters;
 mod definition;
 mod document_key;
 mod documents;
-mod early_write;
 mod error;
 pub mod expansion;
 mod first_count;
@@ -159,7 +158,6 @@ pub use collection_activity::{
     ActivityKind, CollectionActivity, KindFigures, LatencyClass, LatencyFigures, LatencyHistogram,
 };
 pub use counters::CollectionCounts;
-pub use early_write::EarlyWrite;
 pub use error::{BuildEnd, CatalogError, GeometryFault, NameError, PartitionFault, WriteError};
 pub use id_lookup::IdKey;
 pub use index::Index;
