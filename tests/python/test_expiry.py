@@ -97,7 +97,8 @@ def test_dates_within_arrays_of_documents_expire(quick, db):
 
 
 def test_the_time_can_be_changed(quick, db):
-    db.c.insert_many([{"_id": 1, "a": NOW - datetime.timedelta(seconds=500)}, {"_id": 2, "a": NOW}])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    db.c.insert_many([{"_id": 1, "a": now - datetime.timedelta(seconds=500)}, {"_id": 2, "a": now}])
     db.c.create_index("a", expireAfterSeconds=5000)
     wait_for_passes(quick)
     assert ids(db.c) == [1, 2]

@@ -16,7 +16,7 @@ from server import Server
 
 DOCUMENTS = 120_000
 ENDS_WITHIN_S = 0.1
-TRIES = 5
+TRIES = 20
 
 
 def start(folder, *options):
