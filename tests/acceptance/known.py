@@ -338,7 +338,7 @@ def _computes_inexactly(request, oracle, pando):
     return is_near(oracle["cursor"]["firstBatch"], pando["cursor"]["firstBatch"])
 
 
-def _sorts_before_all(request, oracle, pando):
+def _keeps_an_all_behind_a_sort(request, oracle, pando):
     """MongoDB moves a $match in front of a $sort, which may fail; a single $all of nothing, or of an $elemMatch, stays behind it."""
     return oracle.get("code") == 2 and "parallel arrays" in str(oracle) and pando.get("ok") and re.search(r"'\$all': \[(\]|\{'\$elemMatch')|'\$alwaysFalse'", str(request)) is not None
 
@@ -558,7 +558,7 @@ EXCUSED = [
     Excuse("MongoDB leaves out a $sort that a later stage makes needless, with its error", _drops_a_sort),
     Excuse("MongoDB filters by a field before a $set copies a value into it", _filters_before_a_renamed_part),
     Excuse("powers and sums are exact to the last digit", _computes_inexactly),
-    Excuse("MongoDB leaves some kinds of $match behind a $sort that fails", _sorts_before_all),
+    Excuse("MongoDB leaves some kinds of $match behind a $sort that fails", _keeps_an_all_behind_a_sort),
     Excuse("no wall clock goes beyond the last moment of dates", _has_no_later_wall_clock),
     Excuse("MongoDB keeps the place of a field that one stage removes and another adds", _keeps_the_place_of_a_removed_field),
     Excuse("only behind a $redact MongoDB unwinds what an inclusion has taken out of an array", _unwinds_holes),

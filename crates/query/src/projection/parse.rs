@@ -185,7 +185,7 @@ impl Parser<'_> {
             return self.operator(path, operator, argument, document, depth);
         }
         // Before the fields within: a path that lies on another one is refused first, whatever they hold.
-        self.open(&FieldPath::parse(path)?)?;
+        self.check_below(&FieldPath::parse(path)?)?;
         for element in document.iter() {
             let (name, value) = element?;
             self.field(&format!("{path}.{name}"), name, value, depth + 1)?;
@@ -298,12 +298,12 @@ impl Parser<'_> {
         self.tree.insert(path.names(), child).map_err(|collision| collision_error(path, collision))
     }
 
-    /// A path with fields below it.
-    fn open(&self, path: &FieldPath) -> Result<(), QueryError> {
+    /// Refuses a path that cannot have fields below it.
+    fn check_below(&self, path: &FieldPath) -> Result<(), QueryError> {
         if path.first() == "_id" && matches!(self.id, IdRule::Included | IdRule::Excluded) {
             return Err(collision_error(path, Collision { depth: 0 }));
         }
-        self.tree.open(path.names()).map_err(|collision| collision_error(path, collision))
+        self.tree.check_below(path.names()).map_err(|collision| collision_error(path, collision))
     }
 
     fn finish(mut self, is_empty: bool) -> Projection {

@@ -115,8 +115,8 @@ impl Fields {
         Ok(())
     }
 
-    /// Whether fields may be put below a path: nothing on the way is a field of its own.
-    pub(super) fn open(&self, path: &[String]) -> Result<(), Collision> {
+    /// Fails where a field of its own stands at a path or above it, so that no fields can be put below.
+    pub(super) fn check_below(&self, path: &[String]) -> Result<(), Collision> {
         let mut fields = self;
         for (depth, name) in path.iter().enumerate() {
             let Some(at) = fields.place(name) else { return Ok(()) };
