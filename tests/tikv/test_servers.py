@@ -432,6 +432,21 @@ def test_a_client_of_both_servers_finds_a_collection_that_it_has_just_made(pair)
             assert collection.update_one({"_id": 1}, {"$inc": {"n": 1}}).matched_count == 1, number
 
 
+def test_stages_find_a_collection_that_the_client_has_just_made_at_the_other_server(pair):
+    with MongoClient(pair.uri, serverSelectionTimeoutMS=20_000) as client:
+        database = client.test
+        database.orders.insert_one({"_id": 1})
+        join = {"localField": "_id", "foreignField": "_id", "as": "found"}
+        walk = {"startWith": "$_id", "connectFromField": "_id", "connectToField": "_id", "as": "found"}
+        for number in range(40):
+            name = f"other{number}"
+            database[name].insert_one({"_id": 1})
+            for stage in [{"$lookup": {"from": name} | join}, {"$graphLookup": {"from": name} | walk}]:
+                found = list(database.orders.aggregate([{"$facet": {"part": [stage]}}, {"$unwind": "$part"}]))
+                assert found[0]["part"]["found"] == [{"_id": 1}], (number, stage)
+            assert len(list(database.orders.aggregate([{"$unionWith": name}]))) == 2, number
+
+
 def test_a_snapshot_of_one_server_is_read_at_the_other_until_the_catalog_changes(pair):
     one, other = pair.clients()
     one.test.c.insert_many([{"_id": number, "n": 0} for number in range(200)])

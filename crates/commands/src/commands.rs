@@ -27,6 +27,7 @@ use pando_environment::{Environment, MissedRead, Monotonic};
 use pando_query::QueryError;
 use pando_query::explain::PlanSummary;
 
+use self::cluster_times::CommandReads;
 use self::fail_point_effect::ClosedConnection;
 use self::opening::{open_catalog, persona_of};
 use self::session_turn::{check_begun, joined};
@@ -413,7 +414,7 @@ impl Commands {
             let facts = RequestFacts { database, session, began: attempt.began, wants_answer };
             self.shared.running.list(attempt.record, RunningRequest::of(request.body, facts));
         }
-        self.meet_times(&checked, (database, collection), attempt)?;
+        self.meet_times(&checked, CommandReads { database, collection, body: request.body }, attempt)?;
         let addressed = Addressed { database, session, concern, read: checked.read };
         let session_use = match (participation, session) {
             (Participation::Alone, _) | (_, None) => None,

@@ -114,12 +114,13 @@
 //! document_stream -> error
 //! error -> error_code
 //! collation -> error, error_code
+//! pipeline_references -> error
 //! session_id -> identity
 //! leaves: arguments, chore_figures, cluster_clock, command_name, error, error_code, handled, host_facts
 //! leaves: certificate_rotation, collation
 //! leaves: default_layout, document_stream, grid_fs, identity, open_buckets
 //! leaves: last_write, log_tail, log_verbosity, operation_counters, persona, reply_wait, request, session_id
-//! leaves: ttl_state
+//! leaves: pipeline_references, ttl_state
 //! leaves: wait_figures
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -172,6 +173,7 @@ mod operation_counters;
 mod operations;
 mod partition_keeper;
 mod persona;
+mod pipeline_references;
 mod point_lookup;
 mod profiler;
 mod reader;

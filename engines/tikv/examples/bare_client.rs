@@ -11,6 +11,9 @@
 //! - `load`: transactions of a thousand documents with their index entries each, without gets.
 //! - `update`: a transaction of a get and a put of one of the 100 documents, tried again after a failure.
 //!
+//! With `--rate 500` there are so many operations of all clients a second: at a lower rate each wakes more
+//! threads.
+//!
 //! Keys and values have the lengths of those that the server writes for the documents of
 //! `tests/tikv/measure.py`. The client's settings are those of the engine.
 //!
@@ -29,7 +32,6 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 /// The engine's settings of the client (`engines/tikv/src/cluster.rs`).
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const ANSWER_BYTES_MAX: usize = 512 << 20;
-const THREADS: usize = 2;
 /// Documents of `fill`, and of one transaction of `load`.
 const FILLED: u64 = 100;
 const LOADED_AT_ONCE: u64 = 1_000;
@@ -80,7 +82,8 @@ fn main() -> Outcome<()> {
         let [name, value] = pair else { return Err("each option has a value".into()) };
         options.insert(name.trim_start_matches("--"), value);
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
+    let threads = std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).clamp(1, 8));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     runtime.block_on(run(&options))
 }
 
@@ -96,6 +99,8 @@ async fn run(options: &HashMap<&str, &str>) -> Outcome<()> {
     };
     let clients: u64 = option("clients", "1").parse()?;
     let seconds: f64 = option("seconds", "1").parse()?;
+    let rate: f64 = option("rate", "0").parse()?;
+    let period = (rate > 0.0).then(|| Duration::from_secs_f64(clients as f64 / rate));
     let drivers: Vec<String> = option("pd", "127.0.0.1:2379").split(',').map(str::to_owned).collect();
     let config =
         Config::default().with_timeout(REQUEST_TIMEOUT).with_grpc_max_decoding_message_size(ANSWER_BYTES_MAX);
@@ -111,7 +116,9 @@ async fn run(options: &HashMap<&str, &str>) -> Outcome<()> {
     let mut tasks = Vec::new();
     for number in 0..if matches!(work, Work::Fill) { 1 } else { clients } {
         let (bench, totals) = (Arc::clone(&bench), Arc::clone(&totals));
-        tasks.push(tokio::spawn(async move { work_until(&bench, work, number, until, &totals).await }));
+        tasks.push(tokio::spawn(
+            async move { work_until(&bench, work, number, (until, period), &totals).await },
+        ));
     }
     for task in tasks {
         task.await?;
@@ -127,9 +134,20 @@ async fn run(options: &HashMap<&str, &str>) -> Outcome<()> {
     Ok(())
 }
 
-async fn work_until(bench: &Bench, work: Work, client: u64, until: Instant, totals: &Totals) {
+async fn work_until(
+    bench: &Bench,
+    work: Work,
+    client: u64,
+    (until, period): (Instant, Option<Duration>),
+    totals: &Totals,
+) {
     let (mut last, mut step) = (Instant::now(), 0);
+    let mut due = last;
     while last < until {
+        if let Some(period) = period {
+            tokio::time::sleep_until(due.into()).await;
+            due += period;
+        }
         match bench.work_once(work, client, step).await {
             Ok(operations) => {
                 totals.operations.fetch_add(operations, Ordering::Relaxed);

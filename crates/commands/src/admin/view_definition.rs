@@ -9,10 +9,11 @@ use std::collections::HashMap;
 
 use pando_catalog::{CatalogError, Namespace, ViewChange};
 use pando_collation::TextOrder;
-use pando_document::{RawArray, RawDocument, RawValue};
+use pando_document::{RawArray, RawDocument};
 use pando_query::pipeline::Pipeline;
 
 use crate::context::Context;
+use crate::pipeline_references::add_references;
 use crate::views::{DEPTH_MAX, View};
 use crate::{CommandError, ErrorCode};
 
@@ -145,35 +146,6 @@ fn references(view: &View) -> Result<Vec<String>, CommandError> {
     let mut found = vec![view.on.clone()];
     add_references(RawArray::from_document(&view.pipeline), &mut found)?;
     Ok(found)
-}
-
-/// The nesting of pipelines is bounded by that of documents.
-fn add_references(stages: &RawArray, found: &mut Vec<String>) -> Result<(), CommandError> {
-    for stage in stages.iter() {
-        let Some(field) = stage?.as_document().and_then(|stage| stage.iter().next()) else { continue };
-        match field? {
-            ("$unionWith", RawValue::String(name)) => found.push(name.to_owned()),
-            ("$lookup" | "$graphLookup" | "$unionWith", RawValue::Document(argument)) => {
-                // Also of a field that stands twice: the stage goes by the last one.
-                for option in argument.iter() {
-                    match option? {
-                        ("from" | "coll", RawValue::String(name)) => found.push(name.to_owned()),
-                        ("pipeline", RawValue::Array(inner)) => add_references(inner, found)?,
-                        _ => {}
-                    }
-                }
-            }
-            ("$facet", RawValue::Document(parts)) => {
-                for part in parts.iter() {
-                    if let (_, RawValue::Array(inner)) = part? {
-                        add_references(inner, found)?;
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(())
 }
 
 /// The views of a database and the references between them.

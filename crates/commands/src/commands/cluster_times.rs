@@ -4,15 +4,25 @@
 use std::sync::Arc;
 
 use pando_catalog::{BlockingMode, Catalog, ReadClaiming};
-use pando_document::{DocumentWriter, Timestamp};
+use pando_document::{DocumentWriter, RawDocument, RawValue, Timestamp};
 
 use super::Commands;
 use crate::cluster_clock::{self, moment_of};
 use crate::context::{Attempt, Context};
 use crate::generic_arguments::{CheckedArguments, ReadConcern, ReadLevel, WriteConcernSupport};
 use crate::held_snapshots::{HeldSnapshot, SnapshotWanted};
+use crate::pipeline_references::add_references;
 use crate::registry::CommandRow;
 use crate::{CommandError, ErrorCode, Request};
+
+/// What a command may read.
+#[derive(Clone, Copy)]
+pub(super) struct CommandReads<'r> {
+    pub database: &'r str,
+    pub collection: &'r str,
+    /// The command, whose pipeline may name other collections.
+    pub body: &'r RawDocument,
+}
 
 impl Commands {
     /// The past snapshot at which a transaction begins, if it names one. Refuses a level that the engine
@@ -124,11 +134,11 @@ impl Commands {
     pub(super) fn meet_times(
         &self,
         arguments: &CheckedArguments<'_>,
-        namespace: (&str, &str),
+        reads: CommandReads<'_>,
         attempt: Attempt<'_>,
     ) -> Result<(), CommandError> {
         if self.shared.catalog.is_shared() {
-            self.catch_up_with(arguments, namespace, attempt)?;
+            self.catch_up_with(arguments, reads, attempt)?;
         }
         self.check_read_times(arguments.read)
     }
@@ -139,19 +149,25 @@ impl Commands {
     ///
     /// A read concern names the time of what the client wants to see. The time that a driver has seen from
     /// any server comes with each request, and would cost each one a look. So it counts only where the
-    /// collection is not known here.
+    /// collection, or one that a stage names, is not known here. What known views refer to is not looked at.
     #[cold]
     fn catch_up_with(
         &self,
         arguments: &CheckedArguments<'_>,
-        (database, collection): (&str, &str),
+        CommandReads { database, collection, body }: CommandReads<'_>,
         attempt: Attempt<'_>,
     ) -> Result<(), CommandError> {
         let catalog = &self.shared.catalog;
         let is_ahead = |time: &Timestamp| catalog.is_behind(moment_of(*time));
         let is_unknown = || {
+            let mut named = vec![collection.to_owned()];
+            if let Ok(Some(RawValue::Array(stages))) = body.get("pipeline") {
+                // A pipeline that makes no sense is refused where it is parsed.
+                let _refused_later = add_references(stages, &mut named);
+            }
             let is_of_users = !matches!(database, "admin" | "config" | "local");
-            is_of_users && !collection.is_empty() && catalog.collection(database, collection).is_none()
+            is_of_users
+                && named.iter().any(|name| !name.is_empty() && catalog.collection(database, name).is_none())
         };
         let ReadConcern { at, after, .. } = arguments.read;
         let is_behind = at.max(after).as_ref().is_some_and(is_ahead)
