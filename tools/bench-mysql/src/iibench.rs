@@ -17,7 +17,7 @@ use pando_bench::target::Target;
 use pando_bench::workload::iibench::purchases::{Draw, PrimaryKey, Purchases};
 use pando_bench::workload::iibench::queries::{Asker, QueryPlan, Questioner};
 use pando_bench::workload::iibench::{Iibench, Sent, finding};
-use pando_bench::workload::{Finding, Workload};
+use pando_bench::workload::{Finding, RunNumber, Workload};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -124,7 +124,7 @@ impl Workload for SqlIibench {
             .try_for_each(|(database, table)| recreate_table(&mut connection, &database, &table, &definition))
     }
 
-    fn clients(&self, _target: &Target, clients: u32) -> Result<Clients, BenchError> {
+    fn clients(&self, _target: &Target, clients: u32, _run: RunNumber) -> Result<Clients, BenchError> {
         let sent = self.inner.begin(clients);
         let Iibench { shape, generator, seed, batch, queries, .. } = self.inner;
         let mut all = Clients::default();

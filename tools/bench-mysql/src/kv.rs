@@ -10,14 +10,14 @@ use crate::measured_run::SqlWork;
 use crate::server::{Api, SqlServer};
 use mysql::Conn;
 use mysql::prelude::Queryable;
-use pando_bench::client::{ClientState, Clients, Kind, Note, Performed, Statement, Task, Turn, Verdict};
+use pando_bench::client::{ClientState, Clients, Note, Performed, Statement, Task, Turn, Verdict};
 use pando_bench::error::BenchError;
 use pando_bench::target::Target;
-use pando_bench::workload::Workload;
 use pando_bench::workload::kv::loading::RowOrder;
 use pando_bench::workload::kv::rows::{Row, Rows};
 use pando_bench::workload::kv::{KeyValue, Preload, WARM_UP_PASSES};
 use pando_bench::workload::load::Loading;
+use pando_bench::workload::{RunNumber, Workload};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -88,6 +88,8 @@ impl SqlKeyValue {
                 part,
                 passes,
                 pass: 0,
+                // A measurement of the tool itself has no rounds.
+                rounds: if self.check == Check::Nothing { 1 } else { self.inner.rounds },
                 check: self.check,
             }));
         }
@@ -124,7 +126,7 @@ impl Workload for SqlKeyValue {
         self.readers(clients, WARM_UP_PASSES).map(Some)
     }
 
-    fn clients(&self, _target: &Target, clients: u32) -> Result<Clients, BenchError> {
+    fn clients(&self, _target: &Target, clients: u32, _run: RunNumber) -> Result<Clients, BenchError> {
         let endless = self.check == Check::Nothing;
         self.readers(clients, if endless { u32::MAX } else { self.inner.rounds })
     }
@@ -249,6 +251,7 @@ struct SqlReader {
     at: usize,
     passes: u32,
     pass: u32,
+    rounds: u32,
     check: Check,
 }
 
@@ -286,8 +289,7 @@ impl Task for SqlReader {
                 }
             }
         };
-        let endless = self.check == Check::Nothing;
-        let kind = Kind::new(if endless { 0 } else { u8::try_from(self.pass).unwrap_or(u8::MAX) });
+        let kind = KeyValue::kind_of(self.pass, self.rounds);
         let statements = vec![Statement { kind, latency: began.elapsed(), verdict: verdict.clone() }];
         self.at += 1;
         if self.at == self.part.end {

@@ -38,7 +38,7 @@ use pando_bench::workload::linkbench::store::{
     Listed, Node, StoreChoice, Transactions,
 };
 use pando_bench::workload::load::Loading;
-use pando_bench::workload::{Finding, Workload};
+use pando_bench::workload::{Finding, RunNumber, Workload};
 use statements::{Reading, Statements, Writing};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -80,8 +80,8 @@ impl Workload for SqlLinkBench {
         Workload::prepare(&self.inner, target)
     }
 
-    fn clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError> {
-        Workload::clients(&self.inner, target, clients)
+    fn clients(&self, target: &Target, clients: u32, run: RunNumber) -> Result<Clients, BenchError> {
+        Workload::clients(&self.inner, target, clients, run)
     }
 
     fn verify(&self, target: &Target) -> Result<Vec<Finding>, BenchError> {

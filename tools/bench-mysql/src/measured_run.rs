@@ -9,7 +9,7 @@ use pando_bench::error::BenchError;
 use pando_bench::run::Measured;
 use pando_bench::target::Target;
 use pando_bench::workload::load::Loading;
-use pando_bench::workload::{Finding, Workload};
+use pando_bench::workload::{Finding, RunNumber, Workload};
 use serde_json::json;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -82,8 +82,8 @@ impl<W: SqlWork> Workload for SqlRun<W> {
 
     /// From here to [`Workload::verify`] waits are counted, so that those of connecting and of the warm-up
     /// are in them.
-    fn clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError> {
-        let clients = self.inner.clients(target, clients)?;
+    fn clients(&self, target: &Target, clients: u32, run: RunNumber) -> Result<Clients, BenchError> {
+        let clients = self.inner.clients(target, clients, run)?;
         let before = Waits::read(&mut self.inner.server().connect()?)?;
         *self.seen() = Seen { before, waits: None };
         Ok(clients)
@@ -95,7 +95,11 @@ impl<W: SqlWork> Workload for SqlRun<W> {
 
     fn null_clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError> {
         let Place::Tcp(address) = *target.address().place() else { return Ok(Clients::default()) };
-        self.inner.on_null_server(self.inner.server().moved_to(address)).clients(target, clients)
+        self.inner.on_null_server(self.inner.server().moved_to(address)).clients(
+            target,
+            clients,
+            RunNumber::FIRST,
+        )
     }
 
     fn verify(&self, target: &Target) -> Result<Vec<Finding>, BenchError> {

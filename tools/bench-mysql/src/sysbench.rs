@@ -25,7 +25,7 @@ use pando_bench::workload::sysbench::documents::{DataSet, Documents};
 use pando_bench::workload::sysbench::loading::Load;
 use pando_bench::workload::sysbench::mix::Transactions;
 use pando_bench::workload::sysbench::workload::Sysbench;
-use pando_bench::workload::{Finding, Workload};
+use pando_bench::workload::{Finding, RunNumber, Workload};
 use pando_measuring::random::Random;
 use pando_measuring::random::distribution::Distribution;
 use std::fmt::Write as _;
@@ -150,18 +150,22 @@ impl Workload for SqlWorkload {
         Some(self)
     }
 
-    fn clients(&self, _target: &Target, count: u32) -> Result<Clients, BenchError> {
+    fn clients(&self, _target: &Target, count: u32, run: RunNumber) -> Result<Clients, BenchError> {
         let Load { data, generator, seed, .. } = self.load();
         let mut clients = Clients::default();
         for client in 0..count {
             let units = match &self.work {
                 Work::Point(point) => Units::Points {
                     keys: Distribution::new(point.shape, data.documents),
-                    random: Random::for_client(*generator, *seed, u64::from(client)),
+                    random: Random::for_client(*generator, *seed, run.stream(client)),
                 },
-                Work::Mix(sysbench) => {
-                    Units::Transactions(Transactions::new(sysbench.mix, data, *generator, *seed, client))
-                }
+                Work::Mix(sysbench) => Units::Transactions(Transactions::new(
+                    sysbench.mix,
+                    data,
+                    *generator,
+                    *seed,
+                    run.stream(client),
+                )),
             };
             let connection = self.server.connect_client(client)?;
             clients.tasks.push(Box::new(SqlClient::new(connection, self.client_ways(), units)));

@@ -58,6 +58,13 @@ pub enum BenchError {
         "{namespace} holds {found} documents, the run needs {expected}: run with --load yes to load it anew"
     )]
     DataSet { namespace: String, found: u64, expected: u64 },
+    #[error(
+        "{namespace} {} index on k, the run is to have {}: run with --load yes to load it anew, or with --secondary-index {}",
+        if *found { "has an" } else { "has no" },
+        if *found { "none" } else { "one" },
+        if *found { "on" } else { "off" }
+    )]
+    DataSetIndex { namespace: String, found: bool },
     #[error("the load failed, {failed} batches are not in: {message}")]
     Load { failed: u64, message: String },
     #[error("--{option}: {cause}")]

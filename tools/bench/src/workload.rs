@@ -40,6 +40,25 @@ use load::Loading;
 use pando_document::Document;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// The place of a run among those of one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunNumber(u32);
+
+impl RunNumber {
+    /// The first one.
+    pub const FIRST: RunNumber = RunNumber(0);
+
+    /// The one behind it.
+    pub fn next(self) -> RunNumber {
+        RunNumber(self.0 + 1)
+    }
+
+    /// The number of the stream of draws of a client. Those of the first run are the numbers of the clients.
+    pub fn stream(self, client: u32) -> u64 {
+        u64::from(client) | u64::from(self.0) << 48
+    }
+}
+
 /// A measured workload.
 pub trait Workload: Sync {
     /// The workload that this one repeats over another protocol. Where this one does not describe itself,
@@ -98,8 +117,9 @@ pub trait Workload: Sync {
         Ok(())
     }
 
-    /// The clients of a run.
-    fn clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError>;
+    /// The clients of a run. What they draw hangs on the run, so that a second one does not repeat the first
+    /// over what that has warmed or changed; not so for `kv` and `iibench`, whose runs are of the same rows.
+    fn clients(&self, target: &Target, clients: u32, run: RunNumber) -> Result<Clients, BenchError>;
 
     /// A reply with which the clients of [`Workload::null_clients`] are content, for the null server; nothing
     /// if there is none, and then the tool's own ceiling is not known.
@@ -115,7 +135,7 @@ pub trait Workload: Sync {
 
     /// The clients that the tool's own ceiling is measured with.
     fn null_clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError> {
-        self.clients(target, clients)
+        self.clients(target, clients, RunNumber::FIRST)
     }
 
     /// How many seconds to wait at most, after a run, until the server is idle: for workloads whose rate

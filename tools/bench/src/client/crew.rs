@@ -170,6 +170,9 @@ fn count(
 ) -> Counted {
     let now = Instant::now();
     if now < window.from || now >= window.to() {
+        if now >= window.to() {
+            tally.answered_late(intended, window.to());
+        }
         if let (ClientState::Out, Verdict::Failed(message)) = (performed.client, performed.verdict) {
             tally.fail(message);
         }

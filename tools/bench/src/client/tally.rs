@@ -53,6 +53,8 @@ pub struct Tally {
     pub not_begun: u64,
     /// How long the first of them had waited by then.
     pub longest_wait: Duration,
+    /// How long the first of the units had been under way at the window's end that were answered after it.
+    pub longest_unanswered: Duration,
     /// When the last client was over, if all were over before the window was.
     pub over_at: Option<Instant>,
 }
@@ -150,6 +152,7 @@ impl Tally {
             notes: BTreeMap::new(),
             not_begun: 0,
             longest_wait: Duration::ZERO,
+            longest_unanswered: Duration::ZERO,
             over_at: None,
         }
     }
@@ -237,6 +240,12 @@ impl Tally {
         self.interval(unit.second).units.record(unit.latency);
     }
 
+    /// Remembers a unit that was to begin at this time, and was under way at the end of the window.
+    pub fn answered_late(&mut self, intended: Instant, window_end: Instant) {
+        let waited = window_end.saturating_duration_since(intended);
+        self.longest_unanswered = self.longest_unanswered.max(waited);
+    }
+
     pub fn fail(&mut self, message: String) {
         self.failed += 1;
         if self.failures.len() < FAILURES_KEPT {
@@ -285,6 +294,7 @@ impl Tally {
         }
         self.not_begun += other.not_begun;
         self.longest_wait = self.longest_wait.max(other.longest_wait);
+        self.longest_unanswered = self.longest_unanswered.max(other.longest_unanswered);
     }
 
     pub fn done(&self) -> u64 {

@@ -228,8 +228,15 @@ impl Worker {
     }
 
     fn count(&mut self, reply: Reply) {
-        let Phase::Measuring(second) = self.phase else { return };
         let Reply { times, received_at, judgement } = reply;
+        let second = match self.phase {
+            Phase::WarmUp => return,
+            Phase::Measuring(second) => second,
+            Phase::Draining | Phase::Over => {
+                self.tally.answered_late(times.intended, self.window.to());
+                return;
+            }
+        };
         let since = |moment| received_at.saturating_duration_since(moment);
         if judgement.next == Next::Again {
             self.tally.retried += 1;

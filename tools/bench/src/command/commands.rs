@@ -7,6 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use pando_document::{Document, parse_json_line};
 use pando_measuring::random::Generator;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 /// The command without arguments: a document of the first collection that `pando-bench load` fills.
 const DEFAULT: &str =
@@ -60,7 +61,9 @@ pub fn workload(matches: &ArgMatches) -> Result<Commands, BenchError> {
 fn of_arguments(matches: &ArgMatches) -> Result<Vec<Document>, BenchError> {
     let texts = matches.get_many::<String>("command").map(|texts| texts.map(String::as_str).collect());
     let texts: Vec<&str> = texts.unwrap_or_else(|| {
-        eprintln!("no --command and no --file: each request is {DEFAULT}");
+        // A self-check makes several workloads.
+        static SAID: Once = Once::new();
+        SAID.call_once(|| eprintln!("no --command and no --file: each request is {DEFAULT}"));
         vec![DEFAULT]
     });
     let parsed = texts.into_iter().map(|text| {

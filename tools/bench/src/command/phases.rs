@@ -20,8 +20,8 @@ use crate::why::checkpoints::Watch;
 use crate::why::profile::Recording;
 use crate::why::sizes::Sizes;
 use crate::why::{StatusSpan, Why, status};
-use crate::workload::Workload;
 use crate::workload::load::{LONGEST_SECONDS, Loading, load_measured};
+use crate::workload::{RunNumber, Workload};
 use pando_measuring::counters::FolderSize;
 use std::path::Path;
 use std::process::ExitCode;
@@ -115,9 +115,12 @@ fn measure_server(workload: &dyn Workload, options: &MeasureOptions) -> Result<F
     }
     println!("{:<8} {}", workload.name(), workload.summary());
     let mut finished = Finished::default();
+    let mut number = RunNumber::FIRST;
     for plan in &options.plans {
         for _ in 0..options.repeats {
-            match one_run(workload, &mut found, *plan, options) {
+            let run = one_run(workload, &mut found, (*plan, number), options);
+            number = number.next();
+            match run {
                 Ok(run) => {
                     finished.flagged |= run.flagged;
                     finished.runs.push(run);
@@ -147,7 +150,7 @@ fn should_load(loading: &dyn Loading, target: &Target, when: LoadWhen) -> Result
 fn one_run(
     workload: &dyn Workload,
     found: &mut Found,
-    plan: Plan,
+    (plan, number): (Plan, RunNumber),
     options: &MeasureOptions,
 ) -> Result<RunFile, BenchError> {
     let ceiling = if options.with_ceiling { ceiling(plan, workload, &found.target)? } else { None };
@@ -170,7 +173,7 @@ fn one_run(
         let seconds = forced_checkpoint(found.server.as_ref())?;
         state.push(format!("a checkpoint was forced before the run ({seconds:.2} s)"));
     }
-    let clients = workload.clients(&found.target, plan.clients)?;
+    let clients = workload.clients(&found.target, plan.clients, number)?;
     let recording = start_recording(found, plan, options)?;
     let watch = checkpoint_watch(found.server.as_ref())?;
     let (server, mut statuses) = (found.server.clone(), Vec::new());

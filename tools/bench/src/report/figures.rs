@@ -36,6 +36,9 @@ pub struct Figures {
     pub not_begun: u64,
     /// In an open loop: how long the first of these had waited.
     pub longest_wait_us: f64,
+    /// How long the first of the units had been under way at the window's end that were answered after it.
+    #[serde(default)]
+    pub longest_unanswered_us: f64,
     pub kinds: Vec<KindFigures>,
     /// Counts that only some workloads have.
     pub notes: BTreeMap<String, u64>,
@@ -216,6 +219,7 @@ impl Figures {
             service_us: tally.service.as_ref().map(LatencyFigures::of),
             not_begun: tally.not_begun,
             longest_wait_us: tally.longest_wait.as_secs_f64() * 1e6,
+            longest_unanswered_us: tally.longest_unanswered.as_secs_f64() * 1e6,
             kinds: kinds.iter().zip(&tally.kinds).map(of_kind).collect(),
             notes: tally.notes.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
             per_operation: Costs::by(measured, operations as f64),

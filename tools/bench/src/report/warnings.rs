@@ -23,6 +23,11 @@ const MAPPED_BYTES_MIN: u64 = 1_000_000;
 const VARIATION_MAX: f64 = 0.25;
 /// Shorter runs say nothing about it.
 const NOISE_SECONDS_MIN: usize = 10;
+/// A unit under way at the end that has waited so many times as long as all others is worth a word.
+const UNANSWERED_RATIO: f64 = 2.0;
+const UNANSWERED_US_MIN: f64 = 100_000.0;
+/// Where more operations than this a second are done, a second without any is a stall.
+const IDLE_RATE_MIN: f64 = 10.0;
 /// Within this share of the rate that was asked for, an open loop has held its schedule.
 const RATE_ERROR_MAX: f64 = 0.01;
 
@@ -67,6 +72,7 @@ pub fn warnings(figures: &Figures, facts: &RunFacts, circumstances: &Circumstanc
     warnings.extend(of_open_loop(figures, facts));
     warnings.extend(of_readahead(circumstances));
     warnings.extend(of_noise(figures));
+    warnings.extend(of_late_answers(figures));
     warnings
 }
 
@@ -85,7 +91,8 @@ fn of_readahead(circumstances: &Circumstances) -> Option<String> {
 /// Seconds of a steady run differ little.
 fn of_noise(figures: &Figures) -> Option<String> {
     let found = steadiness(figures);
-    if figures.timeline.len() < NOISE_SECONDS_MIN || found.variation < VARIATION_MAX {
+    let has_stalled = found.idle_seconds > 0 && figures.rate > IDLE_RATE_MIN;
+    if !has_stalled && (figures.timeline.len() < NOISE_SECONDS_MIN || found.variation < VARIATION_MAX) {
         return None;
     }
     let again = found.period_s.map_or_else(String::new, |period| format!(" again every {period} s"));
@@ -94,6 +101,20 @@ fn of_noise(figures: &Figures) -> Option<String> {
         found.variation * 100.0,
         found.dips.len(),
         found.idle_seconds
+    ))
+}
+
+/// A server that stands still at the end of the window, or beyond, answers nothing that would be counted.
+fn of_late_answers(figures: &Figures) -> Option<String> {
+    let (waited, longest) = (figures.longest_unanswered_us, figures.latency_us.max);
+    if waited < UNANSWERED_US_MIN || waited < UNANSWERED_RATIO * longest {
+        return None;
+    }
+    Some(format!(
+        "at the end something had waited for {:.1} s for its answer, the longest latency is {:.3} s: latencies say nothing of it, \
+         run it longer",
+        waited / 1e6,
+        longest / 1e6
     ))
 }
 
@@ -155,6 +176,19 @@ mod tests {
             warnings(&clean, &facts(Some(100.0), Pace::Closed), &circumstances()),
             Vec::<String>::new()
         );
+    }
+
+    #[test]
+    fn a_stall_that_lasts_to_the_end_is_told() {
+        let late = figures(|tally| tally.longest_unanswered = std::time::Duration::from_secs(3));
+        let told = warnings(&late, &facts(None, Pace::Closed), &circumstances());
+        assert!(told.iter().any(|warning| warning.contains("waited for 3.0 s")), "{told:?}");
+        let idle = figures(|tally| {
+            let busy = crate::client::Second { operations: 100, ..tally.seconds[0] };
+            tally.seconds = vec![busy, crate::client::Second::default(), busy];
+        });
+        let told = warnings(&idle, &facts(None, Pace::Closed), &circumstances());
+        assert!(told.iter().any(|warning| warning.contains("1 seconds without work")), "{told:?}");
     }
 
     #[test]

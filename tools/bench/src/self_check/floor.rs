@@ -6,7 +6,7 @@ use crate::client::{Listening, Pace, Session, ThreadUsage};
 use crate::error::{BenchError, no_resource};
 use crate::run;
 use crate::target::Target;
-use crate::workload::Workload;
+use crate::workload::{RunNumber, Workload};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use std::io::{ErrorKind, Read, Write};
@@ -24,7 +24,7 @@ pub fn check(effort: Effort) -> Result<Answer, BenchError> {
     let server = null_server(&workload)?;
     let target = Target::at(server.address());
     let mut request = Vec::new();
-    let mut scripts = workload.clients(&target, 1)?.scripts;
+    let mut scripts = workload.clients(&target, 1, RunNumber::FIRST)?.scripts;
     if let Some(script) = scripts.first_mut() {
         script.request(1, &mut request);
     }

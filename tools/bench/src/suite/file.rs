@@ -50,7 +50,7 @@ pub struct ServerEntry {
     pub stop: Option<String>,
     /// Where it is to be found, with `{port}`.
     pub uri: String,
-    #[serde(rename = "cache")]
+    #[serde(rename = "cache", default)]
     pub caches: Vec<CacheEntry>,
     /// The cache that data is loaded with, where loading with the cells' own would take too long; afterwards
     /// the server is started anew with the cell's [the cell's].
@@ -257,7 +257,12 @@ impl ServerEntry {
 
 fn check_server(server: &ServerEntry) -> Result<(), String> {
     if server.caches.is_empty() {
-        return Err("it needs a cache: cache = [{ mb = 100 }]".to_owned());
+        return Err(if server.is_somebody_elses() {
+            "it needs the cache that it has, with a name if its size is not known: cache = [{ mb = 100, name = \"as it is\" }]"
+        } else {
+            "it needs a cache: cache = [{ mb = 100 }]"
+        }
+        .to_owned());
     }
     let is_embedded = server.is_embedded();
     if is_embedded && server.start.is_some() {
@@ -378,6 +383,14 @@ mod tests {
 
     fn parse(text: &str) -> Result<Suite, String> {
         Suite::parse(text, Path::new("x.toml")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_server_without_a_cache_is_told_what_to_write() {
+        let without = GOOD.replace("cache = [{ mb = 64, cap = \"128MB\", io_cap = \"200riops\" }]", "");
+        assert!(parse(&without).expect_err("no cache").contains("cache = [{ mb = 100 }]"));
+        let theirs = without.replace("start = \"pando serve --data {data}\"", "");
+        assert!(parse(&theirs).expect_err("no cache").contains("name = \"as it is\""));
     }
 
     #[test]

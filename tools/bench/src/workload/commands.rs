@@ -9,7 +9,7 @@
 
 pub(crate) mod draws;
 
-use super::Workload;
+use super::{RunNumber, Workload};
 use crate::client::{Clients, Judgement, Kind, Next, Note, Outcome, Script, Turn, Verdict, outcome_of};
 use crate::error::BenchError;
 use crate::target::Target;
@@ -97,12 +97,12 @@ impl Workload for Commands {
         self.commands.iter().map(|command| command.name.clone()).collect()
     }
 
-    fn clients(&self, _target: &Target, clients: u32) -> Result<Clients, BenchError> {
+    fn clients(&self, _target: &Target, clients: u32, run: RunNumber) -> Result<Clients, BenchError> {
         let script = |client| -> Box<dyn Script> {
             Box::new(CommandClient {
                 database: self.database.clone(),
                 commands: self.commands.clone(),
-                random: Random::for_client(self.generator, self.seed, u64::from(client)),
+                random: Random::for_client(self.generator, self.seed, run.stream(client)),
                 current: 0,
                 open: None,
                 documents: 0,
@@ -196,7 +196,7 @@ mod tests {
     fn script(commands: &[Document]) -> Box<dyn Script> {
         let target = Target::parse("mongodb://127.0.0.1:1").expect("an address");
         let workload = Commands::new("shop".into(), commands, Generator::Xoshiro, 1).expect("sound");
-        workload.clients(&target, 1).expect("it is possible").scripts.remove(0)
+        workload.clients(&target, 1, RunNumber::FIRST).expect("it is possible").scripts.remove(0)
     }
 
     fn sent(script: &mut dyn Script) -> Document {

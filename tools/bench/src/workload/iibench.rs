@@ -22,7 +22,7 @@ pub mod queries;
 use super::insert::{Batch, BatchSource, Inserter, OnFailure};
 use super::load::{Durability, Loading, count, drop_collection};
 use super::spread::Spread;
-use super::{Finding, Workload};
+use super::{Finding, RunNumber, Workload};
 use crate::client::{Clients, Kind, Misses, Script, Session};
 use crate::error::BenchError;
 use crate::report::Figures;
@@ -186,7 +186,7 @@ impl Workload for Iibench {
         Ok(())
     }
 
-    fn clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError> {
+    fn clients(&self, target: &Target, clients: u32, _run: RunNumber) -> Result<Clients, BenchError> {
         let sent = self.begin(clients);
         let script = |client| -> Box<dyn Script> {
             let source = PurchaseBatches {
@@ -214,7 +214,7 @@ impl Workload for Iibench {
     }
 
     fn null_clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError> {
-        self.endless().clients(target, clients)
+        self.endless().clients(target, clients, RunNumber::FIRST)
     }
 
     fn settle_s(&self) -> u32 {
@@ -354,7 +354,7 @@ mod tests {
         let workload = workload(107);
         let target = Target::parse("mongodb://127.0.0.1:1").expect("an address");
         let mut documents = 0;
-        for mut script in workload.clients(&target, 3).expect("it is all there").scripts {
+        for mut script in workload.clients(&target, 3, RunNumber::FIRST).expect("it is all there").scripts {
             while script.request(1, &mut Vec::new()) == Turn::Request {
                 let judgement = script.judge(&doc! { "n": 1, "ok": 1.0 }.to_raw());
                 if let crate::client::Next::Unit { operations } = judgement.next {

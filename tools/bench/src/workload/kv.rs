@@ -19,8 +19,8 @@
 pub mod loading;
 pub mod rows;
 
-use super::Workload;
 use super::load::Loading;
+use super::{RunNumber, Workload};
 use crate::client::{Clients, Judgement, Kind, Next, Outcome, Script, Session, Turn, Verdict, outcome_of};
 use crate::error::BenchError;
 use crate::run::Measured;
@@ -142,9 +142,16 @@ impl KeyValue {
         edge(client)..edge(client + 1)
     }
 
+    /// The kind of a pass: its round. The passes of a warm-up may be more than the rounds.
+    pub fn kind_of(pass: u32, rounds: u32) -> Kind {
+        Kind::new(u8::try_from(pass.min(rounds.saturating_sub(1))).unwrap_or(u8::MAX))
+    }
+
     fn readers(&self, clients: u32, passes: u32, check: Check) -> Result<Clients, BenchError> {
         let set: Arc<[u32]> = self.read_set().into();
         let templates = self.templates()?;
+        // A measurement of the tool itself has no rounds.
+        let rounds = if check == Check::Values { self.rounds } else { 1 };
         let script = |client| -> Box<dyn Script> {
             let part = KeyValue::part(set.len(), client, clients);
             Box::new(Reader {
@@ -156,6 +163,7 @@ impl KeyValue {
                 passes,
                 pass: 0,
                 check,
+                rounds,
                 judged: 0,
             })
         };
@@ -209,7 +217,7 @@ impl Workload for KeyValue {
         self.readers(clients, WARM_UP_PASSES, Check::Values).map(Some)
     }
 
-    fn clients(&self, _target: &Target, clients: u32) -> Result<Clients, BenchError> {
+    fn clients(&self, _target: &Target, clients: u32, _run: RunNumber) -> Result<Clients, BenchError> {
         self.readers(clients, self.rounds, Check::Values)
     }
 
@@ -280,6 +288,7 @@ struct Reader {
     pass: u32,
     at: usize,
     check: Check,
+    rounds: u32,
     judged: u64,
 }
 
@@ -322,9 +331,7 @@ impl Script for Reader {
 
     fn judge(&mut self, body: &RawDocument) -> Judgement {
         let verdict = self.verdict(body).unwrap_or_else(|error| Verdict::Failed(error.to_string()));
-        // A measurement of the tool itself has no rounds.
-        let round = if self.check == Check::Values { u8::try_from(self.pass).unwrap_or(u8::MAX) } else { 0 };
-        let round = Kind::new(round);
+        let round = KeyValue::kind_of(self.pass, self.rounds);
         self.at += 1;
         if self.at == self.part.end {
             self.at = self.part.start;
@@ -381,6 +388,20 @@ mod tests {
             }
         }
         assert_eq!((requests, rounds), (40, [20, 20]));
+    }
+
+    #[test]
+    fn a_pass_beyond_the_rounds_has_the_kind_of_the_last_one() {
+        let workload = KeyValue { rounds: 1, ..workload(50, 20) };
+        let mut clients = workload.readers(1, WARM_UP_PASSES, Check::Values).expect("the template fits");
+        let (script, mut judged) = (&mut clients.scripts[0], 0);
+        while script.request(1, &mut Vec::new()) == Turn::Request {
+            let judgement = script.judge(&doc! { "cursor": { "firstBatch": [] }, "ok": 1.0 }.to_raw());
+            let kind = judgement.statement.expect("a round").index();
+            assert!(kind < workload.kinds().len(), "{kind}");
+            judged += 1;
+        }
+        assert_eq!(judged, 20 * WARM_UP_PASSES);
     }
 
     #[test]

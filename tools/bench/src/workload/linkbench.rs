@@ -31,7 +31,7 @@ pub(crate) mod stream;
 pub(crate) mod zipf;
 
 use super::load::{Durability, Loading};
-use super::{Finding, Workload};
+use super::{Finding, RunNumber, Workload};
 use crate::client::{Clients, Misses};
 use crate::error::BenchError;
 use crate::report::Figures;
@@ -276,7 +276,7 @@ impl Workload for LinkBench {
         Ok(())
     }
 
-    fn clients(&self, target: &Target, count: u32) -> Result<Clients, BenchError> {
+    fn clients(&self, target: &Target, count: u32, run: RunNumber) -> Result<Clients, BenchError> {
         let database = self.store(target);
         let settings = &self.settings;
         self.stream.clear();
@@ -297,7 +297,7 @@ impl Workload for LinkBench {
         });
         let mut clients = Clients::default();
         for client in 0..count {
-            let random = Random::for_client(self.ways.generator, self.request_seed, u64::from(client));
+            let random = Random::for_client(self.ways.generator, self.request_seed, run.stream(client));
             let requests = settings.requests.unwrap_or(u64::MAX);
             let stream = ClientStream::new(self.stream.clone(), client);
             let requester = Requester::new(shared.clone(), database.open(count)?, random, requests, stream);
@@ -319,7 +319,7 @@ impl Workload for LinkBench {
 
     /// They ask on until the time is over.
     fn null_clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError> {
-        Workload::clients(&self.endless(), target, clients)
+        Workload::clients(&self.endless(), target, clients, RunNumber::FIRST)
     }
 
     fn verify(&self, target: &Target) -> Result<Vec<Finding>, BenchError> {

@@ -7,10 +7,10 @@
 //!
 //! One query is one request and one operation in the report; sysbench counts it as one transaction.
 
-use super::Workload;
 use super::load::Loading;
 use super::sysbench::documents::DataSet;
 use super::sysbench::loading::Load;
+use super::{RunNumber, Workload};
 use crate::client::{Clients, Judgement, Outcome, Script, Turn, Verdict, outcome_of};
 use crate::error::BenchError;
 use crate::target::Target;
@@ -97,6 +97,7 @@ impl Workload for PointQuery {
     fn parameters(&self) -> serde_json::Value {
         json!({
             "data": self.data(),
+            "index": self.load.index_in_words(),
             "keys": self.shape.to_string(),
             "projection": self.projection.name(),
             "generator": self.load.generator.name(),
@@ -112,7 +113,7 @@ impl Workload for PointQuery {
         Some(&self.load)
     }
 
-    fn clients(&self, _target: &Target, clients: u32) -> Result<Clients, BenchError> {
+    fn clients(&self, _target: &Target, clients: u32, run: RunNumber) -> Result<Clients, BenchError> {
         let templates: Result<Arc<[_]>, _> =
             (1..=self.data().collections).map(|number| self.template(number)).collect();
         let templates = templates?;
@@ -120,7 +121,7 @@ impl Workload for PointQuery {
             Box::new(PointClient {
                 templates: templates.clone(),
                 distribution: Distribution::new(self.shape, self.data().documents),
-                random: Random::for_client(self.load.generator, self.load.seed, u64::from(client)),
+                random: Random::for_client(self.load.generator, self.load.seed, run.stream(client)),
                 check: Check { projection: self.projection, documents: self.data().documents },
                 asked: 0,
                 judged: 0,
@@ -143,7 +144,7 @@ impl Workload for PointQuery {
     /// The null server always gives the same document, so that only a projection without `_id` can be content
     /// with it.
     fn null_clients(&self, target: &Target, clients: u32) -> Result<Clients, BenchError> {
-        PointQuery { projection: Projection::C, ..self.clone() }.clients(target, clients)
+        PointQuery { projection: Projection::C, ..self.clone() }.clients(target, clients, RunNumber::FIRST)
     }
 }
 
@@ -249,7 +250,11 @@ mod tests {
 
     fn script(projection: Projection) -> Box<dyn Script> {
         let target = Target::parse("mongodb://127.0.0.1:1").expect("an address");
-        workload(projection).clients(&target, 1).expect("the template fits").scripts.remove(0)
+        workload(projection)
+            .clients(&target, 1, RunNumber::FIRST)
+            .expect("the template fits")
+            .scripts
+            .remove(0)
     }
 
     fn hit(projection: Projection) -> Document {
@@ -283,6 +288,22 @@ mod tests {
             seen.insert((find.get("find").and_then(|name| name.as_str()).map(str::to_owned), key));
         }
         assert_eq!(seen.len(), 30, "3 collections of 10 keys");
+    }
+
+    #[test]
+    fn each_run_has_draws_of_its_own_which_a_seed_repeats() {
+        let target = Target::parse("mongodb://127.0.0.1:1").expect("an address");
+        let frames = |run| {
+            let mut clients = workload(Projection::C).clients(&target, 1, run).expect("the template fits");
+            let frame = |request_id| {
+                let mut frame = Vec::new();
+                clients.scripts[0].request(request_id, &mut frame);
+                frame
+            };
+            (0..50).map(frame).collect::<Vec<_>>()
+        };
+        assert_eq!(frames(RunNumber::FIRST), frames(RunNumber::FIRST));
+        assert_ne!(frames(RunNumber::FIRST), frames(RunNumber::FIRST.next()));
     }
 
     #[test]

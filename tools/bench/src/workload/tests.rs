@@ -3,11 +3,11 @@
 use crate::client::{Clients, Listening, Misses, NullServer, Pace, Spacing};
 use crate::run::{Counting, Measured, Observer, Plan, run};
 use crate::target::Target;
-use crate::workload::Workload;
 use crate::workload::load::{Durability, IndexBuild};
 use crate::workload::point::{PointQuery, Projection};
 use crate::workload::sysbench::documents::DataSet;
 use crate::workload::sysbench::loading::Load;
+use crate::workload::{RunNumber, Workload};
 use pando_document::{Document, doc};
 use pando_measuring::counters::{ProcessId, Sources};
 use pando_measuring::random::Generator;
@@ -39,7 +39,7 @@ fn workload() -> PointQuery {
 
 fn clients(count: u32) -> Clients {
     let target = Target::parse("mongodb://127.0.0.1:1").expect("an address");
-    workload().clients(&target, count).expect("the template fits")
+    workload().clients(&target, count, RunNumber::FIRST).expect("the template fits")
 }
 
 fn hit() -> Document {

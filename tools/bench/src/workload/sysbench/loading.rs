@@ -13,7 +13,7 @@ use crate::workload::insert::{Batch, BatchSource, Inserter, OnFailure};
 use crate::workload::load::{
     Durability, IndexBuild, Loading, TimedStep, check_count, count, drop_collection,
 };
-use pando_document::doc;
+use pando_document::{Value, doc};
 use pando_measuring::random::Generator;
 use serde_json::json;
 use std::sync::Arc;
@@ -50,7 +50,27 @@ impl Load {
         Ok(())
     }
 
-    fn index_in_words(&self) -> &'static str {
+    /// Whether there is an index on `k`, and only where one is wanted.
+    fn check_index(&self, session: &mut Session) -> Result<(), BenchError> {
+        let (database, collection) = self.data.place(1);
+        let reply = session.command(&database, doc! { "listIndexes": collection.clone() })?;
+        let batch =
+            reply.get("cursor").and_then(|cursor| cursor.as_document()?.get("firstBatch")?.as_array());
+        // A null server has no indexes to list.
+        let Some(batch) = batch else { return Ok(()) };
+        let is_on_k = |index: &Value| {
+            let key = index.as_document().and_then(|index| index.get("key")?.as_document());
+            key.is_some_and(|key| key.names().eq(["k"]))
+        };
+        let found = batch.iter().any(is_on_k);
+        if found == (self.index != IndexBuild::Never) {
+            return Ok(());
+        }
+        Err(BenchError::DataSetIndex { namespace: format!("{database}.{collection}"), found })
+    }
+
+    /// The index on `k`, for results.
+    pub fn index_in_words(&self) -> &'static str {
         match self.index {
             IndexBuild::Before => "index on k before the load",
             IndexBuild::After => "index on k after the load",
@@ -126,7 +146,8 @@ impl Loading for Load {
         let expected = u64::from(self.data.documents);
         places.try_for_each(|(database, collection)| {
             check_count(&mut session, &database, &collection, expected)
-        })
+        })?;
+        self.check_index(&mut session)
     }
 }
 

@@ -126,9 +126,9 @@ pub struct Transactions {
 }
 
 impl Transactions {
-    /// Of this client, counted from 0.
-    pub fn new(mix: Mix, data: &DataSet, generator: Generator, seed: u64, client: u32) -> Transactions {
-        let random = Random::for_client(generator, seed, u64::from(client));
+    /// By this stream of draws.
+    pub fn new(mix: Mix, data: &DataSet, generator: Generator, seed: u64, stream: u64) -> Transactions {
+        let random = Random::for_client(generator, seed, stream);
         Transactions { mix, collections: data.collections, documents: data.documents, random }
     }
 
@@ -173,7 +173,7 @@ mod tests {
 
     fn transactions(generator: Generator, client: u32) -> Transactions {
         let data = DataSet { database: "sbtest".into(), databases: 1, collections: 8, documents: 1000 };
-        Transactions::new(Mix::DEFAULT, &data, generator, 0, client)
+        Transactions::new(Mix::DEFAULT, &data, generator, 0, u64::from(client))
     }
 
     #[test]

@@ -7,11 +7,11 @@ use crate::client::{Judgement, Listening, Misses, Next, NullServer, Pace, Script
 use crate::error::BenchError;
 use crate::run::{Counting, Measured, Plan, run};
 use crate::target::Target;
-use crate::workload::Workload;
 use crate::workload::linkbench::store::Transactions as TransactionLevel;
 use crate::workload::load::load_measured;
 use crate::workload::load::{Durability, Loading};
 use crate::workload::tests::load;
+use crate::workload::{RunNumber, Workload};
 use pando_document::{Document, doc};
 use pando_measuring::counters::{ProcessId, Sources};
 use pando_wire::{Body, Message};
@@ -62,7 +62,7 @@ fn sysbench(mix: Mix) -> Sysbench {
 
 fn script(workload: &Sysbench) -> Box<dyn Script> {
     let target = Target::parse("mongodb://127.0.0.1:1").expect("an address");
-    workload.clients(&target, 1).expect("it is all there").scripts.remove(0)
+    workload.clients(&target, 1, RunNumber::FIRST).expect("it is all there").scripts.remove(0)
 }
 
 /// The script's next request, as a document.
@@ -271,7 +271,7 @@ fn a_run_counts_transactions_and_their_statements_apart() {
     let workload = sysbench(Mix::DEFAULT);
     let server = NullServer::start(&workload.null_reply().expect("there is one")).expect("loopback");
     let target = Target::parse(&format!("mongodb://{}", server.address())).expect("an address");
-    let clients = workload.clients(&target, 4).expect("it is all there");
+    let clients = workload.clients(&target, 4, RunNumber::FIRST).expect("it is all there");
     let plan =
         Plan { clients: 4, threads: 2, warmup_s: 0, duration_s: 1, pace: Pace::Closed, interval_s: 10 };
     let counting = Counting { kinds: KINDS.len(), misses: Misses::AreExpected };

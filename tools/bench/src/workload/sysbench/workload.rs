@@ -14,7 +14,7 @@ use crate::target::Target;
 use crate::workload::linkbench::mongo::{Mapping, MongoDatabase};
 use crate::workload::linkbench::store::{LinkDatabase, Transactions as TransactionLevel};
 use crate::workload::load::{Durability, Loading, count};
-use crate::workload::{Finding, Workload};
+use crate::workload::{Finding, RunNumber, Workload};
 use pando_document::{Document, doc};
 use pando_measuring::random::mask;
 use serde_json::json;
@@ -60,6 +60,7 @@ impl Workload for Sysbench {
     fn parameters(&self) -> serde_json::Value {
         json!({
             "data": self.load.data,
+            "index": self.load.index_in_words(),
             "mix": self.mix,
             "statements_per_transaction": self.mix.statements(),
             "keys": "uniform",
@@ -92,10 +93,10 @@ impl Workload for Sysbench {
         MongoDatabase::new(target, database, self.transactions, self.durability, Mapping::Own).check_ability()
     }
 
-    fn clients(&self, _target: &Target, clients: u32) -> Result<Clients, BenchError> {
+    fn clients(&self, _target: &Target, clients: u32, run: RunNumber) -> Result<Clients, BenchError> {
         let Load { data, generator, seed, .. } = &self.load;
         let script = |client| -> Box<dyn Script> {
-            let transactions = Transactions::new(self.mix, data, *generator, *seed, client);
+            let transactions = Transactions::new(self.mix, data, *generator, *seed, run.stream(client));
             let (durability, range_size) = (self.durability, self.mix.range_size);
             let wrapping = Wrapping::new(self.transactions);
             Box::new(MongoClient::new(
