@@ -1,6 +1,7 @@
 """Validation: `$jsonSchema` as a filter, the rules of collections, and what the errors of broken ones tell."""
 
 import pytest
+from bson import Regex
 
 from both import Texts
 
@@ -78,6 +79,9 @@ FILTERS = [
     ({"a":{"$type":["string","int"]}},{"a":1.5}),
     ({"a":{"$regex":"^x"}},{"a":"y"},{"a":1},{}),
     ({"a":{"$regex":"^x","$options":"i"}},{"a":"y"},{"a":["y",1]}),
+    ({"a":Regex("^x")},{"a":"y"},{"a":1},{"a":["y"]},{}),
+    ({"$or":[{"a":Regex("^x")}]},{"a":"y"}),
+    ({"$nor":[{"a":Regex("^x")}]},{"a":"x"}),
     ({"a":{"$mod":[3,1]}},{"a":3},{"a":"x"},{"a":[1.5,3]}),
     ({"a":{"$size":2}},{"a":[1]},{"a":1}),
     ({"a":{"$all":[1,2]}},{"a":[1]}),

@@ -195,6 +195,26 @@ def test_an_open_cursor_holds_its_memory_until_it_is_closed(spilling):
     assert is_released(server, client)
 
 
+def test_the_documents_of_a_join_that_are_unwound_spill(spilling):
+    server, client = spilling
+    database, count = client.joins, 25_000
+    database.customers.insert_many([{"_id": 1}, {"_id": 2}])
+    database.orders.insert_many([{"_id": n, "customer": 1, "text": "x" * 1000} for n in range(count)])
+    database.orders.create_index("customer")
+    set_memory(client, LITTLE)
+    of_fields = {"localField": "_id", "foreignField": "customer"}
+    of_variables = {"let": {"id": "$_id"}, "pipeline": [{"$match": {"$expr": {"$eq": ["$customer", "$$id"]}}}]}
+    for way, customers in [(of_fields, 1), (of_variables, 1), ({"pipeline": []}, 2)]:
+        join = {"$lookup": {"from": "orders", "as": "o"} | way}
+        figures = {"_id": None, "n": {"$sum": 1}, "last": {"$max": "$at"}, "ids": {"$sum": "$o._id"}, "moved": {"$sum": {"$cond": [{"$eq": ["$o._id", "$at"]}, 0, 1]}}}
+        stages = [join, {"$unwind": {"path": "$o", "includeArrayIndex": "at"}}, {"$group": figures}]
+        found = list(database.customers.aggregate(stages))
+        wanted = {"_id": None, "n": customers * count, "last": count - 1, "ids": customers * count * (count - 1) // 2, "moved": 0}
+        assert found == [wanted], way
+        assert len(list(database.customers.aggregate([join, {"$unwind": "$o"}, {"$limit": 5}], allowDiskUse=False))) == 5
+    assert is_released(server, client)
+
+
 def test_the_memory_of_queries_is_a_parameter_with_bounds(spilling):
     _, client = spilling
     set_memory(client, 5_000_000)

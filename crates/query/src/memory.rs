@@ -65,9 +65,12 @@ pub(crate) fn hold_value(reservation: &mut Reservation, bytes: usize, owner: &st
     }
     if !reservation.grow_to(bytes) {
         if bytes > VALUE_BYTES_LEAST {
+            let held = reservation.account().bytes().saturating_sub(reservation.bytes());
+            let limit = reservation.limit();
             let message = format!(
-                "{owner} needs {bytes} bytes of memory and cannot spill to disk, and what queries may have is used up: one \
-                 may have half of --query-memory, and all together no more than it; raise it, or run fewer queries at once"
+                "{owner} needs {bytes} bytes of memory and cannot spill to disk. A query may have half of --query-memory, which \
+                 is {limit} bytes now, and this one holds {held} besides; all together may have no more than it: raise it, also \
+                 by setParameter queryMemory, or run fewer queries at once"
             );
             return Err(QueryError::new(ErrorCode::ExceededMemoryLimit, message));
         }

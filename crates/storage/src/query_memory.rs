@@ -399,6 +399,11 @@ impl Reservation {
         &self.account
     }
 
+    /// Bytes that all queries may have together.
+    pub fn limit(&self) -> usize {
+        self.account.account.memory.limit()
+    }
+
     /// Reserves at least so many bytes in all. False: the budget does not have them, and nothing changes.
     #[inline]
     pub fn grow_to(&mut self, bytes: usize) -> bool {

@@ -528,10 +528,12 @@ fn write(reply: &mut DocumentWriter<'_>, command: &RawDocument, shown: Shown, ho
             reply.append_value(name, section);
         }
     } else {
-        let returned = match sections.get("executionStats") {
-            Some(Value::Document(figures)) => figures.get("nReturned").and_then(Value::as_i64_exact),
-            _ => None,
-        };
+        let number = |document: &Document, name: &str| document.get(name).and_then(Value::as_i64_exact);
+        let figures = sections.get("executionStats").and_then(Value::as_document);
+        let returned = figures.and_then(|figures| number(figures, "nReturned"));
+        let whole = figures.and_then(|figures| number(figures, "executionTimeMillis"));
+        let behind: i64 =
+            stages.iter().filter_map(|stage| number(stage, "executionTimeMillisEstimate")).sum();
         let mut list = reply.array("stages");
         // Documents that the first stage makes come of no plan.
         if stages.first().is_none_or(|stage| stage.get("$documents").is_none()) {
@@ -539,6 +541,9 @@ fn write(reply: &mut DocumentWriter<'_>, command: &RawDocument, shown: Shown, ho
             cursor.push("$cursor", Value::Document(sections));
             if let Some(returned) = returned {
                 cursor.push("nReturned", Value::Int64(returned));
+            }
+            if let Some(whole) = whole {
+                cursor.push("executionTimeMillisEstimate", Value::Int64(whole.saturating_sub(behind).max(0)));
             }
             list.push_value(&Value::Document(cursor));
         }

@@ -94,6 +94,7 @@ error_codes! {
     RoleNotFound = 31, "RoleNotFound";
     CannotBackfillArray = 34, "CannotBackfillArray";
     FileRenameFailed = 37, "FileRenameFailed";
+    FileNotOpen = 38, "FileNotOpen";
     ConflictingUpdateOperators = 40, "ConflictingUpdateOperators";
     CursorNotFound = 43, "CursorNotFound";
     NamespaceExists = 48, "NamespaceExists";

@@ -266,7 +266,7 @@ impl Subject<'_> {
             details.push("reason", "field was missing");
             return Ok(details);
         }
-        let expected = expected_types(operator);
+        let expected = expected_types(shown);
         let is_of_type =
             |value: &RawValue<'_>| expected.is_empty() || expected.contains(&value.element_type().alias());
         if told == Told::Failure && !values.iter().any(is_of_type) {
@@ -282,7 +282,7 @@ impl Subject<'_> {
             push_values(&values, &mut details);
             return Ok(details);
         }
-        let (failure, success) = reasons(operator);
+        let (failure, success) = reasons(shown);
         details.push("reason", if told == Told::Failure { failure } else { success });
         push_values(&values, &mut details);
         if operator == "$type" {

@@ -20,7 +20,7 @@ use pando_collation::TextOrder;
 use pando_document::{RawArray, RawDocument, RawValue};
 use pando_keyorder::{Direction, TypeBits};
 
-use super::joined::Joined;
+use super::joined::{Joined, Wanted};
 use crate::error::QueryError;
 
 /// Most bytes of one table.
@@ -54,7 +54,6 @@ pub(super) struct Found {
 }
 
 /// See the module's head.
-#[derive(Debug)]
 pub(super) struct HashTable {
     names: Vec<String>,
     documents: Joined,
@@ -122,7 +121,7 @@ impl HashTable {
         }
         self.certainties.push(walk.certainty);
         // The table has its own limit, which was asked before.
-        self.documents.push(document.as_bytes(), "the hash join", &mut self.reservation)
+        self.documents.push(document.as_bytes(), "the hash join", &mut self.reservation, Wanted::Array)
     }
 
     /// The documents that may belong to a local value.

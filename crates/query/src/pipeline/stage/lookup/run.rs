@@ -20,7 +20,7 @@ use pando_document::{Document, RawArray, RawDocument, RawDocumentBuf, RawValue};
 
 use super::block_join::BlockJoin;
 use super::hash_table::{HashTable, Order};
-use super::joined::Joined;
+use super::joined::{Joined, Rest, Wanted};
 use super::{Specification, Unwind};
 use crate::error::QueryError;
 use crate::expression::ParseScope;
@@ -82,6 +82,8 @@ enum Beginning {
 struct Unwound {
     root: Bytes,
     joined: Arc<Joined>,
+    /// Those behind, for which memory has no room.
+    rest: Option<Rest>,
     /// The next one to give.
     at: usize,
 }
@@ -112,11 +114,15 @@ impl Run {
         }
     }
 
-    /// The documents that belong to one.
-    fn join(&mut self, root: &RawDocument, input: &mut dyn Source) -> Result<Arc<Joined>, QueryError> {
+    /// The documents that belong to one, and those behind them that memory has no room for.
+    fn join(
+        &mut self,
+        root: &RawDocument,
+        input: &mut dyn Source,
+    ) -> Result<(Arc<Joined>, Option<Rest>), QueryError> {
         let specification = Arc::clone(&self.specification);
         if let Strategy::Constant(joined) = &self.strategy {
-            return Ok(Arc::clone(joined));
+            return Ok((Arc::clone(joined), None));
         }
         if let Some((_, foreign)) = &specification.fields {
             self.choose(&specification, foreign, input)?;
@@ -127,11 +133,12 @@ impl Run {
         } else {
             self.join_by_fields(&specification, root, &mut joined, input)?;
         }
+        let rest = joined.take_rest();
         let joined = Arc::new(joined);
-        if specification.is_constant() {
+        if specification.is_constant() && rest.is_none() {
             self.strategy = Strategy::Constant(Arc::clone(&joined));
         }
-        Ok(joined)
+        Ok((joined, rest))
     }
 
     /// Makes the table of a hash join as soon as it costs less than further searches.
@@ -194,7 +201,8 @@ impl Run {
         input: &mut dyn Source,
     ) -> Result<(), QueryError> {
         let (from, reservation) = (&specification.from, &mut self.reservation);
-        let mut take = |found: &RawDocument| joined.push(found.as_bytes(), from, reservation);
+        let wanted = specification.wanted(&self.options);
+        let mut take = |found: &RawDocument| joined.push(found.as_bytes(), from, reservation, wanted);
         match &mut self.strategy {
             Strategy::Hash(table) => {
                 input.check()?;
@@ -242,12 +250,13 @@ impl Run {
             false => None,
         };
         let matching = specification.matching.as_ref().map(|(_, filter)| filter);
+        let wanted = specification.wanted(&self.options);
         while let Some(bytes) = stages.next(&mut documents)? {
             let document = document_in(&bytes)?;
             if belonging.as_ref().map_or(Ok(true), |filter| filter.matches(document))?
                 && matching.map_or(Ok(true), |filter| filter.matches(document))?
             {
-                joined.push(&bytes, &specification.from, &mut self.reservation)?;
+                joined.push(&bytes, &specification.from, &mut self.reservation, wanted)?;
             }
         }
         Ok(())
@@ -297,10 +306,18 @@ impl Run {
     }
 
     /// The next document of the one at hand; `None` behind the last.
-    fn next_unwound(&mut self, unwind: &Unwind) -> Result<Option<Bytes>, QueryError> {
-        let Some(Unwound { root, joined, at }) = &mut self.unwound else { return Ok(None) };
+    fn next_unwound(&mut self, unwind: &Unwind, input: &dyn Source) -> Result<Option<Bytes>, QueryError> {
+        let Some(Unwound { root, joined, rest, at }) = &mut self.unwound else { return Ok(None) };
         let document = document_in(root)?;
-        let next = match joined.get(*at) {
+        let behind = match (joined.get(*at), rest) {
+            (None, Some(rest)) => rest.next(&mut || input.check())?,
+            _ => None,
+        };
+        let found = match &behind {
+            Some(bytes) => Some(document_in(bytes)),
+            None => joined.get(*at),
+        };
+        let next = match found {
             Some(found) => {
                 let number = i64::try_from(*at).unwrap_or(i64::MAX);
                 let values = [Some(RawValue::Document(found?)), Some(RawValue::Int64(number))];
@@ -328,7 +345,7 @@ impl Stage for Run {
                 && self.unwound.is_some()
             {
                 input.check()?;
-                match self.next_unwound(unwind)? {
+                match self.next_unwound(unwind, input)? {
                     Some(row) => return Ok(Some(row)),
                     None => continue,
                 }
@@ -338,14 +355,14 @@ impl Stage for Run {
             }
             let Some(bytes) = self.pending.clone() else { return Ok(None) };
             let root = document_in(&bytes)?;
-            let joined = self.join(root, input)?;
+            let (joined, rest) = self.join(root, input)?;
             if let Some(searches) = &mut self.searches {
                 searches.add(input.take_searches());
             }
             self.pending = None;
             self.joined += 1;
             if specification.unwinding.is_some() {
-                self.unwound = Some(Unwound { root: bytes, joined, at: 0 });
+                self.unwound = Some(Unwound { root: bytes, joined, rest, at: 0 });
                 continue;
             }
             let array = RawDocumentBuf::from_vec(joined.to_array())?;
@@ -384,6 +401,14 @@ impl Specification {
             stages.windows(name.len()).any(|bytes| bytes == name.as_bytes())
         };
         self.fields.is_none() && self.parsed.is_some() && !has("$rand\0") && !has("$sample\0")
+    }
+
+    /// The way in which the joined documents are wanted.
+    fn wanted<'w>(&self, options: &'w RunOptions) -> Wanted<'w> {
+        match &self.unwinding {
+            Some(_) => Wanted::OneByOne(&options.memory),
+            None => Wanted::Array,
+        }
     }
 
     /// The part of the filters that is the same for every document.
