@@ -174,8 +174,8 @@ pub enum CatalogError {
         /// The fault.
         reason: String,
     },
-    /// A catalog entry cannot be read.
-    #[error("the catalog entry of {namespace} is damaged: {reason}")]
+    /// A catalog entry cannot be read: it is damaged, or needs a feature that this build has not.
+    #[error("the catalog entry of {namespace} cannot be read: {reason}")]
     DamagedEntry {
         /// Whose entry.
         namespace: String,

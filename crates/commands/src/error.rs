@@ -4,6 +4,8 @@
 //! [`CommandError::WouldBlock`] says that the answer needs the device and the caller must not block; it
 //! reaches no client.
 
+use std::error::Error;
+use std::io;
 use std::sync::Arc;
 
 use pando_catalog::{
@@ -132,6 +134,7 @@ impl From<StorageError> for CommandError {
             ErrorKind::InvalidInput => ErrorCode::BadValue,
             ErrorKind::TooLarge => ErrorCode::TransactionTooLarge,
             ErrorKind::Corrupt => ErrorCode::DataCorruptionDetected,
+            ErrorKind::Io if refuses_path(&error) => ErrorCode::FileNotOpen,
             ErrorKind::Io => ErrorCode::OutOfDiskSpace,
             // A code after which drivers try once more, at another server if they know one.
             ErrorKind::Unavailable => ErrorCode::HostUnreachable,
@@ -141,6 +144,23 @@ impl From<StorageError> for CommandError {
         };
         CommandError::failed(code, error.to_string())
     }
+}
+
+/// Whether the system refuses a path that somebody has named, whatever room the device has.
+fn refuses_path(error: &StorageError) -> bool {
+    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    causes.filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|cause| {
+        matches!(
+            cause.kind(),
+            io::ErrorKind::NotFound
+                | io::ErrorKind::AlreadyExists
+                | io::ErrorKind::NotADirectory
+                | io::ErrorKind::IsADirectory
+                | io::ErrorKind::PermissionDenied
+                | io::ErrorKind::ReadOnlyFilesystem
+                | io::ErrorKind::InvalidFilename
+        )
+    })
 }
 
 impl From<NameError> for CommandError {

@@ -114,8 +114,8 @@ fn holder(pid: Option<u32>) -> String {
         None => "another process: end that process first".to_owned(),
         Some(pid) if pid == std::process::id() => {
             format!(
-                "this process ({pid}): use the handle that has it open, or close that one first; what ends a backup lets go \
-                 of the folder soon, so try again"
+                "this process ({pid}): use the handle that has it open, or let go of it, its collections, cursors and sessions \
+                 first; a backup that is being ended lets go soon"
             )
         }
         Some(pid) => format!("process {pid}: end that process first"),

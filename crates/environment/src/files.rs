@@ -33,7 +33,8 @@ pub enum OpenMode {
 pub struct DeviceSpace {
     /// All bytes.
     pub total_bytes: u64,
-    /// The bytes that are in use.
+    /// The bytes that this process cannot have: those in use, and those that the file system keeps for its
+    /// owner.
     pub used_bytes: u64,
 }
 

@@ -106,11 +106,17 @@ impl FileSystem for RealFileSystem {
             }
             Err(fs::TryLockError::Error(source)) => return Err(failed(source)),
         }
+        // Somebody may remove the file while the lock is held. So the folder is locked as well, where its
+        // file system can.
+        let opened = fs::File::open(folder).map_err(failed)?;
+        if let Err(fs::TryLockError::WouldBlock) = opened.try_lock() {
+            return Err(EnvironmentError::Locked { path: folder.to_owned(), pid: None });
+        }
         // The number is for people; the lock itself is the kernel's and ends with the process however that
         // dies.
         file.set_len(0).map_err(failed)?;
         file.write_all(std::process::id().to_string().as_bytes()).map_err(failed)?;
-        Ok(FolderLock::held_by(file))
+        Ok(FolderLock::held_by([file, opened]))
     }
 
     fn free_bytes(&self, folder: &Path) -> Result<u64, EnvironmentError> {
@@ -123,7 +129,7 @@ impl FileSystem for RealFileSystem {
         let status = rustix::fs::statvfs(folder)
             .map_err(|source| EnvironmentError::io(Operation::FreeSpace, folder, source))?;
         let bytes = |blocks: u64| blocks.saturating_mul(status.f_frsize);
-        let used_bytes = bytes(status.f_blocks.saturating_sub(status.f_bfree));
+        let used_bytes = bytes(status.f_blocks.saturating_sub(status.f_bavail));
         Ok(DeviceSpace { total_bytes: bytes(status.f_blocks), used_bytes })
     }
 }

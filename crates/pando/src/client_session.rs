@@ -56,8 +56,8 @@ const NO_SUCH_TRANSACTION: i32 = 251;
 ///
 /// # Calls outside the session
 /// A call that is not one of the session's waits for the keys that the transaction holds, until the
-/// transaction expires (60 s), and then takes effect outside it. So a call between begin and commit should be
-/// one of the session's.
+/// transaction expires (60 s), and then takes effect outside it; its `max_time` ends the wait with an error.
+/// So a call between begin and commit should be one of the session's.
 ///
 /// # Errors
 /// An error of a call that the store refuses, such as a duplicate key, ends the transaction. Unlike in

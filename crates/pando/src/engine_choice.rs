@@ -174,6 +174,24 @@ pub(crate) fn refuse_key(engine: EngineName, options: &EngineOptions) -> Result<
     .into())
 }
 
+/// Refuses options that the engine does not know, before anything is done that goes without them.
+pub(crate) fn check_options(engine: EngineName, options: &EngineOptions) -> Result<(), OpenError> {
+    match engine {
+        EngineName::Betree => drop(pando_betree::Options::default().with_entries(&options.named)?),
+        #[cfg(feature = "engine-rocksdb")]
+        EngineName::Rocksdb => {
+            drop(pando_rocksdb::RocksdbOptions::default().with_entries(&options.named)?);
+        }
+        #[cfg(feature = "engine-wiredtiger")]
+        EngineName::WiredTiger => {
+            drop(pando_wiredtiger::WiredTigerOptions::default().with_entries(&options.named)?);
+        }
+        // They are opened, and look themselves.
+        _ => {}
+    }
+    Ok(())
+}
+
 pub(crate) fn open_engine(
     engine: EngineName,
     folder: &Path,

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use pando_commands::restore_emulated_backup;
-use pando_environment::Environment;
+use pando_environment::{Access, Environment, EnvironmentError, OpenMode};
 
-use crate::engine_choice::{open_engine, refuse_key};
-use crate::store_folder::{check_restore_target, inspect};
+use crate::engine_choice::{check_options, open_engine, refuse_key};
+use crate::store_folder::{RESTORING, check_restore_target, inspect};
 use crate::{EngineName, EngineOptions, Error, FolderState, MissingStore};
 
 /// The file of a backup by the contract's emulation, entry by entry: any engine can take it.
@@ -32,29 +32,51 @@ pub fn restore_store(
     let (backups, to) = (backups.as_slice(), to.as_ref());
     let environment = Environment::real();
     refuse_key(engine, options).map_err(Error::Restore)?;
+    check_options(engine, options).map_err(Error::Restore)?;
     for backup in backups {
         refuse_other_engine(engine, backup).map_err(|message| Error::Restore(message.into()))?;
     }
     check_restore_target(&environment, engine, to).map_err(|error| Error::Restore(error.into()))?;
-    let outcome = match engine {
+    match engine {
         EngineName::Betree if !backups.iter().any(|backup| has_file(backup, EMULATED)) => {
             let encryption = options.encryption.as_ref();
-            pando_betree::restore_encrypted(&environment, backups, to, encryption).map(drop)
+            while_marked(&environment, to, || {
+                pando_betree::restore_encrypted(&environment, backups, to, encryption).map(drop)
+            })
         }
         #[cfg(feature = "engine-rocksdb")]
         EngineName::Rocksdb if !has_file(only_backup(engine, backups)?, EMULATED) => {
-            pando_rocksdb::restore(&environment, only_backup(engine, backups)?, to).map(drop)
+            let backup = only_backup(engine, backups)?;
+            while_marked(&environment, to, || pando_rocksdb::restore(&environment, backup, to).map(drop))
         }
         #[cfg(feature = "engine-wiredtiger")]
         EngineName::WiredTiger if !has_file(only_backup(engine, backups)?, EMULATED) => {
-            pando_wiredtiger::restore(&environment, only_backup(engine, backups)?, to).map(drop)
+            let backup = only_backup(engine, backups)?;
+            while_marked(&environment, to, || pando_wiredtiger::restore(&environment, backup, to).map(drop))
         }
-        other => {
-            return restore_entries(other, only_backup(other, backups)?, to, options, &environment)
-                .map_err(Error::Restore);
-        }
-    };
-    outcome.map_err(|error| Error::Restore(Box::new(error)))
+        other => restore_entries(other, only_backup(other, backups)?, to, options, &environment)
+            .map_err(Error::Restore),
+    }
+}
+
+/// Restores while a file in the folder says so: what a killed restore leaves is no empty folder.
+fn while_marked<E: std::error::Error + Send + Sync + 'static>(
+    environment: &Environment,
+    to: &Path,
+    restore: impl FnOnce() -> Result<(), E>,
+) -> Result<(), Error> {
+    let (files, mark) = (environment.files(), to.join(RESTORING));
+    let refused = |error: EnvironmentError| Error::Restore(Box::new(error));
+    let was_there = files.exists(to).map_err(refused)?;
+    files.create_dir(to).map_err(refused)?;
+    drop(files.open(&mark, OpenMode::CreateOrOpen, Access::Buffered).map_err(refused)?);
+    files.sync_dir(to).map_err(refused)?;
+    let restored = restore().map_err(|error| Error::Restore(Box::new(error)));
+    let unmarked = files.remove(&mark).and_then(|()| files.sync_dir(to)).map_err(refused);
+    if restored.is_err() && !was_there && names_in(to).is_empty() {
+        remove(to);
+    }
+    restored.and(unmarked)
 }
 
 /// Puts the entries of an emulated backup into a new store. Where that fails, the folder is as it was.
@@ -158,6 +180,16 @@ mod tests {
         std::fs::write(folder.path().join("MANIFEST.rocksdb"), "").expect("a file");
         assert!(refused(EngineName::Betree).contains("restore it with --engine rocksdb"));
         assert!(refused(EngineName::Memory).contains("keeps nothing in a folder"));
+        assert!(!to.exists());
+    }
+
+    #[test]
+    fn an_option_that_the_engine_does_not_know_is_refused_before_anything_is_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("to");
+        let options = EngineOptions { named: vec![("foo".into(), "1".into())], ..EngineOptions::default() };
+        let refused = restore_store(EngineName::Betree, &[folder.path()], &to, &options).unwrap_err();
+        assert!(format!("{refused:?}").contains("foo"), "{refused:?}");
         assert!(!to.exists());
     }
 

@@ -60,6 +60,14 @@ pub enum FolderError {
         /// The file.
         file: PathBuf,
     },
+    /// The path goes down into a folder that is missing, and up again.
+    #[error("{} leads through {}, which does not exist; correct the path, or make that folder", folder.display(), missing.display())]
+    ThroughNothing {
+        /// The path.
+        folder: PathBuf,
+        /// The folder that is missing.
+        missing: PathBuf,
+    },
     /// The folder holds a store of another engine.
     #[error("{} holds '{file}', {engine}, or choose another folder", folder.display())]
     OtherEngine {
@@ -174,6 +182,8 @@ const LEFTOVERS: [&str; 6] = ["LOCK", SOCKET_NAME, "scratch", "spill", "keys.new
 /// The name of the unix socket of a server, in the folder of its store.
 pub const SOCKET_NAME: &str = "pando.sock";
 const LOG: &str = "wal";
+/// Stands in a folder while a store is restored into it.
+pub(crate) const RESTORING: &str = "restoring";
 /// The keys of an encrypted store. They are a leftover only beside its unfinished data file.
 const KEYS: &str = "keys";
 /// The suffix of a data file that is being made.
@@ -234,12 +244,18 @@ pub(crate) fn inspect(
     let unreadable = |source| unreadable(environment, folder, source);
     let no_store = |state: &str| FolderError::NoStore { folder: folder.to_owned(), state: state.to_owned() };
     if !environment.files().exists(folder).map_err(unreadable)? {
+        if let Some(missing) = missing_on_the_way(environment, folder) {
+            return Err(FolderError::ThroughNothing { folder: folder.to_owned(), missing });
+        }
         return match missing {
             MissingStore::Create => Ok(FolderState::Vacant),
             MissingStore::Refuse => Err(no_store("the folder does not exist")),
         };
     }
     let names = environment.files().list(folder).map_err(unreadable)?;
+    if names.iter().any(|name| name == RESTORING) {
+        return Err(FolderError::RestoreUnfinished { folder: folder.to_owned() });
+    }
     if names.iter().any(|name| name == data_file) {
         return Ok(FolderState::Store);
     }
@@ -251,6 +267,15 @@ pub(crate) fn inspect(
         (Ok(()), MissingStore::Create) => Ok(FolderState::Vacant),
         (Ok(()), MissingStore::Refuse) => Err(no_store("the folder is empty")),
     }
+}
+
+/// A folder that is missing although the path leads through it and up again. Made for the sake of the path,
+/// it would be left behind, and the path would lead to what nobody has looked at.
+fn missing_on_the_way(environment: &Environment, folder: &Path) -> Option<PathBuf> {
+    let returns = |path: &&Path| path.file_name().is_none() && path.parent().is_some();
+    let is_missing = |path: &&Path| !matches!(environment.files().exists(path), Ok(true));
+    let missing = folder.ancestors().filter(returns).filter_map(Path::parent).filter(is_missing).last();
+    missing.map(Path::to_owned)
 }
 
 /// The error of a path that is no folder, or that cannot be read.
@@ -385,8 +410,12 @@ mod tests {
         for missing in [MissingStore::Create, MissingStore::Refuse] {
             let refused = look(&["LOCK", "wal"], missing).expect_err("half a store");
             assert!(refused.contains("'data.0000'") && refused.contains("restore"), "{refused}");
-            let refused = look(&["data.0000.new", "wal"], missing).expect_err("half a restore");
-            assert!(refused.contains("was interrupted"), "{refused}");
+            for files in
+                [&["data.0000.new", "wal"][..], &["data.0000.new", "restoring"], &["data.0000", "restoring"]]
+            {
+                let refused = look(files, missing).expect_err("half a restore");
+                assert!(refused.contains("was interrupted"), "{refused}");
+            }
         }
     }
 
@@ -411,5 +440,20 @@ mod tests {
         let found = inspect_folder(EngineName::Betree, &missing, MissingStore::Create);
         assert_eq!(found.expect("it can be made"), FolderState::Vacant);
         assert!(!missing.exists());
+    }
+
+    #[test]
+    fn a_path_through_a_missing_folder_is_refused() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for (path, through) in [("typo/../store", "typo"), ("a/b/../../store", "a/b")] {
+            let refused = inspect_folder(EngineName::Betree, &folder.path().join(path), MissingStore::Create);
+            let refused = refused.expect_err("the way is missing").to_string();
+            let words = format!("through {}, which", folder.path().join(through).display());
+            assert!(refused.contains(&words), "{refused}");
+        }
+        std::fs::create_dir(folder.path().join("there")).expect("a folder");
+        let found =
+            inspect_folder(EngineName::Betree, &folder.path().join("there/../store"), MissingStore::Create);
+        assert_eq!(found.expect("it can be made"), FolderState::Vacant);
     }
 }

@@ -45,6 +45,8 @@ pub struct StoreReport {
     pub collections: Vec<(String, CollectionReport)>,
     /// The faults, a sentence each.
     pub problems: Vec<String>,
+    /// What is no fault and yet worth knowing, a sentence each.
+    pub remarks: Vec<String>,
 }
 
 impl StoreReport {
@@ -100,7 +102,15 @@ fn check_blocks(
         entries: blocks.trees.iter().map(|tree| tree.entries).sum(),
         collections: Vec::new(),
         problems: blocks.sentences().map(|problem| owners.name_in(&problem)).collect(),
+        remarks: blocks.damaged_superblocks.iter().map(damaged_superblock).collect(),
     })
+}
+
+fn damaged_superblock(offset: &u64) -> String {
+    format!(
+        "a copy of the superblock, at byte {offset} of the data file, is damaged; others are sound, and the next two \
+         checkpoints write all of them again; if there was no power cut, look at the device"
+    )
 }
 
 /// The check of the engine `wiredtiger`, whose library reads every block.

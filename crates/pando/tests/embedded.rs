@@ -278,3 +278,28 @@ fn a_backup_of_an_open_store_is_restored_with_the_incremental_one_behind_it() {
     let refused = pando.backup(at("monday")).run();
     assert!(matches!(refused, Err(Error::Command { .. })), "{refused:?}");
 }
+
+#[test]
+fn damaged_copies_of_superblocks_are_remarked_until_checkpoints_have_written_them_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let fill = |id: i32| {
+        let pando = Pando::open(folder.path()).unwrap();
+        pando.database("shop").collection::<Document>("items").insert_one(doc! { "_id": id }).run().unwrap();
+        pando.close().unwrap();
+    };
+    (0..3).for_each(fill);
+    let data = folder.path().join("data.0000");
+    let mut bytes = std::fs::read(&data).unwrap();
+    // The second copies of both slots.
+    for place in [65_556, 69_652] {
+        bytes[place..place + 8].iter_mut().for_each(|byte| *byte ^= 0xff);
+    }
+    std::fs::write(&data, bytes).unwrap();
+    let report = verify_store(folder.path(), VerifyDepth::Blocks).unwrap();
+    assert!(report.is_sound(), "{:?}", report.problems);
+    assert_eq!(report.remarks.len(), 2, "{:?}", report.remarks);
+    assert!(report.remarks[0].contains("at byte 65536"), "{:?}", report.remarks);
+    (3..6).for_each(fill);
+    let report = verify_store(folder.path(), VerifyDepth::Blocks).unwrap();
+    assert_eq!((report.is_sound(), report.remarks), (true, vec![]));
+}

@@ -56,6 +56,33 @@ fn a_call_outside_the_session_that_waits_for_it_takes_effect_once_and_the_work_i
 }
 
 #[test]
+fn a_write_that_waits_for_a_transaction_ends_at_its_own_time() {
+    let (pando, accounts) = store();
+    let mut session = pando.start_session().run().unwrap();
+    session.start_transaction().run().unwrap();
+    let new = || doc! { "_id": 9, "sum": 9 };
+    accounts
+        .update_one(doc! { "_id": 1 }, doc! { "$inc": { "sum": 1 } })
+        .session(&mut session)
+        .run()
+        .unwrap();
+    accounts.insert_one(new()).session(&mut session).run().unwrap();
+    let short = std::time::Duration::from_millis(50);
+    let first = doc! { "_id": 1 };
+    let refused = [
+        accounts.update_one(first.clone(), doc! { "$inc": { "sum": 1 } }).max_time(short).run().map(drop),
+        accounts.replace_one(first.clone(), doc! { "sum": 1 }).max_time(short).run().map(drop),
+        accounts.delete_one(first).max_time(short).run().map(drop),
+        accounts.insert_one(new()).max_time(short).run().map(drop),
+        accounts.insert_many([new()]).max_time(short).run().map(drop),
+    ];
+    for (place, outcome) in refused.into_iter().enumerate() {
+        let error = outcome.unwrap_err().to_string();
+        assert!(error.contains("exceeded time limit"), "{place}: {error}");
+    }
+}
+
+#[test]
 fn a_transaction_that_an_error_of_its_own_has_ended_says_so_and_is_not_run_again() {
     let (pando, accounts) = store();
     let mut session = pando.start_session().run().unwrap();

@@ -48,6 +48,9 @@ pub struct VerifyReport {
     pub trees: Vec<TreeReport>,
     /// Everything that is wrong; empty for a sound store.
     pub damage: Vec<Damage>,
+    /// Where copies of superblocks begin that are damaged, in bytes of the data file. A power cut may leave
+    /// such a copy, and the store has others; the next two checkpoints write all of them again.
+    pub damaged_superblocks: Vec<u64>,
     /// Bytes of the data file.
     pub file_bytes: u64,
     /// Bytes of it that the last checkpoint uses.
@@ -157,6 +160,7 @@ pub fn verify_keeping(
     }
     let Walk { mut report, reached, .. } = walk;
     report.kept.sort_by_key(|entry| entry.timestamp);
+    report.damaged_superblocks = state.damaged_superblocks;
     report.file_bytes = blocks.store().statistics().file_bytes;
     match blocks.store().audit(&reached) {
         Ok(audit) => report.used_bytes = audit.used_units * crate::base::UNIT_BYTES,

@@ -69,6 +69,19 @@ fn a_locked_folder_is_refused_with_the_holder_until_the_lock_is_dropped() {
 }
 
 #[test]
+fn a_folder_whose_lock_file_was_removed_is_still_locked() {
+    let folder = fixture();
+    let lock = RealFileSystem.lock(folder.path()).unwrap();
+    std::fs::remove_file(folder.path().join(LOCK_FILE)).unwrap();
+    for _ in 0..2 {
+        let error = RealFileSystem.lock(folder.path()).unwrap_err();
+        assert!(matches!(error, EnvironmentError::Locked { .. }), "{error}");
+    }
+    drop(lock);
+    RealFileSystem.lock(folder.path()).unwrap();
+}
+
+#[test]
 fn folders_are_listed_sorted_and_files_renamed_and_removed() {
     let folder = fixture();
     let inner = folder.path().join("a/b");

@@ -1,6 +1,7 @@
 //! Deletes.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use bson::{Document, doc};
 
@@ -37,6 +38,9 @@ impl<'c> Delete<'c> {
         let_vars(Document) => "let";
         /// A text for the profiler and the log.
         comment(bson::Bson) => "comment";
+        /// The time after which the deletion ends with an error, also while it waits for a transaction
+        /// that has changed the same document.
+        max_time(Duration) => "maxTimeMS";
     }
 
     /// Deletes.

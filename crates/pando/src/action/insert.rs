@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use bson::{Bson, doc};
+use bson::{Bson, Document, doc};
 
-use super::in_session;
+use super::{in_session, options};
 use crate::documents_with_ids::DocumentsWithIds;
 use crate::results::{InsertManyResult, InsertOneResult};
 use crate::{Database, Error, WriteErrorDetail};
@@ -14,7 +15,7 @@ use crate::{Database, Error, WriteErrorDetail};
 #[must_use = "an action does nothing until it is run"]
 pub struct InsertOne<'c> {
     database: Cow<'c, Database>,
-    collection: &'c str,
+    command: Document,
     document: Result<DocumentsWithIds, Error>,
 }
 
@@ -24,10 +25,16 @@ impl<'c> InsertOne<'c> {
         collection: &'c str,
         document: Result<DocumentsWithIds, Error>,
     ) -> InsertOne<'c> {
-        InsertOne { database: Cow::Borrowed(database), collection, document }
+        InsertOne { database: Cow::Borrowed(database), command: doc! { "insert": collection }, document }
     }
 
     in_session! { database }
+
+    options! { command:
+        /// The time after which the insert ends with an error, also while it waits for a transaction that has
+        /// taken the same key of a unique index.
+        max_time(Duration) => "maxTimeMS";
+    }
 
     /// Inserts, and gives the document's `_id`. A document without one gets an [`bson::oid::ObjectId`].
     ///
@@ -36,8 +43,7 @@ impl<'c> InsertOne<'c> {
     /// ([`Error::is_duplicate_key`]); a closed store.
     pub fn run(self) -> Result<InsertOneResult, Error> {
         let mut documents = self.document?;
-        let command = doc! { "insert": self.collection };
-        self.database.insert(command, documents.bytes()).and_then(crate::reply::check_writes)?;
+        self.database.insert(self.command, documents.bytes()).and_then(crate::reply::check_writes)?;
         Ok(InsertOneResult { inserted_id: documents.take_ids().pop().unwrap_or(Bson::Null) })
     }
 }
@@ -46,7 +52,7 @@ impl<'c> InsertOne<'c> {
 #[must_use = "an action does nothing until it is run"]
 pub struct InsertMany<'c> {
     database: Cow<'c, Database>,
-    collection: &'c str,
+    command: Document,
     documents: Result<DocumentsWithIds, Error>,
     ordered: bool,
 }
@@ -57,10 +63,18 @@ impl<'c> InsertMany<'c> {
         collection: &'c str,
         documents: Result<DocumentsWithIds, Error>,
     ) -> InsertMany<'c> {
-        InsertMany { database: Cow::Borrowed(database), collection, documents, ordered: true }
+        let command = doc! { "insert": collection };
+        InsertMany { database: Cow::Borrowed(database), command, documents, ordered: true }
     }
 
     in_session! { database }
+
+    options! { command:
+        /// The time after which the insert ends with an error, also while it waits for a transaction that has
+        /// taken the same key of a unique index. Many documents go in
+        /// several parts, each of which may take as long.
+        max_time(Duration) => "maxTimeMS";
+    }
 
     /// Whether the first failure ends the insert, which is so unless `false` is said here.
     pub fn ordered(mut self, ordered: bool) -> Self {
@@ -73,15 +87,15 @@ impl<'c> InsertMany<'c> {
     /// # Errors
     /// [`Error::Write`] with the places of the documents that were not inserted. The documents before the
     /// first failure are in the collection; with `ordered(false)` those behind it, too.
-    pub fn run(self) -> Result<InsertManyResult, Error> {
+    pub fn run(mut self) -> Result<InsertManyResult, Error> {
         let mut documents = self.documents?;
         if documents.is_empty() {
             return Err(Error::InvalidArgument("insert_many needs at least one document".to_owned()));
         }
         let mut errors = Vec::new();
+        self.command.insert("ordered", self.ordered);
         for batch in documents.batches() {
-            let command = doc! { "insert": self.collection, "ordered": self.ordered };
-            let reply = self.database.insert(command, documents.bytes_of(&batch))?;
+            let reply = self.database.insert(self.command.clone(), documents.bytes_of(&batch))?;
             let failed = crate::reply::write_errors(&reply, |place| batch.first + place);
             errors.extend::<Vec<WriteErrorDetail>>(failed);
             if self.ordered && !errors.is_empty() {

@@ -1,6 +1,7 @@
 //! Replacements of a whole document.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use bson::{Document, doc};
 
@@ -50,6 +51,9 @@ impl<'c> ReplaceOne<'c> {
         let_vars(Document) => "let";
         /// A text for the profiler and the log.
         comment(bson::Bson) => "comment";
+        /// The time after which the replacement ends with an error, also while it waits for a transaction
+        /// that has changed the same document.
+        max_time(Duration) => "maxTimeMS";
     }
 
     /// Replaces.

@@ -1,6 +1,7 @@
 //! Updates.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use bson::{Bson, Document, doc};
 
@@ -54,6 +55,9 @@ impl<'c> Update<'c> {
         let_vars(Document) => "let";
         /// A text for the profiler and the log.
         comment(Bson) => "comment";
+        /// The time after which the update ends with an error, also while it waits for a transaction
+        /// that has changed the same document.
+        max_time(Duration) => "maxTimeMS";
     }
 
     /// Updates.

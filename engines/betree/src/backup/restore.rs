@@ -108,6 +108,9 @@ fn read_chain(environment: &Environment, backups: &[PathBuf]) -> Result<Vec<Link
     if chain.is_empty() { Err(BackupError::NoBackup) } else { Ok(chain) }
 }
 
+/// The file by which a caller marks a folder into which it restores.
+const MARK: &str = "restoring";
+
 /// Accepts a folder that is empty or has only the files of an unfinished restore, and removes their log.
 fn check_target(environment: &Environment, to: &Path) -> Result<(), BackupError> {
     let failed = |error| BackupError::of(to, error);
@@ -118,7 +121,7 @@ fn check_target(environment: &Environment, to: &Path) -> Result<(), BackupError>
     }
     let is_begun = names.contains(&unfinished);
     let begun = [unfinished.as_str(), LOG_FOLDER, KEY_TABLE_FILE, UNFINISHED_KEY_TABLE_FILE];
-    let is_known = |name: &str| name == "LOCK" || (is_begun && begun.contains(&name));
+    let is_known = |name: &str| name == "LOCK" || name == MARK || (is_begun && begun.contains(&name));
     if let Some(name) = names.into_iter().find(|name| !is_known(name)) {
         return Err(BackupError::NotEmpty { folder: to.to_owned(), name });
     }

@@ -84,6 +84,8 @@ impl Default for SpaceOptions {
 pub(crate) struct OpenedState {
     /// The newest valid superblock.
     pub(crate) superblock: Superblock,
+    /// Where copies of superblocks begin that are damaged, in bytes of the data file.
+    pub(crate) damaged_superblocks: Vec<u64>,
 }
 
 /// Sizes and counts since the store was opened.
@@ -200,6 +202,7 @@ impl BlockStore {
         let file = environment.files().open(&path, OpenMode::Existing, options.access)?;
         let found = read_slots(file.as_ref(), &path)?;
         let superblock = found.newest.clone();
+        let damaged_superblocks = found.damaged.clone();
         let vault = match vault {
             Some(vault) => Some(vault),
             None => open_vault(environment, folder, options.encryption.as_ref(), &superblock)?,
@@ -230,7 +233,7 @@ impl BlockStore {
             _lock: lock,
         };
         store.load_map(end)?;
-        Ok((store, OpenedState { superblock }))
+        Ok((store, OpenedState { superblock, damaged_superblocks }))
     }
 
     /// Loads the space map, and frees the units that it does not hold.

@@ -72,11 +72,13 @@ pub(super) struct FoundSuperblocks {
     pub(super) newest: Superblock,
     pub(super) slot: Slot,
     pub(super) other: Option<Superblock>,
+    /// Where the copies begin that are damaged, in bytes of the file.
+    pub(super) damaged: Vec<u64>,
 }
 
 /// Reads all four copies and takes the newest valid one.
 pub(super) fn read_slots(file: &dyn File, path: &Path) -> Result<FoundSuperblocks, SpaceError> {
-    let mut seen = Vec::new();
+    let (mut seen, mut damaged) = (Vec::new(), Vec::new());
     let mut best = |slot: Slot| -> Result<Option<Superblock>, SpaceError> {
         let mut best: Option<Superblock> = None;
         for offset in slot.offsets() {
@@ -86,7 +88,12 @@ pub(super) fn read_slots(file: &dyn File, path: &Path) -> Result<FoundSuperblock
                         best = Some(*superblock);
                     }
                 }
-                other => seen.push(other),
+                other => {
+                    if other == SuperblockCopy::Damaged {
+                        damaged.push(offset);
+                    }
+                    seen.push(other);
+                }
             }
         }
         Ok(best)
@@ -94,10 +101,10 @@ pub(super) fn read_slots(file: &dyn File, path: &Path) -> Result<FoundSuperblock
     let (a, b) = (best(Slot::A)?, best(Slot::B)?);
     let found = match (a, b) {
         (Some(a), Some(b)) if a.generation >= b.generation => {
-            FoundSuperblocks { newest: a, slot: Slot::A, other: Some(b) }
+            FoundSuperblocks { newest: a, slot: Slot::A, other: Some(b), damaged }
         }
-        (other, Some(b)) => FoundSuperblocks { newest: b, slot: Slot::B, other },
-        (Some(a), None) => FoundSuperblocks { newest: a, slot: Slot::A, other: None },
+        (other, Some(b)) => FoundSuperblocks { newest: b, slot: Slot::B, other, damaged },
+        (Some(a), None) => FoundSuperblocks { newest: a, slot: Slot::A, other: None, damaged },
         (None, None) => return Err(why_none(&seen, path)),
     };
     check_features(&found.newest, path)?;
