@@ -554,6 +554,8 @@ def test_digests_of_a_database(both):
     both.fill("b", [{"_id": at, "x": at} for at in (3, 1, 2)])
     both.fill("a", [{"_id": "x", "y": [1, None]}, {"_id": 2.5}])
     both.same({"create": "empty"})
+    both.same({"create": "ordered", "collation": {"locale": "en", "strength": 2}})
+    both.same({"insert": "ordered", "documents": [{"_id": name} for name in ("c", "B", "a", 5, "b2")]})
     unlike = ("host", "uuids", "timeMillis")
     for more in ({}, {"collections": ["a"]}, {"collections": []}, {"collections": ["none"]}, {"collections": "a"}, {"collections": [1]}, {"bogus": 1}):
         both.same({"dbHash": 1, **more}, ignore=unlike)

@@ -186,6 +186,18 @@ def test_several_indexes_and_none(measured):
         measured.same({"aggregate": "n", "pipeline": [stage], "cursor": {}})
 
 
+def test_the_buckets_keep_a_name_of_buckets(both):
+    both.same({"create": "s", "timeseries": series(metaField="m")})
+    both.same({"insert": "s", "documents": [{"_id": 1, "t": START, "m": 1}]})
+    both.same({"create": "c"})
+    admin = both.on("admin")
+    for source, target in (("system.buckets.s", "q"), ("system.buckets.none", "q"), ("s", "q"), ("c", "s"), ("none", "s")):
+        admin.same({"renameCollection": f"{both.name}.{source}", "to": f"{both.name}.{target}"})
+    both.same({"compact": "s", "force": True}, ignore=["bytesFreed"])
+    both.same({"compact": "system.buckets.s", "force": True}, ignore=["bytesFreed"])
+    both.same({"count": "s"})
+
+
 def test_figures_are_those_of_the_buckets(both):
     both.same({"create": "s", "timeseries": series(metaField="m")})
     both.same({"insert": "s", "documents": [{"_id": n, "t": START + datetime.timedelta(seconds=n), "m": n % 2} for n in range(10)]})

@@ -63,7 +63,10 @@ impl Profiler {
         let Destinations { log, profile } = match &database.filter {
             Some(filter) => {
                 let matches = filter.filter.matches(&entry).unwrap_or(false);
-                Destinations { log: matches, profile: matches && database.level > 0 }
+                Destinations {
+                    log: matches,
+                    profile: database.level == 2 || (database.level == 1 && matches),
+                }
             }
             None => {
                 let log = is_slow && is_sampled(self.settings.sample_rate(), random);

@@ -182,9 +182,7 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
         _ => info!("opening the store in {}", configuration.data.display()),
     }
     let opening = Instant::now();
-    if configuration.access_control == AccessControl::Off {
-        warn_of_open_access(&log.tail);
-    }
+    warn_in_shells(configuration, &log.tail);
     let trail = audit::open(configuration)?;
     let rotation = tls.map(|tls| tls as Arc<dyn CertificateRotation>);
     let commands = open_store(configuration, (rotation, encryption), &endpoints, log, trail)?;
@@ -393,20 +391,24 @@ fn warn_of_large_cache(cache: ByteSize, memory_bytes: u64) {
     }
 }
 
-/// Has shells tell their users that there is no access control.
-fn warn_of_open_access(log_tail: &LogTail) {
+/// Has shells tell their users of the dangers that they are in.
+fn warn_in_shells(configuration: &Configuration, log_tail: &LogTail) {
     let thread = ThreadName::of_this();
-    // A shell shows only MongoDB's version beside this line.
-    let message = format!(
-        "This is Pando {}. Access control is off (--auth): every client that reaches this server can read and change everything",
-        crate::version::version_text()
-    );
-    log_tail.push_startup_warning(&LogLine {
-        severity: LogSeverity::Warning,
-        component: "ACCESS",
-        message: &message,
-        ..line_of_now(&thread)
-    });
+    let warn = |component, message: &str| {
+        let severity = LogSeverity::Warning;
+        log_tail.push_startup_warning(&LogLine { severity, component, message, ..line_of_now(&thread) });
+    };
+    if configuration.access_control == AccessControl::Off {
+        // A shell shows only MongoDB's version beside this line.
+        let message = format!(
+            "This is Pando {}. Access control is off (--auth): every client that reaches this server can read and change everything",
+            crate::version::version_text()
+        );
+        warn("ACCESS", &message);
+    }
+    if privileges::is_root() {
+        warn("CONTROL", privileges::RUNS_AS_ROOT);
+    }
 }
 
 fn open_store(

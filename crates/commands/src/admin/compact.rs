@@ -22,7 +22,12 @@ pub(crate) fn run(
     // Other fields are passed over, as MongoDB does.
     let name = collection_name_or(request.command()?.1, ErrorCode::InvalidNamespace)?;
     let namespace = context.namespace(name)?;
-    let Some(collection) = context.catalog().collection(context.database, name) else {
+    let of_series = || Ok::<_, CommandError>(context.series(name)?.map(|(buckets, _)| buckets));
+    let found = match context.catalog().collection(context.database, name) {
+        None => of_series()?,
+        found => found,
+    };
+    let Some(collection) = found else {
         if context.view(name)?.is_some() {
             return Err(CommandError::failed(ErrorCode::CommandNotSupportedOnView, "can't compact a view"));
         }

@@ -2,6 +2,7 @@
 
 use pando_catalog::{CatalogError, Collection, NameError, Namespace, Renaming, TakenName};
 use pando_document::{DocumentWriter, RawBinary, RawValue};
+use pando_query::time_series::BUCKETS_PREFIX;
 
 use crate::arguments::{Argument, Arguments, collection_name, missing};
 use crate::context::Context;
@@ -43,6 +44,15 @@ pub(crate) fn run(
             "renaming system.users collection or renaming to system.users is not allowed",
         ));
     }
+    let is_of_buckets = |namespace: &Namespace| namespace.collection().starts_with(BUCKETS_PREFIX);
+    if is_of_buckets(&from) && !is_of_buckets(&to) {
+        return Err(CommandError::failed(
+            ErrorCode::IllegalOperation,
+            format!(
+                "Cannot rename time-series buckets collection {{{from}}} to a non-time-series buckets namespace {{{to}}}"
+            ),
+        ));
+    }
     let collection_or_view = |namespace: &Namespace| context.no_view(namespace);
     if is_view(collection_or_view(&from))? {
         return Err(CommandError::failed(
@@ -50,14 +60,14 @@ pub(crate) fn run(
             format!("cannot rename view: {from}"),
         ));
     }
+    if context.catalog().collection(from.database(), from.collection()).is_none() {
+        return Err(source_missing(&from));
+    }
     if is_view(collection_or_view(&to))? {
         return Err(CommandError::failed(
             ErrorCode::NamespaceExists,
             format!("a view already exists with that name: {to}"),
         ));
-    }
-    if context.catalog().collection(from.database(), from.collection()).is_none() {
-        return Err(source_missing(&from));
     }
     carry_out(context, &from, &to, target)
 }

@@ -1,7 +1,8 @@
 //! `dbHash`: a digest of each collection and of the database, to compare the content of two servers.
 //!
-//! The digest of a collection is the MD5 of its documents in the order of `_id`, that of the database the MD5
-//! of those digests in the order of names, as in MongoDB. All are of one snapshot.
+//! The digest of a collection is the MD5 of its documents in the order of its index on `_id`, which is that
+//! of its collation. The digest of the database is the MD5 of those digests in the order of names, as in
+//! MongoDB. All are of one snapshot.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -78,7 +79,8 @@ fn digest(
 ) -> Result<Vec<u8>, CommandError> {
     let mut digest = Md5::new();
     // The documents need not lie in the order of `_id`.
-    let (filter, sort) = (Filter::everything(), Sort::parse(&doc! { "_id": 1 }.to_raw())?);
+    let sort = Sort::parse(&doc! { "_id": 1 }.to_raw())?.collated_by(collection.text_order());
+    let filter = Filter::everything();
     let find = FindSpecification { sort: &sort, ..FindSpecification::matching(&filter) };
     let plan = plan_at(&find, collection, transaction.snapshot(), &AssumedShares)?;
     let memory = StageMemory::new(context.query_account(), DiskUse::Allowed);

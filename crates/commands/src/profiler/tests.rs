@@ -60,6 +60,11 @@ fn a_sample_rate_takes_a_part_and_a_filter_decides_alone() {
         std::sync::Arc::new(FilterSettings::parse(&doc! { "planSummary": "IDHACK" }.to_raw(), 0).unwrap());
     profiler.settings.change("shop", |settings| settings.filter = Some(filter));
     assert_eq!(observed(&profiler, &find, 0), 1, "neither slow nor sampled");
+    let scans = FilterSettings::parse(&doc! { "planSummary": "COLLSCAN" }.to_raw(), 0).unwrap();
+    profiler.settings.change("shop", |settings| settings.filter = Some(std::sync::Arc::new(scans)));
+    assert_eq!(observed(&profiler, &find, 0), 1, "that of before");
+    profiler.settings.change("shop", |settings| settings.level = 2);
+    assert_eq!(observed(&profiler, &find, 0), 2, "level 2 records all, and the filter is for the log");
 }
 
 #[test]

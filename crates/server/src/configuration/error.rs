@@ -116,6 +116,14 @@ pub enum ConfigurationError {
         /// The known name that is most like it.
         nearest: Option<&'static str>,
     },
+    /// The file has a section.
+    #[error("{}: there is no section '[{key}]': write each option by itself, such as listen = \"127.0.0.1:27017\"; docs/configuration.md lists them", file.display())]
+    Section {
+        /// The file.
+        file: PathBuf,
+        /// Its name.
+        key: String,
+    },
     /// A key of the file has a value of a kind that no option takes.
     #[error("{}: '{key}' must be text, a number, true or false, or a list of texts", file.display())]
     ValueKind {

@@ -18,6 +18,9 @@ pub(super) fn read(path: &Path) -> Result<Vec<(&'static str, String)>, Configura
     let mut found = Vec::new();
     for (key, value) in table {
         let Some(entry) = all_options().find(|entry| entry.name == key) else {
+            if value.is_table() {
+                return Err(ConfigurationError::Section { file: path.to_owned(), key });
+            }
             let nearest = nearest_name(&key, LIKENESS_MIN);
             return Err(ConfigurationError::UnknownKey { file: path.to_owned(), key, nearest });
         };

@@ -130,7 +130,7 @@ pub fn misspelt_variables(names: impl IntoIterator<Item = String>) -> Vec<String
 }
 
 /// How alike a variable and an option are where the one is a misspelt other.
-const VARIABLE_LIKENESS_MIN: f64 = 0.9;
+const VARIABLE_LIKENESS_MIN: f64 = 0.85;
 
 /// The environment variable that names the configuration file.
 pub(super) const CONFIG_VARIABLE: &str = "PANDO_CONFIG";

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::failure::error_lines;
 use crate::amounts::{bytes_text, count_text, counted, rate, time_text};
-use crate::transfer::{End, ImportCounts, Imported, StoppedAt, WriteMode};
+use crate::transfer::{End, ImportCounts, Imported, StoppedAt, TransferError, WriteMode};
 
 /// The words of a summary.
 pub(super) struct Words {
@@ -96,6 +96,15 @@ pub(super) fn stopped_lines(imported: &Imported, command_line: &[String]) -> Vec
             "  the store did not say what became of the last {} documents: they may be in or not",
             stopped.doubtful
         ));
+    }
+    if matches!(imported.end, End::Failed(TransferError::BsonFile { .. })) {
+        lines.push(
+            "  that file is damaged there, so each command with it stops there until it is mended;"
+                .to_owned(),
+        );
+        lines.push(
+            "  the other files of a folder are imported by their names, or without this one".to_owned(),
+        );
     }
     if imported.counts.done() == 0 && stopped.doubtful == 0 && stopped.point.records == 0 {
         lines.push("  no document was written: run the command again when that is mended".to_owned());

@@ -78,6 +78,12 @@ impl LoginArguments {
                 "--{} needs a user: name one with --{}",
                 self.password_file, self.username
             ))),
+            (Some(_), None) if text(self.username).is_some_and(|_| !has_password(login, rest, &text)) => {
+                Err(UsageError::new(format!(
+                    "--{} needs a password: name a file with --{}, or - for standard input",
+                    self.username, self.password_file
+                )))
+            }
             (Some(user), None) => Ok(format!("{scheme}://{user}@{place}")),
             (Some(user), Some(password)) => {
                 let user = user.split(':').next().unwrap_or_default().to_owned();
@@ -95,6 +101,16 @@ impl LoginArguments {
     pub(super) fn is_from_standard_input(&self, matches: &ArgMatches) -> bool {
         matches.get_one::<String>(self.password_file).is_some_and(|file| file == "-")
     }
+}
+
+/// Whether a login needs no further password: the connection string has one, or a certificate stands for it.
+fn has_password<'a>(
+    login: Option<&str>,
+    place: &str,
+    text: &impl Fn(&'static str) -> Option<&'a str>,
+) -> bool {
+    let by_certificate = text("authenticationMechanism") == Some("MONGODB-X509");
+    by_certificate || place.contains("authMechanism=MONGODB-X509") || login.is_some_and(|it| it.contains(':'))
 }
 
 /// Refuses the first of these arguments, which say how to reach a server.

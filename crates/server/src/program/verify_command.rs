@@ -141,6 +141,7 @@ fn as_json(report: &StoreReport) -> serde_json::Value {
         "logRecords": report.log_records,
         "collections": collections.collect::<Vec<_>>(),
         "problems": report.problems,
+        "remarks": report.remarks,
     })
 }
 
@@ -159,6 +160,9 @@ fn print(report: &StoreReport) {
             collection.entries.iter().map(|(name, entries)| format!("{name} {entries}")).collect();
         let listed = if indexes.is_empty() { "no index".to_owned() } else { indexes.join(", ") };
         print_line!("{namespace}: {}; entries: {listed}", counted(collection.documents, "document"));
+    }
+    for remark in &report.remarks {
+        print_line!("remark: {remark}");
     }
     let problems: Vec<&str> = report.problems.iter().map(String::as_str).collect();
     print_problems(&problems);

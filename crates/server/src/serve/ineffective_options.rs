@@ -47,9 +47,14 @@ pub(super) fn warnings(configuration: &Configuration) -> Vec<String> {
     if transport.process_logins == ProcessLogins::On && !has_login {
         warnings.push("--auth-unix-peer has no effect without --auth: no client has to log in".to_owned());
     }
-    if transport.audit.is_chained && !transport.audit.is_on {
-        warnings
-            .push("--audit-chain has no effect without --audit-destination: there is no trail".to_owned());
+    let audit = &transport.audit;
+    let of_trail = [
+        ("--audit-chain", audit.is_chained),
+        ("--audit-path", audit.path.is_some()),
+        ("--audit-filter", !matches!(audit.filter.as_str(), "" | "{}")),
+    ];
+    for (name, _) in of_trail.into_iter().filter(|(_, is_given)| *is_given && !audit.is_on) {
+        warnings.push(format!("{name} has no effect without --audit-destination: there is no trail"));
     }
     if names_set && configuration.persona.persona != Persona::ReplicaSet {
         let persona = configuration.persona.persona.name();
@@ -82,6 +87,8 @@ mod tests {
         assert!(warned(&allowed).contains("without --tls-ca-file"), "{}", warned(&allowed));
         assert!(warned(&[("auth-unix-peer", "true")]).contains("--auth-unix-peer"));
         assert!(warned(&[("audit-chain", "true")]).contains("--audit-chain"));
+        assert!(warned(&[("audit-path", "x.json")]).contains("--audit-path"));
+        assert!(warned(&[("audit-filter", "{\"atype\": \"x\"}")]).contains("--audit-filter"));
         assert!(warned(&[("auth-plain", "true")]).contains("without --auth"));
         let plain = [("auth-plain", "true"), ("auth", "true")];
         assert!(warned(&plain).contains("through the unix socket only"), "{}", warned(&plain));

@@ -8,16 +8,21 @@ use tracing::{info, warn};
 use super::ServeError;
 use crate::configuration::Configuration;
 
+pub(super) const RUNS_AS_ROOT: &str = "the server runs as root, so that a flaw in it is a flaw of the whole machine; start it as \
+                                       another user, or name one with --user";
+
+/// Whether the process has all rights.
+pub(super) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 /// Becomes the user that `--user` names. Called once the keys are read, and before the process has threads of
 /// its own.
 pub(super) fn become_user(configuration: &Configuration) -> Result<(), ServeError> {
-    let is_root = rustix::process::geteuid().is_root();
+    let is_root = is_root();
     let Some(name) = &configuration.transport.user else {
         if is_root {
-            warn!(
-                "the server runs as root, so that a flaw in it is a flaw of the whole machine; start it as another user, or name \
-                 one with --user"
-            );
+            warn!("{RUNS_AS_ROOT}");
         }
         return Ok(());
     };

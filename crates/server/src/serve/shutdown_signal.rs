@@ -6,6 +6,9 @@
 //! | where there are certificates of TLS | reads them again |
 //! | without certificates, where standard input is a terminal, which is closed | stops, as at SIGTERM |
 //! | otherwise, as by `systemctl reload` | logs that there is nothing to read again, and goes on |
+//!
+//! SIGUSR1, by which the rotation of mongod's log is asked for, and SIGUSR2 are logged: the log goes to
+//! standard error, whose reader rotates it.
 
 use std::io::{self, IsTerminal};
 use std::process;
@@ -13,7 +16,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use tracing::{info, warn};
 
@@ -31,12 +34,17 @@ pub(super) struct ShutdownSignal {
 impl ShutdownSignal {
     /// Begins to watch.
     pub(super) fn watch(certificates: Option<Arc<Certificates>>) -> io::Result<ShutdownSignal> {
-        let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+        let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2])?;
         let is_of_terminal = io::stdin().is_terminal();
         let (sender, came) = mpsc::channel();
         thread::Builder::new().name("pando-signals".to_owned()).spawn(move || {
             let mut signals_so_far = StopSignals::default();
             for signal in signals.forever() {
+                if matches!(signal, SIGUSR1 | SIGUSR2) {
+                    let name = if signal == SIGUSR1 { "SIGUSR1" } else { "SIGUSR2" };
+                    info!("{name}: nothing to do; the log goes to standard error, and is rotated by what reads that");
+                    continue;
+                }
                 match &certificates {
                     Some(certificates) if signal == SIGHUP => {
                         // The log has a line about a failure, and the server goes on with the former ones.

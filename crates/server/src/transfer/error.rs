@@ -154,7 +154,7 @@ pub enum TransferError {
     /// The server has not answered in TLS.
     #[error(
         "the server at {place} speaks no TLS, or none that this program knows; leave tls=true out, or start the server with \
-         --tls-mode require and a certificate"
+         --tls-mode requireTLS and a certificate"
     )]
     NoTls {
         /// The address.

@@ -340,3 +340,21 @@ fn a_dump_of_mongodump_comes_in_with_its_indexes() {
     let listed = reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap().len();
     assert_eq!((count(&server), listed), (3000, 2));
 }
+
+#[test]
+fn a_damaged_file_of_a_dump_is_told_apart_from_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::over(&folder.path().join("data"));
+    let dump = folder.path().join("dump/test");
+    std::fs::create_dir_all(&dump).unwrap();
+    let documents: Vec<u8> = (1..=3).flat_map(|id| doc! { "_id": id }.to_vec().unwrap()).collect();
+    std::fs::write(dump.join("cut.bson"), &documents[..documents.len() - 3]).unwrap();
+    std::fs::write(dump.join("things.bson"), &documents).unwrap();
+    let import = |path: &Path| run(&["import", path.to_str().unwrap(), "--uri", &uri(&server)]);
+    let (status, _, said) = import(&folder.path().join("dump"));
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.contains("document 3, at byte") && said.contains("until it is mended"), "{said}");
+    std::fs::remove_file(dump.join("cut.bson")).unwrap();
+    let (status, _, said) = import(&dump.join("things.bson"));
+    assert!(status.success() && count(&server) == 3, "{said}");
+}

@@ -221,6 +221,7 @@ fn a_place_or_a_value_that_cannot_be_is_a_wrong_command_line() {
         (&["copy", "--from", "http://127.0.0.1:1", "--to", "x"], "no usable connection string"),
         (&["verify", nobody], "--uri mongodb://127.0.0.1:1"),
         (&["user", "list", "--data", nobody], "--uri mongodb://127.0.0.1:1"),
+        (&["user", "list", "--uri", nobody, "-u", "ada"], "--username needs a password"),
         (&["serve", "--replSet", "shop"], "--replica-set shop"),
         (&["serve", "--query-memory", "1GB"], "--query-memory: '1GB'"),
         (&["verify", "x", "--bytes-per-second", "1MB"], "cannot be used with"),

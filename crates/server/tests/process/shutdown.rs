@@ -34,6 +34,19 @@ fn a_reload_of_a_server_without_certificates_does_not_end_it() {
 }
 
 #[test]
+fn signals_by_which_other_servers_rotate_their_logs_do_not_end_it() {
+    let server = Server::in_memory();
+    for signal in [Signal::USR1, Signal::USR2] {
+        server.signal(signal);
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        Connection::tcp(&server).ping();
+    }
+    server.signal(Signal::TERM);
+    let (status, log) = server.ended();
+    assert!(status.success() && log.contains("SIGUSR1: nothing to do") && log.contains("SIGUSR2"), "{log}");
+}
+
+#[test]
 fn inserted_documents_are_there_after_sigterm_and_after_sigkill() {
     let folder = tempfile::tempdir().unwrap();
     for (round, signal) in [(1, Signal::TERM), (2, Signal::KILL), (3, Signal::KILL)] {
