@@ -324,7 +324,7 @@ impl Cluster {
 }
 
 /// How many threads drive the client. The waiting threads do the larger part of the work. On two cores a
-/// second one costs a tenth of the processor time of an operation, because the two hand answers on to each
+/// second one costs a fifth of the processor time of an insert, because the two hand answers on to each
 /// other.
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).clamp(1, THREADS_MAX))
