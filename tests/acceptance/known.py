@@ -9,7 +9,7 @@
 import math
 import re
 from dataclasses import dataclass
-from decimal import DecimalException
+from decimal import Decimal, DecimalException
 from typing import Callable
 
 from bson import DatetimeMS, Decimal128, Int64, MaxKey, MinKey
@@ -271,6 +271,14 @@ def _forgets_documents_of_a_walk(request, oracle, pando):
     return True
 
 
+def _fails_before_an_array_is_matched(request, oracle, pando):
+    """MongoDB moves a $match in front of a $project that fails; an $elemMatch and a $size stay behind it, also of a field that it keeps."""
+    failed = str(oracle.get("errmsg")).startswith("PlanExecutor error during aggregation") and pando.get("ok") == 1
+    empty = pando.get("documents") == 0 or pando.get("cursor", {}).get("firstBatch") == []
+    stays = re.search(r"\$match.*('\$elemMatch'|'\$size')", str(request)) is not None
+    return failed and empty and stays
+
+
 def _adds_fractions_first(request, oracle, pando):
     """MongoDB makes one sum of an $add in an $add, so that fractions of milliseconds that are added to a date are rounded once and not
     twice."""
@@ -289,6 +297,9 @@ def _adds_fractions_first(request, oracle, pando):
             return len(one) == len(other) and all(map(is_near, one, other))
         if isinstance(one, DatetimeMS):
             return abs(int(one) - int(other)) <= 2
+        # A sum of so many documents as the collections have.
+        if isinstance(one, int) and _holds("$millisecond")(request):
+            return abs(one - other) <= 50
         # Only milliseconds of dates that were made a double: other doubles are compared as they are.
         if isinstance(one, Int64) or isinstance(one, float) and abs(one) > 1e9:
             return abs(one - other) <= 2
@@ -301,7 +312,9 @@ def _adds_fractions_first(request, oracle, pando):
 
 def _computes_inexactly(request, oracle, pando):
     """Powers and sums of MongoDB may be wrong in the last digits: 1E+10 to the power of 1 is 9999999999.999…, 10 to the power of 0 is 0E-6176,
-    the mean of the least and the greatest Int64 is 0. Five times 1.6 and 0.1 are 8.100000000000001 in a $group."""
+    the mean of the least and the greatest Int64 is 0, and so is their sum with 0.1. Five times 1.6 and 0.1 are 8.100000000000001 in a $group. 9007199254740997 as longs, 0.1 and
+    the decimal 1.5 are 9007199254740998.600000000000000089, whose distance from the sum is 2^-106 of it. The decimal 9007199254740993 to the power of 1
+    is above itself, and becomes the next double, whose remainder is another one."""
 
     def raises_to_zero(value):
         if isinstance(value, dict):
@@ -309,6 +322,10 @@ def _computes_inexactly(request, oracle, pando):
         return isinstance(value, list) and any(map(raises_to_zero, value))
 
     to_zero = raises_to_zero(request)
+    sums = _holds("$sum")(request) or _holds("$avg")(request)
+    converts_a_power = _holds("$pow")(request) and (_holds("$toDouble")(request) or _holds("$convert")(request))
+    # 2^63 that comes and goes leaves 2^-43 of what was added to it.
+    extremes = Decimal(2) ** -43
     rounds_a_power = _holds("$pow")(request) and any(_holds(name)(request) for name in ("$ceil", "$floor", "$trunc", "$round"))
 
     def as_decimal(value):
@@ -325,11 +342,11 @@ def _computes_inexactly(request, oracle, pando):
         if type(one) is type(other) and isinstance(one, Decimal128 | str):
             left, right = as_decimal(one), as_decimal(other)
             if left is not None and right is not None and not left.is_nan():
-                return to_zero or left == right or left.is_finite() and abs(left - right) <= (1 if rounds_a_power else abs(left).scaleb(-32))
+                return to_zero or left == right or left.is_finite() and abs(left - right) <= (1 if rounds_a_power else max(abs(left).scaleb(-31), extremes) if sums else abs(left).scaleb(-32))
         if isinstance(one, float) and isinstance(other, float) and one == 0:
-            return abs(other) <= 1 and _holds("$avg")(request)
-        if isinstance(one, float) and isinstance(other, float) and (_holds("$sum")(request) or _holds("$avg")(request)):
-            return one == other or abs(one - other) <= math.ulp(other)
+            return abs(other) <= 1 and sums
+        if isinstance(one, float) and isinstance(other, float) and (sums or converts_a_power):
+            return one == other or abs(one - other) <= math.ulp(other) or converts_a_power and _holds("$mod")(request)
         return _canonical(one) == _canonical(other)
 
     computes = any(_holds(name)(request) for name in ("$pow", "$sum", "$avg"))
@@ -338,9 +355,10 @@ def _computes_inexactly(request, oracle, pando):
     return is_near(oracle["cursor"]["firstBatch"], pando["cursor"]["firstBatch"])
 
 
-def _keeps_an_all_behind_a_sort(request, oracle, pando):
-    """MongoDB moves a $match in front of a $sort, which may fail; a single $all of nothing, or of an $elemMatch, stays behind it."""
-    return oracle.get("code") == 2 and "parallel arrays" in str(oracle) and pando.get("ok") and re.search(r"'\$all': \[(\]|\{'\$elemMatch')|'\$alwaysFalse'", str(request)) is not None
+def _keeps_a_match_behind_a_sort(request, oracle, pando):
+    """MongoDB moves a $match in front of a $sort, which may fail; a $size, an $elemMatch and an $all of nothing or of an $elemMatch stay behind it."""
+    stays = re.search(r"'\$all': \[\]|'\$elemMatch'|'\$size'|'\$alwaysFalse'", str(request)) is not None
+    return oracle.get("code") == 2 and "parallel arrays" in str(oracle) and pando.get("ok") and stays
 
 
 def _has_no_later_wall_clock(request, oracle, pando):
@@ -558,7 +576,8 @@ EXCUSED = [
     Excuse("MongoDB leaves out a $sort that a later stage makes needless, with its error", _drops_a_sort),
     Excuse("MongoDB filters by a field before a $set copies a value into it", _filters_before_a_renamed_part),
     Excuse("powers and sums are exact to the last digit", _computes_inexactly),
-    Excuse("MongoDB leaves some kinds of $match behind a $sort that fails", _keeps_an_all_behind_a_sort),
+    Excuse("MongoDB leaves some kinds of $match behind a stage that fails", _fails_before_an_array_is_matched),
+    Excuse("MongoDB leaves some kinds of $match behind a $sort that fails", _keeps_a_match_behind_a_sort),
     Excuse("no wall clock goes beyond the last moment of dates", _has_no_later_wall_clock),
     Excuse("MongoDB keeps the place of a field that one stage removes and another adds", _keeps_the_place_of_a_removed_field),
     Excuse("only behind a $redact MongoDB unwinds what an inclusion has taken out of an array", _unwinds_holes),
