@@ -103,7 +103,7 @@ pub(super) fn stopped_lines(imported: &Imported, command_line: &[String]) -> Vec
                 .to_owned(),
         );
         lines.push(
-            "  the other files of a folder are imported by their names, or without this one".to_owned(),
+            "  import the other files of a folder by naming each, or move this one away first".to_owned(),
         );
     }
     if imported.counts.done() == 0 && stopped.doubtful == 0 && stopped.point.records == 0 {

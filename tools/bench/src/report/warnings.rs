@@ -23,7 +23,8 @@ const MAPPED_BYTES_MIN: u64 = 1_000_000;
 const VARIATION_MAX: f64 = 0.25;
 /// Shorter runs say nothing about it.
 const NOISE_SECONDS_MIN: usize = 10;
-/// A unit under way at the end that has waited so many times as long as all others is worth a word.
+/// A unit under way at the end is told of if it has waited so many times as long as the longest latency, and
+/// so many microseconds.
 const UNANSWERED_RATIO: f64 = 2.0;
 const UNANSWERED_US_MIN: f64 = 100_000.0;
 /// Where more operations than this a second are done, a second without any is a stall.
@@ -111,8 +112,8 @@ fn of_late_answers(figures: &Figures) -> Option<String> {
         return None;
     }
     Some(format!(
-        "at the end something had waited for {:.1} s for its answer, the longest latency is {:.3} s: latencies say nothing of it, \
-         run it longer",
+        "when the window ended a unit had waited for {:.1} s, and the longest latency is {:.3} s: no latency counts that wait, run it \
+         longer",
         waited / 1e6,
         longest / 1e6
     ))

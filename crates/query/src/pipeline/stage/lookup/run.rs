@@ -8,6 +8,9 @@
 //! 3. *Hash join in blocks*: the documents are hashed instead, so many at a time ([`BlockJoin`]).
 //! 4. A pipeline without variables and fields gives the same for every document. It is carried out once.
 //!
+//! The documents of an array stay in memory as a whole. Where the stage gives them one by one, they spill
+//! ([`Joined`]); what a pipeline of the fourth kind gives is then made again for each document.
+//!
 //! The first document is always searched for: there may be no second. From then on a collection without an
 //! index is hashed; one with an index as soon as the searches have cost about as much as reading the
 //! collection. Where the table does not fit into memory, searches go on if there is an index. Else blocks
