@@ -12,6 +12,24 @@ from server import Server
 from server_pair import ServerPair
 
 
+# What an engine lacks: `docs/engines.md` says so to users, and test_engines.py that it is refused.
+LACKS = {"lmdb": {"past snapshots", "serializable transactions"}}
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "needs(ability): the test is of an ability that some engines lack")
+
+
+def pytest_collection_modifyitems(config, items):
+    def is_lacking(item):
+        engine = item.callspec.params.get("server") if hasattr(item, "callspec") else None
+        return any(mark.args[0] in LACKS.get(engine, ()) for mark in item.iter_markers("needs"))
+
+    lacking = [item for item in items if is_lacking(item)]
+    items[:] = [item for item in items if item not in lacking]
+    config.hook.pytest_deselected(items=lacking)
+
+
 @pytest.fixture(scope="session", params=os.environ.get("ENGINES", "betree,memory").split(","))
 def server(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("store") / "data"

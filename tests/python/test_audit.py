@@ -1,8 +1,10 @@
 """The audit trail: its events in MongoDB's schema, its filter, its chain, and new files."""
 
 import json
+import signal
 import stat
 import subprocess
+import time
 
 import pytest
 from pymongo.errors import OperationFailure
@@ -25,6 +27,13 @@ def start(tmp_path):
         if server.is_running():
             assert server.terminate() == 0, server.log()
         assert "panic" not in server.whole_log()
+
+
+def eventually(is_so):
+    end = time.monotonic() + 10
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def events(path):
@@ -92,6 +101,34 @@ def test_a_filter_keeps_what_it_matches(start, tmp_path):
         ended = subprocess.run([PANDO, "serve", "--engine", "memory", "--listen", "127.0.0.1:0", "--auditDestination", "file", "--auditPath",
                                 str(tmp_path / "other.json"), "--auditFilter", faulty], capture_output=True, text=True, timeout=30)
         assert ended.returncode == 1 and "--audit-filter is no query" in ended.stderr, ended.stderr
+    subprocess.run([PANDO, "serve", "--data", str(tmp_path / "unmade"), "--auditDestination", "file", "--auditFilter", "{atype"],
+                   capture_output=True, timeout=30)
+    assert not (tmp_path / "unmade").exists()
+
+
+def test_a_signal_rotates_the_trail_and_a_file_that_was_moved_away_is_followed_by_a_new_one(start, tmp_path):
+    path = tmp_path / "audit.json"
+    server = start("--audit-chain")
+    with server.client() as client:
+        client.shop.create_collection("a")
+        path.rename(tmp_path / "moved.json")
+        server.process.send_signal(signal.SIGUSR1)
+        eventually(path.exists)
+        client.shop.create_collection("b")
+        server.process.send_signal(signal.SIGUSR1)
+        eventually(lambda: list(tmp_path.glob("audit.json.*")))
+        client.shop.create_collection("c")
+        path.rename(tmp_path / "last.json")
+        client.admin.command("logRotate", "audit")
+    files = [tmp_path / "moved.json", *tmp_path.glob("audit.json.*"), tmp_path / "last.json", path]
+    kept = [[event["param"]["ns"] for event in events(file) if event["atype"] == "createCollection"] for file in files]
+    assert kept == [["shop.a"], ["shop.b"], ["shop.c"], []]
+    assert "SIGUSR1: the audit trail goes on in a new file" in server.whole_log()
+    chain = []
+    for file in files[:3]:
+        code, said = verify(file, *chain)
+        assert code == 0, said
+        chain = ["--previous", said.split()[-1]]
 
 
 def verify(*arguments):

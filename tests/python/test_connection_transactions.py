@@ -71,6 +71,7 @@ def test_a_rollback_shows_none(mine, db):
     refused(mine.command, "rollbackTransaction", code=16789)
 
 
+@pytest.mark.needs("serializable transactions")
 def test_serializable_keeps_writers_out_of_what_was_read(mine, connect, db):
     db.c.insert_many([{"_id": "a", "on": True}, {"_id": "b", "on": True}])
     other = connect()[db.name]

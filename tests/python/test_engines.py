@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 from pymongo.errors import OperationFailure
+from pymongo.read_concern import ReadConcern
 
 from server import PANDO, Server, flags_of_engine
 
@@ -180,7 +181,7 @@ def test_compact_gives_the_room_of_lmdb_back(tmp_path):
             assert file.stat().st_size == before
         freed = client.test.command("compact", "c")["bytesFreed"]
         assert freed > before / 2 and file.stat().st_size == before - freed
-        c.insert_one({"_id": -1, "n": -1})
+        c.insert_one({"_id": -1, "n": 20_000})
         rows = state(client)
         assert len(rows) == 2_001
         assert client.test.command("validate", "c")["valid"]
@@ -188,6 +189,26 @@ def test_compact_gives_the_room_of_lmdb_back(tmp_path):
     server.start()
     with server.client() as client:
         assert state(client) == rows
+
+
+def test_lmdb_refuses_reads_of_the_past_and_serializable_transactions(tmp_path):
+    if "lmdb" not in ENGINES:
+        return
+    server = Server(tmp_path / "data", engine="lmdb").start()
+    with server.client() as client:
+        c = client.test.c
+        c.insert_one({"_id": 1})
+        with client.start_session(snapshot=True) as session, pytest.raises(OperationFailure, match="reads at no past snapshot"):
+            c.find_one({}, session=session)
+            c.insert_one({"_id": 2})
+            c.find_one({}, session=session)
+        with client.start_session() as session, pytest.raises(OperationFailure, match="no serializable transactions"):
+            session.start_transaction(read_concern=ReadConcern("serializable"))
+            c.find_one({}, session=session)
+        with client.start_session() as session:
+            session.start_transaction(read_concern=ReadConcern("snapshot"))
+            assert c.find_one({}, session=session) == {"_id": 1}
+    assert server.stop() == 0, server.log()
 
 
 def test_a_full_map_of_lmdb_grows_under_open_cursors(tmp_path):

@@ -41,6 +41,7 @@ def conflicts(act):
     assert raised.value.code == CONFLICT and raised.value.has_error_label("TransientTransactionError")
 
 
+@pytest.mark.needs("past snapshots")
 def test_a_snapshot_session_reads_one_state(client, db):
     db.c.insert_many({"_id": at, "n": at} for at in range(300))
     db.c.create_index("n")
@@ -62,6 +63,7 @@ def test_a_snapshot_session_reads_one_state(client, db):
     assert db.c.find_one({"_id": 7}) == {"_id": 7, "n": 1007}
 
 
+@pytest.mark.needs("past snapshots")
 @pytest.mark.parametrize("read", [
     lambda collection, session: list(collection.find({}, session=session)),
     lambda collection, session: list(collection.find({"_id": 1}, session=session)),
@@ -88,6 +90,7 @@ def test_reads_share_a_snapshot_while_nothing_is_written(client, db):
     assert read() > first and snapshots(client)["held"] > held
 
 
+@pytest.mark.needs("past snapshots")
 def test_a_snapshot_is_held_for_the_window_after_its_last_use(client, db, window):
     assert window(2)["was"] == 60
     assert client.admin.command("getParameter", 1, minSnapshotHistoryWindowInSeconds=1)["minSnapshotHistoryWindowInSeconds"] == 2
@@ -138,6 +141,7 @@ def doctors(db):
     return db.c
 
 
+@pytest.mark.needs("serializable transactions")
 def test_write_skew_is_refused(client, doctors):
     one, other = serializable(client), serializable(client)
     for session in (one, other):
@@ -149,6 +153,7 @@ def test_write_skew_is_refused(client, doctors):
     assert doctors.count_documents({"on": True}) == 1
 
 
+@pytest.mark.needs("serializable transactions")
 def test_phantoms_are_refused_in_an_index_and_beside_it_is_room(client, doctors):
     one = serializable(client)
     assert [document["_id"] for document in doctors.find({"pair": {"$gte": 1, "$lt": 5}}, session=one).hint("pair_1")] == ["a", "b"]
@@ -164,6 +169,7 @@ def test_phantoms_are_refused_in_an_index_and_beside_it_is_room(client, doctors)
     assert doctors.count_documents({"pair": {"$lt": 5}}) == 3
 
 
+@pytest.mark.needs("serializable transactions")
 def test_a_plain_write_waits_for_the_end_of_the_reader(client, doctors):
     one = serializable(client)
     assert doctors.find_one({"_id": "a"}, session=one)["on"]
@@ -177,6 +183,7 @@ def test_a_plain_write_waits_for_the_end_of_the_reader(client, doctors):
     assert done and doctors.find_one({"_id": "a"})["on"] is False
 
 
+@pytest.mark.needs("serializable transactions")
 def test_a_transaction_that_only_reads_is_never_refused(client, doctors):
     one = serializable(client)
     assert doctors.find_one({"_id": "z"}, session=one)
@@ -193,6 +200,7 @@ def test_a_transaction_that_only_reads_is_never_refused(client, doctors):
     two.end_session()
 
 
+@pytest.mark.needs("serializable transactions")
 def test_a_collection_that_was_not_there_is_read_too(client, db):
     db.log.insert_one({"_id": 0})
     one, other = serializable(client), serializable(client)
@@ -210,6 +218,7 @@ def test_a_collection_that_was_not_there_is_read_too(client, db):
     assert [document["_id"] for document in db.log.find().sort("_id")] == [0, 2]
 
 
+@pytest.mark.needs("serializable transactions")
 def test_collections_change_beside_an_open_reader(client, doctors):
     one = serializable(client)
     assert list(doctors.aggregate([{"$count": "n"}], session=one)) == [{"n": 3}]
@@ -222,6 +231,7 @@ def test_collections_change_beside_an_open_reader(client, doctors):
     one.commit_transaction()
 
 
+@pytest.mark.needs("serializable transactions")
 def test_claims_end_with_their_transaction_however_it_ends(server, client, doctors):
     statement = {"find": doctors.name, "filter": {}, "readConcern": {"level": "serializable"}, "startTransaction": True}
     ends = [

@@ -49,6 +49,27 @@ def test_short_options_of_collections_and_indexes(db, server, betree):
     assert "d" not in db.list_collection_names()
 
 
+def test_defaults_of_new_collections_are_parameters(client, server, betree):
+    def default(name):
+        return client.admin.command("getParameter", 1, **{name: 1})[name]
+
+    if not betree:
+        refused(client.admin.command, "setParameter", 1, defaultCompression="lzma", code=115)
+        return
+    before = {name: default(name) for name in ("defaultCompression", "defaultFanout", "defaultPageSize", "defaultReadPageSize")}
+    assert before == {"defaultCompression": "zstd-1", "defaultFanout": 32, "defaultPageSize": 512 << 10, "defaultReadPageSize": 16 << 10}
+    assert client.admin.command("setParameter", 1, defaultCompression="lzma")["was"] == "zstd-1"
+    client.admin.command("setParameter", 1, defaultPageSize="1M", defaultReadPageSize=65536, defaultFanout=16)
+    shown = client.admin.command("getParameter", "*")
+    assert [shown[name] for name in before] == ["zstd-12", 16, 1 << 20, 65536]
+    assert [shown[name] for name in ("betreeCompression", "betreeFanout", "betreeLeafSize", "betreePageSize")] == ["zstd-12", 16, 1 << 20, 65536]
+    assert "defaultCompression: \"lzma\" became the setting compression of new trees: \"zstd-12\"" in server.whole_log()
+    for name, wrong in (("defaultCompression", "gzip"), ("defaultCompression", 1), ("defaultFanout", 1), ("defaultReadPageSize", "x")):
+        refused(client.admin.command, "setParameter", 1, **{name: wrong}, code=2)
+    client.admin.command("setParameter", 1, **before)
+    assert {name: default(name) for name in before} == before
+
+
 def test_re_index_changes_layouts_or_rewrites_trees(db, betree):
     db.c.insert_many([{"_id": at, "x": at % 7, "filler": "x" * 200} for at in range(5000)])
     db.c.create_index("x")

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use pando_storage::{
-    BlockingMode, Cursor, Direction, ErrorKind, Estimate, KeyRange, RunValues, StorageError, Transaction,
+    BlockingMode, CachedReads, Cursor, Direction, ErrorKind, Estimate, KeyRange, RunValues, StorageError,
+    Transaction,
 };
 
 use crate::index_description::Uniqueness;
@@ -275,6 +276,16 @@ impl Collection {
         };
         let (gate, index) = (self.gate(), Arc::clone(index));
         IndexScan { entries, gate, index, direction, stepped_over: STEPPED_OVER }
+    }
+
+    /// How a planner, which must not wait for the device, asks for estimates. An engine that cannot tell
+    /// whether a page is in memory has none to give without a wait, and a plan without them costs more than
+    /// that. Nothing is asked of such an engine where a thread must not block.
+    pub fn blocking_of_estimates(&self) -> BlockingMode {
+        match self.engine().capabilities().cached_reads {
+            CachedReads::Told => BlockingMode::CachedOnly,
+            CachedReads::NotTold => BlockingMode::MayBlock,
+        }
     }
 
     /// The number of documents whose primary keys lie in a range, about.

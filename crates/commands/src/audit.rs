@@ -27,7 +27,7 @@ pub trait AuditLog: fmt::Debug + Send + Sync {
     /// Appends one line.
     fn append(&self, line: &str);
 
-    /// Begins a new file, and keeps the old one under another name.
+    /// Begins a new file, and keeps the old one under another name, unless somebody has moved it away.
     ///
     /// # Errors
     /// The fault, for people.
@@ -38,8 +38,21 @@ pub trait AuditLog: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug)]
 pub struct AuditTrail {
     log: Arc<dyn AuditLog>,
-    /// Events that do not match are not kept.
-    filter: Option<Filter>,
+    filter: Option<AuditFilter>,
+}
+
+/// A query that the events of a trail match.
+#[derive(Clone, Debug)]
+pub struct AuditFilter(Filter);
+
+impl AuditFilter {
+    /// The filter of a query's document.
+    ///
+    /// # Errors
+    /// The fault of the query, for people.
+    pub fn parse(query: &RawDocument) -> Result<AuditFilter, String> {
+        Filter::parse(query, &ParseScope::default()).map(AuditFilter).map_err(|error| error.to_string())
+    }
 }
 
 /// One event, before the time and the parties are added.
@@ -80,17 +93,16 @@ pub(crate) struct AuditStamp {
 }
 
 impl AuditTrail {
-    /// A trail of all events that match the filter, a document of a query.
-    ///
-    /// # Errors
-    /// The fault of the filter, for people.
-    pub fn new(log: Arc<dyn AuditLog>, filter: Option<&RawDocument>) -> Result<AuditTrail, String> {
-        let parse = |text| Filter::parse(text, &ParseScope::default()).map_err(|error| error.to_string());
-        Ok(AuditTrail { log, filter: filter.map(parse).transpose()? })
+    /// A trail of the events that match the filter; without one of all.
+    pub fn new(log: Arc<dyn AuditLog>, filter: Option<AuditFilter>) -> AuditTrail {
+        AuditTrail { log, filter }
     }
 
     /// Begins a new file.
-    pub(crate) fn rotate(&self) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// The fault, for people.
+    pub fn rotate(&self) -> Result<(), String> {
         self.log.rotate()
     }
 
@@ -109,7 +121,7 @@ impl AuditTrail {
         };
         let raw = whole.to_raw();
         // An event that cannot be judged is kept.
-        let is_wanted = self.filter.as_ref().is_none_or(|filter| filter.matches(&raw).unwrap_or(true));
+        let is_wanted = self.filter.as_ref().is_none_or(|filter| filter.0.matches(&raw).unwrap_or(true));
         if is_wanted {
             self.log.append(&to_json(&whole, JsonFormat::Relaxed));
         }

@@ -114,13 +114,14 @@
 //! document_stream -> error
 //! error -> error_code
 //! collation -> error, error_code
+//! short_options -> error, error_code
 //! pipeline_references -> error
 //! session_id -> identity
 //! leaves: arguments, chore_figures, cluster_clock, command_name, error, error_code, handled, host_facts
 //! leaves: certificate_rotation, collation
 //! leaves: default_layout, document_stream, grid_fs, identity, open_buckets
 //! leaves: last_write, log_tail, log_verbosity, operation_counters, persona, reply_wait, request, session_id
-//! leaves: pipeline_references, ttl_state
+//! leaves: pipeline_references, short_options, ttl_state
 //! leaves: wait_figures
 //! ```
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -189,6 +190,7 @@ mod session;
 mod session_id;
 mod sessions;
 mod shared_state;
+mod short_options;
 mod snapshot_watch;
 mod stable_api;
 mod suspended_find;
@@ -205,7 +207,7 @@ mod wait_figures;
 mod write_gate;
 
 pub use access::{AccessControl, PlainLogins};
-pub use audit::{AuditLog, AuditTrail};
+pub use audit::{AuditFilter, AuditLog, AuditTrail};
 pub use certificate_rotation::{CertificateRotation, OwnCertificate};
 pub use commands::Commands;
 pub use connection::{ClientWatch, ConnectionState, DefaultDurability, StreamState};

@@ -1,5 +1,7 @@
 //! Errors of the library.
 
+use std::collections::BTreeMap;
+
 use bson::{Bson, Document};
 
 use crate::results::SummaryBulkWriteResult;
@@ -68,6 +70,15 @@ pub enum Error {
     /// Some writes of the call failed. Where the order counts, those behind the first failure were not tried.
     #[error("{}", sentence(.0))]
     Write(Vec<WriteErrorDetail>),
+    /// Some documents of an `insert_many` were not inserted. Where the order counts, those behind the first
+    /// failure were not tried.
+    #[error("{}", sentence(.errors))]
+    InsertMany {
+        /// The documents that were refused.
+        errors: Vec<WriteErrorDetail>,
+        /// The `_id` of each document that is in the collection, by its place in the list.
+        inserted_ids: BTreeMap<usize, Bson>,
+    },
     /// Some writes of a bulk write failed. Where the order counts, those behind the first failure were not
     /// tried.
     #[error("{}", sentence(.errors))]
@@ -145,7 +156,7 @@ impl Error {
     pub fn is_duplicate_key(&self) -> bool {
         match self {
             Error::Command { code, .. } => *code == DUPLICATE_KEY,
-            Error::Write(errors) | Error::BulkWrite { errors, .. } => {
+            Error::Write(errors) | Error::InsertMany { errors, .. } | Error::BulkWrite { errors, .. } => {
                 errors.iter().any(|error| error.code == DUPLICATE_KEY)
             }
             _ => false,

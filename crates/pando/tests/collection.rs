@@ -59,8 +59,9 @@ fn a_failed_insert_names_its_place_beyond_the_first_batch_too() {
     let notes = pando.database("d").collection::<Document>("notes");
     let documents = |last: i32| (0..2_500).map(move |n| doc! { "_id": if n == 2_300 { last } else { n } });
     match notes.insert_many(documents(5)).run() {
-        Err(Error::Write(errors)) => {
-            assert_eq!((errors.len(), errors[0].index, errors[0].code), (1, 2_300, 11_000))
+        Err(Error::InsertMany { errors, inserted_ids }) => {
+            assert_eq!((errors.len(), errors[0].index, errors[0].code), (1, 2_300, 11_000));
+            assert_eq!((inserted_ids.len(), inserted_ids.get(&2_299)), (2_300, Some(&Bson::Int32(2_299))));
         }
         other => panic!("a duplicate was not refused: {other:?}"),
     }
@@ -68,6 +69,8 @@ fn a_failed_insert_names_its_place_beyond_the_first_batch_too() {
     notes.drop().run().unwrap();
     let refused = notes.insert_many(documents(5)).ordered(false).run().unwrap_err();
     assert!(refused.is_duplicate_key());
+    let Error::InsertMany { inserted_ids, .. } = &refused else { panic!("{refused:?}") };
+    assert!(inserted_ids.len() == 2_499 && !inserted_ids.contains_key(&2_300));
     assert!(refused.to_string().starts_with("write 2300 of the list failed: E11000"), "{refused}");
     assert_eq!(notes.count_documents(doc! {}).run().unwrap(), 2_499);
 }

@@ -11,7 +11,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -120,11 +120,24 @@ impl AuditLog for AuditFile {
     fn rotate(&self) -> Result<(), String> {
         let mut state = self.state.lock();
         let failed = |error: io::Error| format!("cannot rotate {}: {error}", self.path.display());
-        let kept = self.free_name().map_err(failed)?;
-        std::fs::rename(&self.path, &kept).map_err(failed)?;
+        if is_at(&self.path, &state.file).map_err(failed)? {
+            let kept = self.free_name().map_err(failed)?;
+            std::fs::rename(&self.path, &kept).map_err(failed)?;
+        }
+        // A file that another program has put there, as logrotate's `create` does, may have lines already.
         state.file = open_to_append(&self.path).map_err(failed)?;
-        state.end = End::Line;
+        state.end = end_of(&self.path).map_err(failed)?;
         Ok(())
+    }
+}
+
+/// Whether the path still names the open file: a program such as logrotate may have moved it away.
+fn is_at(path: &Path, file: &File) -> io::Result<bool> {
+    let open = file.metadata()?;
+    match std::fs::metadata(path) {
+        Ok(named) => Ok((named.dev(), named.ino()) == (open.dev(), open.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -297,6 +310,27 @@ mod tests {
             let told = verify(&path, None).unwrap_err().to_string();
             assert!(told.starts_with(&format!("line {line} ")), "{told}");
         }
+    }
+
+    #[test]
+    fn a_rotation_opens_a_new_file_where_another_program_has_moved_the_old_one_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, moved) = (folder.path().join("audit.json"), folder.path().join("audit.json.1"));
+        let file = AuditFile::open(&path, Chaining::On).unwrap();
+        file.append("{\"a\":1}");
+        std::fs::rename(&path, &moved).unwrap();
+        file.append("{\"a\":2}");
+        file.rotate().unwrap();
+        file.append("{\"a\":3}");
+        let moved_again = folder.path().join("audit.json.2");
+        std::fs::rename(&path, &moved_again).unwrap();
+        // As logrotate's `create` leaves it.
+        std::fs::write(&path, "").unwrap();
+        file.rotate().unwrap();
+        file.append("{\"a\":4}");
+        let lines = |path: &Path| std::fs::read_to_string(path).unwrap().lines().count();
+        assert_eq!([&moved, &moved_again, &path].map(|path| lines(path)), [2, 1, 1]);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
     }
 
     #[test]

@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use audit::WantedTrail;
 use command_handler::CommandHandler;
 pub use listening::ListenRefused;
 use listening::listen;
@@ -172,6 +173,7 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     let begun = Instant::now();
     file_limit::raise(configuration.max_connections);
     let (tls, encryption) = restrict_process(configuration)?;
+    let wanted_trail = audit::wanted(configuration)?;
     // Before the folder is made, and before the socket is in it.
     let found = look_into_folder(configuration)?;
     let listeners = prepare_and_listen(configuration, tls.as_ref())?;
@@ -183,7 +185,10 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     }
     let opening = Instant::now();
     warn_in_shells(configuration, &log.tail);
-    let trail = audit::open(configuration)?;
+    let trail = wanted_trail.map(WantedTrail::open).transpose()?;
+    if let Some(trail) = &trail {
+        signal.rotate_at_signal(trail);
+    }
     let rotation = tls.map(|tls| tls as Arc<dyn CertificateRotation>);
     let commands = open_store(configuration, (rotation, encryption), &endpoints, log, trail)?;
     log_recovery(&commands, opening.elapsed());

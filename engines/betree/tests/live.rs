@@ -89,7 +89,10 @@ fn settings_that_cannot_be_are_refused_and_change_nothing() {
         ("checkpointPeriod", "86401"),
         ("directIo", "sometimes"),
         ("mergeThreads", "3"),
-        ("leafSize", "1MB"),
+        ("growthSize", "1MB"),
+        ("compression", "gzip"),
+        ("fanout", "1"),
+        ("leafSize", "1KB"),
         ("colour", "blue"),
     ] {
         assert_eq!(kind(engine.change_settings(&[(name, value)])), ErrorKind::InvalidInput, "{name} {value}");
@@ -105,6 +108,30 @@ fn settings_that_cannot_be_are_refused_and_change_nothing() {
         (setting(&engine, "checkpointPeriod"), setting(&engine, "cache")),
         ("7".into(), "2097152".into())
     );
+}
+
+#[test]
+fn changed_defaults_of_trees_hold_for_new_ones() {
+    let simulation = Environment::simulated(4);
+    let engine = open(&simulation, Options::default());
+    let shown = ["compression", "runCompression", "leafSize", "fanout"].map(|name| setting(&engine, name));
+    assert_eq!(shown, ["zstd-1", "zstd-1", "524288", "32"]);
+    let put = |tree| {
+        let mut writer = engine.begin(Begin::WRITE).expect("a writer begins");
+        let put = (0..2_000_u32).try_for_each(|number| writer.put(tree, &number.to_be_bytes(), &[7; 500]));
+        put.and_then(|()| writer.commit(Durability::Logged)).expect("the commit succeeds");
+    };
+    let before = engine.create_tree("before", &TreeOptions::default()).expect("a tree is made");
+    engine.change_settings(&[("compression", "none"), ("fanout", "8")]).expect("they can be");
+    let shown = ["compression", "runCompression", "fanout"].map(|name| setting(&engine, name));
+    assert_eq!(shown, ["none", "none", "8"]);
+    let after = engine.create_tree("after", &TreeOptions::default()).expect("a tree is made");
+    put(before);
+    put(after);
+    engine.checkpoint().expect("a checkpoint is made");
+    engine.compact(&[before, after], &pando_storage::Operation::default()).expect("they are compacted");
+    let bytes = engine.bytes_on_disk_of(&[before, after]).expect("they are counted");
+    assert!(bytes[0] < 200_000 && bytes[1] > 1_000_000, "{bytes:?}");
 }
 
 #[test]

@@ -17,6 +17,7 @@ use super::{
 use crate::arguments::{Argument, Arguments, collection_name};
 use crate::collation::parse as parse_collation;
 use crate::context::Context;
+use crate::short_options;
 use crate::validation;
 use crate::views::View;
 use crate::{CommandError, ErrorCode, Request};
@@ -197,12 +198,12 @@ impl Options {
                 }
             }
             "storageEngine" => self.take_engine_settings(argument)?,
-            storage_engine_options::FAST_UPDATES => {
+            short_options::FAST_UPDATES => {
                 argument.lenient_boolean()?;
-                storage_engine_options::log_fast_updates();
+                short_options::log_fast_updates();
             }
-            name if storage_engine_options::is_short_option(name) => {
-                let short = storage_engine_options::short_option(name, argument.value, self.engine)?;
+            name if short_options::is_short_option(name) => {
+                let short = short_options::short_option(name, argument.value, self.engine)?;
                 self.short.push(short.0, short.1);
             }
             "layout" if argument.string()?.is_some() => {

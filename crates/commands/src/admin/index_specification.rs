@@ -24,6 +24,7 @@ use super::wildcard_specification::WildcardRefusal;
 use super::{geo_specification, index_key_pattern, storage_engine_options, wildcard_specification};
 use crate::arguments::whole;
 use crate::collation::parse as parse_collation;
+use crate::short_options;
 use crate::{CommandError, ErrorCode};
 
 /// The option of an index that says how its strings compare.
@@ -213,11 +214,11 @@ impl Reading<'_> {
                 self.check_storage_engine(value).map_err(|refusal| refusal.quoting(Quoting::WithVersion))?;
                 kept.others.push(name, value.to_owned());
             }
-            (storage_engine_options::FAST_UPDATES, value) => {
-                boolean(name, value).map(|_| storage_engine_options::log_fast_updates())?;
+            (short_options::FAST_UPDATES, value) => {
+                boolean(name, value).map(|_| short_options::log_fast_updates())?;
             }
-            _ if storage_engine_options::is_short_option(name) => {
-                let short = storage_engine_options::short_option(name, value, self.engine);
+            _ if short_options::is_short_option(name) => {
+                let short = short_options::short_option(name, value, self.engine);
                 let (setting, value) = short.map_err(of_command)?;
                 kept.short.push(setting, value);
             }

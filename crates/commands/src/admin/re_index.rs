@@ -15,6 +15,7 @@ use super::{index_key_pattern, storage_engine_options};
 use crate::arguments::{Arguments, collection_name};
 use crate::context::Context;
 use crate::error::write_failure;
+use crate::short_options;
 use crate::{CommandError, ErrorCode, Request};
 
 /// Changes or rewrites.
@@ -40,7 +41,7 @@ pub(crate) fn run(
     };
     let indexes = chosen(&collection, which)?;
     let engine = context.catalog().engine().name();
-    let settings = storage_engine_options::of_short_options(options, engine)?;
+    let settings = short_options::of_short_options(options, engine)?;
     for index in &indexes {
         if settings.is_empty() {
             let rewritten = collection.compact_tree(index, context.operation);

@@ -3,7 +3,6 @@
 //! refuses unknown ones.
 
 use pando_document::{Document, DocumentError, RawDocument, RawDocumentBuf, RawValue, Value};
-use pando_query::shell_text::value_text;
 
 use crate::{CommandError, ErrorCode};
 
@@ -73,47 +72,6 @@ pub(super) fn note_of_passed_over(options: &RawDocument, own_engine: &str) -> Op
     ))
 }
 
-/// The options of TokuMX that mean a setting of the engine.
-const SHORT_OPTIONS: [&str; 4] = ["compression", "pageSize", "readPageSize", "fanout"];
-
-/// The option of TokuMX that applies updates without a read. It has no effect: an update reads its document.
-pub(super) const FAST_UPDATES: &str = "fastUpdates";
-
-/// Whether an option means a setting of the engine in the words of TokuMX.
-pub(super) fn is_short_option(name: &str) -> bool {
-    SHORT_OPTIONS.contains(&without_default(name))
-}
-
-/// The option whose default TokuMX names so: `compression` for `defaultCompression`.
-fn without_default(name: &str) -> &str {
-    match name {
-        "defaultCompression" => "compression",
-        "defaultPageSize" => "pageSize",
-        "defaultReadPageSize" => "readPageSize",
-        "defaultFanout" => "fanout",
-        other => other,
-    }
-}
-
-/// Logs that [`FAST_UPDATES`] is passed over.
-pub(super) fn log_fast_updates() {
-    tracing::info!("the option {FAST_UPDATES} has no effect: an update reads the document that it changes");
-}
-
-/// The settings of `engine` that options in the words of TokuMX mean.
-///
-/// TokuMX's `pageSize` is the size of a node, here `leafSize`; its `readPageSize` the unit of reads, here
-/// `pageSize`. Its compressions stand for those of about their speed.
-pub(super) fn of_short_options(options: &RawDocument, engine: &str) -> Result<Document, CommandError> {
-    let mut settings = Document::new();
-    for option in options.iter() {
-        let (name, value) = option?;
-        let (setting, value) = short_option(name, value, engine)?;
-        settings.push(setting, value);
-    }
-    Ok(settings)
-}
-
 /// Adds settings of `engine` to the options of a collection or to the specification of an index.
 pub(super) fn add(
     document: &mut Document,
@@ -126,67 +84,4 @@ pub(super) fn add(
     let mut changes = Document::new();
     changes.push(engine, Value::Document(settings.clone()));
     Ok(Document::from_raw(&merged(&document.to_raw(), &changes.to_raw())?)?)
-}
-
-/// One setting of the engine. A log line tells what became of the option.
-pub(super) fn short_option(
-    name: &str,
-    value: RawValue<'_>,
-    engine: &str,
-) -> Result<(&'static str, Value), CommandError> {
-    let (setting, own) = setting_of(without_default(name), value, engine)?;
-    let (said, becomes) = (value_text(value), own.as_scalar().map(value_text).unwrap_or_default());
-    if setting != name || said != becomes {
-        tracing::info!("the option {name}: {said} became storageEngine.{engine}.{setting}: {becomes}");
-    }
-    Ok((setting, own))
-}
-
-fn setting_of(name: &str, value: RawValue<'_>, engine: &str) -> Result<(&'static str, Value), CommandError> {
-    let refused = |reason: String| Err(CommandError::failed(ErrorCode::BadValue, reason));
-    if engine != "betree" {
-        return Err(CommandError::failed(
-            ErrorCode::CommandNotSupported,
-            format!("the engine {engine} has no setting '{name}'"),
-        ));
-    }
-    match (name, value) {
-        ("compression", RawValue::String(word)) => {
-            let own = match word {
-                "quicklz" => "lz4",
-                "zlib" => "zstd",
-                "lzma" => "zstd-12",
-                own => own,
-            };
-            Ok(("compression", Value::from(own)))
-        }
-        ("compression", _) => refused("compression has to be a string".to_owned()),
-        ("pageSize" | "readPageSize" | "fanout", value) => {
-            let setting = match name {
-                "pageSize" => "leafSize",
-                "readPageSize" => "pageSize",
-                _ => "fanout",
-            };
-            match size_of(value) {
-                Some(number) => Ok((setting, Value::Int64(number))),
-                None => refused(format!("{name} has to be a number, or a size such as 64KB")),
-            }
-        }
-        _ => refused(format!(
-            "'{name}' is no option of a collection or an index: there are {}",
-            SHORT_OPTIONS.join(", ")
-        )),
-    }
-}
-
-/// A number, or one with the unit K, M or G, which are powers of 1024.
-fn size_of(value: RawValue<'_>) -> Option<i64> {
-    let RawValue::String(text) = value else { return value.as_i64_exact().filter(|number| *number > 0) };
-    let text = text.trim().to_ascii_lowercase();
-    let text = text.strip_suffix('b').unwrap_or(&text);
-    let units = [('k', 10), ('m', 20), ('g', 30)];
-    let with_unit = units.iter().find_map(|(unit, bits)| Some((text.strip_suffix(*unit)?, *bits)));
-    let (number, bits) = with_unit.unwrap_or((text, 0));
-    let number = number.trim_end().parse::<i64>().ok()?.checked_mul(1 << bits)?;
-    Some(number).filter(|number| *number > 0)
 }

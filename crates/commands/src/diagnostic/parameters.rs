@@ -1,8 +1,9 @@
 //! The table of the parameters that `getParameter` shows and `setParameter` changes, and the settings of the
 //! engine among them.
 //!
-//! The engine's settings appear under its name and theirs: `cache` of `betree` is `betreeCache`. Changes hold
-//! until the server stops. Settings that hold from the start stand in the configuration.
+//! The engine's settings appear under its name and theirs: `cache` of `betree` is `betreeCache`. TokuMX's
+//! names of some stand beside them: `defaultCompression` for `betreeCompression`. Changes hold until the server
+//! stops. Settings that hold from the start stand in the configuration.
 
 mod value;
 mod verbosity;
@@ -13,11 +14,13 @@ use pando_catalog::QUERY_MEMORY_MIN;
 use pando_document::{DocumentWriter, RawValue, Value, doc};
 
 pub use self::value::size_text;
-use self::value::{flag, parse_bytes, seconds_above, seconds_from, text_of, whole_number};
+pub(in crate::diagnostic) use self::value::text_of;
+use self::value::{flag, parse_bytes, seconds_above, seconds_from, whole_number};
 use crate::accounts::store::SCHEMA_VERSION;
 use crate::context::Context;
 use crate::fail_points::TestCommands;
 use crate::identity::FEATURE_COMPATIBILITY_VERSION;
+use crate::short_options;
 use crate::{CommandError, ErrorCode, Request};
 
 /// The change of a parameter, after its value was found to be right.
@@ -199,13 +202,20 @@ pub(super) fn all(context: &Context<'_>) -> Vec<Shown> {
         at_start: !matches!(parameter.setting, Setting::Never),
     });
     let engine = context.catalog().engine();
-    let of_engine = engine.settings().into_iter().map(|(setting, value)| Shown {
+    let settings = engine.settings();
+    let of_engine = settings.iter().map(|(setting, value)| Shown {
         name: name_of_setting(engine.name(), setting),
-        value: setting_shown(&value),
+        value: setting_shown(value),
         at_runtime: true,
         at_start: true,
     });
-    let mut all: Vec<_> = own.chain(of_engine).collect();
+    let of_tokumx = short_options::DEFAULTS.iter().filter_map(|name| {
+        let setting = short_options::setting_of_default(name);
+        let (_, value) = settings.iter().find(|(found, _)| *found == setting)?;
+        let value = setting_shown(value);
+        Some(Shown { name: (*name).to_owned(), value, at_runtime: true, at_start: true })
+    });
+    let mut all: Vec<_> = own.chain(of_engine).chain(of_tokumx).collect();
     all.sort_by(|one, other| one.name.cmp(&other.name));
     all
 }

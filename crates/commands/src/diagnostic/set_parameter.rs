@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use pando_document::{DocumentWriter, Value};
 
-use super::parameters::{Change, name_of_setting, own, setting_shown, setting_text, wants_help, write_help};
+use super::parameters::{
+    Change, name_of_setting, own, setting_shown, setting_text, text_of, wants_help, write_help,
+};
 use crate::arguments::is_generic;
 use crate::context::Context;
+use crate::short_options;
 use crate::{CommandError, ErrorCode, Request};
 
 /// Changes all named settings or none, as MongoDB does. The reply has the earlier value of the first by name.
@@ -39,6 +42,12 @@ pub(crate) fn run(
             Some(parameter) => {
                 own_changes.push(parameter.change(context, value)?);
                 parameter.value(context)
+            }
+            None if short_options::DEFAULTS.contains(&name) => {
+                let (setting, value) = short_options::short_default(name, value, engine.name())?;
+                let was = settings.iter().find(|(found, _)| *found == setting);
+                of_engine.push((setting, value.as_scalar().and_then(text_of).unwrap_or_default()));
+                was.map_or(Value::Null, |(_, was)| setting_shown(was))
             }
             None => {
                 let (setting, was) = setting_of(name).ok_or_else(|| unrecognized(name))?;

@@ -1,7 +1,7 @@
 //! Inserts.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bson::{Bson, Document, doc};
@@ -85,8 +85,8 @@ impl<'c> InsertMany<'c> {
     /// Inserts, and gives the `_id` of each document by its place in the list.
     ///
     /// # Errors
-    /// [`Error::Write`] with the places of the documents that were not inserted. The documents before the
-    /// first failure are in the collection; with `ordered(false)` those behind it, too.
+    /// [`Error::InsertMany`] with the documents that were refused, and the `_id` of those that are in the
+    /// collection: all before the first failure, and with `ordered(false)` those behind it, too.
     pub fn run(mut self) -> Result<InsertManyResult, Error> {
         let mut documents = self.documents?;
         if documents.is_empty() {
@@ -102,10 +102,12 @@ impl<'c> InsertMany<'c> {
                 break;
             }
         }
-        if !errors.is_empty() {
-            return Err(Error::Write(errors));
-        }
-        let inserted_ids: BTreeMap<usize, Bson> = documents.take_ids().into_iter().enumerate().collect();
-        Ok(InsertManyResult { inserted_ids })
+        let mut inserted_ids: BTreeMap<usize, Bson> = documents.take_ids().into_iter().enumerate().collect();
+        let Some(first) = errors.first().map(|error| error.index) else {
+            return Ok(InsertManyResult { inserted_ids });
+        };
+        let refused: BTreeSet<usize> = errors.iter().map(|error| error.index).collect();
+        inserted_ids.retain(|place, _| !refused.contains(place) && (!self.ordered || *place < first));
+        Err(Error::InsertMany { errors, inserted_ids })
     }
 }

@@ -11,17 +11,19 @@ const RANGES_COUNTED_MAX: usize = 16;
 /// Entries at each end of a scan whose values are compared.
 const ENTRIES_SAMPLED: u32 = 64;
 
-/// The estimates of a collection as a transaction sees it. They never wait for the device.
+/// The estimates of a collection as a transaction sees it. They never wait for the device, unless the engine
+/// cannot tell whether they would.
 #[derive(Clone, Copy)]
 pub struct EntryEstimates<'e> {
     collection: &'e Collection,
     transaction: &'e dyn Transaction,
+    blocking: BlockingMode,
 }
 
 impl<'e> EntryEstimates<'e> {
     /// Asks for nothing yet.
     pub fn new(collection: &'e Collection, transaction: &'e dyn Transaction) -> EntryEstimates<'e> {
-        EntryEstimates { collection, transaction }
+        EntryEstimates { collection, transaction, blocking: collection.blocking_of_estimates() }
     }
 }
 
@@ -35,12 +37,10 @@ impl Estimates for EntryEstimates<'_> {
             && let Some(range) = ranges.next_range()
         {
             let estimate = match index.is_primary() {
-                true => {
-                    self.collection.estimate_documents(&range, self.transaction, BlockingMode::CachedOnly)
-                }
+                true => self.collection.estimate_documents(&range, self.transaction, self.blocking),
                 false => {
                     let index = self.collection.index(&index.name)?;
-                    self.collection.estimate_index(index, &range, self.transaction, BlockingMode::CachedOnly)
+                    self.collection.estimate_index(index, &range, self.transaction, self.blocking)
                 }
             };
             entries = entries.saturating_add(estimate.ok()?.entries);
@@ -59,7 +59,7 @@ impl Estimates for EntryEstimates<'_> {
             let mut scan = self.collection.scan_index(index, range, storage_direction(direction));
             let mut last: Option<Vec<u8>> = None;
             for _ in 0..ENTRIES_SAMPLED {
-                let Some(entry) = scan.next(self.transaction, BlockingMode::CachedOnly).ok()? else { break };
+                let Some(entry) = scan.next(self.transaction, self.blocking).ok()? else { break };
                 let length =
                     pando_keyorder::parts_length(entry.fields, &index.directions()[..fields]).ok()?;
                 let combination = &entry.fields[..length];
@@ -75,7 +75,7 @@ impl Estimates for EntryEstimates<'_> {
 
     fn documents(&self) -> Option<u64> {
         let whole = pando_catalog::KeyRange::all();
-        let estimate = self.collection.estimate_documents(&whole, self.transaction, BlockingMode::CachedOnly);
+        let estimate = self.collection.estimate_documents(&whole, self.transaction, self.blocking);
         Some(estimate.ok()?.entries)
     }
 }

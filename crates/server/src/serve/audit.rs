@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pando_commands::AuditTrail;
+use pando_commands::{AuditFilter, AuditTrail};
 use pando_document::parse_json_line;
 use tracing::info;
 
@@ -11,22 +11,42 @@ use super::ServeError;
 use crate::audit_file::{AuditFile, Chaining};
 use crate::configuration::{Audit, Configuration};
 
-/// Opens the trail, if it is asked for.
-pub(super) fn open(configuration: &Configuration) -> Result<Option<AuditTrail>, ServeError> {
+/// The trail that is asked for, before its file is opened.
+pub(super) struct WantedTrail {
+    path: PathBuf,
+    chaining: Chaining,
+    /// The events that are wanted; `None`: all.
+    filter: Option<AuditFilter>,
+}
+
+/// Reads the options of the trail, if it is asked for. Touches no file.
+pub(super) fn wanted(configuration: &Configuration) -> Result<Option<WantedTrail>, ServeError> {
     let Audit { is_on, path, filter, is_chained } = &configuration.transport.audit;
     if !is_on {
         return Ok(None);
     }
-    let path: PathBuf = path.clone().unwrap_or_else(|| configuration.data.join(pandodb::AUDIT_NAME));
+    let path = path.clone().unwrap_or_else(|| configuration.data.join(pandodb::AUDIT_NAME));
     let chaining = if *is_chained { Chaining::On } else { Chaining::Off };
-    let file = AuditFile::open(&path, chaining)
-        .map_err(|source| ServeError::AuditFile { path: path.clone(), source })?;
-    let faulty = |cause: String| ServeError::AuditFilter { cause };
-    let wanted = match filter.as_str() {
+    let filter = match filter.as_str() {
         "" | "{}" => None,
-        text => Some(parse_json_line(text).map_err(|error| faulty(error.to_string()))?.to_raw()),
+        text => {
+            let query = parse_json_line(text).map_err(|error| faulty(error.to_string()))?.to_raw();
+            Some(AuditFilter::parse(&query).map_err(faulty)?)
+        }
     };
-    let trail = AuditTrail::new(Arc::new(file), wanted.as_deref()).map_err(faulty)?;
-    info!("the audit trail goes to {}", path.display());
-    Ok(Some(trail))
+    Ok(Some(WantedTrail { path, chaining, filter }))
+}
+
+impl WantedTrail {
+    /// Opens the file.
+    pub(super) fn open(self) -> Result<AuditTrail, ServeError> {
+        let file = AuditFile::open(&self.path, self.chaining)
+            .map_err(|source| ServeError::AuditFile { path: self.path.clone(), source })?;
+        info!("the audit trail goes to {}", self.path.display());
+        Ok(AuditTrail::new(Arc::new(file), self.filter))
+    }
+}
+
+fn faulty(cause: String) -> ServeError {
+    ServeError::AuditFilter { cause }
 }

@@ -7,15 +7,16 @@
 //! | without certificates, where standard input is a terminal, which is closed | stops, as at SIGTERM |
 //! | otherwise, as by `systemctl reload` | logs that there is nothing to read again, and goes on |
 //!
-//! SIGUSR1, by which the rotation of mongod's log is asked for, and SIGUSR2 are logged: the log goes to
-//! standard error, whose reader rotates it.
+//! SIGUSR1 rotates the audit trail, if there is one: mongod rotates its log then. Otherwise it is logged, as
+//! SIGUSR2 is: the log goes to standard error, whose reader rotates it.
 
 use std::io::{self, IsTerminal};
 use std::process;
-use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
+use pando_commands::AuditTrail;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use tracing::{info, warn};
@@ -29,6 +30,7 @@ const EXIT_CODE_INTERRUPTED: i32 = 130;
 /// Waits for the first signal.
 pub(super) struct ShutdownSignal {
     came: Receiver<()>,
+    trail: Arc<OnceLock<AuditTrail>>,
 }
 
 impl ShutdownSignal {
@@ -37,12 +39,13 @@ impl ShutdownSignal {
         let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2])?;
         let is_of_terminal = io::stdin().is_terminal();
         let (sender, came) = mpsc::channel();
+        let trail = Arc::new(OnceLock::new());
+        let rotated = Arc::clone(&trail);
         thread::Builder::new().name("pando-signals".to_owned()).spawn(move || {
             let mut signals_so_far = StopSignals::default();
             for signal in signals.forever() {
                 if matches!(signal, SIGUSR1 | SIGUSR2) {
-                    let name = if signal == SIGUSR1 { "SIGUSR1" } else { "SIGUSR2" };
-                    info!("{name}: nothing to do; the log goes to standard error, and is rotated by what reads that");
+                    rotate(signal, rotated.get());
                     continue;
                 }
                 match &certificates {
@@ -71,12 +74,32 @@ impl ShutdownSignal {
                 let _ = sender.send(());
             }
         })?;
-        Ok(ShutdownSignal { came })
+        Ok(ShutdownSignal { came, trail })
+    }
+
+    /// Has SIGUSR1 rotate a trail from now on.
+    pub(super) fn rotate_at_signal(&self, trail: &AuditTrail) {
+        // A process has one trail.
+        let _ = self.trail.set(trail.clone());
     }
 
     /// Waits until it comes.
     pub(super) fn wait(&self) {
         // Fails only if the thread that watches has ended, and then no signal comes any more.
         let _came = self.came.recv();
+    }
+}
+
+/// What SIGUSR1 and SIGUSR2 do.
+fn rotate(signal: i32, trail: Option<&AuditTrail>) {
+    match trail {
+        Some(trail) if signal == SIGUSR1 => match trail.rotate() {
+            Ok(()) => info!("SIGUSR1: the audit trail goes on in a new file"),
+            Err(fault) => warn!("SIGUSR1: {fault}; the audit trail goes on in the same file"),
+        },
+        _ => {
+            let name = if signal == SIGUSR1 { "SIGUSR1" } else { "SIGUSR2" };
+            info!("{name}: nothing to do; the log goes to standard error, and is rotated by what reads that");
+        }
     }
 }

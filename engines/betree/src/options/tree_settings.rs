@@ -53,6 +53,37 @@ const KNOWN: &str = "compression and runCompression (none, lz4, snappy, zlib, zl
                      fanout (4 … 512), bufferPercent (0 … 50), runSize (256B … 16MB), filterBits and leafFilterBits (0 … 32), largeValueSize (16B … 32MB)";
 
 impl TreeSettings {
+    /// The names of the settings.
+    pub(crate) const NAMES: [&str; 10] = [
+        "bufferPercent",
+        "compression",
+        "fanout",
+        "filterBits",
+        "largeValueSize",
+        "leafFilterBits",
+        "leafSize",
+        "pageSize",
+        "runCompression",
+        "runSize",
+    ];
+
+    /// The value of a setting as [`with_options`](Self::with_options) reads it; `None` for an unknown name.
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        Some(match name {
+            "bufferPercent" => self.buffer_percent.to_string(),
+            "compression" => compression_text(self.compression),
+            "fanout" => self.fanout.to_string(),
+            "filterBits" => self.filter_bits.to_string(),
+            "largeValueSize" => self.large_value_bytes.to_string(),
+            "leafFilterBits" => self.leaf_filter_bits.to_string(),
+            "leafSize" => self.leaf_bytes.to_string(),
+            "pageSize" => self.page_bytes.to_string(),
+            "runCompression" => compression_text(self.run_compression),
+            "runSize" => self.run_bytes.to_string(),
+            _ => return None,
+        })
+    }
+
     /// These settings with some of them changed by name, each at most once.
     pub(crate) fn with_options(mut self, entries: &[(String, String)]) -> Result<TreeSettings, BetreeError> {
         for (name, value) in entries {
@@ -146,6 +177,17 @@ pub(crate) fn parse_compression(name: &'static str, value: &str) -> Result<Compr
                 _ => Err(bad()),
             }
         }
+    }
+}
+
+/// The name of a compression, as [`parse_compression`] reads it.
+fn compression_text(compression: Compression) -> String {
+    match compression {
+        Compression::None => "none".to_owned(),
+        Compression::Lz4 => "lz4".to_owned(),
+        Compression::Snappy => "snappy".to_owned(),
+        Compression::Zlib(level) => format!("zlib-{level}"),
+        Compression::Zstd(level) => format!("zstd-{level}"),
     }
 }
 

@@ -1,13 +1,17 @@
 //! The settings that can be changed while the store is open.
+//!
+//! Those of trees are defaults: they hold for trees that are made, or get settings of their own, from then on.
+//! Trees that are there keep theirs until the store is opened again.
 
 use pando_environment::Access;
 
 use crate::error::BetreeError;
+use crate::options::tree_settings::TreeSettings;
 use crate::options::{DirectIo, Options};
 use crate::space::{BlockStore, SpaceError};
 use crate::store::Store;
 
-/// The options that can be changed while the store is open.
+/// The options of the store, and not of its trees, that can be changed while it is open.
 const CHANGEABLE: [&str; 8] = [
     "bufferBudget",
     "cache",
@@ -45,14 +49,18 @@ pub(crate) fn settings(store: &Store) -> Vec<(&'static str, String)> {
         },
         _ => options.log_budget_bytes.to_string(),
     };
-    CHANGEABLE.iter().map(|name| (*name, value(*name))).collect()
+    let of_store = CHANGEABLE.iter().map(|name| (*name, value(*name)));
+    let of_trees = TreeSettings::NAMES.iter().filter_map(|name| Some((*name, options.tree.text(name)?)));
+    of_store.chain(of_trees).collect()
 }
 
 /// Changes settings, all or none. The effects, such as a smaller cache, are complete when this returns.
 pub(crate) fn change_settings(store: &Store, changes: &[(&str, &str)]) -> Result<(), BetreeError> {
     store.gate.check_open()?;
-    if let Some((name, _)) = changes.iter().find(|(name, _)| !CHANGEABLE.contains(name)) {
-        let known = "bufferBudget, cache, checkpointPeriod (seconds), directIo (auto, on, off), keyRewriteRate, logBudget, transactionLimit, transactionMemory";
+    let can_change = |name: &str| CHANGEABLE.contains(&name) || TreeSettings::NAMES.contains(&name);
+    if let Some((name, _)) = changes.iter().find(|(name, _)| !can_change(name)) {
+        let known = "bufferBudget, cache, checkpointPeriod (seconds), directIo (auto, on, off), keyRewriteRate, logBudget, transactionLimit, transactionMemory, \
+                     and of new trees compression, runCompression, pageSize, leafSize, fanout, bufferPercent, runSize, filterBits, leafFilterBits, largeValueSize";
         return Err(BetreeError::UnknownOption { name: (*name).to_owned(), known });
     }
     let _turn = store.options.lock();

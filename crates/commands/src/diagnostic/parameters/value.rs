@@ -81,7 +81,7 @@ pub(super) fn parse_bytes(text: &str) -> Option<usize> {
 }
 
 /// Text, or a whole number as text.
-pub(super) fn text_of(value: RawValue<'_>) -> Option<String> {
+pub(in crate::diagnostic) fn text_of(value: RawValue<'_>) -> Option<String> {
     match value {
         RawValue::String(text) => Some(text.to_owned()),
         RawValue::Double(double) => Some(Number::Double(double).to_i64_exact()?.to_string()),
