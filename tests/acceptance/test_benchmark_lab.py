@@ -114,6 +114,16 @@ def test_a_checkpoint_is_forced_where_that_is_asked_for(oracle_server, tmp_path)
     assert "size after a forced checkpoint: " in printed
 
 
+def test_a_graph_of_another_size_than_nodes_is_refused(oracle_server, tmp_path):
+    graph = f"linkbench --max-degree 20 --clients 2 -D requests=50 {SMALL}"
+    bench(oracle_server, tmp_path, f"{graph} --nodes 300 --load only")
+    for nodes in (100, 1000):
+        printed, _ = bench(oracle_server, tmp_path, f"{graph} --nodes {nodes} --load no", expected=2)
+        assert "holds a graph of about 300 nodes" in printed and "--nodes" in printed, printed
+    printed, _ = bench(oracle_server, tmp_path, f"{graph} --nodes 300 --load no")
+    assert " 0 wrong" in printed, printed
+
+
 def test_the_servers_own_checkpoints_stand_beside_the_timeline(oracle_server, tmp_path):
     # The oracle of the tests writes one every five seconds.
     arguments = "sysbench --collections 1 --docs 2000 --clients 2 --duration 12 --warmup 0 --interval 4 --no-ceiling"

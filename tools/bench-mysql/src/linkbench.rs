@@ -133,6 +133,12 @@ impl SqlDatabase {
     fn table(&self, name: &str) -> String {
         table(&self.database, name)
     }
+
+    /// The highest number in a column that an index begins with; 0 if there is none.
+    fn highest(&self, name: &str, column: &str) -> Result<i64, BenchError> {
+        let query = format!("SELECT {column} FROM {} ORDER BY {column} DESC LIMIT 1", self.table(name));
+        Ok(self.server.connect()?.query_first(query).map_err(of_sql)?.unwrap_or(0))
+    }
 }
 
 impl LinkDatabase for SqlDatabase {
@@ -190,8 +196,11 @@ impl LinkDatabase for SqlDatabase {
     }
 
     fn highest_node(&self) -> Result<i64, BenchError> {
-        let query = format!("SELECT id FROM {} ORDER BY id DESC LIMIT 1", self.table(NODES));
-        Ok(self.server.connect()?.query_first(query).map_err(of_sql)?.unwrap_or(0))
+        self.highest(NODES, "id")
+    }
+
+    fn highest_linked_node(&self) -> Result<i64, BenchError> {
+        self.highest(LINKS, "id1")
     }
 
     fn open(&self, _clients: u32) -> Result<Box<dyn LinkStore>, BenchError> {

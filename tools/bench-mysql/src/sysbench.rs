@@ -32,6 +32,10 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+/// The number of indexes of a table on `k` alone.
+const INDEXES_ON_K: &str = "SELECT COUNT(*) FROM (SELECT index_name FROM information_schema.statistics \
+    WHERE table_schema = ? AND table_name = ? GROUP BY index_name HAVING COUNT(*) = 1 AND MIN(column_name) = 'k') AS on_k";
+
 /// What is asked.
 #[derive(Clone, Debug)]
 pub enum Work {
@@ -110,6 +114,17 @@ impl SqlWorkload {
 
     fn count(&self, connection: &mut Conn, number: u32) -> Result<u64, BenchError> {
         count_rows(connection, &table(&self.load().data, number))
+    }
+
+    /// Whether there is an index on `k`, and only where one is wanted.
+    fn check_index(&self, connection: &mut Conn) -> Result<(), BenchError> {
+        let data = &self.load().data;
+        let found: Option<u64> = connection.exec_first(INDEXES_ON_K, data.place(1)).map_err(of_sql)?;
+        let found = found.unwrap_or(0) > 0;
+        if found == (self.load().index != IndexBuild::Never) {
+            return Ok(());
+        }
+        Err(BenchError::DataSetIndex { namespace: table(data, 1), found })
     }
 
     fn create_index(&self, connection: &mut Conn, number: u32) -> Result<(), BenchError> {
@@ -268,7 +283,7 @@ impl Loading for SqlWorkload {
                 return Err(BenchError::DataSet { namespace: table(data, number), found, expected });
             }
         }
-        Ok(())
+        self.check_index(&mut connection)
     }
 }
 

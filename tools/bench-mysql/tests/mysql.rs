@@ -151,6 +151,24 @@ fn a_run_beyond_the_servers_abilities_is_refused_before_anything_starts() {
 }
 
 #[test]
+fn data_of_another_size_or_without_the_index_is_refused_with_what_to_do() {
+    let server = MariaDb::start(&[]);
+    let point = "point --collections 1 --docs 200 --clients 1 --duration 1 --warmup 0 --no-ceiling";
+    measured(&server, &format!("{point} --secondary-index off"));
+    let why = refused(&server, point);
+    assert!(why.contains("has no index on k") && why.contains("--secondary-index off"), "{why}");
+    measured(&server, &format!("{point} --load yes --index-build after"));
+    measured(&server, &point.replace("point", "sysbench"));
+    let why = refused(&server, &format!("{point} --secondary-index off"));
+    assert!(why.contains("has an index on k") && why.contains("--secondary-index on"), "{why}");
+    let graph = "--max-degree 20 -D requests=50 --clients 2 --no-ceiling";
+    measured(&server, &format!("linkbench -l --nodes 500 {graph}"));
+    let why = refused(&server, &format!("linkbench -r --nodes 100 {graph}"));
+    assert!(why.contains("holds a graph of about 500 nodes") && why.contains("--nodes"), "{why}");
+    measured(&server, &format!("linkbench -r --nodes 500 {graph}"));
+}
+
+#[test]
 fn several_endpoints_are_asked_in_turn_and_one_without_the_data_is_refused() {
     let (first, second) = (MariaDb::start(&[]), MariaDb::start(&[]));
     let kv = "kv --rows 200 --reads 100 --rounds 2 --clients 4 --no-ceiling";

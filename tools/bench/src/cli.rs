@@ -12,7 +12,7 @@ use crate::protocol::Server;
 use crate::run::Plan;
 use crate::workload::load::Durability;
 use crate::workload::spread::Spread;
-use clap::builder::{PossibleValuesParser, UnknownArgumentValueParser};
+use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser, UnknownArgumentValueParser};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use pando_measuring::counters::ProcessId;
 use pando_measuring::random::Generator;
@@ -26,6 +26,14 @@ const RATE_MAX: f64 = 1e9;
 
 /// The beginning of targets of MySQL's protocol, which a program of its own speaks.
 pub(crate) const MYSQL_SCHEME: &str = "mysql://";
+
+/// The longest window. Workloads that end with their work have it by default.
+pub(crate) const DURATION_MAX_S: u32 = 1_000_000;
+
+/// The file name that means standard output.
+pub(crate) const STANDARD_OUTPUT: &str = "-";
+
+const LOAD_HEADING: &str = "Load";
 
 /// The variable that names the server where the command line does not.
 pub(crate) const URI_VARIABLE: &str = "PANDO_BENCH_URI";
@@ -59,55 +67,93 @@ pub(crate) fn path(name: &'static str, value: &'static str) -> Arg {
     option(name, value).value_parser(value_parser!(PathBuf))
 }
 
+/// A file or a folder that the tool writes. It is never standard output, which has the tables of the runs: a
+/// `-` would become the name of a file.
+pub(crate) fn written_path(name: &'static str, value: &'static str) -> Arg {
+    let parser = PathBufValueParser::new().try_map(|path: PathBuf| {
+        if path.as_os_str() == STANDARD_OUTPUT {
+            return Err("standard output has the tables of the runs; give a name (./- for one of this name)");
+        }
+        Ok(path)
+    });
+    option(name, value).value_parser(parser)
+}
+
+/// Puts arguments under a heading of the help.
+fn under(heading: &'static str, arguments: Vec<Arg>) -> Vec<Arg> {
+    arguments.into_iter().map(|argument| argument.help_heading(heading)).collect()
+}
+
 /// Where the server is, and where the report goes.
 pub(crate) fn server_arguments() -> Vec<Arg> {
-    let mut arguments = vec![
+    let mut arguments = under("Server and files", target_arguments());
+    arguments
+        .extend(under("MySQL's protocol (program pando-bench-mysql, --uri mysql://…)", mysql_arguments()));
+    arguments.extend(under("Server that the tool starts", launch::arguments()));
+    arguments.extend(under("Conditions", launch::condition_arguments()));
+    arguments.extend(["host", "port"].map(|name| {
+        let refusal = UnknownArgumentValueParser::suggest_arg("--uri");
+        refused(name, refusal.and_suggest("name the server by --uri mongodb://HOST:PORT"))
+    }));
+    arguments
+}
+
+fn target_arguments() -> Vec<Arg> {
+    vec![
         option("uri", "URI").help(
-            "The server, or embedded:ENGINE for an engine in this process [default: what \
-             PANDO_BENCH_URI says, so that no password stands in the list of processes, or \
+            "The server, or embedded:ENGINE for an engine in this process [default: the value of \
+             PANDO_BENCH_URI, so that no password stands in the list of processes, or \
              mongodb://127.0.0.1:27017]",
         ),
         option("embedded-cache", "MB")
             .help("Of embedded: targets: memory for cached pages, in 10^6 bytes")
             .default_value("256")
             .value_parser(value_parser!(u64).range(1..=10_000_000)),
-        choice("mysql-engine", "NAME", ["innodb", "rocksdb", "ndb", "myisam"])
-            .help("Of mysql:// targets (the program pando-bench-mysql): innodb, rocksdb, ndb, myisam")
-            .ignore_case(true),
-        choice("mysql-settings", "WHOSE", ["server", "posts"])
-            .help("Of mysql:// targets: leave the server's settings, or set the posts'"),
-        option("mysql-table-options", "SQL")
-            .help("Of mysql:// targets: what else stands behind CREATE TABLE")
-            .default_value(""),
-        choice("api", "WHICH", ["sql", "handler"])
-            .help("Of mysql:// targets, how a row is read by its key: SELECT, or HANDLER"),
         option("server-pid", "PID")
-            .help("The server's process [default: who listens on that port]")
+            .help("The server's process [default: the process that listens on the port]")
             .value_parser(value_parser!(u32).range(1..)),
         path("data-dir", "DIR").help("The server's data folder [default: as its command line says]"),
-        path("out", "DIR")
+        written_path("out", "DIR")
             .help("Write a JSON file per run into this folder, and files in the original's columns"),
-    ];
-    arguments.extend(launch::arguments());
-    arguments.extend(["host", "port"].map(no_such_argument));
-    arguments
+        option("label", "NAME=TEXT")
+            .help("Write this beside the figures: server, engine, cache, state, durability, …")
+            .action(ArgAction::Append)
+            .value_parser(launch::parse_label),
+    ]
 }
 
-/// An argument of other tools, which is refused with the one to take instead. The most similar name would be
-/// another one.
-fn no_such_argument(name: &'static str) -> Arg {
-    let refusal = UnknownArgumentValueParser::suggest_arg("--uri");
-    let parser = refusal.and_suggest("name the server by --uri mongodb://HOST:PORT");
-    option(name, "TEXT").hide(true).num_args(0..=1).default_missing_value("").value_parser(parser)
+fn mysql_arguments() -> Vec<Arg> {
+    vec![
+        choice("mysql-engine", "NAME", ["innodb", "rocksdb", "ndb", "myisam"])
+            .help("Storage engine of the tables")
+            .ignore_case(true),
+        choice("mysql-settings", "WHOSE", ["server", "posts"])
+            .help("Leave the server's settings, or set the posts'"),
+        option("mysql-table-options", "SQL").help("More text behind CREATE TABLE").default_value(""),
+        choice("api", "WHICH", ["sql", "handler"])
+            .help("Way to read a row by its key: SELECT, or HANDLER (point and kv)"),
+    ]
+}
+
+/// An argument that this command does not have, refused with advice. Without it clap would propose the most
+/// similar name, which means something else.
+fn refused(name: &'static str, advice: UnknownArgumentValueParser) -> Arg {
+    option(name, "TEXT").hide(true).num_args(0..=1).default_missing_value("").value_parser(advice)
+}
+
+/// An option of other commands, refused with the reason why this command does not have it.
+pub(crate) fn option_of_others(name: &'static str, reason: &'static str) -> Arg {
+    refused(name, UnknownArgumentValueParser::suggest(reason))
 }
 
 /// How to load.
 pub(crate) fn load_arguments() -> Vec<Arg> {
-    vec![
+    let arguments = vec![
         number("load-connections", "4", 1..=1000).help("Connections that load"),
         number("batch", "1000", 1..=100_000).help("Documents per insert"),
         durability_argument("When a write is answered: w:1, w:1 with j:true, or w:majority"),
-    ]
+    ];
+    under(LOAD_HEADING, arguments)
 }
 
 pub(crate) fn durability_argument(help: &'static str) -> Arg {
@@ -148,15 +194,16 @@ pub(crate) fn spread(matches: &ArgMatches, collection: &'static str) -> Result<S
 }
 
 pub(crate) fn load_when_argument() -> Arg {
-    choice("load", "WHEN", ["missing", "yes", "no", "only"]).help(
-        "Load before the runs: if there is nothing, always (what is there is dropped), never, \
+    let argument = choice("load", "WHEN", ["missing", "yes", "no", "only"]).help(
+        "Load before the runs: if there is no data, always (data that is there is dropped), never, \
          or always and then end",
-    )
+    );
+    argument.help_heading(LOAD_HEADING)
 }
 
 /// The seed of all draws.
 pub(crate) fn seed_argument() -> Arg {
-    option("seed", "N").help("What all chance hangs on").default_value("0").value_parser(value_parser!(u64))
+    option("seed", "N").help("Seed of all random draws").default_value("0").value_parser(value_parser!(u64))
 }
 
 /// The seed of the draws.
@@ -175,13 +222,13 @@ pub(crate) fn faithful_argument(what: &'static str) -> Arg {
 
 /// How to run.
 pub(crate) fn run_arguments() -> Vec<Arg> {
-    vec![
+    let arguments = vec![
         number("clients", "8,32,100", 1..=60_000)
             .help("Clients, each with its own connection; one run for each number")
             .value_name("N,N")
             .value_delimiter(','),
         number("threads", "1", 1..=1000).help("Threads of this tool that drive them"),
-        seconds("duration", "20", 1..=1_000_000).help("Length of the measured window"),
+        seconds("duration", "20", 1..=i64::from(DURATION_MAX_S)).help("Length of the measured window"),
         seconds("warmup", "3", 0..=1_000_000).help("Time before it"),
         option("rate", "N")
             .help(
@@ -189,13 +236,13 @@ pub(crate) fn run_arguments() -> Vec<Arg> {
             )
             .value_parser(parse_rate),
         choice("arrivals", "HOW", ["even", "poisson"])
-            .help("Of an open loop: evenly spread, or as many users who know nothing of each other"),
+            .help("Of an open loop: evenly spread, or random as from many independent users"),
         number("repeats", "1", 1..=1000).help("Runs for each number of clients"),
-        seconds("interval", "10", 1..=3600).help("Width of a line in the files with the original's columns"),
+        seconds("interval", "10", 1..=3600).help("Time of one line in the files with the original's columns"),
         flag("no-ceiling").help("Do not measure this tool's own ceiling before each run"),
-        flag("null-server")
-            .help("Measure only this tool: run against a built-in server that answers without looking"),
-    ]
+        flag("null-server").help("Measure only this tool: run against a built-in server that does no work"),
+    ];
+    under("Runs", arguments)
 }
 
 fn parse_rate(text: &str) -> Result<f64, String> {

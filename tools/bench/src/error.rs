@@ -65,6 +65,11 @@ pub enum BenchError {
         if *found { "on" } else { "off" }
     )]
     DataSetIndex { namespace: String, found: bool },
+    #[error(
+        "{database} holds a graph of about {found} nodes, the run is to have {nodes}: run with the --nodes that it was loaded with, \
+         or with --load yes to load it anew"
+    )]
+    DataSetGraph { database: String, found: u64, nodes: u64 },
     #[error("the load failed, {failed} batches are not in: {message}")]
     Load { failed: u64, message: String },
     #[error("--{option}: {cause}")]

@@ -52,3 +52,42 @@ fn help_names_every_subcommand_and_unknown_arguments_are_refused() {
         "{text}"
     );
 }
+
+/// A call in a folder of its own; what it printed if it succeeded.
+fn printed(folder: &std::path::Path, arguments: &str) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pando-bench"));
+    let output = command.args(arguments.split_whitespace()).current_dir(folder).output();
+    let output = output.expect("the program starts");
+    assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn a_report_to_standard_output_is_all_that_stands_there() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let run = "point --uri embedded:memory --data-dir data --out out --collections 1 --docs 100 --clients 1 --duration 1 --warmup 0 \
+               --no-ceiling";
+    printed(folder.path(), run);
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("the tool wrote it");
+    for option in ["--page", "--markdown"] {
+        printed(folder.path(), &format!("report out {option} file"));
+        assert_eq!(printed(folder.path(), &format!("report out {option} -")), read("file"), "{option}");
+    }
+    assert!(!folder.path().join("-").exists() && !folder.path().join("out/report.html").exists());
+}
+
+#[test]
+fn a_file_or_folder_beside_the_tables_is_never_standard_output() {
+    for arguments in [
+        "point --out -",
+        "linkbench -csvstats -",
+        "linkbench -csvstream -",
+        "suite x.toml --out -",
+        "suite x.toml --stores -",
+    ] {
+        let output = bench(arguments);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments}");
+        assert!(text.contains("standard output has the tables of the runs"), "{arguments}: {text}");
+    }
+}

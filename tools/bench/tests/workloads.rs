@@ -47,6 +47,16 @@ fn a_checkpoint_is_forced_before_and_after_a_run() {
 }
 
 #[test]
+fn a_load_forces_a_checkpoint_and_takes_sizes_after_it() {
+    let server = Server::start();
+    let printed = server.bench("load --collections 1 --docs 500 --force-checkpoint");
+    assert!(printed.contains("a checkpoint was forced after the load"), "{printed}");
+    assert!(printed.contains("size after a forced checkpoint: "), "{printed}");
+    let sizes = &server.files("sysbench load")[0]["why"]["sizes_written"];
+    assert!(number(&sizes["data"]) > 0, "{sizes}");
+}
+
+#[test]
 fn documents_in_answers_and_changes_of_the_status_are_those_of_the_window() {
     let server = Server::start();
     server.bench("load --collections 1 --docs 100");
@@ -207,6 +217,27 @@ fn linkbench_keeps_every_count_through_all_ten_operations() {
     let stats = std::fs::read_to_string(stats).expect("the tool wrote it");
     assert!(stats.starts_with("op,count,p25_low,p25_high"), "{stats}");
     assert_eq!(stats.lines().count(), 11, "a heading and ten operations");
+}
+
+#[test]
+fn linkbench_refuses_a_graph_of_another_size_and_takes_its_own_after_runs() {
+    let server = Server::start();
+    let run = |nodes: u32| {
+        format!("linkbench -r --nodes {nodes} --max-degree 20 --clients 4 -D requests=200 --no-ceiling")
+    };
+    server.bench("linkbench -l --nodes 3000 --max-degree 20");
+    for nodes in [100, 2900, 3100, 50_000] {
+        let why = server.refused(&run(nodes));
+        assert!(why.contains(&format!("a graph of about 3000 nodes, the run is to have {nodes}")), "{why}");
+        assert!(why.contains("run with the --nodes") && why.contains("--load yes"), "{why}");
+    }
+    // Runs add nodes and links.
+    server.bench(&run(3000));
+    server.bench(&run(3000));
+    for nodes in [100, 2000, 50_000] {
+        assert!(server.refused(&run(nodes)).contains("holds a graph of about "), "{nodes}");
+    }
+    server.bench(&run(100).replace("-r", "-l -r"));
 }
 
 #[test]

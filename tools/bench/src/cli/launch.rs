@@ -5,7 +5,7 @@ use crate::error::BenchError;
 use crate::launch::caps::{IoCap, parse_bytes};
 use crate::launch::{Caps, Launch, Words};
 use crate::target::uri::without_login;
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use clap::{Arg, ArgMatches, value_parser};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,31 +14,33 @@ pub fn arguments() -> Vec<Arg> {
     vec![
         option("server-command", "COMMAND")
             .help("Start this server, and end it afterwards; words: {port} {data} {cache_mb} …"),
-        option("server-stop", "COMMAND").help("End it so [default: SIGTERM]"),
+        option("server-stop", "COMMAND").help("Command that ends it [default: SIGTERM]"),
         seconds("server-ready", "60", 1..=86_400).help("How long it may take to answer"),
         seconds("server-grace", "120", 0..=86_400).help("How long it may take to end before it is killed"),
         option("cache-mb", "MB")
-            .help("What {cache_mb} and its like stand for, in 10^6 bytes")
+            .help("Value of {cache_mb}, {cache_bytes} and {cache_gb}, in 10^6 bytes")
             .value_parser(value_parser!(u64).range(1..=10_000_000)),
-        option("scale", "FACTOR")
-            .help("The post's data and cache, so much smaller: 0.001")
-            .value_parser(value_parser!(f64)),
         option("cap", "SIZE")
             .help("Memory and page cache of the started server together: 640MB")
             .value_parser(|text: &str| parse_bytes(text)),
         option("io-cap", "LIMITS")
             .help("Disk of the started server: 200riops|20MBps")
             .value_parser(|text: &str| text.parse::<IoCap>()),
+    ]
+}
+
+/// The conditions under which a server is measured, whoever starts it.
+pub fn condition_arguments() -> Vec<Arg> {
+    vec![
+        option("scale", "FACTOR")
+            .help("Multiply the post's data and cache by this: 0.001")
+            .value_parser(value_parser!(f64)),
         option("readahead-sweep", "KB,KB")
             .help("One set of runs for each readahead of the data's device [0,8,32]")
             .num_args(0..=1)
             .default_missing_value("0,8,32")
             .value_delimiter(',')
             .value_parser(value_parser!(u32).range(0..=1_048_576)),
-        option("label", "NAME=TEXT")
-            .help("Write this beside the figures: server, engine, cache, state, durability, …")
-            .action(ArgAction::Append)
-            .value_parser(parse_label),
         flag("force-checkpoint").help(
             "Have the server write a checkpoint before each run, and another one before sizes are \
              taken again",
@@ -51,7 +53,7 @@ pub fn arguments() -> Vec<Arg> {
     ]
 }
 
-fn parse_label(text: &str) -> Result<(String, String), String> {
+pub fn parse_label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), without_login(value))),
         _ => Err("a label is NAME=TEXT".to_owned()),

@@ -1,7 +1,8 @@
 //! The arguments of the sysbench documents, which several subcommands share.
 
 use super::{
-    choice, database_argument, databases_argument, durability, generator, number, seed_arguments, value,
+    LOAD_HEADING, choice, database_argument, databases_argument, durability, generator, number,
+    seed_arguments, under, value,
 };
 use crate::workload::load::IndexBuild;
 use crate::workload::sysbench::documents::DataSet;
@@ -24,10 +25,11 @@ pub fn data_arguments() -> Vec<Arg> {
 
 /// The index on `k`.
 pub fn index_arguments() -> Vec<Arg> {
-    vec![
+    let arguments = vec![
         choice("secondary-index", "on|off", ["on", "off"]).help("Whether there is an index on k"),
         choice("index-build", "WHEN", ["before", "after"]).help("Create it before or after the load"),
-    ]
+    ];
+    under(LOAD_HEADING, arguments)
 }
 
 pub fn load(matches: &ArgMatches) -> Load {

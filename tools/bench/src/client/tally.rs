@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Seconds of an interval where nothing else is said, as the original tools have them.
 pub const INTERVAL_S: u32 = 10;
-/// How many messages about failures are kept.
+/// How many different messages about failures are kept.
 const FAILURES_KEPT: usize = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct Tally {
     pub failed: u64,
     /// Statements that were done once more.
     pub retried: u64,
-    /// The first failures' messages.
+    /// The first failures' messages, each once.
     pub failures: Vec<String>,
     /// The usage of each worker's thread; one entry for one worker.
     pub threads: Vec<ThreadUsage>,
@@ -248,7 +248,12 @@ impl Tally {
 
     pub fn fail(&mut self, message: String) {
         self.failed += 1;
-        if self.failures.len() < FAILURES_KEPT {
+        self.keep_failure(message);
+    }
+
+    /// Keeps a message that is not there yet: one cause mostly makes thousands of equal messages.
+    fn keep_failure(&mut self, message: String) {
+        if self.failures.len() < FAILURES_KEPT && !self.failures.contains(&message) {
             self.failures.push(message);
         }
     }
@@ -286,8 +291,7 @@ impl Tally {
         self.missed += other.missed;
         self.failed += other.failed;
         self.retried += other.retried;
-        self.failures.extend(other.failures);
-        self.failures.truncate(FAILURES_KEPT);
+        other.failures.into_iter().for_each(|message| self.keep_failure(message));
         self.threads.extend(other.threads);
         for (name, count) in other.notes {
             *self.notes.entry(name).or_default() += count;
@@ -370,13 +374,15 @@ mod tests {
         a.unit(end(0, Verdict::Done));
         b.unit(end(0, Verdict::Done));
         b.unit(UnitEnd { latency: US * 2, ..end(2, Verdict::Done) });
-        (0..9).for_each(|_| b.fail("no".into()));
+        (0..9).for_each(|number| b.fail(format!("no {number}")));
+        a.fail("no 3".into());
         b.note(&[Note { name: "links", count: 5 }], &Notes::from([("links", 2)]));
         a.note(&[Note { name: "links", count: 1 }], &Notes::new());
         a.add(b);
         assert_eq!(a.seconds.iter().map(|second| second.units).collect::<Vec<_>>(), [2, 0, 1]);
         assert_eq!((a.seconds[0].latency_sum, a.seconds[2].latency_max), (US * 2, US * 2));
-        assert_eq!((a.failed, a.failures.len()), (9, FAILURES_KEPT));
+        assert_eq!((a.failed, a.failures.len()), (10, FAILURES_KEPT));
+        assert_eq!(a.failures[..2], ["no 3", "no 0"], "equal messages are kept once");
         assert_eq!(a.notes["links"], 4);
     }
 

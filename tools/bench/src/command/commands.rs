@@ -33,6 +33,10 @@ pub fn command() -> Command {
         .args(cli::run_arguments())
         .args(arguments())
         .mut_arg("clients", |argument| argument.default_value("1,32"))
+        .arg(cli::option_of_others(
+            "load",
+            "commands run on data of your own, and load none: see pando-bench load",
+        ))
 }
 
 fn arguments() -> Vec<Arg> {

@@ -32,6 +32,10 @@ pub fn command() -> Command {
         .mut_arg("clients", |argument| argument.default_value("10"))
         .mut_arg("threads", |argument| argument.default_value("2"))
         .arg(cli::faithful_argument("java.util.Random, seeded by client; price near the customer's number"))
+        .arg(cli::option_of_others(
+            "load",
+            "iibench has no load: it drops its collection, and inserts are its runs",
+        ))
 }
 
 fn data_arguments() -> Vec<Arg> {
@@ -45,11 +49,11 @@ fn data_arguments() -> Vec<Arg> {
         number("indexes", "3", 0..=3).help("How many of the three secondary indexes there are"),
         number("char-fields", "0", 0..=100).help("Texts in a document"),
         number("char-field-length", "1000", 1..=1_000_000).help("Characters in a text"),
-        number("percent-compressible", "90", 0..=100).help("So many of a hundred of them are the same"),
+        number("percent-compressible", "90", 0..=100).help("Percent of the characters that are the same"),
         cli::durability_argument("When a batch is answered: w:1, w:1 with j:true, or w:majority"),
         choice("id", "HOW", ["ascending", "random"]).help("The primary key: ascending, or random"),
         flag("independent-price")
-            .help("Draw the price whoever the customer is; the original's is nearly the customer's number"),
+            .help("Draw the price independently of the customer; the original's is nearly the customer's number"),
         cli::option("settle", "N")
             .help(
                 "Wait so many seconds at most, after the last insert, until the server is idle; 0: do not wait",
@@ -73,7 +77,7 @@ fn parse_settle(text: &str) -> Result<u32, String> {
 fn query_arguments() -> Vec<Arg> {
     vec![
         number("queries", "0", 0..=1_000_000).help("Queries in an interval, by one client"),
-        cli::seconds("query-interval", "15", 1..=86_400).help("The interval"),
+        cli::seconds("query-interval", "15", 1..=86_400).help("The interval of --queries"),
         number("query-limit", "10", 1..=100_000).help("Documents that a query asks for"),
         cli::option("query-begin", "N")
             .help("Documents that must be in before the first query")
@@ -89,6 +93,14 @@ pub fn job(matches: &ArgMatches) -> Result<Job, BenchError> {
     if workload.queries.guided && workload.queries.per_interval > 0 && workload.indexes < 3 {
         let cause = "each of the three queries names its index: --indexes 3";
         return Err(BenchError::option("guided-queries", cause));
+    }
+    let queries = workload.queries;
+    if queries.per_interval > 0 && queries.begin_after >= workload.documents {
+        let (begin, documents) = (queries.begin_after, workload.documents);
+        let cause = format!(
+            "no query would be asked: they begin after {begin} documents, and only {documents} go in"
+        );
+        return Err(BenchError::option("query-begin", cause));
     }
     let bytes = u64::from(workload.batch) * u64::from(workload.shape.document_bytes());
     if bytes > BATCH_BYTES_MAX {
@@ -159,6 +171,24 @@ mod tests {
             let settled = iibench(&["--settle", &seconds.to_string()]).map(|workload| workload.settle_s);
             assert_eq!(settled, Some(seconds));
         }
+    }
+
+    #[test]
+    fn queries_that_would_never_begin_are_refused() {
+        let job = |arguments: &[&str]| {
+            let all = std::iter::once(&"iibench").chain(arguments);
+            job(&command().try_get_matches_from(all).expect("each is possible alone"))
+        };
+        let refusal = job(&["--queries", "10"]).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(refusal.contains("--query-begin") && refusal.contains("1000000 documents"), "{refusal}");
+        assert!(job(&["--queries", "10", "--query-begin", "500"]).is_ok());
+        assert!(job(&["--docs", "500"]).is_ok(), "without queries they need no begin");
+    }
+
+    #[test]
+    fn a_load_is_refused_with_the_reason() {
+        let refusal = command().try_get_matches_from(["iibench", "--load", "yes"]).expect_err("it has none");
+        assert!(refusal.to_string().contains("iibench has no load"), "{refusal}");
     }
 
     #[test]

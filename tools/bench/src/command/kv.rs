@@ -32,7 +32,7 @@ fn arguments() -> Vec<Arg> {
         number("reads", "100000", 1..=ROWS_MAX).help("Rows that are read in a round; the post: 1,000,000"),
         number("rounds", "10", 1..=200).help("How often they are read"),
         number("id-gap", "1", 1..=1_000_000).help("Ids are multiples of this"),
-        number("null-pct", "0", 0..=100).help("So many of a hundred values are null").value_name("PERCENT"),
+        number("null-pct", "0", 0..=100).help("Percent of the values that are null").value_name("PERCENT"),
         cli::seed_argument(),
         choice("load-format", "WHAT", ["bson", "json"]).help("Make documents straight, or by lines of JSON"),
         flag("preload").help("Read the whole collection before the run, so that everything is in memory"),

@@ -42,13 +42,13 @@ fn graph_arguments() -> Vec<Arg> {
             .default_value("100000")
             .value_parser(value_parser!(u64).range(1..=1 << 40)),
         option("max-degree", "N")
-            .help("The most links of a node; small graphs would be absurd without. 0: no limit")
+            .help("The most links of a node; without a limit (0) one node of a small graph has nearly all")
             .default_value("10000")
             .value_parser(value_parser!(u64)),
         choice("txn", "LEVEL", ["auto", "none", "session", "two-phase", "tokumx"]).help(
-            "What makes a link and its count change together: nothing; a transaction; a document \
-             that says how far a write has come; TokuMX's transaction. auto: none over MongoDB's \
-             protocol, session over MySQL's",
+            "How a link and its count change together: none: in two writes; session: in a transaction; \
+             two-phase: by a document that records the progress of the write; tokumx: in TokuMX's \
+             transaction; auto: none over MongoDB's protocol, session over MySQL's",
         ),
         cli::durability_argument("When a write is answered: w:1, w:1 with j:true, or w:majority"),
         choice("verify", "WHAT", ["auto", "full", "sample", "no"])
@@ -63,7 +63,7 @@ fn original_arguments() -> Vec<Arg> {
             .short('D')
             .value_name("NAME=VALUE")
             .action(ArgAction::Append)
-            .help("A setting, before those of the file"),
+            .help("A setting of LinkBench; it counts before those of the file"),
         Arg::new("load-phase")
             .short('l')
             .action(ArgAction::SetTrue)
@@ -72,8 +72,9 @@ fn original_arguments() -> Vec<Arg> {
             .short('r')
             .action(ArgAction::SetTrue)
             .help("Only the request phase unless there is -l"),
-        path("csvstats", "FILE").help("Write LinkBench's csvstats of the last run here"),
-        path("csvstream", "FILE").help("Write its csvstream here, by interval (displayfreq) and client"),
+        cli::written_path("csvstats", "FILE").help("Write LinkBench's csvstats of the last run here"),
+        cli::written_path("csvstream", "FILE")
+            .help("Write its csvstream here, by interval (displayfreq) and client"),
     ]
 }
 
@@ -157,7 +158,7 @@ fn options(matches: &ArgMatches, settings: &Settings) -> MeasureOptions {
     for plan in &mut options.plans {
         if !is_given("duration") {
             // A run that is limited by its requests ends with the last of them.
-            let default_s = if settings.requests.is_some() { 1_000_000 } else { plan.duration_s };
+            let default_s = if settings.requests.is_some() { cli::DURATION_MAX_S } else { plan.duration_s };
             plan.duration_s = settings.max_s.unwrap_or(default_s);
         }
         if !is_given("warmup") {

@@ -5,7 +5,7 @@
 //! interrupted.
 
 use super::{Found, find_server};
-use crate::cli::{LoadWhen, MeasureOptions, ServerOptions};
+use crate::cli::{self, LoadWhen, MeasureOptions, ServerOptions};
 use crate::client::{Address, EmbeddedStore, Misses, Pace, Place};
 use crate::error::{BenchError, make_folder};
 use crate::launch::Readahead;
@@ -162,11 +162,11 @@ fn one_run(
         run::run(pass, found.target.address(), clients, counting, None)?;
     }
     eprintln!(
-        "{}, {}: {} s of warm-up, {} s of window at most",
+        "{}, {}: {} s of warm-up, {}",
         clients_in_words(plan.clients),
         in_words(plan.pace),
         plan.warmup_s,
-        plan.duration_s
+        window_in_words(plan.duration_s)
     );
     let mut state = Vec::new();
     if options.server.force_checkpoint {
@@ -249,7 +249,7 @@ fn sizes_of(found: &Found) -> Sizes {
 }
 
 /// Has the server write a checkpoint; gives how many seconds it took.
-fn forced_checkpoint(server: &dyn Server) -> Result<f64, BenchError> {
+pub(super) fn forced_checkpoint(server: &dyn Server) -> Result<f64, BenchError> {
     server.force_checkpoint().map(|took| took.as_secs_f64())
 }
 
@@ -260,6 +260,13 @@ fn checkpoint_watch(server: &dyn Server) -> Result<Option<Watch>, BenchError> {
         Err(BenchError::Refused { .. }) => Ok(None),
         watch => watch,
     }
+}
+
+fn window_in_words(duration_s: u32) -> String {
+    if duration_s >= cli::DURATION_MAX_S {
+        return "a window that ends with the work".to_owned();
+    }
+    format!("{duration_s} s of window at most")
 }
 
 fn in_words(pace: Pace) -> String {
@@ -332,8 +339,13 @@ pub(super) fn load(
     let (measured, steps) = load_measured(loading, &found.target, &mut found.sources)?;
     let told = watch.map(Watch::finish).unwrap_or_default();
     let steps = steps.iter().map(|step| format!("{}: {:.1} s", step.what, step.seconds));
-    let lines = loading.lines(&measured).into_iter().chain(steps).collect();
-    let why = Why { sizes: Some(sizes_of(found)), ..Why::default() };
+    let mut lines: Vec<String> = loading.lines(&measured).into_iter().chain(steps).collect();
+    let mut why = Why { sizes: Some(sizes_of(found)), ..Why::default() };
+    if options.force_checkpoint {
+        let seconds = forced_checkpoint(found.server.as_ref())?;
+        lines.push(format!("a checkpoint was forced after the load ({seconds:.2} s)"));
+        why.sizes_written = Some(sizes_of(found));
+    }
     let facts = RunFacts {
         workload: format!("{workload} load"),
         summary: loading.summary(),

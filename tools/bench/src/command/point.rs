@@ -84,6 +84,25 @@ mod tests {
     }
 
     #[test]
+    fn the_help_has_the_workloads_own_options_first_and_groups_of_the_others() {
+        let help = command().render_help().to_string();
+        let places: Vec<Option<usize>> = [
+            "\nOptions:\n",
+            "--dist",
+            "\nServer and files:\n",
+            "--uri",
+            "\nLoad:\n",
+            "--batch",
+            "\nRuns:\n",
+            "--clients",
+        ]
+        .iter()
+        .map(|part| help.find(part))
+        .collect();
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}\n{help}");
+    }
+
+    #[test]
     fn nonsense_is_refused() {
         for arguments in [
             ["--clients", "0"],

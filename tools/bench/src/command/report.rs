@@ -1,11 +1,14 @@
-//! `pando-bench report DIR`: a page of all runs of a folder, or tables for a text file.
+//! `pando-bench report DIR`: a page of all runs of a folder, or tables for a text file. `-` writes either to
+//! standard output, and nothing else.
 
 use super::Call;
 use super::compare::read;
+use crate::cli::STANDARD_OUTPUT;
 use crate::error::{BenchError, unwritable};
 use crate::report::page::render;
 use crate::report::{failed_cells, markdown, runs_in_words};
 use clap::{Arg, Command, value_parser};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -16,17 +19,17 @@ pub fn command() -> Command {
             Arg::new("folder")
                 .value_name("DIR")
                 .required(true)
-                .help("A folder that --out wrote; the page is its report.html")
+                .help("A folder that --out wrote, or one of its JSON files")
                 .value_parser(value_parser!(PathBuf)),
         )
         .arg(
             crate::cli::option("page", "FILE")
-                .help("Write the page here")
+                .help("Write the page here [default: DIR/report.html]; - for standard output")
                 .value_parser(value_parser!(PathBuf)),
         )
         .arg(
             crate::cli::option("markdown", "FILE")
-                .help("Write tables for a text file here, and no page")
+                .help("Write tables for a text file here, and no page; - for standard output")
                 .conflicts_with("page")
                 .value_parser(value_parser!(PathBuf)),
         )
@@ -43,6 +46,10 @@ pub fn run(call: Call<'_>) -> Result<ExitCode, BenchError> {
         Some(path) => (path.clone(), markdown::render(&files, &failed)),
         None => (path, render(&files, &failed)),
     };
+    if path.as_os_str() == STANDARD_OUTPUT {
+        std::io::stdout().write_all(text.as_bytes()).map_err(unwritable("standard output"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     std::fs::write(&path, text).map_err(unwritable(&path))?;
     println!("written  {}: {}", path.display(), runs_in_words(files.len()));
     Ok(ExitCode::SUCCESS)

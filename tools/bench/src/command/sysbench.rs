@@ -41,8 +41,9 @@ fn mix_arguments() -> Vec<Arg> {
         statements("delete-inserts", "1", "Deletes, each with an insert of the same _id"),
         number("range-size", "100", 1..=10_000_000).help("Documents in a range"),
         choice("txn", "LEVEL", ["none", "session", "tokumx"]).help(
-            "What makes a transaction's statements one: nothing; a transaction of a session, or \
-             BEGIN and COMMIT over MySQL's protocol; TokuMX's transaction",
+            "How the statements of a transaction become one: none: each stands alone; session: in a \
+             transaction of a session, or BEGIN and COMMIT over MySQL's protocol; tokumx: in TokuMX's \
+             transaction",
         ),
         flag("read-only").help("No updates, deletes and inserts, whatever their numbers"),
     ]

@@ -24,8 +24,12 @@ pub fn command() -> Command {
                 .help("The suite, in TOML: see tools/bench/suites and docs/benchmarks.md")
                 .value_parser(value_parser!(PathBuf)),
         )
-        .arg(cli::path("out", "DIR").help("Results, and what is done already").default_value("suite-results"))
-        .arg(cli::path("stores", "DIR").help("The servers' data [default: DIR/stores]"))
+        .arg(
+            cli::written_path("out", "DIR")
+                .help("Results, and what is done already")
+                .default_value("suite-results"),
+        )
+        .arg(cli::written_path("stores", "DIR").help("The servers' data [default: DIR/stores]"))
         .arg(
             cli::option("program", "NAME=PATH")
                 .help("Where a server's program is, if not in the search path")

@@ -233,6 +233,16 @@ impl Degrees {
         self.part(self.total_of_rank(self.shuffler.inverse(node)), link_type)
     }
 
+    /// Those of another number of nodes.
+    pub fn of_nodes(&self, nodes: u64) -> Degrees {
+        Degrees { nodes, shuffler: Shuffler::new(nodes, LINKS_SEED), ..self.clone() }
+    }
+
+    /// The last node (from 0) that has links, if any has.
+    pub fn last_linked(&self) -> Option<u64> {
+        (0..self.nodes).rev().find(|node| (0..self.types).any(|link_type| self.links(*node, link_type) > 0))
+    }
+
     /// The links of all nodes of all types: what a load creates.
     pub fn all_links(&self) -> u64 {
         let of_total = |total: u64| {

@@ -7,7 +7,7 @@
 use super::LinkBench;
 use super::content::ContentMaker;
 use super::requester::FIRST_LINK_TYPE;
-use super::store::{Count, Link, LinkKey, LinkStore, Node};
+use super::store::{Contents, Count, Link, LinkKey, LinkStore, Node};
 use crate::client::{ClientState, Clients, Kind, Performed, Task, Turn, Verdict};
 use crate::error::BenchError;
 use crate::run::Measured;
@@ -104,6 +104,9 @@ impl Loading for LinkBench {
         // A missing ability is reported before missing data.
         database.check_ability()?;
         let found = database.contents()?;
+        if found.links > 0 {
+            self.check_size(found, database.highest_node()?, database.highest_linked_node()?)?;
+        }
         // Requests add and delete nodes and add links; that fewer links are there than were loaded means
         // another load.
         let expected = self.degrees.all_links();
@@ -112,6 +115,34 @@ impl Loading for LinkBench {
             return Err(BenchError::DataSet { namespace, found: found.links, expected });
         }
         Ok(())
+    }
+}
+
+impl LinkBench {
+    /// Whether the graph that is there was loaded with as many nodes as this one. No record of the load is
+    /// kept, since LinkBench itself loads graphs, too:
+    ///
+    /// 1. A graph without a request so far says its size: no node and no link is missing or new.
+    /// 2. Requests add nodes behind the loaded ones, but links at loaded nodes only. So a link at a higher
+    ///    node is of a larger graph.
+    /// 3. The load gives links to nodes up to `Degrees::last_linked`. A graph that ends before is smaller.
+    fn check_size(&self, found: Contents, last_node: i64, last_linked: i64) -> Result<(), BenchError> {
+        let (first, nodes) = (self.settings.first_id, self.settings.nodes());
+        let nodes_up_to = |id: i64| u64::try_from(id - first + 1).unwrap_or(0);
+        let all = nodes_up_to(last_node);
+        let is_fresh =
+            || all > 0 && found.nodes == all && found.links == self.degrees.of_nodes(all).all_links();
+        let least = self.degrees.last_linked().map_or(0, |place| place + 1);
+        let other = if all != nodes && is_fresh() {
+            all
+        } else if nodes_up_to(last_linked) > nodes {
+            nodes_up_to(last_linked)
+        } else if nodes_up_to(last_linked) < least {
+            all
+        } else {
+            return Ok(());
+        };
+        Err(BenchError::DataSetGraph { database: self.ways.database.clone(), found: other, nodes })
     }
 }
 

@@ -90,6 +90,17 @@ impl MongoDatabase {
         Err(BenchError::option("faithful", cause))
     }
 
+    /// The highest number in a field that an index begins with; 0 if there is none.
+    fn highest(&self, collection: &str, field: &str) -> Result<i64, BenchError> {
+        let find = doc! {
+            "find": collection, "sort": { (field): -1 }, "limit": 1, "projection": { (field): 1 }, "singleBatch": true,
+        };
+        let reply = self.session()?.command(&self.database, find)?;
+        let first =
+            batch(&reply).and_then(<[Value]>::first).and_then(|found| found.as_document()?.get(field));
+        Ok(first.and_then(Value::as_i64_exact).unwrap_or(0))
+    }
+
     fn session(&self) -> Result<Session, BenchError> {
         Session::open(self.target.address())
     }
@@ -155,10 +166,11 @@ impl LinkDatabase for MongoDatabase {
     }
 
     fn highest_node(&self) -> Result<i64, BenchError> {
-        let find = doc! { "find": "node", "sort": { "_id": -1 }, "limit": 1, "projection": { "_id": 1 }, "singleBatch": true };
-        let reply = self.session()?.command(&self.database, find)?;
-        let first = batch(&reply).and_then(<[Value]>::first).and_then(|node| node.as_document()?.get("_id"));
-        Ok(first.and_then(Value::as_i64_exact).unwrap_or(0))
+        self.highest("node", "_id")
+    }
+
+    fn highest_linked_node(&self) -> Result<i64, BenchError> {
+        self.highest("link", "id1")
     }
 
     fn open(&self, clients: u32) -> Result<Box<dyn LinkStore>, BenchError> {

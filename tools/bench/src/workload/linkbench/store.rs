@@ -226,6 +226,9 @@ pub trait LinkDatabase: Send + Sync {
     fn contents(&self) -> Result<Contents, BenchError>;
     /// The highest number of a node, 0 if there is none.
     fn highest_node(&self) -> Result<i64, BenchError>;
+    /// The highest number of a node that has links, hidden ones included; 0 if there is none. Requests add
+    /// nodes behind those that were loaded, and never links of theirs.
+    fn highest_linked_node(&self) -> Result<i64, BenchError>;
     /// A connection, one of so many.
     fn open(&self, clients: u32) -> Result<Box<dyn LinkStore>, BenchError>;
     /// Compares counts with visible links.
