@@ -386,6 +386,9 @@ def test_answers_to_questions_of_tools_are_there(both, request_, fields):
 def test_collections_are_validated_and_measured(filled):
     filled.same({"validate": "c"})
     filled.same({"validate": "c", "metadata": True, "bogus": 1})
+    for option in ("full", "background", "repair", "enforceFastCount", "checkBSONConformance"):
+        filled.same({"validate": "c", "metadata": True, option: True})
+    filled.same({"validate": "c", "metadata": True, "full": True, "background": True})
     filled.same({"compact": "c"}, ignore=["bytesFreed"])
     filled.same({"compact": "c", "force": "x", "bogus": 1}, ignore=["bytesFreed"])
     filled.same({"dataSize": f"{filled.name}.c"}, ignore=["millis"])

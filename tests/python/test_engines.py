@@ -277,6 +277,34 @@ def test_a_damaged_file_is_told_with_its_cure(engine, tmp_path):
     assert "restore the store from a backup" in told or "is not a data file of Pando" in told, told
 
 
+def test_damage_that_requests_meet_is_logged_and_counted(tmp_path):
+    server = Server(tmp_path / "data", "--engine-option", "compression=none").start()
+    with server.client() as client:
+        client.test.c.insert_many([{"_id": at, "text": f"{at:06}" * 500} for at in range(2_000)])
+        client.test.command("compact", "c")
+    assert server.stop() == 0, server.log()
+    path = tmp_path / "data" / "data.0000"
+    content = bytearray(path.read_bytes())
+    at = content.index(b"001000001000001000")
+    content[at:at + 6] = b"damage"
+    path.write_bytes(content)
+    server.start()
+    with server.client(retryReads=False, retryWrites=False) as client:
+        for ask in (lambda: client.test.c.find_one({"_id": 1_000}),
+                    lambda: client.test.c.update_one({"_id": 1_000}, {"$set": {"x": 1}}),
+                    lambda: list(client.test.c.find())):
+            with pytest.raises(OperationFailure) as refused:
+                ask()
+            assert refused.value.code == 300
+        assert client.test.c.find_one({"_id": 1})["_id"] == 1
+        assert client.admin.command("serverStatus")["metrics"]["operation"]["damage"] == 3
+        assert not client.test.command("validate", "c", full=True)["valid"]
+        said = server.whole_log()
+    assert "ERROR" in said and "damage on the device" in said and 'namespace="test.c"' in said, said
+    assert "validate has found problems" in said, said
+    server.stop()
+
+
 def options_of_engine(engine, folder):
     """The flags of a server as options of a tool that makes a store: `--pd A` is `--engine-option pd=A`."""
     flags = flags_of_engine(engine, folder)

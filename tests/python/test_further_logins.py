@@ -149,8 +149,9 @@ def test_plain_is_not_offered_unless_it_is_asked_for(shut, certificates):
 
 def test_the_user_of_a_process_is_logged_in_through_the_socket(open_doors):
     with MongoClient(at(open_doors), directConnection=True) as mongo:
-        mongo.test.c.insert_one({"text": "x" * 100_000})
+        # Also where nothing that needs a right was asked before.
         assert users(mongo) == [{"user": OWN, "db": "$external"}]
+        mongo.test.c.insert_one({"text": "x" * 100_000})
         with pytest.raises(OperationFailure) as refused:
             mongo.admin.command("createUser", "x", pwd="x", roles=["root"])
         assert refused.value.code == 13

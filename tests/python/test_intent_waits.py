@@ -144,6 +144,8 @@ def test_statements_outside_get_a_key_in_the_order_in_which_they_came(client, db
     assert not done
     listed = waiting(client, db.c)
     assert all(one["waitingForLock"] and one["op"] == "update" for one in listed)
+    shown = sorted(one["command"]["u"]["$push"]["order"] for one in listed)
+    assert shown == list(range(12)) and all(one["command"]["q"] == {"_id": 1} for one in listed)
     held.commit_transaction() if commits else held.abort_transaction()
     join(threads)
     document = db.c.find_one({"_id": 1})

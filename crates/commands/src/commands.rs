@@ -9,6 +9,7 @@ mod fail_point_effect;
 mod load_rules;
 mod login_renewal;
 mod opening;
+mod request_counts;
 mod session_turn;
 mod stopping;
 mod suspended_request;
@@ -18,9 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pando_catalog::{
-    ActivityKind, Begin, BlockingMode, Catalog, CatalogError, CollectionReport, DeviceReads, Durability,
-    Interruption, Operation, OperationWait, SharedEngine, StorageError, WriteError, check_database,
-    verify_collection,
+    Begin, BlockingMode, Catalog, CatalogError, CollectionReport, DeviceReads, Durability, Interruption,
+    Operation, OperationWait, SharedEngine, StorageError, WriteError, check_database, verify_collection,
 };
 use pando_document::{DocumentWriter, RawValue};
 use pando_environment::{Environment, MissedRead, Monotonic};
@@ -50,7 +50,7 @@ use crate::profiler::ObservedRequest;
 use crate::registry::CommandRow;
 use crate::reply_timers::TimerWait;
 use crate::request_notes::RequestNotes;
-use crate::server_counters::{EndedRequest, MessageTraffic};
+use crate::server_counters::MessageTraffic;
 use crate::session_id::SessionId;
 use crate::sessions::SessionUse;
 use crate::shared_state::{CommandsOptions, SharedState};
@@ -185,7 +185,9 @@ impl Commands {
                     connection.expect_attempt(began);
                     let waits = || RunningRequest::of_waiting(request.body, owner, began);
                     let ends_with_client = aftermath.wants_answer;
+                    let statement = aftermath.notes.waiting_statement;
                     let listed = || RunningRequest { ends_with_client, ..ended.unwrap_or_else(waits) };
+                    let listed = || listed().of_statement(statement);
                     return Handled::Again(self.suspended(connection, &record, wait, listed));
                 }
                 if blocking == BlockingMode::CachedOnly {
@@ -204,6 +206,7 @@ impl Commands {
         }
         connection.wait_mut().take();
         let took = self.shared.environment.clock().monotonic().since(began);
+        self.tell_of_damage(&mut aftermath);
         self.count(&record, took, &aftermath);
         if self.shared.profiler.is_of_interest(took) {
             self.observe(request, &record, took, &aftermath, reply.len() - start);
@@ -240,33 +243,6 @@ impl Commands {
             }
             // A logged commit is in the kernel when it returns, and the others promise no durability.
             _ => Handled::Reply,
-        }
-    }
-
-    /// Counts a request that has ended.
-    fn count(&self, record: &ConnectionRecord, took: Duration, aftermath: &Aftermath<'_>) {
-        let command = aftermath.command;
-        let activity =
-            command.map_or(ActivityKind::OtherCommand, |command| registry::COMMANDS[command].activity);
-        self.shared.counters.count(&EndedRequest {
-            connection: record.id(),
-            command,
-            activity,
-            took,
-            has_failed: aftermath.failure.is_some(),
-            usage: record.operation().usage().figures(),
-            notes: &aftermath.notes,
-        });
-        if let Some((database, collection)) = aftermath.place
-            && let Some(collection) = self.shared.catalog.collection(database, collection)
-        {
-            collection.activity().add(activity, took);
-            match aftermath.notes.plan {
-                PlanSummary::Collection => collection.activity().add_scan(),
-                // The executor counts the other uses of indexes.
-                PlanSummary::Id => collection.activity().add_primary_use(),
-                _ => {}
-            }
         }
     }
 

@@ -115,11 +115,12 @@
 //! error -> error_code
 //! collation -> error, error_code
 //! short_options -> error, error_code
+//! damage_log -> error_code
 //! pipeline_references -> error
 //! session_id -> identity
 //! leaves: arguments, chore_figures, cluster_clock, command_name, error, error_code, handled, host_facts
 //! leaves: certificate_rotation, collation
-//! leaves: default_layout, document_stream, grid_fs, identity, open_buckets
+//! leaves: damage_log, default_layout, document_stream, grid_fs, identity, open_buckets
 //! leaves: last_write, log_tail, log_verbosity, operation_counters, persona, reply_wait, request, session_id
 //! leaves: pipeline_references, short_options, ttl_state
 //! leaves: wait_figures
@@ -146,6 +147,7 @@ mod cursor_facts;
 mod cursor_reply;
 mod cursor_source;
 mod cursors;
+mod damage_log;
 mod default_concerns;
 mod default_layout;
 mod departures;

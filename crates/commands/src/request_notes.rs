@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pando_document::Document;
+use pando_document::{Document, RawDocumentBuf};
 use pando_query::execute::ExecutionFigures;
 use pando_query::explain::{PlanSummary, Purpose};
 use pando_query::plan::Plan;
@@ -33,6 +33,10 @@ pub(crate) struct RequestNotes {
     pub not_blind: Option<u64>,
     pub upserted: Option<u64>,
     pub deleted: Option<u64>,
+    /// The statement that waits for a key, as lists of operations show it.
+    pub waiting_statement: Option<RawDocumentBuf>,
+    /// Damage on the device that the request met, as its error says it.
+    pub damage: Option<String>,
     /// The execution of the plan, where the profiler wants it.
     pub execution: Option<Box<ProfiledExecution>>,
 }

@@ -35,6 +35,8 @@ pub(crate) enum Figure {
     /// Requests that sorted in memory.
     Sorts,
     WriteConflicts,
+    /// Requests that met damage on the device.
+    Damage,
     /// Updates that went down without a read.
     BlindUpdates,
     /// Updates of clients that wait for no answer, which needed a read all the same.
@@ -172,6 +174,7 @@ impl ServerCounters {
         stripe.add(Figure::CollectionScans, u64::from(notes.plan == PlanSummary::Collection));
         stripe.add(Figure::Sorts, u64::from(notes.has_sort_stage));
         stripe.add(Figure::WriteConflicts, request.usage.conflicts);
+        stripe.add(Figure::Damage, u64::from(notes.damage.is_some()));
     }
 
     /// Counts a message and its reply.

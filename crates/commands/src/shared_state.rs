@@ -19,6 +19,7 @@ use crate::chore_figures::HousekeepingFigures;
 use crate::cluster_clock::ClusterClock;
 use crate::command_name::CommandName;
 use crate::cursors::{CursorTimeout, Cursors};
+use crate::damage_log::DamageLog;
 use crate::default_concerns::DefaultConcerns;
 use crate::default_layout::DefaultLayout;
 use crate::departures::Departures;
@@ -84,7 +85,11 @@ pub struct CommandsOptions {
 pub struct QueryMemoryOptions {
     /// The bytes that all queries may hold together.
     pub limit_bytes: usize,
-    /// The most that the limit can be changed to while the store is open.
+    /// The part of the engine's cache that the limit is, as its divisor, so that it follows a cache which
+    /// changes. `None`: it was asked for in bytes, or the engine has no cache.
+    pub share_of_cache: Option<usize>,
+    /// The most that the limit can be changed to while the store is open, as long as the engine's cache does
+    /// not change.
     pub limit_bytes_max: usize,
     /// The folder of scratch files. Without one, queries cannot spill and take the memory that they need.
     pub scratch_folder: Option<PathBuf>,
@@ -106,6 +111,7 @@ impl Default for QueryMemoryOptions {
     fn default() -> QueryMemoryOptions {
         QueryMemoryOptions {
             limit_bytes: usize::MAX,
+            share_of_cache: None,
             limit_bytes_max: usize::MAX,
             scratch_folder: None,
             scratch_files: ScratchFiles::Plain,
@@ -133,6 +139,8 @@ pub(crate) struct SharedState {
     pub fail_points: FailPoints,
     /// Whether reads can be tried where they must not block.
     pub cached_reads: CachedReads,
+    /// Whether the memory of queries is a share of the engine's cache, and nobody has set it in bytes.
+    pub query_memory_follows_cache: AtomicBool,
     /// Whether a statement or a batch that fails leaves nothing behind, as in TokuMX.
     pub atomic_statements: AtomicBool,
     /// Whether a search that would read a whole collection is refused.
@@ -161,6 +169,7 @@ pub(crate) struct SharedState {
     pub running: Arc<OperationTable>,
     pub operations: OperationCounters,
     pub counters: ServerCounters,
+    pub damage_log: DamageLog,
     pub profiler: Profiler,
     /// The bytes of each collection of the profiler; held by the thread that writes them.
     pub profile_bytes: Mutex<BTreeMap<String, usize>>,
@@ -204,6 +213,7 @@ impl SharedState {
         SharedState {
             catalog,
             cached_reads,
+            query_memory_follows_cache: AtomicBool::new(options.query_memory.share_of_cache.is_some()),
             cursors,
             open_buckets: OpenBuckets::default(),
             sessions: Sessions::default(),
@@ -223,6 +233,7 @@ impl SharedState {
             environment,
             options,
             counters: ServerCounters::new(commands.len()),
+            damage_log: DamageLog::default(),
             commands,
             started_ms,
             stopping_since: OnceLock::new(),

@@ -233,6 +233,13 @@ fn wait_for_key(
         let limit = wait_limit(context);
         *context.connection.wait_mut() = StatementWait::begin(context.shared, limit).map(Box::new);
     }
+    if context.blocking == BlockingMode::MayBlock {
+        let mut statement = None;
+        context.note(|notes| statement = notes.waiting_statement.take());
+        if let Some(statement) = statement {
+            context.list_change(|request| request.command = statement);
+        }
+    }
     let now = context.now();
     let is_resumable = context.is_resumable();
     let (shared, record, blocking) = (context.shared, context.record, context.blocking);

@@ -9,7 +9,8 @@ use serde::de::DeserializeOwned;
 use crate::reply::into_type;
 use crate::{Database, Error};
 
-/// The documents of a search or an aggregation. It is an iterator; the search ends when it is dropped.
+/// The documents of a search or an aggregation. It is an iterator; the search ends when it is dropped, and
+/// not before: as long as it is there, the store keeps the state of its moment.
 pub struct Cursor<T> {
     database: Database,
     collection: String,

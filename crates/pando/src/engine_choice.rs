@@ -152,6 +152,7 @@ fn query_memory(
     }
     Ok(QueryMemoryOptions {
         limit_bytes,
+        share_of_cache: bytes.is_none().then_some(QUERY_MEMORY_SHARE),
         limit_bytes_max: most,
         scratch_folder: Some(folder.join(SCRATCH_FOLDER)),
         scratch_files: match options.encryption {

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bson::Document;
 use pando_commands::{
-    BlockingMode, Commands, CommandsOptions, ConnectionState, DefaultDurability, DocumentSequence, ErrorKind,
-    Handled, Request, StorageError,
+    BlockingMode, Commands, CommandsOptions, ConnectionState, CursorTimeout, DefaultDurability,
+    DocumentSequence, ErrorKind, Handled, Request, StorageError,
 };
 use pando_document::RawDocument;
 use pando_environment::{Environment, Monotonic};
@@ -53,12 +54,14 @@ impl Pando {
         inspect_folder(options.engine, folder, options.missing_store)
             .map_err(|error| Error::Open(error.into()))?;
         let environment = Environment::real();
+        // A cursor ends when it is dropped. One of a client that is gone needs an end of its own.
+        let cursor_timeout = CursorTimeout(Duration::MAX);
         let commands = open_commands(
             options.engine,
             folder,
             &options.engine_options,
             environment.clone(),
-            CommandsOptions::default(),
+            CommandsOptions { cursor_timeout, ..CommandsOptions::default() },
             options.query_memory_bytes,
         )
         .map_err(Error::Open)?;

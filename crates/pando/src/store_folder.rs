@@ -273,7 +273,9 @@ pub(crate) fn inspect(
 /// it would be left behind, and the path would lead to what nobody has looked at.
 fn missing_on_the_way(environment: &Environment, folder: &Path) -> Option<PathBuf> {
     let returns = |path: &&Path| path.file_name().is_none() && path.parent().is_some();
-    let is_missing = |path: &&Path| !matches!(environment.files().exists(path), Ok(true));
+    // A path such as `./data` or `../data` begins at the working folder, whose own path is empty.
+    let is_missing =
+        |path: &&Path| !path.as_os_str().is_empty() && !matches!(environment.files().exists(path), Ok(true));
     let missing = folder.ancestors().filter(returns).filter_map(Path::parent).filter(is_missing).last();
     missing.map(Path::to_owned)
 }
@@ -455,5 +457,14 @@ mod tests {
         let found =
             inspect_folder(EngineName::Betree, &folder.path().join("there/../store"), MissingStore::Create);
         assert_eq!(found.expect("it can be made"), FolderState::Vacant);
+        // Paths from the working folder.
+        for path in
+            ["no-such-store", "./no-such-store", "../no-such-store", "./../no-such-store", "../../x/y"]
+        {
+            let found = inspect_folder(EngineName::Betree, Path::new(path), MissingStore::Create);
+            assert_eq!(found.expect("it can be made"), FolderState::Vacant, "{path}");
+        }
+        let refused = inspect_folder(EngineName::Betree, Path::new("./typo/../store"), MissingStore::Create);
+        assert!(refused.expect_err("the way is missing").to_string().contains("through ./typo, which"));
     }
 }

@@ -383,6 +383,14 @@ fn errors_say_what_is_the_case() {
 }
 
 #[test]
+fn a_cursor_waits_for_its_program_without_a_limit() {
+    let pando = Pando::open_in_memory().unwrap();
+    let asked = doc! { "getParameter": 1, "cursorTimeoutMillis": 1 };
+    let told = pando.database("admin").run_command(asked).run().unwrap();
+    assert_eq!(told.get_i64("cursorTimeoutMillis").unwrap(), i64::MAX);
+}
+
+#[test]
 fn a_document_that_does_not_fit_names_the_field() {
     #[derive(Debug, Deserialize)]
     #[expect(dead_code, reason = "only the fit counts")]

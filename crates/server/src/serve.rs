@@ -160,16 +160,7 @@ pub enum ServeError {
 /// [`ServeError`].
 pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     let log = logging::start(configuration);
-    for line in &configuration.familiar_lines {
-        info!("{line}");
-    }
-    for warning in ineffective_options::warnings(configuration) {
-        warn!("{warning}");
-    }
-    let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    for warning in misspelt_variables(variables) {
-        warn!("{warning}");
-    }
+    log_doubts(configuration);
     let begun = Instant::now();
     file_limit::raise(configuration.max_connections);
     let (tls, encryption) = restrict_process(configuration)?;
@@ -228,6 +219,20 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     close(handler.commands(), &configuration.data)?;
     info!("stopped");
     Ok(())
+}
+
+/// Logs what became of familiar switches, and what is set without effect.
+fn log_doubts(configuration: &Configuration) {
+    for line in &configuration.familiar_lines {
+        info!("{line}");
+    }
+    for warning in ineffective_options::warnings(configuration) {
+        warn!("{warning}");
+    }
+    let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for warning in misspelt_variables(variables) {
+        warn!("{warning}");
+    }
 }
 
 /// Goes on to refuse requests until none has come for a while.

@@ -24,8 +24,7 @@ use super::wildcard_specification::WildcardRefusal;
 use super::{geo_specification, index_key_pattern, storage_engine_options, wildcard_specification};
 use crate::arguments::whole;
 use crate::collation::parse as parse_collation;
-use crate::short_options;
-use crate::{CommandError, ErrorCode};
+use crate::{CommandError, ErrorCode, short_options};
 
 /// The option of an index that says how its strings compare.
 pub(super) const COLLATION: &str = "collation";

@@ -26,6 +26,9 @@ static FIRST_CLIENT: LazyLock<Authority> = LazyLock::new(|| {
     Authority::new(&[Privilege { resource, actions }].into_iter().collect())
 });
 
+/// The command for everybody that answers who is logged in.
+const TELLS_LOGIN: &str = "connectionStatus";
+
 impl Commands {
     /// Refuses a request whose client has not the rights for it. Without access control this is one branch.
     /// `position` is that of the command in the registry.
@@ -43,13 +46,14 @@ impl Commands {
         }
         // A command that there is not is refused as such.
         let Some(position) = position else { return Ok(()) };
-        match registry::COMMANDS[position].access {
+        let command = &registry::COMMANDS[position];
+        let needs_login = !matches!(command.access, Access::Anyone) || command.name == TELLS_LOGIN;
+        if needs_login && self.may_be_logged_in(connection) {
+            self.log_in_process_user(connection, blocking)?;
+        }
+        match command.access {
             Access::Anyone => Ok(()),
-            _ if self.may_be_logged_in(connection) => {
-                self.log_in_process_user(connection, blocking)?;
-                self.authorize_command(connection, request, &registry::COMMANDS[position], blocking)
-            }
-            _ => self.authorize_command(connection, request, &registry::COMMANDS[position], blocking),
+            _ => self.authorize_command(connection, request, command, blocking),
         }
     }
 

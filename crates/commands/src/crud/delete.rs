@@ -97,7 +97,7 @@ pub(crate) fn run(
     context.note(|notes| notes.deleted = Some(deleted));
     if context.concern.wants_answer() {
         reply.append("n", count(deleted));
-        write_errors(reply, &outcome.failed);
+        write_errors(context, reply, &outcome.failed);
         write_retried(context, reply);
     } else {
         reply.append("n", count(0));
@@ -262,6 +262,10 @@ impl<'a> Statement for DeleteParts<'a> {
             outcome.documents += self.counted.number_in(RawDocument::from_bytes(&old)?)?;
         }
         Ok(StatementRun::Done(outcome))
+    }
+
+    fn shown(&self) -> Option<RawDocumentBuf> {
+        Some(DeleteParts::shown(self))
     }
 
     fn effect(outcome: &DeleteOutcome) -> Option<Effect<'_>> {

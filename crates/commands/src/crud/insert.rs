@@ -76,7 +76,7 @@ pub(crate) fn run(
     context.note(|notes| notes.inserted = Some(inserted));
     if context.concern.wants_answer() {
         reply.append("n", count(inserted));
-        write_errors(reply, &failed);
+        write_errors(context, reply, &failed);
         write_retried(context, reply);
     } else {
         reply.append("n", count(0));

@@ -41,6 +41,10 @@ impl<S: Statement> Statement for Translated<S> {
         }
     }
 
+    fn shown(&self) -> Option<RawDocumentBuf> {
+        self.0.as_ref().ok().and_then(Statement::shown)
+    }
+
     fn effect(outcome: &S::Outcome) -> Option<Effect<'_>> {
         S::effect(outcome)
     }

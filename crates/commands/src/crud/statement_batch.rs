@@ -25,7 +25,7 @@
 use std::sync::Arc;
 
 use pando_catalog::{Collection, WriteTransaction};
-use pando_document::Value;
+use pando_document::{RawDocumentBuf, Value};
 use pando_query::expression::ParseScope;
 
 use super::insert::{ends_session_transaction, ends_transaction};
@@ -52,6 +52,9 @@ pub(super) trait Statement {
         transaction: &mut WriteTransaction,
         scope: &ParseScope,
     ) -> Result<StatementRun<Self>, CommandError>;
+
+    /// The statement as lists of operations show it; `None` of one that was refused before.
+    fn shown(&self) -> Option<RawDocumentBuf>;
 
     /// The effect of a statement that has changed something.
     fn effect(outcome: &Self::Outcome) -> Option<Effect<'_>>;
@@ -207,6 +210,9 @@ impl<'a, S: Statement> StatementBatch<'a, S> {
                     return Ok(());
                 }
                 Err(CommandError::Failed(failure)) if ends_transaction(&failure) => {
+                    if failure.contested.is_some() {
+                        context.note(|notes| notes.waiting_statement = statement.shown());
+                    }
                     return Err(CommandError::Failed(failure));
                 }
                 Err(CommandError::Failed(failure)) => {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pando_catalog::{Collection, Namespace, WriteTransaction};
-use pando_document::{Document, DocumentWriter, RawDocument, RawValue, Value};
+use pando_document::{Document, DocumentWriter, RawDocument, RawDocumentBuf, RawValue, Value};
 use pando_query::expression::ParseScope;
 
 use super::blind_update::{self, Blindness};
@@ -222,6 +222,10 @@ impl<'a> Statement for UpdateParts<'a> {
         })
     }
 
+    fn shown(&self) -> Option<RawDocumentBuf> {
+        Some(UpdateParts::shown(self))
+    }
+
     fn effect(outcome: &UpdateOutcome) -> Option<Effect<'_>> {
         let has_changed = outcome.modified > 0 || outcome.upserted.is_some() || outcome.is_blind;
         has_changed.then_some(Effect { upserted: outcome.upserted.as_ref() })
@@ -298,7 +302,7 @@ fn write_reply(
         0 => reply.append("n", count(matched + upserts.clone().count() as u64)),
         _ => reply.append("blind", count(blind)),
     }
-    write_errors(reply, &batch.failed);
+    write_errors(context, reply, &batch.failed);
     write_retried(context, reply);
     if upserts.clone().next().is_some() {
         let mut list = reply.array("upserted");

@@ -92,9 +92,13 @@ pub(super) fn tried(operations: usize, order: Order, failed: &[FailedWrite]) -> 
 }
 
 /// Writes the `writeErrors` field, if there are any.
-pub(super) fn write_errors(reply: &mut DocumentWriter<'_>, failed: &[FailedWrite]) {
+pub(super) fn write_errors(context: &Context<'_>, reply: &mut DocumentWriter<'_>, failed: &[FailedWrite]) {
     if failed.is_empty() {
         return;
+    }
+    let is_damage = |one: &&FailedWrite| one.failure.code == ErrorCode::DataCorruptionDetected;
+    if let Some(one) = failed.iter().find(is_damage) {
+        context.note(|notes| notes.damage = Some(one.failure.message.clone()));
     }
     let mut errors = reply.array("writeErrors");
     for FailedWrite { index, failure } in failed {

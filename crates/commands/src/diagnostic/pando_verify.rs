@@ -48,10 +48,14 @@ pub(crate) fn run(
         reply.append_i64(name, i64::try_from(number).unwrap_or(i64::MAX));
     }
     reply.append_bool("valid", report.is_sound());
-    let mut problems = reply.array("problems");
     let owners = TreeOwners::of_catalog(context.catalog());
-    for problem in &report.problems {
-        problems.push(RawValue::String(&owners.name_in(problem)));
+    let found: Vec<String> = report.problems.iter().map(|problem| owners.name_in(problem)).collect();
+    if let Some(first) = found.first() {
+        tracing::error!(problems = found.len(), "pandoVerify has found problems; the first is: {first}");
+    }
+    let mut problems = reply.array("problems");
+    for problem in &found {
+        problems.push(RawValue::String(problem));
     }
     problems.finish();
     Ok(())

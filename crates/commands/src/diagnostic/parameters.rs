@@ -2,20 +2,20 @@
 //! engine among them.
 //!
 //! The engine's settings appear under its name and theirs: `cache` of `betree` is `betreeCache`. TokuMX's
-//! names of some stand beside them: `defaultCompression` for `betreeCompression`. Changes hold until the server
-//! stops. Settings that hold from the start stand in the configuration.
+//! names of some stand beside them: `defaultCompression` for `betreeCompression`. Changes hold until the
+//! server stops. Settings that hold from the start stand in the configuration.
 
+pub(super) mod query_memory;
 mod value;
 mod verbosity;
 
 use std::sync::atomic::Ordering;
 
-use pando_catalog::QUERY_MEMORY_MIN;
 use pando_document::{DocumentWriter, RawValue, Value, doc};
 
 pub use self::value::size_text;
 pub(in crate::diagnostic) use self::value::text_of;
-use self::value::{flag, parse_bytes, seconds_above, seconds_from, whole_number};
+use self::value::{flag, seconds_above, seconds_from, whole_number};
 use crate::accounts::store::SCHEMA_VERSION;
 use crate::context::Context;
 use crate::fail_points::TestCommands;
@@ -123,8 +123,8 @@ const PARAMETERS: &[Parameter] = &[
             i64::try_from(limit).unwrap_or(i64::MAX).into()
         },
         setting: Setting::AtRuntime(|context, name, value| {
-            let bytes = query_memory(context, name, value)?;
-            change(move |context| context.catalog().query_memory().set_limit(bytes))
+            let bytes = query_memory::parse(context, name, value)?;
+            change(move |context| query_memory::set(context, bytes))
         }),
     },
     Parameter {
@@ -241,22 +241,6 @@ pub(super) fn setting_shown(value: &str) -> Value {
 pub(super) fn setting_text(name: &str, value: RawValue<'_>) -> Result<String, CommandError> {
     text_of(value).ok_or_else(|| {
         CommandError::failed(ErrorCode::BadValue, format!("{name} must be a string or a whole number"))
-    })
-}
-
-/// The memory of queries: a number of bytes, or text such as `64MB`.
-fn query_memory(context: &Context<'_>, name: &str, value: RawValue<'_>) -> Result<usize, CommandError> {
-    let most = context.shared.options.query_memory.limit_bytes_max;
-    let bytes = text_of(value).and_then(|text| parse_bytes(&text));
-    bytes.filter(|bytes| (QUERY_MEMORY_MIN..=most).contains(bytes)).ok_or_else(|| {
-        // An engine without a cache has no upper bound.
-        let most = match most {
-            usize::MAX => String::new(),
-            most => format!(" to {}, the size of the cache", size_text(most)),
-        };
-        let least = size_text(QUERY_MEMORY_MIN);
-        let sentence = format!("{name} must be a size such as 64MB, from {least}{most}");
-        CommandError::failed(ErrorCode::BadValue, sentence)
     })
 }
 

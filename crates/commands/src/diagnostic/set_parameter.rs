@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pando_document::{DocumentWriter, Value};
 
 use super::parameters::{
-    Change, name_of_setting, own, setting_shown, setting_text, text_of, wants_help, write_help,
+    Change, name_of_setting, own, query_memory, setting_shown, setting_text, text_of, wants_help, write_help,
 };
 use crate::arguments::is_generic;
 use crate::context::Context;
@@ -63,6 +63,9 @@ pub(crate) fn run(
         let names = of_engine.iter().map(|(setting, _)| name_of_setting(engine.name(), setting));
         named(&names.collect::<Vec<_>>().join(", "), error.into())
     })?;
+    if !of_engine.is_empty() {
+        query_memory::follow_cache(context);
+    }
     own_changes.into_iter().for_each(|change| change(context));
     reply.append_value("was", &was);
     Ok(())

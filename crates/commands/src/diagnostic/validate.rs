@@ -14,6 +14,43 @@ use crate::error::write_failure;
 use crate::validation::Validator;
 use crate::{CommandError, ErrorCode, Request};
 
+/// Options of MongoDB without effect here, which do not go together with `metadata`.
+const OTHER_OPTIONS: [&str; 2] = ["enforceFastCount", "repair"];
+
+/// How much is looked at.
+#[derive(Clone, Copy)]
+struct Depth {
+    metadata_only: bool,
+    full: bool,
+}
+
+impl Depth {
+    fn of(request: &Request<'_>) -> Result<Depth, CommandError> {
+        let (mut metadata_only, mut full, mut background, mut others) = (false, false, false, false);
+        for argument in Arguments::of_command("validate", request.body) {
+            let argument = argument?;
+            // Unknown fields are passed over here, as MongoDB does.
+            full |= argument.name == "full" && argument.value.to_bool();
+            metadata_only |= argument.name == "metadata" && argument.value.to_bool();
+            background |= argument.name == "background" && argument.value.to_bool();
+            others |= OTHER_OPTIONS.contains(&argument.name) && argument.value.to_bool();
+        }
+        if full && background {
+            return Err(CommandError::failed(
+                ErrorCode::InvalidOptions,
+                "Running the validate command with both { background: true } and { full: true } is not supported.",
+            ));
+        }
+        if metadata_only && (full || background || others) {
+            return Err(CommandError::failed(
+                ErrorCode::InvalidOptions,
+                "Running the validate command with { metadata: true } is not supported with any other options",
+            ));
+        }
+        Ok(Depth { metadata_only, full })
+    }
+}
+
 /// Reads and compares.
 pub(crate) fn run(
     context: &mut Context<'_>,
@@ -22,20 +59,7 @@ pub(crate) fn run(
 ) -> Result<(), CommandError> {
     context.require_may_block()?;
     let name = collection_name_or(request.command()?.1, ErrorCode::InvalidNamespace)?;
-    let (mut metadata_only, mut full, mut background) = (false, false, false);
-    for argument in Arguments::of_command("validate", request.body) {
-        let argument = argument?;
-        // Unknown fields are passed over here, as MongoDB does.
-        full |= argument.name == "full" && argument.value.to_bool();
-        metadata_only |= argument.name == "metadata" && argument.value.to_bool();
-        background |= argument.name == "background" && argument.value.to_bool();
-    }
-    if full && background {
-        return Err(CommandError::failed(
-            ErrorCode::InvalidOptions,
-            "Running the validate command with both { background: true } and { full: true } is not supported.",
-        ));
-    }
+    let Depth { metadata_only, full } = Depth::of(request)?;
     let mut namespace = context.namespace(name)?;
     let found = context.catalog().collection(context.database, name);
     // A time series is validated by its buckets.
@@ -63,6 +87,10 @@ pub(crate) fn run(
         non_compliant = count_non_compliant(context, &collection, &*transaction)?;
         transaction.rollback();
         write_counts(&collection, &report, non_compliant, reply);
+    }
+    if let Some(first) = damage.iter().chain(&report.problems).next() {
+        let problems = damage.len() as u64 + report.problem_count;
+        tracing::error!(%namespace, problems, "validate has found problems; the first is: {first}");
     }
     reply.append_bool("valid", report.problem_count == 0 && damage.is_empty());
     reply.append_bool("repaired", false);

@@ -74,6 +74,14 @@ impl RunningRequest {
         let facts = RequestFacts { database: database.unwrap_or(""), session, began, wants_answer: true };
         RunningRequest::of(body, facts)
     }
+
+    /// The request with a statement in the place of its command, if there is one.
+    pub fn of_statement(self, statement: Option<RawDocumentBuf>) -> RunningRequest {
+        match statement {
+            Some(command) => RunningRequest { command, ..self },
+            None => self,
+        }
+    }
 }
 
 /// The kind of a command that lists show.

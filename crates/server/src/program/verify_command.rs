@@ -175,9 +175,10 @@ fn print_problems(problems: &[&str]) {
     if problems.is_empty() {
         print_line!("sound");
     } else {
-        print_line!(
-            "{} problems: restore what they name from a backup; the rest stays readable",
-            problems.len()
-        );
+        let count = match problems.len() {
+            1 => "one problem: restore what it names".to_owned(),
+            count => format!("{count} problems: restore what they name"),
+        };
+        print_line!("{count} from a backup; the rest stays readable");
     }
 }

@@ -80,6 +80,30 @@ fn settings_are_changed_and_shown_while_the_server_runs() {
 }
 
 #[test]
+fn the_memory_of_queries_follows_the_cache() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_server, mut connection) = filled(folder.path(), 1);
+    let limit = |connection: &mut Connection| {
+        let shown = connection.ok("admin", doc! { "getParameter": 1, "queryMemory": 1 });
+        shown.get_i64("queryMemory").unwrap() >> 20
+    };
+    let cache = |connection: &mut Connection, size: &str| {
+        connection.ok("admin", doc! { "setParameter": 1, "betreeCache": size });
+        limit(connection)
+    };
+    assert_eq!(cache(&mut connection, "64MB"), 16);
+    assert_eq!(cache(&mut connection, "256MB"), 64);
+    connection.ok("admin", doc! { "setParameter": 1, "queryMemory": "200MB" });
+    assert_eq!(cache(&mut connection, "512MB"), 200);
+    assert_eq!(cache(&mut connection, "128MB"), 128);
+    let refused = connection.ask("admin", doc! { "setParameter": 1, "queryMemory": "129MB" });
+    assert!(
+        refused.get_str("errmsg").unwrap().ends_with("from 1MiB to 128MiB, the size of the cache"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn of_several_settings_none_is_changed_where_one_cannot_be() {
     let folder = tempfile::tempdir().unwrap();
     let (_server, mut connection) = filled(folder.path(), 1);

@@ -1,7 +1,7 @@
 //! The settings that can be changed while the store is open.
 //!
-//! Those of trees are defaults: they hold for trees that are made, or get settings of their own, from then on.
-//! Trees that are there keep theirs until the store is opened again.
+//! Those of trees are defaults: they hold for trees that are made, or get settings of their own, from then
+//! on. Trees that are there keep theirs until the store is opened again.
 
 use pando_environment::Access;
 

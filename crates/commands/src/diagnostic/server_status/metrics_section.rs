@@ -24,7 +24,11 @@ pub(super) fn write(context: &Context<'_>, reply: &mut DocumentWriter<'_>) {
     ];
     write_figures("document", &documents, counters, &mut metrics);
     write_waits_for_members(&mut metrics);
-    let operations = [("scanAndOrder", Figure::Sorts), ("writeConflicts", Figure::WriteConflicts)];
+    let operations = [
+        ("damage", Figure::Damage),
+        ("scanAndOrder", Figure::Sorts),
+        ("writeConflicts", Figure::WriteConflicts),
+    ];
     write_figures("operation", &operations, counters, &mut metrics);
     let mut executor = metrics.document("queryExecutor");
     let figure = |figure| whole_number(counters.figure(figure));
