@@ -132,3 +132,58 @@ def test_collations_go_back_to_mongodb(oracle_server, target):
         locales = {index["name"]: index.get("collation", {}).get("locale") for index in mongodb.back.people.list_indexes()}
         assert locales == {"_id_": "de", "as its collection": "de", "french": "fr"}
         mongodb.drop_database("back")
+
+
+def test_options_of_mongodb_are_no_difference_in_a_second_copy_and_those_that_are_missing_are_named(oracle_server, target):
+    with oracle_server.client() as mongodb, target.client() as pando:
+        mongodb.drop_database("opted")
+        source = mongodb.opted
+        source.create_collection("capped", capped=True, size=5000, max=7)
+        source.create_collection("german", collation={"locale": "de", "strength": 1})
+        source.create_collection("ruled", validator={"n": {"$gt": 0}}, validationLevel="moderate", validationAction="warn")
+        source.create_collection("clustered", clusteredIndex={"key": {"_id": 1}, "unique": True})
+        source.create_collection("tuned", storageEngine={"wiredTiger": {"configString": "block_compressor=zlib"}})
+        source.create_collection("series", timeseries={"timeField": "t", "metaField": "m", "granularity": "minutes"})
+        source.create_collection("plain_series", timeseries={"timeField": "t"}, expireAfterSeconds=1 << 30)
+        source.create_collection("above", viewOn="ruled", pipeline=[{"$sort": {"n": 1, "_id": -1}}])
+        for name in ("capped", "german", "ruled", "clustered", "tuned"):
+            source[name].insert_one({"_id": 1, "n": 1})
+        source.command("collMod", "german", validator={"$jsonSchema": {"required": ["n"]}})
+        places = ("--from", oracle_server.uri, "--to", target.uri, "--db", "opted")
+        for mode in ("insert", "upsert"):
+            done = copy(*places, "--mode", mode)
+            assert done.returncode == 0 and "own options" not in done.stderr, done.stdout + done.stderr
+        # The way back into the collections from which they came.
+        done = copy("--from", target.uri, "--to", oracle_server.uri, "--db", "opted", "--mode", "upsert")
+        assert done.returncode == 0 and "own options" not in done.stderr, done.stdout + done.stderr
+
+        for name in ("capped", "german", "ruled"):
+            pando.opted[name].drop()
+            pando.opted.create_collection(name)
+        done = copy(*places, "--mode", "upsert", "--json")
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert json.loads(done.stdout)["otherOptions"] == [
+            {"namespace": "opted.capped", "options": ["capped", "max", "size"]},
+            {"namespace": "opted.german", "options": ["collation", "validator"]},
+            {"namespace": "opted.ruled", "options": ["validationAction", "validationLevel", "validator"]},
+        ]
+        pando.opted.series.drop()
+        pando.opted.create_collection("series")
+        done = copy(*places, "--mode", "upsert")
+        assert done.returncode == 1 and "opted.series is a time series at the source and a plain" in done.stderr, done.stderr
+        mongodb.drop_database("opted")
+
+
+def test_documents_older_than_their_validator_go_both_ways(oracle_server, target):
+    with oracle_server.client() as mongodb, target.client() as pando:
+        mongodb.drop_database("older")
+        mongodb.older.ruled.insert_many([{"_id": 1, "n": -1}, {"_id": 2, "n": 1}])
+        mongodb.older.command("collMod", "ruled", validator={"n": {"$gt": 0}})
+        there = ("--from", oracle_server.uri, "--to", target.uri, "--db", "older")
+        back = ("--from", target.uri, "--to", oracle_server.uri, "--db", "older")
+        for arguments in (there, (*there, "--mode", "upsert"), (*back, "--drop"), (*back, "--mode", "merge")):
+            done = copy(*arguments)
+            assert done.returncode == 0, done.stdout + done.stderr
+        assert raw(mongodb.older.ruled) == raw(pando.older.ruled)
+        assert "validator" in mongodb.older.ruled.options() and "validator" in pando.older.ruled.options()
+        mongodb.drop_database("older")

@@ -4,6 +4,7 @@ mod audit_command;
 mod backup_command;
 mod completions_command;
 mod copy_command;
+mod damage_report;
 mod encryption_arguments;
 mod export_command;
 mod failure;

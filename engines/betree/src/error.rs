@@ -245,10 +245,18 @@ pub struct KeyText(String);
 impl KeyText {
     const BYTES_MAX: usize = 12;
 
-    /// The text of a key; `None` is the end of the key space on that side.
-    pub fn new(key: Option<&[u8]>) -> KeyText {
+    /// The text of a lower bound; `None` is the beginning of the key space.
+    pub fn of_lower(key: Option<&[u8]>) -> KeyText {
+        key.map_or_else(|| KeyText("(start)".to_owned()), KeyText::of_key)
+    }
+
+    /// The text of an upper bound; `None` is the end of the key space.
+    pub fn of_upper(key: Option<&[u8]>) -> KeyText {
+        key.map_or_else(|| KeyText("(end)".to_owned()), KeyText::of_key)
+    }
+
+    fn of_key(key: &[u8]) -> KeyText {
         use std::fmt::Write as _;
-        let Some(key) = key else { return KeyText("(end)".to_owned()) };
         let mut text = String::from("0x");
         for byte in key.iter().take(KeyText::BYTES_MAX) {
             write!(text, "{byte:02x}").expect("writing to a string does not fail");
@@ -263,5 +271,19 @@ impl KeyText {
 impl std::fmt::Display for KeyText {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KeyText;
+
+    #[test]
+    fn a_missing_bound_is_the_end_of_the_key_space_on_its_side() {
+        assert_eq!(KeyText::of_lower(None).to_string(), "(start)");
+        assert_eq!(KeyText::of_upper(None).to_string(), "(end)");
+        for text in [KeyText::of_lower(Some(&[0x80; 20])), KeyText::of_upper(Some(&[0x80; 20]))] {
+            assert_eq!(text.to_string(), format!("0x{}…", "80".repeat(12)));
+        }
     }
 }

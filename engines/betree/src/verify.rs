@@ -179,7 +179,7 @@ pub fn verify_keeping(
 }
 
 fn outside_trees(problem: String) -> Damage {
-    Damage { tree: None, from: KeyText::new(None), to: KeyText::new(None), problem }
+    Damage { tree: None, from: KeyText::of_lower(None), to: KeyText::of_upper(None), problem }
 }
 
 /// The keys that a child may hold.
@@ -275,8 +275,8 @@ impl Walk<'_> {
         }
         self.report.damage.push(Damage {
             tree: Some(tree),
-            from: KeyText::new(range.lower),
-            to: KeyText::new(range.upper),
+            from: KeyText::of_lower(range.lower),
+            to: KeyText::of_upper(range.upper),
             problem: problem.to_string(),
         });
     }

@@ -118,6 +118,14 @@ pub(super) fn run_restore(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Erro
         );
     }
     let to = PathBuf::from(required(matches, "to"));
+    if let Some(backup) = backups.iter().find(|backup| lies_within(&to, backup)) {
+        return Err(format!(
+            "{} lies in the backup {}, which has to stay as it is: restore into a folder of its own",
+            to.display(),
+            backup.display()
+        )
+        .into());
+    }
     let encryption = OF_STORE.load(matches)?;
     let options = EngineOptions { named: engine_options(matches), encryption, ..EngineOptions::default() };
     let place = NewFolder::at(&to);
@@ -137,6 +145,13 @@ pub(super) fn run_restore(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Erro
         print_line!("{} holds the store{engine} as it was at the moment of the last backup", to.display());
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a path, which may be missing, is below a folder. Links are followed as far as the path exists.
+fn lies_within(path: &Path, folder: &Path) -> bool {
+    let (Ok(folder), Ok(path)) = (folder.canonicalize(), std::path::absolute(path)) else { return false };
+    let existing = path.ancestors().skip(1).find_map(|ancestor| ancestor.canonicalize().ok());
+    existing.is_some_and(|existing| existing.starts_with(&folder))
 }
 
 /// What an interrupted backup leaves behind.
@@ -192,6 +207,20 @@ fn whole(path: &str) -> Result<String, Box<dyn Error>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_below_a_backup_is_told_from_its_neighbours() {
+        let parent = tempfile::tempdir().unwrap();
+        let backup = parent.path().join("sunday");
+        std::fs::create_dir(&backup).unwrap();
+        std::os::unix::fs::symlink(&backup, parent.path().join("link")).unwrap();
+        for inside in ["sunday/x", "sunday/x/y", "link/x", "sunday/../sunday/x"] {
+            assert!(lies_within(&parent.path().join(inside), &backup), "{inside}");
+        }
+        for outside in ["sunday", "sunday2", "monday/x", "sunday/../x"] {
+            assert!(!lies_within(&parent.path().join(outside), &backup), "{outside}");
+        }
+    }
 
     #[test]
     fn a_folder_that_a_failed_command_has_made_is_removed_and_no_other() {

@@ -38,6 +38,9 @@ const EXAMPLES: &str = "Examples:
       a plain store into an encrypted one
 
 Options of a collection come first, then its documents in their natural order, then its indexes; views come last.
+A collection that the target has keeps its options: those that differ from the source are named, the documents come in all
+the same, and the exit code is 1. One of another kind, such as a plain one for a time series, is refused before anything
+is copied. Documents that are older than the validator of their collection come in as well.
 A copy is no snapshot: stop the applications that write to the source, or copy again with --mode upsert. The end of a copy
 counts and hashes the documents of each collection on both sides, with the digest of the command dbHash; those of a time
 series are counted. An interrupted copy names the command that goes on without doubles; one that was killed goes on with
@@ -188,7 +191,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
 
 /// Says how it ended.
 fn report(matches: &ArgMatches, copied: &Copied, mode: WriteMode) -> ExitCode {
-    let Copied { imported, compared } = copied;
+    let Copied { imported, other_options, compared } = copied;
     for remark in &imported.remarks {
         tell_line!("{remark}");
     }
@@ -201,7 +204,7 @@ fn report(matches: &ArgMatches, copied: &Copied, mode: WriteMode) -> ExitCode {
             let documents = compared.iter().map(|one| one.source).sum();
             let hashed = compared.iter().filter(|one| one.digests.is_some()).count();
             print_line!(
-                "counted{} on both sides: {}{}, {} at the source, all there",
+                "counted{} on both sides: {}{}, {} at the source, {}",
                 if hashed == compared.len() { " and hashed" } else { "" },
                 counted(compared.len() as u64, "collection"),
                 // A time series has no hash.
@@ -210,7 +213,9 @@ fn report(matches: &ArgMatches, copied: &Copied, mode: WriteMode) -> ExitCode {
                 } else {
                     String::new()
                 },
-                documents_text(documents)
+                documents_text(documents),
+                // An option or an index may be missing, which is told above.
+                if is_complete(copied, mode) { "all there" } else { "all these documents are there" }
             );
         }
     }
@@ -231,15 +236,34 @@ fn report(matches: &ArgMatches, copied: &Copied, mode: WriteMode) -> ExitCode {
              --mode upsert"
         );
     }
+    if !other_options.is_empty() {
+        let names: Vec<&str> = other_options.iter().map(|one| one.namespace.as_str()).collect();
+        tell_line!(
+            "options differ in {}, as the first lines say: {}",
+            counted(names.len() as u64, "collection"),
+            names.join(", ")
+        );
+        tell_line!(
+            "  to have the options of the source, copy such a collection anew with --db DATABASE --collection NAME --drop, \
+             which deletes it at the target first; a validator can be set by collMod, too"
+        );
+    }
     let command_line: Vec<String> = std::env::args().collect();
     for line in stopped_lines(imported, &command_line) {
         tell_line!("{line}");
     }
     match imported.end {
         End::Interrupted => ExitCode::from(EXIT_CODE_INTERRUPTED),
-        _ if imported.is_complete() && differences.is_empty() => ExitCode::SUCCESS,
+        _ if is_complete(copied, mode) => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }
+}
+
+/// Whether the target has everything of the source.
+fn is_complete(copied: &Copied, mode: WriteMode) -> bool {
+    copied.imported.is_complete()
+        && copied.other_options.is_empty()
+        && copied.compared.iter().all(|one| one.agrees(mode))
 }
 
 /// A collection that is not alike on both sides.
@@ -248,6 +272,10 @@ fn difference(one: &Compared) -> String {
     let text = match &one.digests {
         Some(Digests { source: Some(_), target: None }) => {
             format!("{source} at the source; it is not there at the target")
+        }
+        // A time series has no hash.
+        Some(Digests { source: None, target: Some(_) }) if one.source > 0 => {
+            format!("{source} at the source, in a time series; {target} at the target, in a plain collection")
         }
         Some(Digests { source: None, target: Some(_) }) => {
             format!("{target} at the target; it is not there at the source")
@@ -301,8 +329,12 @@ fn result_json(copied: &Copied, mode: WriteMode) -> serde_json::Value {
     });
     if let Some(fields) = result.as_object_mut() {
         fields.insert("collections".to_owned(), collections.collect());
-        let agree = copied.compared.iter().all(|one| one.agrees(mode));
-        fields.insert("complete".to_owned(), (copied.imported.is_complete() && agree).into());
+        let other_options = copied.other_options.iter().map(|one| {
+            let names: Vec<&str> = one.options.iter().map(|option| option.name.as_str()).collect();
+            json!({ "namespace": one.namespace, "options": names })
+        });
+        fields.insert("otherOptions".to_owned(), other_options.collect());
+        fields.insert("complete".to_owned(), is_complete(copied, mode).into());
     }
     result
 }
@@ -397,6 +429,10 @@ mod tests {
             "shop.orders: 1 document at the source, 2,000 documents at the target, and 1 of this copy not brought in"
         );
         assert!(told(2, 2, 0, [Some("5a"), Some("5b")]).contains("other content"));
+        assert_eq!(
+            told(2, 2, 0, [None, Some("5b")]),
+            "shop.orders: 2 documents at the source, in a time series; 2 documents at the target, in a plain collection"
+        );
     }
 
     #[test]

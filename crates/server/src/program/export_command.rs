@@ -114,16 +114,18 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     };
     let quiet = matches.get_flag("quiet");
     let fields = named_fields(matches)?;
+    let format = format_of(matches, fields.clone())?;
+    let projection = fields.map(|fields| projection_of(&fields, &format));
     let request = Export {
         file: text("out").filter(|path| *path != "-").map(PathBuf::from),
-        format: format_of(matches, fields.clone())?,
+        format,
         target,
         database: text("db").cloned().or(from_uri).unwrap_or_else(|| "test".to_owned()),
         collection: text("collection")
             .cloned()
             .ok_or(UsageError::new("name the collection with --collection"))?,
         filter: filter_of(matches)?,
-        find_fields: find_fields(matches, fields.as_deref())?,
+        find_fields: find_fields(matches, projection)?,
         talk: if quiet { Talk::Quiet } else { Talk::All },
     };
     let exported = export(&request)?;
@@ -239,7 +241,7 @@ fn filter_of(matches: &ArgMatches) -> Result<Document, Box<dyn Error>> {
     }
 }
 
-fn find_fields(matches: &ArgMatches, fields: Option<&[String]>) -> Result<Document, Box<dyn Error>> {
+fn find_fields(matches: &ArgMatches, projection: Option<Document>) -> Result<Document, Box<dyn Error>> {
     let mut find = Document::new();
     if let Some(sort) = matches.get_one::<String>("sort") {
         find.insert("sort", json_document("--sort", sort)?);
@@ -252,16 +254,34 @@ fn find_fields(matches: &ArgMatches, fields: Option<&[String]>) -> Result<Docume
     if matches.get_flag("allowDiskUse") {
         find.insert("allowDiskUse", true);
     }
-    if let Some(fields) = fields {
-        let columns = fields.iter().map(|field| (without_positions(field), bson::Bson::Int32(1)));
-        find.insert("projection", columns.collect::<Document>());
+    if let Some(projection) = projection {
+        find.insert("projection", projection);
     }
     Ok(find)
 }
 
-/// A field without the numbers of array elements, which a projection does not know.
-fn without_positions(field: &str) -> String {
-    field.split('.').filter(|step| step.parse::<usize>().is_err()).collect::<Vec<_>>().join(".")
+/// The projection that gives at least the fields. It has no position of an array element, which a projection
+/// does not know, and no field within another one of it, which the server refuses.
+///
+/// CSV takes its fields out of the documents by itself, positions included. So it needs the whole array: a
+/// projection into it leaves out elements, which moves the others.
+fn projection_of(fields: &[String], format: &ExportFormat) -> Document {
+    let is_position = |step: &&str| step.parse::<usize>().is_ok();
+    let path_of = |field: &String| {
+        let mut steps = field.split('.');
+        let first = steps.next().unwrap_or_default();
+        let inner: Vec<&str> = match format {
+            ExportFormat::Csv { .. } => steps.take_while(|step| !is_position(step)).collect(),
+            ExportFormat::Json { .. } => steps.filter(|step| !is_position(step)).collect(),
+        };
+        [&[first], &inner[..]].concat().join(".")
+    };
+    let paths: Vec<String> = fields.iter().map(path_of).collect();
+    let lies_within = |path: &str, outer: &String| {
+        path.strip_prefix(outer.as_str()).is_some_and(|rest| rest.starts_with('.'))
+    };
+    let outermost = paths.iter().filter(|path| !paths.iter().any(|outer| lies_within(path, outer)));
+    outermost.map(|path| (path.clone(), bson::Bson::Int32(1))).collect()
 }
 
 fn json_document(name: &str, text: &str) -> Result<Document, UsageError> {
@@ -271,4 +291,24 @@ fn json_document(name: &str, text: &str) -> Result<Document, UsageError> {
         ))
     })?;
     Document::try_from(fields).map_err(|error| UsageError::new(format!("{name}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn projected(fields: &[&str], format: &ExportFormat) -> Vec<String> {
+        let fields: Vec<String> = fields.iter().map(|field| (*field).to_owned()).collect();
+        projection_of(&fields, format).keys().cloned().collect()
+    }
+
+    #[test]
+    fn a_projection_has_neither_positions_nor_fields_within_others() {
+        let csv = ExportFormat::Csv { fields: Vec::new(), header: CsvHeader::Written };
+        assert_eq!(projected(&["arr.0", "arr.1.1.x", "e.x", "e", "ee"], &csv), ["arr", "e", "ee"]);
+        assert_eq!(projected(&["a.b.1.c", "a.d", "0", "a.d"], &csv), ["a.b", "a.d", "0"]);
+        let layout = JsonLayout { frame: JsonFrame::Lines, style: JsonStyle::Compact };
+        let json = ExportFormat::Json { layout, dialect: JsonDialect::Relaxed };
+        assert_eq!(projected(&["a.1.b", "c", "c.d"], &json), ["a.b", "c"]);
+    }
 }

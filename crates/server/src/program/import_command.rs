@@ -9,6 +9,7 @@ use bson::{Document, doc};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
+use super::damage_report::damaged_lines;
 use super::failure::UsageError;
 use super::field_arguments::{field_arguments, named_fields};
 use super::import_report::{Words, as_json, same_id_advice, stopped_lines, summary};
@@ -34,7 +35,8 @@ const EXAMPLES: &str = "Examples:
 
 Lines that cannot be read and documents that are refused are reported with their line and counted; the rest is
 imported. However the import ends, it says how many documents are in, where it stopped, and the command that goes on
-from there without doubles. The flags of mongoimport are accepted, too.
+from there without doubles. A damaged file of a folder stops no other file; the end names each, with the command that
+imports its rest. The flags of mongoimport are accepted, too.
 
 Exit codes: 0 everything is in; 1 something is not, and the messages say what; 2 a wrong command line;
 130 interrupted (Ctrl-C).";
@@ -73,7 +75,7 @@ fn input_arguments() -> Vec<Arg> {
             .long("resume")
             .value_name("POINT")
             .conflicts_with("drop")
-            .help("Go on where an import of the same input stopped; it has named the point"),
+            .help("Go on where an import of the same, unchanged input stopped; it has named the point"),
     ]
 }
 
@@ -122,7 +124,7 @@ fn write_arguments() -> Vec<Arg> {
         Arg::new("drop")
             .long("drop")
             .action(ArgAction::SetTrue)
-            .help("Drop the collection before the first document"),
+            .help("Drop the collection, with its indexes and options, before the first document"),
         Arg::new("stop-on-error")
             .long("stop-on-error")
             .alias("stopOnError")
@@ -177,6 +179,10 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         tell_line!("{advice}");
     }
     let command_line: Vec<String> = std::env::args().collect();
+    let source = file_argument(matches).map(String::as_str).unwrap_or_default();
+    for line in damaged_lines(&imported.damaged, &command_line, source) {
+        tell_line!("{line}");
+    }
     for line in stopped_lines(&imported, &command_line) {
         tell_line!("{line}");
     }
@@ -187,17 +193,23 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     })
 }
 
-/// A collection that nothing names is a wrong command line.
+/// A collection that nothing names is a wrong command line, and so is a flag that the input has no use for.
 fn wrong_arguments(error: TransferError) -> Box<dyn Error> {
     match error {
-        TransferError::NoCollection => UsageError::new(error.to_string()).into(),
+        TransferError::NoCollection | TransferError::NoRows { .. } => {
+            UsageError::new(error.to_string()).into()
+        }
         _ => error.into(),
     }
 }
 
+/// The input as the command line names it.
+fn file_argument(matches: &ArgMatches) -> Option<&String> {
+    matches.get_one::<String>("file").or_else(|| matches.get_one::<String>("file-flag"))
+}
+
 fn source_of(matches: &ArgMatches) -> Result<Source, UsageError> {
-    let file = matches.get_one::<String>("file").or_else(|| matches.get_one::<String>("file-flag"));
-    match file.map(String::as_str) {
+    match file_argument(matches).map(String::as_str) {
         Some(path) if path != "-" => Ok(Source::File(PathBuf::from(path))),
         None if std::io::stdin().is_terminal() => {
             Err(UsageError::new("name a file, a folder of mongodump, or - for standard input"))

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
+use super::damage_report::damaged_json;
 use super::failure::error_lines;
 use crate::amounts::{bytes_text, count_text, counted, rate, time_text};
 use crate::transfer::{End, ImportCounts, Imported, StoppedAt, TransferError, WriteMode};
@@ -90,6 +91,9 @@ pub(super) fn stopped_lines(imported: &Imported, command_line: &[String]) -> Vec
         End::Failed(error) => error_lines(error),
     };
     let Some(stopped) = &imported.stopped else { return lines };
+    if matches!(imported.end, End::Failed(TransferError::WrongPoint { .. })) {
+        return lines;
+    }
     lines.push(format!("  stopped at {} {} of {}", stopped.unit, stopped.line, stopped.input));
     if stopped.doubtful > 0 {
         lines.push(format!(
@@ -97,20 +101,20 @@ pub(super) fn stopped_lines(imported: &Imported, command_line: &[String]) -> Vec
             stopped.doubtful
         ));
     }
-    if matches!(imported.end, End::Failed(TransferError::BsonFile { .. })) {
-        lines.push(
-            "  that file is damaged there, so each command with it stops there until it is mended;"
-                .to_owned(),
-        );
-        lines.push(
-            "  import the other files of a folder by naming each, or move this one away first".to_owned(),
-        );
+    let is_damaged = matches!(imported.end, End::Failed(TransferError::BsonFile { .. }));
+    if is_damaged {
+        lines.push("  the file is damaged there, so each import stops there until it is mended".to_owned());
     }
     if imported.counts.done() == 0 && stopped.doubtful == 0 && stopped.point.records == 0 {
         lines.push("  no document was written: run the command again when that is mended".to_owned());
         return lines;
     }
-    lines.push("  to go on without doubles, from the same input:".to_owned());
+    let from = match (is_damaged, &stopped.point.place) {
+        (true, _) => "once it is mended, to go on without doubles",
+        (false, Some(_)) => "to go on without doubles, from the same folder, with the files that it has",
+        (false, None) => "to go on without doubles, from the same input",
+    };
+    lines.push(format!("  {from}:"));
     lines.push(format!("    {}", resumed(command_line, stopped)));
     lines
 }
@@ -137,7 +141,7 @@ fn resumed(command_line: &[String], stopped: &StoppedAt) -> String {
 }
 
 /// A word as a shell reads it.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=,@%+".contains(&byte);
     if !word.is_empty() && word.bytes().all(plain) {
         word.to_owned()
@@ -176,6 +180,7 @@ pub(super) fn as_json(imported: &Imported) -> Value {
             "resume": stopped.point.to_string(),
         })
     });
+    let damaged = imported.damaged.iter().map(damaged_json).collect::<Value>();
     json!({
         "complete": imported.is_complete(),
         "namespaces": imported.namespaces,
@@ -195,6 +200,7 @@ pub(super) fn as_json(imported: &Imported) -> Value {
         "seconds": imported.elapsed.as_secs_f64(),
         "error": error,
         "stopped": stopped,
+        "damagedFiles": damaged,
         "remarks": imported.remarks,
     })
 }

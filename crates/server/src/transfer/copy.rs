@@ -7,13 +7,17 @@
 //! 2. The target is opened. It has to be another store, and without documents in these collections, unless
 //!    the user says how to treat them.
 //! 3. Settings that the target's engine would refuse are left out ([`engine_settings`]).
-//! 4. A copy that goes on asks the target how far an earlier one has come ([`Continuation`]). A time series
+//! 4. Collections that the target has keep their options; those that differ are named ([`target_options`]).
+//!    Documents go in past the validator that they have at the source ([`rule_bypass`]).
+//! 5. A copy that goes on asks the target how far an earlier one has come ([`Continuation`]). A time series
 //!    of which the target has a part is held back.
-//! 5. The run of [`import`](super::import) writes the collections: options, documents, indexes; views last.
-//! 6. The documents of each collection are counted and hashed on both sides ([`comparison`]).
+//! 6. The run of [`import`](super::import) writes the collections: options, documents, indexes; views last.
+//! 7. The documents of each collection are counted and hashed on both sides ([`comparison`]).
 //!
 //! [`stored_collections`]: super::stored_collections
 //! [`engine_settings`]: super::engine_settings
+//! [`target_options`]: super::target_options
+//! [`rule_bypass`]: super::rule_bypass
 //! [`comparison`]: super::comparison
 
 use std::collections::BTreeMap;
@@ -30,10 +34,14 @@ use super::import_plan::{Arrived, ImportPlan, Unit};
 use super::interrupt::Interrupt;
 use super::progress::Progress;
 use super::resume_point::ResumePoint;
+use super::rule_bypass::bypass_rules;
 use super::shared_store::SharedStore;
 use super::stored_collections::{Selection, plan_of};
 use super::target::{Target, TargetChoice};
+use super::target_options::{OtherOptions, compare_options};
 use super::write_mode::WriteMode;
+
+use crate::error_text::tell_line;
 
 /// The parameters of a copy.
 #[derive(Clone, Debug)]
@@ -74,6 +82,8 @@ pub enum Continuation {
 pub struct Copied {
     /// The run.
     pub imported: Imported,
+    /// Collections that keep other options at the target.
+    pub other_options: Vec<OtherOptions>,
     /// The counts of both sides; none for a copy that did not come to its end.
     pub compared: Vec<Compared>,
 }
@@ -112,6 +122,10 @@ pub(super) fn copy_into(
     if let Some(engine) = engine_of(&ends.target)? {
         fit_to(&mut plan, &engine);
     }
+    let other_options = match options.existing {
+        Existing::Kept => compare_options(&plan, &ends.target)?,
+        Existing::Dropped => Vec::new(),
+    };
     let adds = options.writing.mode != WriteMode::Insert || options.resume.is_some();
     if copy.continuation == Continuation::FromTarget {
         find_arrived(&mut plan, &ends)?;
@@ -121,6 +135,11 @@ pub(super) fn copy_into(
     if options.existing == Existing::Kept && (adds || copy.continuation == Continuation::FromTarget) {
         hold_back_time_series(&mut plan, &ends, options.resume.as_ref())?;
     }
+    // Told before the documents, so that the user can stop a long copy.
+    for one in &other_options {
+        tell_line!("{one}");
+    }
+    bypass_rules(&mut plan, &other_options, &ends.target)?;
     let mut imported = import_into(options, &plan, Box::new(ends.target.clone()), interrupt.clone());
     let mut compared = Vec::new();
     if matches!(imported.end, End::Complete) {
@@ -141,7 +160,7 @@ pub(super) fn copy_into(
     }
     // It was only read.
     let _ = source.end();
-    Ok(Copied { imported, compared })
+    Ok(Copied { imported, other_options, compared })
 }
 
 /// Notes how many documents of each collection the target has. An earlier copy has written them in the order

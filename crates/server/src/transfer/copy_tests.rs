@@ -154,12 +154,12 @@ fn options_come_first_then_documents_as_their_bytes_then_indexes_and_views_last(
     let ((source, _), (target, seen)) = (source(false), target(0));
     let copied = run(source, target, &ImportOptions::default()).unwrap();
     let asked = names(&seen);
-    let (before, after) = (&asked[..2], &asked[2..]);
-    assert_eq!(before, ["serverStatus", "find"]);
+    let (before, after) = (&asked[..4], &asked[4..]);
+    assert_eq!(before, ["serverStatus", "listCollections", "listCollections", "find"]);
     assert_eq!(after, ["create", "insert", "createIndexes", "create", "count", "aggregate", "dbHash"]);
     let seen = seen.lock().unwrap();
-    assert_eq!(seen[3].1, [rawdoc! { "_id": 1 }, twice(), rawdoc! { "_id": 3 }]);
-    assert_eq!(seen[5].0.get("viewOn"), Some(&Bson::from("z")));
+    assert_eq!(seen[5].1, [rawdoc! { "_id": 1 }, twice(), rawdoc! { "_id": 3 }]);
+    assert_eq!(seen[7].0.get("viewOn"), Some(&Bson::from("z")));
     let counts = copied.imported.counts;
     assert_eq!((counts.inserted, counts.indexes, counts.not_created), (3, 1, 1), "the capped option is told");
     assert_eq!(copied.imported.remarks.len(), 2, "{:?}", copied.imported.remarks);
@@ -404,4 +404,46 @@ fn a_collection_that_is_not_at_the_target_has_no_digest_there() {
     let digests = copied.compared[0].digests.clone().unwrap();
     assert_eq!((digests.source.as_deref(), digests.target), (Some("5a"), None));
     assert!(!copied.compared[0].agrees(WriteMode::Insert));
+}
+
+#[test]
+fn a_user_without_the_right_to_bypass_a_validator_copies_without_it_and_is_told() {
+    let source = || {
+        let (source, _) = store(|_, command| {
+            let (name, _) = command.iter().next().unwrap();
+            match name.as_str() {
+                "listDatabases" => raw(&doc! { "ok": 1, "databases": [{ "name": "shop" }] }),
+                "listCollections" => raw(&listed(
+                    "shop.$cmd.listCollections",
+                    &[doc! { "name": "v", "options": { "validator": { "n": 1 } } }],
+                )),
+                "listIndexes" => raw(&listed("shop.v", &[])),
+                "find" => raw(&listed("shop.v", &[doc! { "_id": 1 }])),
+                "count" => raw(&doc! { "ok": 1, "n": 1 }),
+                "dbHash" => raw(&doc! { "ok": 1, "collections": { "v": "5a" } }),
+                _ => raw(&doc! { "ok": 1 }),
+            }
+        });
+        source
+    };
+    for may_bypass in [true, false] {
+        let (target, seen) = store(move |_, command| {
+            let (name, _) = command.iter().next().unwrap();
+            match name.as_str() {
+                _ if command.contains_key("bypassDocumentValidation") && !may_bypass => {
+                    raw(&doc! { "ok": 0, "code": 13, "errmsg": "not authorized" })
+                }
+                "find" => raw(&listed("shop.v", &[])),
+                "dbHash" => raw(&doc! { "ok": 1, "collections": { "v": "5a" } }),
+                _ => raw(&doc! { "ok": 1, "n": 1 }),
+            }
+        });
+        let copied = run(source(), target, &ImportOptions::default()).unwrap();
+        assert!(copied.imported.is_complete(), "{copied:?}");
+        let told = copied.imported.remarks.iter().any(|remark| remark.contains("has no right"));
+        assert_eq!(told, !may_bypass, "{copied:?}");
+        let seen = seen.lock().unwrap();
+        let insert = seen.iter().find(|(command, _)| command.contains_key("insert")).unwrap();
+        assert_eq!(insert.0.contains_key("bypassDocumentValidation"), may_bypass);
+    }
 }

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use bson::{Bson, Document};
 
 use super::column_type::{ColumnType, TypedColumn};
-use super::error::TransferError;
+use super::error::{ColumnNames, TransferError};
+use super::format::FormatError;
 use super::record::{Record, RecordError, RecordReader, encoded};
 
 /// How a file of rows is read.
@@ -129,16 +130,26 @@ impl<R: BufRead> CsvRows<R> {
             Some(names) => names.clone(),
             None => self.header()?,
         };
+        let origin = match self.options.names {
+            Some(_) => ColumnNames::Flag,
+            None => ColumnNames::FirstLine,
+        };
         for name in &names {
+            let unusable = |fault| TransferError::CsvHeader { origin, column: name.clone(), fault };
             let column = self.column(name)?;
+            if column.path.iter().any(String::is_empty) {
+                let fault = if name.is_empty() { "is an empty name" } else { "has an empty part" };
+                return Err(unusable(fault));
+            }
             if self.columns.iter().any(|other| other.path == column.path) {
-                return Err(TransferError::CsvHeader { column: name.clone() });
+                return Err(unusable("is there twice"));
             }
             let lies_within = |inner: &Column, outer: &Column| inner.path.starts_with(&outer.path);
             let crossed =
                 self.columns.iter().find(|other| lies_within(other, &column) || lies_within(&column, other));
             if let Some(other) = crossed {
-                return Err(TransferError::CsvColumns { first: other.path.join("."), second: name.clone() });
+                let (first, second) = (other.path.join("."), name.clone());
+                return Err(TransferError::CsvColumns { origin, first, second });
             }
             self.columns.push(column);
         }
@@ -174,7 +185,7 @@ impl<R: BufRead> CsvRows<R> {
         let path = &self.path;
         let header = self.rows.headers().map_err(|error| match error.into_kind() {
             csv::ErrorKind::Io(source) => TransferError::Read { path: path.clone(), source },
-            _ => TransferError::CsvHeader { column: "a name that is not UTF-8".to_owned() },
+            _ => TransferError::Format { path: path.clone(), reason: FormatError::NotUtf8 },
         })?;
         let header = header.clone();
         if let Some(reason) = self.open_quote(1, &header) {
@@ -184,7 +195,6 @@ impl<R: BufRead> CsvRows<R> {
     }
 
     fn column(&self, name: &str) -> Result<Column, TransferError> {
-        let unusable = || TransferError::CsvHeader { column: name.to_owned() };
         let (plain, named) = match self.options.typed_names {
             TypedNames::No => (name, None),
             TypedNames::Yes => {
@@ -198,9 +208,6 @@ impl<R: BufRead> CsvRows<R> {
                 (plain, Some(named))
             }
         };
-        if plain.split('.').any(str::is_empty) {
-            return Err(unusable());
-        }
         let given =
             self.options.types.iter().find(|typed| typed.name == plain).map(|typed| typed.column_type);
         Ok(Column {

@@ -12,6 +12,8 @@
 //! Users and roles (`admin`), settings of a cluster (`config`, `local`), and collections of the server itself
 //! (`system.…`) are left out, with a remark.
 //!
+//! Other files of the folder are passed over, with a remark that names them ([`passed_over`]).
+//!
 //! A time series is refused: mongodump writes its buckets (`system.buckets.NAME.bson`), in which MongoDB
 //! packs the documents in a form of its own.
 
@@ -22,14 +24,15 @@ use bson::{Bson, Document};
 
 use super::csv_rows::RowOptions;
 use super::error::TransferError;
-use super::import_plan::{Arrived, BytesContent, Content, Creation, ImportPlan, Unit};
+use super::import_plan::{BytesContent, Content, Creation, ImportPlan, PlanOrigin, Unit};
 use super::input::{Source, read_whole};
+use super::passed_over;
 
 /// Databases that belong to a server and not to its user.
 pub(super) const SERVER_DATABASES: [&str; 3] = ["admin", "config", "local"];
-const DOCUMENTS: &str = ".bson";
+pub(super) const DOCUMENTS: &str = ".bson";
 const DESCRIPTION: &str = ".metadata.json";
-const PACKED: &str = ".gz";
+pub(super) const PACKED: &str = ".gz";
 /// Stands in front of the name of a time series in that of its buckets.
 const BUCKETS: &str = "system.buckets.";
 
@@ -53,13 +56,16 @@ pub(super) struct Renamed<'n> {
 
 /// The imports that bring a dump in: of all its databases, or of one of them.
 pub(super) fn plan_of(folder: &Path, renamed: Renamed<'_>) -> Result<ImportPlan, TransferError> {
-    let mut plan = ImportPlan::default();
+    let origin = PlanOrigin::Folder(folder.to_owned());
+    let mut plan = ImportPlan { origin, ..ImportPlan::default() };
     let entries = entries(folder)?;
     if entries.iter().any(|path| base_name(path).is_some()) {
         let own = folder.file_name().map(|name| name.to_string_lossy().into_owned());
         let database = renamed.database.map(str::to_owned).or(own).unwrap_or_default();
         add_database(&mut plan, folder, &database, renamed)?;
     } else {
+        let files = entries.iter().filter(|path| !path.is_dir());
+        plan.remarks.extend(passed_over::remark(folder, files));
         for database_folder in entries.iter().filter(|path| path.is_dir()) {
             let name = database_folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if SERVER_DATABASES.contains(&name.as_str()) {
@@ -83,7 +89,23 @@ pub(super) fn plan_of(folder: &Path, renamed: Renamed<'_>) -> Result<ImportPlan,
             path: folder.to_owned(),
             reason: "it has several collections: leave out --collection, or name one .bson file".to_owned(),
         }),
-        _ => Ok(plan),
+        _ => refuse_one_name_for_two(&plan, folder).map(|()| plan),
+    }
+}
+
+/// Refuses collections of several databases that would become one: with `--drop` the second would replace the
+/// first, and without it both would mix.
+fn refuse_one_name_for_two(plan: &ImportPlan, folder: &Path) -> Result<(), TransferError> {
+    let mut namespaces = BTreeSet::new();
+    match plan.units.iter().map(Unit::namespace).find(|namespace| !namespaces.insert(namespace.clone())) {
+        Some(namespace) => Err(TransferError::Dump {
+            path: folder.to_owned(),
+            reason: format!(
+                "it has several databases, and a collection of two of them would become {namespace}: leave out --db and a \
+                 database in --uri, or name the folder of one database"
+            ),
+        }),
+        None => Ok(()),
     }
 }
 
@@ -94,6 +116,7 @@ fn add_database(
     renamed: Renamed<'_>,
 ) -> Result<(), TransferError> {
     let paths = entries(folder)?;
+    plan.remarks.extend(passed_over::remark(folder, paths.iter().filter(|path| is_passed_over(path))));
     let names: BTreeSet<String> = paths.iter().filter_map(|path| base_name(path)).collect();
     let series: BTreeSet<String> =
         names.iter().filter_map(|name| Some(name.strip_prefix(BUCKETS)?.to_owned())).collect();
@@ -113,6 +136,13 @@ fn add_database(
         }
         let documents = [format!("{name}{DOCUMENTS}"), format!("{name}{DOCUMENTS}{PACKED}")];
         let source = documents.iter().map(|name| folder.join(name)).find(|path| path.is_file());
+        if source.is_none() && !description.options.contains_key("viewOn") {
+            plan.remarks.push(format!(
+                "{}: there is no {name}{DOCUMENTS} beside its description, so that {database}.{whole_name} comes without \
+                 documents",
+                folder.display()
+            ));
+        }
         plan.units.push(Unit {
             content: source.map(|path| {
                 Content::Bytes(BytesContent {
@@ -125,7 +155,7 @@ fn add_database(
             collection: renamed.collection.map_or(whole_name, str::to_owned),
             description,
             creation: Creation::First,
-            arrived: Arrived::NotAsked,
+            ..Unit::default()
         });
     }
     Ok(())
@@ -226,6 +256,14 @@ fn base_name(path: &Path) -> Option<String> {
     let name = name.strip_suffix(PACKED).unwrap_or(name);
     let base = name.strip_suffix(DESCRIPTION).or_else(|| name.strip_suffix(DOCUMENTS))?;
     (!base.is_empty() && base != "oplog").then(|| base.to_owned())
+}
+
+/// Whether a file or folder within a folder of mongodump is none of its collections. Of two files of one
+/// collection, that without gzip is read.
+fn is_passed_over(path: &Path) -> bool {
+    let plain = path.with_extension("");
+    let is_second = path.extension().is_some_and(|extension| extension == "gz") && plain.is_file();
+    base_name(path).is_none() || is_second
 }
 
 /// The name of a collection out of that of its file, in which some characters are written `%24`.

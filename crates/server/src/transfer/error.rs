@@ -1,5 +1,6 @@
 //! Errors that end an import or export early. Faults of single documents are reported and counted instead.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -68,19 +69,39 @@ pub enum TransferError {
         source: serde_json::Error,
     },
     /// A CSV file without a usable header.
-    #[error(
-        "the first line of a CSV file must name its columns, each once: '{column}' is there twice or empty"
-    )]
+    #[error("{origin} must name the columns, each once: '{column}' {fault}")]
     CsvHeader {
+        /// The place of the names.
+        origin: ColumnNames,
         /// The name.
         column: String,
+        /// The fault.
+        fault: &'static str,
+    },
+    /// A flag of columns for an input of another format.
+    #[error("{flag} is for CSV and TSV, and {} is {input}; leave {flag} out", path.display())]
+    NoRows {
+        /// The option.
+        flag: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The format of the input.
+        input: &'static str,
+    },
+    /// The point at which an import is to go on is not one of this input.
+    #[error("--resume: {reason}")]
+    WrongPoint {
+        /// The fault.
+        reason: String,
     },
     /// Two columns of a CSV file are one value and a part of it.
     #[error(
         "the columns '{first}' and '{second}' do not fit into one document, since one names a part of the other: rename one \
-         in the first line, or name all columns with --fields"
+         in {origin}{}", origin.other_way()
     )]
     CsvColumns {
+        /// The place of the names.
+        origin: ColumnNames,
         /// The one that comes first.
         first: String,
         /// The other.
@@ -225,6 +246,14 @@ pub enum TransferError {
     /// Both ends of a copy are one store.
     #[error("--from and --to are the same store; name two")]
     SameStore,
+    /// A copy would put documents into a collection of another kind.
+    #[error(
+        "{collections}: nothing was copied; --drop replaces such a collection at the target, and --db and --collection choose others"
+    )]
+    OtherKind {
+        /// The collections, with their kinds.
+        collections: String,
+    },
     /// A copy would mix its documents with others.
     #[error(
         "the target has documents in {namespaces} already; --drop replaces such collections{}", addable.advice()
@@ -238,6 +267,33 @@ pub enum TransferError {
     /// The data folder cannot be opened, or the engine has stopped.
     #[error(transparent)]
     Store(#[from] pandodb::Error),
+}
+
+/// The place of the names of columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnNames {
+    /// The first line of the input.
+    FirstLine,
+    /// The command line.
+    Flag,
+}
+
+impl fmt::Display for ColumnNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ColumnNames::FirstLine => "the first line of the file",
+            ColumnNames::Flag => "--fields",
+        })
+    }
+}
+
+impl ColumnNames {
+    fn other_way(self) -> &'static str {
+        match self {
+            ColumnNames::FirstLine => ", or name all columns with --fields",
+            ColumnNames::Flag => "",
+        }
+    }
 }
 
 /// Whether documents of a copy can be added to those that are there.
@@ -298,7 +354,7 @@ impl TransferError {
 }
 
 /// MongoDB's code of a client that has not logged in, or has not the right.
-const UNAUTHORIZED: i32 = 13;
+pub(super) const UNAUTHORIZED: i32 = 13;
 /// MongoDB's code of a command that there is not.
 const COMMAND_NOT_FOUND: i32 = 59;
 

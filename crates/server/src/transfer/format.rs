@@ -33,6 +33,9 @@ pub enum FormatError {
     /// Text of two bytes a character, as Excel and PowerShell write it.
     #[error("text in UTF-16: convert it first, as by iconv -f UTF-16 -t UTF-8")]
     Utf16,
+    /// Text of one byte a character, as older programs write it.
+    #[error("text that is not in UTF-8: convert it first, as by iconv -f latin1 -t utf-8")]
+    NotUtf8,
     /// None of the formats.
     #[error("neither JSON nor CSV, TSV or BSON; if it is one of them, say so with --format")]
     Unknown,

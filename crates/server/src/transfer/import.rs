@@ -1,7 +1,7 @@
 //! `pando import`: an input into one collection, or a dump into several.
 //!
 //! However an import ends, [`Imported`] says how many documents are in, where it stopped, and from where it
-//! can go on.
+//! can go on. A file of a folder that cannot be read on stops no other one.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,148 +11,35 @@ use bson::{Document, RawDocumentBuf, doc};
 use pandodb::MissingStore;
 
 use super::batch::{Batch, FromReader, RECORDS_MAX, read_in_thread};
-use super::csv_rows::RowOptions;
+use super::dropped::{drop_collection, lost_with_drop};
 use super::error::TransferError;
 use super::filled::refuse_filled;
-use super::format::InputFormat;
+use super::folder_place::{FolderPlace, check_point};
 use super::import_counts::{ImportCounts, ReplyFault};
-use super::import_plan::{Arrived, BytesContent, Content, Creation, ImportPlan, Unit};
+use super::import_plan::{Arrived, BytesContent, Content, Creation, ImportPlan, PlanOrigin, Unit};
+use super::import_result::{Damage, DamagedFile, StoppedAt};
 use super::input::{InputBytes, Source};
 use super::interrupt::Interrupt;
 use super::progress::{Progress, Shown};
 use super::resume_point::ResumePoint;
-use super::target::{Target, TargetChoice};
+use super::target::Target;
 use super::write_mode::{AfterFault, WriteMode, Writing};
 
+pub(super) use super::import_options::{Existing, Import, ImportOptions, Talk};
+pub(super) use super::import_result::{End, Imported};
 use crate::error_text::tell_line;
 
 /// Complaints that are printed one by one; the rest is only counted.
 const COMPLAINTS_SHOWN: u64 = 20;
 /// The time between two looks whether the user has asked to stop.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
-const NAMESPACE_NOT_FOUND: i32 = 26;
 const NAMESPACE_EXISTS: i32 = 48;
-
-/// The format of an import, as the user names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FormatChoice {
-    /// JSON of either form.
-    Json,
-    /// This one.
-    Exact(InputFormat),
-}
-
-/// The treatment of a collection that is there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Existing {
-    /// It is kept, and added to.
-    #[default]
-    Kept,
-    /// It is dropped before the first document.
-    Dropped,
-}
-
-/// How much is printed on the way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Talk {
-    /// Progress and complaints.
-    #[default]
-    All,
-    /// Complaints.
-    Quiet,
-}
-
-/// The parameters of an import.
-#[derive(Clone, Debug)]
-pub struct Import {
-    /// The input: a file, standard input, or a folder of mongodump.
-    pub source: Source,
-    /// Its format; detected if not given.
-    pub format: Option<FormatChoice>,
-    /// The store to write to.
-    pub target: TargetChoice,
-    /// The database; `test` if neither this nor the connection string names one.
-    pub database: Option<String>,
-    /// The collection; the name of the file if not given.
-    pub collection: Option<String>,
-    /// How rows of text become documents.
-    pub rows: RowOptions,
-    /// How documents go in.
-    pub options: ImportOptions,
-}
-
-/// How documents go in, wherever they come from.
-#[derive(Clone, Debug, Default)]
-pub struct ImportOptions {
-    /// How documents are written.
-    pub writing: Writing,
-    /// The treatment of a collection that is there.
-    pub existing: Existing,
-    /// Where an earlier import of the same input has stopped.
-    pub resume: Option<ResumePoint>,
-    /// Documents in one command at most.
-    pub batch_records: Option<usize>,
-    /// How much is printed on the way.
-    pub talk: Talk,
-}
-
-/// The end of an import.
-#[derive(Debug)]
-pub enum End {
-    /// The whole input was read, and each document was sent to the store.
-    Complete,
-    /// The user has asked to stop.
-    Interrupted,
-    /// An error.
-    Failed(TransferError),
-}
-
-/// The place at which an import stopped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoppedAt {
-    /// The input.
-    pub input: String,
-    /// Lines or documents are counted.
-    pub unit: &'static str,
-    /// The line, or the number of a BSON document, of the first record that is not done.
-    pub line: u64,
-    /// Documents from there on that may be in or not.
-    pub doubtful: u64,
-    /// For `--resume`.
-    pub point: ResumePoint,
-}
-
-/// The result of an import.
-#[derive(Debug)]
-pub struct Imported {
-    /// The counts.
-    pub counts: ImportCounts,
-    /// The collections that were written.
-    pub namespaces: Vec<String>,
-    /// Documents that were refused or unreadable, by collection; collections without such are missing.
-    pub left_out: BTreeMap<String, u64>,
-    /// Bytes of the input, as they stand in the file.
-    pub input_bytes: u64,
-    /// The time that it took.
-    pub elapsed: Duration,
-    /// How it ended.
-    pub end: End,
-    /// Where it stopped; `None` for a complete one.
-    pub stopped: Option<StoppedAt>,
-    /// Remarks on the input, a sentence each.
-    pub remarks: Vec<String>,
-}
-
-impl Imported {
-    /// Whether every document of the input is where it belongs.
-    pub fn is_complete(&self) -> bool {
-        matches!(self.end, End::Complete) && self.counts.is_faultless()
-    }
-}
 
 /// Why an import ends before its input.
 enum Stop {
     Interrupted,
+    /// The input cannot be read on.
+    Input(TransferError),
     Failed(TransferError),
 }
 
@@ -171,19 +58,33 @@ impl From<TransferError> for Stop {
 pub fn import(import: &Import) -> Result<Imported, TransferError> {
     let interrupt = Interrupt::watch().map_err(TransferError::System)?;
     let plan = ImportPlan::of(import)?;
-    // An input that cannot be read is refused before a store is opened, or made.
-    let first = plan.units.iter().find_map(|unit| unit.content.as_ref());
-    if let Some(content @ Content::Bytes(BytesContent { source: Source::File(path), .. })) = first
-        && !is_pipe(path)
-    {
-        content.open()?;
+    if let Some(point) = &import.options.resume {
+        check_point(&plan, point)?;
     }
+    refuse_unreadable(&plan)?;
     let mut target = import.target.open(MissingStore::Create, &interrupt)?;
     if import.options.existing == Existing::Kept && import.options.resume.is_none() {
         // Another import of the same dump would double them.
         refuse_filled(plan.units.iter().filter(|unit| unit.is_time_series()), &mut *target)?;
     }
     Ok(import_into(&import.options, &plan, target, interrupt))
+}
+
+/// Refuses an input that cannot be read, before a store is opened, or made. Of a folder, one file has to be
+/// readable.
+fn refuse_unreadable(plan: &ImportPlan) -> Result<(), TransferError> {
+    let mut refused = Ok(());
+    for content in plan.units.iter().filter_map(|unit| unit.content.as_ref()) {
+        let Content::Bytes(BytesContent { source: Source::File(path), .. }) = content else { return Ok(()) };
+        if is_pipe(path) {
+            return Ok(());
+        }
+        match content.open() {
+            Ok(_) => return Ok(()),
+            Err(error) => refused = refused.and(Err(error)),
+        }
+    }
+    refused
 }
 
 /// Whether a file can be read once only, as a pipe of a shell (`<(zstdcat a.json.zst)`). One that is not
@@ -201,10 +102,12 @@ pub(super) fn import_into(
 ) -> Imported {
     let mut run = Run {
         options,
+        plan,
+        number: 0,
         inserting: Writing { mode: WriteMode::Insert, ..options.writing.clone() },
         target,
         interrupt,
-        point: options.resume.unwrap_or_else(ResumePoint::beginning),
+        point: options.resume.clone().unwrap_or_else(ResumePoint::beginning),
         records: 0,
         records_before: 0,
         next_line: 1,
@@ -212,6 +115,8 @@ pub(super) fn import_into(
         doubtful: 0,
         counts: ImportCounts::default(),
         left_out: BTreeMap::new(),
+        damaged: BTreeMap::new(),
+        is_ready: false,
         bytes_before: 0,
         bytes: None,
         begun: Instant::now(),
@@ -224,7 +129,9 @@ pub(super) fn import_into(
         run.counts.not_created += 1;
         run.complain(namespace, reason);
     }
-    for unit in &plan.units {
+    let first = run.pass_over_files();
+    for (number, unit) in plan.units.iter().enumerate().skip(first) {
+        run.begin(number);
         namespaces.push(unit.namespace());
         let before = run.counts.left_out();
         let imported = run.import_unit(unit);
@@ -232,8 +139,8 @@ pub(super) fn import_into(
         if left_out > 0 {
             *run.left_out.entry(unit.namespace()).or_default() += left_out;
         }
-        if let Err(stopped) = imported {
-            stop = Some((stopped, unit.input_name()));
+        if let Err(stopped) = imported.or_else(|stopped| run.go_past(unit, stopped)) {
+            stop = Some(stopped);
             break;
         }
     }
@@ -261,6 +168,9 @@ struct Prepared {
 /// An import under way.
 struct Run<'i> {
     options: &'i ImportOptions,
+    plan: &'i ImportPlan,
+    /// The number of this input in the plan.
+    number: usize,
     /// The way of writing for a time series, whose documents can only be inserted.
     inserting: Writing,
     target: Box<dyn Target>,
@@ -277,6 +187,10 @@ struct Run<'i> {
     doubtful: u64,
     counts: ImportCounts,
     left_out: BTreeMap<String, u64>,
+    /// Files that were not read to their end, by their number in the plan.
+    damaged: BTreeMap<usize, DamagedFile>,
+    /// Whether the collection of this input was dropped and created, as the options say.
+    is_ready: bool,
     /// Bytes of the inputs before this one.
     bytes_before: u64,
     bytes: Option<InputBytes>,
@@ -286,6 +200,52 @@ struct Run<'i> {
 }
 
 impl Run<'_> {
+    /// The number of the file at which the import goes on. Those before it are done, as far as they are not
+    /// damaged.
+    fn pass_over_files(&mut self) -> usize {
+        let Some(place) = &self.point.place else { return 0 };
+        let units = self.plan.units.iter().enumerate().take(place.file);
+        for (number, unit) in units.filter(|(number, _)| place.damaged.contains(number)) {
+            self.damaged.insert(number, DamagedFile::of(unit, Damage::ToldBefore));
+        }
+        place.file
+    }
+
+    /// Goes on behind a file of a folder that cannot be read on. The others are imported nevertheless.
+    fn go_past(&mut self, unit: &Unit, stopped: Stop) -> Result<(), Stop> {
+        let is_folder = matches!(self.plan.origin, PlanOrigin::Folder(_));
+        let error = match stopped {
+            Stop::Input(error) if is_folder && self.options.writing.after_fault == AfterFault::GoOn => error,
+            stopped => return Err(stopped),
+        };
+        // The damage may lie before the point. No record of the next file is passed over for it.
+        self.records = self.records.max(self.point.records);
+        // A collection that was not dropped yet begins anew.
+        let is_undone = self.options.existing == Existing::Dropped && !self.is_ready;
+        let done = if is_undone { 0 } else { self.records - self.records_before };
+        let point = self.point.of_input(self.records_before, done);
+        self.note_damage(unit, Damage::Unreadable { error, point });
+        self.end_input();
+        // The documents before the damage are a collection with its indexes.
+        if self.is_ready { self.create_indexes(unit) } else { Ok(()) }
+    }
+
+    fn note_damage(&mut self, unit: &Unit, damage: Damage) {
+        self.damaged.insert(self.number, DamagedFile::of(unit, damage));
+    }
+
+    fn begin(&mut self, number: usize) {
+        self.number = number;
+        self.records_before = self.records;
+        self.next_line = 1;
+        self.is_ready = false;
+    }
+
+    /// Adds the bytes of an input that was read as far as it can be.
+    fn end_input(&mut self) {
+        self.bytes_before += self.bytes.take().map_or(0, |bytes| bytes.read());
+    }
+
     fn import_unit(&mut self, unit: &Unit) -> Result<(), Stop> {
         match (&unit.content, unit.arrived) {
             (None, _) => self.make_ready(unit)?,
@@ -313,28 +273,26 @@ impl Run<'_> {
     }
 
     fn write_content(&mut self, unit: &Unit, content: &Content) -> Result<(), Stop> {
-        self.next_line = 1;
-        self.records_before = self.records;
-        let opened = content.open()?;
+        let opened = content.open().map_err(Stop::Input)?;
         self.line_unit = opened.counted;
         self.bytes = Some(opened.bytes.clone());
         let records_max = self.options.batch_records.unwrap_or(RECORDS_MAX).clamp(1, RECORDS_MAX);
         let receiver = read_in_thread(opened.reader, records_max).map_err(TransferError::System)?;
-        let mut is_ready = false;
         loop {
             match receiver.recv_timeout(LOOK_PERIOD) {
                 Ok(FromReader::Batch(batch)) => {
                     // A wrong path, header or format costs no collection that is there.
-                    if !is_ready && batch.records.iter().any(|record| record.content.is_ok()) {
+                    if !self.is_ready && batch.records.iter().any(|record| record.content.is_ok()) {
                         self.make_ready(unit)?;
-                        is_ready = true;
+                        self.is_ready = true;
                     }
                     self.take(unit, batch)?;
                 }
                 Ok(FromReader::End { read, remarks }) => {
                     self.remarks.extend(remarks);
-                    read?;
-                    self.finish_unready(unit, is_ready)?;
+                    read.map_err(Stop::Input)?;
+                    self.refuse_point_beyond(content)?;
+                    self.finish_unready(unit)?;
                     break;
                 }
                 Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
@@ -347,23 +305,46 @@ impl Run<'_> {
             }
             self.show();
         }
-        self.bytes_before += opened.bytes.read();
-        self.bytes = None;
+        if let Some(offset) = opened.bytes.behind_gzip() {
+            self.note_damage(unit, Damage::BehindGzip { offset });
+        }
+        self.end_input();
         Ok(())
+    }
+
+    /// Refuses a point that lies behind the end of a file, which is another one then.
+    fn refuse_point_beyond(&self, content: &Content) -> Result<(), TransferError> {
+        let (found, wanted) = (self.records - self.records_before, self.point.records);
+        match content {
+            Content::Bytes(bytes) if self.records < wanted => Err(TransferError::WrongPoint {
+                reason: format!(
+                    "the point is behind record {wanted}, and {} has {found}: it is not the input of the import that named \
+                     this point; nothing was written",
+                    bytes.source.name().display()
+                ),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Drops the collection, if that is wanted, and creates it.
     fn make_ready(&mut self, unit: &Unit) -> Result<(), TransferError> {
         if self.options.existing == Existing::Dropped {
-            self.drop_collection(unit)?;
+            // A copy describes the whole collection, so that nothing is lost.
+            let lost = match self.plan.origin {
+                PlanOrigin::Store => None,
+                PlanOrigin::File | PlanOrigin::Folder(_) => lost_with_drop(unit, &mut *self.target)?,
+            };
+            drop_collection(unit, &mut *self.target)?;
+            self.remarks.extend(lost);
         }
         self.create(unit)
     }
 
     /// The end of an input without a document. One that is empty is what was wanted; one that cannot be
     /// read is not.
-    fn finish_unready(&mut self, unit: &Unit, is_ready: bool) -> Result<(), TransferError> {
-        if is_ready {
+    fn finish_unready(&mut self, unit: &Unit) -> Result<(), TransferError> {
+        if self.is_ready {
             return Ok(());
         }
         if self.options.existing == Existing::Dropped && self.counts.unreadable > 0 {
@@ -372,13 +353,6 @@ impl Run<'_> {
             return Ok(());
         }
         self.make_ready(unit)
-    }
-
-    fn drop_collection(&mut self, unit: &Unit) -> Result<(), TransferError> {
-        match self.target.run(&unit.database, doc! { "drop": &unit.collection }, None) {
-            Ok(_) | Err(TransferError::Refused { code: NAMESPACE_NOT_FOUND, .. }) => Ok(()),
-            Err(error) => Err(error),
-        }
     }
 
     /// Creates the collection with the options of its description.
@@ -453,7 +427,8 @@ impl Run<'_> {
         places: &[RecordPlace],
     ) -> Result<usize, TransferError> {
         let writing = self.writing(unit);
-        let (command, beside) = (writing.command(&unit.collection), writing.beside(statements));
+        let (mut command, beside) = (writing.command(&unit.collection), writing.beside(statements));
+        command.extend(unit.command_fields.clone());
         let reply = self.target.run(&unit.database, command, Some(beside));
         let sent = statements.len() as u64;
         let reply = reply.inspect_err(|error| self.doubtful = if error.leaves_doubt() { sent } else { 0 })?;
@@ -510,8 +485,10 @@ impl Run<'_> {
         let window = self.point.records..self.point.records + RECORDS_MAX as u64;
         let options = self.options;
         let inserts = mode == WriteMode::Insert;
+        // No document of a later input was sent before.
+        let is_at_point = options.resume.is_some() && self.records_before <= self.point.records;
         let is_again = |number| match unit.arrived {
-            Arrived::NotAsked => inserts && options.resume.is_some() && window.contains(&number),
+            Arrived::NotAsked => inserts && is_at_point && window.contains(&number),
             // The end of the copy compares the content.
             Arrived::Front(_) | Arrived::All(_) | Arrived::Unclear { .. } => inserts,
         };
@@ -564,26 +541,42 @@ impl Run<'_> {
     }
 
     /// Closes the store, and says how the import has ended.
-    fn imported(self, stop: Option<(Stop, String)>, namespaces: Vec<String>) -> Imported {
+    fn imported(self, stop: Option<Stop>, namespaces: Vec<String>) -> Imported {
         let input_bytes = self.input_bytes();
-        let closed = self.target.close();
-        let stopped = stop.as_ref().map(|(_, input)| StoppedAt {
-            input: input.clone(),
+        let stopped = stop.as_ref().map(|stop| StoppedAt {
+            input: self.plan.units[self.number].input_name(),
             unit: self.line_unit,
             line: match self.line_unit {
                 "document" => self.records - self.records_before + 1,
                 _ => self.next_line,
             },
             doubtful: self.doubtful,
-            point: ResumePoint { records: self.records.max(self.point.records), ..self.point },
+            point: self.point_of_stop(stop),
         });
+        let closed = self.target.close();
         let end = match (stop, closed) {
-            (Some((Stop::Failed(error), _)), _) | (None, Err(error)) => End::Failed(error),
-            (Some((Stop::Interrupted, _)), _) => End::Interrupted,
+            (Some(Stop::Failed(error) | Stop::Input(error)), _) | (None, Err(error)) => End::Failed(error),
+            (Some(Stop::Interrupted), _) => End::Interrupted,
             (None, Ok(())) => End::Complete,
         };
         let (counts, remarks, elapsed) = (self.counts, self.remarks, self.begun.elapsed());
-        let left_out = self.left_out;
-        Imported { counts, namespaces, left_out, input_bytes, elapsed, end, stopped, remarks }
+        let (left_out, damaged) = (self.left_out, self.damaged.into_values().collect());
+        Imported { counts, namespaces, left_out, damaged, input_bytes, elapsed, end, stopped, remarks }
+    }
+
+    /// The point from which an import of the same input goes on. That of a folder belongs to one of its
+    /// files.
+    fn point_of_stop(&self, stop: &Stop) -> ResumePoint {
+        let records = self.records.max(self.point.records);
+        if !matches!(self.plan.origin, PlanOrigin::Folder(_)) {
+            return ResumePoint { records, ..self.point.clone() };
+        }
+        let mut damaged: Vec<usize> = self.damaged.keys().copied().collect();
+        if matches!(stop, Stop::Input(_)) {
+            damaged.push(self.number);
+        }
+        let place = Some(FolderPlace::of(self.plan, self.number, damaged));
+        let of_file = self.point.of_input(self.records_before, records.saturating_sub(self.records_before));
+        ResumePoint { place, ..of_file }
     }
 }

@@ -1,6 +1,8 @@
 //! The collections that an import writes, each with its input.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use bson::Document;
 
 use super::address::database_of;
 use super::bson_file::BsonFile;
@@ -8,7 +10,7 @@ use super::csv_rows::{CsvRows, Delimiter, RowOptions};
 use super::dump::{self, Description, Renamed};
 use super::error::TransferError;
 use super::format::InputFormat;
-use super::import::{FormatChoice, Import};
+use super::import_options::{FormatChoice, Import};
 use super::input::{Input, InputBytes, Source};
 use super::json_array::JsonArray;
 use super::json_lines::JsonLines;
@@ -23,12 +25,25 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// The collections of an import, in order.
 #[derive(Debug, Default)]
 pub(super) struct ImportPlan {
+    pub(super) origin: PlanOrigin,
     pub(super) units: Vec<Unit>,
     /// Parts of the input that are left out, and are not missed.
     pub(super) remarks: Vec<String>,
     /// Collections of the input that cannot be brought in: each with the reason. With one of them the import
     /// is not complete.
     pub(super) refused: Vec<(String, String)>,
+}
+
+/// The place of the documents of all units.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum PlanOrigin {
+    /// Another store, in a copy.
+    #[default]
+    Store,
+    /// One file, or standard input.
+    File,
+    /// A folder of mongodump. A damaged file of it stops no other.
+    Folder(PathBuf),
 }
 
 /// One collection.
@@ -41,6 +56,8 @@ pub(super) struct Unit {
     pub(super) description: Description,
     pub(super) creation: Creation,
     pub(super) arrived: Arrived,
+    /// Further fields of the commands that write its documents.
+    pub(super) command_fields: Document,
 }
 
 /// The documents of a collection that an earlier, interrupted copy has brought.
@@ -110,6 +127,7 @@ impl ImportPlan {
             Source::Standard => None,
         };
         if let Some(folder) = path.filter(|path| path.is_dir()) {
+            refuse_rows(&import.rows, folder, "a folder of mongodump, whose files are BSON")?;
             let renamed = Renamed { database: database.as_deref(), collection: import.collection.as_deref() };
             return dump::plan_of(folder, renamed);
         }
@@ -126,9 +144,9 @@ impl ImportPlan {
             collection: collection.ok_or(TransferError::NoCollection)?,
             description: path.map_or(Ok(Description::default()), dump::description_beside)?,
             creation: Creation::Lazy,
-            arrived: Arrived::NotAsked,
+            ..Unit::default()
         };
-        Ok(ImportPlan { units: vec![unit], ..ImportPlan::default() })
+        Ok(ImportPlan { origin: PlanOrigin::File, units: vec![unit], ..ImportPlan::default() })
     }
 }
 
@@ -177,6 +195,11 @@ impl BytesContent {
             None => InputFormat::detect(&path, &head),
         };
         let format = format.map_err(|reason| TransferError::Format { path: path.clone(), reason })?;
+        match format {
+            InputFormat::JsonLines | InputFormat::JsonArray => refuse_rows(&self.rows, &path, "JSON")?,
+            InputFormat::Bson => refuse_rows(&self.rows, &path, "BSON")?,
+            InputFormat::Csv | InputFormat::Tsv => {}
+        }
         let reader: Box<dyn RecordReader + Send> = match format {
             InputFormat::JsonLines => Box::new(JsonLines::new(content, path)),
             InputFormat::JsonArray => {
@@ -196,6 +219,16 @@ impl BytesContent {
         };
         Ok(OpenContent { reader, counted, bytes })
     }
+}
+
+/// Refuses flags of columns for an input that has none.
+fn refuse_rows(rows: &RowOptions, path: &Path, input: &'static str) -> Result<(), TransferError> {
+    let flag = match rows {
+        RowOptions { types, .. } if !types.is_empty() => "--types",
+        RowOptions { names: Some(_), .. } => "--fields",
+        _ => return Ok(()),
+    };
+    Err(TransferError::NoRows { flag, path: path.to_owned(), input })
 }
 
 /// The collection's name out of the file's: without the suffixes.

@@ -132,6 +132,34 @@ fn documents_have_the_same_ids_when_an_import_goes_on_and_those_that_are_in_are_
 }
 
 #[test]
+fn a_folder_goes_on_at_the_file_where_it_stopped_and_tells_again_which_files_are_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = |count: i32| (0..count).flat_map(|n| doc! { "n": n }.to_vec().unwrap()).collect::<Vec<u8>>();
+    let cut = bytes(2);
+    std::fs::write(folder.path().join("b.bson"), &cut[..cut.len() - 1]).unwrap();
+    std::fs::write(folder.path().join("c.bson"), bytes(250)).unwrap();
+    let import = parameters(folder.path());
+    // Each collection is created before its first document.
+    let replies = vec![taken(0), taken(1), taken(0), taken(100), Err(TransferError::Closed)];
+    let (first, seen) = run(&import, replies);
+    assert_eq!(first.counts.inserted, 101);
+    let [DamagedFile { damage: Damage::Unreadable { point, .. }, .. }] = &first.damaged[..] else {
+        panic!("{:?}", first.damaged)
+    };
+    assert_eq!((point.records, &point.place), (1, &None));
+    let stopped = first.stopped.unwrap();
+    assert_eq!((stopped.line, stopped.doubtful, stopped.point.records), (101, 100, 100));
+
+    let mut again = import.clone();
+    again.options.resume = Some(stopped.point.to_string().parse().unwrap());
+    let (second, seen_again) = run(&again, vec![]);
+    assert_eq!(seen_again[1], seen[4], "the batch in doubt comes again with its ids");
+    assert_eq!((second.counts.passed_over, second.counts.inserted), (100, 150));
+    assert!(matches!(second.damaged[..], [DamagedFile { damage: Damage::ToldBefore, .. }]));
+    assert!(matches!(second.end, End::Complete) && !second.is_complete());
+}
+
+#[test]
 fn a_user_who_wants_to_stop_at_the_first_error_gets_what_was_before_it() {
     let file = tempfile::Builder::new().suffix(".jsonl").tempfile().unwrap();
     std::fs::write(file.path(), "{\"n\":0}\n{\"n\":1}\nnonsense\n{\"n\":3}\n").unwrap();

@@ -6,12 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flate2::bufread::MultiGzDecoder;
-
 use super::error::TransferError;
+use super::gzip_members::{BehindGzip, GZIP_MAGIC, GzipMembers};
 
-/// The first bytes of gzip data.
-const GZIP_MAGIC: [u8; 2] = [0x1F, 0x8B];
 const BUFFER_BYTES: usize = 256 * 1024;
 /// The front of the content, by which the format is detected.
 const HEAD_BYTES: u64 = 16 * 1024;
@@ -52,12 +49,13 @@ pub(super) struct InputBytes {
     read: Arc<AtomicU64>,
     /// All of them, where that is known.
     pub(super) total: Option<u64>,
+    behind_gzip: BehindGzip,
 }
 
 impl InputBytes {
     /// Bytes that `read` counts.
     pub(super) fn new(read: Arc<AtomicU64>, total: Option<u64>) -> InputBytes {
-        InputBytes { read, total }
+        InputBytes { read, total, behind_gzip: BehindGzip::default() }
     }
 
     /// The counter, for the one that reads.
@@ -68,6 +66,12 @@ impl InputBytes {
     /// Those that were read so far.
     pub(super) fn read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
+    }
+
+    /// The byte behind the end of the gzip data at which something else begins; known at the end of the
+    /// content.
+    pub(super) fn behind_gzip(&self) -> Option<u64> {
+        self.behind_gzip.offset()
     }
 }
 
@@ -84,16 +88,17 @@ impl Input {
             }
             Source::Standard => (Box::new(io::stdin()), None),
         };
-        let bytes = InputBytes { read: Arc::default(), total };
+        let bytes = InputBytes::new(Arc::default(), total);
         let mut counted = Counted { raw, read: Arc::clone(&bytes.read) };
         let magic = read_front(&mut counted, GZIP_MAGIC.len() as u64).map_err(failed)?;
         // By its first bytes and not by its name.
         let packed = magic == GZIP_MAGIC;
-        let whole = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(magic).chain(counted));
         let mut content: Box<dyn BufRead + Send> = if packed {
-            Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(whole)))
+            let rest = BufReader::with_capacity(BUFFER_BYTES, counted);
+            let members = GzipMembers::new(rest, bytes.counter(), bytes.behind_gzip.clone());
+            Box::new(BufReader::with_capacity(BUFFER_BYTES, members))
         } else {
-            Box::new(whole)
+            Box::new(BufReader::with_capacity(BUFFER_BYTES, Cursor::new(magic).chain(counted)))
         };
         let (head, fault) =
             read_head(&mut content, if total.is_some() { HEAD_BYTES } else { PIPE_HEAD_BYTES });

@@ -4,6 +4,9 @@
 //! number of the record. An import that goes on with the same first `_id` therefore gives a document the
 //! `_id` that it had before. If the store has the document already, it refuses the `_id`, and no document is
 //! in twice.
+//!
+//! The point of a folder belongs to one of its files ([`FolderPlace`]): the records are those of this file,
+//! and the `_id` is that of its first record.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,19 +14,30 @@ use std::str::FromStr;
 use bson::RawDocumentBuf;
 use bson::oid::ObjectId;
 
-/// See the [module](self). Written `2000:65f0c3a8e4b0f2a1c3d4e5f6`; the `_id` may be missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use super::folder_place::FolderPlace;
+
+/// See the [module](self). Written `2000:65f0c3a8e4b0f2a1c3d4e5f6`; the `_id` may be missing. That of a
+/// folder goes on with its place: `2000:65f0c3a8e4b0f2a1c3d4e5f6:4-9b3c01aa`.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResumePoint {
     /// Records at the front of the input that are done.
     pub records: u64,
     /// The `_id` of record 0, if it has none of its own.
     pub first_id: ObjectId,
+    /// The file of a folder to which both belong.
+    pub place: Option<FolderPlace>,
 }
 
 impl ResumePoint {
     /// The beginning of an input.
     pub fn beginning() -> ResumePoint {
-        ResumePoint { records: 0, first_id: ObjectId::new() }
+        ResumePoint { records: 0, first_id: ObjectId::new(), place: None }
+    }
+
+    /// The point of an input alone that begins with this record of several inputs. So many of its records are
+    /// done.
+    pub(super) fn of_input(&self, begin: u64, records: u64) -> ResumePoint {
+        ResumePoint { records, first_id: self.id(begin), place: None }
     }
 
     /// The document with an `_id`: its own, or that of this record.
@@ -57,7 +71,8 @@ impl ResumePoint {
 
 impl fmt::Display for ResumePoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.records, self.first_id.to_hex())
+        write!(f, "{}:{}", self.records, self.first_id.to_hex())?;
+        self.place.as_ref().map_or(Ok(()), |place| write!(f, ":{place}"))
     }
 }
 
@@ -70,11 +85,14 @@ impl FromStr for ResumePoint {
              records to pass over"
                 .to_owned()
         };
-        let (records, first_id) = match text.split_once(':') {
-            Some((records, id)) => (records, ObjectId::parse_str(id).map_err(|_| wrong())?),
-            None => (text, ObjectId::new()),
+        let mut parts = text.splitn(3, ':');
+        let records = parts.next().and_then(|records| records.parse().ok()).ok_or_else(wrong)?;
+        let first_id = match parts.next() {
+            Some(id) => ObjectId::parse_str(id).map_err(|_| wrong())?,
+            None => ObjectId::new(),
         };
-        Ok(ResumePoint { records: records.parse().map_err(|_| wrong())?, first_id })
+        let place = parts.next().map(|place| place.parse().map_err(|()| wrong())).transpose()?;
+        Ok(ResumePoint { records, first_id, place })
     }
 }
 
@@ -92,8 +110,9 @@ mod tests {
     #[test]
     fn a_document_has_one_id_in_the_first_run_and_in_the_one_that_goes_on() {
         let first = ResumePoint::beginning();
-        let again: ResumePoint = ResumePoint { records: 2000, ..first }.to_string().parse().unwrap();
+        let again: ResumePoint = ResumePoint { records: 2000, ..first.clone() }.to_string().parse().unwrap();
         assert_eq!(again.records, 2000);
+        assert_eq!(first.of_input(10, 3).id(5), first.id(15));
         let document = doc! { "a": 1 };
         assert_eq!(with_id(&first, 2500, &document), with_id(&again, 2500, &document));
         assert_ne!(with_id(&first, 2500, &document), with_id(&first, 2501, &document));
@@ -110,7 +129,9 @@ mod tests {
     #[test]
     fn a_point_is_a_number_with_or_without_an_id() {
         assert_eq!("12".parse::<ResumePoint>().unwrap().records, 12);
-        for text in ["", "x", "1:2", "-1"] {
+        let of_folder = "7:65f0c3a8e4b0f2a1c3d4e5f6:4-9b3c01aa-0,2";
+        assert_eq!(of_folder.parse::<ResumePoint>().unwrap().to_string(), of_folder);
+        for text in ["", "x", "1:2", "-1", "7:65f0c3a8e4b0f2a1c3d4e5f6:", "7:65f0c3a8e4b0f2a1c3d4e5f6:x"] {
             assert!(text.parse::<ResumePoint>().is_err(), "{text}");
         }
     }

@@ -18,7 +18,7 @@ use super::batch::RECORDS_MAX;
 use super::bson_file::check;
 use super::dump::{Description, SERVER_DATABASES, forget_rules_version, index};
 use super::error::TransferError;
-use super::import_plan::{Arrived, Content, Creation, ImportPlan, Unit};
+use super::import_plan::{Content, Creation, ImportPlan, Unit};
 use super::input::InputBytes;
 use super::record::{Record, RecordReader};
 use super::shared_store::SharedStore;
@@ -146,7 +146,7 @@ fn unit(
         collection: collection.to_owned(),
         description: Description { options, indexes, name: None },
         creation: Creation::First,
-        arrived: Arrived::NotAsked,
+        ..Unit::default()
     })
 }
 

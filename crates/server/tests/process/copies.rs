@@ -230,3 +230,138 @@ fn a_copy_that_is_killed_goes_on_without_a_point() {
     let again = run(&["copy", "--from", &from, "--to", to, "--resume"]);
     assert!(again.0.success() && again.1.contains("60000 passed over"), "{}{}", again.1, again.2);
 }
+
+/// The options of a collection as its server lists them.
+fn options_of(server: &Server, collection: &str) -> Document {
+    let listing = doc! { "listCollections": 1, "filter": { "name": collection } };
+    let listed = Connection::tcp(server).ok("shop", listing);
+    let first = &listed.get_document("cursor").unwrap().get_array("firstBatch").unwrap()[0];
+    first.as_document().unwrap().get_document("options").unwrap().clone()
+}
+
+/// A capped collection, one of a language and one with a validator, of a document each.
+fn fill_with_options(server: &Server) {
+    let mut connection = Connection::tcp(server);
+    connection.ok("shop", doc! { "create": "c", "capped": true, "size": 1 << 20 });
+    connection.ok("shop", doc! { "create": "d", "collation": { "locale": "de", "strength": 1 } });
+    connection.ok("shop", doc! { "create": "v", "validator": { "n": { "$gt": 0 } } });
+    for collection in ["c", "d", "v"] {
+        connection.ok("shop", doc! { "insert": collection, "documents": [{ "_id": 1, "n": 1 }] });
+    }
+}
+
+#[test]
+fn options_that_a_collection_of_the_target_lacks_are_named() {
+    let (source, target) = (Server::in_memory(), Server::in_memory());
+    fill_with_options(&source);
+    let mut connection = Connection::tcp(&target);
+    for collection in ["c", "d", "v"] {
+        connection.ok("shop", doc! { "create": collection });
+    }
+    let (from, to) = (uri(&source), uri(&target));
+    for mode in ["insert", "upsert"] {
+        let (status, out, said) = run(&["copy", "--from", &from, "--to", &to, "--mode", mode]);
+        assert_eq!(status.code(), Some(1), "{mode}: {out}{said}");
+        assert!(said.contains("capped (true at the source, not set at the target), size"), "{said}");
+        assert!(said.contains("shop.d: the collection at the target keeps its own options"), "{said}");
+        assert!(said.contains("validator ({\"n\":{\"$gt\":0}} at the source"), "{said}");
+        assert!(said.contains("shop.c, shop.d, shop.v") && said.contains("--drop"), "{said}");
+        assert!(out.contains("3 documents at the source, all these documents are there"), "{out}");
+    }
+    assert_eq!(options_of(&target, "c"), Document::new());
+    let (status, out, _) = run(&["copy", "--from", &from, "--to", &to, "--mode", "upsert", "--json"]);
+    let result: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((status.code(), &result["complete"]), (Some(1), &false.into()), "{out}");
+    assert_eq!(
+        result["otherOptions"][1],
+        serde_json::json!({ "namespace": "shop.d", "options": ["collation"] })
+    );
+
+    let (status, out, said) = run(&["copy", "--from", &from, "--to", &to, "--drop"]);
+    assert!(status.success() && out.contains("all there"), "{out}{said}");
+    for collection in ["c", "d", "v"] {
+        assert_eq!(options_of(&target, collection), options_of(&source, collection));
+    }
+    let (status, _, said) = run(&["copy", "--from", &from, "--to", &to, "--mode", "upsert"]);
+    assert!(status.success() && !said.contains("own options"), "the same options are no difference: {said}");
+}
+
+#[test]
+fn options_of_every_layout_are_the_same_in_a_second_copy_and_a_layout_of_the_target_is_its_own() {
+    let (source, target) = (Server::in_memory(), Server::in_memory());
+    fill_layouts(&source);
+    let mut connection = Connection::tcp(&source);
+    connection
+        .ok("shop", doc! { "create": "view", "viewOn": "plain", "pipeline": [{ "$match": { "at": 1 } }] });
+    connection.ok("shop", doc! { "create": "series", "timeseries": { "timeField": "at", "metaField": "m" } });
+    Connection::tcp(&target)
+        .ok("shop", doc! { "create": "plain", "layout": "heap", "validationAction": "warn" });
+    let (from, to) = (uri(&source), uri(&target));
+    for arguments in [&[][..], &["--mode", "upsert"]] {
+        let (status, out, said) = run(&[&["copy", "--from", &from, "--to", &to], arguments].concat());
+        assert!(status.success() && out.contains("all there"), "{out}{said}");
+        assert!(!said.contains("own options"), "{said}");
+    }
+    assert_eq!(options_of(&target, "plain").get_str("layout").ok(), Some("heap"));
+}
+
+#[test]
+fn a_time_series_is_not_copied_into_a_plain_collection() {
+    let (source, target) = (Server::in_memory(), Server::in_memory());
+    let mut connection = Connection::tcp(&source);
+    connection.ok("shop", doc! { "create": "series", "timeseries": { "timeField": "at" } });
+    let measured = doc! { "at": bson::DateTime::from_millis(0), "n": 1 };
+    connection.ok("shop", doc! { "insert": "series", "documents": [measured] });
+    connection.ok("shop", doc! { "insert": "other", "documents": [{ "_id": 1 }] });
+    Connection::tcp(&target).ok("shop", doc! { "create": "series" });
+    for mode in ["insert", "upsert"] {
+        let copy = ["copy", "--from", &uri(&source), "--to", &uri(&target), "--mode", mode];
+        let (status, _, said) = run(&copy);
+        assert_eq!(status.code(), Some(1), "{said}");
+        let reason = "shop.series is a time series at the source and a plain collection at the target";
+        assert!(said.contains(reason) && said.contains("--drop"), "{said}");
+    }
+    let listed = Connection::tcp(&target).ok("shop", doc! { "listCollections": 1, "nameOnly": true });
+    assert!(!listed.to_string().contains("other"), "nothing was copied: {listed}");
+    let (status, out, said) = run(&["copy", "--from", &uri(&source), "--to", &uri(&target), "--drop"]);
+    assert!(status.success(), "{out}{said}");
+}
+
+#[test]
+fn documents_that_are_older_than_the_validator_of_their_collection_are_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let data = data.to_str().unwrap();
+    let (source, target) = (Server::in_memory(), Server::in_memory());
+    let mut connection = Connection::tcp(&source);
+    connection.ok("shop", doc! { "insert": "v", "documents": [{ "_id": 1, "n": -1 }, { "_id": 2, "n": 2 }] });
+    connection.ok("shop", doc! { "collMod": "v", "validator": { "n": { "$gt": 0 } } });
+    let from = uri(&source);
+    for (to, more) in [
+        (data, &[][..]),
+        (&uri(&target), &[]),
+        (&uri(&target), &["--drop"]),
+        (&uri(&target), &["--mode", "upsert"]),
+        (&uri(&target), &["--mode", "merge"]),
+    ] {
+        let (status, out, said) = run(&[&["copy", "--from", &from, "--to", to], more].concat());
+        assert!(
+            status.success() && out.contains("2 documents at the source, all there"),
+            "{more:?}: {out}{said}"
+        );
+    }
+    let mut connection = Connection::tcp(&target);
+    let refused = connection.ask("shop", doc! { "insert": "v", "documents": [{ "n": -2 }] });
+    assert!(refused.to_string().contains("failed validation"), "the rule is in force: {refused}");
+
+    // A rule that the target has of its own stays in force.
+    connection.ok("shop", doc! { "drop": "v" });
+    connection.ok("shop", doc! { "create": "v", "validator": { "n": { "$lt": 0 } } });
+    let (status, out, said) = run(&["copy", "--from", &from, "--to", &uri(&target)]);
+    assert_eq!(status.code(), Some(1), "{out}{said}");
+    assert!(
+        said.contains("failed validation") && said.contains("shop.v: the collection at the target"),
+        "{said}"
+    );
+    assert_eq!(connection.ok("shop", doc! { "count": "v" }).get_i32("n").ok(), Some(1));
+}

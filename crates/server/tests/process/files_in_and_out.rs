@@ -165,6 +165,10 @@ fn a_running_server_is_backed_up_and_the_backups_are_restored() {
     let collections = report["collections"].as_array().unwrap();
     let things = collections.iter().find(|one| one["namespace"] == "test.things").unwrap();
     assert_eq!((&report["sound"], &things["documents"]), (&true.into(), &2502.into()), "{out}");
+    let inside = format!("{full}/store");
+    let (status, _, complaints) = run(&["restore", &full, "--to", &inside]);
+    assert!(!status.success() && complaints.contains("lies in the backup"), "{complaints}");
+    assert!(!std::path::Path::new(&inside).exists());
     let (status, _, complaints) = run(&["restore", &more, "--to", &place("three")]);
     assert!(!status.success() && complaints.contains("incremental"), "{complaints}");
 }

@@ -8,6 +8,8 @@ mod damaged_input;
 mod files_in_and_out;
 mod idle_connections;
 mod import_ends;
+mod import_folders;
+mod import_messages;
 mod no_store_by_accident;
 mod refusals;
 mod running_server;

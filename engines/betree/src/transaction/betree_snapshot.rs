@@ -49,8 +49,8 @@ fn read_error(tree: &Tree, damaged: Damaged) -> BetreeError {
         Some(range) => BetreeError::Range {
             tree: tree.id,
             name: tree.name.clone(),
-            from: KeyText::new(range.0.as_deref()),
-            to: KeyText::new(range.1.as_deref()),
+            from: KeyText::of_lower(range.0.as_deref()),
+            to: KeyText::of_upper(range.1.as_deref()),
             source: Box::new(damaged.error),
         },
     }
