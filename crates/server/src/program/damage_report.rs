@@ -66,8 +66,8 @@ fn command_for(file: &DamagedFile, point: &ResumePoint, words: &Words<'_>) -> St
             continue;
         }
         let has_value = |flag: &&str| word.strip_prefix(*flag).is_some_and(|rest| rest.starts_with('='));
-        let is_joined = OWN_FLAGS.iter().any(has_value)
-            || OWN_SHORT_FLAGS.iter().any(|flag| word.starts_with(flag));
+        let is_joined =
+            OWN_FLAGS.iter().any(has_value) || OWN_SHORT_FLAGS.iter().any(|flag| word.starts_with(flag));
         match source_at == Some(at) {
             true if word.starts_with("--file=") => kept.push(quoted(&format!("--file={path}"))),
             true => kept.push(quoted(&path)),
