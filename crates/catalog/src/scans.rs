@@ -278,9 +278,9 @@ impl Collection {
         IndexScan { entries, gate, index, direction, stepped_over: STEPPED_OVER }
     }
 
-    /// How a planner, which must not wait for the device, asks for estimates. An engine that cannot tell
-    /// whether a page is in memory has none to give without a wait, and a plan without them costs more than
-    /// that. Nothing is asked of such an engine where a thread must not block.
+    /// The blocking mode of a planner's estimates, which are not to wait for the device. An engine that
+    /// cannot tell whether a page is in memory has none to give without a wait, and a plan without them costs
+    /// more than that. Such an engine is asked only on threads that may block.
     pub fn blocking_of_estimates(&self) -> BlockingMode {
         match self.engine().capabilities().cached_reads {
             CachedReads::Told => BlockingMode::CachedOnly,

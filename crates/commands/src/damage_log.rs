@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use crate::error_code::ErrorCode;
 
 /// The least time between two lines.
-const EVERY_MS: i64 = 1_000;
+const EVERY_MS: u64 = 1_000;
 
 /// See the module's head.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl DamageLog {
     /// Tells of an error, unless another one was told just before.
     pub fn tell(&self, now_ms: i64, namespace: &str, error: &str) {
         let last = self.last_ms.load(Ordering::Relaxed);
-        let is_due = now_ms.saturating_sub(last) >= EVERY_MS;
+        let is_due = now_ms.abs_diff(last) >= EVERY_MS;
         let is_mine =
             || self.last_ms.compare_exchange(last, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if !(is_due && is_mine()) {

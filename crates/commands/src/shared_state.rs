@@ -86,7 +86,7 @@ pub struct QueryMemoryOptions {
     /// The bytes that all queries may hold together.
     pub limit_bytes: usize,
     /// The part of the engine's cache that the limit is, as its divisor, so that it follows a cache which
-    /// changes. `None`: it was asked for in bytes, or the engine has no cache.
+    /// changes. `None`: it was asked for in bytes, or it has no bound.
     pub share_of_cache: Option<usize>,
     /// The most that the limit can be changed to while the store is open, as long as the engine's cache does
     /// not change.

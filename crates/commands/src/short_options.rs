@@ -21,7 +21,7 @@ pub(crate) fn is_short_option(name: &str) -> bool {
 pub(crate) const DEFAULTS: [&str; 4] =
     ["defaultCompression", "defaultFanout", "defaultPageSize", "defaultReadPageSize"];
 
-/// The setting of the engine whose default a parameter of [`DEFAULTS`] is.
+/// The setting of the engine behind a parameter of [`DEFAULTS`].
 pub(crate) fn setting_of_default(parameter: &str) -> &'static str {
     setting_name(without_default(parameter))
 }
@@ -77,8 +77,8 @@ pub(crate) fn short_option(
     Ok((setting, own))
 }
 
-/// The setting of the engine whose default one of the [`DEFAULTS`] is, and its value. A log line tells what
-/// became of the parameter.
+/// The setting of the engine behind a parameter of [`DEFAULTS`], and its value. A log line tells what became
+/// of the parameter.
 pub(crate) fn short_default(
     parameter: &str,
     value: RawValue<'_>,

@@ -6,7 +6,7 @@
 //! A key server that does not answer must not keep a server from starting or failing. So the command has a
 //! time limit, after which it and the processes that it has begun are killed.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -26,6 +26,9 @@ pub(crate) const ID_BYTES_MAX: usize = 256;
 
 /// How often a command that has closed its output is asked whether it has ended.
 const EXIT_POLL: Duration = Duration::from_millis(5);
+/// How often a program that is busy is tried again, and the pause before.
+const BUSY_TRIES: u32 = 20;
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 /// A command that prints keys.
 pub struct KeyCommand {
@@ -122,7 +125,18 @@ impl Running {
         // A group of its own, so that the processes that it begins end with it.
         let mut command = Command::new(program);
         command.arg(id).stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
-        Ok(Running { child: command.spawn()?, clock, began, limit })
+        let mut tries = 0;
+        let child = loop {
+            match command.spawn() {
+                // Somebody writes it just now, or a process that was begun meanwhile has it open.
+                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES => {
+                    tries += 1;
+                    std::thread::sleep(BUSY_PAUSE);
+                }
+                other => break other?,
+            }
+        };
+        Ok(Running { child, clock, began, limit })
     }
 
     fn time_left(&self) -> Result<Duration, Failure> {

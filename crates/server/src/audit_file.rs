@@ -8,6 +8,10 @@
 //!
 //! A line whose write broke off, for lack of room or by a crash, stays as it is. The next one begins a new
 //! line, so that it can be read.
+//!
+//! # Not here
+//! A chain over a restart finds the file before an empty one by the names that [`AuditFile`] gives. Where
+//! another program has moved the trail away and nothing was appended since, it begins anew.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};

@@ -138,7 +138,8 @@ impl Check {
             second[self.prefix.len()] = b'b';
             let mut snapshot = self.client.snapshot(at.clone(), self.options.clone());
             let found = snapshot.get(second).await?.unwrap_or_default();
-            let number = |bytes: &[u8]| String::from_utf8_lossy(bytes).split('/').next().unwrap_or("").to_owned();
+            let number =
+                |bytes: &[u8]| String::from_utf8_lossy(bytes).split('/').next().unwrap_or("").to_owned();
             if number(&value) != number(&found) {
                 differing.push((
                     String::from_utf8_lossy(&key[self.prefix.len()..]).into_owned(),

@@ -18,7 +18,7 @@ use super::statement_parts::checked_hint;
 use super::steps::{Meter, Written, documents_max, in_steps};
 use super::update_statement::{Counted, Reach};
 use super::write_reply::{
-    Order, capped_removal, count, tried, write_errors, write_retried, writes_into_view,
+    Order, capped_removal, count, note_damage, tried, write_errors, write_retried, writes_into_view,
 };
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::collation::CollationChoice;
@@ -95,9 +95,10 @@ pub(crate) fn run(
     };
     let deleted = outcome.outcomes.iter().map(|statement| statement.outcome.documents).sum();
     context.note(|notes| notes.deleted = Some(deleted));
+    note_damage(context, &outcome.failed);
     if context.concern.wants_answer() {
         reply.append("n", count(deleted));
-        write_errors(context, reply, &outcome.failed);
+        write_errors(reply, &outcome.failed);
         write_retried(context, reply);
     } else {
         reply.append("n", count(0));

@@ -15,7 +15,7 @@ use pando_catalog::{Collection, Namespace, WriteTransaction};
 use pando_document::{DocumentWriter, RawDocument};
 
 use super::write_reply::{
-    FailedWrite, Order, count, push_failed, tried, write_errors, write_retried, writes_into_view,
+    FailedWrite, Order, count, note_damage, push_failed, tried, write_errors, write_retried, writes_into_view,
 };
 use super::{load_insert, stored_document, time_series};
 use crate::arguments::{Arguments, collection_name, missing};
@@ -74,9 +74,10 @@ pub(crate) fn run(
         Some(load) => load_insert::insert_batch(context, &load, &documents, order)?,
     };
     context.note(|notes| notes.inserted = Some(inserted));
+    note_damage(context, &failed);
     if context.concern.wants_answer() {
         reply.append("n", count(inserted));
-        write_errors(context, reply, &failed);
+        write_errors(reply, &failed);
         write_retried(context, reply);
     } else {
         reply.append("n", count(0));

@@ -15,7 +15,9 @@ use super::statement_batch::{
 };
 use super::statement_parts::{array_of_documents, check_stages, checked_hint, checked_modification};
 use super::update_statement::{Reach, UpdateOutcome, UpdateParts, UpdateStatement, Upsert};
-use super::write_reply::{FailedWrite, Order, count, tried, write_errors, write_retried, writes_into_view};
+use super::write_reply::{
+    FailedWrite, Order, count, note_damage, tried, write_errors, write_retried, writes_into_view,
+};
 use crate::arguments::{Arguments, collection_name, missing};
 use crate::collation::CollationChoice;
 use crate::context::Context;
@@ -64,6 +66,7 @@ pub(crate) fn run(
         Err(error) => refuse_statements(context, error.into(), parts.len(), order)?,
     };
     note_effect(context, &outcome);
+    note_damage(context, &outcome.failed);
     let shown = if context.concern.wants_answer() { outcome } else { BatchOutcome::default() };
     write_reply(context, reply, &parts, &shown);
     Ok(())
@@ -302,7 +305,7 @@ fn write_reply(
         0 => reply.append("n", count(matched + upserts.clone().count() as u64)),
         _ => reply.append("blind", count(blind)),
     }
-    write_errors(context, reply, &batch.failed);
+    write_errors(reply, &batch.failed);
     write_retried(context, reply);
     if upserts.clone().next().is_some() {
         let mut list = reply.array("upserted");

@@ -91,14 +91,18 @@ pub(super) fn tried(operations: usize, order: Order, failed: &[FailedWrite]) -> 
     }
 }
 
-/// Writes the `writeErrors` field, if there are any.
-pub(super) fn write_errors(context: &Context<'_>, reply: &mut DocumentWriter<'_>, failed: &[FailedWrite]) {
-    if failed.is_empty() {
-        return;
-    }
+/// Notes the damage on the device that writes have met, if they have met some.
+pub(super) fn note_damage(context: &Context<'_>, failed: &[FailedWrite]) {
     let is_damage = |one: &&FailedWrite| one.failure.code == ErrorCode::DataCorruptionDetected;
     if let Some(one) = failed.iter().find(is_damage) {
         context.note(|notes| notes.damage = Some(one.failure.message.clone()));
+    }
+}
+
+/// Writes the `writeErrors` field, if there are any.
+pub(super) fn write_errors(reply: &mut DocumentWriter<'_>, failed: &[FailedWrite]) {
+    if failed.is_empty() {
+        return;
     }
     let mut errors = reply.array("writeErrors");
     for FailedWrite { index, failure } in failed {

@@ -90,7 +90,7 @@ impl ShutdownSignal {
     }
 }
 
-/// What SIGUSR1 and SIGUSR2 do.
+/// The effect of SIGUSR1 and SIGUSR2.
 fn rotate(signal: i32, trail: Option<&AuditTrail>) {
     match trail {
         Some(trail) if signal == SIGUSR1 => match trail.rotate() {

@@ -110,6 +110,7 @@ pub(super) fn import_into(
         point: options.resume.clone().unwrap_or_else(ResumePoint::beginning),
         records: 0,
         records_before: 0,
+        unreadable_before: 0,
         next_line: 1,
         line_unit: "line",
         doubtful: 0,
@@ -180,6 +181,8 @@ struct Run<'i> {
     records: u64,
     /// Records of the inputs before this one.
     records_before: u64,
+    /// Those of them that could not be read.
+    unreadable_before: u64,
     /// The line of the first record that is not done.
     next_line: u64,
     line_unit: &'static str,
@@ -237,6 +240,7 @@ impl Run<'_> {
     fn begin(&mut self, number: usize) {
         self.number = number;
         self.records_before = self.records;
+        self.unreadable_before = self.counts.unreadable;
         self.next_line = 1;
         self.is_ready = false;
     }
@@ -248,6 +252,12 @@ impl Run<'_> {
 
     fn import_unit(&mut self, unit: &Unit) -> Result<(), Stop> {
         match (&unit.content, unit.arrived) {
+            (None, _) if self.options.existing == Existing::Dropped && !unit.is_view() => {
+                let namespace = unit.namespace();
+                self.remarks
+                    .push(format!("there are no documents for it, so that {namespace} was not dropped"));
+                return Ok(());
+            }
             (None, _) => self.make_ready(unit)?,
             (Some(_), Arrived::All(documents)) => {
                 self.make_ready(unit)?;
@@ -347,7 +357,7 @@ impl Run<'_> {
         if self.is_ready {
             return Ok(());
         }
-        if self.options.existing == Existing::Dropped && self.counts.unreadable > 0 {
+        if self.options.existing == Existing::Dropped && self.counts.unreadable > self.unreadable_before {
             let namespace = unit.namespace();
             self.remarks.push(format!("no document could be read, so that {namespace} was not dropped"));
             return Ok(());
@@ -486,7 +496,11 @@ impl Run<'_> {
         let options = self.options;
         let inserts = mode == WriteMode::Insert;
         // No document of a later input was sent before.
-        let is_at_point = options.resume.is_some() && self.records_before <= self.point.records;
+        let is_input_of_point = match &self.point.place {
+            Some(place) => place.file == self.number,
+            None => self.records_before <= self.point.records,
+        };
+        let is_at_point = options.resume.is_some() && is_input_of_point;
         let is_again = |number| match unit.arrived {
             Arrived::NotAsked => inserts && is_at_point && window.contains(&number),
             // The end of the copy compares the content.

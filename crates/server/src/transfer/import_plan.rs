@@ -155,6 +155,10 @@ impl Unit {
         format!("{}.{}", self.database, self.collection)
     }
 
+    pub(super) fn is_view(&self) -> bool {
+        self.description.options.contains_key("viewOn")
+    }
+
     /// Whether it is a time series of another store or of a dump. Its documents have no unique `_id`, so that
     /// one that is sent twice is in twice, and an update cannot replace one.
     pub(super) fn is_time_series(&self) -> bool {

@@ -93,10 +93,10 @@ fn the_memory_of_queries_follows_the_cache() {
     };
     assert_eq!(cache(&mut connection, "64MB"), 16);
     assert_eq!(cache(&mut connection, "256MB"), 64);
-    connection.ok("admin", doc! { "setParameter": 1, "queryMemory": "200MB" });
+    connection.ok("admin", doc! { "setParameter": 1, "queryMemory": "200MiB" });
     assert_eq!(cache(&mut connection, "512MB"), 200);
     assert_eq!(cache(&mut connection, "128MB"), 128);
-    let refused = connection.ask("admin", doc! { "setParameter": 1, "queryMemory": "129MB" });
+    let refused = connection.ask("admin", doc! { "setParameter": 1, "queryMemory": "129MiB" });
     assert!(
         refused.get_str("errmsg").unwrap().ends_with("from 1MiB to 128MiB, the size of the cache"),
         "{refused}"

@@ -28,10 +28,10 @@ pub(super) fn parse(context: &Context<'_>, name: &str, value: RawValue<'_>) -> R
     })
 }
 
-/// Sets the limit, which does not follow the cache any more.
+/// Sets the limit, which does not follow the cache any more. The same request may have made that smaller.
 pub(super) fn set(context: &Context<'_>, bytes: usize) {
     context.shared.query_memory_follows_cache.store(false, Ordering::Relaxed);
-    context.catalog().query_memory().set_limit(bytes);
+    context.catalog().query_memory().set_limit(bytes.min(most(context)));
 }
 
 /// Changes the limit after the cache of the engine was changed: to its share of it, or, where somebody has
@@ -46,7 +46,7 @@ pub(in crate::diagnostic) fn follow_cache(context: &Context<'_>) {
     memory.set_limit(limit);
 }
 
-/// The most that the limit can be: the cache of now.
+/// The most that the limit can be: the cache of now, or that of the start where it cannot change.
 fn most(context: &Context<'_>) -> usize {
     let at_start = context.shared.options.query_memory.limit_bytes_max;
     let settings = context.catalog().engine().settings();
