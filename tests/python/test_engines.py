@@ -298,7 +298,7 @@ def test_damage_that_requests_meet_is_logged_and_counted(tmp_path):
                 ask()
             assert refused.value.code == 300
         assert client.test.c.find_one({"_id": 1})["_id"] == 1
-        assert client.admin.command("serverStatus")["metrics"]["operation"]["damage"] == 3
+        assert client.admin.command("serverStatus")["metrics"]["damage"] == {"requests": 3}
         assert not client.test.command("validate", "c", full=True)["valid"]
         said = server.whole_log()
     assert "ERROR" in said and "damage on the device" in said and 'namespace="test.c"' in said, said

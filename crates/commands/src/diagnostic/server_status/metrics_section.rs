@@ -1,5 +1,5 @@
-//! The section `metrics`: requests by command, cursors, blind updates, documents, scans, waits for claimed
-//! keys, expiry, and the figures of replication, which are all zero: there is no other member.
+//! The section `metrics`: requests by command, cursors, blind updates, damage, documents, scans, waits for
+//! claimed keys, expiry, and the figures of replication, which are all zero: there is no other member.
 
 use pando_document::DocumentWriter;
 
@@ -16,6 +16,7 @@ pub(super) fn write(context: &Context<'_>, reply: &mut DocumentWriter<'_>) {
     let counters = &context.shared.counters;
     let blind = [("performed", Figure::BlindUpdates), ("read", Figure::ReadUpdates)];
     write_figures("blindUpdates", &blind, counters, &mut metrics);
+    write_figures("damage", &[("requests", Figure::Damage)], counters, &mut metrics);
     let documents = [
         ("deleted", Figure::DocumentsDeleted),
         ("inserted", Figure::DocumentsInserted),
@@ -24,11 +25,7 @@ pub(super) fn write(context: &Context<'_>, reply: &mut DocumentWriter<'_>) {
     ];
     write_figures("document", &documents, counters, &mut metrics);
     write_waits_for_members(&mut metrics);
-    let operations = [
-        ("damage", Figure::Damage),
-        ("scanAndOrder", Figure::Sorts),
-        ("writeConflicts", Figure::WriteConflicts),
-    ];
+    let operations = [("scanAndOrder", Figure::Sorts), ("writeConflicts", Figure::WriteConflicts)];
     write_figures("operation", &operations, counters, &mut metrics);
     let mut executor = metrics.document("queryExecutor");
     let figure = |figure| whole_number(counters.figure(figure));
