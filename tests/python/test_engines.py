@@ -189,6 +189,7 @@ def test_compact_gives_the_room_of_lmdb_back(tmp_path):
     server.start()
     with server.client() as client:
         assert state(client) == rows
+    assert server.stop() == 0, server.log()
 
 
 def test_lmdb_refuses_reads_of_the_past_and_serializable_transactions(tmp_path):
