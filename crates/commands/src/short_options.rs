@@ -72,7 +72,7 @@ pub(crate) fn short_option(
     value: RawValue<'_>,
     engine: &str,
 ) -> Result<(&'static str, Value), CommandError> {
-    let (setting, own) = setting_of(without_default(name), value, engine)?;
+    let (setting, own) = setting_of(name, value, engine)?;
     log_change("option", (name, value), &format!("storageEngine.{engine}.{setting}"), &own);
     Ok((setting, own))
 }
@@ -84,7 +84,7 @@ pub(crate) fn short_default(
     value: RawValue<'_>,
     engine: &str,
 ) -> Result<(&'static str, Value), CommandError> {
-    let (setting, own) = setting_of(without_default(parameter), value, engine)?;
+    let (setting, own) = setting_of(parameter, value, engine)?;
     log_change("parameter", (parameter, value), &format!("the setting {setting} of new trees"), &own);
     Ok((setting, own))
 }
@@ -96,6 +96,7 @@ fn log_change(kind: &str, (name, value): (&str, RawValue<'_>), setting: &str, ow
     }
 }
 
+/// `name` is the client's, which errors repeat.
 fn setting_of(name: &str, value: RawValue<'_>, engine: &str) -> Result<(&'static str, Value), CommandError> {
     let refused = |reason: String| Err(CommandError::failed(ErrorCode::BadValue, reason));
     if engine != "betree" {
@@ -104,7 +105,8 @@ fn setting_of(name: &str, value: RawValue<'_>, engine: &str) -> Result<(&'static
             format!("the engine {engine} has no setting '{name}'"),
         ));
     }
-    match (name, value) {
+    let option = without_default(name);
+    match (option, value) {
         ("compression", RawValue::String(word)) => {
             let own = match word {
                 "quicklz" => "lz4",
@@ -114,9 +116,9 @@ fn setting_of(name: &str, value: RawValue<'_>, engine: &str) -> Result<(&'static
             };
             Ok(("compression", Value::from(own)))
         }
-        ("compression", _) => refused("compression has to be a string".to_owned()),
+        ("compression", _) => refused(format!("{name} has to be a string")),
         ("pageSize" | "readPageSize" | "fanout", value) => match size_of(value) {
-            Some(number) => Ok((setting_name(name), Value::Int64(number))),
+            Some(number) => Ok((setting_name(option), Value::Int64(number))),
             None => refused(format!("{name} has to be a number, or a size such as 64KB")),
         },
         _ => refused(format!(

@@ -155,9 +155,6 @@ func main() {
 	settings.RaftStore.PdHeartbeatTickInterval = "2s"
 	settings.Engine.MaxMemTableSize = 16 << 20
 	settings.Engine.VlogFileSize = 64 << 20
-	// No values in files of their own: with them snapshots were torn while memory was flushed, for each client
-	// (engines/tikv/examples/torn_reads.rs).
-	settings.Engine.ValueThreshold = 0
 	flag.StringVar(&settings.Server.PDAddr, "pd", "127.0.0.1:2379", "placement drivers, host:port,…")
 	flag.StringVar(&settings.Server.StoreAddr, "addr", "127.0.0.1:20160", "the address to listen on")
 	flag.StringVar(&settings.Engine.DBPath, "data", "", "the folder of the data")
