@@ -567,6 +567,13 @@ def ends(collection, field="ts"):
     return [partition["max"][field] for partition in info(collection)[:-1]]
 
 
+def assert_sound_while_all_is_kept(collection, keep):
+    """Nothing is dropped between two looks."""
+    collection.database.command("collMod", collection.name, partitionBy={"keep": None})
+    assert_sound(collection)
+    collection.database.command("collMod", collection.name, partitionBy={"keep": keep})
+
+
 def hour_of(moment):
     return moment.replace(minute=0, second=0, microsecond=0, tzinfo=None)
 
@@ -651,10 +658,10 @@ def test_new_partitions_are_made_and_old_ones_dropped_as_time_passes(db, client)
     finally:
         stop.set()
         writer.join()
-    assert_sound(c)
     # The partitions are as long as they should be.
     made = ends(c)
     assert len(made) <= 10, made
+    assert_sound_while_all_is_kept(c, keep="4s")
     until(lambda: c.count_documents({}) == 0)
     assert c.count_documents({"a": 1}, hint="a_1") == 0
     assert_sound(c)
@@ -751,7 +758,7 @@ def test_partitions_by_time_outlive_a_restart(tmp_path):
             c = client.db.c
             until(lambda: ends(c)[-1] > before[-1])
             c.insert_one({"ts": datetime.datetime.now(datetime.UTC), "a": 1})
-            assert_sound(c)
+            assert_sound_while_all_is_kept(c, keep="6s")
             until(lambda: c.count_documents({}) == 0)
             assert ends(c)[0] > before[-1] - datetime.timedelta(seconds=6)
             assert_sound(c)
