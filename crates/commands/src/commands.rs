@@ -11,9 +11,12 @@ mod login_renewal;
 mod opening;
 mod request_counts;
 mod session_turn;
+mod start_parameters;
 mod stopping;
 mod suspended_request;
 mod write_passage;
+
+pub use self::start_parameters::{StartParameterError, is_parameter};
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -188,6 +188,7 @@ mod request_notes;
 mod rights;
 mod sasl;
 mod server_counters;
+mod server_stop;
 mod session;
 mod session_id;
 mod sessions;
@@ -211,7 +212,7 @@ mod write_gate;
 pub use access::{AccessControl, PlainLogins};
 pub use audit::{AuditFilter, AuditLog, AuditTrail};
 pub use certificate_rotation::{CertificateRotation, OwnCertificate};
-pub use commands::Commands;
+pub use commands::{Commands, StartParameterError, is_parameter};
 pub use connection::{ClientWatch, ConnectionState, DefaultDurability, StreamState};
 pub use cursors::CursorTimeout;
 pub use default_layout::DefaultLayout;
@@ -235,7 +236,9 @@ pub use pando_catalog::{
     ErrorKind, QUERY_MEMORY_MIN, SharedEngine, Statistics, StorageError, TreeOwners, verify_collection,
 };
 pub use persona::{Persona, PersonaOptions};
+pub use profiler::ProfilerOptions;
 pub use reply_wait::ReplyWait;
 pub use request::{DocumentSequence, Request};
 pub use server_counters::{MessageTraffic, TlsVersion};
+pub use server_stop::ServerStop;
 pub use shared_state::{CommandsOptions, QueryMemoryOptions, ScratchFiles};

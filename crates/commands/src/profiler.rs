@@ -28,10 +28,11 @@ use pando_environment::Random;
 
 pub(crate) use self::entry::ObservedRequest;
 pub(crate) use self::queue::ProfileQueue;
+pub use self::settings::ProfilerOptions;
 pub(crate) use self::settings::{FilterSettings, ProfilerSettings};
 
 /// See the module's head.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Profiler {
     pub settings: ProfilerSettings,
     pub queue: ProfileQueue,
@@ -45,6 +46,11 @@ struct Destinations {
 }
 
 impl Profiler {
+    /// With the settings of the start.
+    pub fn new(options: ProfilerOptions) -> Profiler {
+        Profiler { settings: ProfilerSettings::new(options), queue: ProfileQueue::default() }
+    }
+
     /// Whether a request that took this long may be logged or recorded.
     #[inline]
     pub fn is_of_interest(&self, took: Duration) -> bool {

@@ -377,6 +377,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         Access::Cluster(Action::Inprog),
         diagnostic::transaction_locks::run_requests,
     ),
+    on_admin("shutdown", Access::Cluster(Action::Shutdown), admin::shutdown::run),
     any("startSession", Access::LoggedIn, session::start_session::run),
     on_admin("top", Access::Cluster(Action::Top), diagnostic::top::run),
     any("update", Access::Request(rights::update), crud::update::run)
@@ -414,9 +415,6 @@ pub(crate) fn unknown(name: &str) -> CommandError {
         "createSearchIndexes" | "dropSearchIndex" | "listSearchIndexes" | "updateSearchIndex" => {
             ": search indexes are a service of MongoDB Atlas; Pando searches by indexes of the type 'text'"
         }
-        "shutdown" => {
-            ": end the process by a signal, SIGTERM or Ctrl-C; it answers what is under way, and closes its store"
-        }
         "replSetInitiate" | "replSetReconfig" | "replSetStepDown" | "replSetFreeze" => {
             ": one server holds the data, as the primary of a replica set of one member from its first start; --replica-set names the set"
         }
@@ -441,9 +439,7 @@ mod tests {
 
     #[test]
     fn the_error_for_an_unknown_name_says_what_to_do_instead() {
-        for (name, advice) in
-            [("shutdown", "SIGTERM"), ("replSetInitiate", "--replica-set"), ("mapReduce", "aggregate")]
-        {
+        for (name, advice) in [("replSetInitiate", "--replica-set"), ("mapReduce", "aggregate")] {
             let text = unknown(name).to_string();
             assert!(text.contains(name) && text.contains(advice), "{text}");
         }

@@ -32,9 +32,10 @@ use crate::open_buckets::OpenBuckets;
 use crate::operation_counters::OperationCounters;
 use crate::operations::OperationTable;
 use crate::persona::PersonaOptions;
-use crate::profiler::Profiler;
+use crate::profiler::{Profiler, ProfilerOptions};
 use crate::reply_timers::ReplyTimers;
 use crate::server_counters::ServerCounters;
+use crate::server_stop::ServerStop;
 use crate::sessions::Sessions;
 use crate::ttl_state::TtlState;
 use crate::wait_figures::WaitFigures;
@@ -78,6 +79,10 @@ pub struct CommandsOptions {
     pub audit: Option<AuditTrail>,
     /// The certificates of TLS, if the process has some.
     pub certificates: Option<Arc<dyn CertificateRotation>>,
+    /// What stops the process; `None` in an application's own process.
+    pub stop: Option<Arc<dyn ServerStop>>,
+    /// The settings of the profiler at the start.
+    pub profiler: ProfilerOptions,
 }
 
 /// The memory of queries of a store.
@@ -200,6 +205,7 @@ impl SharedState {
         chores: impl Iterator<Item = &'static str>,
     ) -> SharedState {
         let cursors = Cursors::new(options.cursor_timeout);
+        let profiler = Profiler::new(options.profiler);
         let reply_timers = Arc::new(ReplyTimers::new(&environment));
         let wait_timers = Arc::new(ReplyTimers::new(&environment));
         let started_ms = environment.clock().wall().millis().cast_signed();
@@ -241,7 +247,7 @@ impl SharedState {
             departures: Departures::default(),
             running: Arc::default(),
             operations: OperationCounters::default(),
-            profiler: Profiler::default(),
+            profiler,
             profile_bytes: Mutex::default(),
             housekeeping: HousekeepingFigures::new(chores),
             cluster_clock,

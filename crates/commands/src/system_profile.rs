@@ -65,6 +65,10 @@ fn write_entries(
 ) -> Result<(), CommandError> {
     let operation = Operation::default();
     let caller = Caller::may_block(&operation);
+    if shared.catalog.collections(database).is_empty() {
+        // The database was dropped, or never made. MongoDB does not make it for the profiler.
+        return Ok(());
+    }
     create_collection(shared, database)?;
     let Some(lease) = shared.catalog.lease(database, PROFILE_COLLECTION, caller)? else { return Ok(()) };
     let mut transaction = shared.catalog.begin_write()?;

@@ -20,6 +20,7 @@ mod error;
 mod familiar_switches;
 mod file;
 mod markdown;
+mod monitoring_options;
 mod options;
 mod sources;
 mod transport_options;
@@ -36,6 +37,7 @@ pub use encryption_options::{EncryptionChoice, key_id, key_timeout};
 pub use error::{ConfigurationError, Origin, ValueError};
 pub use familiar_switches::{FAMILIAR_SWITCHES, FamiliarSwitch};
 pub use markdown::markdown_page;
+pub use monitoring_options::Monitoring;
 pub use options::{OptionEntry, Shape};
 pub use sources::{Sources, misspelt_variables};
 pub use transport_options::{Audit, CoreDumps, ProcessLogins, TlsMode, Transport};
@@ -43,6 +45,7 @@ pub use transport_options::{Audit, CoreDumps, ProcessLogins, TlsMode, Transport}
 /// Every option of `pando serve`, in the order in which help lists them.
 pub fn all_options() -> impl Iterator<Item = &'static OptionEntry> + Clone {
     let options = options::OPTIONS.iter().chain(encryption_options::ENCRYPTION_OPTIONS);
+    let options = options.chain(monitoring_options::MONITORING_OPTIONS);
     options.chain(transport_options::TRANSPORT_OPTIONS)
 }
 
@@ -122,6 +125,8 @@ pub struct Configuration {
     pub log_level: String,
     /// The form of log lines.
     pub log_format: LogFormat,
+    /// Parameters, and the profiler.
+    pub monitoring: Monitoring,
     /// The key of an encrypted store.
     pub encryption: EncryptionChoice,
     /// TLS, and the limits of clients.
@@ -154,6 +159,7 @@ impl Configuration {
             stop_grace: Duration::ZERO,
             log_level: String::new(),
             log_format: LogFormat::Text,
+            monitoring: Monitoring::default(),
             encryption: EncryptionChoice::default(),
             transport: Transport::default(),
         }

@@ -4,7 +4,7 @@
 //!    opened.
 //! 2. Open the store. After a crash this replays its log. Clients that connect meanwhile wait in the kernel.
 //! 3. Serve: the network side hands requests to [`CommandHandler`].
-//! 4. Wait for SIGTERM or SIGINT.
+//! 4. Wait for SIGTERM, SIGINT or the command `shutdown`.
 //! 5. Stop: close the listeners, answer the short requests under way and interrupt the long ones, close the
 //!    store. A later signal ends the process at once, and no acknowledged write is lost.
 
@@ -37,6 +37,7 @@ use log_tail_layer::{ThreadName, line_of_now};
 use logging::ProcessLog;
 use pando_commands::{
     AccessControl, AuditTrail, CertificateRotation, LogLine, LogSeverity, LogTail, MONGODB_VERSION, Persona,
+    ServerStop, StartParameterError,
 };
 use pando_encryption::{Encryption, master_key_id, refuse_other_cipher};
 use pando_environment::Environment;
@@ -144,6 +145,9 @@ pub enum ServeError {
         "cannot start the server: the system refuses a thread, a signal or a socket; look at the limits of this user (ulimit -a)"
     )]
     Start(#[source] std::io::Error),
+    /// A parameter of the start is refused.
+    #[error("--set-parameter: {0}")]
+    Parameter(#[from] StartParameterError),
     /// The store was not closed cleanly; its log is replayed at the next start.
     #[error("the store in {} was not closed cleanly; the next start replays its log", folder.display())]
     Close {
@@ -171,7 +175,10 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     let endpoints: Vec<String> = listeners.iter().map(|listener| listener.endpoint()).collect();
     let signal = ShutdownSignal::watch(tls.clone()).map_err(ServeError::Start)?;
     match configuration.engine {
-        EngineName::Memory => info!("opening an empty store in memory"),
+        EngineName::Memory => {
+            info!("opening an empty store in memory");
+            warn_of_unopened_store(&configuration.data);
+        }
         _ => info!("opening the store in {}", configuration.data.display()),
     }
     let opening = Instant::now();
@@ -181,7 +188,9 @@ pub fn serve(configuration: &Configuration) -> Result<(), ServeError> {
         signal.rotate_at_signal(trail);
     }
     let rotation = tls.map(|tls| tls as Arc<dyn CertificateRotation>);
-    let commands = open_store(configuration, (rotation, encryption), &endpoints, log, trail)?;
+    let commands =
+        open_store(configuration, (rotation, encryption), &endpoints, log, (trail, signal.stop()))?;
+    set_parameters(&commands, configuration)?;
     log_recovery(&commands, opening.elapsed());
     if found == FolderState::Vacant && configuration.engine != EngineName::Memory {
         info!("made a new store in {}", configuration.data.display());
@@ -344,7 +353,7 @@ fn watch(
     if configuration.engine == EngineName::Memory {
         return Ok(None);
     }
-    let watch = StoreWatch::start(Arc::clone(handler), configuration.data.clone());
+    let watch = StoreWatch::start(Arc::clone(handler), configuration.engine, configuration.data.clone());
     watch.map(Some).map_err(ServeError::Start)
 }
 
@@ -356,6 +365,17 @@ fn look_into_folder(configuration: &Configuration) -> Result<FolderState, ServeE
         prepare_folder(&configuration.data)?;
     }
     Ok(found?)
+}
+
+/// The memory engine opens no store: whoever has one in the folder may have meant it.
+fn warn_of_unopened_store(folder: &Path) {
+    let found = inspect_folder(EngineName::Betree, folder, MissingStore::Refuse);
+    if matches!(found, Ok(FolderState::Store) | Err(FolderError::OtherEngine { .. })) {
+        warn!(
+            "the store in {} stays unopened: --engine memory begins without data, and loses what is written at its end",
+            folder.display()
+        );
+    }
 }
 
 /// Prepares the data folder, where a socket may be, and opens the listeners. A folder that was made for a
@@ -426,7 +446,7 @@ fn open_store(
     (certificates, encryption): (Option<Arc<dyn CertificateRotation>>, Option<Encryption>),
     endpoints: &[String],
     log: ProcessLog,
-    audit: Option<AuditTrail>,
+    (audit, stop): (Option<AuditTrail>, Arc<dyn ServerStop>),
 ) -> Result<Commands, ServeError> {
     let engine_options = EngineOptions {
         cache_bytes: configuration.cache.bytes(),
@@ -452,6 +472,8 @@ fn open_store(
         log_verbosity: log.verbosity,
         certificates,
         audit,
+        stop: Some(stop),
+        profiler: configuration.monitoring.profiler,
         ..CommandsOptions::default()
     };
     let query_memory = configuration.query_memory.map(ByteSize::bytes);
@@ -472,6 +494,17 @@ fn open_store(
         tell_of_keys(&configuration.data, encryption)?;
     }
     Ok(commands)
+}
+
+/// Sets the parameters of the start. A store whose parameter is refused is closed.
+fn set_parameters(commands: &Commands, configuration: &Configuration) -> Result<(), ServeError> {
+    for (name, text) in &configuration.monitoring.parameters {
+        if let Err(error) = commands.set_parameter_at_start(name, text) {
+            close(commands, &configuration.data)?;
+            return Err(error.into());
+        }
+    }
+    Ok(())
 }
 
 fn close(commands: &Commands, folder: &Path) -> Result<(), ServeError> {

@@ -63,6 +63,7 @@ fn write_compatibility(root: &Path) -> ExitCode {
             "--features",
             "collation,text,codecs,saslprep",
             "--test",
+            "outside",
             "compatibility",
         ])
         .env("PANDO_WRITE_PAGES", "1")

@@ -24,7 +24,7 @@ pub(crate) fn run(
         ));
     }
     // As in MongoDB, a dropped database is not profiled any more.
-    context.shared.profiler.settings.change(context.database, |settings| *settings = Default::default());
+    context.shared.profiler.settings.forget(context.database);
     system_profile::forget(context.shared, context.database);
     let collections = context.catalog().collections(context.database);
     for collection in &collections {

@@ -167,6 +167,18 @@ pub(super) fn own(name: &str) -> Option<&'static Parameter> {
     PARAMETERS.iter().find(|parameter| parameter.name == name)
 }
 
+/// Whether a store of this engine may have a parameter of this name that can be set.
+pub(crate) fn may_be(engine: &str, name: &str) -> bool {
+    let is_of_engine = || {
+        let setting = name.strip_prefix(engine).and_then(|setting| setting.chars().next());
+        setting.is_some_and(|first| first.is_ascii_uppercase())
+    };
+    match own(name) {
+        Some(parameter) => matches!(parameter.setting, Setting::AtRuntime(_)),
+        None => short_options::DEFAULTS.contains(&name) || is_of_engine(),
+    }
+}
+
 impl Parameter {
     /// The value of now.
     pub fn value(&self, context: &Context<'_>) -> Value {
@@ -268,5 +280,17 @@ mod tests {
         assert!(PARAMETERS.windows(2).all(|pair| pair[0].name < pair[1].name));
         assert!(own("logLevel").is_some() && own("betreeCache").is_none());
         assert_eq!(name_of_setting("betree", "checkpointPeriod"), "betreeCheckpointPeriod");
+    }
+
+    #[test]
+    fn a_name_of_the_start_is_that_of_a_parameter_which_can_be_set() {
+        for name in ["logLevel", "betreeCache", "defaultCompression"] {
+            assert!(may_be("betree", name), "{name}");
+        }
+        for name in
+            ["logLeve", "enableTestCommands", "authSchemaVersion", "betree", "betreecache", "memoryCache", ""]
+        {
+            assert!(!may_be("betree", name), "{name}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The settings of the profiler. Threshold and sample rate are those of the whole store, as in MongoDB; level
-//! and filter are those of a database. They hold until the store is closed.
+//! and filter are those of a database. They hold until the store is closed. A level of the start is that of
+//! every database for which none was set since, except those of the server itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,8 +14,25 @@ use parking_lot::RwLock;
 
 use crate::CommandError;
 
-/// The default threshold, in milliseconds.
-const SLOW_MS: i64 = 100;
+/// The databases of the server itself.
+const OF_SERVER: [&str; 3] = ["admin", "config", "local"];
+
+/// The settings at the start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProfilerOptions {
+    /// The time that a request may take before it is slow, in milliseconds.
+    pub slow_ms: i64,
+    /// The share of slow requests that are logged and recorded, from 0 to 1.
+    pub sample_rate: f64,
+    /// 0 records none, 1 the slow requests and 2 all of them.
+    pub level: i32,
+}
+
+impl Default for ProfilerOptions {
+    fn default() -> ProfilerOptions {
+        ProfilerOptions { slow_ms: 100, sample_rate: 1.0, level: 0 }
+    }
+}
 
 /// A filter over entries.
 #[derive(Debug)]
@@ -32,17 +50,11 @@ impl FilterSettings {
 }
 
 /// The settings of one database.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct DatabaseSettings {
     /// 0, 1 or 2.
     pub level: i32,
     pub filter: Option<Arc<FilterSettings>>,
-}
-
-impl DatabaseSettings {
-    fn is_default(&self) -> bool {
-        self.level == 0 && self.filter.is_none()
-    }
 }
 
 /// All settings.
@@ -51,23 +63,31 @@ pub(crate) struct ProfilerSettings {
     slow_ms: AtomicI64,
     /// The bits of a double from 0 to 1.
     sample_rate: AtomicU64,
+    /// The level of databases that have no settings of their own.
+    level: i32,
     /// Databases whose settings are not the default.
     profiled: AtomicUsize,
     databases: RwLock<BTreeMap<String, DatabaseSettings>>,
 }
 
-impl Default for ProfilerSettings {
-    fn default() -> ProfilerSettings {
+impl ProfilerSettings {
+    /// The settings at the start.
+    pub fn new(options: ProfilerOptions) -> ProfilerSettings {
         ProfilerSettings {
-            slow_ms: AtomicI64::new(SLOW_MS),
-            sample_rate: AtomicU64::new(1.0_f64.to_bits()),
+            slow_ms: AtomicI64::new(options.slow_ms),
+            sample_rate: AtomicU64::new(options.sample_rate.to_bits()),
+            level: options.level,
             profiled: AtomicUsize::new(0),
             databases: RwLock::default(),
         }
     }
-}
 
-impl ProfilerSettings {
+    /// The settings of a database for which nothing was set.
+    fn default_of(&self, database: &str) -> DatabaseSettings {
+        let level = if OF_SERVER.contains(&database) { 0 } else { self.level };
+        DatabaseSettings { level, filter: None }
+    }
+
     pub fn slow_ms(&self) -> i64 {
         self.slow_ms.load(Ordering::Relaxed)
     }
@@ -90,10 +110,10 @@ impl ProfilerSettings {
         i64::try_from(took.as_millis()).unwrap_or(i64::MAX) > self.slow_ms()
     }
 
-    /// Whether some database has settings other than the default.
+    /// Whether some database may be profiled, or has a filter.
     #[inline]
     pub fn has_profiled(&self) -> bool {
-        self.profiled.load(Ordering::Relaxed) > 0
+        self.level > 0 || self.profiled.load(Ordering::Relaxed) > 0
     }
 
     /// Whether requests on a database may be recorded.
@@ -104,21 +124,29 @@ impl ProfilerSettings {
 
     /// The settings of a database.
     pub fn of(&self, database: &str) -> DatabaseSettings {
-        self.databases.read().get(database).cloned().unwrap_or_default()
+        self.databases.read().get(database).cloned().unwrap_or_else(|| self.default_of(database))
     }
 
     /// Changes the settings of a database. Gives the earlier ones.
     pub fn change(&self, database: &str, change: impl FnOnce(&mut DatabaseSettings)) -> DatabaseSettings {
         let mut databases = self.databases.write();
-        let before = databases.get(database).cloned().unwrap_or_default();
+        let default = self.default_of(database);
+        let before = databases.get(database).cloned().unwrap_or_else(|| default.clone());
         let mut after = before.clone();
         change(&mut after);
-        if after.is_default() {
+        if after.level == default.level && after.filter.is_none() {
             databases.remove(database);
         } else {
             databases.insert(database.to_owned(), after);
         }
         self.profiled.store(databases.len(), Ordering::Relaxed);
         before
+    }
+
+    /// A database that was dropped has the settings of the start.
+    pub fn forget(&self, database: &str) {
+        let mut databases = self.databases.write();
+        databases.remove(database);
+        self.profiled.store(databases.len(), Ordering::Relaxed);
     }
 }

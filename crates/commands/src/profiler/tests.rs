@@ -34,17 +34,17 @@ fn observed(profiler: &Profiler, command: &Document, took_ms: u64) -> usize {
 fn the_level_of_a_database_says_which_requests_are_recorded() {
     let find = doc! { "find": "c", "filter": { "_id": 1 } };
     let at_level = |level, took_ms| {
-        let profiler = Profiler::default();
+        let profiler = Profiler::new(ProfilerOptions::default());
         profiler.settings.change("shop", |settings| settings.level = level);
         observed(&profiler, &find, took_ms)
     };
     assert_eq!([at_level(0, 0), at_level(0, 500)], [0, 0]);
     assert_eq!([at_level(1, 0), at_level(1, 100), at_level(1, 101)], [0, 0, 1]);
     assert_eq!([at_level(2, 0), at_level(2, 500)], [1, 1]);
-    let other = Profiler::default();
+    let other = Profiler::new(ProfilerOptions::default());
     other.settings.change("other", |settings| settings.level = 2);
     assert_eq!(observed(&other, &find, 0), 0);
-    let all = Profiler::default();
+    let all = Profiler::new(ProfilerOptions::default());
     all.settings.change("shop", |settings| settings.level = 2);
     assert_eq!(observed(&all, &doc! { "ping": 1 }, 0), 0, "it works on no database");
 }
@@ -52,7 +52,7 @@ fn the_level_of_a_database_says_which_requests_are_recorded() {
 #[test]
 fn a_sample_rate_takes_a_part_and_a_filter_decides_alone() {
     let find = doc! { "find": "c", "filter": { "_id": 1 } };
-    let profiler = Profiler::default();
+    let profiler = Profiler::new(ProfilerOptions::default());
     profiler.settings.change("shop", |settings| settings.level = 1);
     profiler.settings.set_sample_rate(0.0);
     assert_eq!(observed(&profiler, &find, 500), 0);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches};
 
 use super::all_options;
-use super::familiar_switches::{FAMILIAR_SWITCHES, FamiliarSwitch};
+use super::familiar_switches::{FAMILIAR_SWITCHES, FamiliarSwitch, SET_PARAMETER};
 use super::options::{OptionEntry, Shape};
 use super::sources::{CONFIG_VARIABLE, Sources};
 
@@ -27,10 +27,13 @@ pub fn serve_arguments() -> Vec<Arg> {
 /// A switch of another server; the help leaves it out.
 fn familiar_argument(switch: &'static FamiliarSwitch) -> Arg {
     let argument = Arg::new(switch.name).long(switch.name).hide(true).conflicts_with_all(switch.option);
-    if switch.value.is_empty() {
-        argument.num_args(0..=1).require_equals(true).default_missing_value("true")
-    } else {
-        argument.value_name(switch.value)
+    match switch.name {
+        SET_PARAMETER => argument.value_name(switch.value).action(ArgAction::Append),
+        _ if switch.value.is_empty() => {
+            argument.num_args(0..=1).require_equals(true).default_missing_value("true")
+        }
+        // A number below zero is refused as such, not as an unknown flag.
+        _ => argument.value_name(switch.value).allow_negative_numbers(true),
     }
 }
 
@@ -60,10 +63,11 @@ impl Sources {
             let texts = matches.get_many::<String>(entry.name).unwrap_or_default();
             flags.extend(texts.map(|text| (entry.name, text.clone())));
         }
-        let familiar = FAMILIAR_SWITCHES
-            .iter()
-            .filter_map(|switch| Some((switch.name, matches.get_one::<String>(switch.name)?.clone())));
-        let familiar = familiar.collect();
+        let mut familiar = Vec::new();
+        for switch in FAMILIAR_SWITCHES {
+            let texts = matches.get_many::<String>(switch.name).unwrap_or_default();
+            familiar.extend(texts.map(|text| (switch.name, text.clone())));
+        }
         Sources { flags, familiar, file: matches.get_one::<String>(CONFIG).map(PathBuf::from) }
     }
 }

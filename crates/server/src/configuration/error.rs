@@ -85,6 +85,15 @@ pub enum ValueError {
     /// Not `NAME=VALUE`.
     #[error("expected a name and a value, such as logBudget=2GB")]
     NamedValue,
+    /// Not `NAME=VALUE` of a parameter.
+    #[error("expected a name and a value, such as ttlMonitorSleepSecs=10")]
+    NamedParameter,
+    /// Not a number of milliseconds, or -1.
+    #[error("expected a whole number from -1")]
+    WholeOrMinusOne,
+    /// Not a share.
+    #[error("expected a number from 0 to 1, such as 0.1")]
+    Share,
     /// No text.
     #[error("expected a value, found none")]
     Empty,
@@ -115,6 +124,16 @@ pub enum ConfigurationError {
         key: String,
         /// The known name that is most like it.
         nearest: Option<&'static str>,
+    },
+    /// There is no parameter of this name.
+    #[error(
+        "--set-parameter {name}: the engine {engine} has no parameter of this name that can be set; db.adminCommand({{getParameter: '*'}}) lists them"
+    )]
+    UnknownParameter {
+        /// The name.
+        name: String,
+        /// The engine.
+        engine: &'static str,
     },
     /// The file has a section.
     #[error("{}: there is no section '[{key}]': write each option by itself, such as listen = \"127.0.0.1:27017\"; docs/configuration.md lists them", file.display())]

@@ -28,6 +28,9 @@ const CHECKPOINT_SECONDS_MAX: u64 = 86_400;
 /// The most that a cache can be said to be, in GiB.
 const CACHE_GIB_MAX: f64 = 1e6;
 
+/// The one switch that can be repeated.
+pub(super) const SET_PARAMETER: &str = "setParameter";
+
 /// All switches; that of the engine comes first, because others depend on the engine.
 pub const FAMILIAR_SWITCHES: &[FamiliarSwitch] = &[
     FamiliarSwitch {
@@ -94,6 +97,32 @@ pub const FAMILIAR_SWITCHES: &[FamiliarSwitch] = &[
             Ok("nothing: the log is on the device within 100 ms, and at once for a write with j: true"
                 .to_owned())
         },
+    },
+    FamiliarSwitch {
+        name: SET_PARAMETER,
+        value: "NAME=VALUE",
+        option: Some("set-parameter"),
+        help: "`--set-parameter`, one for each; `enableTestCommands=1` is `--test-commands on`.",
+        apply: |configuration, text| {
+            let before = std::mem::take(&mut configuration.monitoring.parameters);
+            let became = as_option(configuration, "set-parameter", text)?;
+            configuration.monitoring.parameters.splice(0..0, before);
+            Ok(became)
+        },
+    },
+    FamiliarSwitch {
+        name: "slowms",
+        value: "MILLISECONDS",
+        option: Some("slow-ms"),
+        help: "`--slow-ms`.",
+        apply: |configuration, text| as_option(configuration, "slow-ms", text),
+    },
+    FamiliarSwitch {
+        name: "slowOpSampleRate",
+        value: "SHARE",
+        option: Some("slow-sample-rate"),
+        help: "`--slow-sample-rate`.",
+        apply: |configuration, text| as_option(configuration, "slow-sample-rate", text),
     },
     FamiliarSwitch {
         name: "directoryperdb",

@@ -351,19 +351,19 @@ pub(super) fn path(text: &str) -> Result<PathBuf, ValueError> {
 }
 
 /// The parts between commas that stand in no bracket, as those of `configString=direct_io=[data,log]` do.
-fn split_outside_brackets(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn split_outside_brackets(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_i32;
     text.split(move |letter: char| {
         match letter {
-            '[' | '(' => depth += 1,
-            ']' | ')' => depth -= 1,
+            '[' | '(' | '{' => depth += 1,
+            ']' | ')' | '}' => depth -= 1,
             _ => {}
         }
         letter == ',' && depth <= 0
     })
 }
 
-fn named_value(text: &str) -> Result<(String, String), ValueError> {
+pub(super) fn named_value(text: &str) -> Result<(String, String), ValueError> {
     let named = text.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
     match named {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => {

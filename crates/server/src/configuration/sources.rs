@@ -66,6 +66,10 @@ impl Sources {
             }
         }
         self.check_query_memory(&configuration, file, environment)?;
+        let engine = configuration.engine.as_str();
+        if let Some(name) = configuration.monitoring.unknown_parameter(engine) {
+            return Err(ConfigurationError::UnknownParameter { name: name.to_owned(), engine });
+        }
         Ok(configuration)
     }
 

@@ -12,7 +12,7 @@ use crate::serve::serve;
 /// Flags of mongod, and how the same is said here. They are refused, since what they mean is not exactly what
 /// Pando does. The table of familiar switches has those that are taken.
 /// `VALUE` is the value that was given.
-const FLAGS_OF_MONGOD: [(&str, &str); 21] = [
+const FLAGS_OF_MONGOD: [(&str, &str); 26] = [
     ("port", "say --listen 127.0.0.1:VALUE"),
     ("bind_ip", "say --listen ADDRESS:PORT"),
     ("bind_ip_all", "say --listen 0.0.0.0:PORT"),
@@ -30,6 +30,11 @@ const FLAGS_OF_MONGOD: [(&str, &str); 21] = [
     ),
     ("replSet", "say --replica-set VALUE; the server is a replica set of one node"),
     ("journal", "every write goes through the log; leave the flag out"),
+    ("nojournal", "every write goes through the log, which costs no sync; leave the flag out"),
+    ("smallfiles", "files grow with the data; leave the flag out"),
+    ("noprealloc", "files grow with the data; leave the flag out"),
+    ("repair", "the log of a crash is replayed at every start; say pando verify DIR to look for damage"),
+    ("shutdown", "send SIGTERM to the process, or say db.adminCommand({shutdown: 1}) in mongosh"),
     ("oplogSize", "there is no oplog; leave the flag out"),
     ("quiet", "say --log-level warn"),
     ("verbose", "say --log-level debug"),

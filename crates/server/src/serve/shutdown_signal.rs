@@ -1,5 +1,5 @@
-//! SIGTERM and SIGINT: the first asks the server to stop, a [later one](crate::stop_signals) ends the
-//! process.
+//! SIGTERM, SIGINT and the command `shutdown`: the first of them asks the server to stop, a
+//! [later signal](crate::stop_signals) ends the process.
 //!
 //! | SIGHUP comes | the server |
 //! |---|---|
@@ -12,11 +12,11 @@
 
 use std::io::{self, IsTerminal};
 use std::process;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
-use pando_commands::AuditTrail;
+use pando_commands::{AuditTrail, ServerStop};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use tracing::{info, warn};
@@ -30,6 +30,7 @@ const EXIT_CODE_INTERRUPTED: i32 = 130;
 /// Waits for the first signal.
 pub(super) struct ShutdownSignal {
     came: Receiver<()>,
+    sender: Sender<()>,
     trail: Arc<OnceLock<AuditTrail>>,
 }
 
@@ -39,6 +40,7 @@ impl ShutdownSignal {
         let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2])?;
         let is_of_terminal = io::stdin().is_terminal();
         let (sender, came) = mpsc::channel();
+        let kept = sender.clone();
         let trail = Arc::new(OnceLock::new());
         let rotated = Arc::clone(&trail);
         thread::Builder::new().name("pando-signals".to_owned()).spawn(move || {
@@ -74,7 +76,7 @@ impl ShutdownSignal {
                 let _ = sender.send(());
             }
         })?;
-        Ok(ShutdownSignal { came, trail })
+        Ok(ShutdownSignal { came, sender: kept, trail })
     }
 
     /// Has SIGUSR1 rotate a trail from now on.
@@ -83,10 +85,26 @@ impl ShutdownSignal {
         let _ = self.trail.set(trail.clone());
     }
 
+    /// What stands for a signal.
+    pub(super) fn stop(&self) -> Arc<dyn ServerStop> {
+        Arc::new(Stop(self.sender.clone()))
+    }
+
     /// Waits until it comes.
     pub(super) fn wait(&self) {
-        // Fails only if the thread that watches has ended, and then no signal comes any more.
+        // It has a sender of its own, so that this cannot fail.
         let _came = self.came.recv();
+    }
+}
+
+/// A client's request to stop.
+#[derive(Debug)]
+struct Stop(Sender<()>);
+
+impl ServerStop for Stop {
+    fn ask(&self) {
+        // Fails only if the server is at its end already.
+        let _ = self.0.send(());
     }
 }
 

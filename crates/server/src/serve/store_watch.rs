@@ -1,5 +1,6 @@
 //! The store under watch: a thread that writes a line to the log when the disk is full, when it has room
-//! again, when the engine cannot write, and when a checkpoint took long.
+//! again, when the engine cannot write, when a checkpoint took long, and when the store is gone from its
+//! folder.
 //!
 //! 1. Once a second a [`Sample`] is taken: figures of the engine, and the room on the disk.
 //! 2. [`Watch::judge`] compares it with the one before, and gives the lines. It is a pure function.
@@ -12,8 +13,8 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use pandodb::Commands;
-use tracing::{info, warn};
+use pandodb::{Commands, EngineName, FolderState, MissingStore, inspect_folder};
+use tracing::{error, info, warn};
 
 use super::command_handler::CommandHandler;
 use crate::amounts::{bytes_text, time_text};
@@ -34,14 +35,23 @@ pub(super) struct StoreWatch {
 
 impl StoreWatch {
     /// Starts to watch the store in a folder.
-    pub(super) fn start(handler: Arc<CommandHandler>, folder: PathBuf) -> std::io::Result<StoreWatch> {
+    pub(super) fn start(
+        handler: Arc<CommandHandler>,
+        engine: EngineName,
+        folder: PathBuf,
+    ) -> std::io::Result<StoreWatch> {
         let (stop, stopped) = mpsc::channel();
         let thread = thread::Builder::new().name("pando-watch".to_owned()).spawn(move || {
             let begun = Instant::now();
-            let mut watch = Watch::new(Sample::take(handler.commands(), &folder, begun));
+            let take = || Sample {
+                place: StorePlace::find(engine, &folder),
+                ..Sample::take(handler.commands(), &folder, begun)
+            };
+            let mut watch = Watch::new(take());
             while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-                for line in watch.judge(Sample::take(handler.commands(), &folder, begun)) {
+                for line in watch.judge(take()) {
                     match line {
+                        Line::Error(text) => error!("{text}; the store was in {}", folder.display()),
                         Line::Warning(text) => warn!("{text}; the store is in {}", folder.display()),
                         Line::Notice(text) => info!("{text}; the store is in {}", folder.display()),
                     }
@@ -73,6 +83,25 @@ struct Sample {
     checkpoint_time: Duration,
     /// Flushes and checkpoints that failed.
     failures: u64,
+    /// `None` where the folder is gone.
+    place: Option<StorePlace>,
+}
+
+/// The folder of the store, and whether its files are in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct StorePlace {
+    device: u64,
+    inode: u64,
+    has_store: bool,
+}
+
+impl StorePlace {
+    fn find(engine: EngineName, folder: &Path) -> Option<StorePlace> {
+        let found = rustix::fs::stat(folder).ok()?;
+        let state = inspect_folder(engine, folder, MissingStore::Refuse);
+        let has_store = matches!(state, Ok(FolderState::Store));
+        Some(StorePlace { device: found.st_dev, inode: found.st_ino, has_store })
+    }
 }
 
 impl Sample {
@@ -86,6 +115,7 @@ impl Sample {
             checkpoints: figure("checkpoints.count"),
             checkpoint_time: Duration::from_nanos(figure("checkpoints.nanos")),
             failures: figure("checkpoints.failed") + figure("flushes.failed"),
+            place: None,
         }
     }
 }
@@ -93,6 +123,7 @@ impl Sample {
 /// A line of the log.
 #[derive(Debug, PartialEq, Eq)]
 enum Line {
+    Error(String),
     Warning(String),
     Notice(String),
 }
@@ -100,18 +131,22 @@ enum Line {
 /// The states that the last lines told of.
 struct Watch {
     last: Sample,
+    /// That of the start.
+    place: Option<StorePlace>,
+    is_gone: bool,
     full_since: Option<Duration>,
     failing_since: Option<Duration>,
 }
 
 impl Watch {
     fn new(first: Sample) -> Watch {
-        Watch { last: first, full_since: None, failing_since: None }
+        Watch { place: first.place, last: first, is_gone: false, full_since: None, failing_since: None }
     }
 
     /// The lines that a sample is worth.
     fn judge(&mut self, sample: Sample) -> Vec<Line> {
         let mut lines = Vec::new();
+        lines.extend(self.judge_place(&sample));
         lines.extend(self.judge_room(&sample));
         lines.extend(self.judge_writes(&sample));
         let ended = sample.checkpoints.saturating_sub(self.last.checkpoints);
@@ -125,6 +160,20 @@ impl Watch {
         }
         self.last = sample;
         lines
+    }
+
+    /// Files that are open live on after somebody has removed them, until the server stops.
+    fn judge_place(&mut self, sample: &Sample) -> Option<Line> {
+        let is_gone = self.place.is_some() && sample.place != self.place;
+        match std::mem::replace(&mut self.is_gone, is_gone) {
+            false if is_gone => Some(Line::Error(
+                "the folder of the store was moved or removed, or files of it were: what was removed is lost when the server \
+                 stops; put it back, or take the data now with pando copy or mongodump"
+                    .to_owned(),
+            )),
+            true if !is_gone => Some(Line::Notice("the folder of the store is in its place again".to_owned())),
+            _ => None,
+        }
     }
 
     fn judge_room(&mut self, sample: &Sample) -> Option<Line> {
@@ -184,6 +233,7 @@ mod tests {
         lines
             .into_iter()
             .map(|line| match line {
+                Line::Error(text) => format!("error: {text}"),
                 Line::Warning(text) => format!("warning: {text}"),
                 Line::Notice(text) => format!("notice: {text}"),
             })
@@ -219,6 +269,22 @@ mod tests {
         let again = Sample { failures: 4, checkpoints: 6, ..sample(4, 1 << 40) };
         let told = texts(watch.judge(again));
         assert!(told.len() == 1 && told[0].starts_with("notice: the engine writes"), "{told:?}");
+    }
+
+    #[test]
+    fn a_store_that_is_gone_is_told_once_and_so_is_its_return() {
+        let at = |seconds, place| Sample { place, ..sample(seconds, 1 << 40) };
+        let place = StorePlace { device: 1, inode: 2, has_store: true };
+        let mut watch = Watch::new(at(0, Some(place)));
+        assert!(watch.judge(at(1, Some(place))).is_empty());
+        for other in [None, Some(StorePlace { inode: 3, ..place }), Some(StorePlace { has_store: false, ..place })]
+        {
+            let told = texts(watch.judge(at(2, other)));
+            assert!(told.len() == 1 && told[0].starts_with("error: the folder of the store"), "{told:?}");
+            assert!(watch.judge(at(3, other)).is_empty());
+            let told = texts(watch.judge(at(4, Some(place))));
+            assert!(told.len() == 1 && told[0].starts_with("notice: the folder of the store"), "{told:?}");
+        }
     }
 
     #[test]

@@ -1,0 +1,146 @@
+"""What a server starts with: parameters and the profiler. And the command that stops it."""
+
+import subprocess
+import time
+
+import pytest
+from pymongo.errors import AutoReconnect, OperationFailure
+
+from server import PANDO, Server
+
+
+@pytest.fixture
+def started(tmp_path):
+    servers = []
+
+    def start(*arguments):
+        server = Server(tmp_path / f"data{len(servers)}", *arguments).start()
+        servers.append(server)
+        return server
+
+    yield start
+    for server in servers:
+        if server.is_running():
+            server.stop()
+
+
+def refused(tmp_path, *arguments):
+    ended = subprocess.run([PANDO, "serve", "--data", str(tmp_path / "none"), "--listen", "127.0.0.1:0", *arguments], capture_output=True, text=True, timeout=60)
+    assert ended.returncode != 0
+    return ended.stderr
+
+
+def test_parameters_are_set_at_the_start(started):
+    server = started("--set-parameter", "ttlMonitorSleepSecs=7,logComponentVerbosity={\"verbosity\": 1, \"query\": {\"verbosity\": 2}}",
+                     "--set-parameter", "betreeCheckpointPeriod=33", "--set-parameter", "notablescan=true", "--set-parameter", "enableTestCommands=1")
+    with server.client() as client:
+        shown = client.admin.command("getParameter", "*")
+    assert (shown["ttlMonitorSleepSecs"], shown["betreeCheckpointPeriod"], shown["notablescan"]) == (7, 33, True)
+    assert shown["logComponentVerbosity"]["query"]["verbosity"] == 2 and shown["enableTestCommands"] is True
+
+
+def test_switches_of_mongod_are_taken(started):
+    server = started("--setParameter", "ttlMonitorSleepSecs=8", "--setParameter", "cursorTimeoutMillis=1234", "--slowms", "-1", "--slowOpSampleRate", "0.5")
+    with server.client() as client:
+        shown = client.admin.command("getParameter", "*")
+        assert (shown["ttlMonitorSleepSecs"], shown["cursorTimeoutMillis"]) == (8, 1234)
+        settings = client.db.command("profile", -1)
+        assert (settings["was"], settings["slowms"], settings["sampleRate"]) == (0, -1, 0.5)
+    assert "the switch --slowms -1 became --slow-ms -1" in server.whole_log()
+
+
+def test_wrong_parameters_are_refused_and_leave_no_folder(tmp_path):
+    assert "--set-parameter ttlMonitorSleepSec" in refused(tmp_path, "--set-parameter", "ttlMonitorSleepSec=5")
+    assert "a name and a value, such as ttlMonitorSleepSecs=10" in refused(tmp_path, "--set-parameter", "x")
+    assert "a whole number from -1" in refused(tmp_path, "--slow-ms", "-2")
+    assert "a number from 0 to 1" in refused(tmp_path, "--slow-sample-rate", "2")
+    assert "one of: 0, 1, 2" in refused(tmp_path, "--profile", "3")
+    assert not (tmp_path / "none").exists()
+    # Only the open store knows which values are right.
+    assert "the parameter ttlMonitorSleepSecs cannot be 0" in refused(tmp_path, "--set-parameter", "ttlMonitorSleepSecs=0")
+    assert "the parameter betreeBogus cannot be 1" in refused(tmp_path, "--set-parameter", "betreeBogus=1")
+
+
+def test_every_database_is_profiled_from_the_start(started):
+    server = started("--profile", "2")
+    with server.client() as client:
+        client.db.c.insert_one({"_id": 1})
+        client.db.c.find_one({"a": 1})
+        assert {"insert", "query"} <= {entry["op"] for entry in client.db["system.profile"].find()}
+        assert client.db.command("profile", 0)["was"] == 2 and client.admin.command("profile", -1)["was"] == 0
+        before = client.db["system.profile"].count_documents({})
+        client.db.c.find_one({"a": 1})
+        assert client.db["system.profile"].count_documents({}) == before
+        # No database is made for the profiler.
+        assert client.nothing.c.find_one() is None and list(client.nothing["system.profile"].find()) == []
+        assert set(client.list_database_names()) <= {"admin", "config", "db", "local"}
+        # A database that is dropped has the level of the start again.
+        client.drop_database("db")
+        assert client.db.command("profile", -1)["was"] == 2
+
+
+def test_a_client_stops_the_server(started):
+    server = started()
+    with server.client() as client:
+        client.db.c.insert_one({"_id": 1})
+        for wrong, code in (({"bogus": 1}, 40415), ({"force": "x"}, 14), ({"timeoutSecs": "x"}, 14)):
+            with pytest.raises(OperationFailure) as failure:
+                client.admin.command("shutdown", **wrong)
+            assert failure.value.code == code
+        with pytest.raises(OperationFailure) as failure:
+            client.db.command("shutdown")
+        assert failure.value.code == 13
+        assert client.admin.command("shutdown", timeoutSecs=5, force=True)["ok"] == 1
+    assert server.process.wait(timeout=60) == 0
+    assert "asks the server to stop" in server.whole_log() and "stopped" in server.whole_log()
+    server.start()
+    with server.client() as client:
+        assert client.db.c.find_one() == {"_id": 1}
+
+
+def test_under_access_control_a_stop_needs_the_right(started):
+    server = started("--auth")
+    with server.client() as client:
+        client.admin.command("createUser", "root", pwd="secret", roles=["root"])
+    with server.client(username="root", password="secret") as client:
+        client.admin.command("createUser", "reader", pwd="secret", roles=["readAnyDatabase"])
+        client.admin.command("createUser", "host", pwd="secret", roles=["hostManager"])
+    for who in ({}, {"username": "reader", "password": "secret"}):
+        with server.client(**who) as client, pytest.raises(OperationFailure) as failure:
+            client.admin.command("shutdown")
+        assert failure.value.code == 13
+    with server.client(username="host", password="secret") as client:
+        client.admin.command("shutdown")
+    assert server.process.wait(timeout=60) == 0
+    with pytest.raises(AutoReconnect), server.client(serverSelectionTimeoutMS=500) as client:
+        client.admin.command("ping")
+
+
+def test_the_memory_engine_says_that_it_leaves_a_store_alone(tmp_path):
+    server = Server(tmp_path / "data").start()
+    assert server.stop() == 0
+    for folder, said in ((tmp_path / "data", True), (tmp_path / "other", False)):
+        memory = Server(folder, engine="memory").start()
+        assert memory.stop() == 0
+        assert ("stays unopened" in memory.whole_log()) == said
+
+
+def test_a_store_that_is_removed_under_the_server_is_told(started):
+    server = started()
+    moved = server.folder.parent / "moved"
+
+    def told(sentence):
+        deadline = time.monotonic() + 30
+        while sentence not in server.whole_log():
+            assert time.monotonic() < deadline, server.log()
+            time.sleep(0.1)
+
+    # The watch looks once a second, and what it finds first is what it compares with.
+    time.sleep(2)
+    server.folder.rename(moved)
+    told("the folder of the store was moved or removed")
+    with server.client() as client:
+        client.db.c.insert_one({"_id": 1})
+    moved.rename(server.folder)
+    told("the folder of the store is in its place again")
+    assert server.stop() == 0
