@@ -74,8 +74,7 @@ fn input_arguments() -> Vec<Arg> {
         Arg::new("resume")
             .long("resume")
             .value_name("POINT")
-            .conflicts_with("drop")
-            .help("Go on where an import of the same, unchanged input stopped; it has named the point"),
+            .help("Go on where an import of the same, unchanged input stopped; it has named the point. With --drop collections of the files behind it are dropped"),
     ]
 }
 
@@ -151,6 +150,12 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let text = |name| matches.get_one::<String>(name).cloned();
     let writing = writing_of(matches)?;
     let quiet = matches.get_flag("quiet");
+    let existing = if matches.get_flag("drop") { Existing::Dropped } else { Existing::Kept };
+    let resume = resume_point(text("resume"))?;
+    if existing == Existing::Dropped && resume.as_ref().is_some_and(|point| point.place.is_none()) {
+        let sentence = "--drop would take the documents before the point of --resume away: leave it out";
+        return Err(UsageError::new(sentence).into());
+    }
     let imported = import(&Import {
         source: source_of(matches)?,
         format: format_of(matches),
@@ -160,8 +165,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         rows: rows_of(matches)?,
         options: ImportOptions {
             writing: writing.clone(),
-            existing: if matches.get_flag("drop") { Existing::Dropped } else { Existing::Kept },
-            resume: resume_point(text("resume"))?,
+            existing,
+            resume,
             batch_records: matches.get_one::<u16>("batch-size").map(|size| usize::from(*size)),
             talk: if quiet { Talk::Quiet } else { Talk::All },
         },

@@ -116,26 +116,18 @@ pub(super) fn stopped_lines(imported: &Imported, command_line: &[String]) -> Vec
     };
     lines.push(format!("  {from}:"));
     lines.push(format!("    {}", resumed(command_line, stopped)));
-    lines.extend(note_of_drop(command_line, stopped).map(str::to_owned));
     lines
 }
 
-/// The note that the rest of a folder is not dropped, where it was to be.
-fn note_of_drop(command_line: &[String], stopped: &StoppedAt) -> Option<&'static str> {
-    let drops = command_line.iter().any(|word| word == "--drop");
-    (drops && stopped.point.place.is_some()).then_some(
-        "  it drops nothing: collections of the files that are still to come keep what is in them, unless you drop them before",
-    )
-}
-
-/// The command line that goes on: as before, without what is to happen only once.
+/// The command line that goes on: as before, without what is to happen only once. In a folder there are
+/// files behind the point whose collections are still to be dropped.
 fn resumed(command_line: &[String], stopped: &StoppedAt) -> String {
     let mut words = Vec::new();
     let mut skip_value = false;
     for word in command_line {
         // A copy takes the flag without a point as well.
         if (std::mem::take(&mut skip_value) && !word.starts_with("--"))
-            || word == "--drop"
+            || (word == "--drop" && stopped.point.place.is_none())
             || word.starts_with("--resume=")
         {
             continue;
@@ -237,8 +229,8 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_goes_on_after_a_drop_tells_that_the_rest_is_not_dropped() {
-        let told = |point: &str, words: &[&str]| {
+    fn the_way_on_in_a_folder_drops_the_collections_that_are_still_to_come() {
+        let way_on = |point: &str, words: &[&str]| {
             let stopped = StoppedAt {
                 input: "x".to_owned(),
                 unit: "document",
@@ -247,11 +239,11 @@ mod tests {
                 point: point.parse().unwrap(),
             };
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            note_of_drop(&words, &stopped).is_some()
+            resumed(&words, &stopped)
         };
         let (of_folder, of_file) = ("7:65f0c3a8e4b0f2a1c3d4e5f6:1-a9fc8669", "7:65f0c3a8e4b0f2a1c3d4e5f6");
-        assert!(told(of_folder, &["pando", "import", "dump", "--drop"]));
-        assert!(!told(of_folder, &["pando", "import", "dump"]));
-        assert!(!told(of_file, &["pando", "import", "a.json", "--drop"]));
+        assert!(way_on(of_folder, &["pando", "import", "dump", "--drop"]).contains(" --drop --resume "));
+        assert!(!way_on(of_folder, &["pando", "import", "dump"]).contains("--drop"));
+        assert!(!way_on(of_file, &["pando", "import", "a.json", "--drop"]).contains("--drop"));
     }
 }

@@ -4,7 +4,6 @@
 //! can go on. A file of a folder that cannot be read on stops no other one.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bson::{Document, RawDocumentBuf, doc};
@@ -16,13 +15,14 @@ use super::error::TransferError;
 use super::filled::refuse_filled;
 use super::folder_place::{FolderPlace, check_point};
 use super::import_counts::{ImportCounts, ReplyFault};
-use super::import_plan::{Arrived, BytesContent, Content, Creation, ImportPlan, PlanOrigin, Unit};
+use super::import_plan::{Arrived, Content, Creation, ImportPlan, PlanOrigin, Unit};
 use super::import_result::{Damage, DamagedFile, StoppedAt};
-use super::input::{InputBytes, Source};
+use super::input::InputBytes;
 use super::interrupt::Interrupt;
 use super::progress::{Progress, Shown};
 use super::resume_point::ResumePoint;
 use super::target::Target;
+use super::target_options::options_not_taken;
 use super::write_mode::{AfterFault, WriteMode, Writing};
 
 pub(super) use super::import_options::{Existing, Import, ImportOptions, Talk};
@@ -57,40 +57,21 @@ impl From<TransferError> for Stop {
 /// result.
 pub fn import(import: &Import) -> Result<Imported, TransferError> {
     let interrupt = Interrupt::watch().map_err(TransferError::System)?;
-    let plan = ImportPlan::of(import)?;
+    let mut plan = ImportPlan::of(import)?;
     if let Some(point) = &import.options.resume {
         check_point(&plan, point)?;
     }
-    refuse_unreadable(&plan)?;
+    plan.refuse_unreadable()?;
     let mut target = import.target.open(MissingStore::Create, &interrupt)?;
     if import.options.existing == Existing::Kept && import.options.resume.is_none() {
         // Another import of the same dump would double them.
         refuse_filled(plan.units.iter().filter(|unit| unit.is_time_series()), &mut *target)?;
     }
-    Ok(import_into(&import.options, &plan, target, interrupt))
-}
-
-/// Refuses an input that cannot be read, before a store is opened, or made. Of a folder, one file has to be
-/// readable.
-fn refuse_unreadable(plan: &ImportPlan) -> Result<(), TransferError> {
-    let mut refused = Ok(());
-    for content in plan.units.iter().filter_map(|unit| unit.content.as_ref()) {
-        let Content::Bytes(BytesContent { source: Source::File(path), .. }) = content else { return Ok(()) };
-        if is_pipe(path) {
-            return Ok(());
-        }
-        match content.open() {
-            Ok(_) => return Ok(()),
-            Err(error) => refused = refused.and(Err(error)),
-        }
+    if import.options.existing == Existing::Kept {
+        let remarks = options_not_taken(&plan, &mut *target)?;
+        plan.remarks.extend(remarks);
     }
-    refused
-}
-
-/// Whether a file can be read once only, as a pipe of a shell (`<(zstdcat a.json.zst)`). One that is not
-/// there is none: opening it says so.
-fn is_pipe(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+    Ok(import_into(&import.options, &plan, target, interrupt))
 }
 
 /// Imports into a store that is open, and closes it.
@@ -224,13 +205,25 @@ impl Run<'_> {
         // The damage may lie before the point. No record of the next file is passed over for it.
         self.records = self.records.max(self.point.records);
         // A collection that was not dropped yet begins anew.
-        let is_undone = self.options.existing == Existing::Dropped && !self.is_ready;
+        let is_undone = self.drops() && !self.is_ready;
         let done = if is_undone { 0 } else { self.records - self.records_before };
         let point = self.point.of_input(self.records_before, done);
         self.note_damage(unit, Damage::Unreadable { error, point });
         self.end_input();
         // The documents before the damage are a collection with its indexes.
         if self.is_ready { self.create_indexes(unit) } else { Ok(()) }
+    }
+
+    /// Whether the collection of this input is dropped before its first document. That of the file at a point
+    /// has been, and documents of the file are in.
+    fn drops(&self) -> bool {
+        let is_behind_point = || match &self.options.resume {
+            None => true,
+            Some(point) => point.place.as_ref().is_some_and(|place| {
+                self.number > place.file || (self.number == place.file && point.records == 0)
+            }),
+        };
+        self.options.existing == Existing::Dropped && is_behind_point()
     }
 
     fn note_damage(&mut self, unit: &Unit, damage: Damage) {
@@ -252,7 +245,7 @@ impl Run<'_> {
 
     fn import_unit(&mut self, unit: &Unit) -> Result<(), Stop> {
         match (&unit.content, unit.arrived) {
-            (None, _) if self.options.existing == Existing::Dropped && !unit.is_view() => {
+            (None, _) if self.drops() && !unit.is_view() => {
                 let namespace = unit.namespace();
                 self.remarks
                     .push(format!("there are no documents for it, so that {namespace} was not dropped"));
@@ -339,7 +332,7 @@ impl Run<'_> {
 
     /// Drops the collection, if that is wanted, and creates it.
     fn make_ready(&mut self, unit: &Unit) -> Result<(), TransferError> {
-        if self.options.existing == Existing::Dropped {
+        if self.drops() {
             // A copy describes the whole collection, so that nothing is lost.
             let lost = match self.plan.origin {
                 PlanOrigin::Store => None,
@@ -357,7 +350,7 @@ impl Run<'_> {
         if self.is_ready {
             return Ok(());
         }
-        if self.options.existing == Existing::Dropped && self.counts.unreadable > self.unreadable_before {
+        if self.drops() && self.counts.unreadable > self.unreadable_before {
             let namespace = unit.namespace();
             self.remarks.push(format!("no document could be read, so that {namespace} was not dropped"));
             return Ok(());

@@ -148,6 +148,31 @@ impl ImportPlan {
         };
         Ok(ImportPlan { origin: PlanOrigin::File, units: vec![unit], ..ImportPlan::default() })
     }
+
+    /// Refuses an input that cannot be read, before a store is opened, or made. Of a folder, one file has to
+    /// be readable.
+    pub(super) fn refuse_unreadable(&self) -> Result<(), TransferError> {
+        let mut refused = Ok(());
+        for content in self.units.iter().filter_map(|unit| unit.content.as_ref()) {
+            let Content::Bytes(BytesContent { source: Source::File(path), .. }) = content else {
+                return Ok(());
+            };
+            if is_pipe(path) {
+                return Ok(());
+            }
+            match content.open() {
+                Ok(_) => return Ok(()),
+                Err(error) => refused = refused.and(Err(error)),
+            }
+        }
+        refused
+    }
+}
+
+/// Whether a file can be read once only, as a pipe of a shell (`<(zstdcat a.json.zst)`). One that is not
+/// there is none: opening it says so.
+fn is_pipe(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 impl Unit {

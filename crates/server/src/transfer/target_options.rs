@@ -8,6 +8,8 @@
 //! | other options | names them, brings the documents in, and ends with exit code 1 |
 //! | the same options | goes on |
 //!
+//! An import of a dump only tells which options its collections do not get.
+//!
 //! # Not a difference
 //! - A default, whether it is written out or not.
 //! - An option of the target alone that only says how documents are stored, such as the layout. People choose
@@ -136,7 +138,7 @@ pub(super) fn compare_options(
 ) -> Result<Vec<OtherOptions>, TransferError> {
     let (mut others, mut of_other_kind) = (Vec::new(), Vec::new());
     for unit in &plan.units {
-        let Some(listed) = listed(unit, target)? else { continue };
+        let Some(listed) = listed(unit, &mut target.clone())? else { continue };
         let (here, there) = (Kind::of_unit(unit), Kind::of_listed(&listed));
         if here != there {
             of_other_kind.push(format!(
@@ -162,10 +164,41 @@ pub(super) fn compare_options(
     Err(TransferError::OtherKind { collections: format!("{}{more}", of_other_kind.join(", ")) })
 }
 
+/// A remark on the options of a dump that its collections do not get, because the target has them already.
+/// There is none for a user who may not look at them.
+///
+/// # Errors
+/// Those of the target, but no refusal.
+pub(super) fn options_not_taken(
+    plan: &ImportPlan,
+    target: &mut dyn Target,
+) -> Result<Vec<String>, TransferError> {
+    let mut remarks = Vec::new();
+    for unit in plan.units.iter().filter(|unit| !unit.description.options.is_empty()) {
+        let listed = match listed(unit, target) {
+            Ok(Some(listed)) => listed,
+            Ok(None) | Err(TransferError::Refused { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        let of_target = listed.get_document("options").cloned().unwrap_or_default();
+        let lost = differences(&unit.description.options, &of_target);
+        let lost: Vec<String> =
+            lost.into_iter().filter(|option| option.source.is_some()).map(|option| option.name).collect();
+        if !lost.is_empty() {
+            remarks.push(format!(
+                "{} was there already and keeps its own options, without these of the dump: {}; --drop makes it anew",
+                unit.namespace(),
+                lost.join(", ")
+            ));
+        }
+    }
+    Ok(remarks)
+}
+
 /// The description of a collection at the target, if it is there.
-fn listed(unit: &Unit, target: &SharedStore) -> Result<Option<Document>, TransferError> {
+fn listed(unit: &Unit, target: &mut dyn Target) -> Result<Option<Document>, TransferError> {
     let command = doc! { "listCollections": 1, "filter": { "name": &unit.collection } };
-    let reply = target.clone().run(&unit.database, command, None)?;
+    let reply = target.run(&unit.database, command, None)?;
     let batch = reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
     Ok(batch.ok().and_then(|batch| batch.first()).and_then(Bson::as_document).cloned())
 }

@@ -120,6 +120,61 @@ fn an_import_of_a_folder_goes_on_only_with_the_files_that_it_had() {
 }
 
 #[test]
+fn an_import_of_a_folder_that_drops_goes_on_dropping() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::over(&folder.path().join("data"));
+    let dump = folder.path().join("dump");
+    let first = place(&dump.join("shop/a.bson"), &numbered(5));
+    let broken = dump.join("shop/b.bson");
+    let whole = cut(&broken, &numbered(3));
+    place(&dump.join("shop/c.bson"), &numbered(7));
+    let mut connection = Connection::tcp(&server);
+    for collection in ["a", "b", "c"] {
+        connection.ask("shop", doc! { "insert": collection, "documents": [{ "old": true }] });
+    }
+    let uri = uri(&server);
+    let (status, _, said) =
+        run(&["import", dump.to_str().unwrap(), "--uri", &uri, "--drop", "--stop-on-error"]);
+    assert_eq!(status.code(), Some(1), "{said}");
+    let command = said.lines().find(|line| line.contains("--resume")).expect("the way on");
+    assert!(command.contains("--drop"), "{said}");
+    let counts = || ["a", "b", "c"].map(|name| count(&server, "shop", name));
+    assert_eq!(counts(), [5, 2, 1]);
+    std::fs::write(&broken, whole).unwrap();
+    let (succeeded, said) = run_named(command.trim());
+    assert!(succeeded, "{said}");
+    assert_eq!(counts(), [5, 3, 7]);
+
+    // Of one file the documents before the point would go.
+    let point = "2:65f0c3a8e4b0f2a1c3d4e5f6";
+    let (status, _, said) =
+        run(&["import", first.to_str().unwrap(), "--uri", &uri, "--db", "shop", "--drop", "--resume", point]);
+    assert!(status.code() == Some(2) && said.contains("leave it out"), "{said}");
+    assert_eq!(counts(), [5, 3, 7]);
+}
+
+#[test]
+fn options_of_a_dump_that_a_collection_does_not_get_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::over(&folder.path().join("data"));
+    let dump = folder.path().join("dump");
+    place(&dump.join("shop/a.bson"), &numbered(2));
+    let description = r#"{"options":{"capped":true,"size":8192,"validationLevel":"strict"},"indexes":[]}"#;
+    std::fs::write(dump.join("shop/a.metadata.json"), description).unwrap();
+    Connection::tcp(&server).ask("shop", doc! { "create": "a" });
+    let import = |more: &[&str]| {
+        run(&[&["import", dump.to_str().unwrap(), "--uri", &uri(&server)][..], more].concat())
+    };
+    let (status, _, said) = import(&[]);
+    assert!(status.success() && said.contains("without these of the dump: capped, size; --drop"), "{said}");
+    let (status, _, said) = import(&["--drop"]);
+    assert!(status.success() && !said.contains("of the dump"), "{said}");
+    let (status, _, said) = import(&[]);
+    assert!(status.success() && !said.contains("of the dump"), "{said}");
+    assert_eq!(count(&server, "shop", "a"), 4);
+}
+
+#[test]
 fn a_point_behind_the_end_of_the_input_is_one_of_another_input() {
     let server = Server::in_memory();
     let folder = tempfile::tempdir().unwrap();
