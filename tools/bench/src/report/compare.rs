@@ -116,6 +116,11 @@ fn ratio(first: &Values, second: &Values) -> Option<[f64; 3]> {
     ])
 }
 
+/// A ratio for people. One to nothing has no bound.
+fn ratio_text(ratio: f64) -> String {
+    if ratio.is_finite() { format!("{ratio:.3}") } else { "-".to_owned() }
+}
+
 /// A comparison.
 pub struct Compared {
     /// For people.
@@ -173,8 +178,13 @@ fn one_group(name: &str, first: &[&RunFile], second: &[&RunFile]) -> String {
             (values.len() == files.len()).then(|| Values::new(values))
         };
         let (Some(ours), Some(theirs)) = (values(first), values(second)) else { continue };
-        let Some([from, middle, to]) = ratio(&ours, &theirs) else { continue };
+        let ratios = ratio(&ours, &theirs);
+        if ratios.is_none() && theirs.median() == 0.0 {
+            continue;
+        }
+        let [from, middle, to] = ratios.unwrap_or([f64::INFINITY; 3]);
         let remark = match (first.len(), second.len()) {
+            _ if ratios.is_none() => "the first side has none",
             (1, 1) => "no spread: repeat",
             (1, _) => "the first side has one run",
             (_, 1) => "the second side has one run",
@@ -185,9 +195,9 @@ fn one_group(name: &str, first: &[&RunFile], second: &[&RunFile]) -> String {
             metric.name.to_owned(),
             number(ours.median()),
             number(theirs.median()),
-            format!("{middle:.3}"),
-            format!("{from:.3}"),
-            format!("{to:.3}"),
+            ratio_text(middle),
+            ratio_text(from),
+            ratio_text(to),
             remark.to_owned(),
         ];
         lines.push(cells.to_vec());
@@ -286,6 +296,25 @@ mod tests {
         assert!(compare(&runs(&[100.0]), &runs(&[110.0])).text.contains("no spread"), "one run has none");
         let Compared { text, .. } = compare(&runs(&[100.0, 120.0]), &runs(&[110.0]));
         assert!(text.contains("the second side has one run") && !text.contains("no spread"), "{text}");
+    }
+
+    #[test]
+    fn a_figure_that_the_first_side_does_not_have_has_no_ratio() {
+        let of = |reads| {
+            let mut file = file("point", 8, 100.0);
+            file.figures.per_operation.disk_reads = Some(reads);
+            file
+        };
+        let line_of = |first: &[f64], second: &[f64]| {
+            let side = |reads: &[f64]| reads.iter().copied().map(of).collect::<Vec<_>>();
+            let Compared { text, .. } = compare(&side(first), &side(second));
+            text.lines().find(|line| line.contains("disk reads/op")).map(str::to_owned)
+        };
+        let line = line_of(&[0.0], &[1.5]).expect("it is told");
+        assert!(line.contains("1.500") && line.contains("the first side has none"), "{line}");
+        let line = line_of(&[0.0, 1.0, 2.0], &[1.0, 2.0, 3.0]).expect("it is told");
+        assert!(line.contains("2.000") && line.contains(" - ") && !line.contains("inf"), "{line}");
+        assert!(line_of(&[0.0], &[0.0]).is_none());
     }
 
     #[test]
