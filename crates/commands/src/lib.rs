@@ -69,7 +69,7 @@
 //! sasl -> access, accounts, context
 //! users -> accounts, context, unit_of_work
 //! access -> accounts
-//! commands -> access, rights
+//! commands -> access, diagnostic, rights
 //! shared_state -> access
 //! durability_wait -> operations
 //! intent_wait -> operations, shared_state
@@ -119,7 +119,7 @@
 //! pipeline_references -> error
 //! session_id -> identity
 //! leaves: arguments, chore_figures, cluster_clock, command_name, error, error_code, handled, host_facts
-//! leaves: certificate_rotation, collation
+//! leaves: certificate_rotation, collation, server_stop
 //! leaves: damage_log, default_layout, document_stream, grid_fs, identity, open_buckets
 //! leaves: last_write, log_tail, log_verbosity, operation_counters, persona, reply_wait, request, session_id
 //! leaves: pipeline_references, short_options, ttl_state

@@ -2,7 +2,7 @@
 //
 // It differs from unistore's own program in three ways:
 //   - It listens on one address, so that it can stay on this machine.
-//   - It bridges the differences between this store and a client of today (see bridge).
+//   - It bridges the differences between this store and TiKV (see bridge).
 //   - `store split PD KEY…` splits regions at exact keys (hexadecimal), so that tests cross regions and nodes.
 package main
 
@@ -11,7 +11,6 @@ import (
 	"encoding/hex"
 	"flag"
 	"fmt"
-	"math"
 	"net"
 	"os"
 	"os/signal"
@@ -38,44 +37,8 @@ type raftLogger struct{ *zap.SugaredLogger }
 
 func (logger raftLogger) Warning(words ...interface{}) { logger.Warn(words...) }
 
-func (logger raftLogger) Warningf(format string, words ...interface{}) { logger.Warnf(format, words...) }
-
-// bridge mends three differences between this store and what a client expects of TiKV:
-//   - It drops the list of secondary keys unless a commit is asynchronous, because this store would keep it in every lock.
-//   - It marks an absent key as such, which this store tells by an empty value alone.
-//   - It answers a scan backwards by one forwards, because this store begins the former at the newest version, whatever
-//     the timestamp (db_reader.go: the iterator is made before the timestamp is set).
-func bridge(ctx context.Context, request interface{}, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (interface{}, error) {
-	if scan, is := request.(*kvrpcpb.ScanRequest); is && scan.Reverse {
-		return scanBackwards(ctx, scan, handle)
-	}
-	if prewrite, is := request.(*kvrpcpb.PrewriteRequest); is && !prewrite.UseAsyncCommit {
-		prewrite.Secondaries = nil
-	}
-	answer, err := handle(ctx, request)
-	if get, is := answer.(*kvrpcpb.GetResponse); is && get.Error == nil && get.RegionError == nil && len(get.Value) == 0 {
-		get.NotFound = true
-	}
-	return answer, err
-}
-
-// scanBackwards reads the whole range forwards, which a test can afford. Backwards, a range begins at its upper end.
-func scanBackwards(ctx context.Context, scan *kvrpcpb.ScanRequest, handle grpc.UnaryHandler) (interface{}, error) {
-	forwards := *scan
-	forwards.Reverse, forwards.Limit = false, math.MaxInt32
-	forwards.StartKey, forwards.EndKey = scan.EndKey, scan.StartKey
-	answer, err := handle(ctx, &forwards)
-	found, is := answer.(*kvrpcpb.ScanResponse)
-	if err != nil || !is {
-		return answer, err
-	}
-	for from, to := 0, len(found.Pairs)-1; from < to; from, to = from+1, to-1 {
-		found.Pairs[from], found.Pairs[to] = found.Pairs[to], found.Pairs[from]
-	}
-	if len(found.Pairs) > int(scan.Limit) {
-		found.Pairs = found.Pairs[:scan.Limit]
-	}
-	return found, nil
+func (logger raftLogger) Warningf(format string, words ...interface{}) {
+	logger.Warnf(format, words...)
 }
 
 // splitAt asks the leader of a key's region to begin a new region there.
@@ -178,7 +141,7 @@ func main() {
 	calls := grpc.NewServer(
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 2 * time.Second, PermitWithoutStream: true}),
 		grpc.MaxRecvMsgSize(64<<20),
-		grpc.UnaryInterceptor(bridge),
+		grpc.UnaryInterceptor((&bridge{node: node, underWay: newMemoryLocks()}).intercept),
 	)
 	tikvpb.RegisterTikvServer(calls, node)
 	deadlock.RegisterDeadlockServer(calls, node)

@@ -277,7 +277,8 @@ mod tests {
         let place = StorePlace { device: 1, inode: 2, has_store: true };
         let mut watch = Watch::new(at(0, Some(place)));
         assert!(watch.judge(at(1, Some(place))).is_empty());
-        for other in [None, Some(StorePlace { inode: 3, ..place }), Some(StorePlace { has_store: false, ..place })]
+        for other in
+            [None, Some(StorePlace { inode: 3, ..place }), Some(StorePlace { has_store: false, ..place })]
         {
             let told = texts(watch.judge(at(2, other)));
             assert!(told.len() == 1 && told[0].starts_with("error: the folder of the store"), "{told:?}");
