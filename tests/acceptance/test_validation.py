@@ -37,6 +37,11 @@ SCHEMAS = [
     ({"maxProperties":1},{"a":1}),
     ({"properties":{"a":{"minProperties":3}}},{"a":{"x":1}},{"a":1}),
     ({"dependencies":{"a":["b","c"]}},{"a":1,"b":1},{"b":1}),
+    # The order of reasons, and the rules of other types than the one that is allowed.
+    ({"properties":{"a":{"minLength":5,"maxLength":1,"pattern":"^x","enum":["q"]}}},{"a":"abc"}),
+    ({"properties":{"b":{"bsonType":"int"}},"additionalProperties":False,"patternProperties":{"^x":{"bsonType":"int"}},"required":["zz"],"minProperties":9,"maxProperties":1,"dependencies":{"x1":["no"]}},{"b":"s","x1":"q","other":1}),
+    *[({"properties":{"a":{"multipleOf":5,"maximum":1,"minimum":99,"minLength":50,"pattern":"^z","minItems":9,"uniqueItems":True,"properties":{"b":{"bsonType":"int"}},"required":["zz"],"maxProperties":0,"enum":[12],"bsonType":types}}},
+       {"a":7},{"a":"abc"},{"a":[1,1]},{"a":{"b":"x"}},{"a":None}) for types in ("int","string","array","object","number",["int","string"],["object"])],
     ({"dependencies":{"a":{"properties":{"b":{"bsonType":"string"}}}}},{"a":1,"b":1}),
     ({"dependencies":{"a":{"required":["z"]},"q":["r"]}},{"a":1,"q":1}),
     ({"allOf":[{"required":["a"]},{"required":["b"]}]},{"a":1}),

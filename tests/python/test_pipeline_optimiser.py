@@ -43,6 +43,22 @@ def test_explain_shows_the_optimised_stages_and_a_fail_point_turns_the_optimiser
     assert [list(stage)[0] for stage in stages(db, "c", pipeline)] == ["$unwind", "$skip"]
 
 
+def test_a_projection_at_the_front_is_shown_as_that_of_the_plan(db):
+    db.c.insert_many([{"_id": at, "a": at % 5, "b": {"c": at}} for at in range(20)])
+
+    def told(*pipeline, verbosity="executionStats"):
+        return db.command("explain", {"aggregate": "c", "pipeline": list(pipeline), "cursor": {}}, verbosity=verbosity)
+
+    whole = told({"$match": {"a": 1}}, {"$project": {"x": "$a", "b.c": 1}})
+    plan = whole["queryPlanner"]["winningPlan"]
+    assert "stages" not in whole and whole["executionStats"]["nReturned"] == 4 and whole["queryPlanner"]["optimizedPipeline"] is True
+    assert (plan["stage"], plan["transformBy"]) == ("PROJECTION_DEFAULT", {"_id": True, "x": "$a", "b": {"c": True}})
+    part = told({"$project": {"a": 1, "_id": 0}}, {"$group": {"_id": "$a"}})
+    assert [next(iter(stage)) for stage in part["stages"]] == ["$cursor", "$group"]
+    assert part["stages"][0]["$cursor"]["queryPlanner"]["winningPlan"]["transformBy"] == {"a": True, "_id": False}
+    assert [next(iter(stage)) for stage in told({"$project": {"a": 0}})["stages"]] == ["$cursor", "$project"]
+
+
 def test_explain_tells_the_strategy_of_a_join(db):
     db.c.insert_many([{"_id": at, "k": at % 7} for at in range(50)])
     db.few.insert_many([{"_id": at, "k": at} for at in range(10)])

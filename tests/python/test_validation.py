@@ -1,7 +1,7 @@
 """Rules for documents through PyMongo: JSON schemas and filters, their levels and actions, and the errors of broken ones."""
 
 import pytest
-from pymongo import InsertOne, UpdateOne
+from pymongo import DeleteOne, InsertOne, UpdateOne
 from pymongo.errors import BulkWriteError, OperationFailure, WriteError
 
 SCHEMA = {"bsonType": "object", "required": ["name"], "properties": {"name": {"bsonType": "string"}, "age": {"bsonType": "int", "minimum": 0}}}
@@ -39,6 +39,9 @@ def test_a_batch_keeps_the_documents_that_keep_the_rule(people):
 def test_the_rule_can_be_bypassed(people):
     people.insert_one({"_id": 1}, bypass_document_validation=True)
     people.update_one({"_id": 1}, {"$set": {"x": 1}}, bypass_document_validation=True)
+    # A driver sends it with the deletes of a bulk write as well.
+    many = people.bulk_write([InsertOne({"_id": 90}), DeleteOne({"_id": 90})], bypass_document_validation=True)
+    assert (many.inserted_count, many.deleted_count) == (1, 1)
     assert people.database.validate_collection("people")["nNonCompliantDocuments"] == 1
 
 

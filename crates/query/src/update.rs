@@ -38,7 +38,8 @@ mod upsert;
 mod value_match;
 
 use pando_document::{
-    DOCUMENT_BYTES_MAX, ObjectId, RawArray, RawDocument, RawDocumentBuf, RawValue, Timestamp,
+    DOCUMENT_BYTES_MAX, JsonFormat, ObjectId, RawArray, RawDocument, RawDocumentBuf, RawValue, Timestamp,
+    to_json,
 };
 
 pub use self::blind::{BlindUpdate, Moment, Obstacle};
@@ -52,6 +53,9 @@ use self::replacement::Replacement;
 use crate::error::{ErrorCode, QueryError};
 use crate::expression::ParseScope;
 use crate::nesting;
+
+/// The most bytes of a document that MongoDB builds at all: the most that it stores, and 16 KiB.
+const BUILT_BYTES_MAX: usize = DOCUMENT_BYTES_MAX + (16 << 10);
 
 /// A parsed update.
 #[derive(Debug)]
@@ -249,6 +253,18 @@ fn is_operators(document: &RawDocument) -> Result<bool, QueryError> {
 fn check_result(document: &RawDocument) -> Result<(), QueryError> {
     if document.as_bytes().len() <= DOCUMENT_BYTES_MAX {
         return nesting::check_stored(document);
+    }
+    let bytes = document.as_bytes().len();
+    if bytes > BUILT_BYTES_MAX {
+        let first = document.iter().find_map(Result::ok).map_or_else(String::new, |(name, value)| {
+            format!(" First element: {name}: {}", to_json(value, JsonFormat::Relaxed))
+        });
+        return Err(QueryError::new(
+            ErrorCode::BsonObjectTooLarge,
+            format!(
+                "BSONObj size: {bytes} (0x{bytes:X}) is invalid. Size must be between 0 and {BUILT_BYTES_MAX}(16MB){first}"
+            ),
+        ));
     }
     Err(UpdateFault::DocumentTooLarge
         .error(format!("Resulting document after update is larger than {DOCUMENT_BYTES_MAX}")))

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"math"
+	"os"
+	"time"
 
 	"github.com/pingcap/kvproto/pkg/kvrpcpb"
 	"github.com/pingcap/kvproto/pkg/tikvpb"
@@ -11,8 +13,9 @@ import (
 
 // bridge mends five differences between this store and what a client expects of TiKV:
 //   - It drops the list of secondary keys unless a commit is asynchronous, because this store would keep it in every lock.
-//   - It answers a get by a scan of one key. Where the hash index of a table has a collision, this store's get takes the newest
-//     version in the table, whatever the timestamp (badger, table.go: Get seeks to the key and not to the version).
+//   - It answers a get by a scan of one key where a table was written since its timestamp. Where the hash index of a table has a
+//     collision, this store's get takes the newest version in the table, whatever the timestamp (badger, table.go: Get seeks to
+//     the key and not to the version).
 //   - It marks an absent key as such, which this store tells by an empty value alone.
 //   - It answers a scan backwards by one forwards, because this store begins the former at the newest version, whatever
 //     the timestamp (db_reader.go: the iterator is made before the timestamp is set).
@@ -20,7 +23,12 @@ import (
 type bridge struct {
 	node     tikvpb.TikvServer
 	underWay *memoryLocks
+	// The folder of the tables.
+	tables string
 }
+
+// The clocks of the placement driver and of the file system may differ by this much.
+const clockMargin = time.Second
 
 func (bridge *bridge) intercept(ctx context.Context, request interface{}, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (interface{}, error) {
 	if isRead := readKeys(request); isRead != nil {
@@ -30,9 +38,20 @@ func (bridge *bridge) intercept(ctx context.Context, request interface{}, _ *grp
 	}
 	switch call := request.(type) {
 	case *kvrpcpb.GetRequest:
-		return bridge.get(ctx, call)
+		answer, err := handle(ctx, request)
+		if bridge.hasNewTable(call.Version) {
+			return bridge.get(ctx, call)
+		}
+		if get, is := answer.(*kvrpcpb.GetResponse); is && get.Error == nil && get.RegionError == nil && len(get.Value) == 0 {
+			get.NotFound = true
+		}
+		return answer, err
 	case *kvrpcpb.BatchGetRequest:
-		return bridge.batchGet(ctx, call)
+		answer, err := handle(ctx, request)
+		if bridge.hasNewTable(call.Version) {
+			return bridge.batchGet(ctx, call)
+		}
+		return answer, err
 	case *kvrpcpb.ScanRequest:
 		if call.Reverse {
 			return scanBackwards(ctx, call, handle)
@@ -46,6 +65,13 @@ func (bridge *bridge) intercept(ctx context.Context, request interface{}, _ *grp
 		}
 	}
 	return handle(ctx, request)
+}
+
+// hasNewTable tells whether a table may have been written since a timestamp. Its file is there before a reader sees it.
+func (bridge *bridge) hasNewTable(version uint64) bool {
+	folder, err := os.Stat(bridge.tables)
+	taken := time.UnixMilli(int64(version >> 18))
+	return err != nil || !folder.ModTime().Add(clockMargin).Before(taken)
 }
 
 // scanKey reads one key; nil where it is absent.

@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -141,7 +142,7 @@ func main() {
 	calls := grpc.NewServer(
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 2 * time.Second, PermitWithoutStream: true}),
 		grpc.MaxRecvMsgSize(64<<20),
-		grpc.UnaryInterceptor((&bridge{node: node, underWay: newMemoryLocks()}).intercept),
+		grpc.UnaryInterceptor((&bridge{node: node, underWay: newMemoryLocks(), tables: filepath.Join(settings.Engine.DBPath, "kv")}).intercept),
 	)
 	tikvpb.RegisterTikvServer(calls, node)
 	deadlock.RegisterDeadlockServer(calls, node)

@@ -11,6 +11,7 @@ use pando_query::time_series::{BUCKETS_PREFIX, Series};
 
 use self::index_change::{IndexChange, Run};
 use self::life_change::LifeChange;
+use super::create::wants_images;
 use super::{capped_options, partition_options, storage_engine_options, view_definition};
 use crate::arguments::{Argument, Arguments, collection_name};
 use crate::context::Context;
@@ -145,10 +146,10 @@ impl<'a> Changes<'a> {
                 "validationLevel" => rule.level = argument.one_of(&["off", "strict", "moderate"])?,
                 "validationAction" => rule.action = argument.one_of(&["error", "warn"])?,
                 "dryRun" => changes.is_dry = argument.lenient_boolean()? == Some(true),
-                "changeStreamPreAndPostImages" if argument.document()?.is_some() => {
-                    changes.not_yet = Some(argument.name);
-                }
-                "changeStreamPreAndPostImages" => {}
+                // There are none, so that they can be switched off.
+                "changeStreamPreAndPostImages" if !wants_images(&argument)? => {}
+                "recordPreImages" if argument.lenient_boolean()? != Some(true) => {}
+                "changeStreamPreAndPostImages" | "recordPreImages" => changes.not_yet = Some(argument.name),
                 "cappedSize" => limits.size = capped_options::size(&argument)?,
                 "cappedMax" => limits.max = capped_options::max(&argument)?,
                 "expireAfterSeconds" | "timeseries" => changes.life.take(&argument)?,

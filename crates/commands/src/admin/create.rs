@@ -234,6 +234,7 @@ impl Options {
             "expireAfterSeconds" => self.expire_after_seconds = argument.integer()?,
             "collation" => self.take_collation(argument)?,
             "changeStreamPreAndPostImages" if !wants_images(argument)? => {}
+            "recordPreImages" if argument.lenient_boolean()? != Some(true) => {}
             "flags" => {
                 argument.integer()?;
             }
@@ -246,7 +247,7 @@ impl Options {
                 }
             }
             "partitionBy" => self.take_partition_by(argument)?,
-            "changeStreamPreAndPostImages" | "encryptedFields" => {
+            "changeStreamPreAndPostImages" | "encryptedFields" | "recordPreImages" => {
                 self.not_yet = Some(argument.name.to_owned())
             }
             _ => argument.refuse_unless_generic()?,
@@ -489,7 +490,7 @@ fn with_defaults(collation: &RawDocument) -> Result<RawDocumentBuf, CommandError
 }
 
 /// Whether documents are to be kept as they were before and after each change.
-fn wants_images(argument: &Argument<'_>) -> Result<bool, CommandError> {
+pub(super) fn wants_images(argument: &Argument<'_>) -> Result<bool, CommandError> {
     match argument.document()? {
         Some(images) => Ok(matches!(images.get("enabled")?, Some(value) if value.to_bool())),
         None => Ok(false),

@@ -74,7 +74,10 @@ pub(crate) fn run(
             "deletes" => {}
             "ordered" if argument.boolean()? == Some(false) => order = Order::Unordered,
             "ordered" => {}
-            // Taken and without effect, as in MongoDB.
+            // Taken and without effect, as in MongoDB: drivers send them with each command of a bulk write.
+            "bypassDocumentValidation" => {
+                argument.lenient_boolean()?;
+            }
             "bypassEmptyTsReplacement" => {
                 argument.boolean()?;
             }

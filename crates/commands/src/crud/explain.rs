@@ -3,6 +3,7 @@
 //! For updates and deletes it shows the search for their documents, and changes none.
 
 mod execution;
+mod pushed_projection;
 
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ use pando_query::plan::{
 use pando_query::sort::Sort;
 
 use self::execution::{OnNoMatch, add_effect, execute};
+use self::pushed_projection::pushed_projection;
 use super::aggregate::{
     AggregateRequest, CursorField, PlannedPipeline, check_documents, collated_scope, collection_of,
     foreign_access,
@@ -94,6 +96,8 @@ struct Explained {
     projection: Option<(RawDocumentBuf, Shape)>,
     /// The stages of a pipeline behind the plan.
     stages: Pipeline,
+    /// Whether the first of them is shown as the projection of the plan, as MongoDB carries it out.
+    is_first_in_plan: bool,
     /// The stage behind them that writes. It is shown, and not carried out.
     write_stage: Option<Document>,
     disk_use: DiskUse,
@@ -154,12 +158,20 @@ pub(crate) fn explain(
     let mut sections = Document::new();
     let request = ExplainedCommand { name, command, verbosity, namespace: &namespace, found: found.as_ref() };
     let stages = explain_plan(context, request, &mut sections)?;
+    if name == "aggregate"
+        && stages.is_empty()
+        && let Some(Value::Document(planner)) = sections.get_mut("queryPlanner")
+    {
+        // As MongoDB says it where the plan is all of the pipeline.
+        planner.push("optimizedPipeline", true);
+    }
     if name == "update"
         && let Some(section) = update::explain_blind(context, command, found.as_deref())?
     {
         sections.push("blindUpdate", section);
     }
-    write(reply, command, Shown { sections, stages }, &context.shared.options.address);
+    let address = &context.shared.options.address;
+    write(reply, (command, context.database), Shown { sections, stages }, address);
     Ok(())
 }
 
@@ -214,6 +226,9 @@ fn explain_plan(
         if let Some(run) = &executed.stages {
             stages = explained.stages.explain(Some(run));
         }
+    }
+    if explained.is_first_in_plan && !stages.is_empty() {
+        stages.remove(0);
     }
     stages.extend(explained.write_stage);
     Ok(stages)
@@ -417,11 +432,13 @@ fn explained_aggregate(
             let held = planning.reader.hold()?;
             let planned = PlannedPipeline::new(&request, pipeline, &scope, collection, held.transaction())?;
             let choice = choice_of(command.get("hint")?);
-            let projection = projection_of(&planned.rest.needs());
+            let pushed = pushed_projection(&planned.rest);
+            let is_first_in_plan = pushed.is_some();
+            let projection = pushed.or_else(|| projection_of(&planned.rest.needs()));
             let stages = planned.rest;
             let plain = Explained::of(planned.filter, planned.plan);
             let (rejected, index_filter) = (planned.rejected, planned.index_filter);
-            let plain = Explained { rejected, index_filter, ..plain };
+            let plain = Explained { rejected, index_filter, is_first_in_plan, ..plain };
             Ok(Explained { stages, write_stage, disk_use, projection, choice, order, ..plain })
         }
         None => Ok(Explained {
@@ -497,6 +514,7 @@ impl Explained {
             index_filter: IndexFilterUse::Absent,
             projection: None,
             stages: Pipeline::default(),
+            is_first_in_plan: false,
             write_stage: None,
             disk_use: DiskUse::Allowed,
             purpose: Purpose::Find,
@@ -520,7 +538,12 @@ struct Shown {
     stages: Vec<Document>,
 }
 
-fn write(reply: &mut DocumentWriter<'_>, command: &RawDocument, shown: Shown, host: &str) {
+fn write(
+    reply: &mut DocumentWriter<'_>,
+    (command, database): (&RawDocument, &str),
+    shown: Shown,
+    address: &str,
+) {
     let Shown { sections, stages } = shown;
     reply.append_str("explainVersion", "1");
     if stages.is_empty() {
@@ -550,9 +573,19 @@ fn write(reply: &mut DocumentWriter<'_>, command: &RawDocument, shown: Shown, ho
         stages.into_iter().for_each(|stage| list.push_value(&Value::Document(stage)));
         list.finish();
     }
-    reply.append_raw_document("command", command);
+    let mut explained = reply.document("command");
+    for (name, value) in command.iter().map_while(Result::ok).filter(|(name, _)| *name != "$db") {
+        explained.append(name, value);
+    }
+    explained.append_str("$db", database);
+    explained.finish();
     let mut server = reply.document("serverInfo");
+    let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
     server.append_str("host", host);
+    if let Ok(port) = port.parse() {
+        server.append_i32("port", port);
+    }
     server.append_str("version", MONGODB_VERSION);
+    server.append_str("gitVersion", "unknown");
     server.finish();
 }

@@ -182,8 +182,12 @@ fn parse(body: &RawDocument) -> Result<Parts<'_>, CommandError> {
             "bypassDocumentValidation" => {
                 argument.lenient_boolean()?;
             }
-            "bypassEmptyTsReplacement" => {
+            "bypassEmptyTsReplacement" | "singleBatch" => {
                 argument.boolean()?;
+            }
+            // Without effect, as in MongoDB.
+            "batchSize" => {
+                argument.integer()?;
             }
             "collation" => parts.collation = CollationChoice::of(argument.document()?),
             _ => argument.refuse_unless_generic()?,

@@ -135,6 +135,13 @@ impl<'a> FindRequest<'a> {
             // values.
             "oplogReplay" if matches!(argument.value, RawValue::Boolean(_)) => {}
             "oplogReplay" => return Err(argument.expected_object()),
+            // They have a meaning for members of a replica set alone.
+            "allowSpeculativeMajorityRead" | "readOnce" => {
+                argument.flag()?;
+            }
+            "term" => {
+                argument.integer()?;
+            }
             "includeQueryStatsMetrics" => {}
             _ => argument.refuse_unless_generic()?,
         }

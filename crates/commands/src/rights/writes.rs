@@ -15,7 +15,9 @@ pub(crate) fn insert(claim: &Claim<'_>) -> Result<(), Denial> {
 
 /// `delete`.
 pub(crate) fn delete(claim: &Claim<'_>) -> Result<(), Denial> {
-    claim.need_on(Action::Remove, claim.collection())
+    let collection = claim.collection();
+    claim.need_on(Action::Remove, collection)?;
+    claim.need_bypass(claim.database, collection)
 }
 
 /// `update`. One that may insert needs the right to insert, too.

@@ -17,7 +17,7 @@ mod details;
 mod limits;
 mod parse;
 
-use pando_document::{RawArray, RawDocument, RawDocumentBuf, RawValue, Value, compare};
+use pando_document::{ElementType, RawArray, RawDocument, RawDocumentBuf, RawValue, Value, compare};
 
 use self::limits::{is_multiple, normal_form};
 pub(super) use self::parse::parse;
@@ -81,6 +81,39 @@ enum Keyword {
     Not(Box<Schema>),
     /// `enum`, in their normal forms.
     Enum(Vec<Value>),
+}
+
+impl Keyword {
+    /// The types of the values that can break the rule; `None` for those of any type.
+    fn kinds(&self) -> Option<&'static [ElementType]> {
+        match self {
+            Keyword::MultipleOf(_) | Keyword::Bound(_) => {
+                Some(&[ElementType::Double, ElementType::Int32, ElementType::Int64, ElementType::Decimal128])
+            }
+            Keyword::MinLength(_) | Keyword::MaxLength(_) | Keyword::Pattern(_) => {
+                Some(&[ElementType::String])
+            }
+            Keyword::MinItems(_)
+            | Keyword::MaxItems(_)
+            | Keyword::UniqueItems
+            | Keyword::Items(_)
+            | Keyword::ItemsInOrder(_)
+            | Keyword::AdditionalItems(..) => Some(&[ElementType::Array]),
+            Keyword::Properties(_)
+            | Keyword::PatternProperties(_)
+            | Keyword::AdditionalProperties { .. }
+            | Keyword::Required(_)
+            | Keyword::MinProperties(_)
+            | Keyword::MaxProperties(_)
+            | Keyword::Dependencies(_) => Some(&[ElementType::Document]),
+            Keyword::Type(_)
+            | Keyword::AllOf(_)
+            | Keyword::AnyOf(_)
+            | Keyword::OneOf(_)
+            | Keyword::Not(_)
+            | Keyword::Enum(_) => None,
+        }
+    }
 }
 
 /// The values that items or properties may have which no other keyword names.

@@ -7,6 +7,8 @@ faults! {
     PipelineFault {
         /// A search stands behind other stages.
         SearchNotFirst = 17_313,
+        /// A stage of the search of MongoDB Atlas.
+        OnlyOnAtlas = 6_047_401,
         /// A stage that there is not.
         UnknownStage = 40_324,
         /// `$geoNear` whose argument is no object.

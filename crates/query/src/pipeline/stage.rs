@@ -349,10 +349,9 @@ fn refusal(name: &str) -> QueryError {
         "$listLocalSessions" => elsewhere(
             "$listLocalSessions must be run against the database with {aggregate: 1}, not a collection",
         ),
-        _ if OF_ATLAS.contains(&name) => QueryError::new(
-            ErrorCode::NotImplemented,
-            format!("{name} is a stage of MongoDB Atlas, and there is no search here"),
-        ),
+        _ if OF_ATLAS.contains(&name) => {
+            PipelineFault::OnlyOnAtlas.error(format!("{name} stage is only allowed on MongoDB Atlas"))
+        }
         _ if WITHOUT_MEANING.contains(&name) => QueryError::new(
             ErrorCode::CommandNotSupported,
             format!("{name} has no meaning on a single server without query settings and statistics"),

@@ -423,12 +423,23 @@ fn to_date(value: RawValue<'_>) -> Result<i64, QueryError> {
     }
 }
 
+/// Hexadecimal digits of an ObjectId.
+const OBJECT_ID_DIGITS: usize = 24;
+
 fn to_object_id(value: RawValue<'_>) -> Result<ObjectId, QueryError> {
     match value {
         RawValue::String(text) => ObjectId::from_hex(text).ok_or_else(|| {
-            failure(format!(
-                "Failed to parse objectId '{text}' in $convert with no onError value: Invalid string for parsing to OID"
-            ))
+            let wrong = text.chars().find(|letter| !letter.is_ascii_hexdigit());
+            let reason = match wrong {
+                Some(letter) if text.len() == OBJECT_ID_DIGITS => {
+                    format!("Invalid character found in hex string: {letter}")
+                }
+                _ => format!(
+                    "Invalid string length for parsing to OID, expected {OBJECT_ID_DIGITS} but found {}",
+                    text.len()
+                ),
+            };
+            failure(format!("Failed to parse objectId '{text}' in $convert with no onError value: {reason}"))
         }),
         other => Err(unsupported(other, ElementType::ObjectId)),
     }

@@ -81,7 +81,7 @@ fn schema(text: &RawDocument, context: Context<'_>) -> Result<Schema, QueryError
     if let Some(name) = ["encrypt", "encryptMetadata"].into_iter().find(|name| keywords.contains_key(name)) {
         return Err(QueryError::not_implemented(&format!("the $jsonSchema keyword '{name}'")));
     }
-    let mut parser = Parser { keywords, context, rules: Vec::new() };
+    let mut parser = Parser { keywords, context, rules: Vec::new(), only_type: None };
     let title = parser.text("title")?;
     let description = parser.text("description")?;
     parser.scalars()?;
@@ -89,6 +89,7 @@ fn schema(text: &RawDocument, context: Context<'_>) -> Result<Schema, QueryError
     parser.documents()?;
     parser.combinations()?;
     parser.types()?;
+    parser.leave_out_other_types();
     Ok(Schema { title, description, rules: parser.rules, text: text.to_owned() })
 }
 
@@ -96,6 +97,8 @@ struct Parser<'a, 's> {
     keywords: HashMap<&'a str, RawValue<'a>>,
     context: Context<'s>,
     rules: Vec<Rule>,
+    /// The type that is allowed, where there is one name of it. `number` is one.
+    only_type: Option<TypeSet>,
 }
 
 impl<'a> Parser<'a, '_> {
@@ -151,8 +154,6 @@ impl<'a> Parser<'a, '_> {
         }
         self.bound("maximum", "exclusiveMaximum", [Operator::LessOrEqual, Operator::Less])?;
         self.bound("minimum", "exclusiveMinimum", [Operator::GreaterOrEqual, Operator::Greater])?;
-        self.count("maxLength", Keyword::MaxLength)?;
-        self.count("minLength", Keyword::MinLength)?;
         match self.get("pattern") {
             None => {}
             Some(RawValue::String(pattern)) => {
@@ -161,7 +162,8 @@ impl<'a> Parser<'a, '_> {
             }
             Some(_) => return Err(mismatch("pattern", "must be a string")),
         }
-        Ok(())
+        self.count("maxLength", Keyword::MaxLength)?;
+        self.count("minLength", Keyword::MinLength)
     }
 
     /// A bound that may be exclusive.
@@ -268,12 +270,12 @@ impl<'a> Parser<'a, '_> {
         if !properties.is_empty() {
             self.push(&["properties"], Keyword::Properties(properties));
         }
-        if !patterns.is_empty() {
-            self.push(&["patternProperties"], Keyword::PatternProperties(patterns));
-        }
         if let Some(allowed) = allowed {
             let keyword = Keyword::AdditionalProperties { names: own, patterns: own_patterns, allowed };
             self.push(&["additionalProperties"], keyword);
+        }
+        if !patterns.is_empty() {
+            self.push(&["patternProperties"], Keyword::PatternProperties(patterns));
         }
         if let Some(value) = self.get("required") {
             let names = required(value)?;
@@ -433,11 +435,22 @@ impl<'a> Parser<'a, '_> {
             return Err(fault(name, "must name at least one type"));
         }
         let mut types = TypeSet::default();
+        let is_one = aliases.len() == 1;
         for alias in aliases {
             types.add_alias(if name == "type" { bson_alias(alias)? } else { alias })?;
         }
+        self.only_type = is_one.then_some(types);
         self.push(&[name], Keyword::Type(types));
         Ok(())
+    }
+
+    /// Leaves out the rules that no value of the one type can break. A value of another type breaks that of
+    /// the type, and MongoDB tells of no other then.
+    fn leave_out_other_types(&mut self) {
+        let Some(types) = self.only_type else { return };
+        self.rules.retain(|rule| {
+            rule.keyword.kinds().is_none_or(|kinds| kinds.iter().any(|kind| types.contains(*kind)))
+        });
     }
 }
 
